@@ -1,20 +1,20 @@
 import type { Uuid } from '../domain/id.ts';
 import type { LogKeys } from './log_keys.ts';
-import type { Anchor, EntryValue, Link } from './port.ts';
+import type { Anchor, ChainLink, EntryValue } from './port.ts';
 
 /** The columns of an entry, its tag aside, in the order in which they are stored and tagged. */
 export type EntryColumns = readonly EntryValue[];
 
 /** A chain that is being added to. */
-export interface Chain extends Link {
+export interface Chain extends ChainLink {
   /** Tags the entry in the next place, and answers its tag. */
   next(seq: number, columns: EntryColumns): Uint8Array;
   /** Goes on as if the last entry had this tag: for who wants to know what else is wrong. */
-  go(tag: Uint8Array): void;
+  continueFrom(tag: Uint8Array): void;
 }
 
 /** Goes on from a link. */
-export function linkTo(keys: Pick<LogKeys, 'tag'>, link: Link): Chain {
+export function resumeChain(keys: Pick<LogKeys, 'tag'>, link: ChainLink): Chain {
   const { seq, tag, entries } = link;
   const chain = {
     seq,
@@ -22,11 +22,11 @@ export function linkTo(keys: Pick<LogKeys, 'tag'>, link: Link): Chain {
     entries,
     next(place: number, columns: EntryColumns) {
       chain.seq = place;
-      chain.tag = keys.tag(chain.tag, textOf(columns));
+      chain.tag = keys.tag(chain.tag, entryText(columns));
       chain.entries += 1;
       return chain.tag;
     },
-    go(other: Uint8Array) {
+    continueFrom(other: Uint8Array) {
       chain.tag = other;
     },
   };
@@ -34,35 +34,35 @@ export function linkTo(keys: Pick<LogKeys, 'tag'>, link: Link): Chain {
 }
 
 /** A chain whose first entry comes behind this place. */
-export function beginChain(
+export function startChain(
   keys: LogKeys,
   log: Uuid,
   seq: number,
 ): { readonly chain: Chain; readonly anchor: Anchor } {
-  const link: Link = { seq, tag: keys.anchor(JSON.stringify(['begin', log, seq])), entries: 0 };
-  return { chain: linkTo(keys, link), anchor: anchorAt(keys, log, link) };
+  const link: ChainLink = { seq, tag: keys.anchor(JSON.stringify(['begin', log, seq])), entries: 0 };
+  return { chain: resumeChain(keys, link), anchor: sealAnchor(keys, log, link) };
 }
 
 /** Seals the place where a chain begins from now on. */
-export function anchorAt(keys: Pick<LogKeys, 'anchor'>, log: Uuid, link: Link): Anchor {
-  return { ...link, mac: keys.anchor(placeOf(log, link)) };
+export function sealAnchor(keys: Pick<LogKeys, 'anchor'>, log: Uuid, link: ChainLink): Anchor {
+  return { ...link, mac: keys.anchor(anchorText(log, link)) };
 }
 
-export function isAnchor(keys: Pick<LogKeys, 'anchor'>, log: Uuid, { mac, ...link }: Anchor): boolean {
-  return Buffer.compare(keys.anchor(placeOf(log, link)), mac) === 0;
+export function isAnchorValid(keys: Pick<LogKeys, 'anchor'>, log: Uuid, { mac, ...link }: Anchor): boolean {
+  return Buffer.compare(keys.anchor(anchorText(log, link)), mac) === 0;
 }
 
 /** Whether nothing was ever taken off this chain: it begins where it began. */
-export function isBeginning(keys: Pick<LogKeys, 'anchor'>, log: Uuid, { seq, tag }: Link): boolean {
+export function isChainStart(keys: Pick<LogKeys, 'anchor'>, log: Uuid, { seq, tag }: ChainLink): boolean {
   return Buffer.compare(keys.anchor(JSON.stringify(['begin', log, seq])), tag) === 0;
 }
 
-function placeOf(log: Uuid, { seq, tag, entries }: Link): string {
+function anchorText(log: Uuid, { seq, tag, entries }: ChainLink): string {
   return JSON.stringify(['anchor', log, seq, Buffer.from(tag).toString('hex'), entries]);
 }
 
 /** An entry as text: each column, bytes in hex. */
-function textOf(columns: EntryColumns): string {
+function entryText(columns: EntryColumns): string {
   return JSON.stringify(
     columns.map((value) => (value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value)),
   );

@@ -3,7 +3,7 @@ import type { LogKeys } from './log_keys.ts';
 import type { Erasure, LogHead } from './port.ts';
 
 /** How far a log is. */
-export interface Place {
+export interface LogPosition {
   readonly log: Uuid;
   readonly position: number;
   /** Hexadecimal. */
@@ -12,10 +12,10 @@ export interface Place {
 }
 
 /** How far a log was at some time, said outside of the database. */
-export interface Checkpoint extends Place, Telling {}
+export interface Checkpoint extends LogPosition, CheckpointContext {}
 
 /** When a line was told, and what was in force then. */
-export interface Telling {
+export interface CheckpointContext {
   /** Milliseconds since the epoch. */
   readonly at: number;
   /** Entries older than this were removed. */
@@ -32,7 +32,7 @@ export interface Restoration {
 }
 
 /** What a line says. */
-export type Said =
+export type CheckpointFileRecord =
   | { readonly kind: 'checkpoint'; readonly logs: readonly Checkpoint[] }
   | ({ readonly kind: 'erasure' } & Erasure)
   | ({ readonly kind: 'restore' } & Restoration)
@@ -43,7 +43,9 @@ export type Said =
  * A line as it was read. `malformed`: it is no such line, or was not written whole. What these keys did not sign, whole and
  * as it stands, is told apart and never trusted.
  */
-export type Line = (Said & { readonly isSigned: boolean }) | { readonly kind: 'malformed' };
+export type CheckpointFileLine =
+  | (CheckpointFileRecord & { readonly isSigned: boolean })
+  | { readonly kind: 'malformed' };
 
 /**
  * A line that says how far logs are: JSON, with an Ed25519 signature over what stands before it. A signature takes longer than
@@ -51,16 +53,16 @@ export type Line = (Said & { readonly isSigned: boolean }) | { readonly kind: 'm
  */
 export function checkpointLine(
   heads: readonly LogHead[],
-  { at, retentionDays }: Telling,
+  { at, retentionDays }: CheckpointContext,
   keys: Pick<LogKeys, 'sign'>,
 ): string {
-  const logs = heads.flatMap((head) => placeOf(head) ?? []);
-  const said = { kind: 'checkpoint', at: new Date(at).toISOString(), retention_days: retentionDays, logs };
-  return signed(said, keys);
+  const logs = heads.flatMap((head) => logPositionOf(head) ?? []);
+  const record = { kind: 'checkpoint', at: new Date(at).toISOString(), retention_days: retentionDays, logs };
+  return signLine(record, keys);
 }
 
 /** What is told of a log. Undefined where it has no entry, and of what is no log of this program: nobody could read it again. */
-export function placeOf({ log, chain }: LogHead): Place | undefined {
+export function logPositionOf({ log, chain }: LogHead): LogPosition | undefined {
   if (!chain || !parseUuid(log)) return undefined;
   const { seq, tag, entries } = chain.end;
   return { log, position: seq, tag: Buffer.from(tag).toString('hex'), entries };
@@ -75,65 +77,65 @@ function instantOf(at: number): string {
 
 /** A line that says who was erased: identifiers and a time, and nothing else. */
 export function erasureLine({ realm, user, at }: Erasure, keys: Pick<LogKeys, 'sign'>): string {
-  return signed({ kind: 'erasure', realm_id: realm, user_id: user, at: instantOf(at) }, keys);
+  return signLine({ kind: 'erasure', realm_id: realm, user_id: user, at: instantOf(at) }, keys);
 }
 
 /** A line that says that a backup was put in the place of the database. */
 export function restoreLine({ at, takenAt }: Restoration, keys: Pick<LogKeys, 'sign'>): string {
   const taken_at = takenAt === undefined ? null : new Date(takenAt).toISOString();
-  return signed({ kind: 'restore', at: new Date(at).toISOString(), taken_at }, keys);
+  return signLine({ kind: 'restore', at: new Date(at).toISOString(), taken_at }, keys);
 }
 
-function signed(said: object, keys: Pick<LogKeys, 'sign'>): string {
-  const text = JSON.stringify(said);
+function signLine(record: object, keys: Pick<LogKeys, 'sign'>): string {
+  const text = JSON.stringify(record);
   return `${text.slice(0, -1)},"signature":"${keys.sign(text)}"}`;
 }
 
 /** Reads a line by the keys of a log; without any no line is signed. */
-export function readLine(text: string, keys: Pick<LogKeys, 'isSigned'> | undefined): Line {
+export function readLine(text: string, keys: Pick<LogKeys, 'isSigned'> | undefined): CheckpointFileLine {
   const { signature, ...rest } = parseObject(text) ?? {};
-  const said = readSaid(rest);
-  if (!said) return { kind: 'malformed' };
+  const record = readRecord(rest);
+  if (!record) return { kind: 'malformed' };
   const isSigned = typeof signature === 'string' && keys?.isSigned(JSON.stringify(rest), signature) === true;
-  return { ...said, isSigned };
+  return { ...record, isSigned };
 }
 
 type Members = Readonly<Record<string, unknown>>;
 
-function readSaid(line: Members): Said | undefined {
+function readRecord(line: Members): CheckpointFileRecord | undefined {
   if (typeof line.kind !== 'string') return undefined;
   if (line.kind === 'checkpoint') return readCheckpoints(line);
   if (line.kind === 'erasure') return readErasure(line);
   return line.kind === 'restore' ? readRestoration(line) : { kind: 'other' };
 }
 
-function readRestoration({ at: said, taken_at }: Members): Said | undefined {
-  const [at, takenAt] = [readInstant(said), readInstant(taken_at)];
-  const isUntold = taken_at === null || taken_at === undefined;
-  return at === undefined || (takenAt === undefined && !isUntold)
+function readRestoration({ at: record, taken_at }: Members): CheckpointFileRecord | undefined {
+  const [at, takenAt] = [readInstant(record), readInstant(taken_at)];
+  const isAbsent = taken_at === null || taken_at === undefined;
+  return at === undefined || (takenAt === undefined && !isAbsent)
     ? undefined
     : { kind: 'restore', at, takenAt };
 }
 
-function readCheckpoints(line: Members): Said | undefined {
-  const { logs: said, retention_days: retentionDays } = line;
+function readCheckpoints(line: Members): CheckpointFileRecord | undefined {
+  const { logs: record, retention_days: retentionDays } = line;
   const at = readInstant(line.at);
-  if (!Array.isArray(said) || at === undefined || typeof retentionDays !== 'number') return undefined;
-  const logs = said.map((each) => readCheckpoint(each, { at, retentionDays }));
+  if (!Array.isArray(record) || at === undefined || typeof retentionDays !== 'number') return undefined;
+  const logs = record.map((each) => readCheckpoint(each, { at, retentionDays }));
   const isWhole = logs.every((each) => each !== undefined);
   return isWhole ? { kind: 'checkpoint', logs } : undefined;
 }
 
-function readCheckpoint(said: unknown, telling: Telling): Checkpoint | undefined {
-  if (typeof said !== 'object' || said === null) return undefined;
-  const { log: name, position, tag, entries } = said as Members;
+function readCheckpoint(record: unknown, context: CheckpointContext): Checkpoint | undefined {
+  if (typeof record !== 'object' || record === null) return undefined;
+  const { log: name, position, tag, entries } = record as Members;
   const log = readUuid(name);
   if (!log || typeof position !== 'number' || typeof tag !== 'string' || typeof entries !== 'number')
     return undefined;
-  return { log, position, tag, entries, ...telling };
+  return { log, position, tag, entries, ...context };
 }
 
-function readErasure({ realm_id, user_id, at }: Members): Said | undefined {
+function readErasure({ realm_id, user_id, at }: Members): CheckpointFileRecord | undefined {
   const [realm, user, instant] = [readUuid(realm_id), readUuid(user_id), readInstant(at)];
   return realm && user && instant !== undefined ? { kind: 'erasure', realm, user, at: instant } : undefined;
 }

@@ -5,13 +5,15 @@ export type CheckpointSink = (lines: readonly string[]) => Promise<void>;
 
 /** Writes lines to all sinks. Rejects, once every sink was asked, where one of them could not keep them. */
 export async function writeToAll(sinks: readonly CheckpointSink[], lines: readonly string[]): Promise<void> {
-  const failed = await failureOf(sinks.map((sink) => sink(lines)));
+  const failed = await firstFailure(sinks.map((sink) => sink(lines)));
   if (failed) throw failed.reason;
 }
 
 /** The first failure, once all have ended; undefined where there is none. */
-export async function failureOf(works: readonly Promise<void>[]): Promise<PromiseRejectedResult | undefined> {
-  const ended = await Promise.allSettled(works);
+export async function firstFailure(
+  writes: readonly Promise<void>[],
+): Promise<PromiseRejectedResult | undefined> {
+  const ended = await Promise.allSettled(writes);
   return ended.find((outcome) => outcome.status === 'rejected');
 }
 

@@ -2,14 +2,14 @@ import { Fault } from '../domain/fault.ts';
 import { type Clock, parseUuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Leases } from '../jobs/leases.ts';
-import { checkpointLine, erasureLine, type Place, placeOf } from './checkpoint.ts';
-import { type CheckpointSink, failureOf, type TrackedSink, trackSink } from './checkpoint_sink.ts';
+import { checkpointLine, erasureLine, type LogPosition, logPositionOf } from './checkpoint.ts';
+import { type CheckpointSink, firstFailure, type TrackedSink, trackSink } from './checkpoint_sink.ts';
 import type { LogKeys } from './log_keys.ts';
 import type { Erasure, LogHead, LogStore } from './port.ts';
 import { headsOf } from './verify.ts';
 
 export interface CheckpointDeps {
-  readonly store: Pick<LogStore, 'heads' | 'untold' | 'noteTold'>;
+  readonly store: Pick<LogStore, 'heads' | 'unreportedErasures' | 'markErasuresReported'>;
   readonly keys: Pick<LogKeys, 'sign'>;
   readonly sinks: readonly CheckpointSink[];
   readonly leases: Leases;
@@ -19,7 +19,7 @@ export interface CheckpointDeps {
   /** The same for all processes that share the sinks. */
   readonly name: string;
   /** Called each minute in which a sink did not get everything; `since`: when all of them last had everything. */
-  onTrouble(error: NodeJS.ErrnoException, since: number): void;
+  onError(error: NodeJS.ErrnoException, completeAt: number): void;
 }
 
 export interface Checkpoints {
@@ -37,7 +37,7 @@ export function startCheckpoints(deps: CheckpointDeps, everyMs: number = LIMITS.
   const { leases, clock } = deps;
   const lease = `checkpoints ${deps.name}`;
   const sinks = deps.sinks.map(trackSink);
-  let since = clock.now();
+  let completeAt = clock.now();
   let isFirst = true;
 
   /** Answers what went wrong, each error once. A sink that fails does not keep the others waiting. */
@@ -55,10 +55,10 @@ export function startCheckpoints(deps: CheckpointDeps, everyMs: number = LIMITS.
 
   async function round(): Promise<void> {
     const errors = await writeAll();
-    if (errors.size === 0) since = clock.now();
+    if (errors.size === 0) completeAt = clock.now();
     for (const error of errors) {
       // Every request reports an unavailable database; the next minute makes up for this one.
-      if (!(error instanceof Fault)) deps.onTrouble(error as NodeJS.ErrnoException, since);
+      if (!(error instanceof Fault)) deps.onError(error as NodeJS.ErrnoException, completeAt);
     }
   }
 
@@ -68,7 +68,7 @@ export function startCheckpoints(deps: CheckpointDeps, everyMs: number = LIMITS.
   }, everyMs);
   timer.unref();
   return {
-    ageMs: () => (leases.holds(lease) ? clock.now() - since : undefined),
+    ageMs: () => (leases.holds(lease) ? clock.now() - completeAt : undefined),
     async stop() {
       clearInterval(timer);
       await running.then(round);
@@ -85,7 +85,7 @@ async function writeCheckpoints(
   let unsigned: LogHead[] = [];
   let lines: string[] = [];
   /** What the lines, and the one that is not signed yet, will say. */
-  let places: Place[] = [];
+  let positions: LogPosition[] = [];
 
   function sign(): void {
     if (unsigned.length === 0) return;
@@ -98,18 +98,18 @@ async function writeCheckpoints(
     sign();
     if (lines.length === 0) return;
     await write(lines);
-    for (const place of places) tags.set(place.log, tagNumber(place));
-    [lines, places] = [[], []];
+    for (const position of positions) tags.set(position.log, tagNumber(position));
+    [lines, positions] = [[], []];
   }
 
   for await (const head of headsOf(store)) {
-    const place = placeOf(head);
-    if (!place || tags.get(place.log) === tagNumber(place)) continue;
+    const position = logPositionOf(head);
+    if (!position || tags.get(position.log) === tagNumber(position)) continue;
     unsigned.push(head);
-    places.push(place);
+    positions.push(position);
     // Line by line, because signing takes longer than all else: requests get their turn between pages of heads.
     if (unsigned.length === LIMITS.checkpointLogsMax) sign();
-    if (places.length === LIMITS.checkpointsAtOnceMax) await send();
+    if (positions.length === LIMITS.checkpointsAtOnceMax) await send();
   }
   await send();
 }
@@ -118,7 +118,7 @@ async function writeCheckpoints(
  * The first 52 bits of a tag, which covers the position: with a number as value the map takes 157 bytes a log, with texts 504
  * (docs/decisions/0043).
  */
-function tagNumber({ tag }: Place): number {
+function tagNumber({ tag }: LogPosition): number {
   return Number.parseInt(tag.slice(0, 13), 16) || 0;
 }
 
@@ -130,20 +130,22 @@ const PAGE = 100;
  * others were asked.
  */
 export async function writeErasures(
-  deps: Pick<CheckpointDeps, 'keys'> & { readonly store: Pick<LogStore, 'untold' | 'noteTold'> },
+  deps: Pick<CheckpointDeps, 'keys'> & {
+    readonly store: Pick<LogStore, 'unreportedErasures' | 'markErasuresReported'>;
+  },
   sinks: readonly TrackedSink[],
   now: number,
 ): Promise<void> {
   let failed: PromiseRejectedResult | undefined;
   let after: Erasure | undefined;
   for (;;) {
-    const page = await deps.store.untold(after, PAGE);
+    const page = await deps.store.unreportedErasures(after, PAGE);
     if (page.length === 0) break;
-    const erasures = page.filter(isOfAUser);
-    const lines = new Map(erasures.map((erasure) => [nameOf(erasure), erasureLine(erasure, deps.keys)]));
-    const failure = await failureOf(sinks.map((sink) => writeNew(sink, lines)));
+    const erasures = page.filter(hasValidIds);
+    const lines = new Map(erasures.map((erasure) => [erasureKey(erasure), erasureLine(erasure, deps.keys)]));
+    const failure = await firstFailure(sinks.map((sink) => writeNew(sink, lines)));
     if (!failure) {
-      await deps.store.noteTold(erasures, now);
+      await deps.store.markErasuresReported(erasures, now);
       for (const sink of sinks) for (const name of lines.keys()) sink.erasures.delete(name);
     }
     failed ??= failure;
@@ -162,10 +164,10 @@ async function writeNew({ write, erasures }: TrackedSink, lines: ReadonlyMap<str
 }
 
 /** No other row is of this program; a line about one could not be read again, and a restore skips none. */
-function isOfAUser({ realm, user }: Erasure): boolean {
+function hasValidIds({ realm, user }: Erasure): boolean {
   return parseUuid(realm) !== undefined && parseUuid(user) !== undefined;
 }
 
-function nameOf({ realm, user, at }: Erasure): string {
+function erasureKey({ realm, user, at }: Erasure): string {
   return `${realm} ${user} ${at}`;
 }

@@ -8,7 +8,7 @@ import {
   sign,
   verify,
 } from 'node:crypto';
-import type { Clock, Uuid } from '../domain/id.ts';
+import { type Clock, NIL_UUID, type Uuid } from '../domain/id.ts';
 
 /** Whose personal values a text holds. */
 export interface Person {
@@ -22,11 +22,11 @@ export interface Person {
  */
 export interface LogKeys {
   /** What a person's key is made of. Who destroys it destroys what was encrypted for that person. */
-  mintSalt(): Uint8Array;
+  mintUserKey(): Uint8Array;
   /** Encrypts what an entry tells about a person: nonce (12 bytes), AES-256-GCM ciphertext, tag (16). */
-  encrypt(salt: Uint8Array, person: Person, plain: string): Uint8Array;
+  encrypt(userKey: Uint8Array, person: Person, plain: string): Uint8Array;
   /** Throws where it was encrypted for another person or with another salt, or was changed. */
-  decrypt(salt: Uint8Array, person: Person, encrypted: Uint8Array): string;
+  decrypt(userKey: Uint8Array, person: Person, encrypted: Uint8Array): string;
   /** HMAC-SHA-256 over the tag before and an entry as it is stored. 32 bytes. */
   tag(previous: Uint8Array, entry: string): Uint8Array;
   /** HMAC-SHA-256 over where a chain begins. 32 bytes. */
@@ -38,18 +38,18 @@ export interface LogKeys {
   readonly publicKey: string;
 }
 
-export const LOG_ROOT_BYTES = 32;
-const SALT_BYTES = 32;
+export const LOG_SECRET_BYTES = 32;
+const USER_KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 /** An Ed25519 private key in PKCS#8 is this, then its 32 bytes (RFC 8410, 7). */
 const PKCS8_ED25519 = Buffer.from('302e020100300506032b657004220420', 'hex');
 
-export function openLogKeys(root: Uint8Array, { randomBytes }: Pick<Clock, 'randomBytes'>): LogKeys {
-  const derive = (info: string) => Buffer.from(hkdfSync('sha256', root, '', `authrealm log ${info}`, 32));
+export function openLogKeys(secret: Uint8Array, { randomBytes }: Pick<Clock, 'randomBytes'>): LogKeys {
+  const derive = (info: string) => Buffer.from(hkdfSync('sha256', secret, '', `authrealm log ${info}`, 32));
   const chainKey = derive('chain');
   const anchorKey = derive('anchor');
-  const personKey = openPersonKeys(derive('person'));
+  const encryptionKey = openEncryptionKeys(derive('person'));
   const signer = createPrivateKey({
     key: Buffer.concat([PKCS8_ED25519, derive('checkpoint')]),
     format: 'der',
@@ -57,17 +57,21 @@ export function openLogKeys(root: Uint8Array, { randomBytes }: Pick<Clock, 'rand
   });
   const verifier: KeyObject = createPublicKey(signer);
   return {
-    mintSalt: () => randomBytes(SALT_BYTES),
-    encrypt(salt, person, plain) {
+    mintUserKey: () => randomBytes(USER_KEY_BYTES),
+    encrypt(userKey, person, plain) {
       const nonce = randomBytes(NONCE_BYTES);
-      const cipher = createCipheriv('aes-256-gcm', personKey(salt, person), nonce).setAAD(nameOf(person));
+      const cipher = createCipheriv('aes-256-gcm', encryptionKey(userKey, person), nonce).setAAD(
+        personId(person),
+      );
       return Buffer.concat([nonce, cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()]);
     },
-    decrypt(salt, person, encrypted) {
+    decrypt(userKey, person, encrypted) {
       const bytes = Buffer.from(encrypted);
       if (bytes.length < NONCE_BYTES + TAG_BYTES) throw new Error('an encrypted entry is cut short');
       const nonce = bytes.subarray(0, NONCE_BYTES);
-      const decipher = createDecipheriv('aes-256-gcm', personKey(salt, person), nonce).setAAD(nameOf(person));
+      const decipher = createDecipheriv('aes-256-gcm', encryptionKey(userKey, person), nonce).setAAD(
+        personId(person),
+      );
       decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
       const body = decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES));
       return Buffer.concat([body, decipher.final()]).toString('utf8');
@@ -89,18 +93,41 @@ function hmac(key: Uint8Array, ...parts: readonly (Uint8Array | string)[]): Buff
   return hash.digest();
 }
 
-function nameOf({ realm, user }: Person): Buffer {
+function personId({ realm, user }: Person): Buffer {
   return Buffer.from(`${realm} ${user}`);
 }
 
 /** The keys of persons. The last one is kept, because a user and its links are often written one after the other. */
-function openPersonKeys(key: Uint8Array): (salt: Uint8Array, person: Person) => Buffer {
-  let last: { readonly salt: Uint8Array; readonly name: string; readonly key: Buffer } | undefined;
-  return (salt, person) => {
-    const name = nameOf(person);
-    const said = name.toString();
-    if (last && last.name === said && Buffer.compare(last.salt, salt) === 0) return last.key;
-    last = { salt, name: said, key: hmac(key, salt, name) };
+function openEncryptionKeys(key: Uint8Array): (userKey: Uint8Array, person: Person) => Buffer {
+  let last: { readonly userKey: Uint8Array; readonly name: string; readonly key: Buffer } | undefined;
+  return (userKey, person) => {
+    const name = personId(person);
+    const nameText = name.toString();
+    if (last && last.name === nameText && Buffer.compare(last.userKey, userKey) === 0) return last.key;
+    last = { userKey, name: nameText, key: hmac(key, userKey, name) };
     return last.key;
   };
+}
+
+/** The member of an act's detail that tells of a person, and what it tells. */
+export const PERSON_MEMBER = 'person';
+
+/** Acts belong to no realm, and whom they tell of is no user of one. */
+const INSTALLATION_PERSON = { realm: NIL_UUID, user: NIL_UUID };
+
+/** What an act tells about a person, so that who has the database alone does not read it: base64url of salt and ciphertext. */
+export function sealPerson(keys: Pick<LogKeys, 'mintUserKey' | 'encrypt'>, values: object): string {
+  const userKey = keys.mintUserKey();
+  return Buffer.concat([
+    userKey,
+    keys.encrypt(userKey, INSTALLATION_PERSON, JSON.stringify(values)),
+  ]).toString('base64url');
+}
+
+/** Reads it again. Throws where it was changed. */
+export function openPerson(keys: Pick<LogKeys, 'decrypt'>, sealed: string): object {
+  const bytes = Buffer.from(sealed, 'base64url');
+  return JSON.parse(
+    keys.decrypt(bytes.subarray(0, USER_KEY_BYTES), INSTALLATION_PERSON, bytes.subarray(USER_KEY_BYTES)),
+  );
 }

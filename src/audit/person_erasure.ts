@@ -7,24 +7,24 @@ import { type AnyRecord, isVisible, membersOf, type Resource } from '../domain/r
 import { RESOURCES, user } from '../domain/resources.ts';
 import { foldedKey } from '../domain/text/folding.ts';
 import type { Person } from './log_keys.ts';
-import type { Eraser, Erasure, Scrubbed, Scrubbing } from './port.ts';
+import type { Eraser, Erasure, ScrubOptions, ScrubResult } from './port.ts';
 import type { LogReading, ReadableEntry } from './reading.ts';
 
-export interface ErasingRooms {
+export interface ErasureDeps {
   readonly records: Pick<Store, 'get' | 'list' | 'purge'> & Eraser;
   readonly reading: LogReading;
-  readonly scrub: (texts: readonly string[], how: Scrubbing) => Promise<Scrubbed>;
+  readonly scrub: (texts: readonly string[], options: ScrubOptions) => Promise<ScrubResult>;
   /** Tells it where checkpoints are told. Rejects where that could not be done. */
-  readonly tell: (erasure: Erasure) => Promise<void>;
+  readonly report: (erasure: Erasure) => Promise<void>;
 }
 
 /** A user who was erased, and what is still to be done about the files. */
-export interface Erasing {
+export interface StartedErasure {
   readonly erasure: Erasure;
   /** Why it could not be told: undefined where it stands outside of the database. The service tells it until it does. */
-  readonly untold: Promise<unknown>;
+  readonly reportError: Promise<unknown>;
   /** Empties the files of what they still hold, and notes it. May be called again. */
-  scrub(how: Scrubbing): Promise<Scrubbed>;
+  scrub(options: ScrubOptions): Promise<ScrubResult>;
 }
 
 /**
@@ -33,10 +33,10 @@ export interface Erasing {
  * user. Interrupted, it is asked for again.
  */
 export async function eraseUser(
-  { records, reading, scrub, tell }: ErasingRooms,
+  { records, reading, scrub, report }: ErasureDeps,
   person: Person,
   auditContext: AuditContext,
-): Promise<Erasing | undefined> {
+): Promise<StartedErasure | undefined> {
   const texts = await personalTexts(records, reading, person);
   const { caller = COMMAND_LINE, mintRevision } = auditContext;
   const key = [person.realm, person.user] as const;
@@ -56,17 +56,17 @@ export async function eraseUser(
   }
   if (kind === 'unknown') return undefined;
   const erasure = { ...person, at };
-  const untold = tell(erasure).then(
+  const reportError = report(erasure).then(
     () => undefined,
     (error: unknown) => error ?? 'unknown',
   );
   return {
     erasure,
-    untold,
-    async scrub(how) {
+    reportError,
+    async scrub(options) {
       // One who was erased before that was done left nothing to say what to look for.
-      const scrubbed = await scrub(texts, { ...how, isBlind: texts.length === 0 });
-      if (scrubbed.kind === 'clean') await records.noteScrubbed(person, auditContext.now());
+      const scrubbed = await scrub(texts, { ...options, rewriteAlways: texts.length === 0 });
+      if (scrubbed.kind === 'clean') await records.markScrubbed(person, auditContext.now());
       return scrubbed;
     },
   };
@@ -74,24 +74,24 @@ export async function eraseUser(
 
 /** Every text about a person that stands in a record, or stood in one since the log tells of it; as it is compared, too. */
 async function personalTexts(
-  records: ErasingRooms['records'],
+  records: ErasureDeps['records'],
   reading: LogReading,
   person: Person,
 ): Promise<readonly string[]> {
-  const told: unknown[] = [];
-  for await (const { resource, record } of recordsOf(records, person)) {
-    for (const { name, placement } of membersOf(resource)) if (placement.personal) told.push(record[name]);
+  const values: unknown[] = [];
+  for await (const { resource, record } of userRecords(records, person)) {
+    for (const { name, placement } of membersOf(resource)) if (placement.personal) values.push(record[name]);
   }
-  for await (const { personal } of entriesOf(reading, person)) {
+  for await (const { personal } of userEntries(reading, person)) {
     if (typeof personal !== 'object') continue;
-    told.push(...[personal.before, personal.after].flatMap((members) => Object.values(members ?? {})));
+    values.push(...[personal.before, personal.after].flatMap((members) => Object.values(members ?? {})));
   }
-  const texts = told.filter((value): value is string => typeof value === 'string' && value !== '');
+  const texts = values.filter((value): value is string => typeof value === 'string' && value !== '');
   return [...new Set(texts.flatMap((text) => [text, foldedKey(text)]))];
 }
 
 /** What the log of its realm tells of a user. */
-export async function* entriesOf(
+export async function* userEntries(
   reading: LogReading,
   person: Person,
   log: 'realm' | 'installation' = 'realm',
@@ -106,14 +106,17 @@ export async function* entriesOf(
   }
 }
 
-interface Held {
+interface OwnedRecord {
   readonly resource: Resource;
   readonly key: readonly Uuid[];
   readonly record: AnyRecord;
 }
 
 /** The user's own record, and those below it. */
-export async function* recordsOf(records: Pick<Store, 'get' | 'list'>, person: Person): AsyncGenerator<Held> {
+export async function* userRecords(
+  records: Pick<Store, 'get' | 'list'>,
+  person: Person,
+): AsyncGenerator<OwnedRecord> {
   const key = [person.realm, person.user] as const;
   const own = await records.get(user, key);
   if (!own) return;
@@ -127,7 +130,7 @@ async function* recordsBelow(
   records: Pick<Store, 'list'>,
   resource: Resource,
   scope: readonly [Uuid, Uuid],
-): AsyncGenerator<Held> {
+): AsyncGenerator<OwnedRecord> {
   const sort = { by: 'id', isDescending: false } as const;
   const limit = LIMITS.pageRecordsMax;
   let after: { readonly at: undefined; readonly id: Uuid } | undefined;
@@ -143,7 +146,7 @@ async function* recordsBelow(
 }
 
 /** What callers may see of a record, as an export for the person has it. */
-export function toldOf({ resource, key, record }: Held): Readonly<Record<string, unknown>> {
+export function exportedRecord({ resource, key, record }: OwnedRecord): Readonly<Record<string, unknown>> {
   const members = membersOf(resource).filter(isVisible);
   return {
     type: resource.type,

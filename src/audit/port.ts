@@ -24,14 +24,14 @@ export interface StoredEntry {
 }
 
 /** How far a chain is: the last place that has a tag, that tag, and how many entries were ever tagged. */
-export interface Link {
+export interface ChainLink {
   readonly seq: number;
   readonly tag: Uint8Array;
   readonly entries: number;
 }
 
 /** Where a chain begins, so sealed that nobody without the keys moves it. */
-export interface Anchor extends Link {
+export interface Anchor extends ChainLink {
   readonly mac: Uint8Array;
 }
 
@@ -41,7 +41,7 @@ export interface LogHead {
   /** The last place that was given out. */
   readonly seq: number;
   /** Undefined for a log that has no tagged entry yet. */
-  readonly chain: { readonly end: Link; readonly anchor: Anchor } | undefined;
+  readonly chain: { readonly end: ChainLink; readonly anchor: Anchor } | undefined;
 }
 
 export type { Erasure };
@@ -61,13 +61,13 @@ export interface EraseRequest {
  * - `crowded`: more would go than one commit takes along: purge it first.
  * - `unknown`: nothing tells that there was such a user.
  */
-export type Erased = { readonly kind: 'erased' | 'crowded' | 'unknown' };
+export type EraseResult = { readonly kind: 'erased' | 'crowded' | 'unknown' };
 
 /** Who erases: a port of its own, because nothing else destroys what the log can tell. */
 export interface Eraser {
-  erase(asked: EraseRequest): Promise<Erased>;
+  erase(request: EraseRequest): Promise<EraseResult>;
   /** Notes that no copy of what was erased is left in the files of the database. */
-  noteScrubbed(erased: Pick<Erasure, 'realm' | 'user'>, at: number): Promise<void>;
+  markScrubbed(person: Pick<Erasure, 'realm' | 'user'>, at: number): Promise<void>;
 }
 
 /**
@@ -77,16 +77,16 @@ export interface Eraser {
 export type SearchFile = (path: string, texts: readonly string[]) => Promise<boolean>;
 
 /** How far a scrub may go. */
-export interface Scrubbing {
+export interface ScrubOptions {
   readonly search: SearchFile;
   /** Whether the file of an embedded database may be written anew, which keeps this process and all writers waiting. */
   readonly mayRewrite: boolean;
   /** Nobody knows any more which texts to look for: the file is written anew whatever stands in it. */
-  readonly isBlind?: boolean;
+  readonly rewriteAlways?: boolean;
 }
 
 /** What became of the places where a database keeps what it no longer tells. */
-export type Scrubbed =
+export type ScrubResult =
   /** None of the texts stands in a file of the database; `isRewritten`: one did, and the file was written anew. */
   | { readonly kind: 'clean'; readonly isRewritten: boolean }
   /** Another program left some in the file, and writing it anew takes too long for who answers requests. */
@@ -97,12 +97,12 @@ export type Scrubbed =
 /** Where the log rests: what was written in each realm, and what was done to the installation. */
 export interface LogStore {
   /** From here on what is written is tagged, and tells what was before and after. */
-  keep(keys: LogKeys): void;
+  useKeys(keys: LogKeys): void;
   /**
    * Logs what was done to the installation. Resolves after the commit is on disk. Rejects with Fault `unknown_outcome` where
    * nobody knows whether it is: the same acts may be noted again, and those that have an identifier are one entry.
    */
-  note(auditEntries: readonly AuditEntry[]): Promise<void>;
+  append(auditEntries: readonly AuditEntry[]): Promise<void>;
   /** The heads of logs behind `after` in the order of their realms, at most `limit`; the installation's is the first. */
   heads(after: Uuid | undefined, limit: number): MaybePromise<readonly LogHead[]>;
   head(log: Uuid): MaybePromise<LogHead | undefined>;
@@ -116,7 +116,7 @@ export interface LogStore {
     limit: number,
   ): MaybePromise<readonly StoredEntry[]>;
   /** What the personal values of these users are encrypted with; those who were erased are missing. */
-  salts(realm: Uuid, users: readonly Uuid[]): MaybePromise<ReadonlyMap<Uuid, Uint8Array>>;
+  userKeys(realm: Uuid, users: readonly Uuid[]): MaybePromise<ReadonlyMap<Uuid, Uint8Array>>;
   /** Begins every chain that is not begun, and tags what an older release wrote without: a thousand entries to a commit. */
   catchUp(at: number): Promise<void>;
   /**
@@ -129,7 +129,7 @@ export interface LogStore {
   /** When a user was erased, who was. */
   erasure(person: Person): MaybePromise<Erasure | undefined>;
   /** The erasures behind that of `after`, in the order of their realms and users, of which it is not noted that they were told. */
-  untold(after: Person | undefined, limit: number): MaybePromise<readonly Erasure[]>;
+  unreportedErasures(after: Person | undefined, limit: number): MaybePromise<readonly Erasure[]>;
   /** Notes that these were told outside of the database. */
-  noteTold(erasures: readonly Erasure[], at: number): Promise<void>;
+  markErasuresReported(erasures: readonly Erasure[], at: number): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
 import type { LogKeys, Person } from './log_keys.ts';
-import { openPerson, PERSON } from './person_in_act.ts';
+import { openPerson, PERSON_MEMBER } from './log_keys.ts';
 import type { LogStore, StoredEntry } from './port.ts';
 
 /** What stood in a record before and after. */
@@ -46,32 +46,32 @@ export interface LogReading {
 }
 
 export function openLogReading(
-  store: Pick<LogStore, 'entries' | 'entriesOf' | 'salts' | 'erasure'>,
+  store: Pick<LogStore, 'entries' | 'entriesOf' | 'userKeys' | 'erasure'>,
   keys: Pick<LogKeys, 'decrypt'>,
 ): LogReading {
   async function readable(log: Uuid, entries: readonly StoredEntry[]): Promise<readonly ReadableEntry[]> {
     const users = new Set(
       entries.flatMap(({ columns }) => (columns.personal ? [columns.user_id as Uuid] : [])),
     );
-    const salts = users.size === 0 ? new Map<Uuid, Uint8Array>() : await store.salts(log, [...users]);
+    const userKeys = users.size === 0 ? new Map<Uuid, Uint8Array>() : await store.userKeys(log, [...users]);
     const isErased = new Map<Uuid, boolean>();
-    const told: ReadableEntry[] = [];
+    const readableEntries: ReadableEntry[] = [];
     for (const entry of entries) {
-      let personal = personalOf(log, entry, salts, keys);
+      let personal = personalOf(log, entry, userKeys, keys);
       if (personal.personal === 'unreadable') {
         // One who was erased may have come again, with another salt.
         const user = entry.columns.user_id as Uuid;
-        const known = isErased.get(user) ?? (await store.erasure({ realm: log, user })) !== undefined;
-        isErased.set(user, known);
-        if (known) personal = { personal: 'erased' };
+        const erased = isErased.get(user) ?? (await store.erasure({ realm: log, user })) !== undefined;
+        isErased.set(user, erased);
+        if (erased) personal = { personal: 'erased' };
       }
-      told.push({
-        ...(log === NIL_UUID ? actOf(entry, keys) : changeOf(log, entry)),
+      readableEntries.push({
+        ...(log === NIL_UUID ? installationEntry(entry, keys) : realmEntry(log, entry)),
         ...personal,
         ...tagOf(entry),
       });
     }
-    return told;
+    return readableEntries;
   }
 
   return {
@@ -84,31 +84,31 @@ export function openLogReading(
 function personalOf(
   log: Uuid,
   { columns }: StoredEntry,
-  salts: ReadonlyMap<Uuid, Uint8Array>,
+  userKeys: ReadonlyMap<Uuid, Uint8Array>,
   keys: Pick<LogKeys, 'decrypt'>,
 ): Pick<ReadableEntry, 'personal'> {
   if (!(columns.personal instanceof Uint8Array)) return {};
   const user = columns.user_id as Uuid;
-  const salt = salts.get(user);
-  if (!salt) return { personal: 'erased' };
+  const userKey = userKeys.get(user);
+  if (!userKey) return { personal: 'erased' };
   try {
-    return { personal: JSON.parse(keys.decrypt(salt, { realm: log, user }, columns.personal)) };
+    return { personal: JSON.parse(keys.decrypt(userKey, { realm: log, user }, columns.personal)) };
   } catch {
     return { personal: 'unreadable' };
   }
 }
 
-function actOf({ seq, at, columns }: StoredEntry, keys: Pick<LogKeys, 'decrypt'>): ReadableEntry {
+function installationEntry({ seq, at, columns }: StoredEntry, keys: Pick<LogKeys, 'decrypt'>): ReadableEntry {
   const { action, actor, object, realm_id, user_id } = columns;
-  const { [PERSON]: sealed, ...detail } = JSON.parse(String(columns.detail));
+  const { [PERSON_MEMBER]: sealed, ...detail } = JSON.parse(String(columns.detail));
   return {
     log: NIL_UUID,
     seq,
     at: new Date(at).toISOString(),
     what: String(action),
     actor: String(actor),
-    ...askedFrom(columns),
-    ...given({ realm_id, user_id, object }),
+    ...requestOriginOf(columns),
+    ...presentValues({ realm_id, user_id, object }),
     detail,
     ...(typeof sealed === 'string' ? { personal: personIn(sealed, keys) } : {}),
   };
@@ -123,7 +123,7 @@ function personIn(sealed: string, keys: Pick<LogKeys, 'decrypt'>): BeforeAndAfte
   }
 }
 
-function changeOf(log: Uuid, { seq, at, columns }: StoredEntry): ReadableEntry {
+function realmEntry(log: Uuid, { seq, at, columns }: StoredEntry): ReadableEntry {
   const { event, actor, user_id, record_id, members, detail } = columns;
   return {
     log,
@@ -131,20 +131,20 @@ function changeOf(log: Uuid, { seq, at, columns }: StoredEntry): ReadableEntry {
     at: new Date(at).toISOString(),
     what: String(event),
     actor: String(actor),
-    ...askedFrom(columns),
+    ...requestOriginOf(columns),
     realm_id: log,
-    ...given({ user_id, object: record_id }),
+    ...presentValues({ user_id, object: record_id }),
     ...(members ? { members: String(members).split(' ') } : {}),
     ...(detail ? { detail: JSON.parse(String(detail)) } : {}),
   };
 }
 
-function askedFrom({ address, request_id }: StoredEntry['columns']) {
-  return given({ address, request_id });
+function requestOriginOf({ address, request_id }: StoredEntry['columns']) {
+  return presentValues({ address, request_id });
 }
 
 /** The members that have a value. */
-function given(values: Readonly<Record<string, unknown>>): Record<string, string> {
+function presentValues(values: Readonly<Record<string, unknown>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(values).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
   );

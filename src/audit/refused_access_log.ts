@@ -7,13 +7,13 @@ import type { RefusedAccess } from '../domain/refused_access.ts';
 import type { LogStore } from './port.ts';
 
 /** Who was refused: a client whose token was good, else an address. */
-export interface Refused {
+export interface RefusedCaller {
   readonly clientId: string | undefined;
   readonly address: IpAddress | undefined;
 }
 
-export interface Refusals {
-  count(who: Refused, why: RefusedAccess): void;
+export interface RefusedAccessLog {
+  count(caller: RefusedCaller, reason: RefusedAccess): void;
   /** Logs what was counted, for the last time. */
   stop(): Promise<void>;
 }
@@ -21,7 +21,7 @@ export interface Refusals {
 interface Counter {
   readonly actor: string;
   readonly address: string | undefined;
-  readonly why: RefusedAccess;
+  readonly reason: RefusedAccess;
   readonly since: number;
   readonly count: number;
 }
@@ -36,45 +36,45 @@ const OTHERS = 'others';
  * writes one entry. Who comes when all counters are taken is counted with the others. Where nothing can be written the
  * counts go on. It keeps no process alive.
  */
-export function openRefusals(
-  store: Pick<LogStore, 'note'>,
+export function openRefusedAccessLog(
+  store: Pick<LogStore, 'append'>,
   { now, mintId }: Pick<Clock, 'now' | 'mintId'>,
   everyMs: number = LIMITS.refusalsLoggedEachMs,
-): Refusals {
+): RefusedAccessLog {
   let counters = new Map<string, Counter>();
   /** What nobody knows of whether it was written: noted again as it was, before anything newer. */
-  let doubtful: readonly AuditEntry[] = [];
+  let unconfirmed: readonly AuditEntry[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
   let logging: Promise<void> = Promise.resolve();
 
   function add(counted: Counter): void {
-    const own = nameOf(counted);
-    const isRoom = counters.has(own) || counters.size < LIMITS.refusalsCountedMax;
-    const whose = isRoom ? counted : { ...counted, actor: OTHERS, address: undefined };
-    const name = nameOf(whose);
+    const ownKey = counterKey(counted);
+    const isRoom = counters.has(ownKey) || counters.size < LIMITS.refusalsCountedMax;
+    const counter = isRoom ? counted : { ...counted, actor: OTHERS, address: undefined };
+    const name = counterKey(counter);
     const count = (counters.get(name)?.count ?? 0) + counted.count;
-    counters.set(name, { ...(counters.get(name) ?? whose), count });
+    counters.set(name, { ...(counters.get(name) ?? counter), count });
   }
 
   async function log(): Promise<void> {
     timer = undefined;
     let counted: typeof counters = new Map();
-    let auditEntries: readonly AuditEntry[] = doubtful;
+    let auditEntries: readonly AuditEntry[] = unconfirmed;
     try {
-      if (auditEntries.length > 0) await store.note(auditEntries);
-      doubtful = [];
+      if (auditEntries.length > 0) await store.append(auditEntries);
+      unconfirmed = [];
       counted = counters;
       counters = new Map();
       auditEntries = [...counted.values()].map((counter) => ({
-        ...actOfCounter(counter, now),
+        ...refusedAccessEntry(counter, now),
         id: mintId(),
       }));
-      if (auditEntries.length > 0) await store.note(auditEntries);
+      if (auditEntries.length > 0) await store.append(auditEntries);
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
-      if (error.code === 'unknown_outcome') doubtful = auditEntries;
+      if (error.code === 'unknown_outcome') unconfirmed = auditEntries;
       else addAll(counted);
-      begin();
+      scheduleLogging();
     }
   }
 
@@ -85,17 +85,17 @@ export function openRefusals(
     newer.forEach(add);
   }
 
-  function begin(): void {
+  function scheduleLogging(): void {
     timer ??= setTimeout(() => {
       logging = log();
     }, everyMs).unref();
   }
 
   return {
-    count({ clientId, address }, why) {
+    count({ clientId, address }, reason) {
       const site = clientId === undefined && address !== undefined ? siteOf(address) : undefined;
-      add({ actor: clientId ?? NOBODY, address: site, why, since: now(), count: 1 });
-      begin();
+      add({ actor: clientId ?? NOBODY, address: site, reason, since: now(), count: 1 });
+      scheduleLogging();
     },
     async stop() {
       await logging;
@@ -105,12 +105,15 @@ export function openRefusals(
   };
 }
 
-function nameOf({ actor, address, why }: Counter): string {
-  return `${actor} ${address ?? ''} ${why}`;
+function counterKey({ actor, address, reason }: Counter): string {
+  return `${actor} ${address ?? ''} ${reason}`;
 }
 
-function actOfCounter({ actor, address, why, since, count }: Counter, now: () => number): AuditEntry {
-  const detail = { reason: why, count, since: new Date(since).toISOString() };
+function refusedAccessEntry(
+  { actor, address, reason, since, count }: Counter,
+  now: () => number,
+): AuditEntry {
+  const detail = { reason, count, since: new Date(since).toISOString() };
   return createAuditEntry(
     'access.refused',
     { detail },

@@ -1,18 +1,18 @@
 import type { Store } from '../directory/store.ts';
 import { type AuditContext, createAuditEntry } from '../domain/audit_entry.ts';
 import type { Person } from './log_keys.ts';
-import { entriesOf, recordsOf, toldOf } from './person_erasure.ts';
+import { exportedRecord, userEntries, userRecords } from './person_erasure.ts';
 import type { LogStore } from './port.ts';
 import type { LogReading, ReadableEntry } from './reading.ts';
 
-export interface SubjectAccessRooms {
+export interface SubjectAccessDeps {
   readonly records: Pick<Store, 'get' | 'list'>;
-  readonly log: Pick<LogStore, 'note'>;
+  readonly log: Pick<LogStore, 'append'>;
   readonly reading: LogReading;
 }
 
 /** A piece of what is held about a user, ready to be shown to that person. */
-export type Held =
+export type SubjectAccessItem =
   | { readonly kind: 'record'; readonly record: Readonly<Record<string, unknown>> }
   | { readonly kind: 'log'; readonly entry: ReadableEntry };
 
@@ -21,15 +21,16 @@ export type Held =
  * remembered answers are held, too, and told to nobody. That it was asked for is logged before anything is told.
  */
 export async function* subjectAccess(
-  { records, log, reading }: SubjectAccessRooms,
+  { records, log, reading }: SubjectAccessDeps,
   person: Person,
   auditContext: AuditContext,
-): AsyncGenerator<Held> {
-  await log.note([
+): AsyncGenerator<SubjectAccessItem> {
+  await log.append([
     createAuditEntry('user.told', { ...person, object: person.user, detail: {} }, auditContext),
   ]);
-  for await (const held of recordsOf(records, person)) yield { kind: 'record', record: toldOf(held) };
+  for await (const owned of userRecords(records, person))
+    yield { kind: 'record', record: exportedRecord(owned) };
   for (const which of ['realm', 'installation'] as const) {
-    for await (const entry of entriesOf(reading, person, which)) yield { kind: 'log', entry };
+    for await (const entry of userEntries(reading, person, which)) yield { kind: 'log', entry };
   }
 }

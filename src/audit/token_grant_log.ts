@@ -5,14 +5,14 @@ import { LIMITS } from '../domain/limits.ts';
 import type { LogStore } from './port.ts';
 
 /** Entries that wait in memory, and those that found no room there. */
-export interface Waiting {
+export interface PendingGrants {
   readonly waiting: number;
   readonly dropped: number;
 }
 
-export interface GrantNotes {
+export interface TokenGrantLog {
   /** Resolves once the entry of a grant is on disk; or once it waits in memory, because nothing can be written. */
-  note(auditEntry: AuditEntry): Promise<void>;
+  append(auditEntry: AuditEntry): Promise<void>;
   /** Tries for the last time, and tells what is lost. */
   stop(): Promise<void>;
 }
@@ -22,28 +22,28 @@ export interface GrantNotes {
  * because lookups must go on: the entry follows as soon as there is room. `told`: when the first one begins to wait, when
  * the last one is written, and what is lost where the process ends first.
  */
-export function openGrantNotes(
-  store: Pick<LogStore, 'note'>,
+export function openTokenGrantLog(
+  store: Pick<LogStore, 'append'>,
   clock: Pick<Clock, 'now' | 'mintId'>,
-  told: (waiting: Waiting) => void,
-): GrantNotes {
+  onPending: (waiting: PendingGrants) => void,
+): TokenGrantLog {
   const waiting: AuditEntry[] = [];
   let dropped = 0;
   /** The entry of those that were dropped, as long as nobody knows whether it was written. */
-  let doubtful: Uncounted | undefined;
+  let unconfirmed: DroppedGrants | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let writing: Promise<void> = Promise.resolve();
 
-  const isAnyLeft = () => waiting.length > 0 || dropped > 0;
+  const hasPending = () => waiting.length > 0 || dropped > 0;
 
-  function keep(auditEntry: AuditEntry): void {
+  function enqueue(auditEntry: AuditEntry): void {
     if (waiting.length < LIMITS.grantsWaitingMax) waiting.push(auditEntry);
     else dropped += 1;
-    if (waiting.length === 1 && dropped === 0) told({ waiting: 1, dropped });
-    begin();
+    if (waiting.length === 1 && dropped === 0) onPending({ waiting: 1, dropped });
+    scheduleWrite();
   }
 
-  function begin(): void {
+  function scheduleWrite(): void {
     timer ??= setTimeout(() => {
       timer = undefined;
       writing = write();
@@ -52,34 +52,34 @@ export function openGrantNotes(
 
   /** Nobody is asked to wait behind an entry that waits: those that come meanwhile go along. */
   async function write(): Promise<void> {
-    if (!isAnyLeft()) return;
-    const without = doubtful ?? uncounted(dropped, clock);
+    if (!hasPending()) return;
+    const droppedEntry = unconfirmed ?? droppedGrants(dropped, clock);
     try {
-      await writeAll(without);
+      await writeAll(droppedEntry);
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
-      if (error.code === 'unknown_outcome') doubtful = without;
+      if (error.code === 'unknown_outcome') unconfirmed = droppedEntry;
     }
-    if (isAnyLeft()) begin();
-    else told({ waiting: 0, dropped: 0 });
+    if (hasPending()) scheduleWrite();
+    else onPending({ waiting: 0, dropped: 0 });
   }
 
-  async function writeAll(without: Uncounted): Promise<void> {
+  async function writeAll(droppedEntry: DroppedGrants): Promise<void> {
     const count = waiting.length;
-    await store.note([...waiting, ...(without.count > 0 ? [without.auditEntry] : [])]);
+    await store.append([...waiting, ...(droppedEntry.count > 0 ? [droppedEntry.auditEntry] : [])]);
     waiting.splice(0, count);
-    dropped -= without.count;
-    doubtful = undefined;
+    dropped -= droppedEntry.count;
+    unconfirmed = undefined;
   }
 
   return {
-    async note(auditEntry) {
-      if (waiting.length > 0) return keep(auditEntry);
+    async append(auditEntry) {
+      if (waiting.length > 0) return enqueue(auditEntry);
       try {
-        await store.note([auditEntry]);
+        await store.append([auditEntry]);
       } catch (error) {
         if (!(error instanceof Fault)) throw error;
-        keep(auditEntry);
+        enqueue(auditEntry);
       }
     },
     async stop() {
@@ -87,18 +87,18 @@ export function openGrantNotes(
       clearTimeout(timer);
       await write();
       clearTimeout(timer);
-      if (isAnyLeft()) told({ waiting: 0, dropped: waiting.length + dropped });
+      if (hasPending()) onPending({ waiting: 0, dropped: waiting.length + dropped });
     },
   };
 }
 
 /** The entry of grants whose own found no room: that there were so many. */
-interface Uncounted {
+interface DroppedGrants {
   readonly auditEntry: AuditEntry;
   readonly count: number;
 }
 
-function uncounted(count: number, { now, mintId }: Pick<Clock, 'now' | 'mintId'>): Uncounted {
+function droppedGrants(count: number, { now, mintId }: Pick<Clock, 'now' | 'mintId'>): DroppedGrants {
   const caller = { actor: 'authrealm', address: undefined, requestId: undefined };
   const auditEntry = createAuditEntry(
     'token.granted',

@@ -1,14 +1,19 @@
-import { NIL_UUID } from '../domain/id.ts';
-import { readBeginnings } from './beginnings.ts';
+import { NIL_UUID, type Uuid } from '../domain/id.ts';
+import { user as users } from '../domain/resources.ts';
+import { isChainStart } from './chain.ts';
+import {
+  type LogFinding,
+  openChainVerifier,
+  type ReportFinding,
+  type RetentionCutoff,
+  retentionCutoffOf,
+} from './chain_verifier.ts';
 import type { Checkpoint } from './checkpoint.ts';
-import type { LogKeys } from './log_keys.ts';
-import { openPersonsJudge } from './persons.ts';
-import type { LogHead, LogStore } from './port.ts';
-import { type Horizon, horizonOf } from './trimmed.ts';
-import { type Find, type Found, openWalk } from './walk.ts';
+import type { LogKeys, Person } from './log_keys.ts';
+import type { LogHead, LogStore, StoredEntry } from './port.ts';
 
 /** What was looked at. */
-export interface Verified {
+export interface VerificationResult {
   readonly logs: number;
   readonly entries: number;
   /** Entries of a release before 0.2.0 that no entry of this one stands behind yet. */
@@ -16,19 +21,19 @@ export interface Verified {
   readonly findings: number;
 }
 
-export interface Verification {
-  readonly store: Pick<LogStore, 'heads' | 'head' | 'entries' | 'entriesOf' | 'salts'>;
+export interface VerificationOptions {
+  readonly store: Pick<LogStore, 'heads' | 'head' | 'entries' | 'entriesOf' | 'userKeys'>;
   readonly keys: LogKeys;
   /** What was said outside of the database. */
   readonly checkpoints: readonly Checkpoint[];
   /** The time of who verifies, in milliseconds since the epoch. */
   now(): number;
-  onFinding(finding: Found): void;
+  onFinding(finding: LogFinding): void;
 }
 
 const PAGE = 1_000;
 /** How often a log is walked again because its oldest entries went meanwhile. */
-const WALKS_MAX = 5;
+const ATTEMPTS_MAX = 5;
 
 /**
  * Looks at every entry of every log: whether it is the one that was tagged, in its place, whether any is missing, and
@@ -36,29 +41,36 @@ const WALKS_MAX = 5;
  * was cut off together with what says where it is, an older database in the place of a newer one, and a log that was written
  * anew, or whose beginning was moved, by who has the master key. What is written meanwhile is not looked at.
  */
-export async function verifyLogs(asked: Verification): Promise<Verified> {
-  const told = Map.groupBy(asked.checkpoints, ({ log }) => log);
-  const horizon = horizonOf(asked.checkpoints);
-  const beginnings = await readBeginnings(asked.store, asked.keys);
-  const sum = { logs: 0, entries: 0, untagged: 0, findings: 0 };
-  const tell = (found: Found): void => {
-    sum.findings += 1;
-    asked.onFinding(found);
+export async function verifyLogs(options: VerificationOptions): Promise<VerificationResult> {
+  const checkpointsByLog = Map.groupBy(options.checkpoints, ({ log }) => log);
+  const retentionCutoff = retentionCutoffOf(options.checkpoints);
+  const logStarts = await readLogStarts(options.store, options.keys);
+  const result = { logs: 0, entries: 0, untagged: 0, findings: 0 };
+  const report = (found: LogFinding): void => {
+    result.findings += 1;
+    options.onFinding(found);
   };
-  for await (const head of headsOf(asked.store)) {
-    const walked = await walkStill({ ...asked, checkpoints: told.get(head.log) ?? [], horizon }, head);
-    sum.logs += 1;
-    sum.entries += walked.entries;
-    sum.untagged += walked.untagged;
-    for (const found of walked.findings) tell(found);
-    beginnings.judge(head, (seq, says) => tell({ log: head.log, seq, says }));
-    told.delete(head.log);
+  for await (const head of headsOf(options.store)) {
+    const verified = await verifyUntilStable(
+      { ...options, checkpoints: checkpointsByLog.get(head.log) ?? [], retentionCutoff },
+      head,
+    );
+    result.logs += 1;
+    result.entries += verified.entries;
+    result.untagged += verified.untagged;
+    for (const found of verified.findings) report(found);
+    logStarts.check(head, (seq, says) => report({ log: head.log, seq, message: says }));
+    checkpointsByLog.delete(head.log);
   }
-  for (const found of beginnings.missing()) tell(found);
-  for (const [log, [checkpoint]] of told) {
-    tell({ log, seq: checkpoint?.position, says: 'a checkpoint tells of this log, and it is not there' });
+  for (const found of logStarts.missing()) report(found);
+  for (const [log, [checkpoint]] of checkpointsByLog) {
+    report({
+      log,
+      seq: checkpoint?.position,
+      message: 'a checkpoint tells of this log, and it is not there',
+    });
   }
-  return sum;
+  return result;
 }
 
 /** The head of every log. Others get their turn between pages. */
@@ -71,54 +83,198 @@ export async function* headsOf(store: Pick<LogStore, 'heads'>): AsyncGenerator<L
   }
 }
 
-interface Walked {
+interface LogVerification {
   readonly entries: number;
   readonly untagged: number;
-  readonly findings: readonly Found[];
+  readonly findings: readonly LogFinding[];
 }
 
 /** What one log is looked at with: the checkpoints are its own. */
-interface OfOneLog extends Verification {
-  readonly horizon: Horizon;
+interface LogVerificationOptions extends VerificationOptions {
+  readonly retentionCutoff: RetentionCutoff;
 }
 
 /** Walks a log that keeps its beginning meanwhile. */
-async function walkStill(asked: OfOneLog, head: LogHead): Promise<Walked> {
-  for (let walks = 1; ; walks += 1) {
-    const walked = await walkOnce(asked, head);
-    const now = await asked.store.head(head.log);
-    if (now?.chain?.anchor.seq === head.chain?.anchor.seq || walks === WALKS_MAX || !now) return walked;
+async function verifyUntilStable(options: LogVerificationOptions, head: LogHead): Promise<LogVerification> {
+  for (let attempt = 1; ; attempt += 1) {
+    const verified = await verifyLogOnce(options, head);
+    const now = await options.store.head(head.log);
+    if (now?.chain?.anchor.seq === head.chain?.anchor.seq || attempt === ATTEMPTS_MAX || !now)
+      return verified;
     head = now;
   }
 }
 
-async function walkOnce(
-  { store, keys, checkpoints, horizon, now }: OfOneLog,
+async function verifyLogOnce(
+  { store, keys, checkpoints, retentionCutoff, now }: LogVerificationOptions,
   head: LogHead,
-): Promise<Walked> {
+): Promise<LogVerification> {
   const { log } = head;
-  const findings: Found[] = [];
-  const find: Find = (seq, says) => findings.push({ log, seq, says });
-  const walk = openWalk(head, { checkpoints, removableBefore: horizon(now()) }, keys, find);
-  const persons = log === NIL_UUID ? undefined : openPersonsJudge(log, store, keys, find);
+  const findings: LogFinding[] = [];
+  const report: ReportFinding = (seq, says) => findings.push({ log, seq, message: says });
+  const verifier = openChainVerifier(
+    head,
+    { checkpoints, removableBefore: retentionCutoff(now()) },
+    keys,
+    report,
+  );
+  const personalValues = log === NIL_UUID ? undefined : openPersonalValuesCheck(log, store, keys, report);
   let last = head.chain?.anchor.seq ?? 0;
   while (last < head.seq) {
     const page = (await store.entries(log, last, PAGE)).filter(({ seq }) => seq <= head.seq);
     if (page.length === 0) break;
-    walk.take(page);
-    await persons?.take(page);
+    verifier.add(page);
+    await personalValues?.add(page);
     last = page.at(-1)?.seq ?? last;
   }
-  walk.end();
-  await persons?.end();
-  await judgeBeyond(store, head, find);
-  return { entries: walk.tagged, untagged: walk.untagged, findings };
+  verifier.end();
+  await personalValues?.end();
+  await checkBeyondHead(store, head, report);
+  return { entries: verifier.tagged, untagged: verifier.untagged, findings };
 }
 
 /** What stands behind the clock of a log was put there: the clock moves before anything is written. */
-async function judgeBeyond(store: Verification['store'], { log, seq }: LogHead, find: Find): Promise<void> {
+async function checkBeyondHead(
+  store: VerificationOptions['store'],
+  { log, seq }: LogHead,
+  report: ReportFinding,
+): Promise<void> {
   const [beyond] = await store.entries(log, seq, 1);
   if (!beyond) return;
   const now = await store.head(log);
-  if (now && beyond.seq > now.seq) find(beyond.seq, 'it stands behind the clock of the log');
+  if (now && beyond.seq > now.seq) report(beyond.seq, 'it stands behind the clock of the log');
+}
+
+/** Judges what one log of a realm tells of persons: what nobody can read any more is of users who were erased later. */
+export interface PersonalValuesCheck {
+  add(entries: readonly StoredEntry[]): Promise<void>;
+  end(): Promise<void>;
+}
+
+/** The event that says that a user was erased. */
+const ERASED_EVENT = `${users.name}.erased`;
+
+export function openPersonalValuesCheck(
+  realm: Uuid,
+  store: Pick<LogStore, 'userKeys' | 'entriesOf'>,
+  keys: Pick<LogKeys, 'decrypt'>,
+  report: ReportFinding,
+): PersonalValuesCheck {
+  /** The places of entries that do not open, by user. */
+  const unreadable = new Map<Uuid, number[]>();
+  const erasedAt = new Map<Uuid, number>();
+  let last = 0;
+
+  /** Where a user was erased, the last time; also behind what was walked, because it may have happened meanwhile. */
+  async function erasureOf(user: Uuid): Promise<number> {
+    let seq = erasedAt.get(user) ?? 0;
+    for (let after = last; ; ) {
+      const entries = await store.entriesOf({ realm, user }, 'realm', after, PAGE);
+      for (const entry of entries) if (entry.columns.event === ERASED_EVENT) seq = entry.seq;
+      const end = entries.at(-1);
+      if (!end) return seq;
+      after = end.seq;
+    }
+  }
+
+  return {
+    async add(entries) {
+      const personalEntries = entries.filter(({ columns }) => columns.personal instanceof Uint8Array);
+      const users = new Set(personalEntries.map(({ columns }) => columns.user_id as Uuid));
+      const userKeys = users.size > 0 ? await store.userKeys(realm, [...users]) : new Map<Uuid, Uint8Array>();
+      for (const { seq, columns } of entries) {
+        if (columns.event === ERASED_EVENT) erasedAt.set(columns.user_id as Uuid, seq);
+      }
+      for (const { seq, columns } of personalEntries) {
+        const user = columns.user_id as Uuid;
+        const userKey = userKeys.get(user);
+        if (userKey && opens(keys, userKey, { realm, user }, columns.personal as Uint8Array)) continue;
+        unreadable.set(user, [...(unreadable.get(user) ?? []), seq]);
+      }
+      last = entries.at(-1)?.seq ?? last;
+    },
+    async end() {
+      for (const [user, seqs] of unreadable) {
+        const erased = await erasureOf(user);
+        for (const seq of seqs) {
+          if (seq > erased)
+            report(seq, 'its personal values cannot be read, and its user was not erased since');
+        }
+      }
+    },
+  };
+}
+
+function opens(
+  keys: Pick<LogKeys, 'decrypt'>,
+  userKey: Uint8Array,
+  person: Person,
+  encrypted: Uint8Array,
+): boolean {
+  try {
+    keys.decrypt(userKey, person, encrypted);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Where the log of the installation says that logs began, and what of it is true. */
+export interface LogStarts {
+  /** Judges a log that is there. */
+  check(head: LogHead, find: ReportFinding): void;
+  /** The logs that were said to begin, and were not there. */
+  missing(): readonly LogFinding[];
+}
+
+/** The place that an act names; none where it was edited, which is found elsewhere. */
+function startPositionIn(detail: unknown): number {
+  try {
+    return Number((JSON.parse(String(detail)) as { readonly after?: unknown }).after);
+  } catch {
+    return Number.NaN;
+  }
+}
+
+/** Reads the acts that say where logs began, as far as they are kept. */
+export async function readLogStarts(
+  store: Pick<LogStore, 'entries' | 'head'>,
+  keys: Pick<LogKeys, 'anchor'>,
+): Promise<LogStarts> {
+  const installation = await store.head(NIL_UUID);
+  const anchor = installation?.chain?.anchor;
+  const isWhole = anchor !== undefined && isChainStart(keys, NIL_UUID, anchor);
+  const startsByLog = new Map<Uuid, number[]>();
+  const unseen = new Set<Uuid>();
+  for (let after = anchor?.seq ?? 0; ; ) {
+    const entries = await store.entries(NIL_UUID, after, PAGE);
+    for (const { columns } of entries) {
+      if (columns.action !== 'log.begun') continue;
+      const realm = columns.realm_id as Uuid;
+      startsByLog.set(realm, [...(startsByLog.get(realm) ?? []), startPositionIn(columns.detail)]);
+      unseen.add(realm);
+    }
+    const last = entries.at(-1);
+    if (!last) break;
+    after = last.seq;
+  }
+  return {
+    check({ log, chain }, find) {
+      if (log === NIL_UUID) return;
+      unseen.delete(log);
+      const starts = startsByLog.get(log) ?? [];
+      if (starts.length > 1) find(starts[1], `it was begun anew: it began ${starts.length} times`);
+      if (!chain || !isChainStart(keys, log, chain.anchor)) return;
+      const isRecorded = starts.includes(chain.anchor.seq);
+      if (!isRecorded && (starts.length > 0 || isWhole)) {
+        find(chain.anchor.seq, 'the log of the installation does not say that it began here');
+      }
+    },
+    missing: () =>
+      [...unseen].map((log) => ({
+        log,
+        seq: startsByLog.get(log)?.[0],
+        message: 'this log began, and it is not there',
+      })),
+  };
 }

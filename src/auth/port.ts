@@ -2,7 +2,6 @@ import type { MaybePromise } from '../directory/store.ts';
 import type { AuditEntry } from '../domain/audit_entry.ts';
 import type { Revision } from '../domain/id.ts';
 import type { Realms, Scopes } from '../domain/principal.ts';
-import type { SecretLocation } from './keys/keyring.ts';
 
 /** Who may ask for tokens. Instants are milliseconds since the epoch; secrets are SHA-256 digests. */
 export interface Client {
@@ -152,6 +151,15 @@ export interface AuthStore {
   insertSecret(name: string, sealed: Uint8Array, at: number): Promise<void>;
   /** The identifier of this installation, minted when its database was made (STORE in contract 8, row 31). */
   storeId(): MaybePromise<string>;
+}
+
+/** The one place a ciphertext belongs: it opens nowhere else. */
+export interface SecretLocation {
+  readonly table: string;
+  readonly column: string;
+  /** The nil UUID where the row belongs to no realm. */
+  readonly realm: string;
+  readonly id: string;
 }
 
 /** A stored secret: the one place it belongs to, and its ciphertext, which names the key it was sealed by. */

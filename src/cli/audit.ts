@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
+import type { LogFinding } from '../audit/chain_verifier.ts';
 import { type Checkpoint, type Restoration, readLine } from '../audit/checkpoint.ts';
 import { openLogReading } from '../audit/reading.ts';
-import { headsOf, type Verified, verifyLogs } from '../audit/verify.ts';
-import type { Found } from '../audit/walk.ts';
+import { headsOf, type VerificationResult, verifyLogs } from '../audit/verify.ts';
 import { createAuditEntry } from '../domain/audit_entry.ts';
 import { Refusal } from '../domain/fault.ts';
 import { NIL_UUID } from '../domain/id.ts';
@@ -35,7 +35,7 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
       try {
         const path = options.checkpoints ?? keptCheckpoints(settings);
         const { checkpoints, unsigned, restored } = await readCheckpoints(path, db);
-        const findings: Found[] = [];
+        const findings: LogFinding[] = [];
         const verified = await verifyLogs({
           store: db.engine.log,
           keys: db.logKeys,
@@ -127,8 +127,8 @@ interface Report {
   readonly told: number;
   /** When a backup was put in the place of the database, the last time. */
   readonly restored: Restoration | undefined;
-  readonly verified: Verified;
-  readonly findings: readonly Found[];
+  readonly verified: VerificationResult;
+  readonly findings: readonly LogFinding[];
 }
 
 /** What only somebody outside of the database can tell. */
@@ -165,7 +165,7 @@ function isClean({ findings, unsigned, verified }: Report): boolean {
   return findings.length === 0 && unsigned.length === 0 && verified.untagged === 0;
 }
 
-function sentenceOf({ log, seq, says }: Found): string {
+function sentenceOf({ log, seq, message: says }: LogFinding): string {
   const name = log === NIL_UUID ? 'the log of the installation' : `the log of realm ${log}`;
   return `${name}${seq === undefined ? '' : `, entry ${seq}`}: ${says}`;
 }
@@ -181,14 +181,14 @@ function jsonOf(report: Report) {
     restored_at: restored ? new Date(restored.at).toISOString() : null,
     restored_taken_at: restored?.takenAt === undefined ? null : new Date(restored.takenAt).toISOString(),
     not_seen: told === 0 ? UNSEEN : null,
-    findings: findings.map(({ log, seq, says }) => ({ log, seq: seq ?? null, says })),
+    findings: findings.map(({ log, seq, message: says }) => ({ log, seq: seq ?? null, says })),
   };
 }
 
 /** Writes all that stands in the logs at this moment. That it was asked for is logged before anything is told. */
 async function exportLogs({ engine, logKeys }: OpenDatabase, output: Output): Promise<number> {
   const reading = openLogReading(engine.log, logKeys);
-  await engine.log.note([createAuditEntry('log.exported', { detail: {} }, systemClock)]);
+  await engine.log.append([createAuditEntry('log.exported', { detail: {} }, systemClock)]);
   let count = 0;
   for await (const { log, seq: end } of headsOf(engine.log)) {
     for (let after = 0; ; ) {

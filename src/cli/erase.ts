@@ -5,7 +5,7 @@ import { erasureLine } from '../audit/checkpoint.ts';
 import { writeToAll } from '../audit/checkpoint_sink.ts';
 import type { Person } from '../audit/log_keys.ts';
 import { eraseUser } from '../audit/person_erasure.ts';
-import type { Scrubbed } from '../audit/port.ts';
+import type { ScrubResult } from '../audit/port.ts';
 import { openLogReading } from '../audit/reading.ts';
 import { CHECKPOINT_SINK_SETTINGS, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
@@ -56,7 +56,7 @@ async function erasePerson(
     records: engine.records,
     reading: openLogReading(engine.log, logKeys),
     scrub: engine.scrub,
-    tell: async (erasure: Parameters<typeof erasureLine>[0]) => {
+    report: async (erasure: Parameters<typeof erasureLine>[0]) => {
       const line = erasureLine(erasure, logKeys);
       if (sinks.length === 0)
         console.log(`no checkpoint file is named: keep this line with your backups\n${line}`);
@@ -75,7 +75,7 @@ async function erasePerson(
   for (const copy of copiesBeside(settings)) {
     console.log(`${copy} is a copy from before: it holds what it held, so remove it when you can`);
   }
-  const trouble = await erasing.untold;
+  const trouble = await erasing.reportError;
   if (trouble !== undefined) throw untold(person, trouble as NodeJS.ErrnoException);
 }
 
@@ -86,7 +86,7 @@ function untold({ user: id }: Person, { code = 'unknown' }: NodeJS.ErrnoExceptio
   );
 }
 
-function tellScrubbed(scrubbed: Scrubbed): void {
+function tellScrubbed(scrubbed: ScrubResult): void {
   if (scrubbed.kind === 'clean') {
     const how = scrubbed.isRewritten ? ', which was written anew' : '';
     console.log(`no byte of it is left in the database file${how}, and its write-ahead log is empty`);

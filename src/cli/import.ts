@@ -206,7 +206,7 @@ async function noteEnd({ log }: OpenDatabase['engine'], tally: Tally, signal: Ab
     systemClock,
   );
   try {
-    await patiently(signal, () => log.note([auditEntry]));
+    await patiently(signal, () => log.append([auditEntry]));
   } catch (error) {
     if (!isUnavailable(error)) throw error;
   }

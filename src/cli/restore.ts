@@ -110,7 +110,7 @@ async function noteRestored(settings: Settings, { takenAt }: Restored): Promise<
   if (!db) return;
   try {
     const { engine, logKeys } = db;
-    await engine.log.note([
+    await engine.log.append([
       createAuditEntry('database.restored', { detail: { taken_at: takenAt ?? null } }, systemClock),
     ]);
     const since = takenAt === undefined ? undefined : Date.parse(takenAt);

@@ -10,7 +10,7 @@ import type { Leases } from './leases.ts';
 const LEASE = 'retention';
 
 interface RetentionRooms {
-  readonly log: Pick<LogStore, 'heads' | 'trim' | 'note'>;
+  readonly log: Pick<LogStore, 'heads' | 'trim' | 'append'>;
   readonly webhooks: Pick<WebhookStore, 'trim'>;
   readonly clock: Pick<Clock, 'now'>;
   readonly days: number;
@@ -48,7 +48,7 @@ export async function removeOld(rooms: RetentionRooms): Promise<void> {
     const realm = which === NIL_UUID ? {} : { realm: which };
     const detail = { entries, before: new Date(before).toISOString() };
     const caller = { actor: LEASE, address: undefined, requestId: undefined };
-    await log.note([createAuditEntry('log.trimmed', { ...realm, detail }, { now: clock.now, caller })]);
+    await log.append([createAuditEntry('log.trimmed', { ...realm, detail }, { now: clock.now, caller })]);
     await pause();
   }
 

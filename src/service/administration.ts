@@ -46,10 +46,10 @@ export function openAdministration(means: Means): Offices {
         {
           ...rooms,
           scrub: engine.scrub,
-          async tell(erasure) {
+          async report(erasure) {
             await writeToAll(checkpointSinks, [erasureLine(erasure, logKeys)]);
             // Where it cannot be noted it is told once more.
-            await engine.log.noteTold([erasure], auditContext.now()).catch(unlessFault);
+            await engine.log.markErasuresReported([erasure], auditContext.now()).catch(unlessFault);
           },
         },
         person,
@@ -58,7 +58,7 @@ export function openAdministration(means: Means): Offices {
       if (!erasing) return undefined;
       // What cannot be done now is the command line's to do; the user is erased all the same.
       const scrubbed = erasing.scrub({ search, mayRewrite: false }).catch(unlessFault);
-      return { erasure: erasing.erasure, untold: erasing.untold, scrubbed };
+      return { erasure: erasing.erasure, untold: erasing.reportError, scrubbed };
     },
   };
 }

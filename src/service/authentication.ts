@@ -1,5 +1,5 @@
 import type { LogKeys } from '../audit/log_keys.ts';
-import { sealPerson } from '../audit/person_in_act.ts';
+import { sealPerson } from '../audit/log_keys.ts';
 import { openClientCredentials } from '../auth/clients/client_credentials.ts';
 import type { FetchDocument } from '../auth/issuers/issuer_keys.ts';
 import { type ConsoleClient, type ExternalIssuer, parseIssuers } from '../auth/issuers/issuers_file.ts';
@@ -78,7 +78,7 @@ export function openAuthority(issuing: Issuing, baseUrl: string, log: Log, clock
           clientCredentials: settings.consoleClientCredentials,
           sessions: openConsoleSessions({
             ...{ ...asking, providers },
-            note: (auditEntry) => engine.log.note([auditEntry]),
+            note: (auditEntry) => engine.log.append([auditEntry]),
             sealPerson: (told) => sealPerson(issuing.logKeys, told),
           }),
         },

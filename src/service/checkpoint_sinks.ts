@@ -89,7 +89,7 @@ export function startCheckpointSinks(
     retentionDays: settings.retentionDays,
     clock,
     name: sinkNames(settings),
-    onTrouble: ({ code = 'unknown' }, since) =>
+    onError: ({ code = 'unknown' }, since) =>
       log.write({ event: 'checkpoint_failed', cause: code, since: new Date(since).toISOString() }),
   });
 }

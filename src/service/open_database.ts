@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import type { LogKeys } from '../audit/log_keys.ts';
-import { findLogKeys, keepLog } from '../audit/log_secret.ts';
-import { assertKeyringMatches, assertOpensAll } from '../auth/keys/keyring.ts';
-import { type LiveKeyring, openLiveKeyring } from '../auth/keys/live_keyring.ts';
+import { findLogKeys, startAuditLog } from '../audit/log_secret.ts';
+import { assertOpensAll } from '../auth/keys/keyring.ts';
+import { assertKeyringMatches, type LiveKeyring, openLiveKeyring } from '../auth/keys/live_keyring.ts';
 import {
   assertKeyConfigured,
   type MasterKeySource,
@@ -49,7 +49,7 @@ export async function openDatabase(settings: Settings, clock: Clock): Promise<Op
     const { keys, createdPath: made } = obtainMasterKeys(source, hasProof, clock);
     const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), clock);
     await assertKeyringMatches(keyring, engine.access, clock);
-    const logKeys = await keepLog(engine, keyring, clock);
+    const logKeys = await startAuditLog(engine, keyring, clock);
     await ensureSigningKey(engine.access, keyring, clock);
     return { engine, keyring, logKeys, keyFileMade: made };
   } catch (error) {
@@ -72,7 +72,7 @@ export async function reopenDatabase(settings: Settings, clock: Clock): Promise<
     const { keys } = obtainMasterKeys(source, true, clock);
     const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), clock);
     keyring.activateNewest((await engine.access.keyChecks()).map(({ keyId }) => keyId));
-    const logKeys = await keepLog(engine, keyring, clock);
+    const logKeys = await startAuditLog(engine, keyring, clock);
     return { engine, keyring, logKeys, keyFileMade: undefined };
   } catch (error) {
     await abandon(engine);
@@ -134,7 +134,7 @@ export async function rewrap(
     }
     const { keys: held } = obtainMasterKeys(source, true, clock);
     const holding = openLiveKeyring(held, () => [], clock);
-    await keepLog(engine, holding, clock);
+    await startAuditLog(engine, holding, clock);
     const { key: next, isCreated: isMade } = obtainNextKey(nextKeyFile, clock);
     const changed = await changeMasterKey({
       currentKeys: held,

@@ -1,5 +1,5 @@
-import { openRefusals } from '../audit/refused_access_log.ts';
-import { openGrantNotes } from '../audit/token_grant_log.ts';
+import { openRefusedAccessLog } from '../audit/refused_access_log.ts';
+import { openTokenGrantLog } from '../audit/token_grant_log.ts';
 import { openClientUsage } from '../auth/tokens/client_usage.ts';
 import type { AuditEntry } from '../domain/audit_entry.ts';
 import type { Clock } from '../domain/id.ts';
@@ -10,14 +10,14 @@ import type { Engine } from '../store/open.ts';
 /** What is kept of those who ask, whatever they ask: who got a token or used one, and who was refused. */
 export function openCounting({ access, log: entries }: Engine, log: Log, clock: Clock) {
   const uses = openClientUsage(access, clock);
-  const refusals = openRefusals(entries, clock);
-  const grants = openGrantNotes(entries, clock, ({ waiting, dropped }) =>
+  const refusals = openRefusedAccessLog(entries, clock);
+  const grants = openTokenGrantLog(entries, clock, ({ waiting, dropped }) =>
     log.write({ event: 'audit_entries_pending', pending: waiting, dropped }),
   );
   return {
     granted(auditEntry: AuditEntry): Promise<void> {
       if (auditEntry.object !== undefined) uses.record(auditEntry.object);
-      return grants.note(auditEntry);
+      return grants.append(auditEntry);
     },
     listener: openCallListener({ used: uses.record, refused: refusals.count }),
     async stop() {

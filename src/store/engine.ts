@@ -1,4 +1,4 @@
-import type { Eraser, LogStore, Scrubbed, Scrubbing } from '../audit/port.ts';
+import type { Eraser, LogStore, ScrubOptions, ScrubResult } from '../audit/port.ts';
 import type { AuthStore, SealedStore } from '../auth/port.ts';
 import type { LeaseStore } from '../directory/leases.ts';
 import type { Loader, MaybePromise, Scanner, Store } from '../directory/store.ts';
@@ -20,7 +20,7 @@ export interface Engine {
    * Sees to it that these texts, which no record holds any more, stand in no file of the database; of one that others run,
    * as far as this role may.
    */
-  scrub(texts: readonly string[], how: Scrubbing): Promise<Scrubbed>;
+  scrub(texts: readonly string[], how: ScrubOptions): Promise<ScrubResult>;
   readonly feed: FeedStore;
   readonly webhooks: WebhookStore;
   /** What only a database inside this process needs and can; undefined for one that others run. */

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { anchorAt, linkTo } from '../../src/audit/chain.ts';
+import { resumeChain, sealAnchor } from '../../src/audit/chain.ts';
+import type { LogFinding } from '../../src/audit/chain_verifier.ts';
 import { type Checkpoint, checkpointLine, readLine } from '../../src/audit/checkpoint.ts';
 import { openLogKeys } from '../../src/audit/log_keys.ts';
 import { openLogReading, type ReadableEntry } from '../../src/audit/reading.ts';
 import { headsOf, verifyLogs } from '../../src/audit/verify.ts';
-import type { Found } from '../../src/audit/walk.ts';
 import { createClient } from '../../src/auth/clients/clients.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -21,8 +21,8 @@ async function verified(
   db: OpenDatabase,
   checkpoints: readonly Checkpoint[] = [],
   now: () => number = systemClock.now,
-): Promise<readonly Found[]> {
-  const findings: Found[] = [];
+): Promise<readonly LogFinding[]> {
+  const findings: LogFinding[] = [];
   await verifyLogs({
     store: db.engine.log,
     keys: db.logKeys,
@@ -176,7 +176,7 @@ describe('verifying', () => {
     const spoilt = await openDatabase(own.settings(), systemClock);
     const { realm: id } = await plant(spoilt);
     await own.spoil('delete from change where realm_id = ? and seq = 3', id);
-    expect((await verified(spoilt)).map(({ says }) => says)).toContainEqual(
+    expect((await verified(spoilt)).map(({ message }) => message)).toContainEqual(
       '1 entries before it are missing',
     );
     await spoilt.engine.close();
@@ -218,7 +218,7 @@ describe('an end that was cut off', () => {
       `seq = ${before?.tagged_seq}, tagged_seq = ${before?.tagged_seq}, entries = ${before?.entries}, tag = ${bytes}`,
     );
     expect(await verified(db)).toEqual([]);
-    expect((await verified(db, checkpoints)).map(({ says }) => says)).toEqual([
+    expect((await verified(db, checkpoints)).map(({ message }) => message)).toEqual([
       'a checkpoint tells of it, and it is not there: cut off, or an older database',
     ]);
     await db.engine.close();
@@ -234,8 +234,12 @@ describe('a log that was written anew', () => {
     const checkpoints = await checkpointsOf(db);
     const keys = isKeyKnown ? db.logKeys : openLogKeys(new Uint8Array(32), systemClock);
     const head = await db.engine.log.head(id);
-    const anchor = anchorAt(keys, id, head?.chain?.anchor ?? { seq: 0, tag: new Uint8Array(32), entries: 0 });
-    const chain = linkTo(keys, anchor);
+    const anchor = sealAnchor(
+      keys,
+      id,
+      head?.chain?.anchor ?? { seq: 0, tag: new Uint8Array(32), entries: 0 },
+    );
+    const chain = resumeChain(keys, anchor);
     const say = (bytes: Uint8Array) => {
       const hex = Buffer.from(bytes).toString('hex');
       return database.address.engine === 'postgres' ? `decode('${hex}', 'hex')` : `x'${hex}'`;
@@ -261,7 +265,7 @@ describe('a log that was written anew', () => {
   test('with the master key, is found by a checkpoint alone', async () => {
     const { db, checkpoints } = await rewritten(true);
     expect(await verified(db)).toEqual([]);
-    expect((await verified(db, checkpoints)).map(({ says }) => says)).toEqual([
+    expect((await verified(db, checkpoints)).map(({ message }) => message)).toEqual([
       'it is not what a checkpoint says: it, or what stood before it, was written anew',
     ]);
     await db.engine.close();
@@ -286,9 +290,9 @@ describe('an older database in the place of a newer one', () => {
       {
         log: NIL_UUID,
         seq: expect.any(Number),
-        says: 'a checkpoint tells of it, and it is not there: cut off, or an older database',
+        message: 'a checkpoint tells of it, and it is not there: cut off, or an older database',
       },
-      { log: later, seq: 1, says: 'a checkpoint tells of this log, and it is not there' },
+      { log: later, seq: 1, message: 'a checkpoint tells of this log, and it is not there' },
     ]);
     await restored.engine.close();
   });

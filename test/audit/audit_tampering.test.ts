@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { type Checkpoint, checkpointLine, readLine } from '../../src/audit/checkpoint.ts';
 import { openLogReading } from '../../src/audit/reading.ts';
-import { type Verified, verifyLogs } from '../../src/audit/verify.ts';
+import { type VerificationResult, verifyLogs } from '../../src/audit/verify.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
@@ -30,12 +30,12 @@ async function inWorld(work: (world: World) => Promise<void>): Promise<void> {
 
 async function verify(db: OpenDatabase, checkpoints: readonly Checkpoint[] = []) {
   const says: string[] = [];
-  const verified: Verified = await verifyLogs({
+  const verified: VerificationResult = await verifyLogs({
     store: db.engine.log,
     keys: db.logKeys,
     checkpoints,
     now: systemClock.now,
-    onFinding: (found) => says.push(found.says),
+    onFinding: (found) => says.push(found.message),
   });
   return { says, untagged: verified.untagged };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { anchorAt, beginChain, linkTo } from '../../src/audit/chain.ts';
+import { resumeChain, sealAnchor, startChain } from '../../src/audit/chain.ts';
 import { type Checkpoint, checkpointLine, readLine } from '../../src/audit/checkpoint.ts';
 import type { Anchor } from '../../src/audit/port.ts';
 import { headsOf, verifyLogs } from '../../src/audit/verify.ts';
@@ -69,7 +69,7 @@ async function verify({ engine, logKeys }: OpenDatabase, checkpoints: readonly C
     keys: logKeys,
     checkpoints,
     now: () => now,
-    onFinding: ({ log, seq, says: what }) => says.push([log === NIL_UUID ? -1 : seq, what]),
+    onFinding: ({ log, seq, message: what }) => says.push([log === NIL_UUID ? -1 : seq, what]),
   });
   return says;
 }
@@ -77,11 +77,11 @@ async function verify({ engine, logKeys }: OpenDatabase, checkpoints: readonly C
 /** Removes what stands in the first places, and seals the beginning behind it: by hand, and with the installation's keys. */
 async function begin({ database, db, id }: World, behind: number, forged?: Anchor): Promise<void> {
   const head = await db.engine.log.head(id);
-  const chain = linkTo(db.logKeys, head?.chain?.anchor as Anchor);
+  const chain = resumeChain(db.logKeys, head?.chain?.anchor as Anchor);
   for (const { seq, columns } of await db.engine.log.entries(id, 0, 1_000)) {
     if (seq <= behind) chain.next(seq, Object.values(columns));
   }
-  const { seq, tag, entries, mac } = forged ?? anchorAt(db.logKeys, id, chain);
+  const { seq, tag, entries, mac } = forged ?? sealAnchor(db.logKeys, id, chain);
   const say = (bytes: Uint8Array) => {
     const hex = Buffer.from(bytes).toString('hex');
     return database.address.engine === 'postgres' ? `decode('${hex}', 'hex')` : `x'${hex}'`;
@@ -129,7 +129,7 @@ describe('who has the database and the master key, and moves the beginning of a 
   test('so that it looks as if it had begun there is found', () =>
     inWorld(async (world) => {
       await write(world.db, world.id, NOW);
-      await begin(world, WRITES, beginChain(world.db.logKeys, world.id, WRITES).anchor);
+      await begin(world, WRITES, startChain(world.db.logKeys, world.id, WRITES).anchor);
       const says = (await verify(world.db, world.checkpoints, NOW)).map(([, what]) => what);
       expect(says).toContainEqual(expect.stringContaining('it was begun anew'));
       expect(says).toContainEqual(expect.stringContaining('it is not what a checkpoint says'));

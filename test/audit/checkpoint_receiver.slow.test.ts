@@ -136,7 +136,7 @@ describe('a receiver', () => {
           retentionDays: 90,
           clock: systemClock,
           name: 'away',
-          onTrouble: ({ code = '' }) => troubles.push(code),
+          onError: ({ code = '' }) => troubles.push(code),
         },
         100,
       );

@@ -41,7 +41,7 @@ beforeEach(async () => {
       clock: systemClock,
       retentionDays: 90,
       name: 'looks',
-      onTrouble: () => undefined,
+      onError: () => undefined,
     },
     EVERY_MS,
   );

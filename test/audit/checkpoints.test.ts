@@ -65,7 +65,7 @@ describe('checkpoints', () => {
           clock: systemClock,
           retentionDays: 90,
           name: 'shared',
-          onTrouble: (error) => {
+          onError: (error) => {
             throw error;
           },
         },
@@ -116,7 +116,7 @@ describe('checkpoints', () => {
         clock: systemClock,
         retentionDays: 90,
         name: 'broken',
-        onTrouble: ({ code = '' }) => troubles.push(code),
+        onError: ({ code = '' }) => troubles.push(code),
       },
       20,
     );
@@ -139,14 +139,18 @@ describe('checkpoints', () => {
     const page = (after: string | undefined, limit: number) =>
       heads.filter(({ log }) => after === undefined || log > after).slice(0, limit);
     const checkpoints = startCheckpoints({
-      store: { heads: page, untold: engine.log.untold, noteTold: engine.log.noteTold },
+      store: {
+        heads: page,
+        unreportedErasures: engine.log.unreportedErasures,
+        markErasuresReported: engine.log.markErasuresReported,
+      },
       leases: openLeases(engine.leases, 10_000, systemClock),
       keys: logKeys,
       sinks: [async (lines) => void told.push(lines)],
       clock: systemClock,
       retentionDays: 90,
       name: 'many',
-      onTrouble: (error) => {
+      onError: (error) => {
         throw error;
       },
     });

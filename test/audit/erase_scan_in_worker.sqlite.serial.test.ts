@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite';
 import { expect, setDefaultTimeout, test } from 'bun:test';
-import type { Scrubbed } from '../../src/audit/port.ts';
+import type { ScrubResult } from '../../src/audit/port.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { databaseFile, oidcPath, plant, startService } from '../support/service.ts';
 
@@ -55,7 +55,7 @@ function scan(path: string, text: string): number {
 }
 
 test('an erasure over HTTP looks through the whole file, and no lookup waits for that', async () => {
-  const scrubbed = Promise.withResolvers<Scrubbed>();
+  const scrubbed = Promise.withResolvers<ScrubResult>();
   let isDone = false;
   const service = await startService({}, (engine) => ({
     ...engine,

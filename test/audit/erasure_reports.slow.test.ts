@@ -239,12 +239,12 @@ test('writing erasures gives requests their turn between pages, while the only s
   const erasures = Array.from({ length: 1_000 }, (_, at): Erasure => {
     return { realm: systemClock.mintId(), user: systemClock.mintId(), at };
   });
-  const untold = (after: Pick<Erasure, 'realm' | 'user'> | undefined, limit: number) => {
+  const unreportedErasures = (after: Pick<Erasure, 'realm' | 'user'> | undefined, limit: number) => {
     const from = erasures.findIndex(({ user }) => user === after?.user) + 1;
     return erasures.slice(from, from + limit);
   };
   const away = async () => Promise.reject(new Error('away'));
-  const deps = { store: { untold, noteTold: away }, keys: { sign: () => '' } };
+  const deps = { store: { unreportedErasures, markErasuresReported: away }, keys: { sign: () => '' } };
   let turns = 0;
   let turn = setImmediate(function take() {
     turns += 1;

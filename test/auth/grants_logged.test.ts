@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import type { LogStore } from '../../src/audit/port.ts';
-import { openGrantNotes, type Waiting } from '../../src/audit/token_grant_log.ts';
+import { openTokenGrantLog, type PendingGrants } from '../../src/audit/token_grant_log.ts';
 import type { AuditEntry } from '../../src/domain/audit_entry.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -12,11 +12,11 @@ import { oidcPath, plant, type Service, startService } from '../support/service.
 function openGate(code: 'unavailable' | 'internal' = 'unavailable') {
   let isShut = false;
   const note =
-    (log: LogStore): LogStore['note'] =>
+    (log: LogStore): LogStore['append'] =>
     (auditEntries) =>
-      isShut ? Promise.reject(new Fault(code)) : log.note(auditEntries);
+      isShut ? Promise.reject(new Fault(code)) : log.append(auditEntries);
   return {
-    wrap: (engine: Engine): Engine => ({ ...engine, log: { ...engine.log, note: note(engine.log) } }),
+    wrap: (engine: Engine): Engine => ({ ...engine, log: { ...engine.log, append: note(engine.log) } }),
     shut(value: boolean) {
       isShut = value;
     },
@@ -112,7 +112,7 @@ test('entries that wait when the service ends are written then', async () => {
 });
 
 test('a bug is no reason to give a token', async () => {
-  const gate = { wrap: (engine: Engine): Engine => ({ ...engine, log: { ...engine.log, note: broken } }) };
+  const gate = { wrap: (engine: Engine): Engine => ({ ...engine, log: { ...engine.log, append: broken } }) };
   const broken = () => Promise.reject(new TypeError('broken'));
   const other = await startService({}, gate.wrap);
   const { clientId, secret } = await other.client('profile-infos:read');
@@ -130,7 +130,7 @@ describe('what waits', () => {
     const store = {
       isShut: true,
       written,
-      async note(auditEntries: readonly AuditEntry[]) {
+      async append(auditEntries: readonly AuditEntry[]) {
         if (store.isShut) throw new Fault('unavailable');
         written.push(...auditEntries);
       },
@@ -150,10 +150,10 @@ describe('what waits', () => {
 
   test('is bounded: who comes beyond is counted, and the count is an entry', async () => {
     const store = openStore();
-    const told: Waiting[] = [];
-    const notes = openGrantNotes(store, { ...systemClock, now: () => 5 }, (waiting) => told.push(waiting));
+    const told: PendingGrants[] = [];
+    const notes = openTokenGrantLog(store, { ...systemClock, now: () => 5 }, (waiting) => told.push(waiting));
     const beyond = 7;
-    for (let at = 0; at < LIMITS.grantsWaitingMax + beyond; at += 1) await notes.note(actAt(at));
+    for (let at = 0; at < LIMITS.grantsWaitingMax + beyond; at += 1) await notes.append(actAt(at));
     store.isShut = false;
     await notes.stop();
     expect(store.written.slice(0, -1).map(({ at }) => at)).toEqual(
@@ -177,14 +177,14 @@ describe('what waits', () => {
       seen.push(auditEntries);
       if (code) throw new Fault(code);
     };
-    const notes = openGrantNotes({ note }, systemClock, () => undefined);
-    for (let at = 0; at < LIMITS.grantsWaitingMax + 3; at += 1) await notes.note(actAt(at));
+    const notes = openTokenGrantLog({ append: note }, systemClock, () => undefined);
+    for (let at = 0; at < LIMITS.grantsWaitingMax + 3; at += 1) await notes.append(actAt(at));
     code = 'unknown_outcome';
     await notes.stop();
-    await notes.note(actAt(-1));
+    await notes.append(actAt(-1));
     code = undefined;
     await notes.stop();
-    await notes.note(actAt(-2));
+    await notes.append(actAt(-2));
     const lost = seen.map((auditEntries) => auditEntries.find(({ detail }) => 'without_entry' in detail));
     const [first, second] = lost.filter((auditEntry) => auditEntry !== undefined);
     expect(first).toMatchObject({ id: expect.any(String), detail: { without_entry: 3 } });
@@ -194,10 +194,10 @@ describe('what waits', () => {
 
   test('and cannot be written at the end either is told as lost', async () => {
     const store = openStore();
-    const told: Waiting[] = [];
-    const notes = openGrantNotes(store, { ...systemClock, now: () => 5 }, (waiting) => told.push(waiting));
-    await notes.note(actAt(1));
-    await notes.note(actAt(2));
+    const told: PendingGrants[] = [];
+    const notes = openTokenGrantLog(store, { ...systemClock, now: () => 5 }, (waiting) => told.push(waiting));
+    await notes.append(actAt(1));
+    await notes.append(actAt(2));
     await notes.stop();
     expect(told).toEqual([
       { waiting: 1, dropped: 0 },

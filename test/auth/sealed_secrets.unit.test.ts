@@ -5,9 +5,9 @@ import {
   keyCheckOf,
   openKeyring,
   opensKeyCheck,
-  type SecretLocation,
 } from '../../src/auth/keys/keyring.ts';
 import { openLiveKeyring } from '../../src/auth/keys/live_keyring.ts';
+import type { SecretLocation } from '../../src/auth/port.ts';
 import { Refusal } from '../../src/domain/fault.ts';
 import { keyIdOf } from '../../src/domain/text/ciphertext.ts';
 import { systemClock } from '../../src/platform/clock.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { openRefusals } from '../../src/audit/refused_access_log.ts';
+import { openRefusedAccessLog } from '../../src/audit/refused_access_log.ts';
 import { openClientUsage } from '../../src/auth/tokens/client_usage.ts';
 import type { AuditEntry } from '../../src/domain/audit_entry.ts';
 import { Fault } from '../../src/domain/fault.ts';
@@ -65,7 +65,7 @@ function openStore() {
   const store = {
     isShut: false,
     written,
-    async note(auditEntries: readonly AuditEntry[]) {
+    async append(auditEntries: readonly AuditEntry[]) {
       if (store.isShut) throw new Fault('unavailable');
       written.push(auditEntries);
     },
@@ -78,7 +78,7 @@ const stranger = (raw: string) => ({ clientId: undefined, address: address(raw) 
 
 test('who tries from a whole network of IPv6 is one', async () => {
   const store = openStore();
-  const refusals = openRefusals(store, { ...systemClock, now: () => 0 });
+  const refusals = openRefusedAccessLog(store, { ...systemClock, now: () => 0 });
   for (let host = 1; host <= 20; host += 1) {
     refusals.count(stranger(`2001:db8:1:2::${host.toString(16)}`), 'bad token');
   }
@@ -90,7 +90,7 @@ test('who tries from a whole network of IPv6 is one', async () => {
 
 test('counters are bounded: who comes beyond is counted with the others, by reason', async () => {
   const store = openStore();
-  const refusals = openRefusals(store, { ...systemClock, now: () => 0 });
+  const refusals = openRefusedAccessLog(store, { ...systemClock, now: () => 0 });
   for (let at = 0; at < LIMITS.refusalsCountedMax + 300; at += 1) {
     refusals.count(stranger(`10.0.${at >> 8}.${at & 255}`), at % 2 === 0 ? 'bad token' : 'no token');
   }
@@ -117,9 +117,9 @@ test('they are bounded as well while nothing can be written, however long, and n
   const note = async (auditEntries: readonly AuditEntry[]) => {
     sizes.push(auditEntries.length);
     if (store.isShut) countRound();
-    await store.note(auditEntries);
+    await store.append(auditEntries);
   };
-  const refusals = openRefusals({ note }, { ...systemClock, now: () => 0 }, 5);
+  const refusals = openRefusedAccessLog({ append: note }, { ...systemClock, now: () => 0 }, 5);
   store.isShut = true;
   countRound();
   while (sizes.length < 4) await Bun.sleep(1);
@@ -140,7 +140,7 @@ test('they are bounded as well while nothing can be written, however long, and n
 test('one entry a minute, however often; what cannot be written is counted on', async () => {
   const store = openStore();
   const every = 30;
-  const refusals = openRefusals(store, { ...systemClock, now: () => 0 }, every);
+  const refusals = openRefusedAccessLog(store, { ...systemClock, now: () => 0 }, every);
   const count = () => refusals.count(stranger('192.0.2.1'), 'bad token');
   store.isShut = true;
   for (let round = 0; round < 5; round += 1) count();

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { SQL } from 'bun';
-import { openRefusals } from '../../src/audit/refused_access_log.ts';
-import { openGrantNotes } from '../../src/audit/token_grant_log.ts';
+import type { LogFinding } from '../../src/audit/chain_verifier.ts';
+import { openRefusedAccessLog } from '../../src/audit/refused_access_log.ts';
+import { openTokenGrantLog } from '../../src/audit/token_grant_log.ts';
 import { verifyLogs } from '../../src/audit/verify.ts';
-import type { Found } from '../../src/audit/walk.ts';
 import { draftDescribed } from '../../src/directory/draft.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { user } from '../../src/domain/resources.ts';
@@ -87,16 +87,16 @@ test.each([
     const sprung = proxy.trap(COMMIT, fate);
     if (kind === 'grants') {
       const told: number[] = [];
-      const notes = openGrantNotes(log, systemClock, ({ waiting }) => told.push(waiting));
+      const notes = openTokenGrantLog(log, systemClock, ({ waiting }) => told.push(waiting));
       const id = systemClock.mintId();
-      await notes.note(createAuditEntry('token.granted', { id, detail: { mark } }, systemClock));
+      await notes.append(createAuditEntry('token.granted', { id, detail: { mark } }, systemClock));
       await sprung;
       expect(told).toEqual([1]);
       await troubled.recovered();
       while (told.length < 2) await Bun.sleep(20);
       await notes.stop();
     } else {
-      const refusals = openRefusals(log, systemClock, 20);
+      const refusals = openRefusedAccessLog(log, systemClock, 20);
       refusals.count({ clientId: mark, address: undefined }, 'no token');
       await sprung;
       await troubled.recovered();
@@ -107,7 +107,7 @@ test.each([
     expect(await count()).toBe(kind === 'grants' ? 1 : 2);
     const findings: string[] = [];
     const { engine, logKeys } = db;
-    const onFinding = (found: Found) => findings.push(found.says);
+    const onFinding = (found: LogFinding) => findings.push(found.message);
     await verifyLogs({
       store: engine.log,
       keys: logKeys,

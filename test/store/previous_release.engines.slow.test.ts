@@ -2,7 +2,7 @@ import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { linkTo } from '../../src/audit/chain.ts';
+import { resumeChain } from '../../src/audit/chain.ts';
 import { obtainLogKeys } from '../../src/audit/log_secret.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -124,7 +124,7 @@ describe('release 0.1.0, which has no log,', () => {
     const { end, anchor } = chain;
     expect(end.seq).toBe(seq ?? 0);
     const entries = await db.engine.log.entries(realm, anchor.seq, end.seq);
-    const again = linkTo(keys, anchor);
+    const again = resumeChain(keys, anchor);
     for (const { seq, columns, tag } of entries) {
       expect([seq, tag && Buffer.from(tag).toString('hex')]).toEqual([
         seq,

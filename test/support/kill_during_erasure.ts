@@ -16,7 +16,7 @@ await eraseUser(
     records: engine.records,
     reading: openLogReading(engine.log, logKeys),
     scrub: engine.scrub,
-    tell: async () => void process.kill(process.pid, 'SIGKILL'),
+    report: async () => void process.kill(process.pid, 'SIGKILL'),
   },
   { realm: realm as Uuid, user: user as Uuid },
   systemClock,

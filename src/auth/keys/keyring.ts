@@ -2,8 +2,7 @@ import { createCipheriv, createDecipheriv, createHmac, hkdfSync, timingSafeEqual
 import { Refusal } from '../../domain/fault.ts';
 import { type Clock, NIL_UUID } from '../../domain/id.ts';
 import { CIPHERTEXT_HEADER_BYTES } from '../../domain/text/ciphertext.ts';
-import type { AuthStore, KeyCheck } from '../port.ts';
-import type { LiveKeyring } from './live_keyring.ts';
+import type { KeyCheck, SecretLocation } from '../port.ts';
 
 /** What a ciphertext is for. Each purpose has a key of its own, derived from the master key. */
 export type Purpose =
@@ -16,15 +15,6 @@ export type Purpose =
 
 /** What a digest is for; each has a key of its own as well. */
 export type DigestPurpose = 'idempotency-key' | 'request-body' | 'external-subject';
-
-/** The one place a ciphertext belongs: it opens nowhere else. */
-export interface SecretLocation {
-  readonly table: string;
-  readonly column: string;
-  /** The nil UUID where the row belongs to no realm. */
-  readonly realm: string;
-  readonly id: string;
-}
 
 /**
  * Seals every secret that is stored. A ciphertext is version (1 byte), key identifier (8), nonce (12), AES-256-GCM
@@ -115,22 +105,6 @@ export function opensKeyCheck(keyring: Keyring, { sealed }: KeyCheck): boolean {
   } catch {
     return false;
   }
-}
-
-/**
- * Makes sure that the database and the master key belong together: the first key leaves its proof, every later one
- * must open it. Two proofs are there while the key is being changed; both keys are needed until that has ended. Throws
- * Refusal for a stranger's key.
- */
-export async function assertKeyringMatches(
-  keyring: LiveKeyring,
-  store: AuthStore,
-  clock: Clock,
-): Promise<void> {
-  if ((await store.keyChecks()).length === 0) await store.insertKeyCheck(keyCheckOf(keyring), clock.now());
-  const keyChecks = await store.keyChecks();
-  assertOpensAll(keyring, keyChecks);
-  keyring.activateNewest(keyChecks.map(({ keyId }) => keyId));
 }
 
 /** Throws Refusal unless the keys that are given open every proof of a database. */

@@ -1,6 +1,7 @@
 import type { Clock } from '../../domain/id.ts';
 import { keyIdOf } from '../../domain/text/ciphertext.ts';
-import { type Keyring, openKeyring } from './keyring.ts';
+import type { AuthStore } from '../port.ts';
+import { assertOpensAll, type Keyring, keyCheckOf, openKeyring } from './keyring.ts';
 
 /**
  * The keyring of a process: the master keys it was given, and those that come while it runs. Every ciphertext names
@@ -57,4 +58,20 @@ export function openLiveKeyring(
       active = keyIds.map(find).findLast((keyring) => keyring !== undefined) ?? active;
     },
   };
+}
+
+/**
+ * Makes sure that the database and the master key belong together: the first key leaves its proof, every later one
+ * must open it. Two proofs are there while the key is being changed; both keys are needed until that has ended. Throws
+ * Refusal for a stranger's key.
+ */
+export async function assertKeyringMatches(
+  keyring: LiveKeyring,
+  store: AuthStore,
+  clock: Clock,
+): Promise<void> {
+  if ((await store.keyChecks()).length === 0) await store.insertKeyCheck(keyCheckOf(keyring), clock.now());
+  const keyChecks = await store.keyChecks();
+  assertOpensAll(keyring, keyChecks);
+  keyring.activateNewest(keyChecks.map(({ keyId }) => keyId));
 }

@@ -101,7 +101,7 @@ function reseal(
 ): ResealedValue | undefined {
   try {
     const plain = keyring.open(purposeOf(location), location, sealed);
-    return { location: location, seen: sealed, sealed: target.seal(purposeOf(location), location, plain) };
+    return { location, seen: sealed, sealed: target.seal(purposeOf(location), location, plain) };
   } catch {
     return undefined;
   }

@@ -1,4 +1,5 @@
-import type { Keyring, SecretLocation } from '../../auth/keys/keyring.ts';
+import type { Keyring } from '../../auth/keys/keyring.ts';
+import type { SecretLocation } from '../../auth/port.ts';
 import { type Clock, NIL_UUID } from '../../domain/id.ts';
 
 /** The prefix of a symmetric secret (Standard Webhooks, "Signature scheme"). */

@@ -1,4 +1,5 @@
-import type { Keyring, SecretLocation } from '../../auth/keys/keyring.ts';
+import type { Keyring } from '../../auth/keys/keyring.ts';
+import type { SecretLocation } from '../../auth/port.ts';
 import type { Memory, MemoryPlace, Placed, Store } from '../../directory/store.ts';
 import { ownerPlace } from '../../domain/change.ts';
 import { Fault } from '../../domain/fault.ts';

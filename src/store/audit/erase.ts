@@ -1,4 +1,4 @@
-import type { Erased, EraseRequest, Eraser } from '../../audit/port.ts';
+import type { EraseRequest, EraseResult, Eraser } from '../../audit/port.ts';
 import { changeOf } from '../../domain/change.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { user } from '../../domain/resources.ts';
@@ -21,7 +21,7 @@ export function openErasing(
   removals: Removals,
   { write }: Transactions,
 ): Eraser {
-  function* erase(asked: EraseRequest): Work<Outcome<Erased>> {
+  function* erase(asked: EraseRequest): Work<Outcome<EraseResult>> {
     const { key, origin, mintRevision, auditEntry } = asked;
     const [realm, id] = key;
     const { value, entries = [] } = yield* removals.remove({ ...asked, resource: user, isErasure: true });
@@ -42,14 +42,14 @@ export function openErasing(
 
   return {
     erase: (asked) => write([asked.key[0]], () => erase(asked)),
-    noteScrubbed: ({ realm, user: id }, at) =>
+    markScrubbed: ({ realm, user: id }, at) =>
       write([realm], function* () {
         return { value: undefined, keep: (yield* run(SCRUBBED, at, realm, id)) === 1 };
       }),
   };
 }
 
-function nothing(kind: Erased['kind']): Outcome<Erased> {
+function nothing(kind: EraseResult['kind']): Outcome<EraseResult> {
   return { value: { kind }, keep: false };
 }
 

@@ -1,4 +1,4 @@
-import { beginChain, type Chain, type EntryColumns, linkTo } from '../../audit/chain.ts';
+import { type Chain, type EntryColumns, resumeChain, startChain } from '../../audit/chain.ts';
 import type { LogKeys } from '../../audit/log_keys.ts';
 import type { EntryValue } from '../../audit/port.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
@@ -181,12 +181,12 @@ function* reach(
     ...{ realm: log, detail, at },
   });
   if (clock.tagged_seq === null || clock.tag === null) {
-    const { chain, anchor } = beginChain(keys, log, place);
+    const { chain, anchor } = startChain(keys, log, place);
     yield* runAll([{ text: BEGIN, values: [anchor.seq, anchor.tag, anchor.mac, log] }]);
     return { chain, auditEntries: log === NIL_UUID ? [] : [auditEntry('log.begun', { after: place })] };
   }
   const { tagged_seq, tag, entries } = clock;
-  const chain = linkTo(keys, { seq: Number(tagged_seq), tag, entries: Number(entries) });
+  const chain = resumeChain(keys, { seq: Number(tagged_seq), tag, entries: Number(entries) });
   const from = chain.seq;
   if (from === place) return { chain, auditEntries: [] };
   yield* adopt(log, place, chain);

@@ -59,11 +59,11 @@ export function openLogStore({ read, write }: Transactions, log: Log, dialect: D
   const doubtful = new WeakSet<AuditEntry>();
 
   return {
-    keep(given) {
+    useKeys(given) {
       keys = given;
       log.keep(given);
     },
-    async note(auditEntries) {
+    async append(auditEntries) {
       try {
         await write([NIL_UUID], () => nothingBut(auditEntries, doubtful));
       } catch (error) {
@@ -94,7 +94,7 @@ export function openLogStore({ read, write }: Transactions, log: Log, dialect: D
         const rows = yield* all<Row>(ofUser[log], realm, user, after, limit);
         return rows.map(entryFrom);
       }),
-    salts: (realm, users) => read(() => findSalts(realm, users)),
+    userKeys: (realm, users) => read(() => findSalts(realm, users)),
     async catchUp(at) {
       for (let after = NIL_UUID; ; ) {
         const rows = await read(() => all<{ readonly realm_id: Uuid }>(BEHIND, after, LIMITS.pageRecordsMax));
@@ -114,13 +114,13 @@ export function openLogStore({ read, write }: Transactions, log: Log, dialect: D
         const row = yield* first<{ readonly at: Long }>(ERASURE, realm, user);
         return row && { realm, user, at: Number(row.at) };
       }),
-    untold: (after, limit) =>
+    unreportedErasures: (after, limit) =>
       read(function* () {
         const behind = [after?.realm ?? NIL_UUID, after?.user ?? NIL_UUID];
         const rows = yield* all<ErasureRow>(UNTOLD, ...behind, limit);
         return rows.map(({ realm_id, user_id, at }) => ({ realm: realm_id, user: user_id, at: Number(at) }));
       }),
-    noteTold: (erasures, at) =>
+    markErasuresReported: (erasures, at) =>
       write('instance', function* () {
         yield* runAll(erasures.map((told) => ({ text: TOLD, values: [at, told.realm, told.user, told.at] })));
         return { value: undefined, keep: true, rows: erasures.length };

@@ -1,6 +1,6 @@
-import { anchorAt, isAnchor, linkTo } from '../../audit/chain.ts';
+import { isAnchorValid, resumeChain, sealAnchor } from '../../audit/chain.ts';
 import type { LogKeys } from '../../audit/log_keys.ts';
-import type { Link, LogHead, StoredEntry } from '../../audit/port.ts';
+import type { ChainLink, LogHead, StoredEntry } from '../../audit/port.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { all, type Outcome, run, type Work } from '../work.ts';
@@ -29,7 +29,8 @@ export function* trimLog(
   before: number,
 ): Work<Outcome<number>> {
   if (!chain) return gone(0);
-  if (!isAnchor(keys, which, chain.anchor)) throw new Error('the beginning of a log was moved by a stranger');
+  if (!isAnchorValid(keys, which, chain.anchor))
+    throw new Error('the beginning of a log was moved by a stranger');
   const history = which === NIL_UUID ? 0 : yield* run(REMOVE_HISTORY, which, chain.anchor.seq, before, MOST);
   if (history > 0) return gone(history);
   const rows = (yield* oldest(which, chain.anchor.seq, chain.end.seq)).map(entryFrom);
@@ -37,7 +38,7 @@ export function* trimLog(
   const old = (young < 0 ? rows : rows.slice(0, young)).slice(0, -1);
   const end = endOf(keys, chain.anchor, old);
   if (old.length === 0) return gone(0);
-  const anchor = anchorAt(keys, which, end);
+  const anchor = sealAnchor(keys, which, end);
   if (which === NIL_UUID) yield* run(REMOVE_ACTS, anchor.seq);
   else yield* run(REMOVE_CHANGES, which, chain.anchor.seq, anchor.seq);
   yield* run(MOVE_ANCHOR, anchor.seq, anchor.tag, anchor.entries, anchor.mac, which);
@@ -51,8 +52,8 @@ function gone(rows: number): Outcome<number> {
 }
 
 /** Where the chain is behind these entries. Throws where one is not what was tagged: nobody is helped to remove that. */
-function endOf(keys: LogKeys, anchor: Link, entries: readonly StoredEntry[]): Link {
-  const chain = linkTo(keys, anchor);
+function endOf(keys: LogKeys, anchor: ChainLink, entries: readonly StoredEntry[]): ChainLink {
+  const chain = resumeChain(keys, anchor);
   for (const { seq, columns, tag } of entries) {
     const expected = chain.next(seq, Object.values(columns));
     if (!tag || Buffer.compare(tag, expected) !== 0)

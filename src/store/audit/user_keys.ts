@@ -32,7 +32,7 @@ export function openSalts(keys: LogKeys): Salts {
       }
       const salts = yield* findSalts(realm, [...users]);
       const missing = [...users].filter((user) => !salts.has(user));
-      for (const user of missing) salts.set(user, keys.mintSalt());
+      for (const user of missing) salts.set(user, keys.mintUserKey());
       return {
         encrypt({ user }, plain) {
           const salt = user && salts.get(user);

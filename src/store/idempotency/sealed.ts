@@ -1,5 +1,4 @@
-import type { SecretLocation } from '../../auth/keys/keyring.ts';
-import type { KeyCheck, SealedStore, SealedValue } from '../../auth/port.ts';
+import type { KeyCheck, SealedStore, SealedValue, SecretLocation } from '../../auth/port.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { INSERT_CHECK, IS_PROVEN, TOUCH_ACCESS } from '../auth/access.ts';

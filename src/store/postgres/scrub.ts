@@ -1,4 +1,4 @@
-import type { Scrubbed } from '../../audit/port.ts';
+import type { ScrubResult } from '../../audit/port.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import type { PostgresAddress } from './address.ts';
@@ -16,7 +16,7 @@ const POSITION = 'select pg_current_wal_insert_lsn()::text as position';
  * Vacuums the tables where this role owns them, and tells the position of the write-ahead log behind which nothing holds
  * what was deleted before. What stands in the log and in archives before that position is for who runs the database.
  */
-export async function scrub(address: PostgresAddress): Promise<Scrubbed> {
+export async function scrub(address: PostgresAddress): Promise<ScrubResult> {
   const client = await openAlone(address);
   try {
     const own = asking(client, LIMITS.questionMsMax);

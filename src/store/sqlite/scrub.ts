@@ -1,5 +1,5 @@
 import type { Database } from 'bun:sqlite';
-import type { Scrubbed, Scrubbing } from '../../audit/port.ts';
+import type { ScrubOptions, ScrubResult } from '../../audit/port.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { retryWhileBusy } from './connection.ts';
@@ -14,8 +14,8 @@ export async function scrub(
   db: Database,
   snapshot: Snapshot,
   texts: readonly string[],
-  { search, mayRewrite, isBlind = false }: Scrubbing,
-): Promise<Scrubbed> {
+  { search, mayRewrite, rewriteAlways: isBlind = false }: ScrubOptions,
+): Promise<ScrubResult> {
   if (db.filename === '' || db.filename === ':memory:') return { kind: 'clean', isRewritten: false };
   const wanted = [...new Set(texts)].filter((text) => text !== '');
   await emptyLog(db, snapshot);

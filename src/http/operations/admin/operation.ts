@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Person } from '../../../audit/log_keys.ts';
-import type { Erasure, LogStore, Scrubbed } from '../../../audit/port.ts';
+import type { Erasure, LogStore, ScrubResult } from '../../../audit/port.ts';
 import type { LogReading } from '../../../audit/reading.ts';
-import type { Held } from '../../../audit/subject_access.ts';
+import type { SubjectAccessItem } from '../../../audit/subject_access.ts';
 import type { Keyring } from '../../../auth/keys/keyring.ts';
 import type { AuthStore } from '../../../auth/port.ts';
 import type { Tokens } from '../../../auth/tokens/token.ts';
@@ -46,12 +46,12 @@ export interface AdminDeps {
         readonly erasure: Erasure;
         /** Why it does not stand outside of the database yet; undefined where it does. */
         readonly untold: Promise<unknown>;
-        readonly scrubbed: Promise<Scrubbed | undefined>;
+        readonly scrubbed: Promise<ScrubResult | undefined>;
       }
     | undefined
   >;
   /** Everything held about a user. */
-  subjectAccess(person: Person, auditContext: AuditContext): AsyncIterable<Held>;
+  subjectAccess(person: Person, auditContext: AuditContext): AsyncIterable<SubjectAccessItem>;
   readonly clock: Clock;
   readonly baseUrl: string;
   /** How many entries a page holds unless the caller says. */

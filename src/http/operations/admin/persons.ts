@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Erasure, Scrubbed } from '../../../audit/port.ts';
+import type { Erasure, ScrubResult } from '../../../audit/port.ts';
 import { Fault } from '../../../domain/fault.ts';
 import { parseUuid, type Uuid } from '../../../domain/id.ts';
 import { LIMITS } from '../../../domain/limits.ts';
@@ -61,7 +61,7 @@ function erasureData({ realm, user, at }: Erasure) {
 }
 
 /** What became of the files, as far as that is known in time. */
-async function filesOf(scrubbed: Promise<Scrubbed | undefined>): Promise<z.output<typeof files>> {
+async function filesOf(scrubbed: Promise<ScrubResult | undefined>): Promise<z.output<typeof files>> {
   const known = await withTimeout(scrubbed, LIMITS.scrubWaitMsMax, () => undefined);
   return { state: known?.kind ?? 'pending', position: known?.kind === 'archived' ? known.position : null };
 }
