@@ -60,7 +60,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await expectSound(window);
     const told = given(window);
     await window.page.getByRole('button', { name: 'Sign out' }).click();
-    await expectSignIn(window, /You are signed out/);
+    await expectSignIn(window, /You have signed out/);
     expect(await storage(window)).not.toContain(token);
     await told;
     service.clock.advance(1_000);
@@ -315,7 +315,7 @@ test('who signs out where the service never answers that is out at once, and in 
     if (route.request().method() !== 'DELETE') await route.continue();
   });
   await page.getByRole('button', { name: 'Sign out' }).click();
-  await expectSignIn(window, /You are signed out/);
+  await expectSignIn(window, /You have signed out/);
   const { code } = await linkOf(service, { scope: READING, label: 'somebody else' });
   await page.evaluate(`location.hash = '#code=${code}'`);
   await page.getByText('somebody else', { exact: true }).waitFor();

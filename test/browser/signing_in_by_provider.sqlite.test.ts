@@ -130,7 +130,7 @@ test.each(VIEWS)(
     await openMenu(window);
     await page.getByText('anna@example.com', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'Sign out' }).click();
-    await expectSignIn(window, /You are signed out/);
+    await expectSignIn(window, /You have signed out/);
     await expectSound(window);
     await window.close();
   },

@@ -129,7 +129,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await link(window, 'OIDC link newer-subject').waitFor();
       await press(page, 'Remove newer-subject');
       await press(page, 'Remove');
-      await saved(page, 'The OIDC link is removed.');
+      await saved(page, 'The OIDC link was removed.');
       await link(window, 'OIDC link newer-subject').waitFor({ state: 'detached' });
       await expectSound(window);
       await window.close();

@@ -56,7 +56,7 @@ export function ManagedActionDialog<Input, Created>(props: ManagedActionDialogPr
   const [shown] = useState(loaded.record);
   const { id, name } = loaded.record;
   const { isBusy, problem, run } = useAction(() => {
-    announce(action === 'enable' ? words.enabledMessage : `The ${what} is ${action}d.`);
+    announce(action === 'enable' ? words.enabledMessage : `The ${what} was ${action}d.`);
     if (action === 'delete') {
       navigate(kind.home.href);
     } else {
