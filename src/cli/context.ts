@@ -54,10 +54,10 @@ function defaultsOf(command: Command): Environment {
 /** Gives a command the flags of these settings, with help from the table. */
 export function addSettings(command: Command, names: readonly SettingName[]): Command {
   for (const name of names) {
-    const { flag, value, doc, env, fallback: common } = SETTINGS[name] as (typeof SETTINGS)['database'];
+    const { flag, value, doc, env, defaultValue: common } = SETTINGS[name] as (typeof SETTINGS)['database'];
     if (flag === undefined) continue;
-    const fallback = defaultsOf(command)[env] ?? common;
-    const addition = fallback === undefined || fallback === '' ? '' : `, ${fallback} unless given`;
+    const defaultValue = defaultsOf(command)[env] ?? common;
+    const addition = defaultValue ? `, default ${defaultValue}` : '';
     const option = new Option(value ? `--${flag} <${value}>` : `--${flag}`, `${doc} (${env}${addition})`);
     command.addOption(option);
   }

@@ -53,13 +53,13 @@ export function addCopy(program: Command, argv: readonly string[]): void {
 
 /** The database of a side. Its URL may hold a password: nothing of it is repeated. */
 function addressOf(side: 'from' | 'to', options: CopyOptions, argv: readonly string[]): DatabaseAddress {
-  const { parse, complaint, expects } = SETTINGS.database;
+  const { parse, expectsFor, expects } = SETTINGS.database;
   const url = options[side];
   const passwordFile = options[`${side}PasswordFile`];
   const refusal = (says: string) =>
     new Refusal(says.replaceAll('--database', `--${side}`), { isUsage: true });
   const address = parse(url);
-  if (!address) throw refusal(`--${side} must be ${complaint?.(url) ?? expects}`);
+  if (!address) throw refusal(`--${side} must be ${expectsFor?.(url) ?? expects}`);
   if (isInMemory(address)) throw refusal(`--${side}: a database in memory ends with its process`);
   const isOnCommandLine = argv.some((word) => word === url || word === `--${side}=${url}`);
   const complaints = [

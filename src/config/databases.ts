@@ -1,7 +1,7 @@
 import type { MasterKeySource } from '../auth/keys/master_key.ts';
 import { type DatabaseAddress, fileOf, isInMemory, type PostgresAddress } from '../store/open.ts';
 
-/** What settings say about databases, their passwords and their master key. */
+/** The settings of databases, their passwords and their master key. */
 export interface DatabaseSettings {
   readonly database: DatabaseAddress;
   readonly databasePasswordFile: string | undefined;
@@ -15,7 +15,7 @@ export interface DatabaseSettings {
 
 type Given = { readonly [N in keyof DatabaseSettings]?: DatabaseSettings[N] | undefined };
 
-/** What of it does not go together; a setting that could not be read takes no part. */
+/** Checks these settings against each other. Settings with an invalid value are undefined, and not checked. */
 export function databaseContradictions(given: Given): readonly string[] {
   const { database, databasePasswordFile, migrateDatabase, migrateDatabasePasswordFile } = given;
   const isFile = database !== undefined && database.engine !== 'postgres';
@@ -24,22 +24,22 @@ export function databaseContradictions(given: Given): readonly string[] {
     isFile && databasePasswordFile !== undefined && needsServer('--database-password-file'),
     migrateDatabasePasswordFile !== undefined &&
       migrateDatabase === undefined &&
-      '--migrate-database-password-file goes together with --migrate-database',
+      '--migrate-database-password-file needs --migrate-database',
     given.masterKey !== undefined &&
       given.masterKeyFile !== undefined &&
-      'AUTHREALM_MASTER_KEY and AUTHREALM_MASTER_KEY_FILE exclude each other',
+      'AUTHREALM_MASTER_KEY and AUTHREALM_MASTER_KEY_FILE must not be given together',
     (given.processes ?? 1) > 1 &&
       database !== undefined &&
       isInMemory(database) &&
-      'a database in memory belongs to one process: --processes must be 1',
+      'a database in memory can be used by one process only: --processes must be 1',
     hasTwoPasswords(database, databasePasswordFile) && excluding('--database'),
     hasTwoPasswords(migrateDatabase, migrateDatabasePasswordFile) && excluding('--migrate-database'),
   ];
-  return found.filter((says) => says !== false);
+  return found.filter((message) => message !== false);
 }
 
 function needsServer(flag: string): string {
-  return `${flag} goes with a PostgreSQL database alone, and --database names a SQLite one`;
+  return `${flag} is for PostgreSQL only, and --database is a SQLite database`;
 }
 
 function hasTwoPasswords(address: DatabaseAddress | undefined, file: string | undefined): boolean {
@@ -47,10 +47,10 @@ function hasTwoPasswords(address: DatabaseAddress | undefined, file: string | un
 }
 
 function excluding(flag: string): string {
-  return `a password in the URL of ${flag} and ${flag}-password-file exclude each other`;
+  return `give the password in the URL of ${flag} or in ${flag}-password-file, not in both`;
 }
 
-/** The file that is told how far the logs are; undefined where the log of the service alone is. */
+/** The file to which checkpoints are appended; undefined if there is none. */
 export function checkpointFileOf(given: {
   readonly database: DatabaseAddress;
   readonly checkpointFile: string | undefined;
@@ -59,7 +59,7 @@ export function checkpointFileOf(given: {
   return given.checkpointFile ?? (file && `${file}.checkpoints`);
 }
 
-/** Complains about a password on the command line, where everybody on the machine can read it. */
+/** Checks that no password is on the command line, which every user of the machine can read. */
 export function disclosure(
   flag: string,
   env: string,
@@ -67,12 +67,12 @@ export function disclosure(
 ): readonly string[] {
   if (address?.engine !== 'postgres' || address.password === undefined) return [];
   return [
-    `--${flag} must not hold a password, which would stand in the list of processes: give --${flag}-password-file FILE, ` +
-      `or the URL by ${env}`,
+    `--${flag} must not contain a password, which would be visible in the process list: give --${flag}-password-file FILE, ` +
+      `or the URL in ${env}`,
   ];
 }
 
-/** Databases that know the files of their passwords. */
+/** The addresses of the databases, with the files of their passwords. */
 export function withPasswordFiles({
   database,
   databasePasswordFile,
@@ -87,7 +87,7 @@ export function withPasswordFiles({
   };
 }
 
-/** Where the master key is to be found for these settings. */
+/** The source of the master key for these settings. */
 export function masterKeySource({
   database,
   masterKey,

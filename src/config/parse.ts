@@ -15,21 +15,21 @@ export {
   type Settings,
 } from './settings.ts';
 
-/** What was written on the command line, by setting. */
+/** Values from the command line, by setting. */
 export type Flags = Partial<Record<SettingName, string>>;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 interface ReadOptions {
-  /** Variables that are no settings, and that commands read. */
+  /** Variables that commands read in addition to the settings. */
   readonly otherNames?: readonly string[];
-  /** The command listens: what an address needs is judged only then. */
+  /** Whether the command listens: only then the settings of an address are checked. */
   readonly listens?: boolean;
 }
 
 /**
- * Reads the whole table from flags and environment. Throws one Refusal that names every mistake; a value that could be
- * a secret is not repeated.
+ * Reads all settings from flags and environment. Throws one Refusal that names every mistake, without values that may be
+ * secret.
  */
 export function readSettings(
   flags: Flags,
@@ -40,11 +40,11 @@ export function readSettings(
   const values: Partial<Record<SettingName, unknown>> = {};
   for (const [name, row] of Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]) {
     const given = flags[name] ?? environment[row.env];
-    const raw = given ?? row.fallback;
+    const raw = given ?? row.defaultValue;
     if (raw === undefined) continue;
     const value = row.parse(raw);
     if (value !== undefined) values[name] = value;
-    else complaints.push(`${sourceOf(row, flags[name])} must be ${row.complaint?.(raw) ?? row.expects}`);
+    else complaints.push(`${sourceOf(row, flags[name])} must be ${row.expectsFor?.(raw) ?? row.expects}`);
   }
   const settings = values as Settings;
   complaints.push(...contradictions(values as Partial<Settings>));
@@ -57,10 +57,10 @@ export function readSettings(
   return Object.freeze({ ...settings, ...withPasswordFiles(settings) });
 }
 
-/** A setting as it is in force, and where that was said. */
+/** The value of a setting, and its source. */
 export interface SettingOrigin {
   readonly env: string;
-  /** As it was written; a secret is masked, and what is absent is empty. */
+  /** As it was given; a secret is masked, and an absent value is empty. */
   readonly value: string;
   readonly from: 'flag' | 'environment' | 'default' | 'not given';
 }
@@ -69,13 +69,13 @@ export interface SettingOrigin {
 export function originsOf(flags: Flags, environment: Environment): readonly SettingOrigin[] {
   return (Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]).map(([name, row]) => {
     const given = flags[name] ?? environment[row.env];
-    const value = given ?? row.fallback ?? '';
-    const said = flags[name] === undefined ? 'environment' : 'flag';
-    const absent = row.fallback === undefined ? 'not given' : 'default';
+    const value = given ?? row.defaultValue ?? '';
+    const source = flags[name] === undefined ? 'environment' : 'flag';
+    const absent = row.defaultValue === undefined ? 'not given' : 'default';
     return {
       env: row.env,
-      value: row.secret && value !== '' ? '***' : (row.told?.(value) ?? value),
-      from: given === undefined ? absent : said,
+      value: row.secret && value !== '' ? '***' : (row.redact?.(value) ?? value),
+      from: given === undefined ? absent : source,
     };
   });
 }
@@ -88,28 +88,30 @@ function unknownNames(environment: Environment, otherNames: readonly string[]): 
   const known = new Set<string>([...Object.values(SETTINGS).map(({ env }) => env), ...otherNames]);
   return Object.keys(environment)
     .filter((name) => name.startsWith('AUTHREALM_') && !known.has(name))
-    .map((name) => `${name} is no variable of authrealm; --help of the command lists them`);
+    .map((name) => `${name} is not a variable of authrealm: see --help of the command for the list`);
 }
 
-/** Settings that do not go together; one that could not be read takes no part. */
+/** Checks settings against each other. Settings with an invalid value are undefined here, and not checked. */
 function contradictions(settings: Partial<Settings>): string[] {
   const found = [...databaseContradictions(settings)];
   if ((settings.tlsCert === undefined) !== (settings.tlsKey === undefined)) {
-    found.push('--tls-cert and --tls-key go together');
+    found.push('--tls-cert and --tls-key must be given together');
   }
   if (settings.offline && settings.issuersFile !== undefined) {
-    found.push('--issuers-file needs the keys of its issuers, and --offline asks nobody: give one of them');
+    found.push(
+      '--issuers-file needs the keys of its issuers, which --offline does not fetch: give one of the two',
+    );
   }
   const { checkpointUrl, allowLoopbackWebhooks: allowLoopback = false } = settings;
   if (checkpointUrl !== undefined && !isSendable(checkpointUrl, { allowLoopback })) {
     found.push(
-      '--checkpoint-url must be https at port 443, and an IP address in it a public one; on this machine, with --allow-loopback-webhooks, it may be any port and http',
+      '--checkpoint-url must be an https URL at port 443, with a host name or a public IP address; --allow-loopback-webhooks allows this machine, by http and at any port',
     );
   }
   for (const name of ['clientRate', 'addressRate', 'badTokenRate'] as const) {
     const rate = settings[name];
     if (rate === undefined || rate === 'off' || rate.requests >= (settings.processes ?? 1)) continue;
-    found.push(`--${SETTINGS[name].flag} must let each of the processes have one request at least`);
+    found.push(`--${SETTINGS[name].flag} must allow at least one request for each of the processes`);
   }
   const { passwordMemory: memoryKib, passwordPasses: passes } = settings;
   const rule = memoryKib && passes ? costRule({ memoryKib, passes }) : undefined;
@@ -117,54 +119,54 @@ function contradictions(settings: Partial<Settings>): string[] {
   return found;
 }
 
-/** What a new password hash costs by these settings. */
+/** The cost of a new password hash. */
 export function passwordCost({ passwordMemory, passwordPasses }: Settings): PasswordCost {
   return { memoryKib: passwordMemory, passes: passwordPasses };
 }
 
-/** Whether events may be sent to a URL, as far as its host need not be asked. */
+/** Whether events may be sent to a URL, judged without resolving its host. */
 export function webhookRule({ allowLoopbackWebhooks: allowLoopback }: Settings): (url: string) => boolean {
   return (url) => isSendable(url, { allowLoopback });
 }
 
-/** What an address that others can reach needs. */
+/** Checks the settings of an address that other machines can reach. */
 function exposures(settings: Partial<Settings>): string[] {
   const found: string[] = [];
   const hasTls = settings.tlsCert !== undefined && settings.tlsKey !== undefined;
   if (settings.host === undefined || isLoopbackHost(settings.host)) return found;
   if (settings.baseUrl === undefined) {
     found.push(
-      `--host ${settings.host} is not loopback: say by --base-url what callers reach the service by`,
+      `--host ${settings.host} is not loopback: give the URL under which clients reach the service by --base-url`,
     );
   }
   if (!hasTls && !settings.behindProxy) {
     found.push(
       `--host ${settings.host} is not loopback: tokens would cross the network in clear text. Give --tls-cert and ` +
-        '--tls-key, or --behind-proxy where a proxy ends TLS',
+        '--tls-key, or --behind-proxy if a proxy terminates TLS',
     );
   }
   if (settings.allowLoopbackDiscovery) {
     found.push(
-      `--host ${settings.host} is not loopback: with --allow-loopback-discovery whoever creates profiles could have ` +
-        'what listens on this machine alone be asked. Leave it out, or listen on loopback',
+      `--host ${settings.host} is not loopback: with --allow-loopback-discovery a client that creates profiles could ` +
+        'have requests sent to services that listen on this machine only. Omit it, or listen on loopback',
     );
   }
   if (settings.allowLoopbackWebhooks) {
     found.push(
-      `--host ${settings.host} is not loopback: with --allow-loopback-webhooks what listens on this machine alone could ` +
-        'be sent events. Leave it out, or listen on loopback',
+      `--host ${settings.host} is not loopback: with --allow-loopback-webhooks events could be sent to services that ` +
+        'listen on this machine only. Omit it, or listen on loopback',
     );
   }
   return found;
 }
 
-/** Certificate and key, read from their files. */
+/** Reads certificate and key from their files. */
 export function readTls({ tlsCert, tlsKey }: Settings): { cert: string; key: string } | undefined {
   if (tlsCert === undefined || tlsKey === undefined) return undefined;
   return { cert: readSettingFile('--tls-cert', tlsCert), key: readSettingFile('--tls-key', tlsKey) };
 }
 
-/** The content of a file that a setting names. Throws Refusal where it cannot be read. */
+/** Reads the file that a setting names. Throws Refusal if it cannot be read. */
 export function readSettingFile(name: string, path: string): string {
   try {
     return readFileSync(path, 'utf8');

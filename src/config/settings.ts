@@ -24,32 +24,32 @@ import {
   parseReceiver,
 } from './values.ts';
 
-/** One row of the settings table: everything there is to know about a setting, in one place. */
+/** A row of the settings table: the whole definition of a setting. */
 export interface Setting<T> {
   /** `AUTHREALM_…`; a flag wins over it. */
   readonly env: string;
-  /** Absent for secrets: they never stand in a process list. */
+  /** Absent for secrets, which must not be visible in a process list. */
   readonly flag?: string;
-  /** The value's name in help texts; absent for a switch. */
+  /** The placeholder of the value in help texts; absent for a switch. */
   readonly value?: string;
-  /** Parsed like any given value; absent where the setting is absent unless given. */
-  readonly fallback?: string;
+  /** The default, as it would be given; absent for a setting without one. */
+  readonly defaultValue?: string;
   readonly doc: string;
   readonly secret?: true;
-  /** Answers undefined for what it cannot read; `expects` then says what it should have been. */
+  /** Returns undefined for an invalid value; `expects` describes the valid ones. */
   readonly parse: (raw: string) => T | undefined;
   readonly expects: string;
-  /** Says it better of a value that is nearly right, and repeats nothing of it. */
-  readonly complaint?: (raw: string) => string | undefined;
-  /** The value as it may be shown; itself unless said. */
-  readonly told?: (raw: string) => string;
+  /** A more precise description for a value that is nearly valid. Repeats nothing of the value. */
+  readonly expectsFor?: (raw: string) => string | undefined;
+  /** The value without its secrets, to be displayed; default: the value itself. */
+  readonly redact?: (raw: string) => string;
 }
 
 interface Defaulted<T> extends Setting<T> {
-  readonly fallback: string;
+  readonly defaultValue: string;
 }
 
-/** A setting that is absent unless given. */
+/** A setting without a default. */
 function optional<T>(row: Setting<T>): Setting<T> {
   return Object.freeze(row);
 }
@@ -66,12 +66,12 @@ function file(row: Named): Setting<string> {
   return optional({ ...row, value: 'FILE', parse: isNotEmpty, expects: 'a path' });
 }
 
-/** A switch that is off unless given. */
+/** A switch, off by default. */
 function toggle(row: Named): Defaulted<boolean> {
-  return defaulted({ ...row, fallback: 'false', parse: isTrue, expects: 'true or false' });
+  return defaulted({ ...row, defaultValue: 'false', parse: isTrue, expects: 'true or false' });
 }
 
-const RATE = 'a number of requests and of seconds such as 600/60';
+const RATE = 'a number of requests and a number of seconds, such as 600/60';
 
 /** The settings, in the order in which help texts list them. */
 export const SETTINGS = {
@@ -79,41 +79,41 @@ export const SETTINGS = {
     env: 'AUTHREALM_DATABASE',
     flag: 'database',
     value: 'URL',
-    fallback: 'sqlite:./authrealm.db',
-    doc: 'where the records are',
+    defaultValue: 'sqlite:./authrealm.db',
+    doc: 'database of the records',
     parse: parseDatabase,
     expects: 'sqlite:PATH or postgres://USER@HOST:PORT/DATABASE',
-    complaint: complaintAboutPostgres,
-    told: urlWithoutPassword,
+    expectsFor: complaintAboutPostgres,
+    redact: urlWithoutPassword,
   }),
   databasePasswordFile: file({
     env: 'AUTHREALM_DATABASE_PASSWORD_FILE',
     flag: 'database-password-file',
-    doc: 'file with the password of the role that --database names; read at every new connection',
+    doc: 'file with the password of the role in --database; read at every new connection',
   }),
   migrateDatabase: optional<PostgresAddress>({
     env: 'AUTHREALM_MIGRATE_DATABASE',
     flag: 'migrate-database',
     value: 'URL',
-    doc: 'the same PostgreSQL database as the role that owns its tables: it brings the schema up and grants its use',
+    doc: 'the same PostgreSQL database as the role that owns its tables; it migrates the schema and grants privileges',
     parse: parsePostgres,
     expects: 'postgres://USER@HOST:PORT/DATABASE',
-    complaint: complaintAboutPostgres,
-    told: urlWithoutPassword,
+    expectsFor: complaintAboutPostgres,
+    redact: urlWithoutPassword,
   }),
   migrateDatabasePasswordFile: file({
     env: 'AUTHREALM_MIGRATE_DATABASE_PASSWORD_FILE',
     flag: 'migrate-database-password-file',
-    doc: 'file with the password of the role that --migrate-database names',
+    doc: 'file with the password of the role in --migrate-database',
   }),
   masterKeyFile: file({
     env: 'AUTHREALM_MASTER_KEY_FILE',
     flag: 'master-key-file',
-    doc: 'file with the key that seals every stored secret; on SQLite made as <database>.key unless given',
+    doc: 'file with the key that encrypts stored secrets; for SQLite, <database>.key is created by default',
   }),
   masterKey: optional<string>({
     env: 'AUTHREALM_MASTER_KEY',
-    doc: 'the same key itself',
+    doc: 'the master key itself',
     secret: true,
     parse: isNotEmpty,
     expects: '32 bytes as base64url or hex',
@@ -122,8 +122,8 @@ export const SETTINGS = {
     env: 'AUTHREALM_MIGRATE',
     flag: 'migrate',
     value: 'auto|check|off',
-    fallback: 'auto',
-    doc: 'what to do about an older schema: bring it up (a copy is kept), refuse, or nothing',
+    defaultValue: 'auto',
+    doc: 'what to do with an older schema: migrate it (SQLite: after a copy), refuse to start, or ignore it',
     parse: oneOf('auto', 'check', 'off'),
     expects: 'auto, check or off',
   }),
@@ -131,7 +131,7 @@ export const SETTINGS = {
     env: 'AUTHREALM_HOST',
     flag: 'host',
     value: 'HOST',
-    fallback: '127.0.0.1',
+    defaultValue: '127.0.0.1',
     doc: 'address to listen on',
     parse: isNotEmpty,
     expects: 'an address',
@@ -140,8 +140,8 @@ export const SETTINGS = {
     env: 'AUTHREALM_PORT',
     flag: 'port',
     value: 'PORT',
-    fallback: '8080',
-    doc: 'port to listen on; 0 takes a free one',
+    defaultValue: '8080',
+    doc: 'port to listen on; 0 chooses a free port',
     parse: integer(0, 65_535),
     expects: 'a number from 0 to 65535',
   }),
@@ -149,7 +149,7 @@ export const SETTINGS = {
     env: 'AUTHREALM_BASE_URL',
     flag: 'base-url',
     value: 'URL',
-    doc: 'what callers reach the service by, with a path prefix if it has one: links and tokens carry it',
+    doc: 'URL under which clients reach the service, with its path prefix if it has one; used in links and tokens',
     parse: parseBaseUrl,
     expects:
       'an http or https URL, its path of letters, digits and . _ ~ - only, without query, fragment or userinfo',
@@ -158,32 +158,32 @@ export const SETTINGS = {
     env: 'AUTHREALM_PROCESSES',
     flag: 'processes',
     value: 'N',
-    fallback: '1',
-    doc: 'how many processes share the port',
+    defaultValue: '1',
+    doc: 'number of processes that share the port',
     parse: integer(1, LIMITS.processesMax),
     expects: `a number from 1 to ${LIMITS.processesMax}`,
   }),
   tlsCert: file({
     env: 'AUTHREALM_TLS_CERT',
     flag: 'tls-cert',
-    doc: 'certificate chain in PEM form, to serve https',
+    doc: 'certificate chain (PEM), to serve https',
   }),
   tlsKey: file({
     env: 'AUTHREALM_TLS_KEY',
     flag: 'tls-key',
-    doc: 'private key of the certificate in PEM form',
+    doc: 'private key of the certificate (PEM)',
   }),
   behindProxy: toggle({
     env: 'AUTHREALM_BEHIND_PROXY',
     flag: 'behind-proxy',
-    doc: 'a proxy in front ends TLS: plain http on an address that is not loopback is then allowed',
+    doc: 'a proxy terminates TLS: allow plain http on an address that is not loopback',
   }),
   trustedProxies: defaulted<readonly Network[]>({
     env: 'AUTHREALM_TRUSTED_PROXY',
     flag: 'trusted-proxy',
     value: 'CIDR',
-    fallback: '',
-    doc: 'networks of proxies that are believed who the caller is, separated by spaces; none unless given',
+    defaultValue: '',
+    doc: 'trusted proxy networks (CIDR), separated by spaces or commas; default: none',
     parse: listOf(parseNetwork),
     expects: 'networks such as 10.0.0.0/8 or 2001:db8::/32, or addresses',
   }),
@@ -191,8 +191,8 @@ export const SETTINGS = {
     env: 'AUTHREALM_FORWARDED_HEADER',
     flag: 'forwarded-header',
     value: 'HEADER',
-    fallback: 'x-forwarded-for',
-    doc: 'where these proxies say who the caller is: x-forwarded-for or forwarded',
+    defaultValue: 'x-forwarded-for',
+    doc: 'header in which trusted proxies send the client address: x-forwarded-for or forwarded',
     parse: oneOf('x-forwarded-for', 'forwarded'),
     expects: 'x-forwarded-for or forwarded',
   }),
@@ -200,7 +200,7 @@ export const SETTINGS = {
     env: 'AUTHREALM_CLIENT_RATE',
     flag: 'client-rate',
     value: 'N/SECONDS',
-    doc: 'how many requests a client may send at once, and again in so many seconds; no limit unless given',
+    doc: 'request limit for each client: N requests in SECONDS; default: no limit',
     parse: parseRate,
     expects: RATE,
   }),
@@ -208,7 +208,7 @@ export const SETTINGS = {
     env: 'AUTHREALM_ADDRESS_RATE',
     flag: 'address-rate',
     value: 'N/SECONDS',
-    doc: 'the same for an address, whoever asks from there',
+    doc: 'request limit for each client address: N requests in SECONDS; default: no limit',
     parse: parseRate,
     expects: RATE,
   }),
@@ -216,8 +216,8 @@ export const SETTINGS = {
     env: 'AUTHREALM_BAD_TOKEN_RATE',
     flag: 'bad-token-rate',
     value: 'N/SECONDS|off',
-    fallback: '100/60',
-    doc: 'how many refused tokens and client credentials of an address are looked at',
+    defaultValue: '100/60',
+    doc: 'limit of failed authentication attempts for each client address: N attempts in SECONDS',
     parse: parseRateOrOff,
     expects: `${RATE}, or off`,
   }),
@@ -225,8 +225,8 @@ export const SETTINGS = {
     env: 'AUTHREALM_CORS_ORIGINS',
     flag: 'cors-origins',
     value: 'ORIGINS',
-    fallback: '',
-    doc: 'origins whose pages may call the service, separated by spaces; none unless given',
+    defaultValue: '',
+    doc: 'origins that may call the service from a browser, separated by spaces or commas; default: none',
     parse: listOf(parseOrigin),
     expects: 'origins such as https://shop.example',
   }),
@@ -234,8 +234,8 @@ export const SETTINGS = {
     env: 'AUTHREALM_TOKEN_LIFETIME',
     flag: 'token-lifetime',
     value: 'SECONDS',
-    fallback: '3600',
-    doc: 'how long an access token lives',
+    defaultValue: '3600',
+    doc: 'lifetime of an access token, in seconds',
     parse: integer(60, LIMITS.tokenLifetimeSecondsMax),
     expects: `a number from 60 to ${LIMITS.tokenLifetimeSecondsMax}`,
   }),
@@ -243,8 +243,8 @@ export const SETTINGS = {
     env: 'AUTHREALM_PASSWORD_MEMORY',
     flag: 'password-memory',
     value: 'KIB',
-    fallback: '19456',
-    doc: 'memory that hashing a password takes (argon2id)',
+    defaultValue: '19456',
+    doc: 'memory to hash a password (argon2id), in KiB',
     parse: integer(1, 262_144),
     expects: 'a number of KiB up to 262144',
   }),
@@ -252,8 +252,8 @@ export const SETTINGS = {
     env: 'AUTHREALM_PASSWORD_PASSES',
     flag: 'password-passes',
     value: 'N',
-    fallback: '2',
-    doc: 'passes over that memory (argon2id)',
+    defaultValue: '2',
+    doc: 'passes over that memory to hash a password (argon2id)',
     parse: integer(1, 10),
     expects: 'a number from 1 to 10',
   }),
@@ -261,61 +261,61 @@ export const SETTINGS = {
     env: 'AUTHREALM_PAGE_LENGTH',
     flag: 'page-length',
     value: 'N',
-    fallback: '25',
-    doc: 'how many records a page of a list holds unless the caller says',
+    defaultValue: '25',
+    doc: 'default number of records in a page of a list',
     parse: integer(1, LIMITS.pageRecordsMax),
     expects: `a number from 1 to ${LIMITS.pageRecordsMax}`,
   }),
   offline: toggle({
     env: 'AUTHREALM_OFFLINE',
     flag: 'offline',
-    doc: 'ask no identity provider: the issuer of an OIDC profile is its discovery URL without the well-known ending',
+    doc: 'call no identity provider: the issuer of an OIDC profile is its discovery URL without the well-known suffix',
   }),
   allowLoopbackDiscovery: toggle({
     env: 'AUTHREALM_ALLOW_LOOPBACK_DISCOVERY',
     flag: 'allow-loopback-discovery',
-    doc: 'identity providers may be asked on this machine too, by http as well; for tests',
+    doc: 'allow identity providers on this machine, by http too; for tests',
   }),
   allowLoopbackWebhooks: toggle({
     env: 'AUTHREALM_ALLOW_LOOPBACK_WEBHOOKS',
     flag: 'allow-loopback-webhooks',
-    doc: 'webhook targets and --checkpoint-url may be on this machine too, by http as well; for tests',
+    doc: 'allow webhook targets and --checkpoint-url on this machine, by http too; for tests',
   }),
   retentionDays: defaulted<number>({
     env: 'AUTHREALM_RETENTION_DAYS',
     flag: 'retention-days',
     value: 'DAYS',
-    fallback: '90',
-    doc: 'how long changes, log entries, deliveries and dead letters are kept',
+    defaultValue: '90',
+    doc: 'days to keep changes, log entries, deliveries and dead letters',
     parse: integer(1, LIMITS.retentionDaysMax),
     expects: `a number from 1 to ${LIMITS.retentionDaysMax}`,
   }),
   strictIssuers: toggle({
     env: 'AUTHREALM_STRICT_ISSUERS',
     flag: 'strict-issuers',
-    doc: 'refuse an OIDC profile info whose issuer is not the one of its profile',
+    doc: 'reject an OIDC profile info whose issuer differs from that of its profile',
   }),
   issuersFile: file({
     env: 'AUTHREALM_ISSUERS_FILE',
     flag: 'issuers-file',
-    doc: 'JSON file with the OpenID providers whose access tokens are accepted as well, and what they are worth',
+    doc: 'JSON file with external OpenID providers whose access tokens are accepted, and the rights they give',
   }),
   noConsole: toggle({
     env: 'AUTHREALM_NO_CONSOLE',
     flag: 'no-console',
-    doc: 'serve no console at /console, and no rendered OpenAPI document at /docs',
+    doc: 'do not serve the console at /console and the rendered OpenAPI document at /docs',
   }),
   consoleClientCredentials: toggle({
     env: 'AUTHREALM_CONSOLE_CLIENT_CREDENTIALS',
     flag: 'console-client-credentials',
-    doc: 'the console takes the credentials of a client as well, and keeps them in memory alone',
+    doc: 'let people sign in to the console with client credentials, which it keeps in memory only',
   }),
   requestLogging: defaulted<RequestLogging>({
     env: 'AUTHREALM_LOG_REQUESTS',
     flag: 'log-requests',
     value: 'off|sampled|full',
-    fallback: 'off',
-    doc: 'log no request, one in a hundred, or every one; failures are always logged',
+    defaultValue: 'off',
+    doc: 'requests to log: none, one in a hundred, or all; failures are always logged',
     parse: oneOf('off', 'sampled', 'full'),
     expects: 'off, sampled or full',
   }),
@@ -323,7 +323,7 @@ export const SETTINGS = {
     env: 'AUTHREALM_METRICS_PORT',
     flag: 'metrics-port',
     value: 'PORT',
-    doc: 'port on which Prometheus reads metrics; 0 takes a free one; none unless given',
+    doc: 'port to serve Prometheus metrics on; 0 chooses a free port; default: no metrics',
     parse: integer(0, 65_535),
     expects: 'a number from 0 to 65535',
   }),
@@ -331,35 +331,35 @@ export const SETTINGS = {
     env: 'AUTHREALM_METRICS_HOST',
     flag: 'metrics-host',
     value: 'HOST',
-    fallback: '127.0.0.1',
-    doc: 'address on which metrics are read, without a token',
+    defaultValue: '127.0.0.1',
+    doc: 'address to serve metrics on, without a token',
     parse: isNotEmpty,
     expects: 'an address',
   }),
   checkpointFile: file({
     env: 'AUTHREALM_CHECKPOINT_FILE',
     flag: 'checkpoint-file',
-    doc: 'file that is told every minute how far the logs are, and who was erased; on SQLite <database>.checkpoints unless given',
+    doc: 'append audit checkpoints and erasures to this file every minute; for SQLite, default: <database>.checkpoints',
   }),
   checkpointUrl: optional<string>({
     env: 'AUTHREALM_CHECKPOINT_URL',
     flag: 'checkpoint-url',
     value: 'URL',
-    doc: 'receiver that is told the same lines by POST, beside the file; none unless given',
+    doc: 'send audit checkpoints and erasures to this URL by POST, in addition to the file',
     parse: parseReceiver,
     expects: 'an https URL without userinfo and fragment',
-    told: (raw) => raw.replace(/\?.*/, '?…'),
+    redact: (raw) => raw.replace(/\?.*/, '?…'),
   }),
   bootstrapClientFile: file({
     env: 'AUTHREALM_BOOTSTRAP_CLIENT_FILE',
     flag: 'bootstrap-client-file',
-    doc: 'JSON file with a client that exists from the start on: client_id, client_secret, name, scope, realms',
+    doc: 'JSON file with a client that always exists: client_id, client_secret, name, scope, realms',
   }),
 } as const;
 
 export type SettingName = keyof typeof SETTINGS;
 
-/** Settings that decide about the database; every command takes them. */
+/** Settings of the database; every command that opens it takes them. */
 export const DATABASE_SETTINGS = [
   'database',
   'databasePasswordFile',
@@ -370,10 +370,10 @@ export const DATABASE_SETTINGS = [
   'migrate',
 ] as const;
 
-/** Settings that say who outside of the database is told of checkpoints and erasures. */
+/** Settings of the destinations of checkpoints and erasures. */
 export const CHECKPOINT_SINK_SETTINGS = ['checkpointFile', 'checkpointUrl', 'allowLoopbackWebhooks'] as const;
 
 type ValueOf<S> = S extends Defaulted<infer T> ? T : S extends Setting<infer T> ? T | undefined : never;
 
-/** What the settings come to. A setting without a fallback is undefined unless given. */
+/** The values of all settings. A setting without a default may be undefined. */
 export type Settings = { readonly [N in SettingName]: ValueOf<(typeof SETTINGS)[N]> };

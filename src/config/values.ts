@@ -1,8 +1,8 @@
 import type { Rate } from '../domain/token_buckets.ts';
 
-/** Readers of what a setting may be: each answers undefined for what it cannot read. */
+/** Parsers of the values of settings. Each returns undefined for an invalid value. */
 
-/** A whole number within bounds. */
+/** An integer from `min` to `max`. */
 export function integer(min: number, max: number): (raw: string) => number | undefined {
   return (raw) => {
     const value = /^\d{1,9}$/.test(raw) ? Number(raw) : Number.NaN;
@@ -25,7 +25,7 @@ const SWITCHES: ReadonlyMap<string, boolean> = new Map([
   ['0', false],
 ]);
 
-/** Values of one kind, separated by spaces or commas; perhaps none. */
+/** A list of values, separated by spaces or commas; may be empty. */
 export function listOf<V>(parse: (raw: string) => V | undefined): (raw: string) => readonly V[] | undefined {
   return (raw) => {
     const values = raw
@@ -36,13 +36,13 @@ export function listOf<V>(parse: (raw: string) => V | undefined): (raw: string) 
   };
 }
 
-/** So many requests in so many seconds. */
+/** A rate as `requests/seconds`. */
 export function parseRate(raw: string): Rate | undefined {
   const [, requests, seconds] = /^([1-9]\d{0,8})\/([1-9]\d{0,4})$/.exec(raw) ?? [];
   return requests && seconds ? { requests: Number(requests), seconds: Number(seconds) } : undefined;
 }
 
-/** The same, or none at all. */
+/** A rate, or `off`. */
 export function parseRateOrOff(raw: string): Rate | 'off' | undefined {
   return raw === 'off' ? raw : parseRate(raw);
 }
@@ -50,7 +50,7 @@ export function parseRateOrOff(raw: string): Rate | 'off' | undefined {
 /** Any text but the empty one. */
 export const isNotEmpty = (raw: string): string | undefined => (raw === '' ? undefined : raw);
 
-/** Segments that mean the same to every router and proxy, whatever they decode. */
+/** Segments that routers and proxies do not decode or normalise. */
 const PLAIN_PATH = /^(\/[A-Za-z0-9._~-]+)*$/;
 
 /** An absolute http(s) URL without query, fragment or userinfo; kept without the slash at its end. */
@@ -62,14 +62,14 @@ export function parseBaseUrl(raw: string): string | undefined {
   return PLAIN_PATH.test(path) ? `${url.origin}${path}` : undefined;
 }
 
-/** An absolute http(s) URL that something is sent to. */
+/** An absolute http(s) URL to send messages to, without userinfo and fragment. */
 export function parseReceiver(raw: string): string | undefined {
   const url = URL.parse(raw);
   const isPlain = url && /^https?:$/.test(url.protocol) && !url.username && !url.password && url.hash === '';
   return isPlain && !raw.includes('#') ? url.href : undefined;
 }
 
-/** An origin as a browser spells it. */
+/** An origin in the form that browsers send. */
 export function parseOrigin(raw: string): string | undefined {
   return URL.parse(raw)?.origin === raw ? raw : undefined;
 }

@@ -14,7 +14,7 @@ function complaints(flags: Flags, environment: Record<string, string> = {}): rea
   }
 }
 
-test('nothing said: loopback, one process, a file beside', () => {
+test('settings have their defaults without flags and variables', () => {
   expect(readSettings({}, {})).toEqual({
     database: { engine: 'sqlite', path: './authrealm.db' },
     migrate: 'auto',
@@ -42,31 +42,34 @@ test('nothing said: loopback, one process, a file beside', () => {
   } as never);
 });
 
-test('every setting can be given by the environment; a flag wins', () => {
+test('a setting is read from its variable, and a flag takes precedence', () => {
   expect(readSettings({}, { AUTHREALM_PORT: '9000' }).port).toBe(9000);
   expect(readSettings({ port: '9001' }, { AUTHREALM_PORT: '9000' }).port).toBe(9001);
   for (const { env } of Object.values(SETTINGS)) expect(env).toMatch(/^AUTHREALM_[A-Z_]+$/);
 });
 
-test('secrets have no flag', () => {
+test('a secret setting has no flag', () => {
   const secrets = Object.values(SETTINGS).filter((row) => 'secret' in row);
   expect(secrets.map(({ env }) => env)).toEqual(['AUTHREALM_MASTER_KEY']);
   for (const row of secrets) expect('flag' in row).toBe(false);
 });
 
-test('all mistakes are told at once', () => {
-  const told = complaints({ port: '99999', migrate: 'maybe', host: '0.0.0.0' }, { AUTHREALM_PORTS: '1' });
-  expect(told).toHaveLength(5);
+test('all mistakes in settings are reported at once', () => {
+  const messages = complaints({ port: '99999', migrate: 'maybe', host: '0.0.0.0' }, { AUTHREALM_PORTS: '1' });
+  expect(messages).toHaveLength(5);
   for (const name of ['--port', '--migrate', '--base-url', '--behind-proxy', 'AUTHREALM_PORTS']) {
-    expect(told.some((line) => line.includes(name))).toBe(true);
+    expect(messages.some((line) => line.includes(name))).toBe(true);
   }
 });
 
-test('a value is never repeated', () => {
-  const told = complaints({ database: 'mysql://user:hunter2@host/db' }, { AUTHREALM_MASTER_KEY: '' }).join();
-  expect(told).toContain('--database must be sqlite:PATH');
-  expect(told).toContain('AUTHREALM_MASTER_KEY must be');
-  expect(told).not.toContain('hunter2');
+test('an invalid value is not repeated in the error', () => {
+  const messages = complaints(
+    { database: 'mysql://user:hunter2@host/db' },
+    { AUTHREALM_MASTER_KEY: '' },
+  ).join();
+  expect(messages).toContain('--database must be sqlite:PATH');
+  expect(messages).toContain('AUTHREALM_MASTER_KEY must be');
+  expect(messages).not.toContain('hunter2');
 });
 
 describe('values', () => {
@@ -108,13 +111,13 @@ describe('values', () => {
     ['host', ''],
   ];
   for (const [name, value] of refused) {
-    test(`${name} refuses "${value}"`, () => {
+    test(`the setting ${name} rejects "${value}"`, () => {
       const environment = { [SETTINGS[name].env]: value };
       expect(complaints({}, environment)).toHaveLength(1);
     });
   }
 
-  test('a base URL loses the slash at its end and keeps its prefix', () => {
+  test('a base URL loses its trailing slash and keeps its path prefix', () => {
     expect(readSettings({ baseUrl: 'https://id.example/' }, {}).baseUrl).toBe('https://id.example');
     expect(readSettings({ baseUrl: 'https://id.example/auth/' }, {}).baseUrl).toBe('https://id.example/auth');
   });
@@ -132,26 +135,26 @@ describe('an address that is not loopback', () => {
     ['behind a proxy without a base URL', { host: '10.0.0.1', behindProxy: 'true' }, 1],
   ];
   for (const [name, flags, count] of rows) {
-    test(name, () => expect(complaints(flags)).toHaveLength(count));
+    test(`a public address ${name}: ${count} mistakes`, () => expect(complaints(flags)).toHaveLength(count));
   }
-  test('with discovery on loopback says what to do', () => {
+  test('--allow-loopback-discovery is rejected on a public address, with what to do', () => {
     const [complaint] = complaints(
       { ...base, behindProxy: 'true' },
       { AUTHREALM_ALLOW_LOOPBACK_DISCOVERY: '1' },
     );
     expect(complaint).toBe(
-      '--host 0.0.0.0 is not loopback: with --allow-loopback-discovery whoever creates profiles could have what ' +
-        'listens on this machine alone be asked. Leave it out, or listen on loopback',
+      '--host 0.0.0.0 is not loopback: with --allow-loopback-discovery a client that creates profiles could have ' +
+        'requests sent to services that listen on this machine only. Omit it, or listen on loopback',
     );
   });
   for (const host of ['127.0.0.1', '127.8.8.8', 'localhost', '::1']) {
-    test(`${host} is loopback`, () => {
+    test(`${host} is a loopback address`, () => {
       expect(complaints({ host, allowLoopbackDiscovery: 'true' })).toEqual([]);
     });
   }
 });
 
-test('a command that does not listen is not asked what an address needs', () => {
+test('a command that does not listen accepts a public address without a base URL', () => {
   expect(readSettings({ host: '0.0.0.0' }, {}).host).toBe('0.0.0.0');
 });
 
@@ -159,7 +162,7 @@ describe('a PostgreSQL database', () => {
   const database = 'postgres://app@db.example/authrealm';
   const secretly = 'postgres://app:s%40cret@db.example:5433,db2.example/authrealm?sslmode=require';
 
-  test('is known with the file of its password, and so is the one of the role that owns it', () => {
+  test('PostgreSQL addresses of both roles have the files of their passwords', () => {
     const flags = {
       database,
       databasePasswordFile: '/p',
@@ -173,10 +176,10 @@ describe('a PostgreSQL database', () => {
     expect(readSettings({ database, processes: '2' }, {}).processes).toBe(2);
   });
 
-  test('is never told with its password', () => {
+  test('a PostgreSQL URL is displayed without its password', () => {
     const environment = { AUTHREALM_DATABASE: secretly, AUTHREALM_MIGRATE_DATABASE: secretly };
-    const told = originsOf({}, environment);
-    expect(told.filter(({ from }) => from === 'environment').map(({ value }) => value)).toEqual(
+    const messages = originsOf({}, environment);
+    expect(messages.filter(({ from }) => from === 'environment').map(({ value }) => value)).toEqual(
       Array(2).fill('postgres://app@db.example:5433,db2.example/authrealm?sslmode=require'),
     );
     expect(readSettings({}, environment).database).toMatchObject({ password: 's@cret' });
@@ -189,55 +192,55 @@ describe('a PostgreSQL database', () => {
     }
   });
 
-  test('takes no password from the command line, where others read it', () => {
+  test('a password in a URL on the command line is rejected', () => {
     for (const name of ['database', 'migrateDatabase'] as const) {
-      const told = complaints({ database, [name]: secretly });
-      expect(told).toEqual([expect.stringContaining(`--${SETTINGS[name].flag}-password-file FILE`)]);
-      expect(told.join()).not.toContain('cret@');
+      const messages = complaints({ database, [name]: secretly });
+      expect(messages).toEqual([expect.stringContaining(`--${SETTINGS[name].flag}-password-file FILE`)]);
+      expect(messages.join()).not.toContain('cret@');
     }
   });
 
-  test('is complained about without what was written', () => {
-    const [told = ''] = complaints({
+  test('an invalid PostgreSQL URL is rejected without repeating it', () => {
+    const [message = ''] = complaints({
       database: 'postgres://app:s%40cret@db.example/authrealm?sslmode=prefer',
     });
-    expect(told).toStartWith('--database must be postgres://USER');
-    expect(told).not.toContain('cret@');
+    expect(message).toStartWith('--database must be postgres://USER');
+    expect(message).not.toContain('cret@');
   });
 
   const rows: [string, Flags, RegExp][] = [
     [
-      'an owner of a file',
+      '--migrate-database with SQLite',
       { migrateDatabase: database },
-      /^--migrate-database goes with a PostgreSQL database/,
+      /^--migrate-database is for PostgreSQL only/,
     ],
     [
-      'a password of a file',
+      '--database-password-file with SQLite',
       { databasePasswordFile: 'f' },
-      /^--database-password-file goes with a PostgreSQL/,
+      /^--database-password-file is for PostgreSQL only/,
     ],
     [
-      'a password of no owner',
+      '--migrate-database-password-file alone',
       { database, migrateDatabasePasswordFile: 'f' },
-      /goes together with --migrate-d/,
+      /-password-file needs --migrate-d/,
     ],
     [
-      'a file as the owner',
+      'a SQLite file as --migrate-database',
       { database, migrateDatabase: 'sqlite:./a.db' },
       /^--migrate-database must be postgres/,
     ],
   ];
-  for (const [name, flags, told] of rows) {
-    test(`${name} is refused`, () => expect(complaints(flags)).toEqual([expect.stringMatching(told)]));
+  for (const [name, flags, pattern] of rows) {
+    test(`${name} is rejected`, () => expect(complaints(flags)).toEqual([expect.stringMatching(pattern)]));
   }
 
-  test('two passwords are refused', () => {
+  test('a password both in the URL and in a file is rejected', () => {
     const environment = { AUTHREALM_DATABASE: secretly, AUTHREALM_DATABASE_PASSWORD_FILE: 'f' };
-    expect(complaints({}, environment)).toEqual([expect.stringMatching(/exclude each other$/)]);
+    expect(complaints({}, environment)).toEqual([expect.stringMatching(/not in both$/)]);
   });
 });
 
-test('what does not go together is refused', () => {
+test('settings that contradict each other are rejected', () => {
   expect(complaints({ database: 'sqlite::memory:', processes: '2' })).toHaveLength(1);
   expect(complaints({ masterKeyFile: 'f' }, { AUTHREALM_MASTER_KEY: 'k' })).toHaveLength(1);
 });

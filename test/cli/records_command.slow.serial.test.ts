@@ -276,7 +276,7 @@ const REFUSED: Readonly<Record<1 | 2, readonly [string, readonly string[], RegEx
     ],
     ['nobody to ask', GET_REALM, /--client-id is missing/, { more: { AUTHREALM_CLIENT_ID: '' } }],
     ['a missing secret', GET_REALM, /secret is missing/, { more: { AUTHREALM_CLIENT_SECRET: '' } }],
-    ['a variable nobody knows', GET_REALM, /CLIENTID is no variable/, { more: { AUTHREALM_CLIENTID: 'x' } }],
+    ['an unknown variable', GET_REALM, /CLIENTID is not a variable/, { more: { AUTHREALM_CLIENTID: 'x' } }],
   ],
   1: [
     ['a file that is not there', [...CREATE_USER, 'name=@/nowhere/at-all'], /nowhere/],

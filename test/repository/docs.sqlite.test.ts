@@ -80,11 +80,15 @@ describe('faults', () => {
 
 describe('docs/operating.md', () => {
   test.each(Object.values(SETTINGS).map((row) => [row.env, row as (typeof SETTINGS)['host']] as const))(
-    '%s stands there with its flag and its fallback',
-    (env, { flag, value, fallback }) => {
+    'docs/operating.md has %s with its flag and its default',
+    (env, { flag, value, defaultValue }) => {
       const row = rows(section(operating, '## Settings')).find((cells) => cells[1] === env);
       const written = flag === undefined ? 'none' : value === undefined ? `--${flag}` : `--${flag} ${value}`;
-      expect(row?.slice(0, 3)).toEqual([written, env, { '': 'empty' }[fallback] ?? fallback ?? 'none']);
+      expect(row?.slice(0, 3)).toEqual([
+        written,
+        env,
+        { '': 'empty' }[defaultValue] ?? defaultValue ?? 'none',
+      ]);
     },
   );
 
