@@ -1,7 +1,7 @@
 import type { Database, Statement } from 'bun:sqlite';
 import type { Uuid } from '../src/domain/id.ts';
 import { foldedKey, UNICODE_VERSION } from '../src/domain/text/folding.ts';
-import { checksum } from '../src/store/records/hash_column.ts';
+import { textHash } from '../src/store/records/hash_column.ts';
 import { slotOf } from '../src/store/sqlite/slot.ts';
 
 type Value = string | number | null;
@@ -54,7 +54,7 @@ const TABLES: Readonly<Record<string, { columns: string; values: (line: Line) =>
       ...head(line),
       ...owner(line),
       ...texts(line, 'subject', 'issuer', 'oidc_profile_id'),
-      checksum(line.subject as string),
+      textHash(line.subject as string),
     ],
   },
   user_authentication_password_profile_info: {
@@ -64,7 +64,7 @@ const TABLES: Readonly<Record<string, { columns: string; values: (line: Line) =>
     values: (line) => {
       const [username = '', profile = ''] = texts(line, 'username', 'password_profile_id');
       const key = foldedKey(username);
-      return [...head(line), ...owner(line), username, profile, key, UNICODE_VERSION, checksum(key)];
+      return [...head(line), ...owner(line), username, profile, key, UNICODE_VERSION, textHash(key)];
     },
   },
 };

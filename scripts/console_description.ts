@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ConsoleSchema, Description, Field, FieldKind } from '../console/description.ts';
-import { namesAbove } from '../src/directory/format.ts';
+import { parentFields } from '../src/directory/format.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { SCOPES } from '../src/domain/principal.ts';
 import {
@@ -45,7 +45,7 @@ function describe(resource: Resource): Description {
   return {
     ...{ name, type, scope, summary },
     collections: lineage(resource).map(({ collection }) => collection),
-    namesAbove: namesAbove(resource),
+    namesAbove: parentFields(resource),
     ...(parent ? { parent: parent.name } : {}),
     ...(keptBy === undefined ? {} : { protectedBy: keptBy }),
     fields: [...membersOf(resource).map((member) => fieldOf(resource, member)), ...passwords].filter(

@@ -50,7 +50,7 @@ export async function eraseUser(
   const erase = () => records.erase({ key, origin, mintRevision, auditEntry });
   const purge = () => records.purge({ resource: user, key, origin, mintRevision, isErasure: true });
   let { kind } = await erase();
-  while (kind === 'crowded') {
+  while (kind === 'too_many') {
     await purge();
     ({ kind } = await erase());
   }

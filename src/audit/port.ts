@@ -61,7 +61,7 @@ export interface EraseRequest {
  * - `crowded`: more would go than one commit takes along: purge it first.
  * - `unknown`: nothing tells that there was such a user.
  */
-export type EraseResult = { readonly kind: 'erased' | 'crowded' | 'unknown' };
+export type EraseResult = { readonly kind: 'erased' | 'too_many' | 'unknown' };
 
 /** Who erases: a port of its own, because nothing else destroys what the log can tell. */
 export interface Eraser {

@@ -2,7 +2,7 @@ import { lstatSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Settings } from '../config/parse.ts';
 import type { OpenSecret } from '../directory/format.ts';
-import type { MaybePromise, Picture } from '../directory/store.ts';
+import type { MaybePromise, RecordSnapshot } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
 import { parseUuid, type Uuid } from '../domain/id.ts';
 import { realm } from '../domain/resources.ts';
@@ -72,7 +72,7 @@ function proveTarget(file: string, { withSecrets }: ExportOptions): void {
 
 /** What there is to export, and what opens its secrets. */
 interface Source {
-  readonly picture: Picture;
+  readonly picture: RecordSnapshot;
   readonly open: OpenSecret | undefined;
   readonly close: () => MaybePromise<void>;
 }
@@ -84,14 +84,14 @@ async function openSource(settings: Settings, { withSecrets }: ExportOptions): P
   const open: OpenSecret | undefined =
     db && ((place, sealed) => db.keyring.open('oidc-client-secret', place, sealed));
   try {
-    return { picture: await engine.records.picture(), open, close: () => engine.close() };
+    return { picture: await engine.records.openSnapshot(), open, close: () => engine.close() };
   } catch (error) {
     await engine.close();
     throw error;
   }
 }
 
-async function proveRealm(picture: Picture, within: Uuid | undefined): Promise<void> {
+async function proveRealm(picture: RecordSnapshot, within: Uuid | undefined): Promise<void> {
   if (within !== undefined && (await picture.count(realm, within)) === 0) {
     throw new Refusal(`there is no realm ${within}`);
   }

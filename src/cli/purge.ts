@@ -55,4 +55,7 @@ async function purge(store: Store, resource: Resource, key: Key): Promise<number
   }
 }
 
-const REFUSALS = { absent: 'there is no such record', kept: 'this record is kept and cannot be removed' };
+const REFUSALS = {
+  not_found: 'there is no such record',
+  protected: 'this record is kept and cannot be removed',
+};

@@ -5,19 +5,19 @@ import { type AnyRecord, type Key, parentKey, type Resource, type Scope } from '
 import type { TraceContext } from '../domain/trace_context.ts';
 import { draftPatch, draftRecord, type Stamp, stampOf } from './draft.ts';
 import {
+  type DirectoryDeps,
   type DirectorySettings,
   type Finish,
-  finisherOf,
+  finisherFor,
   type GuardsOf,
   guardsFor,
-  type Makers,
 } from './finishing.ts';
-import { type InputReader, type InputVerb, inputReader, type JsonObject, judgeBodyId } from './input.ts';
-import type { Memory, Placed, Store, Verdict, Write } from './store.ts';
-import { conflict, judge } from './verdict.ts';
+import { assertBodyId, type InputReader, type InputVerb, inputReaderFor, type JsonObject } from './input.ts';
+import type { IdempotencyRecord, KeyedRecord, Store, Write, WriteResult } from './store.ts';
+import { assertWritten, fieldConflict } from './verdict.ts';
 
 /** Who asks for a write. */
-export interface Asking {
+export interface WriteContext {
   readonly actor: string;
   readonly requestId: string;
   /** Where the request came from, as far as that is known. */
@@ -27,28 +27,28 @@ export interface Asking {
 }
 
 /** The revision the caller has seen, if it named one; the write lands only on that one. */
-export interface Seen {
-  readonly seen: Revision | undefined;
+export interface Precondition {
+  readonly expectedRevision: Revision | undefined;
 }
 
 /** A new record that is checked and finished, with all that is to be written for it. */
-export interface PreparedRecord extends Placed {
+export interface PreparedRecord extends KeyedRecord {
   readonly writes: readonly Write[];
 }
 
 /** The writing verbs, over every resource. Each lands whole, or rejects with a Fault that says which rule was broken. */
 export interface Directory {
   /** Makes a record, and writes nothing yet. Rejects with Fault `invalid`, `conflict`, `overloaded`. */
-  prepare(resource: Resource, scope: Scope, data: JsonObject, by: Asking): Promise<PreparedRecord>;
+  prepare(resource: Resource, scope: Scope, data: JsonObject, by: WriteContext): Promise<PreparedRecord>;
   /**
    * Writes a prepared record, and the answer that is kept for a repetition of its request. Answers false where the same
    * request was answered concurrently. Rejects with Fault `conflict`, `not_found` (for a parent), `overloaded`.
    */
-  create(prepared: PreparedRecord, answer?: Memory): Promise<boolean>;
+  create(prepared: PreparedRecord, answer?: IdempotencyRecord): Promise<boolean>;
   /** Partial: members that `data` leaves out stay. Rejects as both do, and with `precondition_failed`. */
-  update(resource: Resource, key: Key, data: JsonObject, by: Asking & Seen): Promise<AnyRecord>;
+  update(resource: Resource, key: Key, data: JsonObject, by: WriteContext & Precondition): Promise<AnyRecord>;
   /** Rejects with `not_found`, `precondition_failed`, and `conflict` for what is kept or takes too much along. */
-  remove(resource: Resource, key: Key, by: Asking & Seen): Promise<void>;
+  remove(resource: Resource, key: Key, by: WriteContext & Precondition): Promise<void>;
 }
 
 /** How input becomes a record, decided once for a resource and verb. */
@@ -60,7 +60,7 @@ interface Preparation {
 
 export function openDirectory(
   store: Store,
-  makers: Makers,
+  makers: DirectoryDeps,
   settings: DirectorySettings,
   clock: Clock,
 ): Directory {
@@ -74,58 +74,62 @@ export function openDirectory(
       const stamp = stampOf(by, clock);
       const insert = draftRecord(resource, key, members, stamp);
       const { record } = insert;
-      const writes = [{ ...insert, guards: guardsOf(record) }, ...touchesOf(resource, key, stamp)];
+      const writes = [{ ...insert, guards: guardsOf(record) }, ...parentTouches(resource, key, stamp)];
       return { key, record, writes };
     },
 
     async create({ writes }, answer) {
       const verdict = await store.commit(writes, answer);
-      if (verdict.kind === 'remembered') return false;
-      judge(verdict);
+      if (verdict.kind === 'already_answered') return false;
+      assertWritten(verdict);
       return true;
     },
 
     async update(resource, key, data, by) {
       const { read, finish, guardsOf } = preparationOf(resource, 'update');
       const input = read(data);
-      judgeBodyId(resource, key, data);
+      assertBodyId(resource, key, data);
       const members = await finish({ key, input, trace: by.trace });
       const stamp = stampOf(by, clock);
-      const seen = by.seen === undefined ? {} : { seen: by.seen };
-      const patch = { ...draftPatch(resource, key, members, stamp), ...seen, guards: guardsOf(members) };
-      const verdict = await store.commit([patch, ...touchesOf(resource, key, stamp)]);
-      judge(verdict);
-      return patchedBy(verdict);
+      const precondition = by.expectedRevision === undefined ? {} : { expectedRevision: by.expectedRevision };
+      const patch = {
+        ...draftPatch(resource, key, members, stamp),
+        ...precondition,
+        guards: guardsOf(members),
+      };
+      const verdict = await store.commit([patch, ...parentTouches(resource, key, stamp)]);
+      assertWritten(verdict);
+      return patchedRecord(verdict);
     },
 
     async remove(resource, key, by) {
-      const seen = by.seen === undefined ? {} : { seen: by.seen };
-      const { kind } = await store.remove({ resource, key, ...seen, ...stampOf(by, clock) });
+      const precondition = by.expectedRevision === undefined ? {} : { expectedRevision: by.expectedRevision };
+      const { kind } = await store.remove({ resource, key, ...precondition, ...stampOf(by, clock) });
       switch (kind) {
         case 'removed':
           return;
-        case 'absent':
+        case 'not_found':
           throw new Fault('not_found');
-        case 'stale':
+        case 'revision_mismatch':
           throw new Fault('precondition_failed');
-        case 'kept':
-          throw conflict('data.id', 'this record is kept and cannot be deleted');
-        case 'crowded':
-          throw conflict('data.id', crowd(await countedBelow(store, resource, key)));
+        case 'protected':
+          throw fieldConflict('data.id', 'this record is kept and cannot be deleted');
+        case 'too_many':
+          throw fieldConflict('data.id', tooManyRule(await tryCountBelow(store, resource, key)));
       }
     },
   };
 }
 
 /** The preparations of every resource and verb, each made when it is first needed. */
-function preparations(makers: Makers, settings: DirectorySettings) {
+function preparations(makers: DirectoryDeps, settings: DirectorySettings) {
   const made = { create: new Map<Resource, Preparation>(), update: new Map<Resource, Preparation>() };
   return (resource: Resource, verb: InputVerb): Preparation => {
     const known = made[verb].get(resource);
     if (known) return known;
     const preparation = {
-      read: inputReader(resource, verb),
-      finish: finisherOf(resource, verb, makers, settings),
+      read: inputReaderFor(resource, verb),
+      finish: finisherFor(resource, verb, makers, settings),
       guardsOf: guardsFor(resource, settings),
     };
     made[verb].set(resource, preparation);
@@ -134,24 +138,24 @@ function preparations(makers: Makers, settings: DirectorySettings) {
 }
 
 /** A record below a user moves the user (contract 2.5); what hangs right under a realm moves nothing. */
-function touchesOf({ parent }: Resource, key: Key, stamp: Stamp): readonly Write[] {
+function parentTouches({ parent }: Resource, key: Key, stamp: Stamp): readonly Write[] {
   const above = parentKey(key);
   return parent?.parent && above ? [draftPatch(parent, above, {}, stamp)] : [];
 }
 
 /** Writes records in one commit. Rejects with Fault `conflict` or `not_found` where the engine refuses them. */
 export async function commitWrites(store: Store, writes: readonly Write[]): Promise<void> {
-  judge(await store.commit(writes));
+  assertWritten(await store.commit(writes));
 }
 
-function patchedBy(verdict: Verdict): AnyRecord {
-  const record = verdict.kind === 'landed' ? verdict.patched?.[0] : undefined;
+function patchedRecord(verdict: WriteResult): AnyRecord {
+  const record = verdict.kind === 'written' ? verdict.patched?.[0] : undefined;
   if (!record) throw new Error('a patch that landed leaves a record');
   return record;
 }
 
 /** How many records would go with this one; undefined where that is not told in time, which changes no answer. */
-async function countedBelow(store: Store, resource: Resource, key: Key): Promise<number | undefined> {
+async function tryCountBelow(store: Store, resource: Resource, key: Key): Promise<number | undefined> {
   try {
     return await store.countBelow(resource, key);
   } catch (error) {
@@ -160,7 +164,7 @@ async function countedBelow(store: Store, resource: Resource, key: Key): Promise
   }
 }
 
-function crowd(count: number | undefined): string {
+function tooManyRule(count: number | undefined): string {
   const most = LIMITS.cascadeRecordsMax;
   const way = 'authrealm purge removes them';
   // Some may have gone since, and remembered answers count for the bound but are no records.

@@ -11,7 +11,7 @@ export interface Stamp {
 }
 
 /** Who causes a change; a program of ours has neither a request nor an address. */
-interface Caused {
+interface ChangeSource {
   readonly actor: string;
   readonly requestId?: string;
   readonly address?: string | undefined;
@@ -19,7 +19,7 @@ interface Caused {
 
 /** Who causes a change, and when: the clock is read once for each write. */
 export function stampOf(
-  { actor, requestId, address }: Caused,
+  { actor, requestId, address }: ChangeSource,
   { now, mintRevision }: Pick<Clock, 'now' | 'mintRevision'>,
 ): Stamp {
   return { origin: { actor, requestId, address, at: now() }, mintRevision };

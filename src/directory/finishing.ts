@@ -3,7 +3,7 @@ import type { Uuid } from '../domain/id.ts';
 import { type Key, membersOf, type Resource } from '../domain/resource.ts';
 import { email } from '../domain/text/folding.ts';
 import type { TraceContext } from '../domain/trace_context.ts';
-import { placeOf, type SealedPlace } from './format.ts';
+import { type SecretLocation, secretLocation } from './format.ts';
 import type { Input, InputVerb } from './input.ts';
 import type { Guard } from './store.ts';
 
@@ -11,16 +11,22 @@ import type { Guard } from './store.ts';
  * What is learned from an identity provider about itself; else why not, in one of a few fixed phrases. `isPassing`: it may
  * tell another time.
  */
-export type Learned = { readonly issuer: string } | { readonly refusal: string; readonly isPassing: boolean };
+export type DiscoveryOutcome =
+  | { readonly issuer: string }
+  | { readonly refusal: string; readonly isPassing: boolean };
 
 /** What others do for the directory before a record can be stored. */
-export interface Makers {
+export interface DirectoryDeps {
   /** Encrypts a secret for the one place it belongs to. */
-  seal(place: SealedPlace, plain: string): Uint8Array;
+  seal(place: SecretLocation, plain: string): Uint8Array;
   /** Throws Fault `overloaded` where too many passwords wait. */
-  hash(password: string): Promise<{ readonly hash: string; readonly isNormalised: boolean }>;
+  hashPassword(password: string): Promise<{ readonly hash: string; readonly isNormalised: boolean }>;
   /** Asks a provider who it is. Throws Fault `overloaded` where too many are being asked, for this realm or for all. */
-  learn(discoveryUrl: string, realm: Uuid, trace: TraceContext | undefined): Promise<Learned>;
+  discoverIssuer(
+    discoveryUrl: string,
+    realm: Uuid,
+    trace: TraceContext | undefined,
+  ): Promise<DiscoveryOutcome>;
 }
 
 export interface DirectorySettings {
@@ -47,15 +53,15 @@ type Step = (members: Members, by: Finishing) => void | Promise<void>;
 export type Finish = (by: Finishing) => Promise<Members>;
 
 /** Decides once for a resource and verb what has to be added; of most links it is nothing. */
-export function finisherOf(
+export function finisherFor(
   resource: Resource,
   verb: InputVerb,
-  makers: Makers,
+  makers: DirectoryDeps,
   { installation }: DirectorySettings,
 ): Finish {
   const steps: readonly Step[] = [
     ...(verb === 'create' ? defaultSteps(resource, installation) : []),
-    ...learnSteps(resource, makers),
+    ...discoverySteps(resource, makers),
     ...hashSteps(resource, makers),
     ...sealSteps(resource, makers),
   ];
@@ -81,7 +87,7 @@ function defaultSteps(resource: Resource, id: string): readonly Step[] {
   });
 }
 
-function learnSteps(resource: Resource, { learn }: Makers): readonly Step[] {
+function discoverySteps(resource: Resource, { discoverIssuer: learn }: DirectoryDeps): readonly Step[] {
   return membersOf(resource).flatMap(({ name, placement: { learnedFrom } }): Step[] => {
     if (!learnedFrom) return [];
     return [
@@ -99,7 +105,7 @@ function learnSteps(resource: Resource, { learn }: Makers): readonly Step[] {
   });
 }
 
-function hashSteps({ inputs = {} }: Resource, { hash }: Makers): readonly Step[] {
+function hashSteps({ inputs = {} }: Resource, { hashPassword: hash }: DirectoryDeps): readonly Step[] {
   return Object.entries(inputs).map(
     ([name, into]): Step =>
       async (members, { input }) => {
@@ -112,14 +118,14 @@ function hashSteps({ inputs = {} }: Resource, { hash }: Makers): readonly Step[]
   );
 }
 
-function sealSteps(resource: Resource, { seal }: Makers): readonly Step[] {
+function sealSteps(resource: Resource, { seal }: DirectoryDeps): readonly Step[] {
   return membersOf(resource)
     .filter(({ placement }) => placement.secret === 'sealed')
     .map(
       ({ name }): Step =>
         (members, { key }) => {
           const plain = members[name];
-          if (typeof plain === 'string') members[name] = seal(placeOf(resource, name, key), plain);
+          if (typeof plain === 'string') members[name] = seal(secretLocation(resource, name, key), plain);
         },
     );
 }

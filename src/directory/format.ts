@@ -2,34 +2,34 @@ import type { Uuid } from '../domain/id.ts';
 import { type Key, lineage, membersOf, type Resource } from '../domain/resource.ts';
 
 /** How a line of an import or export names the records above its own, by the column that holds them. */
-const ADDRESS = { realm_id: 'realm_id', user_id: 'user_authentication_info_id' } as const;
+const ID_FIELDS = { realm_id: 'realm_id', user_id: 'user_authentication_info_id' } as const;
 
 /** The members of a line that name the records above, realm first. */
-export function namesAbove(resource: Resource): readonly string[] {
+export function parentFields(resource: Resource): readonly string[] {
   return lineage(resource)
     .slice(0, -1)
-    .map(({ foreignKey }) => ADDRESS[foreignKey ?? 'realm_id']);
+    .map(({ foreignKey }) => ID_FIELDS[foreignKey ?? 'realm_id']);
 }
 
 /** The member by which a line may name its own record a second time. */
-export function secondName(resource: Resource): string | undefined {
-  return resource.foreignKey && ADDRESS[resource.foreignKey];
+export function ownIdField(resource: Resource): string | undefined {
+  return resource.foreignKey && ID_FIELDS[resource.foreignKey];
 }
 
 /** The one place where a sealed secret belongs. */
-export interface SealedPlace {
+export interface SecretLocation {
   readonly table: string;
   readonly column: string;
   readonly realm: Uuid;
   readonly id: Uuid;
 }
 
-export function placeOf(resource: Resource, name: string, key: Key): SealedPlace {
+export function secretLocation(resource: Resource, name: string, key: Key): SecretLocation {
   return { table: resource.table, column: `${name}_sealed`, realm: key[0], id: key.at(-1) as Uuid };
 }
 
 /** Opens a secret. Throws where the ciphertext does not open. */
-export type OpenSecret = (place: SealedPlace, sealed: Uint8Array) => string;
+export type OpenSecret = (place: SecretLocation, sealed: Uint8Array) => string;
 
 /** The members of a resource as a line holds them: in `data` itself, or in an object inside it. */
 export function membersWithin(resource: Resource, within: 'meta' | 'relationships' | undefined) {

@@ -25,35 +25,35 @@ export type InputReader = (data: JsonObject) => Input;
  * missing stays as it is (contract 8, row 9). Members that nobody knows are ignored, so are those that are not the
  * caller's to say.
  */
-export function inputReader(resource: Resource, verb: InputVerb): InputReader {
+export function inputReaderFor(resource: Resource, verb: InputVerb): InputReader {
   const sayable = sayableOf(resource, verb);
   return (data) => {
-    const said = openComplaints();
+    const said = collectFieldErrors();
     if (data.type !== resource.type) said.add('data.type', `must be ${resource.type}`);
-    const holders = { data, relationships: holderOf(data.relationships, said) };
+    const holders = { data, relationships: relationshipsOf(data.relationships, said) };
     const members: Record<string, unknown> = {};
     const passwords: Record<string, string> = {};
     for (const each of sayable) {
-      const value = saidIn(holders, each);
+      const value = inputValue(holders, each);
       if (value === undefined && verb === 'update') continue;
       const parsed = read(each, value, said);
       if (parsed !== undefined) (each.isPassword ? passwords : members)[each.name] = parsed as string;
     }
-    said.judge();
+    said.throwIfAny();
     return { members, passwords };
   };
 }
 
-type Holders = Readonly<Record<Sayable['within'], JsonObject>>;
+type InputObjects = Readonly<Record<Sayable['within'], JsonObject>>;
 
 /** Clients send null for a relationship that names nothing (contract 2.1). */
-function saidIn(holders: Holders, { name, within }: Sayable): unknown {
+function inputValue(holders: InputObjects, { name, within }: Sayable): unknown {
   const value = holders[within][name];
   return value === null && within === 'relationships' ? undefined : value;
 }
 
 /** The value of a member, with its default; undefined where it has none, or breaks a rule. */
-function read({ name, schema, within, isAsked }: Sayable, value: unknown, said: Complaints): unknown {
+function read({ name, schema, within, isAsked }: Sayable, value: unknown, said: FieldErrors): unknown {
   const field = within === 'data' ? `data.${name}` : `data.${within}.${name}`;
   if (value === undefined && isAsked) said.add(field, 'is missing');
   const parsed = schema.safeParse(value);
@@ -62,7 +62,7 @@ function read({ name, schema, within, isAsked }: Sayable, value: unknown, said: 
 }
 
 /** Clients send null for what holds nothing (contract 2.1). */
-function holderOf(value: unknown, said: Complaints): JsonObject {
+function relationshipsOf(value: unknown, said: FieldErrors): JsonObject {
   if (value === undefined || value === null) return NOTHING;
   if (typeof value === 'object' && !Array.isArray(value)) return value as JsonObject;
   said.add('data.relationships', 'must be an object');
@@ -71,14 +71,14 @@ function holderOf(value: unknown, said: Complaints): JsonObject {
 
 const NOTHING: JsonObject = Object.freeze({});
 
-interface Complaints {
+interface FieldErrors {
   add(field: string, rule: string): void;
   addIssues(field: string, value: unknown, issues: readonly z.core.$ZodIssue[]): void;
   /** Throws where there is any: what is badly formed is `invalid`, what is only impossible is `conflict`. */
-  judge(): void;
+  throwIfAny(): void;
 }
 
-function openComplaints(): Complaints {
+function collectFieldErrors(): FieldErrors {
   const invalid: Complaint[] = [];
   const impossible: Complaint[] = [];
   return {
@@ -95,7 +95,7 @@ function openComplaints(): Complaints {
         (isImpossible(issue) ? impossible : invalid).push(complaint);
       }
     },
-    judge() {
+    throwIfAny() {
       if (invalid.length > 0) throw new Fault('invalid', [...invalid, ...impossible]);
       if (impossible.length > 0) throw new Fault('conflict', impossible);
     },
@@ -110,7 +110,7 @@ function isImpossible(issue: z.core.$ZodIssue): boolean {
  * Judges an `id` in the body of an update (contract 8, row 9). Throws Fault `conflict` where it names another record,
  * `invalid` where it is no text.
  */
-export function judgeBodyId(resource: Resource, key: Key, { id }: JsonObject): void {
+export function assertBodyId(resource: Resource, key: Key, { id }: JsonObject): void {
   if (id === undefined || resource.bodyId === 'ignored') return;
   if (typeof id !== 'string') throw new Fault('invalid', [{ field: 'data.id', rule: 'must be a string' }]);
   const named = parseUuid(id);

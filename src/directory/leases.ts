@@ -11,8 +11,8 @@ export interface Lease {
 
 /** Where leases rest. */
 export interface LeaseStore {
-  giveBack(name: string, holder: string): Promise<void>;
-  held(): MaybePromise<readonly Lease[]>;
+  release(name: string, holder: string): Promise<void>;
+  list(): MaybePromise<readonly Lease[]>;
   /** Puts a lease in the place of the one that was seen, or where none was; answers whether it was still so. */
   replace(lease: Lease, seen: Lease | undefined): Promise<boolean>;
   /** Moves those that are still this holder's, in one commit, and answers their names. */

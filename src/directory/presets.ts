@@ -38,8 +38,8 @@ export async function makePresetRealms(
     const missing = presets.filter((_, index) => stored[index] === undefined);
     const { kind } = missing.length === 0 ? LANDED : await store.commit(missing.map(({ write }) => write));
     // Whoever was faster made what was missing: the next look tells.
-    if (kind === 'taken' && attempt < ATTEMPTS_MAX) continue;
-    if (kind !== 'landed') throw new Error(`a pre-set realm was ${kind}`);
+    if (kind === 'unique' && attempt < ATTEMPTS_MAX) continue;
+    if (kind !== 'written') throw new Error(`a pre-set realm was ${kind}`);
     return presets.map((preset) => ({
       id: preset.write.key[0],
       name: preset.name,
@@ -51,7 +51,7 @@ export async function makePresetRealms(
 /** Nobody makes them more than once, so that the second look finds them. */
 const ATTEMPTS_MAX = 3;
 
-const LANDED = { kind: 'landed' } as const;
+const LANDED = { kind: 'written' } as const;
 
 /** A UUID of version 8 (RFC 9562, 5.8): its bits are a digest of what it names. */
 function presetId(installation: string, origin: string): Uuid {

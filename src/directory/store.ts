@@ -44,7 +44,7 @@ export interface PatchWrite extends AnyWrite {
   readonly op: 'patch';
   readonly patch: Patch;
   /** Lands only while the stored record still carries this revision. */
-  readonly seen?: Revision;
+  readonly expectedRevision?: Revision;
   readonly guards?: readonly Guard[];
 }
 
@@ -68,17 +68,17 @@ export type Write = Insert | PatchWrite | Replacement;
  * - `refused`: a guard does not hold.
  * - `remembered`: the memory that was to land with it is there already.
  */
-export type Verdict =
-  | { readonly kind: 'landed'; readonly patched?: readonly AnyRecord[] }
-  | { readonly kind: 'absent' }
-  | { readonly kind: 'stale' }
-  | { readonly kind: 'taken'; readonly members: readonly string[] }
-  | { readonly kind: 'dangling'; readonly member: string }
-  | { readonly kind: 'refused'; readonly guard: Guard }
-  | { readonly kind: 'remembered' };
+export type WriteResult =
+  | { readonly kind: 'written'; readonly patched?: readonly AnyRecord[] }
+  | { readonly kind: 'not_found' }
+  | { readonly kind: 'revision_mismatch' }
+  | { readonly kind: 'unique'; readonly members: readonly string[] }
+  | { readonly kind: 'foreign_key'; readonly member: string }
+  | { readonly kind: 'guard'; readonly guard: Guard }
+  | { readonly kind: 'already_answered' };
 
 /** Where the answer to a request with an idempotency key is kept. */
-export interface MemoryPlace {
+export interface IdempotencyRecordKey {
   /** The nil UUID where the request names no realm. */
   readonly realm: Uuid;
   readonly clientId: string;
@@ -87,7 +87,7 @@ export interface MemoryPlace {
 }
 
 /** The answer to a request, kept for its repetition. */
-export interface Memory extends MemoryPlace {
+export interface IdempotencyRecord extends IdempotencyRecordKey {
   /** A digest of the body, under the keyring. */
   readonly body: string;
   readonly status: number;
@@ -106,7 +106,7 @@ export interface Removal {
   readonly resource: Resource;
   readonly key: Key;
   /** Lands only while the stored record still carries this revision. */
-  readonly seen?: Revision;
+  readonly expectedRevision?: Revision;
   readonly origin: ChangeOrigin;
   /** New revisions of the users that lose a record. */
   readonly mintRevision: () => Revision;
@@ -120,12 +120,14 @@ export interface Removal {
  * - `kept`: the description keeps this record (`keptBy`).
  * - `crowded`: more than LIMITS.cascadeRecordsMax records would go with it, or more remembered answers.
  */
-export type Removed = { readonly kind: 'removed' | 'absent' | 'stale' | 'kept' | 'crowded' };
+export type RemoveResult = {
+  readonly kind: 'removed' | 'not_found' | 'revision_mismatch' | 'protected' | 'too_many';
+};
 
 /** `records`: how many went in this step. `isDone`: the record itself was among them. */
-export type Purged =
+export type PurgeResult =
   | { readonly kind: 'purged'; readonly records: number; readonly isDone: boolean }
-  | { readonly kind: 'absent' | 'kept' };
+  | { readonly kind: 'not_found' | 'protected' };
 
 /** The order of a list; the identifier breaks ties in the same direction (contract 8, row 27). */
 export interface Sort {
@@ -154,13 +156,13 @@ export interface ListRequest {
 }
 
 /** A record with its address. */
-export interface Placed {
+export interface KeyedRecord {
   readonly key: Key;
   readonly record: AnyRecord;
 }
 
 export interface ListPage {
-  readonly items: readonly Placed[];
+  readonly items: readonly KeyedRecord[];
   readonly hasMore: boolean;
   /** All that the filter lets through; undefined for a page behind a record. At most a second old. */
   readonly total: number | undefined;
@@ -199,39 +201,47 @@ export interface Store {
    * The one record of a realm that says what is sought, by an index, as `get` would answer it. Undefined where there is
    * none or more than one: then `list` tells.
    */
-  find(resource: Resource, realm: Uuid, sought: LookupKey): MaybePromise<Placed | undefined>;
+  find(resource: Resource, realm: Uuid, sought: LookupKey): MaybePromise<KeyedRecord | undefined>;
 
   /**
    * The values of a member that records of a realm have, each once and in order, at most `limit`: of one that an index has
    * right behind the realm.
    */
-  leading(resource: Resource, realm: Uuid, member: string, limit: number): MaybePromise<readonly string[]>;
+  distinctValues(
+    resource: Resource,
+    realm: Uuid,
+    member: string,
+    limit: number,
+  ): MaybePromise<readonly string[]>;
 
   /**
    * All writes, each with its change, and the memory land together, or none does. Resolves with `landed` after the commit
    * is on disk; resolves with the first other verdict when a rule is broken. Each change gets the next place in its realm's
    * order, and order of place is order of commit.
    */
-  commit(writes: readonly Write[], memory?: Memory): Promise<Verdict>;
+  commit(writes: readonly Write[], memory?: IdempotencyRecord): Promise<WriteResult>;
 
   /**
    * What is remembered at a place, unless it has expired at `now`, or its realm or the user it tells about is being
    * purged.
    */
-  recall(place: MemoryPlace, now: number): MaybePromise<Memory | undefined>;
+  loadIdempotencyRecord(
+    place: IdempotencyRecordKey,
+    now: number,
+  ): MaybePromise<IdempotencyRecord | undefined>;
 
   /** Forgets answers that have expired at `now`, at most LIMITS.cascadeRecordsMax of them, and says how many. */
-  forgetExpired(now: number): Promise<number>;
+  sweepIdempotency(now: number): Promise<number>;
 
   /** Removes a record and all it takes along, in one commit, each with its change; or nothing. */
-  remove(removal: Removal): Promise<Removed>;
+  remove(removal: Removal): Promise<RemoveResult>;
 
   /**
    * Removes at most LIMITS.cascadeRecordsMax of what a record takes along, or at last the record itself, in one commit.
    * From the first step on the record is absent and nothing can be put below it or refer to it. To be called until it
    * is done, by whomever; between two steps others get to write.
    */
-  purge(removal: Omit<Removal, 'seen'>): Promise<Purged>;
+  purge(removal: Omit<Removal, 'seen'>): Promise<PurgeResult>;
 
   /** How many records would go with this one. Rejects with Fault `overloaded` where too much of this waits. */
   countBelow(resource: Resource, key: Key): MaybePromise<number>;
@@ -247,10 +257,10 @@ export interface Store {
 }
 
 /** What a bulk load does with a record whose key is already there. */
-export type Judgement = 'same' | 'replace' | 'refuse';
+export type Comparison = 'same' | 'replace' | 'refuse';
 
-export interface Judged {
-  readonly judgement: Judgement;
+export interface ComparedRecord {
+  readonly comparison: Comparison;
   /** Names the members that differ; lands with a replacement. */
   readonly change: Change;
   /** What a replacement writes, where it keeps something of the stored record; else the record at hand. */
@@ -262,31 +272,36 @@ export interface Load {
   readonly write: Omit<Insert, 'guards' | 'change'>;
   readonly change: Change;
   /** Compares the stored record, secrets included as they are stored, with the one at hand. Pure. */
-  judge(stored: AnyRecord): Judged;
+  compare(stored: AnyRecord): ComparedRecord;
 }
 
 export type LoadOutcome =
-  | Verdict
+  | WriteResult
   | { readonly kind: 'same' }
   | { readonly kind: 'replaced' }
   | { readonly kind: 'differs'; readonly members: readonly string[] };
 
 /** Where a reading in order stands: the last record that was read. The empty one is before all of them. */
-export interface Place {
+export interface ScanPosition {
   readonly realm: string;
   readonly id: string;
 }
 
 /** A record with its address, secrets as they are stored. */
-export type Stored = Placed;
+export type StoredRecord = KeyedRecord;
 
 /** All records as of one moment, until it is closed. What is committed afterwards is not in it. */
-export interface Picture {
+export interface RecordSnapshot {
   /**
    * Records of a resource behind a place, in the order of realm and identifier, at most `limit`. With `within` none of
    * another realm.
    */
-  scan(resource: Resource, after: Place, limit: number, within?: Uuid): MaybePromise<readonly Stored[]>;
+  scan(
+    resource: Resource,
+    after: ScanPosition,
+    limit: number,
+    within?: Uuid,
+  ): MaybePromise<readonly StoredRecord[]>;
   /** How many records of a resource there are, in one realm or in all of them. */
   count(resource: Resource, within?: Uuid): MaybePromise<number>;
   close(): void;
@@ -295,7 +310,7 @@ export interface Picture {
 /** Reading everything: a port of its own, because no request ever may. */
 export interface Scanner {
   /** Takes a picture. Nobody who writes waits for it; the engine keeps what it shows until it is closed. */
-  picture(): Promise<Picture>;
+  openSnapshot(): Promise<RecordSnapshot>;
 }
 
 /** Filling by the thousand: a port of its own, so that the Store stays narrow. */

@@ -1,30 +1,30 @@
 import { type Complaint, Fault } from '../domain/fault.ts';
-import type { Guard, Verdict } from './store.ts';
+import type { Guard, WriteResult } from './store.ts';
 
 /** Throws what a verdict means to a caller, unless the write landed. */
-export function judge(verdict: Verdict): void {
+export function assertWritten(verdict: WriteResult): void {
   switch (verdict.kind) {
-    case 'landed':
+    case 'written':
       return;
-    case 'absent':
+    case 'not_found':
       throw new Fault('not_found');
-    case 'stale':
+    case 'revision_mismatch':
       throw new Fault('precondition_failed');
-    case 'taken':
+    case 'unique':
       throw new Fault(
         'conflict',
-        verdict.members.map((name) => complaint(name, uniqueRule(verdict.members, name))),
+        verdict.members.map((name) => fieldError(name, uniqueRule(verdict.members, name))),
       );
-    case 'dangling':
-      throw conflict(`data.${verdict.member}`, 'must name a record of the realm');
-    case 'refused':
-      throw conflict(`data.${saidAs(verdict.guard)}`, ruleOf(verdict.guard));
-    case 'remembered':
+    case 'foreign_key':
+      throw fieldConflict(`data.${verdict.member}`, 'must name a record of the realm');
+    case 'guard':
+      throw fieldConflict(`data.${fieldOf(verdict.guard)}`, guardRule(verdict.guard));
+    case 'already_answered':
       throw new Error('nothing was to be remembered');
   }
 }
 
-function complaint(member: string, rule: string): Complaint {
+function fieldError(member: string, rule: string): Complaint {
   return { field: `data.${member}`, rule };
 }
 
@@ -35,16 +35,16 @@ function uniqueRule(members: readonly string[], name: string): string {
 }
 
 /** A conflict about one member. */
-export function conflict(field: string, rule: string): Fault {
+export function fieldConflict(field: string, rule: string): Fault {
   return new Fault('conflict', [{ field, rule }]);
 }
 
 /** The member by which the caller said what is refused. */
-function saidAs(guard: Guard): string {
+function fieldOf(guard: Guard): string {
   return guard.kind === 'settled' ? guard.saidAs : guard.member;
 }
 
-function ruleOf(guard: Guard): string {
+function guardRule(guard: Guard): string {
   switch (guard.kind) {
     case 'unless':
       return `must be an e-mail address where ${guard.saying.member} is ${guard.saying.is}`;

@@ -58,7 +58,7 @@ export function openLeases(
 
   async function giveBack(names: readonly string[]): Promise<void> {
     for (const name of names) held.delete(name);
-    for (const name of names) await store.giveBack(name, holder);
+    for (const name of names) await store.release(name, holder);
   }
 
   return {
@@ -72,7 +72,7 @@ export function openLeases(
       const wanted = names.filter((name) => !held.has(name));
       await renew(names);
       if (wanted.length === 0) return;
-      const stored = new Map((await store.held()).map((lease) => [lease.name, lease]));
+      const stored = new Map((await store.list()).map((lease) => [lease.name, lease]));
       for (const name of wanted) {
         const seen = stored.get(name);
         if (!isOver(name, seen)) continue;

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { openTokenGrants } from '../auth/tokens/token_grant.ts';
 import { passwordCost, readTls, type Settings, webhookRule } from '../config/parse.ts';
 import { openDirectory } from '../directory/directory.ts';
-import type { Makers } from '../directory/finishing.ts';
+import type { DirectoryDeps } from '../directory/finishing.ts';
 import type { Store } from '../directory/store.ts';
 import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -105,7 +105,7 @@ export async function serveMetrics(
   return startServer(listening, log, async () => metricsRoutes(snapshot));
 }
 
-function sealerOf(keyring: OpenDatabase['keyring']): Pick<Makers, 'seal'> {
+function sealerOf(keyring: OpenDatabase['keyring']): Pick<DirectoryDeps, 'seal'> {
   return { seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain) };
 }
 
@@ -127,11 +127,11 @@ export async function serve(
   const installation = await engine.access.storeId();
   const hasher = openHasher(passwordCost(settings));
   const { learn, inspect, discoveries } = openLearner(settings, clock);
-  const makers = { ...sealerOf(keyring), hash: hasher.hash, learn };
+  const directoryDeps = { ...sealerOf(keyring), hashPassword: hasher.hash, discoverIssuer: learn };
   const rules = { installation, issuersMatch: settings.strictIssuers };
   const readings = openReadings(settings, engine);
   const { store } = readings;
-  const directory = openDirectory(store, makers, rules, clock);
+  const directory = openDirectory(store, directoryDeps, rules, clock);
   const writing = { directory, withIdempotency: openIdempotency({ store, keyring, clock }), inspect };
   const { granted, listener, ...counting } = openCounting(engine, log, clock);
   const together = askTogether ?? metrics.snapshot;
@@ -169,7 +169,7 @@ export async function serve(
       pending: server.pending,
     }),
   );
-  const sweeping = startSweeping([store.forgetExpired, engine.access.deleteExpiredConsoleLinks], clock);
+  const sweeping = startSweeping([store.sweepIdempotency, engine.access.deleteExpiredConsoleLinks], clock);
   const checkpoints = startCheckpointSinks(settings, { engine, logKeys }, log, clock);
   metrics.add(checkpointMetrics(checkpoints.ageMs));
   return {

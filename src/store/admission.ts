@@ -1,12 +1,12 @@
 import { LIMITS } from '../domain/limits.ts';
 
 /** Watches over one kind of work that waits its turn (decision 0031). */
-export interface Gate {
+export interface Admission {
   /**
    * Whether a piece that came now would wait for longer than LIMITS.workWaitMsMax, by what the last ones took; where few
    * are inside, whether it would for longer than LIMITS.workLateMsMax.
    */
-  isFull(): boolean;
+  isOverloaded(): boolean;
   /** One more waits or is under way. */
   enter(): void;
   /** So many are done. */
@@ -22,7 +22,7 @@ const MEMORY_MS = 1_000;
  * A gate knows how many are inside, and how many were done in the time that any were: the longer a queue is, the more
  * share a commit or a statement, so nothing is said about pieces, but about all of them together.
  */
-export function openGate(now: () => number = () => performance.now()): Gate {
+export function openAdmission(now: () => number = () => performance.now()): Admission {
   let inside = 0;
   let done = 0;
   let busyMs = 0;
@@ -39,7 +39,7 @@ export function openGate(now: () => number = () => performance.now()): Gate {
   }
 
   return {
-    isFull() {
+    isOverloaded() {
       if (inside < LIMITS.workTriedMin || done === 0) return false;
       // What is under way says nothing here: a pause of the engine is no pace.
       if (inside * busyMs > LIMITS.workLateMsMax * done) return true;

@@ -17,14 +17,14 @@ export interface Dialect {
   /** The function that answers the greater one of two numbers. */
   readonly greatest: string;
   /** Whether checksums stand beside long texts, to be found by (decision 0024). */
-  readonly hasChecksums: boolean;
+  readonly hasHashColumns: boolean;
   /** SQL for eight bytes of a value behind its first one, as hexadecimal digits in lower case. */
   readonly hexBehindFirst: (value: string) => string;
   readonly insertion: (resource: Resource, columns: readonly string[]) => Insertion;
   /** How many inserts are best tried together: with one wait for all of them, and a savepoint to undo all of them. */
   readonly insertsTogether: number;
   /** Whether long numbers come back as text. */
-  readonly tellsLongsAsText: boolean;
+  readonly returnsLongsAsText: boolean;
   readonly lists: ListDialect;
   /** What a select that ends so does with the rows it answers, until the transaction ends. */
   readonly claims: Claims;

@@ -1,6 +1,6 @@
 import type { Lease, LeaseStore } from '../directory/leases.ts';
 import type { Transactions } from './transactions.ts';
-import { all, type Long, run, type Work } from './work.ts';
+import { all, execute, type Long, type Work } from './work.ts';
 
 const GIVE_BACK = 'delete from lease where name = ? and holder = ?';
 const ALL = 'select name, holder, until from lease order by name';
@@ -17,20 +17,20 @@ interface LeaseRow {
 }
 
 /** Leases as rows: whoever writes the row has it. */
-export function openLeases({ read, write }: Transactions): LeaseStore {
+export function openLeaseStore({ read, write }: Transactions): LeaseStore {
   function* replace({ name, holder, until }: Lease, seen: Lease | undefined): Work<boolean> {
     const count = seen
-      ? yield* run(REPLACE, holder, until, name, seen.holder, seen.until)
-      : yield* run(INSERT, name, holder, until);
+      ? yield* execute(REPLACE, holder, until, name, seen.holder, seen.until)
+      : yield* execute(INSERT, name, holder, until);
     return count === 1;
   }
 
   return {
-    giveBack: (name, holder) =>
+    release: (name, holder) =>
       write([], function* () {
-        return { value: undefined, keep: (yield* run(GIVE_BACK, name, holder)) === 1 };
+        return { value: undefined, keep: (yield* execute(GIVE_BACK, name, holder)) === 1 };
       }),
-    held: () =>
+    list: () =>
       read(function* () {
         const rows = yield* all<LeaseRow>(ALL);
         return rows.map(({ name, holder, until }): Lease => ({ name, holder, until: Number(until) }));
@@ -44,7 +44,7 @@ export function openLeases({ read, write }: Transactions): LeaseStore {
       write([], function* () {
         const renewed: string[] = [];
         for (const name of [...names].sort()) {
-          if ((yield* run(RENEW, until, name, holder)) === 1) renewed.push(name);
+          if ((yield* execute(RENEW, until, name, holder)) === 1) renewed.push(name);
         }
         return { value: renewed, keep: renewed.length > 0 };
       }),

@@ -1,13 +1,13 @@
 import type { IsOverloaded, MaybePromise } from '../directory/store.ts';
 import type { Uuid } from '../domain/id.ts';
-import type { Outcome, Work } from './work.ts';
+import type { Work, WorkResult } from './work.ts';
 
 /**
  * What is written: records of these realms (the nil UUID where a request names none), or what belongs to no realm. Who
  * writes in the same place writes one after the other, so that what a piece of work has read there still holds when it
  * commits.
  */
-export type Scene = readonly Uuid[] | 'instance';
+export type WriteScope = readonly Uuid[] | 'instance';
 
 /** The transactions of one engine. */
 export interface Transactions {
@@ -17,9 +17,9 @@ export interface Transactions {
    * Runs a piece of work in a transaction that it may share with what else waits; it is undone alone. Resolves after
    * the commit is on disk.
    */
-  write<T>(scene: Scene, work: () => Work<Outcome<T>>): Promise<T>;
+  write<T>(scene: WriteScope, work: () => Work<WorkResult<T>>): Promise<T>;
   /** Whether a write would wait for too long. */
-  readonly isCrowded: IsOverloaded;
+  readonly isOverloaded: IsOverloaded;
   /** For whoever writes again and again: lets others write. */
-  giveWay(): Promise<void>;
+  yieldToWriters(): Promise<void>;
 }

@@ -1,5 +1,5 @@
-import { membersWithin, namesAbove, type OpenSecret, placeOf } from '../directory/format.ts';
-import type { Picture, Place, Stored } from '../directory/store.ts';
+import { membersWithin, type OpenSecret, parentFields, secretLocation } from '../directory/format.ts';
+import type { RecordSnapshot, ScanPosition, StoredRecord } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -7,7 +7,7 @@ import type { Member, Resource } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
 
 export interface ExportPlan {
-  readonly picture: Picture;
+  readonly picture: RecordSnapshot;
   /** Only this realm, where it is given. */
   readonly within: Uuid | undefined;
   /** Opens sealed secrets; without it no line holds a secret or a hash. */
@@ -20,7 +20,7 @@ export interface ExportPlan {
   onProgress(records: number): void;
 }
 
-const BEGINNING: Place = { realm: '', id: '' };
+const BEGINNING: ScanPosition = { realm: '', id: '' };
 
 /**
  * Writes every record of a picture as a line that `import` reads: parents first, then in the order of their keys, so
@@ -31,9 +31,9 @@ export async function exportRecords(plan: ExportPlan): Promise<number> {
   let records = 0;
   for (const resource of RESOURCES) {
     const lineOf = lineWriter(resource, plan.open);
-    for (let after: Place | undefined = BEGINNING; after !== undefined; ) {
+    for (let after: ScanPosition | undefined = BEGINNING; after !== undefined; ) {
       if (plan.signal.aborted) return records;
-      const page: readonly Stored[] = await plan.picture.scan(
+      const page: readonly StoredRecord[] = await plan.picture.scan(
         resource,
         after,
         LIMITS.exportPageRecords,
@@ -48,13 +48,13 @@ export async function exportRecords(plan: ExportPlan): Promise<number> {
   return records;
 }
 
-function placeOfLast(page: readonly Stored[]): Place | undefined {
+function placeOfLast(page: readonly StoredRecord[]): ScanPosition | undefined {
   const last = page.at(-1);
   return last && { realm: last.key[0], id: last.record.id };
 }
 
 /** The whole work of an export in records, for those who want to show how far it is. */
-export async function countRecords(picture: Picture, within: Uuid | undefined): Promise<number> {
+export async function countRecords(picture: RecordSnapshot, within: Uuid | undefined): Promise<number> {
   let total = 0;
   for (const resource of RESOURCES) total += await picture.count(resource, within);
   return total;
@@ -63,12 +63,12 @@ export async function countRecords(picture: Picture, within: Uuid | undefined): 
 type JsonObject = Record<string, unknown>;
 
 /** Makes the writer of a resource's lines: the members that a read answers, and those that name the records above. */
-function lineWriter(resource: Resource, open: OpenSecret | undefined): (stored: Stored) => string {
-  const above = namesAbove(resource);
+function lineWriter(resource: Resource, open: OpenSecret | undefined): (stored: StoredRecord) => string {
+  const above = parentFields(resource);
   const of = (within: 'meta' | 'relationships' | undefined): readonly Member[] =>
     membersWithin(resource, within).filter(({ placement }) => open !== undefined || !placement.secret);
   const [plain, related, meta] = [of(undefined), of('relationships'), of('meta')];
-  const put = (members: readonly Member[], stored: Stored, into: JsonObject): JsonObject => {
+  const put = (members: readonly Member[], stored: StoredRecord, into: JsonObject): JsonObject => {
     for (const { name, placement } of members) {
       const value = stored.record[name];
       const isSealed = open !== undefined && placement.secret === 'sealed' && value !== undefined;
@@ -97,9 +97,9 @@ function instant(milliseconds: number): string {
   return new Date(milliseconds).toISOString();
 }
 
-function opened(resource: Resource, { key, record }: Stored, name: string, open: OpenSecret): string {
+function opened(resource: Resource, { key, record }: StoredRecord, name: string, open: OpenSecret): string {
   try {
-    return open(placeOf(resource, name, key), record[name] as Uint8Array);
+    return open(secretLocation(resource, name, key), record[name] as Uint8Array);
   } catch (cause) {
     throw new Refusal(
       `${name} of the ${resource.name} ${record.id} does not open with this master key: enter it again by import ` +

@@ -250,9 +250,9 @@ function isOvertaken({ latest }: Run, { number }: Line, { write }: Load): boolea
 function yielding(load: Load): Load {
   return {
     ...load,
-    judge(stored) {
-      const judged = load.judge(stored);
-      return judged.judgement === 'replace' ? { ...judged, judgement: 'same' } : judged;
+    compare(stored) {
+      const judged = load.compare(stored);
+      return judged.comparison === 'replace' ? { ...judged, comparison: 'same' } : judged;
     },
   };
 }
@@ -283,30 +283,30 @@ async function flush(run: Run): Promise<void> {
   plan.onProgress(run.tally, run.bytes);
 }
 
-const COUNTED = { landed: 'imported', same: 'unchanged', replaced: 'replaced' } as const;
+const COUNTED = { written: 'imported', same: 'unchanged', replaced: 'replaced' } as const;
 
 /** Counts an outcome, or sets its line aside. Answers the refusal, if it is one. */
 function settle(run: Run, source: Line, { write }: Load, outcome: LoadOutcome): Refusal | undefined {
   switch (outcome.kind) {
-    case 'landed':
+    case 'written':
     case 'same':
     case 'replaced':
       run.tally[COUNTED[outcome.kind]] += 1;
       if (run.latest.size > 0) noteDone(run, recordName(write), source.number);
       return undefined;
-    case 'absent':
+    case 'not_found':
       return setAside(run, source, write, `its ${write.resource.parent?.name} is not there`);
-    case 'dangling':
+    case 'foreign_key':
       return setAside(run, source, write, `${outcome.member} names a record that the realm does not have`);
-    case 'taken': {
+    case 'unique': {
       const names = outcome.members.join(' and ');
       return { line: source.number, reason: `another record of the realm has the same ${names}` };
     }
     case 'differs':
       return { line: source.number, reason: differenceOf(write.resource, outcome.members) };
-    case 'stale':
-    case 'refused':
-    case 'remembered':
+    case 'revision_mismatch':
+    case 'guard':
+    case 'already_answered':
       throw new Error(`nothing that is loaded is ${outcome.kind}`);
   }
 }

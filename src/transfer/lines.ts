@@ -1,7 +1,13 @@
 import { z } from 'zod';
-import { namesAbove, type OpenSecret, placeOf, type SealedPlace, secondName } from '../directory/format.ts';
+import {
+  type OpenSecret,
+  ownIdField,
+  parentFields,
+  type SecretLocation,
+  secretLocation,
+} from '../directory/format.ts';
 import type { JsonObject } from '../directory/input.ts';
-import type { Judged, Load } from '../directory/store.ts';
+import type { ComparedRecord, Load } from '../directory/store.ts';
 import { type ChangeOrigin, changeOf } from '../domain/change.ts';
 import { Fault } from '../domain/fault.ts';
 import { type Clock, parseUuid, type Uuid } from '../domain/id.ts';
@@ -24,7 +30,7 @@ export interface TransferContext {
   readonly isUpsert: boolean;
   /** This installation: the origin of a realm that names none (contract 8, row 31). */
   readonly installation: string;
-  seal(place: SealedPlace, plain: string): Uint8Array;
+  seal(place: SecretLocation, plain: string): Uint8Array;
   readonly open: OpenSecret;
 }
 
@@ -114,8 +120,8 @@ function shapeOf(resource: Resource): Shape {
     conditional: members.flatMap(({ name, placement: { emailWhere: saying } }) =>
       saying ? [{ name, saying, resource: referenced(resource, saying.reference, RESOURCES) }] : [],
     ),
-    above: namesAbove(resource),
-    self: secondName(resource),
+    above: parentFields(resource),
+    self: ownIdField(resource),
   };
 }
 
@@ -158,7 +164,7 @@ function understand(shape: Shape, line: JsonObject, context: TransferContext): S
   for (const { name } of shape.sealed) {
     const plain = members[name];
     if (plain !== undefined)
-      members[name] = context.seal(placeOf(shape.resource, name, key), plain as string);
+      members[name] = context.seal(secretLocation(shape.resource, name, key), plain as string);
   }
   const { meta } = holders;
   const createdAt = instantOf(meta, 'created_at');
@@ -270,7 +276,7 @@ function loadOf(statement: Statement, context: TransferContext): Load {
   return {
     write: { op: 'insert', resource: shape.resource, key, record },
     change: changeOf(shape.resource, 'created', { key, revision: record.revision }, originAt(now)),
-    judge: (stored) => judge(statement, stored, context),
+    compare: (stored) => judge(statement, stored, context),
   };
 }
 
@@ -279,7 +285,7 @@ function originAt(at: number): ChangeOrigin {
 }
 
 /** What the line does not state counts as the same, and stays what it is. */
-function judge(statement: Statement, stored: AnyRecord, context: TransferContext): Judged {
+function judge(statement: Statement, stored: AnyRecord, context: TransferContext): ComparedRecord {
   const { shape, key, record, createdAt, updatedAt, now } = statement;
   const moved = [
     ...movedMembers(statement, stored, context),
@@ -292,15 +298,15 @@ function judge(statement: Statement, stored: AnyRecord, context: TransferContext
     { key, revision: record.revision, members: moved },
     originAt(now),
   );
-  if (moved.length === 0) return { judgement: 'same', change };
-  if (!context.isUpsert || fixedOf(shape.resource, moved).length > 0) return { judgement: 'refuse', change };
+  if (moved.length === 0) return { comparison: 'same', change };
+  if (!context.isUpsert || fixedOf(shape.resource, moved).length > 0) return { comparison: 'refuse', change };
   const replacement: AnyRecord = {
     ...stored,
     ...Object.fromEntries(moved.map((name) => [name, record[name]])),
     ...stamps({ createdAt: createdAt ?? earlier(stored.created_at, updatedAt), updatedAt, now }),
     revision: record.revision,
   };
-  return { judgement: 'replace', change, record: replacement };
+  return { comparison: 'replace', change, record: replacement };
 }
 
 /** A record was not made after the last time it was updated. */
@@ -320,7 +326,7 @@ function movedMembers(
     if (!isMoving) continue;
     const isSame =
       placement.secret === 'sealed'
-        ? opened(stored[name], placeOf(shape.resource, name, key), context) === stated[name]
+        ? opened(stored[name], secretLocation(shape.resource, name, key), context) === stated[name]
         : isEqual(stored[name], record[name]);
     if (!isSame) moved.push(name);
   }
@@ -332,7 +338,7 @@ function isEqual(left: unknown, right: unknown): boolean {
 }
 
 /** Undefined where nothing is stored or it does not open: then the line's secret takes its place. */
-function opened(sealed: unknown, place: SealedPlace, { open }: TransferContext): string | undefined {
+function opened(sealed: unknown, place: SecretLocation, { open }: TransferContext): string | undefined {
   if (!(sealed instanceof Uint8Array)) return undefined;
   try {
     return open(place, sealed);

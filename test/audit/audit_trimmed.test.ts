@@ -52,7 +52,7 @@ async function write(db: OpenDatabase, id: Uuid, at: number): Promise<void> {
   const origin = { actor: 'test', requestId: undefined, address: undefined, at };
   const change = changeOf(resource, 'created', { key: key as [Uuid], revision: record.revision }, origin);
   const writes = [{ op: 'insert', resource, key: key as [Uuid], record, change }] as const;
-  expect(await db.engine.records.commit(writes)).toEqual({ kind: 'landed' });
+  expect(await db.engine.records.commit(writes)).toEqual({ kind: 'written' });
 }
 
 /** What a service says of a log that keeps entries for 90 days, or so many. */

@@ -4,7 +4,7 @@ import { ERASING_TEXTS } from '../../src/store/audit/erase.ts';
 import { feedTexts } from '../../src/store/audit/feed.ts';
 import { logTexts } from '../../src/store/audit/log.ts';
 import { logReadingTexts } from '../../src/store/audit/log_reading.ts';
-import { SALT_TEXTS } from '../../src/store/audit/user_keys.ts';
+import { USER_KEY_TEXTS } from '../../src/store/audit/user_keys.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 import { knownMigrations } from '../../src/store/sqlite/open.ts';
 
@@ -13,7 +13,7 @@ const TABLE = /\b(change|act|realm_clock|user_salt|erasure|k|c)\b/;
 
 const TEXTS = [
   ...[...logTexts(SQLITE), ...logReadingTexts(SQLITE), ...feedTexts(SQLITE)],
-  ...[...SALT_TEXTS, ...ERASING_TEXTS],
+  ...[...USER_KEY_TEXTS, ...ERASING_TEXTS],
 ];
 
 test.each(TEXTS)('a long log costs what a short one does: %s', (text) => {

@@ -39,7 +39,7 @@ test('changes, entries, deliveries and dead letters older than the setting go; t
     return {
       write: { op: 'insert' as const, resource: user, key, record },
       change,
-      judge: () => ({ judgement: 'same' as const, change }),
+      compare: () => ({ comparison: 'same' as const, change }),
     };
   });
   await engine.records.load(crowd, false);
@@ -178,7 +178,7 @@ test('a log that was spoilt is named, and no other one waits for it', async () =
   expect([new Set(named), troubles]).toEqual([new Set([spoilt]), []]);
   const changes = async (realm: Uuid) => (await engine.records.changes(realm, 0, 100)).length;
   expect([await changes(spoilt), await changes(other)]).toEqual([6, 1]);
-  expect((await store.held()).filter(({ name }) => name === 'retention')).toEqual([]);
+  expect((await store.list()).filter(({ name }) => name === 'retention')).toEqual([]);
   await service.stop();
 }, 300_000);
 
@@ -197,6 +197,6 @@ test('the lease is given back where removing is in trouble', async () => {
   );
   while (troubles.length === 0) await Bun.sleep(20);
   await retention.stop();
-  expect((await engine.leases.held()).filter(({ name }) => name === 'retention')).toEqual([]);
+  expect((await engine.leases.list()).filter(({ name }) => name === 'retention')).toEqual([]);
   await service.stop();
 });

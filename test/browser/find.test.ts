@@ -183,12 +183,12 @@ describe('where not everything could be asked, it is told once, and asked again'
     const held = Promise.withResolvers<void>();
     const gate = { isClosed: false, open: held.resolve };
     const wrap = (engine: Engine): Engine => {
-      const { leading } = engine.records;
+      const { distinctValues: leading } = engine.records;
       const later: typeof leading = async (...asked) => {
         if (gate.isClosed) await held.promise;
         return leading(...asked);
       };
-      return { ...engine, records: { ...engine.records, leading: later } };
+      return { ...engine, records: { ...engine.records, distinctValues: later } };
     };
     return { gate, wrap };
   }

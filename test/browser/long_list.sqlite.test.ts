@@ -33,7 +33,7 @@ beforeAll(async () => {
       };
       return { op: 'insert', resource: user, key, record };
     });
-    expect(await records.commit(writes)).toEqual({ kind: 'landed' });
+    expect(await records.commit(writes)).toEqual({ kind: 'written' });
   }
 });
 afterAll(() => service.stop());

@@ -76,7 +76,7 @@ async function usersOf(on: Service, realm: string) {
 }
 
 async function exported(realm: string): Promise<readonly Line[]> {
-  const picture = await service.db.engine.records.picture();
+  const picture = await service.db.engine.records.openSnapshot();
   const written: string[] = [];
   await exportRecords({
     ...{ picture, within: parseUuid(realm) as Uuid, open: undefined, signal: new AbortController().signal },

@@ -249,8 +249,8 @@ async function crowd(realm: Uuid, count: number): Promise<void> {
       const record = stamped(key, { ...userMembers, name: '語'.repeat(255), given_name: '語'.repeat(255) });
       const origin = { actor: 'test', requestId: undefined, address: undefined, at: record.created_at };
       const change = changeOf(user, 'created', { key, revision: record.revision }, origin);
-      const judge = () => ({ judgement: 'same' as const, change });
-      return { write: { op: 'insert' as const, resource: user, key, record }, change, judge };
+      const compare = () => ({ comparison: 'same' as const, change });
+      return { write: { op: 'insert' as const, resource: user, key, record }, change, compare };
     });
     await service.db.engine.records.load(loads, false);
   }

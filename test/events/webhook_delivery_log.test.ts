@@ -67,7 +67,7 @@ test('waiting for the store ends when another process has taken the lease', asyn
   await log.stored();
   note(one, 2);
   await log.stored();
-  await db.engine.leases.giveBack(LEASE.name, LEASE.holder);
+  await db.engine.leases.release(LEASE.name, LEASE.holder);
   note(one, 3);
   await log.stored();
   expect(log.isClosed()).toBe(true);

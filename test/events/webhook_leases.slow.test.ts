@@ -117,7 +117,7 @@ test('targets that never answer and are disabled together hold up no other one',
   await Bun.sleep(2 * LIMITS.webhookPollMs);
   await plant(service.db, { realm });
   await hook.until(() => hook.places(realm).length === 11, 3_000);
-  const kept = async () => (await engine.leases.held()).filter(({ name }) => name.startsWith('webhook '));
+  const kept = async () => (await engine.leases.list()).filter(({ name }) => name.startsWith('webhook '));
   for (let tries = 0; tries < 100 && (await kept()).length > 1; tries += 1) await Bun.sleep(100);
   expect((await kept()).map(({ name }) => name)).toEqual([`webhook ${webhook.webhookId}`]);
   await service.stop();

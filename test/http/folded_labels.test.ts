@@ -24,7 +24,7 @@ test('a row says a newer Unicode only where all of its keys were made with it', 
   const write = (members: Record<string, unknown>) =>
     land(records, { op: 'patch', resource: user, key, patch: patch(members) });
 
-  expect((await write({ name: 'JANE Roe' })).kind).toBe('landed');
+  expect((await write({ name: 'JANE Roe' })).kind).toBe('written');
   expect(await row()).toEqual({
     name_key: 'jane roe',
     email_key: 'of another Unicode',
@@ -32,7 +32,7 @@ test('a row says a newer Unicode only where all of its keys were made with it', 
   });
   const folded = membersOf(user).flatMap(({ name, placement }) => (placement.folded ? [name] : []));
   const all = Object.fromEntries(folded.map((name) => [name, userMembers[name as keyof typeof userMembers]]));
-  expect((await write(all)).kind).toBe('landed');
+  expect((await write(all)).kind).toBe('written');
   expect(await row()).toEqual({
     name_key: 'jane doe',
     email_key: 'jane@example.com',

@@ -222,7 +222,7 @@ async function crowd(at: Service): Promise<string> {
       return { op: 'insert', resource: user, key, record: stamped(key, userMembers) };
     }),
   ];
-  expect(await at.db.engine.records.commit(writes)).toEqual({ kind: 'landed' });
+  expect(await at.db.engine.records.commit(writes)).toEqual({ kind: 'written' });
   return `${REALMS}/${id}/user-authentication-info`;
 }
 

@@ -42,7 +42,7 @@ async function peopled(count: number): Promise<{ id: Uuid; users: readonly Uuid[
       return { op: 'insert', resource: user, key: [id, each], record } as const;
     }),
   ] as const satisfies readonly Write[];
-  expect(await service.db.engine.records.commit(writes)).toEqual({ kind: 'landed' });
+  expect(await service.db.engine.records.commit(writes)).toEqual({ kind: 'written' });
   const path = `/v2/authentication-realms/${id}/user-authentication-info`;
   return { id, users: users.toReversed(), path };
 }

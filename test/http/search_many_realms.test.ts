@@ -180,7 +180,7 @@ test('the issuers of a realm are stepped through by an index, however many links
     };
     await put(db, oidcProfileInfo, [planted.realm, planted.user, crypto.randomUUID() as Uuid], members);
   }
-  const issuers = await db.engine.records.leading(oidcProfileInfo, planted.realm, 'issuer', 4);
+  const issuers = await db.engine.records.distinctValues(oidcProfileInfo, planted.realm, 'issuer', 4);
   expect(issuers).toEqual([0, 1, 2, 3].map((each) => `https://${each}.example`));
   const text = leadingText(oidcProfileInfo, 'issuer').replace('?', `'${planted.realm}'`).replace('?', "''");
   await database.spoil('analyze');

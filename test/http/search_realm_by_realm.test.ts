@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import type { Placed } from '../../src/directory/store.ts';
+import type { KeyedRecord } from '../../src/directory/store.ts';
 import type { Revision, Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { searchRealmByRealm } from '../../src/http/operations/search_realm_by_realm.ts';
@@ -28,7 +28,7 @@ async function go({ realms, each = 0, limit = 100, knownMs = 0, askedMs = 0 }: G
   const seek = async (realm: Uuid) => {
     now += askedMs;
     const record = { id: realm, created_at: 0, updated_at: 0, revision: '' as Revision };
-    return Array.from({ length: each }, (): Placed => ({ key: [realm, realm], record }));
+    return Array.from({ length: each }, (): KeyedRecord => ({ key: [realm, realm], record }));
   };
   const { items, searched, next } = await searchRealmByRealm(order(), seek, limit, { monotonic: () => now });
   return {

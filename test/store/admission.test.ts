@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { openGate } from '../../src/store/admission.ts';
+import { openAdmission } from '../../src/store/admission.ts';
 
 /** A gate over a clock that is moved by hand. */
 function gateAt() {
   let at = 5_000;
-  const gate = openGate(() => at);
+  const gate = openAdmission(() => at);
   const enter = (count: number) => {
     for (let done = 0; done < count; done += 1) gate.enter();
   };
@@ -26,7 +26,7 @@ function gateAt() {
     /** Lets in until it is full, and says how many. */
     fill(most = 100_000) {
       let count = 0;
-      for (; count < most && !gate.isFull(); count += 1) gate.enter();
+      for (; count < most && !gate.isOverloaded(); count += 1) gate.enter();
       return count;
     },
   };
@@ -65,28 +65,28 @@ test('of work of which nothing is known nothing is refused', () => {
   const gate = gateAt();
   gate.enter(50_000);
   gate.pass(3_000);
-  expect(gate.isFull()).toBe(false);
+  expect(gate.isOverloaded()).toBe(false);
 });
 
 test('it opens again as what is inside is done', () => {
   const gate = gateAt();
   gate.serve(1_000, 2_000);
   gate.fill();
-  expect(gate.isFull()).toBe(true);
+  expect(gate.isOverloaded()).toBe(true);
   gate.pass(100);
   gate.leave(100);
-  expect(gate.isFull()).toBe(false);
+  expect(gate.isOverloaded()).toBe(false);
 });
 
 test('while nothing is done it closes, and what comes after is done at the old pace again', () => {
   const gate = gateAt();
   gate.serve(1_000, 2_000);
   gate.enter(300);
-  expect(gate.isFull()).toBe(false);
+  expect(gate.isOverloaded()).toBe(false);
   gate.pass(2_000);
-  expect(gate.isFull()).toBe(true);
+  expect(gate.isOverloaded()).toBe(true);
   gate.giveUp(300);
-  expect(gate.isFull()).toBe(false);
+  expect(gate.isOverloaded()).toBe(false);
   gate.serve(1_000, 3_000);
   expect(gate.fill()).toBeGreaterThan(EXPECTED(1_000) * 0.9);
 });
@@ -127,7 +127,7 @@ describe('in the long run', () => {
       const ms = groupMs(size);
       for (let coming = 0; coming < ms * perMs; coming += 1) {
         gate.pass(1 / perMs);
-        if (gate.isFull()) continue;
+        if (gate.isOverloaded()) continue;
         gate.enter(1);
         waiting += 1;
       }

@@ -37,7 +37,7 @@ describe('what goes along follows from the descriptions', () => {
     [passwordProfileInfo, [], []],
   ] as const)('$name', (gone, taken, bereft) => {
     expect(tablesOf(gone)).toEqual([...taken]);
-    const touched = dependentsOf(gone, RESOURCES).flatMap(({ bereaves }) => bereaves ?? []);
+    const touched = dependentsOf(gone, RESOURCES).flatMap(({ touchedParent: bereaves }) => bereaves ?? []);
     expect(touched).toEqual([...bereft]);
   });
 
@@ -113,7 +113,7 @@ describe('on a disk, with others at it', () => {
       purge(theirs),
       ...late.map(async (link) => (await ours.records.commit([link])).kind),
     ]);
-    expect(kinds.every((kind) => kind === 'absent')).toBe(true);
+    expect(kinds.every((kind) => kind === 'not_found')).toBe(true);
     for (const { records } of [ours, theirs]) {
       expect(await records.get(realm, key)).toBeUndefined();
       expect(await records.countBelow(realm, key)).toBe(0);

@@ -44,7 +44,7 @@ test('of removals that each take as many as they may, each has a turn of its own
       oidcLink(owner, `${key[1]}-${at}`),
     );
     const verdict = await engine.records.commit(links.map(logged));
-    expect(verdict.kind).toBe('landed');
+    expect(verdict.kind).toBe('written');
   }
   const removed = owners.map(({ key }) => engine.records.remove(removing(user, key)));
   expect(new Set(await turnsOf(removed)).size).toBe(CROWD);
@@ -63,5 +63,5 @@ test('nor do removals that are refused for too many pile up in one turn', async 
     engine.records.remove(removing(user, [ids.realm, ids.user])),
   );
   expect(new Set(await turnsOf(refused)).size).toBe(CROWD);
-  expect(await Promise.all(refused)).toEqual(Array(CROWD).fill({ kind: 'crowded' }));
+  expect(await Promise.all(refused)).toEqual(Array(CROWD).fill({ kind: 'too_many' }));
 }, 300_000);

@@ -2,14 +2,14 @@ import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openLog } from '../../src/store/audit/log.ts';
+import { openAuditLog } from '../../src/store/audit/log.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { connect } from '../../src/store/sqlite/connection.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 import { openPlace } from '../../src/store/sqlite/place.ts';
 import { openSnapshot } from '../../src/store/sqlite/snapshot.ts';
 import { openWriter } from '../../src/store/sqlite/writer.ts';
-import { run } from '../../src/store/work.ts';
+import { execute } from '../../src/store/work.ts';
 import { freshFolder } from '../support/service.ts';
 
 /** Commits give way to lookups (decision 0025). */
@@ -25,7 +25,7 @@ async function database() {
     proofs += 1;
     place.prove();
   };
-  const writer = openWriter(db, snapshot, { prove }, openLog(SQLITE));
+  const writer = openWriter(db, snapshot, { prove }, openAuditLog(SQLITE));
   const done: string[] = [];
   return {
     done,
@@ -33,7 +33,7 @@ async function database() {
     commits: () => proofs,
     write: (name: string) =>
       writer.write(function* () {
-        yield* run('insert into realm_clock (realm_id, seq) values (?, 1)', systemClock.mintId());
+        yield* execute('insert into realm_clock (realm_id, seq) values (?, 1)', systemClock.mintId());
         done.push(name);
         return { value: undefined, keep: true };
       }),

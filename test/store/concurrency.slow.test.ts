@@ -27,8 +27,8 @@ test('four processes insert the same link 64 times at once: one succeeds, the ot
   const lines = await Promise.all(processes.map((running) => running.line(/^\[/)));
   const kinds = lines.flatMap((line) => JSON.parse(line) as string[]);
   expect(kinds).toHaveLength(64);
-  expect(kinds.filter((kind) => kind === 'landed')).toHaveLength(1);
-  expect(kinds.filter((kind) => kind === 'taken')).toHaveLength(63);
+  expect(kinds.filter((kind) => kind === 'written')).toHaveLength(1);
+  expect(kinds.filter((kind) => kind === 'unique')).toHaveLength(63);
   await db.engine.close();
 }, 300_000);
 

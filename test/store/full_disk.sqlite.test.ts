@@ -6,7 +6,7 @@ import type { Loader, Store } from '../../src/directory/store.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import { realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openLog } from '../../src/store/audit/log.ts';
+import { openAuditLog } from '../../src/store/audit/log.ts';
 import { connect } from '../../src/store/sqlite/connection.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 import { openPlace } from '../../src/store/sqlite/place.ts';
@@ -73,7 +73,7 @@ function boundedByDisk({ db }: Service, folder: string): Bounded {
 function boundedByEngine({ settings }: Service): Bounded {
   const db = connect(databaseFile({ settings }));
   const snapshot = openSnapshot(db);
-  const writer = openWriter(db, snapshot, openPlace(db.filename), openLog(SQLITE));
+  const writer = openWriter(db, snapshot, openPlace(db.filename), openAuditLog(SQLITE));
   const pages = db.query<{ page_count: number }, []>('pragma page_count').get()?.page_count ?? 0;
   return {
     records: openSqliteRecords(db, snapshot, openTransactions(db, snapshot, writer)),

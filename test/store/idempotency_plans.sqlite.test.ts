@@ -2,7 +2,7 @@ import { Database } from 'bun:sqlite';
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { systemClock } from '../../src/platform/clock.ts';
-import { memoryTexts } from '../../src/store/idempotency/idempotency_store.ts';
+import { idempotencyTexts } from '../../src/store/idempotency/idempotency_store.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 import { freshFolder } from '../support/folder.ts';
@@ -12,7 +12,7 @@ test('nothing about answers walks the table: a client with very many costs what 
   const program = { version: 'test', clock: systemClock };
   await (await openEngine({ engine: 'sqlite', path }, 'auto', program)).close();
   const db = new Database(path, { readonly: true });
-  for (const text of memoryTexts(SQLITE)) {
+  for (const text of idempotencyTexts(SQLITE)) {
     const plan = db.query<{ detail: string }, []>(`explain query plan ${text}`).all();
     const steps = plan.map(({ detail }) => detail).filter((detail) => detail.includes('idempotency'));
     // What is only counted up to a limit is scanned, after it was searched for.

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { type Keyring, keyCheckOf, openKeyring } from '../../src/auth/keys/keyring.ts';
-import type { Memory, Patch } from '../../src/directory/store.ts';
+import type { IdempotencyRecord, Patch } from '../../src/directory/store.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import { NIL_UUID } from '../../src/domain/id.ts';
@@ -34,7 +34,7 @@ beforeAll(async () => {
 afterAll(() => engine.close());
 
 /** An answer that is sealed by a keyring. */
-function memory(keyring: Keyring): Memory {
+function memory(keyring: Keyring): IdempotencyRecord {
   const place = { realm: ids.realm, clientId: 'client', key: keyring.digest('idempotency-key', mint()) };
   const at = { table: 'idempotency', column: 'answer_sealed', realm: ids.realm, id: place.key };
   return {
@@ -49,10 +49,10 @@ function memory(keyring: Keyring): Memory {
   };
 }
 
-const keep = (kept: Memory) => engine.records.commit([], kept);
+const keep = (kept: IdempotencyRecord) => engine.records.commit([], kept);
 /** So many at a time, because one that waits too long is refused. */
 const KEPT_AT_ONCE = 500;
-async function keepAll(all: readonly Memory[]): Promise<void> {
+async function keepAll(all: readonly IdempotencyRecord[]): Promise<void> {
   for (let start = 0; start < all.length; start += KEPT_AT_ONCE) {
     await Promise.all(all.slice(start, start + KEPT_AT_ONCE).map(keep));
   }
@@ -70,7 +70,7 @@ describe('answers and the master key', () => {
     const stranger = keyringOf();
     const kept = memory(stranger);
     await unavailable(keep(kept));
-    expect(await engine.records.recall(kept, now)).toBeUndefined();
+    expect(await engine.records.loadIdempotencyRecord(kept, now)).toBeUndefined();
     expect(await keep(memory(first))).toEqual(LANDED);
   });
 
@@ -90,7 +90,7 @@ describe('answers and the master key', () => {
       return land(engine.records, { op: 'patch', resource: oidcProfile, key: profile.key, patch });
     };
     await unavailable(patching(keyringOf()));
-    expect((await patching(first)).kind).toBe('landed');
+    expect((await patching(first)).kind).toBe('written');
     const stored = await engine.sealed.values(undefined, undefined, 10);
     expect(stored.map(({ location, sealed }) => first.open('oidc-client-secret', location, sealed))).toEqual([
       'of the provider',
@@ -107,7 +107,7 @@ describe('answers and the master key', () => {
     const values = await engine.sealed.values(next.keyId, undefined, 10);
     expect(values.map(({ location }) => location.table)).toEqual(['oidc_profile']);
     expect(await engine.sealed.retireOtherKeys(next.keyId, changed)).toBe(false);
-    expect(await engine.records.recall(old, now)).toEqual(old);
+    expect(await engine.records.loadIdempotencyRecord(old, now)).toEqual(old);
     await engine.sealed.replace(
       values.map(({ location, sealed: seen }) => {
         const plain = first.open('oidc-client-secret', location, seen);
@@ -115,8 +115,8 @@ describe('answers and the master key', () => {
       }),
     );
     expect(await engine.sealed.retireOtherKeys(next.keyId, changed)).toBe(true);
-    expect(await engine.records.recall(old, now)).toBeUndefined();
-    expect(await engine.records.recall(young, now)).toEqual(young);
+    expect(await engine.records.loadIdempotencyRecord(old, now)).toBeUndefined();
+    expect(await engine.records.loadIdempotencyRecord(young, now)).toEqual(young);
     await unavailable(keep(memory(first)));
     current = next;
   });
@@ -161,8 +161,9 @@ describe('answers and the master key', () => {
 
 describe('answers that have expired', () => {
   const expired = () => ({ ...memory(current), at: now - 1_000, expiresAt: now - 500 });
-  const isThere = async (each: Memory) => (await engine.records.recall(each, now - 600)) !== undefined;
-  const gone = async (each: Memory) => {
+  const isThere = async (each: IdempotencyRecord) =>
+    (await engine.records.loadIdempotencyRecord(each, now - 600)) !== undefined;
+  const gone = async (each: IdempotencyRecord) => {
     while (await isThere(each)) await Bun.sleep(1);
   };
 
@@ -171,7 +172,7 @@ describe('answers that have expired', () => {
     const old = [expired(), expired(), expired()] as const;
     await keep(kept);
     await keepAll([old[0]]);
-    const sweeping = startSweeping([engine.records.forgetExpired], systemClock, 5);
+    const sweeping = startSweeping([engine.records.sweepIdempotency], systemClock, 5);
     await gone(old[0]);
     await keepAll([old[1]]);
     await gone(old[1]);
@@ -184,8 +185,8 @@ describe('answers that have expired', () => {
   test('go however many they are, a thousand to a commit', async () => {
     const many = Array.from({ length: 2 * LIMITS.cascadeRecordsMax + 1 }, expired);
     await keepAll(many);
-    const sweeping = startSweeping([engine.records.forgetExpired], systemClock, 3_600_000);
-    await gone(many.at(-1) as Memory);
+    const sweeping = startSweeping([engine.records.sweepIdempotency], systemClock, 3_600_000);
+    await gone(many.at(-1) as IdempotencyRecord);
     await sweeping.stop();
   });
 
@@ -194,7 +195,7 @@ describe('answers that have expired', () => {
     await keepAll([old]);
     const forgetExpired = (at: number) => {
       const fault = faults.pop();
-      return fault ? Promise.reject(fault) : engine.records.forgetExpired(at);
+      return fault ? Promise.reject(fault) : engine.records.sweepIdempotency(at);
     };
     const sweeping = startSweeping([forgetExpired], systemClock, 5);
     await gone(old);
@@ -215,7 +216,7 @@ describe('answers that have expired', () => {
     await records.commit([], old);
     await db.engine.close();
     const service = await startService(swept.flags);
-    while (await service.db.engine.records.recall(old, now - 600)) await Bun.sleep(1);
+    while (await service.db.engine.records.loadIdempotencyRecord(old, now - 600)) await Bun.sleep(1);
     await service.stop();
   });
 });

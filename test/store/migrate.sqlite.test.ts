@@ -337,7 +337,7 @@ describe('the schema is what the descriptions say', () => {
     });
 
     test(`${resource.table}: a scan walks the key's index, and sorts nothing`, () => {
-      const { scan, scanRealm, holder, remove } = statementsOf(resource);
+      const { scan, scanRealm, selectInRealm: holder, remove } = statementsOf(resource);
       const key = keyColumns(resource).map(() => ISSUER);
       for (const plan of [
         planOf(scan, ISSUER, ISSUER, 5),

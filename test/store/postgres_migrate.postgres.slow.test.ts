@@ -294,7 +294,7 @@ async function serviceOn(url: string, masterKeyFile: string) {
       expect((await service.del(`${users}/${planted.user}`, token)).status).toBe(204);
       const { records } = service.db.engine;
       expect((await records.changes(planted.realm, 0, 100)).length).toBeGreaterThan(5);
-      const picture = await records.picture();
+      const picture = await records.openSnapshot();
       expect(await picture.count(oidcProfileInfo, planted.realm)).toBe(0);
       await picture.close();
     },

@@ -91,7 +91,7 @@ test('writes that wait for each other keep nobody from knowing who may ask', asy
   await engine.records.ready();
   expect(performance.now() - start).toBeLessThan(LIMITS.accessAgeMsMax);
   await holder.unsafe('rollback');
-  expect(new Set((await Promise.all(writing)).map(({ kind }) => kind))).toEqual(new Set(['landed']));
+  expect(new Set((await Promise.all(writing)).map(({ kind }) => kind))).toEqual(new Set(['written']));
   holder.release();
   await sql.close();
 });
@@ -113,7 +113,7 @@ test('a commit whose fate is unknown says nothing about writes that were to come
   const many = Array.from({ length: LIMITS.cascadeRecordsMax }, () => {
     const write = anotherUser(at);
     const change = changeFor(write);
-    return { write, change, judge: () => ({ judgement: 'same' as const, change }) };
+    return { write, change, compare: () => ({ comparison: 'same' as const, change }) };
   });
   const loaded = engine.records.load(many, false).catch((error) => error.code);
   const last = create();

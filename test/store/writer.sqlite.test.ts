@@ -2,14 +2,14 @@ import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openLog } from '../../src/store/audit/log.ts';
+import { openAuditLog } from '../../src/store/audit/log.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { connect } from '../../src/store/sqlite/connection.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 import { FileGone } from '../../src/store/sqlite/place.ts';
 import { openSnapshot } from '../../src/store/sqlite/snapshot.ts';
 import { openWriter } from '../../src/store/sqlite/writer.ts';
-import { run } from '../../src/store/work.ts';
+import { execute } from '../../src/store/work.ts';
 import { freshFolder } from '../support/service.ts';
 
 /** No write is acknowledged unless its file is proven to be where it was, after its commit. */
@@ -26,12 +26,12 @@ async function database(isThere: (proof: number) => boolean, workMs = 0) {
       if (!isThere(proofs)) throw new FileGone();
     },
   };
-  const writer = openWriter(db, openSnapshot(db), place, openLog(SQLITE));
+  const writer = openWriter(db, openSnapshot(db), place, openAuditLog(SQLITE));
   let worked = 0;
   const write = () =>
     writer.write(function* () {
       worked += 1;
-      yield* run('insert into realm_clock (realm_id, seq) values (?, 1)', systemClock.mintId());
+      yield* execute('insert into realm_clock (realm_id, seq) values (?, 1)', systemClock.mintId());
       for (const end = performance.now() + workMs; performance.now() < end; );
       return { value: 'done', keep: true };
     });

@@ -34,7 +34,7 @@ async function writeOne(store: Store, realmId: Uuid): Promise<void> {
   console.log(`asking ${id}`);
   try {
     const { kind } = await store.commit([write]);
-    if (kind !== 'landed') throw new Error(`the store said ${kind}`);
+    if (kind !== 'written') throw new Error(`the store said ${kind}`);
     console.log(`kept ${id}`);
   } catch (error) {
     if (!(error instanceof Fault)) throw error;

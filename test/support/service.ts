@@ -375,7 +375,7 @@ export async function put(db: OpenDatabase, resource: Resource, key: Key, member
     origin,
   );
   const verdict = await db.engine.records.commit([{ op: 'insert', resource, key, record, change }]);
-  if (verdict.kind !== 'landed') throw new Error(JSON.stringify(verdict));
+  if (verdict.kind !== 'written') throw new Error(JSON.stringify(verdict));
   return record;
 }
 

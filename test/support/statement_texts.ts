@@ -7,9 +7,9 @@ import { ERASING_TEXTS } from '../../src/store/audit/erase.ts';
 import { feedTexts } from '../../src/store/audit/feed.ts';
 import { logTexts } from '../../src/store/audit/log.ts';
 import { logReadingTexts } from '../../src/store/audit/log_reading.ts';
-import { SALT_TEXTS } from '../../src/store/audit/user_keys.ts';
+import { USER_KEY_TEXTS } from '../../src/store/audit/user_keys.ts';
 import { ACCESS_TEXTS } from '../../src/store/auth/access.ts';
-import { memoryTexts } from '../../src/store/idempotency/idempotency_store.ts';
+import { idempotencyTexts } from '../../src/store/idempotency/idempotency_store.ts';
 import { LEASE_TEXTS } from '../../src/store/leases.ts';
 import {
   listTable,
@@ -50,8 +50,14 @@ export function derivedTexts(indexes: Indexes): ReadonlySet<string> {
   const texts = [
     ...RESOURCES.flatMap((resource) => [...recordTexts(resource), ...listTexts(resource, indexes)]),
     ...[...CASCADES.values()].flat().flatMap(({ select, count }) => [select, count]),
-    ...memoryTexts(POSTGRES),
-    ...[...logTexts(POSTGRES), ...logReadingTexts(POSTGRES), ...SALT_TEXTS, ...ERASING_TEXTS, ...LEASE_TEXTS],
+    ...idempotencyTexts(POSTGRES),
+    ...[
+      ...logTexts(POSTGRES),
+      ...logReadingTexts(POSTGRES),
+      ...USER_KEY_TEXTS,
+      ...ERASING_TEXTS,
+      ...LEASE_TEXTS,
+    ],
     ...[
       ...feedTexts(POSTGRES),
       ...WEBHOOK_TEXTS,
@@ -66,11 +72,21 @@ export function derivedTexts(indexes: Indexes): ReadonlySet<string> {
 
 function recordTexts(resource: Resource): readonly string[] {
   const statements = statementsOf(resource);
-  const { select, selectStored, selectHeld, insert, replace, remove, holder } = statements;
+  const {
+    select,
+    selectStored,
+    selectForRemoval: selectHeld,
+    insert,
+    replace,
+    remove,
+    selectInRealm: holder,
+  } = statements;
   const { scan, scanRealm, count, countRealm, references } = statements;
   const names = membersOf(resource).map(({ name }) => name);
   const patched = [[], names, ...names.map((name) => [name])].flatMap((set) => {
-    const { update, updateSeen } = statements.patching(Object.fromEntries(set.map((name) => [name, null])));
+    const { update, updateIfRevision: updateSeen } = statements.patchStatements(
+      Object.fromEntries(set.map((name) => [name, null])),
+    );
     return [update, updateSeen];
   });
   return [

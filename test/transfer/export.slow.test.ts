@@ -98,7 +98,7 @@ describe('without secrets', () => {
     const planted = await plant(service.db);
     const token = await service.token('profile-infos:read');
     const written: string[] = [];
-    const picture = await service.db.engine.records.picture();
+    const picture = await service.db.engine.records.openSnapshot();
     await exportRecords({
       picture,
       within: planted.realm,
@@ -226,7 +226,7 @@ test('a signal ends it after the lines under way', async () => {
   const service = await startService();
   await bring(service.db, many, { pieceBytes: 1 << 20 });
   const stop = new AbortController();
-  const picture = await service.db.engine.records.picture();
+  const picture = await service.db.engine.records.openSnapshot();
   const told: number[] = [];
   const records = await exportRecords({
     picture,
@@ -245,7 +245,7 @@ test('a secret that does not open is named by its record, and no file is made', 
   const service = await startService();
   await bring(service.db, few.all);
   const broken = new Error('not this key');
-  const picture = await service.db.engine.records.picture();
+  const picture = await service.db.engine.records.openSnapshot();
   const exporting = exportRecords({
     picture,
     within: undefined,

@@ -1,4 +1,4 @@
-import type { Asking, Directory } from '../../directory/directory.ts';
+import type { Directory, WriteContext } from '../../directory/directory.ts';
 import type { Store } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { Principal } from '../../domain/principal.ts';
@@ -140,7 +140,7 @@ function updateStage(resource: Resource, deps: WriteDeps): Stage {
   const seenBy = preconditionReader(resource, deps);
   return async (call) => {
     const key = call.key as Key;
-    const by = { ...requestContext(call), seen: await seenBy(call) };
+    const by = { ...requestContext(call), expectedRevision: await seenBy(call) };
     const record = await deps.directory.update(resource, key, dataOf(call.body ?? ''), by);
     return replyTo(200, key, record);
   };
@@ -167,7 +167,7 @@ export function remove(resource: Resource, path: string): Operation<WriteDeps> {
 function removeStage(resource: Resource, deps: WriteDeps): Stage {
   const seenBy = preconditionReader(resource, deps);
   return async (call) => {
-    const by = { ...requestContext(call), seen: await seenBy(call) };
+    const by = { ...requestContext(call), expectedRevision: await seenBy(call) };
     await deps.directory.remove(resource, call.key as Key, by);
     return DONE;
   };
@@ -199,7 +199,7 @@ export const captureAddress: Stage = (call) => {
   return undefined;
 };
 
-function requestContext(call: Call): Asking {
+function requestContext(call: Call): WriteContext {
   const { principal, requestId, request } = call;
   const { clientId: actor } = principal as Principal;
   return { actor, requestId, address: call.address(), trace: readTraceContext(request.headers) };

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ListRequest, MaybePromise, Placed } from '../../directory/store.ts';
+import type { KeyedRecord, ListRequest, MaybePromise } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
 import { type Filter, parseFilter, valuesOf } from '../../domain/filter/filter.ts';
 import { readPlain } from '../../domain/filter/plain.ts';
@@ -181,7 +181,12 @@ function lookupResponder<Said>(
     return list(call, { ...asked, sort: NEWEST_FIRST }, carried);
   }
 
-  function answer(call: Call, said: Said, found: Placed | undefined, limit: number): MaybePromise<Reply> {
+  function answer(
+    call: Call,
+    said: Said,
+    found: KeyedRecord | undefined,
+    limit: number,
+  ): MaybePromise<Reply> {
     return found
       ? pageReply(call, singleItemBody(present(found.record, found.key), limit))
       : listAll(call, said);

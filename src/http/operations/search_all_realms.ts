@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ListRequest, Placed, Store } from '../../directory/store.ts';
+import type { KeyedRecord, ListRequest, Store } from '../../directory/store.ts';
 import { Fault, overloaded } from '../../domain/fault.ts';
 import { type Condition, type Filter, parseFilter } from '../../domain/filter/filter.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
@@ -41,7 +41,7 @@ const searchRequestSchema = z
 type AllRealmsRequest = z.output<typeof searchRequestSchema>;
 
 export interface SearchAllDeps extends ListDeps {
-  readonly store: ListDeps['store'] & Pick<Store, 'leading'>;
+  readonly store: ListDeps['store'] & Pick<Store, 'distinctValues'>;
   readonly clock: Clock;
 }
 
@@ -163,7 +163,7 @@ function realmSearch(
   );
   const asked = [...values.keys()];
   const set = setOf(resource, asked);
-  const sole = (found: Placed | undefined) => (found ? [found] : []);
+  const sole = (found: KeyedRecord | undefined) => (found ? [found] : []);
   if (set && isUniqueSet(resource, set)) {
     const sought = { members: set, values: set.map((member) => values.get(member) as string) };
     return async (realm) => sole(await store.find(resource, realm, sought));
@@ -208,10 +208,10 @@ async function findByEachValue(
   realm: Uuid,
   { resource, missing, values }: IncompleteLookup,
   store: SearchAllDeps['store'],
-): Promise<readonly Placed[]> {
+): Promise<readonly KeyedRecord[]> {
   const members = setOf(resource, [missing, ...values.keys()]) ?? [];
-  const found: Placed[] = [];
-  for (const value of await store.leading(resource, realm, missing, LIMITS.searchIssuersMax)) {
+  const found: KeyedRecord[] = [];
+  for (const value of await store.distinctValues(resource, realm, missing, LIMITS.searchIssuersMax)) {
     const sought = {
       members,
       values: members.map((member) => (values.get(member) as string | undefined) ?? value),

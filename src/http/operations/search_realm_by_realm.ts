@@ -1,11 +1,11 @@
-import type { Placed, Store } from '../../directory/store.ts';
+import type { KeyedRecord, Store } from '../../directory/store.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
 import { realm as realms } from '../../domain/resources.ts';
 
 /** Asks one realm for records: one more than there can be room for, if it has as many. */
-export type SearchRealm = (realm: Uuid) => Promise<readonly Placed[]>;
+export type SearchRealm = (realm: Uuid) => Promise<readonly KeyedRecord[]>;
 
 /** Realms that are asked together, where each has to be waited for. */
 const REALMS_AT_ONCE = 8;
@@ -41,7 +41,7 @@ export async function* readableRealms(
 }
 
 export interface RealmSearchResult {
-  readonly items: readonly Placed[];
+  readonly items: readonly KeyedRecord[];
   readonly searched: number;
   /** Behind which realm to go on; null where there is no other one. */
   readonly next: Uuid | null;
@@ -56,7 +56,7 @@ export async function searchRealmByRealm(
   limit: number,
   { monotonic }: Pick<Clock, 'monotonic'>,
 ): Promise<RealmSearchResult> {
-  const items: Placed[] = [];
+  const items: KeyedRecord[] = [];
   const startedAt = monotonic();
   let turnAt = startedAt;
   let searched = 0;
@@ -64,7 +64,7 @@ export async function searchRealmByRealm(
   let cut: Uuid | null = null;
 
   /** Keeps what some realms answered, in their order; those behind the last record that there is room for were not asked. */
-  function collect(asked: readonly Uuid[], found: readonly (readonly Placed[])[]): boolean {
+  function collect(asked: readonly Uuid[], found: readonly (readonly KeyedRecord[])[]): boolean {
     for (const [place, each] of found.entries()) {
       if (items.length >= limit) return false;
       const room = limit - items.length;

@@ -1,6 +1,6 @@
 import type { Keyring } from '../../auth/keys/keyring.ts';
 import type { SecretLocation } from '../../auth/port.ts';
-import type { Memory, MemoryPlace, Placed, Store } from '../../directory/store.ts';
+import type { IdempotencyRecord, IdempotencyRecordKey, KeyedRecord, Store } from '../../directory/store.ts';
 import { ownerPlace } from '../../domain/change.ts';
 import { Fault } from '../../domain/fault.ts';
 import { type Clock, NIL_UUID, type Uuid } from '../../domain/id.ts';
@@ -12,7 +12,7 @@ import { type Reply, replyOf } from '../server/reply.ts';
 import type { Call } from './call.ts';
 
 export interface IdempotencyDeps {
-  readonly store: Pick<Store, 'recall' | 'commit'>;
+  readonly store: Pick<Store, 'loadIdempotencyRecord' | 'commit'>;
   readonly keyring: Pick<Keyring, 'digest' | 'seal' | 'open'>;
   readonly clock: Pick<Clock, 'now'>;
 }
@@ -24,16 +24,16 @@ export interface IdempotencyDeps {
 export type WriteAction = (storable: Storable | undefined) => Promise<Reply | undefined>;
 
 /** What is stored of an answer to a request with a key. An answer that is a refusal is about no record. */
-export type Storable = (reply: Reply, created: Placed | undefined) => Memory;
+export type Storable = (reply: Reply, created: KeyedRecord | undefined) => IdempotencyRecord;
 
 /** Runs a request for a record of a resource once, however often it is sent with one Idempotency-Key. */
 export type WithIdempotency = (call: Call, resource: Resource, auditEntry: WriteAction) => Promise<Reply>;
 
 /** A request with a key: where its answer is stored, a digest of its body, and the user that its record belongs to. */
 interface KeyedRequest {
-  readonly place: MemoryPlace;
+  readonly place: IdempotencyRecordKey;
   readonly body: string;
-  readonly userOf: (created: Placed | undefined) => Uuid | undefined;
+  readonly userOf: (created: KeyedRecord | undefined) => Uuid | undefined;
 }
 
 /** A refusal that would be the same next time is stored like any answer; these are not. */
@@ -49,8 +49,8 @@ function isPassing(status: number): boolean {
 export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): WithIdempotency {
   const inFlight = new Set<string>();
 
-  async function replay(place: MemoryPlace, body: string): Promise<Reply | undefined> {
-    const memory = await store.recall(place, clock.now());
+  async function replay(place: IdempotencyRecordKey, body: string): Promise<Reply | undefined> {
+    const memory = await store.loadIdempotencyRecord(place, clock.now());
     if (!memory) return undefined;
     if (memory.body !== body) throw new Fault('idempotency_key_reused');
     return JSON.parse(keyring.open('remembered-answer', sealPlace(memory), memory.sealed));
@@ -74,7 +74,7 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
       if (error.isPassing || isPassing(refusal.status)) throw error;
       // A refusal has no record: it is committed by itself, unless the same request was answered concurrently.
       const { kind } = await store.commit([], storable(refusal, undefined));
-      return (kind === 'remembered' && (await replay(place, body))) || refusal;
+      return (kind === 'already_answered' && (await replay(place, body))) || refusal;
     }
   }
 
@@ -92,7 +92,7 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
     inFlight.add(place.key);
     try {
       const body = keyring.digest('request-body', call.body ?? '');
-      const userOf = (created: Placed | undefined) => (created?.key ?? scope)[ownerPlace(resource)];
+      const userOf = (created: KeyedRecord | undefined) => (created?.key ?? scope)[ownerPlace(resource)];
       return await run({ place, body, userOf }, auditEntry);
     } finally {
       inFlight.delete(place.key);
@@ -105,6 +105,6 @@ function stillInFlight(): never {
   throw new Fault('idempotency_key_in_use');
 }
 
-function sealPlace({ realm, key }: MemoryPlace): SecretLocation {
+function sealPlace({ realm, key }: IdempotencyRecordKey): SecretLocation {
   return { table: 'idempotency', column: 'answer_sealed', realm, id: key };
 }

@@ -5,7 +5,7 @@ import { type AnyRecord, isVisible, membersOf, type Resource } from '../../domai
  * A change as the log of its realm stores it: with what its record was before and after, in two halves of JSON. Secrets are
  * in neither half. The feed reports the change alone.
  */
-export interface Entry {
+export interface ChangeEntry {
   readonly change: Change;
   readonly detail?: string | undefined;
   /** The half that says something about a person. */
@@ -21,7 +21,7 @@ export interface Versions {
 }
 
 /** The log entry of a record that was written. */
-export function entryOf(change: Change, resource: Resource, versions: Versions): Entry {
+export function entryOf(change: Change, resource: Resource, versions: Versions): ChangeEntry {
   const names = namesOf(resource);
   return { change, detail: halfOf(versions, names.plain), personal: halfOf(versions, names.personal) };
 }

@@ -5,10 +5,10 @@ import { user } from '../../domain/resources.ts';
 import type { Removals } from '../records/removal.ts';
 import type { Statements } from '../records/statements.ts';
 import type { Transactions } from '../transactions.ts';
-import { first, type Outcome, run, type Work } from '../work.ts';
+import { execute, first, type Work, type WorkResult } from '../work.ts';
 
-const SALT = 'select 1 from user_salt where realm_id = ? and user_id = ?';
-const FORGET_SALT = 'delete from user_salt where realm_id = ? and user_id = ?';
+const SELECT_SALT = 'select 1 from user_salt where realm_id = ? and user_id = ?';
+const DELETE_SALT = 'delete from user_salt where realm_id = ? and user_id = ?';
 const CHANGE = 'select 1 from change where realm_id = ? and user_id = ? limit 1';
 const ERASURE = 'select 1 from erasure where realm_id = ? and user_id = ?';
 const INSERT = `insert into erasure (realm_id, user_id, at) values (?, ?, ?)
@@ -21,16 +21,17 @@ export function openErasing(
   removals: Removals,
   { write }: Transactions,
 ): Eraser {
-  function* erase(asked: EraseRequest): Work<Outcome<EraseResult>> {
+  function* erase(asked: EraseRequest): Work<WorkResult<EraseResult>> {
     const { key, origin, mintRevision, auditEntry } = asked;
     const [realm, id] = key;
     const { value, entries = [] } = yield* removals.remove({ ...asked, resource: user, isErasure: true });
-    if (value.kind === 'crowded') return nothing('crowded');
+    if (value.kind === 'too_many') return nothing('too_many');
     // One that is being purged is absent, and may be there still.
-    if (value.kind === 'absent' && (yield* first(of(user).selectHeld, ...key))) return nothing('crowded');
-    if (value.kind === 'absent' && !(yield* isKnown(realm, id))) return nothing('unknown');
-    yield* run(FORGET_SALT, realm, id);
-    yield* run(INSERT, realm, id, origin.at);
+    if (value.kind === 'not_found' && (yield* first(of(user).selectForRemoval, ...key)))
+      return nothing('too_many');
+    if (value.kind === 'not_found' && !(yield* isKnown(realm, id))) return nothing('unknown');
+    yield* execute(DELETE_SALT, realm, id);
+    yield* execute(INSERT, realm, id, origin.at);
     const change = changeOf(user, 'erased', { key, revision: mintRevision() }, origin);
     return {
       value: { kind: 'erased' },
@@ -44,20 +45,20 @@ export function openErasing(
     erase: (asked) => write([asked.key[0]], () => erase(asked)),
     markScrubbed: ({ realm, user: id }, at) =>
       write([realm], function* () {
-        return { value: undefined, keep: (yield* run(SCRUBBED, at, realm, id)) === 1 };
+        return { value: undefined, keep: (yield* execute(SCRUBBED, at, realm, id)) === 1 };
       }),
   };
 }
 
-function nothing(kind: EraseResult['kind']): Outcome<EraseResult> {
+function nothing(kind: EraseResult['kind']): WorkResult<EraseResult> {
   return { value: { kind }, keep: false };
 }
 
 /** Whether anything tells that there was such a user. */
 function* isKnown(realm: string, id: string): Work<boolean> {
-  for (const text of [SALT, CHANGE, ERASURE]) if (yield* first(text, realm, id)) return true;
+  for (const text of [SELECT_SALT, CHANGE, ERASURE]) if (yield* first(text, realm, id)) return true;
   return false;
 }
 
 /** Every text about erasures. */
-export const ERASING_TEXTS: readonly string[] = [SALT, FORGET_SALT, CHANGE, ERASURE, INSERT, SCRUBBED];
+export const ERASING_TEXTS: readonly string[] = [SELECT_SALT, DELETE_SALT, CHANGE, ERASURE, INSERT, SCRUBBED];

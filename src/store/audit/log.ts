@@ -6,24 +6,24 @@ import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { user } from '../../domain/resources.ts';
 import type { Dialect, Moves } from '../dialect.ts';
-import { all, first, type Long, type Outcome, runAll, type Statement, type Work } from '../work.ts';
-import type { Entry } from './entry.ts';
-import { openSalts, type Salts } from './user_keys.ts';
+import { all, executeAll, first, type Long, type Statement, type Work, type WorkResult } from '../work.ts';
+import type { ChangeEntry } from './entry.ts';
+import { openUserKeys, type UserKeys } from './user_keys.ts';
 
 /**
  * The log of each realm and of the installation. Entries are written as the last statements of a transaction, in the order
  * of its clocks; each gets a tag over the one before it.
  */
-export interface Log {
+export interface AuditLog {
   /**
    * From here on entries are tagged, and tell what was before and after. Without keys they are as those of release 0.1.0,
    * which logged no acts.
    */
-  keep(keys: LogKeys): void;
+  useKeys(keys: LogKeys): void;
   /** Gives entries and acts their places: one step of each clock, then the rows. */
-  write(entries: readonly Entry[], auditEntries?: readonly AuditEntry[]): Work<void>;
+  write(entries: readonly ChangeEntry[], auditEntries?: readonly AuditEntry[]): Work<void>;
   /** Brings the chain of a realm on towards its last entry. Answers whether there is more to do. */
-  catchUp(realm: Uuid, at: number): Work<Outcome<boolean>>;
+  catchUp(realm: Uuid, at: number): Work<WorkResult<boolean>>;
 }
 
 const advanceBy = ({
@@ -55,35 +55,28 @@ interface ClockRow {
   readonly entries: Long | null;
 }
 
-export function openLog({ moves }: Pick<Dialect, 'moves'>): Log {
+export function openAuditLog({ moves }: Pick<Dialect, 'moves'>): AuditLog {
   const advance = advanceBy(moves);
-  let kept: { readonly keys: LogKeys; readonly salts: Salts } | undefined;
+  let keyed: { readonly keys: LogKeys; readonly salts: UserKeys } | undefined;
 
   /** Takes `count` places in a log; answers the place before them, and the chain that goes on there, if it goes so far. */
-  function* take(log: Uuid, count: number, at: number): Work<Taken> {
+  function* advanceClock(log: Uuid, count: number, at: number): Work<ClockStep> {
     const clock = (yield* first<ClockRow>(advance, log, count)) as ClockRow;
     const before = Number(clock.seq) - count;
-    if (!kept) return { before, chain: undefined, auditEntries: [] };
-    const { chain, auditEntries } = yield* reach(kept.keys, { log, at }, clock, before);
+    if (!keyed) return { before, chain: undefined, auditEntries: [] };
+    const { chain, auditEntries } = yield* continueChain(keyed.keys, { log, at }, clock, before);
     return { before, chain: chain.seq === before ? chain : undefined, auditEntries };
   }
 
-  /** Writes rows and how far the chain is, with as few waits as there may be. */
-  function* settle(log: Uuid, statements: readonly Statement[], chain: Chain | undefined): Work<void> {
-    const last: readonly Statement[] = chain
-      ? [{ text: SETTLE, values: [chain.seq, chain.tag, chain.entries, log] }]
-      : [];
-    const whole = [...statements, ...last];
-    for (let start = 0; start < whole.length; start += TOGETHER) {
-      yield* runAll(whole.slice(start, start + TOGETHER));
-    }
-  }
-
   /** Answers what is to be told of the chain itself. */
-  function* writeRealm(realm: Uuid, entries: readonly Entry[]): Work<readonly AuditEntry[]> {
-    const { before, chain, auditEntries } = yield* take(realm, entries.length, entries[0]?.change.at ?? 0);
+  function* writeRealm(realm: Uuid, entries: readonly ChangeEntry[]): Work<readonly AuditEntry[]> {
+    const { before, chain, auditEntries } = yield* advanceClock(
+      realm,
+      entries.length,
+      entries[0]?.change.at ?? 0,
+    );
     const reported = withoutErased(entries);
-    const persons = kept && (yield* kept.salts.of(realm, reported));
+    const persons = keyed && (yield* keyed.salts.of(realm, reported));
     let seq = before;
     const statements = reported.map(({ change, detail, personal }): Statement => {
       seq += 1;
@@ -91,29 +84,29 @@ export function openLog({ moves }: Pick<Dialect, 'moves'>): Log {
       const { event, user, id, revision, members, actor, requestId, at, address } = change;
       const columns: EntryColumns = [
         ...[realm, seq, event, user ?? null, id, revision, members.join(' '), actor, requestId ?? null, at],
-        ...[address ?? null, (kept && detail) ?? null, secret ?? null],
+        ...[address ?? null, (keyed && detail) ?? null, secret ?? null],
       ];
       return { text: INSERT, values: [...columns, chain ? chain.next(seq, columns) : null] };
     });
-    yield* settle(realm, [...(persons?.statements ?? []), ...statements], chain);
+    yield* writeRows(realm, [...(persons?.statements ?? []), ...statements], chain);
     return auditEntries;
   }
 
   function* writeActs(auditEntries: readonly AuditEntry[]): Work<void> {
-    if (!kept) return;
-    const { before, chain } = yield* take(NIL_UUID, auditEntries.length, auditEntries[0]?.at ?? 0);
+    if (!keyed) return;
+    const { before, chain } = yield* advanceClock(NIL_UUID, auditEntries.length, auditEntries[0]?.at ?? 0);
     let seq = before;
     const statements = auditEntries.map((auditEntry): Statement => {
       seq += 1;
       const columns = actColumnsOf(auditEntry, seq);
       return { text: INSERT_ACT, values: [...columns, chain ? chain.next(seq, columns) : null] };
     });
-    yield* settle(NIL_UUID, statements, chain);
+    yield* writeRows(NIL_UUID, statements, chain);
   }
 
   return {
-    keep(keys) {
-      kept = { keys, salts: openSalts(keys) };
+    useKeys(keys) {
+      keyed = { keys, salts: openUserKeys(keys) };
     },
     *write(entries, auditEntries = []) {
       // The installation's clock first, as its claim is (decision 0028).
@@ -126,10 +119,15 @@ export function openLog({ moves }: Pick<Dialect, 'moves'>): Log {
     },
     *catchUp(realm, at) {
       const clock = yield* first<ClockRow>(CLOCK, realm);
-      if (!kept || !clock) return nothing(false);
-      const { chain, auditEntries } = yield* reach(kept.keys, { log: realm, at }, clock, Number(clock.seq));
+      if (!keyed || !clock) return nothing(false);
+      const { chain, auditEntries } = yield* continueChain(
+        keyed.keys,
+        { log: realm, at },
+        clock,
+        Number(clock.seq),
+      );
       if (auditEntries.length === 0) return nothing(false);
-      yield* settle(realm, [], chain);
+      yield* writeRows(realm, [], chain);
       return { value: chain.seq < Number(clock.seq), keep: true, auditEntries };
     },
   };
@@ -143,14 +141,25 @@ function actColumnsOf(auditEntry: AuditEntry, seq: number): EntryColumns {
   ];
 }
 
-interface Taken {
+/** Writes rows and the end of the chain in as few round trips as possible. */
+function* writeRows(log: Uuid, statements: readonly Statement[], chain: Chain | undefined): Work<void> {
+  const last: readonly Statement[] = chain
+    ? [{ text: SETTLE, values: [chain.seq, chain.tag, chain.entries, log] }]
+    : [];
+  const whole = [...statements, ...last];
+  for (let start = 0; start < whole.length; start += TOGETHER) {
+    yield* executeAll(whole.slice(start, start + TOGETHER));
+  }
+}
+
+interface ClockStep {
   readonly before: number;
   /** Undefined where entries of an older release still stand between. */
   readonly chain: Chain | undefined;
   readonly auditEntries: readonly AuditEntry[];
 }
 
-function nothing<T>(value: T): Outcome<T> {
+function nothing<T>(value: T): WorkResult<T> {
   return { value, keep: false };
 }
 
@@ -158,7 +167,7 @@ function nothing<T>(value: T): Outcome<T> {
 const ERASED = `${user.name}.erased`;
 
 /** Drops what entries report about the person of a user who is erased by one of them, whichever comes first. */
-function withoutErased(entries: readonly Entry[]): readonly Entry[] {
+function withoutErased(entries: readonly ChangeEntry[]): readonly ChangeEntry[] {
   const erased = new Set<Uuid | undefined>();
   for (const { change } of entries) if (change.event === ERASED) erased.add(change.user);
   if (erased.size === 0) return entries;
@@ -170,7 +179,7 @@ function withoutErased(entries: readonly Entry[]): readonly Entry[] {
  * release before this one wrote have no tags: they get theirs now, as they are, LIMITS.cascadeRecordsMax at a time. Both are
  * acts, so that nobody has a log begin anew, or an entry adopted, unseen.
  */
-function* reach(
+function* continueChain(
   keys: LogKeys,
   { log, at }: { readonly log: Uuid; readonly at: number },
   clock: ClockRow,
@@ -182,18 +191,18 @@ function* reach(
   });
   if (clock.tagged_seq === null || clock.tag === null) {
     const { chain, anchor } = startChain(keys, log, place);
-    yield* runAll([{ text: BEGIN, values: [anchor.seq, anchor.tag, anchor.mac, log] }]);
+    yield* executeAll([{ text: BEGIN, values: [anchor.seq, anchor.tag, anchor.mac, log] }]);
     return { chain, auditEntries: log === NIL_UUID ? [] : [auditEntry('log.begun', { after: place })] };
   }
   const { tagged_seq, tag, entries } = clock;
   const chain = resumeChain(keys, { seq: Number(tagged_seq), tag, entries: Number(entries) });
   const from = chain.seq;
   if (from === place) return { chain, auditEntries: [] };
-  yield* adopt(log, place, chain);
+  yield* tagUntagged(log, place, chain);
   return { chain, auditEntries: [auditEntry('log.adopted', { after: from, to: chain.seq })] };
 }
 
-function* adopt(log: Uuid, upTo: number, chain: Chain): Work<void> {
+function* tagUntagged(log: Uuid, upTo: number, chain: Chain): Work<void> {
   const rows = yield* all<Readonly<Record<string, EntryValue>>>(
     UNTAGGED,
     log,
@@ -201,7 +210,7 @@ function* adopt(log: Uuid, upTo: number, chain: Chain): Work<void> {
     Math.min(upTo, chain.seq + LIMITS.cascadeRecordsMax),
   );
   for (let start = 0; start < rows.length; start += TOGETHER) {
-    yield* runAll(
+    yield* executeAll(
       rows.slice(start, start + TOGETHER).map((row) => {
         const columns = Object.values(namedColumns(row));
         const seq = Number(row.seq);

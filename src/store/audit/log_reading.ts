@@ -6,11 +6,11 @@ import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Transactions } from '../transactions.ts';
-import { all, first, type Long, type Outcome, runAll, type Work } from '../work.ts';
-import { ACT_COLUMNS, CHANGE_COLUMNS, type Log } from './log.ts';
+import { all, executeAll, first, type Long, type Work, type WorkResult } from '../work.ts';
+import { ACT_COLUMNS, type AuditLog, CHANGE_COLUMNS } from './log.ts';
 import { entryFrom, type Row } from './log_rows.ts';
 import { TRIM_TEXTS, trimLog } from './trimming.ts';
-import { findSalts } from './user_keys.ts';
+import { findUserSalts } from './user_keys.ts';
 
 const HEAD = `realm_id, seq, tagged_seq, tag, entries, anchor_seq, anchor_tag, anchor_entries, anchor_mac
   from realm_clock`;
@@ -52,7 +52,7 @@ interface ErasureRow {
 }
 
 /** The log of the installation and of every realm, to be read and kept short. */
-export function openLogStore({ read, write }: Transactions, log: Log, dialect: Dialect): LogStore {
+export function openLogStore({ read, write }: Transactions, log: AuditLog, dialect: Dialect): LogStore {
   const ofUser = { realm: changesOf(dialect), installation: ACTS_OF };
   let keys: LogKeys | undefined;
   /** Acts of which nobody heard whether they were written. */
@@ -61,7 +61,7 @@ export function openLogStore({ read, write }: Transactions, log: Log, dialect: D
   return {
     useKeys(given) {
       keys = given;
-      log.keep(given);
+      log.useKeys(given);
     },
     async append(auditEntries) {
       try {
@@ -94,7 +94,7 @@ export function openLogStore({ read, write }: Transactions, log: Log, dialect: D
         const rows = yield* all<Row>(ofUser[log], realm, user, after, limit);
         return rows.map(entryFrom);
       }),
-    userKeys: (realm, users) => read(() => findSalts(realm, users)),
+    userKeys: (realm, users) => read(() => findUserSalts(realm, users)),
     async catchUp(at) {
       for (let after = NIL_UUID; ; ) {
         const rows = await read(() => all<{ readonly realm_id: Uuid }>(BEHIND, after, LIMITS.pageRecordsMax));
@@ -122,7 +122,9 @@ export function openLogStore({ read, write }: Transactions, log: Log, dialect: D
       }),
     markErasuresReported: (erasures, at) =>
       write('instance', function* () {
-        yield* runAll(erasures.map((told) => ({ text: TOLD, values: [at, told.realm, told.user, told.at] })));
+        yield* executeAll(
+          erasures.map((told) => ({ text: TOLD, values: [at, told.realm, told.user, told.at] })),
+        );
         return { value: undefined, keep: true, rows: erasures.length };
       }),
   };
@@ -135,7 +137,7 @@ export function openLogStore({ read, write }: Transactions, log: Log, dialect: D
 function* nothingBut(
   auditEntries: readonly AuditEntry[],
   doubtful: WeakSet<AuditEntry>,
-): Work<Outcome<undefined>> {
+): Work<WorkResult<undefined>> {
   const missing: AuditEntry[] = [];
   for (const auditEntry of auditEntries) {
     const isThere =

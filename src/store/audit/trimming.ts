@@ -3,7 +3,7 @@ import type { LogKeys } from '../../audit/log_keys.ts';
 import type { ChainLink, LogHead, StoredEntry } from '../../audit/port.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { all, type Outcome, run, type Work } from '../work.ts';
+import { all, execute, type Work, type WorkResult } from '../work.ts';
 import { ACT_COLUMNS, CHANGE_COLUMNS } from './log.ts';
 import { entryFrom, type Row } from './log_rows.ts';
 
@@ -27,11 +27,12 @@ export function* trimLog(
   keys: LogKeys,
   { log: which, chain }: LogHead,
   before: number,
-): Work<Outcome<number>> {
+): Work<WorkResult<number>> {
   if (!chain) return gone(0);
   if (!isAnchorValid(keys, which, chain.anchor))
     throw new Error('the beginning of a log was moved by a stranger');
-  const history = which === NIL_UUID ? 0 : yield* run(REMOVE_HISTORY, which, chain.anchor.seq, before, MOST);
+  const history =
+    which === NIL_UUID ? 0 : yield* execute(REMOVE_HISTORY, which, chain.anchor.seq, before, MOST);
   if (history > 0) return gone(history);
   const rows = (yield* oldest(which, chain.anchor.seq, chain.end.seq)).map(entryFrom);
   const young = rows.findIndex(({ at }) => at >= before);
@@ -39,15 +40,15 @@ export function* trimLog(
   const end = endOf(keys, chain.anchor, old);
   if (old.length === 0) return gone(0);
   const anchor = sealAnchor(keys, which, end);
-  if (which === NIL_UUID) yield* run(REMOVE_ACTS, anchor.seq);
-  else yield* run(REMOVE_CHANGES, which, chain.anchor.seq, anchor.seq);
-  yield* run(MOVE_ANCHOR, anchor.seq, anchor.tag, anchor.entries, anchor.mac, which);
+  if (which === NIL_UUID) yield* execute(REMOVE_ACTS, anchor.seq);
+  else yield* execute(REMOVE_CHANGES, which, chain.anchor.seq, anchor.seq);
+  yield* execute(MOVE_ANCHOR, anchor.seq, anchor.tag, anchor.entries, anchor.mac, which);
   return gone(old.length);
 }
 
 const MOST = LIMITS.cascadeRecordsMax;
 
-function gone(rows: number): Outcome<number> {
+function gone(rows: number): WorkResult<number> {
   return { value: rows, keep: rows > 0, rows };
 }
 

@@ -2,15 +2,15 @@ import type { LogKeys } from '../../audit/log_keys.ts';
 import type { Change } from '../../domain/change.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { all, first, type Statement, type Work } from '../work.ts';
-import type { Entry } from './entry.ts';
+import type { ChangeEntry } from './entry.ts';
 
 /** What personal values in the log are encrypted with, user by user. */
-export interface Salts {
+export interface UserKeys {
   /** The salts of those whom these entries tell about: read, or made where there is none yet. */
-  of(realm: Uuid, entries: readonly Entry[]): Work<Persons>;
+  of(realm: Uuid, entries: readonly ChangeEntry[]): Work<EntryEncryption>;
 }
 
-export interface Persons {
+export interface EntryEncryption {
   encrypt(change: Change, plain: string): Uint8Array;
   /** Keeps the salts that were made. */
   readonly statements: readonly Statement[];
@@ -23,14 +23,14 @@ const PLACES = Array(TOGETHER).fill('?').join(', ');
 const SELECT_MANY = `select user_id, salt from user_salt where realm_id = ? and user_id in (${PLACES})`;
 const INSERT = 'insert into user_salt (realm_id, user_id, salt) values (?, ?, ?)';
 
-export function openSalts(keys: LogKeys): Salts {
+export function openUserKeys(keys: LogKeys): UserKeys {
   return {
     *of(realm, entries) {
       const users = new Set<Uuid>();
       for (const { change, personal } of entries) {
         if (change.user !== undefined && personal !== undefined) users.add(change.user);
       }
-      const salts = yield* findSalts(realm, [...users]);
+      const salts = yield* findUserSalts(realm, [...users]);
       const missing = [...users].filter((user) => !salts.has(user));
       for (const user of missing) salts.set(user, keys.mintUserKey());
       return {
@@ -49,7 +49,7 @@ export function openSalts(keys: LogKeys): Salts {
 }
 
 /** The salts of these users; those who have none are missing. */
-export function* findSalts(realm: Uuid, users: readonly Uuid[]): Work<Map<Uuid, Uint8Array>> {
+export function* findUserSalts(realm: Uuid, users: readonly Uuid[]): Work<Map<Uuid, Uint8Array>> {
   const found = new Map<Uuid, Uint8Array>();
   const [only] = users;
   if (users.length === 1 && only) {
@@ -71,4 +71,4 @@ export function* findSalts(realm: Uuid, users: readonly Uuid[]): Work<Map<Uuid, 
 }
 
 /** Every text about salts. */
-export const SALT_TEXTS: readonly string[] = [SELECT, SELECT_MANY, INSERT];
+export const USER_KEY_TEXTS: readonly string[] = [SELECT, SELECT_MANY, INSERT];

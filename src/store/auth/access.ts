@@ -13,7 +13,7 @@ import { keyIdOf } from '../../domain/text/ciphertext.ts';
 import { assertServable } from '../copying/mark.ts';
 import type { SqlValue } from '../records/statements.ts';
 import type { Transactions } from '../transactions.ts';
-import { all, first, type Long, run, runAll, type Work } from '../work.ts';
+import { all, execute, executeAll, first, type Long, type Work } from '../work.ts';
 import {
   CLIENT_TEXTS,
   insertClient,
@@ -77,13 +77,13 @@ export function openAccess({ read, write }: Transactions): AuthStore {
     ...openKeys({ read, write }),
     withdrawSigningKey: (kid, replacement, auditEntry) =>
       change(function* () {
-        if ((yield* run(WITHDRAW_KEY, auditEntry.at, FORGOTTEN, kid)) !== 1) return false;
+        if ((yield* execute(WITHDRAW_KEY, auditEntry.at, FORGOTTEN, kid)) !== 1) return false;
         return !replacement || (yield* addKey(replacement));
       }, auditEntry),
     revokeToken: (token, auditEntry) =>
       write('instance', function* () {
         const revoked = yield* revokeToken(token, auditEntry.at);
-        if (revoked === 'new') yield* run(TOUCH_ACCESS);
+        if (revoked === 'new') yield* execute(TOUCH_ACCESS);
         return {
           value: revoked !== 'too many',
           keep: true,
@@ -93,7 +93,7 @@ export function openAccess({ read, write }: Transactions): AuthStore {
     deletePrivateKeys: async (kids) => {
       await change(function* () {
         let forgotten = 0;
-        for (const kid of kids) forgotten += yield* run(FORGET_KEY, FORGOTTEN, kid, FORGOTTEN);
+        for (const kid of kids) forgotten += yield* execute(FORGET_KEY, FORGOTTEN, kid, FORGOTTEN);
         return forgotten > 0;
       });
     },
@@ -105,7 +105,7 @@ export function openAccess({ read, write }: Transactions): AuthStore {
     insertKeyCheck: async (check, at) => {
       await change(function* () {
         if (yield* first(ANY_CHECK)) return false;
-        return (yield* run(INSERT_CHECK, check.keyId, check.sealed, at)) === 1;
+        return (yield* execute(INSERT_CHECK, check.keyId, check.sealed, at)) === 1;
       });
     },
     secret: (name) =>
@@ -115,7 +115,7 @@ export function openAccess({ read, write }: Transactions): AuthStore {
     insertSecret: async (name, sealed, at) => {
       await change(function* () {
         return (yield* first(IS_PROVEN, keyIdOf(sealed)))
-          ? (yield* run(INSERT_SECRET, name, sealed, at)) === 1
+          ? (yield* execute(INSERT_SECRET, name, sealed, at)) === 1
           : false;
       });
     },
@@ -136,7 +136,7 @@ function changing<T>(
   return write('instance', function* () {
     const value = yield* work();
     const keep = isChange(value);
-    if (keep) yield* run(TOUCH_ACCESS);
+    if (keep) yield* execute(TOUCH_ACCESS);
     return { value, keep, ...(auditEntry ? { auditEntries: [auditEntry] } : {}) };
   });
 }
@@ -171,7 +171,7 @@ function openUses({
       }),
     recordClientUsage: (clientIds, at) =>
       write('instance', function* () {
-        yield* runAll(clientIds.map((id) => ({ text: NOTE_USE, values: [at, id] })));
+        yield* executeAll(clientIds.map((id) => ({ text: NOTE_USE, values: [at, id] })));
         return { value: undefined, keep: true, rows: clientIds.length };
       }),
   };
@@ -263,7 +263,7 @@ function* insertKey(key: SigningKey, place: SigningKeyCondition): Work<SigningKe
 /** Answers false for a key that was sealed by a master key without proof. */
 function* addKey(key: SigningKey): Work<boolean> {
   if (!(yield* first(IS_PROVEN, keyIdOf(key.privateSealed)))) return false;
-  return (yield* run(INSERT_KEY, ...keyColumnsOf(key))) === 1;
+  return (yield* execute(INSERT_KEY, ...keyColumnsOf(key))) === 1;
 }
 
 interface InstanceRow {

@@ -1,7 +1,7 @@
 import type { Client } from '../../auth/port.ts';
 import type { Revision, Uuid } from '../../domain/id.ts';
 import type { SqlValue } from '../records/statements.ts';
-import { all, first, type Long, run, type Work } from '../work.ts';
+import { all, execute, first, type Long, type Work } from '../work.ts';
 
 const CLIENTS = `select client_id, name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
   previous_expires_at, created_at, updated_at, revision from client`;
@@ -72,29 +72,29 @@ function clientsOf(rows: readonly ClientRow[], realms: readonly RealmRow[]): rea
 
 /** Answers false where the identifier is taken. */
 export function* insertClient(client: Client): Work<boolean> {
-  const isNew = (yield* run(INSERT, ...columnsOf(client))) === 1;
+  const isNew = (yield* execute(INSERT, ...columnsOf(client))) === 1;
   if (isNew) yield* keepRealms(client);
   return isNew;
 }
 
 /** Answers false unless the stored one still carries `seen`. */
 export function* updateClient(client: Client, seen: Revision): Work<boolean> {
-  const isKept = (yield* run(UPDATE, ...columnsOf(client), seen)) === 1;
+  const isKept = (yield* execute(UPDATE, ...columnsOf(client), seen)) === 1;
   if (isKept) yield* keepRealms(client);
   return isKept;
 }
 
 /** Answers false unless it is there and carries `seen`; then nothing of this may be kept. */
 export function* removeClient(clientId: string, seen: Revision): Work<boolean> {
-  yield* run(CLEAR_REALMS, clientId);
-  yield* run(REMOVE_USE, clientId);
-  return (yield* run(REMOVE, clientId, seen)) === 1;
+  yield* execute(CLEAR_REALMS, clientId);
+  yield* execute(REMOVE_USE, clientId);
+  return (yield* execute(REMOVE, clientId, seen)) === 1;
 }
 
 function* keepRealms({ clientId, realms }: Client): Work<void> {
-  yield* run(CLEAR_REALMS, clientId);
+  yield* execute(CLEAR_REALMS, clientId);
   if (realms === '*') return;
-  for (const realm of realms) yield* run(INSERT_REALM, clientId, realm);
+  for (const realm of realms) yield* execute(INSERT_REALM, clientId, realm);
 }
 
 /** The values of a client's row, its identifier last, as both statements take them. */

@@ -1,7 +1,7 @@
 import type { ConsoleLink } from '../../auth/port.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { all, first, type Long, run, type Work } from '../work.ts';
+import { all, execute, first, type Long, type Work } from '../work.ts';
 
 const FORGET_LATE = 'delete from console_link where expires_at <= ?';
 const INSERT = 'insert into console_link (digest, label, scopes, realms, expires_at) values (?, ?, ?, ?, ?)';
@@ -21,9 +21,9 @@ interface LinkRow {
 
 /** Keeps what a one-time code is worth under the digest of it; those that came too late go. */
 export function* keepLink(digest: string, link: ConsoleLink, now: number): Work<void> {
-  yield* run(FORGET_LATE, now);
+  yield* execute(FORGET_LATE, now);
   const { label, scopes, realms, expiresAt } = link;
-  yield* run(INSERT, digest, label, [...scopes].join(' '), [...realms].join(' '), expiresAt);
+  yield* execute(INSERT, digest, label, [...scopes].join(' '), [...realms].join(' '), expiresAt);
 }
 
 /** What a code is worth now; it stays what it is. */
@@ -37,7 +37,7 @@ export function* findLink(digest: string, now: number): Work<ConsoleLink | undef
 /** The same, and nobody finds it again: of all who take it at once one gets it. */
 export function* takeLink(digest: string, now: number): Work<ConsoleLink | undefined> {
   const link = yield* findLink(digest, now);
-  return link && (yield* run(TAKE, digest)) === 1 ? link : undefined;
+  return link && (yield* execute(TAKE, digest)) === 1 ? link : undefined;
 }
 
 /** Whether any has come too late, and is still there. */
@@ -47,7 +47,7 @@ export function* isAnyLate(now: number): Work<boolean> {
 
 /** Removes those. Answers how many. */
 export function forgetLate(now: number): Work<number> {
-  return run(FORGET_LATE, now);
+  return execute(FORGET_LATE, now);
 }
 
 function linkOf({ label, scopes, realms, expires_at }: LinkRow): ConsoleLink {

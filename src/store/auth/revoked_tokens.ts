@@ -1,6 +1,6 @@
 import type { RevokedToken } from '../../auth/port.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { first, type Long, run, type Work } from '../work.ts';
+import { execute, first, type Long, type Work } from '../work.ts';
 
 export const ALL_REVOKED = 'select jti from revoked_token';
 const FORGET_ENDED = 'delete from revoked_token where expires_at <= ?';
@@ -14,10 +14,10 @@ export function* revokeToken(
   at: number,
 ): Work<'new' | 'known' | 'too many'> {
   // Until then a clock that is late may still accept it.
-  yield* run(FORGET_ENDED, at - 2 * LIMITS.clockLeewayMs);
+  yield* execute(FORGET_ENDED, at - 2 * LIMITS.clockLeewayMs);
   if (yield* first(KNOWN, jti)) return 'known';
   const held = Number((yield* first<{ readonly count: Long }>(COUNT, clientId))?.count ?? 0);
   if (held >= LIMITS.revokedTokensPerClientMax) return 'too many';
-  yield* run(INSERT, jti, clientId, expiresAt);
+  yield* execute(INSERT, jti, clientId, expiresAt);
   return 'new';
 }

@@ -60,7 +60,7 @@ async function eraseAgain(
   const origin = { ...COMMAND_LINE, at: clock.now() };
   const auditEntry = createAuditEntry('user.erased', { realm, user: id, object: id, detail: {} }, clock);
   const isThere = (await records.get(user, key)) !== undefined;
-  while ((await records.erase({ key, origin, mintRevision, auditEntry })).kind === 'crowded')
+  while ((await records.erase({ key, origin, mintRevision, auditEntry })).kind === 'too_many')
     await records.purge({ resource: user, key, origin, mintRevision, isErasure: true });
   return isThere;
 }

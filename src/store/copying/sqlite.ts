@@ -5,8 +5,8 @@ import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { membersOf } from '../../domain/resource.ts';
 import type { Program } from '../migrations.ts';
-import { checksum } from '../records/hash_column.ts';
-import { comparedColumn, type SqlValue, summedColumn } from '../records/statements.ts';
+import { textHash } from '../records/hash_column.ts';
+import { comparedColumn, hashColumn, type SqlValue } from '../records/statements.ts';
 import { connect, MAPPED_BYTES_MAX, retryWhileBusy } from '../sqlite/connection.ts';
 import { SQLITE } from '../sqlite/dialect.ts';
 import { judgeSchema } from '../sqlite/migrate.ts';
@@ -192,7 +192,7 @@ function insertionInto(table: Table, kinds: ReadonlyMap<string, string>): Insert
     return { text: text + onConflict(table), valuesOf: own };
   }
   const summed = membersOf(resource).filter(({ placement }) => placement.summed);
-  const sums = summed.map(({ name }) => summedColumn(name));
+  const sums = summed.map(({ name }) => hashColumn(name));
   const { text, lead } = SQLITE.insertion(resource, [...columns, ...sums]);
   const id = table.key.at(-1) as string;
   return {
@@ -200,7 +200,7 @@ function insertionInto(table: Table, kinds: ReadonlyMap<string, string>): Insert
     valuesOf: (row) => [
       ...lead(row[id] as Uuid),
       ...own(row),
-      ...summed.map(({ name }) => checksum(String(row[comparedColumn(resource, name)]))),
+      ...summed.map(({ name }) => textHash(String(row[comparedColumn(resource, name)]))),
     ],
   };
 }

@@ -1,34 +1,34 @@
-import type { Memory, MemoryPlace } from '../../directory/store.ts';
+import type { IdempotencyRecord, IdempotencyRecordKey } from '../../directory/store.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Key, Resource } from '../../domain/resource.ts';
 import { realm, user } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import { unlessPurged } from '../records/purge_mark.ts';
-import { first, type Long, run, type Work } from '../work.ts';
+import { execute, first, type Long, type Work } from '../work.ts';
 
 /** Answers that are kept for the repetition of their request. */
-export interface Memories {
+export interface IdempotencyStore {
   /** What is remembered at a place, unless it has expired at `now` or what it tells about is being purged. */
-  recall(place: MemoryPlace, now: number): Work<Memory | undefined>;
+  load(place: IdempotencyRecordKey, now: number): Work<IdempotencyRecord | undefined>;
   /**
    * Keeps an answer; answers false where `recall` would find one. Some of those that have expired, and the oldest of a
    * client that has too many, are forgotten on the way.
    */
-  keep(memory: Memory): Work<boolean>;
+  save(memory: IdempotencyRecord): Work<boolean>;
   /** Forgets at most `limit` answers that have expired at `now`, and says how many. */
-  sweep(now: number, limit: number): Work<number>;
+  deleteExpired(now: number, limit: number): Work<number>;
   /**
    * Counts the answers that end with a record, no further than `limit`: those that tell about a user; those in a realm,
    * and the one to its creation. None end with another record.
    */
-  count(resource: Resource, key: Key, limit: number): Work<number>;
+  countOwned(resource: Resource, key: Key, limit: number): Work<number>;
   /** Forgets at most `limit` of them, and says how many. */
-  forget(resource: Resource, key: Key, limit: number): Work<number>;
+  deleteOwned(resource: Resource, key: Key, limit: number): Work<number>;
 }
 
 /** How many that have expired are forgotten when one is kept: more than one, so that they get fewer. */
-const SWEPT_AT_ONCE = 10;
+const EXPIRED_PER_SAVE = 10;
 
 const COLUMNS =
   'realm_id, client_id, key, ordinal, body, status, record_id, user_id, answer_sealed, at, expires_at';
@@ -41,7 +41,7 @@ const UNLESS_PURGED = [
   unlessPurged(user, 'm.realm_id', 'm.record_id'),
 ].join('');
 
-const SELECT = `select ${COLUMNS} from idempotency m
+const SELECT_RECORD = `select ${COLUMNS} from idempotency m
   where realm_id = ? and client_id = ? and key = ? and expires_at > ?${UNLESS_PURGED}`;
 const CLEAR = 'delete from idempotency where realm_id = ? and client_id = ? and key = ?';
 // A client's numbers only grow as long as one of its answers is kept: the newest is the last one of their index.
@@ -50,46 +50,46 @@ const INSERT = `insert into idempotency (${COLUMNS})
     ?4, ?5, ?6, ?7, ?8, ?9, ?10) returning ordinal`;
 
 /** Deletes the answers that a selection names. */
-export function forgetting(selection: string): string {
+export function deleteWhere(selection: string): string {
   return `delete from idempotency where (realm_id, client_id, key) in
     (select realm_id, client_id, key from idempotency where ${selection})`;
 }
 
-export function openMemories(dialect: Pick<Dialect, 'claims'>): Memories {
-  const { forgetOldest, sweep, endings } = deletionsOf(dialect);
+export function openIdempotencyStore(dialect: Pick<Dialect, 'claims'>): IdempotencyStore {
+  const { forgetOldest, sweep, endings } = deleteStatements(dialect);
 
   /** What becomes of the answers that end with a record. */
-  function endingsOf({ foreignKey }: Resource): readonly Ending[] {
+  function ownedBy({ foreignKey }: Resource): readonly CountAndDelete[] {
     return foreignKey ? endings[foreignKey] : [];
   }
 
   return {
-    *recall({ realm: at, clientId, key }, now) {
-      const row = yield* first<MemoryRow>(SELECT, at, clientId, key, now);
-      return row && memoryOf(row);
+    *load({ realm: at, clientId, key }, now) {
+      const row = yield* first<IdempotencyRow>(SELECT_RECORD, at, clientId, key, now);
+      return row && recordOf(row);
     },
-    *keep({ realm: where, clientId, key, body, status, recordId, user: owner, sealed, at, expiresAt }) {
-      if (yield* first(SELECT, where, clientId, key, at)) return false;
-      yield* run(CLEAR, where, clientId, key);
-      yield* run(sweep, at, SWEPT_AT_ONCE);
+    *save({ realm: where, clientId, key, body, status, recordId, user: owner, sealed, at, expiresAt }) {
+      if (yield* first(SELECT_RECORD, where, clientId, key, at)) return false;
+      yield* execute(CLEAR, where, clientId, key);
+      yield* execute(sweep, at, EXPIRED_PER_SAVE);
       const told = [body, status, recordId ?? null, owner ?? null, sealed, at, expiresAt];
       const row = yield* first<{ ordinal: Long }>(INSERT, where, clientId, key, ...told);
-      yield* run(forgetOldest, clientId, Number(row?.ordinal ?? 0) - LIMITS.idempotencyKeysPerClientMax);
+      yield* execute(forgetOldest, clientId, Number(row?.ordinal ?? 0) - LIMITS.idempotencyKeysPerClientMax);
       return true;
     },
-    sweep: (now, limit) => run(sweep, now, limit),
-    *count(resource, key, limit) {
+    deleteExpired: (now, limit) => execute(sweep, now, limit),
+    *countOwned(resource, key, limit) {
       let sum = 0;
-      for (const { count } of endingsOf(resource)) {
+      for (const { count } of ownedBy(resource)) {
         const row = yield* first<{ n: Long }>(count, key[0], key.at(-1) as Uuid, limit - sum);
         sum += Number(row?.n ?? 0);
       }
       return sum;
     },
-    *forget(resource, key, limit) {
+    *deleteOwned(resource, key, limit) {
       let sum = 0;
-      for (const { forget } of endingsOf(resource)) {
-        sum += yield* run(forget, key[0], key.at(-1) as Uuid, limit - sum);
+      for (const { remove: forget } of ownedBy(resource)) {
+        sum += yield* execute(forget, key[0], key.at(-1) as Uuid, limit - sum);
       }
       return sum;
     },
@@ -97,23 +97,23 @@ export function openMemories(dialect: Pick<Dialect, 'claims'>): Memories {
 }
 
 /** What becomes of at most so many answers of one condition. Parameters: realm, identifier, limit. */
-interface Ending {
+interface CountAndDelete {
   readonly count: string;
-  readonly forget: string;
+  readonly remove: string;
 }
 
-type Endings = Readonly<Record<NonNullable<Resource['foreignKey']>, readonly Ending[]>>;
+type OwnedStatements = Readonly<Record<NonNullable<Resource['foreignKey']>, readonly CountAndDelete[]>>;
 
 /**
  * The texts that forget. Those of a client or of a time reach into realms that others write in, and leave what these
  * claim for the next one; those that go with a record must have them all.
  */
-function deletionsOf({ claims }: Pick<Dialect, 'claims'>) {
-  const endingOf = (condition: string): Ending => ({
+function deleteStatements({ claims }: Pick<Dialect, 'claims'>) {
+  const endingOf = (condition: string): CountAndDelete => ({
     count: `select count(*) as n from (select 1 from idempotency where ${condition} limit ?3) as ending`,
-    forget: forgetting(`${condition} limit ?3${claims.alone}`),
+    remove: deleteWhere(`${condition} limit ?3${claims.alone}`),
   });
-  const endings: Endings = {
+  const endings: OwnedStatements = {
     realm_id: [
       'realm_id = ?1 and realm_id = ?2',
       // There was no realm to name when the answer to its creation was remembered.
@@ -125,27 +125,27 @@ function deletionsOf({ claims }: Pick<Dialect, 'claims'>) {
     ].map(endingOf),
   };
   return {
-    forgetOldest: forgetting(`client_id = ? and ordinal <= ?${claims.free}`),
-    sweep: forgetting(`expires_at <= ?1 order by expires_at limit ?2${claims.free}`),
+    forgetOldest: deleteWhere(`client_id = ? and ordinal <= ?${claims.free}`),
+    sweep: deleteWhere(`expires_at <= ?1 order by expires_at limit ?2${claims.free}`),
     endings,
   };
 }
 
 /** Every text about answers. */
-export function memoryTexts(dialect: Pick<Dialect, 'claims'>): readonly string[] {
-  const { forgetOldest, sweep, endings } = deletionsOf(dialect);
+export function idempotencyTexts(dialect: Pick<Dialect, 'claims'>): readonly string[] {
+  const { forgetOldest, sweep, endings } = deleteStatements(dialect);
   const ofEndings = Object.values(endings).flat();
   return [
-    SELECT,
+    SELECT_RECORD,
     CLEAR,
     INSERT,
     forgetOldest,
     sweep,
-    ...ofEndings.flatMap(({ count, forget }) => [count, forget]),
+    ...ofEndings.flatMap(({ count, remove: forget }) => [count, forget]),
   ];
 }
 
-interface MemoryRow {
+interface IdempotencyRow {
   readonly realm_id: Uuid;
   readonly client_id: string;
   readonly key: string;
@@ -158,7 +158,7 @@ interface MemoryRow {
   readonly expires_at: Long;
 }
 
-function memoryOf(row: MemoryRow): Memory {
+function recordOf(row: IdempotencyRow): IdempotencyRecord {
   return {
     realm: row.realm_id,
     clientId: row.client_id,

@@ -1,10 +1,10 @@
-import type { Memory } from '../../directory/store.ts';
+import type { IdempotencyRecord } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { keyIdOf } from '../../domain/text/ciphertext.ts';
 import { ANY_CHECK, IS_PROVEN } from '../auth/access.ts';
 import type { Dialect } from '../dialect.ts';
-import { type Writing, writtenOf } from '../records/verdicts.ts';
+import { type PendingWrite, writtenValue } from '../records/verdicts.ts';
 import { first, type Work } from '../work.ts';
 import { sealedMembers } from './sealed_columns.ts';
 
@@ -12,8 +12,8 @@ const MEMBERS = new Map(RESOURCES.map((resource) => [resource, sealedMembers(res
 
 /** Refuses secrets that were sealed by a key of another time, before they are stored. */
 export interface SealGuard {
-  checkSealKey(writing: Writing): Work<undefined>;
-  ofMemory(memory: Memory): Work<void>;
+  checkSealKey(writing: PendingWrite): Work<undefined>;
+  checkRecord(memory: IdempotencyRecord): Work<void>;
 }
 
 export function openSealGuard({ claims }: Pick<Dialect, 'claims'>): SealGuard {
@@ -34,9 +34,10 @@ export function openSealGuard({ claims }: Pick<Dialect, 'claims'>): SealGuard {
 
   return {
     *checkSealKey({ write }) {
-      for (const name of MEMBERS.get(write.resource) ?? []) yield* assertKeyIsProven(writtenOf(write, name));
+      for (const name of MEMBERS.get(write.resource) ?? [])
+        yield* assertKeyIsProven(writtenValue(write, name));
       return undefined;
     },
-    ofMemory: ({ sealed }) => assertKeyIsProven(sealed),
+    checkRecord: ({ sealed }) => assertKeyIsProven(sealed),
   };
 }

@@ -4,8 +4,8 @@ import { LIMITS } from '../../domain/limits.ts';
 import { INSERT_CHECK, IS_PROVEN, TOUCH_ACCESS } from '../auth/access.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Transactions } from '../transactions.ts';
-import { all, first, type Long, type Outcome, run, type Work } from '../work.ts';
-import { forgetting } from './idempotency_store.ts';
+import { all, execute, first, type Long, type Work, type WorkResult } from '../work.ts';
+import { deleteWhere } from './idempotency_store.ts';
 import { SEALED_COLUMNS, type SealedColumn, sealedColumnsIn } from './sealed_columns.ts';
 
 /** No key is named so, and so it is not the name in any ciphertext, however short. */
@@ -40,26 +40,30 @@ const CHECKS = 'select key_id, created_at from keyring';
 const RETIRE = 'delete from keyring where key_id <> ?';
 
 /** Sealed values of a database that is looked at, which may have an older schema. */
-export function openSealedToLook(
+export function openSealedValueReader(
   transactions: Transactions,
   dialect: Dialect,
   schema: () => Promise<number>,
 ): Pick<SealedStore, 'values'> {
   return {
     async values(notBy, after, limit) {
-      return openSealed(transactions, dialect, sealedColumnsIn(await schema())).values(notBy, after, limit);
+      return openSealedStore(transactions, dialect, sealedColumnsIn(await schema())).values(
+        notBy,
+        after,
+        limit,
+      );
     },
   };
 }
 
 /** Sealed values and the keyring's proofs. */
-export function openSealed(
-  { read, write, giveWay }: Transactions,
+export function openSealedStore(
+  { read, write, yieldToWriters: giveWay }: Transactions,
   dialect: Dialect,
   those = SEALED_COLUMNS,
 ): SealedStore {
   const columns = those.map((column) => textsOf(column, dialect));
-  const forgetSome = forgetting(
+  const forgetSome = deleteWhere(
     `${dialect.hexBehindFirst('answer_sealed')} <> ? limit ${LIMITS.cascadeRecordsMax}${dialect.claims.alone}`,
   );
 
@@ -90,7 +94,7 @@ export function openSealed(
   function* retireStep(
     keyId: string,
     auditEntry: AuditEntry,
-  ): Work<Outcome<'refused' | 'goes on' | 'retired'>> {
+  ): Work<WorkResult<'refused' | 'goes on' | 'retired'>> {
     if (!(yield* first(IS_PROVEN, keyId))) return { value: 'refused', keep: false };
     // From here on nobody stores what another key sealed, and all that was stored so is seen.
     yield* all(otherChecks, keyId);
@@ -98,10 +102,10 @@ export function openSealed(
       if (yield* first(hasOther, keyId)) return { value: 'refused', keep: false };
     }
     // A repetition would not find its answer again: the place is a digest under the key that ends.
-    const rows = yield* run(forgetSome, keyId);
+    const rows = yield* execute(forgetSome, keyId);
     if (rows >= LIMITS.cascadeRecordsMax) return { value: 'goes on', keep: true, rows };
-    yield* run(RETIRE, keyId);
-    yield* run(TOUCH_ACCESS);
+    yield* execute(RETIRE, keyId);
+    yield* execute(TOUCH_ACCESS);
     return { value: 'retired', keep: true, rows, auditEntries: [auditEntry] };
   }
 
@@ -113,12 +117,12 @@ export function openSealed(
           const texts = columns.find(
             (each) => each.table === location.table && each.column === location.column,
           );
-          if (texts) yield* run(texts.update, sealed, location.realm, location.id, seen);
+          if (texts) yield* execute(texts.update, sealed, location.realm, location.id, seen);
         }
-        yield* run(TOUCH_ACCESS);
+        yield* execute(TOUCH_ACCESS);
         return { value: undefined, keep: true };
       }),
-    addKeyCheck: (check, at) => write('instance', () => addSecond(check, at)),
+    addKeyCheck: (check, at) => write('instance', () => addCheck(check, at)),
     async retireOtherKeys(keyId, auditEntry) {
       for (;;) {
         const step = await write('instance', () => retireStep(keyId, auditEntry));
@@ -130,14 +134,14 @@ export function openSealed(
 }
 
 /** Adds a proof where there is at most one of another key. The newest is the one that was made last. */
-function* addSecond({ keyId, sealed }: KeyCheck, at: number): Work<Outcome<boolean>> {
+function* addCheck({ keyId, sealed }: KeyCheck, at: number): Work<WorkResult<boolean>> {
   const checks = yield* all<{ key_id: string; created_at: Long }>(CHECKS);
   const others = checks.filter(({ key_id }) => key_id !== keyId);
   if (others.length > 1) return { value: checks.length > others.length, keep: false };
   if (checks.length === others.length) {
     const last = Math.max(...checks.map(({ created_at }) => Number(created_at)), 0);
-    yield* run(INSERT_CHECK, keyId, sealed, Math.max(at, last + 1));
+    yield* execute(INSERT_CHECK, keyId, sealed, Math.max(at, last + 1));
   }
-  yield* run(TOUCH_ACCESS);
+  yield* execute(TOUCH_ACCESS);
   return { value: true, keep: true };
 }

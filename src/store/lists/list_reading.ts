@@ -1,9 +1,9 @@
 import type {
+  KeyedRecord,
   ListPage,
   ListRequest,
   PagePosition,
   PageRequest,
-  Placed,
   Sort,
 } from '../../directory/store.ts';
 import type { Bound, Condition, Finished } from '../../domain/filter/filter.ts';
@@ -40,7 +40,7 @@ export interface Asked {
   readonly plan: Plan;
   /** The values of scope, `only` and filter. */
   readonly values: readonly SqlValue[];
-  readonly decode: (row: Row) => Placed;
+  readonly decode: (row: Row) => KeyedRecord;
   /** Answers whether anything is being purged; no row where the scope is not there. Parameters: the scope. */
   readonly presence: string;
 }
@@ -67,13 +67,13 @@ function read({ plan }: Asked, reading: Reading, values: readonly SqlValue[], ma
 }
 
 /** All records that are asked for, in no order; undefined where they are more than fit a page. */
-function* gather(asked: Asked): Work<Placed[] | undefined> {
+function* gather(asked: Asked): Work<KeyedRecord[] | undefined> {
   const rows = yield* read(asked, 'gather', asked.values, true);
   return rows.length > GATHERED_MAX ? undefined : rows.map(asked.decode);
 }
 
 /** The page of a list that is wholly at hand. */
-function cut(all: Placed[], { question }: Asked): ListPage {
+function cut(all: KeyedRecord[], { question }: Asked): ListPage {
   const { sort, page } = question.listing;
   if (all.length > 1) all.sort((left, right) => compare(markOf(left, sort), markOf(right, sort), sort));
   const first = page.kind === 'offset' ? page.offset : indexBehind(all, page.after, sort);
@@ -82,13 +82,13 @@ function cut(all: Placed[], { question }: Asked): ListPage {
   return { items, hasMore: all.length > first + page.limit, total };
 }
 
-function indexBehind(all: readonly Placed[], after: PagePosition | undefined, sort: Sort): number {
+function indexBehind(all: readonly KeyedRecord[], after: PagePosition | undefined, sort: Sort): number {
   if (!after) return 0;
   const found = all.findIndex((placed) => compare(markOf(placed, sort), after, sort) > 0);
   return found < 0 ? all.length : found;
 }
 
-function markOf({ record }: Placed, { by }: Sort): PagePosition {
+function markOf({ record }: KeyedRecord, { by }: Sort): PagePosition {
   return { at: by === 'id' ? undefined : record[by], id: record.id };
 }
 

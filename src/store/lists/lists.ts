@@ -1,4 +1,4 @@
-import type { ListPage, ListRequest, MaybePromise, Placed, Store } from '../../directory/store.ts';
+import type { KeyedRecord, ListPage, ListRequest, MaybePromise, Store } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { lineage, type Resource, type Scope } from '../../domain/resource.ts';
 import { resourceOf } from '../../domain/resources.ts';
@@ -122,7 +122,7 @@ function placeOf({ resource, scope, listing: { only, filter } }: Question): stri
 /** A table with what all of its lists have in common. */
 interface Table {
   readonly list: ListTable;
-  readonly decode: (row: Record<string, unknown>) => Placed;
+  readonly decode: (row: Record<string, unknown>) => KeyedRecord;
   /** By the length of a scope. */
   readonly presences: readonly string[];
 }

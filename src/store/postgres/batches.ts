@@ -1,5 +1,5 @@
 import { LIMITS } from '../../domain/limits.ts';
-import type { Gate } from '../admission.ts';
+import type { Admission } from '../admission.ts';
 import { asFault } from './connection.ts';
 import { inTime, type Waiting } from './in_time.ts';
 
@@ -25,7 +25,7 @@ interface Batch<Q, A> {
  * that come while one is under way. One that is alone goes by itself, at once.
  */
 export function openBatches<Q, A>(
-  gate: Gate,
+  gate: Admission,
   ask: AskTogether<Q, A>,
 ): (realm: string, question: Q) => Promise<A> {
   const batches = new Map<string, Batch<Q, A>>();

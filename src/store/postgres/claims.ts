@@ -1,4 +1,4 @@
-import type { Scene } from '../transactions.ts';
+import type { WriteScope } from '../transactions.ts';
 import type { Connection } from './connection.ts';
 
 const CLAIM_INSTANCE = 'select 1 from instance for update';
@@ -11,7 +11,7 @@ const START_CLOCKS = `insert into realm_clock (realm_id, seq)
  * Claims a scene until the transaction ends, before anything in it is read: so what is read is what the last one left,
  * and order of place in a realm is order of commit.
  */
-export async function claim(scene: Scene, connection: Connection): Promise<void> {
+export async function claim(scene: WriteScope, connection: Connection): Promise<void> {
   if (scene === 'instance') {
     await connection.ask(CLAIM_INSTANCE, []);
     return;

@@ -1,5 +1,5 @@
 import { Fault } from '../../domain/fault.ts';
-import { RuleBroken } from '../work.ts';
+import { ConstraintViolation } from '../work.ts';
 import type { Sent } from './places.ts';
 import { isBug, stateOf, troubleOf } from './trouble.ts';
 
@@ -23,7 +23,7 @@ export interface Connection {
 /** Trouble of the engine or of the way there becomes `unavailable`, its code kept for the log. */
 export function asFault(error: unknown): unknown {
   if (error instanceof Fault) return error;
-  const trouble = troubleOf(error instanceof RuleBroken ? error.cause : error);
+  const trouble = troubleOf(error instanceof ConstraintViolation ? error.cause : error);
   if (!trouble) return error;
   return isBug(trouble) ? trouble : new Fault('unavailable', [], trouble);
 }

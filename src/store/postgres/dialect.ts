@@ -14,14 +14,14 @@ function rounded(transaction: string): string {
 export const POSTGRES: Dialect = {
   position: 'strpos',
   greatest: 'greatest',
-  hasChecksums: false,
+  hasHashColumns: false,
   hexBehindFirst: (value) => `encode(substr(${value}, 2, 8), 'hex')`,
   insertion({ table }, columns) {
     const places = columns.map(() => '?').join(', ');
     return { text: `insert into ${table} (${columns.join(', ')}) values (${places})`, lead: () => [] };
   },
   insertsTogether: 100,
-  tellsLongsAsText: true,
+  returnsLongsAsText: true,
   lists: {
     by: () => '',
     isAmong: (column) => `${column} = any(?::uuid[])`,

@@ -1,7 +1,7 @@
-import type { Placed, Store } from '../../directory/store.ts';
+import type { KeyedRecord, Store } from '../../directory/store.ts';
 import { keyColumns, type LookupKey, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import type { Gate } from '../admission.ts';
+import type { Admission } from '../admission.ts';
 import { comparedColumn } from '../records/statements.ts';
 import { openBatches, solePerPlace } from './batches.ts';
 import { statementsOf } from './dialect.ts';
@@ -11,11 +11,11 @@ type Values = LookupKey['values'];
 
 interface Gated {
   readonly pool: Pool;
-  readonly gate: Gate;
+  readonly gate: Admission;
 }
 
 /** The reverse lookup: those by one set of members in one realm travel together. */
-export function openFinds(pool: Pool, gate: Gate): Store['find'] {
+export function openFinds(pool: Pool, gate: Admission): Store['find'] {
   const finders = new Map(
     RESOURCES.map((resource) => [
       resource,
@@ -37,7 +37,7 @@ export function openFinds(pool: Pool, gate: Gate): Store['find'] {
 function finderOf(resource: Resource, members: readonly string[], { pool, gate }: Gated) {
   const { one, many } = textsOf(resource, members);
   const { decodePlaced } = statementsOf(resource);
-  return openBatches<Values, Placed | undefined>(gate, async (realm, questions) => {
+  return openBatches<Values, KeyedRecord | undefined>(gate, async (realm, questions) => {
     if (questions.length === 1) {
       const { rows } = await pool.ask(one, [realm, ...(questions[0] as Values).map(String)]);
       const [row] = rows;

@@ -1,9 +1,9 @@
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Entry } from '../audit/entry.ts';
-import type { Log } from '../audit/log.ts';
-import type { Scene } from '../transactions.ts';
-import type { Outcome, Work } from '../work.ts';
+import type { ChangeEntry } from '../audit/entry.ts';
+import type { AuditLog } from '../audit/log.ts';
+import type { WriteScope } from '../transactions.ts';
+import type { Work, WorkResult } from '../work.ts';
 import { claim } from './claims.ts';
 import { asFault, type Connection, isRetryable } from './connection.ts';
 import { inTime, type Waiting } from './in_time.ts';
@@ -13,7 +13,7 @@ import type { Perform } from './session.ts';
 
 /** Work that waits to be written. */
 export interface Job extends Waiting {
-  readonly work: () => Work<Outcome<unknown>>;
+  readonly work: () => Work<WorkResult<unknown>>;
   readonly resolve: (value: never) => void;
 }
 
@@ -22,13 +22,13 @@ type Settle = () => void;
 
 /** What became of a job: no outcome where it failed. */
 interface Ran {
-  readonly outcome?: Outcome<unknown>;
+  readonly outcome?: WorkResult<unknown>;
   readonly settle: Settle;
 }
 
 /** What the jobs of one transaction amount to. */
 interface Load {
-  readonly entries: Entry[];
+  readonly entries: ChangeEntry[];
   readonly auditEntries: AuditEntry[];
   rows: number;
 }
@@ -61,11 +61,11 @@ interface Counts {
 export function openGroups(
   pool: Pool,
   perform: Perform,
-  log: Pick<Log, 'write'>,
+  log: Pick<AuditLog, 'write'>,
   counts: Counts,
-): (scene: Scene, jobs: readonly Job[]) => Promise<void> {
+): (scene: WriteScope, jobs: readonly Job[]) => Promise<void> {
   /** Answers how many jobs are settled; none where another transaction was in the way. */
-  async function attempt(scene: Scene, jobs: readonly Job[], isLast: boolean): Promise<number> {
+  async function attempt(scene: WriteScope, jobs: readonly Job[], isLast: boolean): Promise<number> {
     const taken: Job[] = [];
     try {
       const { settles, isKept } = await pool.transaction(BEGIN_WRITING, (connection) =>
@@ -89,7 +89,7 @@ export function openGroups(
    * all of them wait for the commit. The others stay for the next transaction. `taken`: those that were begun.
    */
   async function run(
-    scene: Scene,
+    scene: WriteScope,
     jobs: readonly Job[],
     connection: Connection,
     taken: Job[],
@@ -145,7 +145,7 @@ export function openGroups(
 }
 
 /** Adds what a job amounts to; answers whether its writes are kept. */
-function add(load: Load, { keep, entries = [], auditEntries = [], rows = 0 }: Outcome<unknown>): boolean {
+function add(load: Load, { keep, entries = [], auditEntries = [], rows = 0 }: WorkResult<unknown>): boolean {
   load.rows += rows;
   if (keep) {
     load.entries.push(...entries);

@@ -2,7 +2,7 @@ import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { openAccessToLook } from '../auth/access.ts';
 import type { EngineInspection } from '../engine.ts';
-import { openSealedToLook } from '../idempotency/sealed.ts';
+import { openSealedValueReader } from '../idempotency/sealed.ts';
 import type { Migration } from '../migrations.ts';
 import { questionsOver } from '../questions.ts';
 import type { SqlValue } from '../records/statements.ts';
@@ -68,7 +68,7 @@ function inspectionOver(
     integrity: () => complaintsOf(rows),
     accessOf() {
       const transactions = readingOver(rows);
-      const sealed = openSealedToLook(transactions, POSTGRES, questions.schema);
+      const sealed = openSealedValueReader(transactions, POSTGRES, questions.schema);
       return { access: openAccessToLook(transactions, questions.schema), sealed };
     },
     close: () => stream.close(),
@@ -90,8 +90,8 @@ function readingOver(rows: Ask): Transactions {
       return step.value;
     },
     write: () => Promise.reject(new Error('who looks writes nothing')),
-    isCrowded: () => false,
-    giveWay: async () => undefined,
+    isOverloaded: () => false,
+    yieldToWriters: async () => undefined,
   };
 }
 

@@ -1,14 +1,14 @@
 import type { Store } from '../../directory/store.ts';
 import { type AnyRecord, type Key, keyColumns, type RecordOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import type { Gate } from '../admission.ts';
+import type { Admission } from '../admission.ts';
 import { openBatches, solePerPlace } from './batches.ts';
 import { statementsOf } from './dialect.ts';
 import { numbered } from './places.ts';
 import type { Pool } from './pool.ts';
 
 /** Lookups by ID: those of one resource in one realm travel together. */
-export function openLookups(pool: Pool, gate: Gate): Store['get'] {
+export function openLookups(pool: Pool, gate: Admission): Store['get'] {
   const lookups = new Map(RESOURCES.map((resource) => [resource, lookupOf(resource, pool, gate)]));
   return <R extends Resource>(resource: R, key: Key) => {
     const lookup = lookups.get(resource);
@@ -17,7 +17,7 @@ export function openLookups(pool: Pool, gate: Gate): Store['get'] {
   };
 }
 
-function lookupOf(resource: Resource, pool: Pool, gate: Gate) {
+function lookupOf(resource: Resource, pool: Pool, gate: Admission) {
   const { select, decode } = statementsOf(resource);
   const one = numbered(select).text;
   const many = textOfMany(resource);

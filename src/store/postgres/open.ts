@@ -1,11 +1,11 @@
 import { LIMITS } from '../../domain/limits.ts';
 import { openFeedStore } from '../audit/feed.ts';
-import { openLog } from '../audit/log.ts';
+import { openAuditLog } from '../audit/log.ts';
 import { openLogStore } from '../audit/log_reading.ts';
 import { openAccess } from '../auth/access.ts';
 import type { Engine } from '../engine.ts';
-import { openSealed } from '../idempotency/sealed.ts';
-import { openLeases } from '../leases.ts';
+import { openSealedStore } from '../idempotency/sealed.ts';
+import { openLeaseStore } from '../leases.ts';
 import type { MigrateMode, Program } from '../migrations.ts';
 import { openWebhookStore } from '../webhooks/webhooks.ts';
 import type { PostgresAddress } from './address.ts';
@@ -21,7 +21,7 @@ import { openPostgresRecords } from './records.ts';
 import { scrub } from './scrub.ts';
 import { openSession } from './session.ts';
 import { openReading, openTransactions } from './transactions.ts';
-import { openWriter } from './writer.ts';
+import { openPostgresWriter } from './writer.ts';
 
 /**
  * Opens a PostgreSQL database and brings its schema up as `mode` says, by the role of `owner` where there is one. Throws
@@ -54,8 +54,8 @@ function engineOver(address: PostgresAddress, indexes: Indexes, primary: Primary
     long: open(unprepared, LIMITS.readersMax),
   };
   const session = openSession(indexes.columnsOf);
-  const log = openLog(POSTGRES);
-  const writer = openWriter(pools.transactions, session.perform, log);
+  const log = openAuditLog(POSTGRES);
+  const writer = openPostgresWriter(pools.transactions, session.perform, log);
   const transactions = openTransactions(pools.transactions, session.perform, writer);
   const long = openLongReading(pools.long, session.perform);
   const rooms = { session, transactions, indexes, readLong: long.read };
@@ -64,9 +64,9 @@ function engineOver(address: PostgresAddress, indexes: Indexes, primary: Primary
     figures: () => ({ ...writer.figures(), lists: long.figures() }),
     records,
     access: openAccess({ ...transactions, read: openReading(pools.access, session.perform) }),
-    sealed: openSealed(transactions, POSTGRES),
+    sealed: openSealedStore(transactions, POSTGRES),
     log: openLogStore(transactions, log, POSTGRES),
-    leases: openLeases(transactions),
+    leases: openLeaseStore(transactions),
     scrub: () => scrub(address),
     feed: openFeedStore(transactions, POSTGRES),
     webhooks: openWebhookStore(transactions, POSTGRES),

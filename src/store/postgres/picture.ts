@@ -1,4 +1,4 @@
-import type { Picture, Stored } from '../../directory/store.ts';
+import type { RecordSnapshot, StoredRecord } from '../../directory/store.ts';
 import { NIL_UUID } from '../../domain/id.ts';
 import type { SqlValue } from '../records/statements.ts';
 import { asFault, type Connection } from './connection.ts';
@@ -8,8 +8,8 @@ import { numbered, sent } from './places.ts';
 import type { Pool } from './pool.ts';
 
 /** Takes a picture: a read transaction that stays open until it is closed. */
-export function takePicture(pool: Pool): Promise<Picture> {
-  return new Promise<Picture>((resolve, reject) => {
+export function takePicture(pool: Pool): Promise<RecordSnapshot> {
+  return new Promise<RecordSnapshot>((resolve, reject) => {
     pool
       .transaction(BEGIN_READING, async (connection) => {
         // A transaction sees the moment of its first read.
@@ -21,7 +21,7 @@ export function takePicture(pool: Pool): Promise<Picture> {
   });
 }
 
-function over(connection: Connection, end: () => void): Picture {
+function over(connection: Connection, end: () => void): RecordSnapshot {
   async function all(text: string, values: readonly SqlValue[]) {
     try {
       const { text: said, order } = numbered(text);
@@ -32,7 +32,7 @@ function over(connection: Connection, end: () => void): Picture {
   }
 
   return {
-    async scan(resource, after, limit, within): Promise<readonly Stored[]> {
+    async scan(resource, after, limit, within): Promise<readonly StoredRecord[]> {
       const { scan, scanRealm, decodePlaced } = statementsOf(resource);
       const place = [within ?? (after.realm || NIL_UUID), after.id || NIL_UUID, limit];
       return (await all(within ? scanRealm : scan, place)).map(decodePlaced);

@@ -1,6 +1,6 @@
 import type { Eraser } from '../../audit/port.ts';
 import type { Loader, Scanner, Store } from '../../directory/store.ts';
-import { openGate } from '../admission.ts';
+import { openAdmission } from '../admission.ts';
 import { openProbe } from '../idempotency/probe.ts';
 import { openCounting } from '../lists/count_below.ts';
 import { openRecords } from '../records/records.ts';
@@ -42,15 +42,19 @@ export function openPostgresRecords(
   { session: { perform, forget }, transactions, indexes, readLong }: Rooms,
 ): Store & Loader & Scanner & Eraser {
   const readShort = openReading(pools.lists, perform);
-  const gates = { lookups: openGate(), finds: openGate() };
+  const gates = { lookups: openAdmission(), finds: openAdmission() };
   return {
     ...openRecords(statementsOf, POSTGRES, transactions),
     get: openLookups(pools.lookups, gates.lookups),
     find: openFinds(pools.finds, gates.finds),
-    overloaded: { write: transactions.isCrowded, get: gates.lookups.isFull, find: gates.finds.isFull },
+    overloaded: {
+      write: transactions.isOverloaded,
+      get: gates.lookups.isOverloaded,
+      find: gates.finds.isOverloaded,
+    },
     list: openPostgresLists({ readShort, readLong, indexes, forget }),
     countBelow: openCounting({ read: readLong }),
     ready: openProbe({ read: openReading(pools.access, perform) }),
-    picture: () => takePicture(pools.transactions),
+    openSnapshot: () => takePicture(pools.transactions),
   };
 }

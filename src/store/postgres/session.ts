@@ -1,6 +1,6 @@
 import type { SQL } from 'bun';
-import type { Ask, Rule, Told, Work } from '../work.ts';
-import { RuleBroken } from '../work.ts';
+import type { Constraint, StatementRequest, StatementResult, Work } from '../work.ts';
+import { ConstraintViolation } from '../work.ts';
 import type { Answer, Connection } from './connection.ts';
 import { numbered, sent } from './places.ts';
 import { stateOf, UNIQUE_VIOLATION } from './trouble.ts';
@@ -30,19 +30,19 @@ export function openSession(columnsOf: IndexColumns): Session {
     return found;
   }
 
-  async function tell(connection: Connection, asked: Ask): Promise<Told> {
+  async function tell(connection: Connection, asked: StatementRequest): Promise<StatementResult> {
     const statements = 'statements' in asked ? asked.statements : [asked];
     const send = () =>
       statements.map(({ text, values }) => {
         const { text: said, order } = numberedOnce(text);
         return connection.ask(said, sent(values, order));
       });
-    if (!asked.mayBreak) return lastOf(await Promise.all(send()));
+    if (!asked.mayViolate) return lastOf(await Promise.all(send()));
     try {
       return lastOf(await attempt(connection, send));
     } catch (error) {
       const rule = ruleOf(error, columnsOf);
-      throw rule ? new RuleBroken(rule, error) : error;
+      throw rule ? new ConstraintViolation(rule, error) : error;
     }
   }
 
@@ -53,7 +53,7 @@ export function openSession(columnsOf: IndexColumns): Session {
     async perform(connection, work) {
       let step = work.next();
       while (!step.done) {
-        let told: Told;
+        let told: StatementResult;
         try {
           told = await tell(connection, step.value);
         } catch (error) {
@@ -91,9 +91,9 @@ async function attempt(
 const FOREIGN_KEY_VIOLATION = '23503';
 
 /** Which rule of the schema an error tells of; undefined for other trouble. */
-function ruleOf(error: unknown, columnsOf: IndexColumns): Rule | undefined {
+function ruleOf(error: unknown, columnsOf: IndexColumns): Constraint | undefined {
   const state = stateOf(error);
-  if (state === FOREIGN_KEY_VIOLATION) return { kind: 'reference' };
+  if (state === FOREIGN_KEY_VIOLATION) return { kind: 'foreign_key' };
   if (state !== UNIQUE_VIOLATION) return undefined;
   const columns = columnsOf(String((error as SQL.PostgresError).constraint));
   return columns && { kind: 'unique', columns };

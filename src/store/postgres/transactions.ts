@@ -24,8 +24,8 @@ export function openTransactions(pool: Pool, perform: Perform, { write, isCrowde
   return {
     read: openReading(pool, perform),
     write,
-    isCrowded,
+    isOverloaded: isCrowded,
     // Nobody here waits for a lock longer than for the transaction that has it.
-    giveWay: () => new Promise((resolve) => setImmediate(resolve)),
+    yieldToWriters: () => new Promise((resolve) => setImmediate(resolve)),
   };
 }

@@ -9,11 +9,11 @@ export interface Dependent {
   /** Parameters: realm, identifier. Answers `n`, how many there are. */
   readonly count: string;
   /** The kind of record above that stays, and is touched because it loses this one. */
-  readonly bereaves: Resource | undefined;
+  readonly touchedParent: Resource | undefined;
 }
 
 /** The columns by which records of a resource hang on others: those of its address, and those that refer. */
-function tiesOf(
+function referencingColumns(
   resource: Resource,
   all: readonly Resource[],
 ): readonly { readonly column: string; readonly target: Resource }[] {
@@ -46,7 +46,7 @@ export function dependentsOf(gone: Resource, all: readonly Resource[]): readonly
         resource,
         select: `select ${columnsOf(resource).join(', ')} from ${table} where ${condition} limit ?3`,
         count: `select count(*) as n from ${table} where ${condition}`,
-        bereaves: isBereft ? parent : undefined,
+        touchedParent: isBereft ? parent : undefined,
       };
     })
     .toReversed();
@@ -76,7 +76,7 @@ function conditionOf({
 }): string {
   // Nothing of a realm hangs on anything outside it.
   if (gone.parent === undefined) return 'realm_id = ?1 and realm_id = ?2';
-  const ties = tiesOf(resource, all).flatMap(({ column, target }) => {
+  const ties = referencingColumns(resource, all).flatMap(({ column, target }) => {
     const condition = conditions.get(target);
     if (target === gone) return [`${column} = ?2`];
     return condition ? [`${column} in (select id from ${target.table} where ${condition})`] : [];

@@ -1,30 +1,30 @@
-import type { Insert, Memory, Verdict, Write } from '../../directory/store.ts';
+import type { IdempotencyRecord, Insert, Write, WriteResult } from '../../directory/store.ts';
 import type { AnyRecord, Resource } from '../../domain/resource.ts';
-import { type Entry, entryOf } from '../audit/entry.ts';
-import type { Memories } from '../idempotency/idempotency_store.ts';
+import { type ChangeEntry, entryOf } from '../audit/entry.ts';
+import type { IdempotencyStore } from '../idempotency/idempotency_store.ts';
 import type { SealGuard } from '../idempotency/seal_guard.ts';
-import { first, type Outcome, type Work } from '../work.ts';
+import { first, type Work, type WorkResult } from '../work.ts';
 import type { Guards } from './guards.ts';
 import type { Purges } from './purges.ts';
 import type { Statements } from './statements.ts';
-import { insertAll, LANDED, type Writing, writeRow } from './verdicts.ts';
+import { insertAll, type PendingWrite, WRITTEN, writeRow } from './verdicts.ts';
 
 interface CommitDeps {
   readonly of: (resource: Resource) => Statements;
   readonly purges: Purges;
   readonly guards: Guards;
-  readonly memories: Memories;
+  readonly memories: IdempotencyStore;
   readonly sealGuard: SealGuard;
 }
 
-const REMEMBERED: Verdict = Object.freeze({ kind: 'remembered' });
+const ALREADY_ANSWERED: WriteResult = Object.freeze({ kind: 'already_answered' });
 
 /** Answers why a write cannot land, or undefined and what it adds to the write. */
-type Step = (writing: Writing) => Work<Verdict | undefined>;
+type Step = (writing: PendingWrite) => Work<WriteResult | undefined>;
 
 /** What applies the writes of a bulk load in one transaction. */
 export interface Applier {
-  apply(write: Write): Work<Verdict>;
+  apply(write: Write): Work<WriteResult>;
   /** Applies inserts in their order, all or none of them. Answers false where they must be looked at one by one. */
   applyAll(inserts: readonly Insert[]): Work<boolean>;
 }
@@ -48,7 +48,7 @@ export function openCommits({ of, purges, guards, memories, sealGuard }: CommitD
   const loadSteps: readonly Step[] = [checkSealKey, checkNotPurged, storeRow];
 
   /** Adds the record as it is before the write, unless the write makes it or only touches it. */
-  function* readBefore(writing: Writing): Work<undefined> {
+  function* readBefore(writing: PendingWrite): Work<undefined> {
     const { write } = writing;
     if (write.op === 'insert' || isTouch(write)) return;
     const texts = of(write.resource);
@@ -57,30 +57,33 @@ export function openCommits({ of, purges, guards, memories, sealGuard }: CommitD
   }
 
   /** Answers false where the answer to the same request is kept already. */
-  function* keep(memory: Memory): Work<boolean> {
-    yield* sealGuard.ofMemory(memory);
-    return yield* memories.keep(memory);
+  function* saveRecord(memory: IdempotencyRecord): Work<boolean> {
+    yield* sealGuard.checkRecord(memory);
+    return yield* memories.save(memory);
   }
 
-  function* commit(writes: readonly Write[], memory: Memory | undefined): Work<Outcome<Verdict>> {
+  function* commit(
+    writes: readonly Write[],
+    memory: IdempotencyRecord | undefined,
+  ): Work<WorkResult<WriteResult>> {
     // Looked at first: a repetition of the same request would break the rules that the first one kept.
-    if (memory && !(yield* keep(memory))) return { value: REMEMBERED, keep: false };
+    if (memory && !(yield* saveRecord(memory))) return { value: ALREADY_ANSWERED, keep: false };
     const isPurging = yield* purges.areUnderWay();
-    const landed: Writing[] = [];
+    const landed: PendingWrite[] = [];
     for (const write of writes) {
-      const writing: Writing = { write, isPurging };
-      const refused = yield* take(steps, writing);
+      const writing: PendingWrite = { write, isPurging };
+      const refused = yield* runSteps(steps, writing);
       if (refused) return { value: refused, keep: false };
       landed.push(writing);
     }
-    return { value: verdictOf(landed), keep: true, entries: entriesOf(landed) };
+    return { value: writeResultOf(landed), keep: true, entries: entriesOf(landed) };
   }
 
   function* applier(): Work<Applier> {
     const isPurging = yield* purges.areUnderWay();
     return {
       *apply(write) {
-        return (yield* take(loadSteps, { write, isPurging })) ?? LANDED;
+        return (yield* runSteps(loadSteps, { write, isPurging })) ?? WRITTEN;
       },
       *applyAll(inserts) {
         if (isPurging) return false;
@@ -94,7 +97,7 @@ export function openCommits({ of, purges, guards, memories, sealGuard }: CommitD
 }
 
 /** Takes a write through steps, and answers what the first one says that refuses it. */
-function* take(steps: readonly Step[], writing: Writing): Work<Verdict | undefined> {
+function* runSteps(steps: readonly Step[], writing: PendingWrite): Work<WriteResult | undefined> {
   for (const step of steps) {
     const refused = yield* step(writing);
     if (refused) return refused;
@@ -106,15 +109,15 @@ function isTouch(write: Write): boolean {
   return write.op === 'patch' && Object.keys(write.patch.members).length === 0;
 }
 
-function verdictOf(landed: readonly Writing[]): Verdict {
+function writeResultOf(landed: readonly PendingWrite[]): WriteResult {
   const patched: AnyRecord[] = [];
   for (const { write, after } of landed) if (write.op === 'patch' && after) patched.push(after);
-  return patched.length === 0 ? LANDED : { kind: 'landed', patched };
+  return patched.length === 0 ? WRITTEN : { kind: 'written', patched };
 }
 
 /** What the log reports of writes that landed; of a touch the change alone, because another write caused it. */
-function entriesOf(landed: readonly Writing[]): readonly Entry[] {
-  const entries: Entry[] = [];
+function entriesOf(landed: readonly PendingWrite[]): readonly ChangeEntry[] {
+  const entries: ChangeEntry[] = [];
   for (const { write, before, after } of landed) {
     const { change, resource } = write;
     if (!change) continue;

@@ -1,21 +1,21 @@
-import type { Guard, Verdict, Write } from '../../directory/store.ts';
+import type { Guard, Write, WriteResult } from '../../directory/store.ts';
 import { keyColumns, type Resource, referenced } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { first, type Work } from '../work.ts';
 import { isReferredTo } from './cascade.ts';
 import type { SqlValue, Statements } from './statements.ts';
-import type { Writing } from './verdicts.ts';
+import type { PendingWrite } from './verdicts.ts';
 
 /** Checks the guards of a write in its transaction. */
 export interface Guards {
   /** Adds the one that is broken of those that compare with the record before the write. */
-  compareWithBefore(writing: Writing): Work<undefined>;
+  compareWithBefore(writing: PendingWrite): Work<undefined>;
   /** Refuses for that one, or for one that looks at the record as it now is and at the one it refers to. */
-  check(writing: Writing): Work<Verdict | undefined>;
+  check(writing: PendingWrite): Work<WriteResult | undefined>;
 }
 
 /** A text that answers a row where the guard does not hold, and what it takes beside the key. */
-interface Question {
+interface GuardQuery {
   readonly text: string;
   readonly values: readonly SqlValue[];
 }
@@ -26,7 +26,7 @@ export function openGuards(of: (resource: Resource) => Statements): Guards {
   }
 
   /** Undefined where the guard is not looked at now. */
-  function earlier(write: Write, guard: Guard): Question | undefined {
+  function queryBefore(write: Write, guard: Guard): GuardQuery | undefined {
     if (guard.kind !== 'settled' || write.op !== 'patch') return undefined;
     if (!(guard.member in write.patch.members)) return undefined;
     const { name, encode } = of(write.resource).columnOf(guard.member);
@@ -35,7 +35,7 @@ export function openGuards(of: (resource: Resource) => Statements): Guards {
     return { text, values: [encode(write.patch.members[guard.member])] };
   }
 
-  function later({ resource }: Write, guard: Guard): Question | undefined {
+  function queryAfter({ resource }: Write, guard: Guard): GuardQuery | undefined {
     if (guard.kind === 'settled') return undefined;
     const name = guard.kind === 'unless' ? guard.saying.reference : guard.reference;
     const target = referenced(resource, name, RESOURCES);
@@ -50,7 +50,7 @@ export function openGuards(of: (resource: Resource) => Statements): Guards {
     return { text: `${joined} and r.${columnOf(target, guard.of)} is distinct from t.${own}`, values: [] };
   }
 
-  function* firstBroken(write: Write, ask: typeof later): Work<Guard | undefined> {
+  function* firstViolated(write: Write, ask: typeof queryAfter): Work<Guard | undefined> {
     for (const guard of (write.op === 'replace' ? undefined : write.guards) ?? []) {
       const question = ask(write, guard);
       if (question && (yield* first(question.text, ...write.key, ...question.values))) return guard;
@@ -60,13 +60,13 @@ export function openGuards(of: (resource: Resource) => Statements): Guards {
 
   return {
     *compareWithBefore(writing) {
-      writing.broken = yield* firstBroken(writing.write, earlier);
+      writing.violatedGuard = yield* firstViolated(writing.write, queryBefore);
       return undefined;
     },
     // Told last: a caller learns first that a record is missing, taken or of another revision.
-    *check({ write, broken }) {
-      const guard = broken ?? (yield* firstBroken(write, later));
-      return guard && { kind: 'refused', guard };
+    *check({ write, violatedGuard: broken }) {
+      const guard = broken ?? (yield* firstViolated(write, queryAfter));
+      return guard && { kind: 'guard', guard };
     },
   };
 }

@@ -1,12 +1,12 @@
 import type { Load, LoadOutcome } from '../../directory/store.ts';
 import type { Resource } from '../../domain/resource.ts';
-import { type Entry, entryOf } from '../audit/entry.ts';
-import { first, type Outcome, type Work } from '../work.ts';
+import { type ChangeEntry, entryOf } from '../audit/entry.ts';
+import { first, type Work, type WorkResult } from '../work.ts';
 import type { Applier } from './commit.ts';
 import type { Statements } from './statements.ts';
-import { ID_TAKEN, LANDED } from './verdicts.ts';
+import { ID_TAKEN, WRITTEN } from './verdicts.ts';
 
-interface Rooms {
+interface LoadingDeps {
   readonly of: (resource: Resource) => Statements;
   readonly applier: () => Work<Applier>;
   readonly insertsTogether: number;
@@ -15,11 +15,11 @@ interface Rooms {
 interface Loaded {
   readonly outcome: LoadOutcome;
   /** What an insert or a replacement leaves behind. */
-  readonly entry?: Entry;
+  readonly entry?: ChangeEntry;
 }
 
 /** Makes the work of a bulk load: each record by itself, in one transaction. */
-export function openLoading({ of, applier, insertsTogether }: Rooms) {
+export function openLoading({ of, applier, insertsTogether }: LoadingDeps) {
   /** Writes one record, unless it is there. Where it is likely to be, looking first spares a failing insert. */
   function* loadOne(load: Load, by: Applier, isLikelyThere: boolean): Work<Loaded> {
     const known = isLikelyThere ? yield* compare(load, by) : undefined;
@@ -30,39 +30,39 @@ export function openLoading({ of, applier, insertsTogether }: Rooms) {
     return there ?? { outcome: verdict };
   }
 
-  function* compare({ write, judge }: Load, { apply }: Applier): Work<Loaded | undefined> {
+  function* compare({ write, compare: judge }: Load, { apply }: Applier): Work<Loaded | undefined> {
     const texts = of(write.resource);
     const row = yield* first(texts.selectStored, ...write.key);
     if (!row) return undefined;
     const stored = texts.decode(row);
-    const { judgement, change, record = write.record } = judge(stored);
+    const { comparison: judgement, change, record = write.record } = judge(stored);
     if (judgement === 'same') return { outcome: { kind: 'same' } };
     if (judgement === 'refuse') return { outcome: { kind: 'differs', members: change.members } };
     const replaced = yield* apply({ ...write, record, op: 'replace' });
-    if (replaced.kind !== 'landed') return { outcome: replaced };
+    if (replaced.kind !== 'written') return { outcome: replaced };
     const versions = { before: stored, after: record, members: change.members };
     return { outcome: { kind: 'replaced' }, entry: entryOf(change, write.resource, versions) };
   }
 
   /** The outcomes of the next loads: of several that land together, or of one. */
-  function* takeNext(loads: readonly Load[], course: Course): Work<readonly Loaded[]> {
+  function* takeNext(loads: readonly Load[], course: LoadProgress): Work<readonly Loaded[]> {
     const { at, by } = course;
     if (!course.isLikelyThere && at >= course.tried) {
       const together = loads.slice(at, at + insertsTogether);
-      if (yield* landTogether(together, by)) return together.map(landed);
+      if (yield* insertTogether(together, by)) return together.map(inserted);
       course.tried = at + together.length;
     }
     const load = loads[at] as Load;
     const loaded = yield* loadOne(load, by, course.isLikelyThere);
     // A file that is read again goes on as it began.
     course.isLikelyThere = loaded.outcome.kind === 'same';
-    return [loaded.outcome.kind === 'landed' ? landed(load) : loaded];
+    return [loaded.outcome.kind === 'written' ? inserted(load) : loaded];
   }
 
-  return function* (loads: readonly Load[], stopAtFirst: boolean): Work<Outcome<LoadOutcome[]>> {
+  return function* (loads: readonly Load[], stopAtFirst: boolean): Work<WorkResult<LoadOutcome[]>> {
     const value: LoadOutcome[] = [];
-    const entries: Entry[] = [];
-    const course: Course = { by: yield* applier(), at: 0, tried: 0, isLikelyThere: false };
+    const entries: ChangeEntry[] = [];
+    const course: LoadProgress = { by: yield* applier(), at: 0, tried: 0, isLikelyThere: false };
     while (course.at < loads.length) {
       for (const { outcome, entry } of yield* takeNext(loads, course)) {
         value.push(outcome);
@@ -76,7 +76,7 @@ export function openLoading({ of, applier, insertsTogether }: Rooms) {
 }
 
 /** How far a load has come. */
-interface Course {
+interface LoadProgress {
   readonly by: Applier;
   at: number;
   /** One that is refused among several has all of them looked at one by one, up to here. */
@@ -84,15 +84,15 @@ interface Course {
   isLikelyThere: boolean;
 }
 
-function landed({ write, change }: Load): Loaded {
-  return { outcome: LANDED, entry: entryOf(change, write.resource, { after: write.record }) };
+function inserted({ write, change }: Load): Loaded {
+  return { outcome: WRITTEN, entry: entryOf(change, write.resource, { after: write.record }) };
 }
 
-function* landTogether(loads: readonly Load[], { applyAll }: Applier): Work<boolean> {
+function* insertTogether(loads: readonly Load[], { applyAll }: Applier): Work<boolean> {
   return loads.length > 1 && (yield* applyAll(loads.map(({ write }) => write)));
 }
 
 /** Whether a load ends there; what is missing may come later. */
 function isRefusal({ kind }: LoadOutcome): boolean {
-  return kind === 'taken' || kind === 'differs';
+  return kind === 'unique' || kind === 'differs';
 }

@@ -1,10 +1,10 @@
-import type { Verdict } from '../../directory/store.ts';
+import type { WriteResult } from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { type Key, lineage, type Resource } from '../../domain/resource.ts';
-import { first, run, type Work } from '../work.ts';
-import { selectMark } from './purge_mark.ts';
+import { execute, first, type Work } from '../work.ts';
+import { selectPurgeMark } from './purge_mark.ts';
 import type { Statements } from './statements.ts';
-import { ABSENT, type Writing, writtenOf } from './verdicts.ts';
+import { NOT_FOUND, type PendingWrite, writtenValue } from './verdicts.ts';
 
 /** Marks of the records that are being removed by many commits. */
 export interface Purges {
@@ -16,11 +16,11 @@ export interface Purges {
   /** Takes the mark of a record that went. */
   end(resource: Resource, key: Key): Work<void>;
   /** Why a write cannot land on, below or beside a record that is being purged; undefined where it can. */
-  checkNotPurged(writing: Writing): Work<Verdict | undefined>;
+  checkNotPurged(writing: PendingWrite): Work<WriteResult | undefined>;
 }
 
 const ANY = 'select 1 from purge limit 1';
-const SELECT = selectMark('?', '?', '?');
+const SELECT = selectPurgeMark('?', '?', '?');
 const INSERT = 'insert into purge (realm_id, id, resource, since) values (?, ?, ?, ?) on conflict do nothing';
 const REMOVE = 'delete from purge where realm_id = ? and id = ? and resource = ?';
 
@@ -40,21 +40,21 @@ export function openPurges(of: (resource: Resource) => Statements): Purges {
     },
     isAbsent: (resource, key) => isAnyMarked(lineage(resource), key),
     *begin(resource, key, at) {
-      yield* run(INSERT, key[0], key.at(-1) as Uuid, resource.name, at);
+      yield* execute(INSERT, key[0], key.at(-1) as Uuid, resource.name, at);
     },
     *end(resource, key) {
-      yield* run(REMOVE, key[0], key.at(-1) as Uuid, resource.name);
+      yield* execute(REMOVE, key[0], key.at(-1) as Uuid, resource.name);
     },
     *checkNotPurged({ write, isPurging }) {
       if (!isPurging) return undefined;
       const { op, resource, key } = write;
       // A record that is inserted is not there yet; what is marked under its name is another one's, of its identifier.
       const line = lineage(resource).slice(0, op === 'insert' ? -1 : undefined);
-      if (yield* isAnyMarked(line, key)) return ABSENT;
+      if (yield* isAnyMarked(line, key)) return NOT_FOUND;
       for (const { member, target } of of(resource).references) {
-        const id = writtenOf(write, member);
+        const id = writtenValue(write, member);
         if (typeof id === 'string' && (yield* isMarked(target, key[0], id as Uuid)))
-          return { kind: 'dangling', member };
+          return { kind: 'foreign_key', member };
       }
       return undefined;
     },

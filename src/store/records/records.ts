@@ -5,7 +5,7 @@ import type { Resource } from '../../domain/resource.ts';
 import { CHANGE_ROW, type ChangeRow, changeOfRow } from '../audit/change_rows.ts';
 import { openErasing } from '../audit/erase.ts';
 import type { Dialect } from '../dialect.ts';
-import { openMemories } from '../idempotency/idempotency_store.ts';
+import { openIdempotencyStore } from '../idempotency/idempotency_store.ts';
 import { openSealGuard } from '../idempotency/seal_guard.ts';
 import type { Transactions } from '../transactions.ts';
 import { all, first } from '../work.ts';
@@ -27,9 +27,9 @@ export function openRecords(
   dialect: Dialect,
   transactions: Transactions,
 ): Omit<Store, OfEngine> & Loader & Eraser {
-  const { read, write, giveWay } = transactions;
+  const { read, write, yieldToWriters: giveWay } = transactions;
   const purges = openPurges(of);
-  const memories = openMemories(dialect);
+  const memories = openIdempotencyStore(dialect);
   const removals = openRemovals({ of, purges, memories });
   const sealGuard = openSealGuard(dialect);
   const { commit, applier } = openCommits({ of, purges, memories, sealGuard, guards: openGuards(of) });
@@ -42,7 +42,7 @@ export function openRecords(
       for (const { key } of writes) realms.add(key[0]);
       return write([...realms], () => commit(writes, memory));
     },
-    leading: (resource, realm, member, limit) =>
+    distinctValues: (resource, realm, member, limit) =>
       read(function* () {
         const text = leadingText(resource, member);
         const values: string[] = [];
@@ -53,10 +53,10 @@ export function openRecords(
         }
         return values;
       }),
-    recall: (place, now) => read(() => memories.recall(place, now)),
-    async forgetExpired(now) {
+    loadIdempotencyRecord: (place, now) => read(() => memories.load(place, now)),
+    async sweepIdempotency(now) {
       const forgotten = await write([], function* () {
-        const rows = yield* memories.sweep(now, LIMITS.cascadeRecordsMax);
+        const rows = yield* memories.deleteExpired(now, LIMITS.cascadeRecordsMax);
         return { value: rows, keep: rows > 0, rows };
       });
       if (forgotten >= LIMITS.cascadeRecordsMax) await giveWay();

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Patch, Placed } from '../../directory/store.ts';
+import type { KeyedRecord, Patch } from '../../directory/store.ts';
 import {
   type AnyRecord,
   isVisible,
@@ -13,7 +13,7 @@ import {
 import { foldedKey, UNICODE_VERSION } from '../../domain/text/folding.ts';
 import type { Dialect } from '../dialect.ts';
 import { dependentsOf } from './cascade.ts';
-import { checksum } from './hash_column.ts';
+import { textHash } from './hash_column.ts';
 import { unlessPurged } from './purge_mark.ts';
 
 /** A value as an engine takes it. */
@@ -22,11 +22,11 @@ export type SqlValue = string | number | Uint8Array | null;
 type Row = Record<string, unknown>;
 
 /** What becomes of some members of a record, as SQL. */
-export interface Patching {
+export interface PatchStatements {
   /** Parameters: `values`, then the key. Answers the members a caller may see, as they are now. */
   readonly update: string;
   /** Parameters: `values`, the key, then the revision that must still be there. */
-  readonly updateSeen: string;
+  readonly updateIfRevision: string;
   readonly values: (patch: Patch) => SqlValue[];
 }
 
@@ -49,9 +49,9 @@ export interface Statements {
   /** Parameters: the key. */
   readonly remove: string;
   /** Parameters: the key. Answers what callers may see and whether the record is `kept`, also while it is being purged. */
-  readonly selectHeld: string;
+  readonly selectForRemoval: string;
   /** Parameters: realm, identifier. Answers a row when the realm has such a record, under whichever user. */
-  readonly holder: string;
+  readonly selectInRealm: string;
   /** Parameters: realm, identifier, limit. Answers every column of the records behind them, in that order. */
   readonly scan: string;
   /** The same, of that realm only. */
@@ -59,12 +59,12 @@ export interface Statements {
   readonly count: string;
   /** Parameters: realm. */
   readonly countRealm: string;
-  readonly decodePlaced: (row: Row) => Placed;
+  readonly decodePlaced: (row: Row) => KeyedRecord;
   readonly insertValues: (key: Key, record: AnyRecord) => SqlValue[];
   readonly replaceValues: (record: AnyRecord) => SqlValue[];
   readonly decode: (row: Row) => AnyRecord;
   /** Made once for each set of members. Throws where the resource has no such member. */
-  readonly patching: (members: Patch['members']) => Patching;
+  readonly patchStatements: (members: Patch['members']) => PatchStatements;
   /** The column that holds a member itself, and its value as the engine takes it. */
   readonly columnOf: (member: string) => {
     readonly name: string;
@@ -136,8 +136,8 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
     insert: insertion.text,
     replace: `update ${table} set ${assignments} where ${where}`,
     remove: `delete from ${table} where ${where}`,
-    selectHeld: `select ${visible.join(', ')}, ${resource.keptBy ?? '0'} as kept from ${table} where ${where}`,
-    holder: `select 1 from ${table} where realm_id = ?1 and ${keys.at(-1)} = ?2`,
+    selectForRemoval: `select ${visible.join(', ')}, ${resource.keptBy ?? '0'} as kept from ${table} where ${where}`,
+    selectInRealm: `select 1 from ${table} where realm_id = ?1 and ${keys.at(-1)} = ?2`,
     ...scansOf(resource, names(stored)),
     insertValues: (key: Key, record: AnyRecord) => [
       ...insertion.lead(record.id),
@@ -147,7 +147,7 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
     replaceValues: (record: AnyRecord) => columns.map((column) => column.encode(record)),
     decode: decoders.length === 0 ? (row: Row) => row as AnyRecord : (row: Row) => decodeRow(row, decoders),
     decodePlaced: (row: Row) => decodePlaced(row, decoders),
-    patching: patchings(resource, columns, {
+    patchStatements: patchStatementsFor(resource, columns, {
       where: where + present,
       visible: visible.join(', '),
       greatest: dialect.greatest,
@@ -167,7 +167,7 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
   });
 }
 
-type StatementDialect = Pick<Dialect, 'greatest' | 'hasChecksums' | 'insertion' | 'tellsLongsAsText'>;
+type StatementDialect = Pick<Dialect, 'greatest' | 'hasHashColumns' | 'insertion' | 'returnsLongsAsText'>;
 
 function referenceOf(member: string, target: Resource): Reference {
   return { member, target, exists: `select 1 from ${target.table} where realm_id = ? and id = ?` };
@@ -188,18 +188,18 @@ interface PatchParts {
 }
 
 /** Texts for each set of members that is patched: no more than the description has. */
-function patchings(
+function patchStatementsFor(
   resource: Resource,
   columns: readonly Column[],
   parts: PatchParts,
-): Statements['patching'] {
-  const made = new Map<string, Patching>();
+): Statements['patchStatements'] {
+  const made = new Map<string, PatchStatements>();
   return (members) => {
     const names = Object.keys(members).sort();
     const named = names.join(' ');
     const known = made.get(named);
     if (known) return known;
-    const patching = patchingOf(resource, movedColumns(resource, columns, new Set(names)), parts);
+    const patching = buildPatchStatements(resource, movedColumns(resource, columns, new Set(names)), parts);
     made.set(named, patching);
     return patching;
   };
@@ -221,21 +221,21 @@ function movedColumns(
   const derived = new Set([
     ...folded.filter(({ name }) => names.has(name)).map(({ name }) => comparedColumn(resource, name)),
     ...(isRefolded ? [FOLDED_WITH] : []),
-    ...members.filter(({ placement }) => placement.summed).map(({ name }) => summedColumn(name)),
+    ...members.filter(({ placement }) => placement.summed).map(({ name }) => hashColumn(name)),
   ]);
   return columns.filter(({ name, member }) => (member === undefined ? derived.has(name) : names.has(member)));
 }
 
-function patchingOf(
+function buildPatchStatements(
   { table }: Resource,
   moved: readonly Column[],
   { where, visible, greatest }: PatchParts,
-): Patching {
+): PatchStatements {
   const assignments = moved.map(({ name }) => `${name} = ?`);
   const stamped = [...assignments, `updated_at = ${greatest}(updated_at, ?)`, 'revision = ?'].join(', ');
   return {
     update: `update ${table} set ${stamped} where ${where} returning ${visible}`,
-    updateSeen: `update ${table} set ${stamped} where ${where} and revision = ? returning ${visible}`,
+    updateIfRevision: `update ${table} set ${stamped} where ${where} and revision = ? returning ${visible}`,
     values: (patch) => [...moved.map((column) => column.encode(patch.members)), patch.at, patch.revision],
   };
 }
@@ -267,7 +267,7 @@ function decodeRow(row: Row, decoders: readonly Column[]): AnyRecord {
 }
 
 /** A row of a scan: the columns above its own identifier are its address, the rest its record. */
-function decodePlaced(row: Row, decoders: readonly Column[]): Placed {
+function decodePlaced(row: Row, decoders: readonly Column[]): KeyedRecord {
   const said: Row = {};
   // Half the time that a rest of the row takes.
   for (const name in row) if (name !== 'realm_id' && name !== 'user_id') said[name] = row[name];
@@ -280,7 +280,7 @@ function decodePlaced(row: Row, decoders: readonly Column[]): Placed {
 }
 
 /** When a record was made and changed, and its revision. */
-function stampColumns({ tellsLongsAsText }: StatementDialect): readonly Column[] {
+function stampColumns({ returnsLongsAsText }: StatementDialect): readonly Column[] {
   const stamp = (name: 'created_at' | 'updated_at' | 'revision'): Column => ({
     name,
     member: name,
@@ -288,7 +288,7 @@ function stampColumns({ tellsLongsAsText }: StatementDialect): readonly Column[]
     encode: (record) => record[name] as SqlValue,
   });
   const instant = (name: 'created_at' | 'updated_at'): Column =>
-    tellsLongsAsText ? { ...stamp(name), decode: Number } : stamp(name);
+    returnsLongsAsText ? { ...stamp(name), decode: Number } : stamp(name);
   return [instant('created_at'), instant('updated_at'), stamp('revision')];
 }
 
@@ -343,21 +343,21 @@ function mayBeMissing(schema: z.ZodType): boolean {
 const FOLDED_WITH = 'unicode_version';
 
 /** What engines compare by, beside the members themselves. */
-function derivedColumns(resource: Resource, { hasChecksums }: StatementDialect): readonly Column[] {
-  return [...foldingColumns(resource), ...(hasChecksums ? summingColumns(resource) : [])];
+function derivedColumns(resource: Resource, { hasHashColumns }: StatementDialect): readonly Column[] {
+  return [...foldingColumns(resource), ...(hasHashColumns ? hashColumns(resource) : [])];
 }
 
-function summingColumns(resource: Resource): readonly Column[] {
+function hashColumns(resource: Resource): readonly Column[] {
   return membersOf(resource)
     .filter(({ placement }) => placement.summed)
     .map(
       ({ name, placement }): Column => ({
-        name: summedColumn(name),
+        name: hashColumn(name),
         member: undefined,
         isVisible: false,
         encode: (record) => {
           const text = record[name] as string;
-          return checksum(placement.folded ? foldedKey(text) : text);
+          return textHash(placement.folded ? foldedKey(text) : text);
         },
       }),
     );
@@ -385,7 +385,7 @@ function foldedMembers(resource: Resource): readonly Member[] {
 }
 
 /** The column of the checksum of what a member is compared by. */
-export function summedColumn(member: string): string {
+export function hashColumn(member: string): string {
   return `${member}_crc`;
 }
 

@@ -2,7 +2,7 @@ import { Database, SQLiteError } from 'bun:sqlite';
 import { closeSync, openSync } from 'node:fs';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { RuleBroken } from '../work.ts';
+import { ConstraintViolation } from '../work.ts';
 import type { Snapshot } from './snapshot.ts';
 
 /** Reads go through the page cache of the system rather than through copies of our own. */
@@ -63,7 +63,7 @@ export function isBusy(error: unknown): error is SQLiteError {
 
 /** Engine trouble becomes `unavailable`, its cause kept for the log; anything else is a bug and stays what it is. */
 export function asFault(error: unknown): unknown {
-  const cause = error instanceof RuleBroken ? error.cause : error;
+  const cause = error instanceof ConstraintViolation ? error.cause : error;
   return cause instanceof SQLiteError ? new Fault('unavailable', [], cause) : cause;
 }
 

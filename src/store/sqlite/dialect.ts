@@ -8,7 +8,7 @@ const NEXT_MOVE = 'coalesce(max(moved), 0) + 1';
 export const SQLITE: Dialect = {
   position: 'instr',
   greatest: 'max',
-  hasChecksums: true,
+  hasHashColumns: true,
   hexBehindFirst: (value) => `lower(hex(substr(${value}, 2, 8)))`,
   /** A slot that is taken leaves the choice to the engine. */
   insertion({ table }, columns) {
@@ -22,7 +22,7 @@ export const SQLITE: Dialect = {
   },
   // A savepoint writes down every page that changes behind it.
   insertsTogether: 1,
-  tellsLongsAsText: false,
+  returnsLongsAsText: false,
   lists: {
     by: (index) => ` indexed by ${index}`,
     isAmong: (column) => `${column} in (select value from json_each(?))`,

@@ -1,9 +1,9 @@
 import type { Database } from 'bun:sqlite';
-import type { Placed, Store } from '../../directory/store.ts';
+import type { KeyedRecord, Store } from '../../directory/store.ts';
 import { type Key, keyColumns, type LookupKey, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import { checksum } from '../records/hash_column.ts';
-import { comparedColumn, type SqlValue, summedColumn } from '../records/statements.ts';
+import { textHash } from '../records/hash_column.ts';
+import { comparedColumn, hashColumn, type SqlValue } from '../records/statements.ts';
 import { readFrom } from './connection.ts';
 import { statementsOf } from './dialect.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -42,7 +42,7 @@ function finderOf(db: Database, resource: Resource, members: readonly string[]) 
   const told = visible.filter((column) => !exact.some(({ member }) => member === column));
   const above = keyColumns(resource).slice(1, -1);
   const seek = seekOf(db, resource, members, [...told, ...above]);
-  return (realm: string, values: Values): Placed | undefined => {
+  return (realm: string, values: Values): KeyedRecord | undefined => {
     const row = seek(realm, values);
     if (row === undefined) return undefined;
     const key = [realm];
@@ -81,13 +81,13 @@ function seekOf(
   const place = members.indexOf(summed.name);
   const bySum = db.prepare<Row, SqlValue[]>(
     `select ${columns.join(', ')}, ${isSought} as is_sought from ${table}
-     where ${summedColumn(summed.name)} = ?${compared.length + 1} limit ${SUMMED_ALIKE_MAX + 1}`,
+     where ${hashColumn(summed.name)} = ?${compared.length + 1} limit ${SUMMED_ALIKE_MAX + 1}`,
   );
   const isUnique = resource.unique.some(
     (set) => new Set(set).symmetricDifference(new Set(members)).size === 0,
   );
   return (realm, values) => {
-    const sum = checksum(values[place] as string);
+    const sum = textHash(values[place] as string);
     // Mostly the only row of its checksum, and then the only answer. A subject that another realm has as well is asked
     // for twice.
     const first = isUnique ? bySum.get(realm, ...values, sum) : undefined;

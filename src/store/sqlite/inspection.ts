@@ -1,10 +1,10 @@
 import { constants, Database, SQLiteError } from 'bun:sqlite';
 import { existsSync } from 'node:fs';
 import { Refusal } from '../../domain/fault.ts';
-import { openLog } from '../audit/log.ts';
+import { openAuditLog } from '../audit/log.ts';
 import { openAccessToLook } from '../auth/access.ts';
 import type { EngineInspection } from '../engine.ts';
-import { openSealedToLook } from '../idempotency/sealed.ts';
+import { openSealedValueReader } from '../idempotency/sealed.ts';
 import type { Migration } from '../migrations.ts';
 import { questionsOver } from '../questions.ts';
 import type { SqlValue } from '../records/statements.ts';
@@ -44,9 +44,9 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
     schema: () => schemaDifferences(db, known),
     integrity: () => complaintsOf(rows),
     accessOf: () => {
-      const writer = openWriter(db, UNSHARED, openPlace(path), openLog(SQLITE));
+      const writer = openWriter(db, UNSHARED, openPlace(path), openAuditLog(SQLITE));
       const transactions = openTransactions(db, UNSHARED, writer);
-      const sealed = openSealedToLook(transactions, SQLITE, questions.schema);
+      const sealed = openSealedValueReader(transactions, SQLITE, questions.schema);
       return { access: openAccessToLook(transactions, questions.schema), sealed };
     },
     close: () => db.close(false),

@@ -4,12 +4,12 @@ import { dirname } from 'node:path';
 import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { openFeedStore } from '../audit/feed.ts';
-import { openLog } from '../audit/log.ts';
+import { openAuditLog } from '../audit/log.ts';
 import { openLogStore } from '../audit/log_reading.ts';
 import { openAccess } from '../auth/access.ts';
 import type { EmbeddedEngine } from '../engine.ts';
-import { openSealed } from '../idempotency/sealed.ts';
-import { openLeases } from '../leases.ts';
+import { openSealedStore } from '../idempotency/sealed.ts';
+import { openLeaseStore } from '../leases.ts';
 import { type MigrateMode, type Migration, migrationsIn, noSchema, type Program } from '../migrations.ts';
 import { openWebhookStore } from '../webhooks/webhooks.ts';
 import { asFault, connect, retryWhileBusy } from './connection.ts';
@@ -92,7 +92,7 @@ async function opening(path: string, makeReady: (db: Database) => Promise<void>)
 function engineOver(db: Database): EmbeddedEngine {
   const snapshot = openSnapshot(db);
   const place = openPlace(db.filename);
-  const log = openLog(SQLITE);
+  const log = openAuditLog(SQLITE);
   const writer = openWriter(db, snapshot, place, log);
   const transactions = openTransactions(db, snapshot, writer);
   const records = openSqliteRecords(db, snapshot, transactions);
@@ -114,9 +114,9 @@ function engineOver(db: Database): EmbeddedEngine {
         return access.state(known);
       },
     },
-    sealed: openSealed(transactions, SQLITE),
+    sealed: openSealedStore(transactions, SQLITE),
     log: openLogStore(transactions, log, SQLITE),
-    leases: openLeases(transactions),
+    leases: openLeaseStore(transactions),
     scrub: (texts, how) =>
       scrub(db, snapshot, texts, how).catch((error) => {
         throw asFault(error);

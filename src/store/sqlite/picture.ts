@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite';
-import type { Picture } from '../../directory/store.ts';
+import type { RecordSnapshot } from '../../directory/store.ts';
 import { asFault, MAPPED_BYTES_MAX, retryWhileBusy } from './connection.ts';
 import { statementsOf } from './dialect.ts';
 
@@ -7,7 +7,7 @@ import { statementsOf } from './dialect.ts';
  * Takes a picture of a database: one read transaction on a connection of its own, so that lookups and commits go on
  * beside it. Until it is closed the write-ahead log cannot be folded back, and grows with what is written.
  */
-export async function takePicture(db: Database): Promise<Picture> {
+export async function takePicture(db: Database): Promise<RecordSnapshot> {
   try {
     const own = await retryWhileBusy(() => secondConnection(db));
     return over(own);
@@ -34,7 +34,7 @@ export function secondConnection(db: Database): Database {
   }
 }
 
-function over(db: Database): Picture {
+function over(db: Database): RecordSnapshot {
   return {
     scan: (resource, after, limit, within) =>
       reading(() => {

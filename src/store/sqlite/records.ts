@@ -29,9 +29,9 @@ export function openSqliteRecords(
     find: openFinds(db, snapshot),
     list: openSqliteLists(db, snapshot).here,
     countBelow: openCounting(transactions),
-    overloaded: { write: transactions.isCrowded },
+    overloaded: { write: transactions.isOverloaded },
     ready: openProbe(transactions),
-    picture: () => takePicture(db),
+    openSnapshot: () => takePicture(db),
   };
 }
 

@@ -1,11 +1,17 @@
 import { type Database, SQLiteError, type Statement } from 'bun:sqlite';
 import type { SqlValue } from '../records/statements.ts';
-import { type Ask, type Batch, RuleBroken, type Told, type Work } from '../work.ts';
+import {
+  ConstraintViolation,
+  type StatementBatch,
+  type StatementRequest,
+  type StatementResult,
+  type Work,
+} from '../work.ts';
 
 type Row = Record<string, unknown>;
 
 const NO_ROWS: readonly Row[] = Object.freeze([]);
-const NOTHING: Told = Object.freeze({ rows: NO_ROWS, count: 0 });
+const NOTHING: StatementResult = Object.freeze({ rows: NO_ROWS, count: 0 });
 
 /** Runs pieces of work on one connection, inside whatever transaction is open there. */
 export interface Session {
@@ -27,9 +33,9 @@ export function openSession(db: Database): Session {
     return statement;
   }
 
-  function runAsked(asked: Ask): Told {
+  function runAsked(asked: StatementRequest): StatementResult {
     if ('statements' in asked) return runBatch(asked);
-    const { text, values, wants } = asked;
+    const { text, values, returns: wants } = asked;
     const statement = prepared(text);
     if (wants === 'count') return { rows: NO_ROWS, count: statement.run(...values).changes };
     if (wants === 'rows') return { rows: statement.all(...values), count: 0 };
@@ -37,7 +43,7 @@ export function openSession(db: Database): Session {
     return { rows: row === null ? NO_ROWS : [row], count: 0 };
   }
 
-  function runBatch({ statements, mayBreak }: Batch): Told {
+  function runBatch({ statements, mayViolate: mayBreak }: StatementBatch): StatementResult {
     if (mayBreak) prepared('savepoint attempt').run();
     try {
       for (const { text, values } of statements) prepared(text).run(...values);
@@ -60,11 +66,11 @@ export function openSession(db: Database): Session {
     perform<T>(work: Work<T>): T {
       let step = work.next();
       while (!step.done) {
-        let told: Told;
+        let told: StatementResult;
         try {
           told = runAsked(step.value);
         } catch (error) {
-          step = work.throw(step.value.mayBreak ? ruleOf(error) : error);
+          step = work.throw(step.value.mayViolate ? ruleOf(error) : error);
           continue;
         }
         step = work.next(told);
@@ -80,13 +86,13 @@ function ruleOf(error: unknown): unknown {
   switch (error.code) {
     case 'SQLITE_CONSTRAINT_UNIQUE': {
       const names = (error.message.split(': ')[1] ?? '').split(', ');
-      return new RuleBroken(
+      return new ConstraintViolation(
         { kind: 'unique', columns: names.map((name) => name.split('.')[1] ?? '') },
         error,
       );
     }
     case 'SQLITE_CONSTRAINT_FOREIGNKEY':
-      return new RuleBroken({ kind: 'reference' }, error);
+      return new ConstraintViolation({ kind: 'foreign_key' }, error);
     default:
       return error;
   }

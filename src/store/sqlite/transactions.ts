@@ -21,7 +21,7 @@ export function openTransactions(db: Database, snapshot: Snapshot, writer: Write
   return {
     ...openReading(db, snapshot),
     write: (_, work) => writer.write(work),
-    isCrowded: writer.isCrowded,
-    giveWay,
+    isOverloaded: writer.isCrowded,
+    yieldToWriters: giveWay,
   };
 }

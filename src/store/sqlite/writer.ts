@@ -3,11 +3,11 @@ import type { IsOverloaded } from '../../directory/store.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { openGate } from '../admission.ts';
-import type { Entry } from '../audit/entry.ts';
-import type { Log } from '../audit/log.ts';
+import { openAdmission } from '../admission.ts';
+import type { ChangeEntry } from '../audit/entry.ts';
+import type { AuditLog } from '../audit/log.ts';
 import type { WriterFigures } from '../engine.ts';
-import type { Outcome, Work } from '../work.ts';
+import type { Work, WorkResult } from '../work.ts';
 import { abandon, asFault, isBusy, pause } from './connection.ts';
 import type { Place } from './place.ts';
 import { openSession } from './session.ts';
@@ -15,13 +15,13 @@ import type { Snapshot } from './snapshot.ts';
 
 export interface Writer {
   /** Runs `work` in a transaction shared with other waiting work; resolves after the commit is on disk. */
-  write<T>(work: () => Work<Outcome<T>>): Promise<T>;
+  write<T>(work: () => Work<WorkResult<T>>): Promise<T>;
   figures(): WriterFigures;
   readonly isCrowded: IsOverloaded;
 }
 
 interface Job {
-  readonly work: () => Work<Outcome<unknown>>;
+  readonly work: () => Work<WorkResult<unknown>>;
   readonly resolve: (value: never) => void;
   readonly reject: (error: unknown) => void;
   readonly deadline: number;
@@ -36,12 +36,12 @@ export function openWriter(
   db: Database,
   snapshot: Snapshot,
   place: Pick<Place, 'prove'>,
-  log: Pick<Log, 'write'>,
+  log: Pick<AuditLog, 'write'>,
 ): Writer {
   const begin = db.prepare('begin immediate');
   const commitGroup = openGroupCommit(db, place, log);
   const pauses = openPauses(snapshot);
-  const gate = openGate();
+  const gate = openAdmission();
   let queue: Job[] = [];
   let commits = 0;
   let busy = 0;
@@ -98,7 +98,7 @@ export function openWriter(
   }
 
   return {
-    write<T>(work: () => Work<Outcome<T>>): Promise<T> {
+    write<T>(work: () => Work<WorkResult<T>>): Promise<T> {
       if (queue.length >= LIMITS.writesQueuedMax) return Promise.reject(new Fault('unavailable'));
       const { promise, resolve, reject } = Promise.withResolvers<T>();
       gate.enter();
@@ -110,7 +110,7 @@ export function openWriter(
       return promise;
     },
     figures: () => ({ writesWaiting: queue.length, commits, busy }),
-    isCrowded: gate.isFull,
+    isCrowded: gate.isOverloaded,
   };
 }
 
@@ -119,7 +119,7 @@ interface Group {
   readonly jobs: Job[];
   /** Tells each job its result, once the commit is on disk. */
   readonly settle: (() => void)[];
-  readonly entries: Entry[];
+  readonly entries: ChangeEntry[];
   readonly auditEntries: AuditEntry[];
   rows: number;
 }
@@ -129,7 +129,7 @@ interface Group {
  * meanwhile: once the jobs amount to LIMITS.cascadeRecordsMax rows or have taken LIMITS.commitWorkMsMax, the others stay
  * for the next commit. Answers how many jobs it ran and settled, and whether they were committed.
  */
-function openGroupCommit(db: Database, place: Pick<Place, 'prove'>, log: Pick<Log, 'write'>) {
+function openGroupCommit(db: Database, place: Pick<Place, 'prove'>, log: Pick<AuditLog, 'write'>) {
   const commit = db.prepare('commit');
   const savepoint = db.prepare('savepoint job');
   const undo = db.prepare('rollback to job');

@@ -13,7 +13,16 @@ import type { Dialect, ListDialect } from '../dialect.ts';
 import { IS_HELD } from '../leases.ts';
 import type { SqlValue } from '../records/statements.ts';
 import type { Transactions } from '../transactions.ts';
-import { all, first, type Long, type Outcome, run, runAll, type Statement, type Work } from '../work.ts';
+import {
+  all,
+  execute,
+  executeAll,
+  first,
+  type Long,
+  type Statement,
+  type Work,
+  type WorkResult,
+} from '../work.ts';
 
 const DELIVERY = `select delivery_id, webhook_id, message_id, realm_id, first_seq, last_seq, attempt, outcome, status,
   duration_ms, at from delivery where webhook_id = ?`;
@@ -67,14 +76,14 @@ export function openDeliveries(
     return progress.filter(({ realm }) => realms.has(realm));
   }
 
-  function* settle(lease: { name: string; holder: string }, settled: Settlement): Work<Outcome<boolean>> {
+  function* settle(lease: { name: string; holder: string }, settled: Settlement): Work<WorkResult<boolean>> {
     if (!(yield* first(isHeld, lease.name, lease.holder))) return { value: false, keep: false };
     const { webhookId } = settled;
     const receiver = yield* first<{ readonly all_realms: number }>(claimed, webhookId);
     if (!receiver) return { value: false, keep: false };
     const progress =
       receiver.all_realms === 1 ? settled.progress : yield* listed(webhookId, settled.progress);
-    yield* runAll(statementsOf({ ...settled, progress }));
+    yield* executeAll(statementsOf({ ...settled, progress }));
     return { value: true, keep: true };
   }
 
@@ -97,8 +106,8 @@ export function openDeliveries(
     resend: (webhookId, which, auditEntry) =>
       write('instance', function* () {
         const value = which
-          ? yield* run(RESEND, webhookId, which.realm, which.firstSeq)
-          : yield* run(RESEND_ALL, webhookId);
+          ? yield* execute(RESEND, webhookId, which.realm, which.firstSeq)
+          : yield* execute(RESEND_ALL, webhookId);
         return { value, keep: value > 0, auditEntries: [auditEntry] };
       }),
     waitingLetters: (webhookId, limit) =>
@@ -119,7 +128,7 @@ function statementsOf({ webhookId, progress, deliveries, deadLetters }: Settleme
 }
 
 /** Removes what is too old, and of each receiver what is beyond the newest ones. */
-function* trimmed(before: number): Work<Outcome<number>> {
+function* trimmed(before: number): Work<WorkResult<number>> {
   const most = LIMITS.cascadeRecordsMax;
   let rows = 0;
   for (const { webhook_id } of yield* all<{ webhook_id: string }>(RECEIVERS)) {
@@ -128,12 +137,12 @@ function* trimmed(before: number): Work<Outcome<number>> {
     const isGone = ({ delivery_id, at }: { delivery_id: string; at: Long }) =>
       Number(at) < before || delivery_id <= (beyond?.delivery_id ?? '');
     const last = oldest.findLast(isGone);
-    if (last) rows += yield* run(REMOVE_UP_TO, webhook_id, last.delivery_id);
+    if (last) rows += yield* execute(REMOVE_UP_TO, webhook_id, last.delivery_id);
     if (rows >= most) return { value: rows, keep: true, rows };
   }
   const letters = yield* all<LetterRow>(OLD_LETTERS, before, most);
   for (const { webhook_id, realm_id, first_seq } of letters) {
-    rows += yield* run(REMOVE_LETTER, webhook_id, realm_id, first_seq);
+    rows += yield* execute(REMOVE_LETTER, webhook_id, realm_id, first_seq);
   }
   return { value: rows, keep: rows > 0, rows };
 }

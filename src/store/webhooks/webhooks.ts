@@ -7,7 +7,7 @@ import { IS_PROVEN } from '../auth/access.ts';
 import type { Dialect } from '../dialect.ts';
 import type { SqlValue } from '../records/statements.ts';
 import type { Transactions } from '../transactions.ts';
-import { all, first, type Long, run, type Work } from '../work.ts';
+import { all, execute, first, type Long, type Work } from '../work.ts';
 import { openDeliveries } from './deliveries.ts';
 import { openProgressStore } from './progress.ts';
 
@@ -68,7 +68,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
         const { n } = (yield* first<{ readonly n: Long }>(COUNT)) as { readonly n: Long };
         if (Number(n) >= LIMITS.webhooksMax) return { value: false, keep: false };
         yield* proveSealed(webhook);
-        yield* run(INSERT, ...plainColumns(webhook), ...secretColumns(webhook), webhook.webhookId);
+        yield* execute(INSERT, ...plainColumns(webhook), ...secretColumns(webhook), webhook.webhookId);
         yield* keepRealms(webhook);
         yield* from === 'present' ? begin(webhook) : beginOldest(webhook);
         return { value: true, keep: true, auditEntries: [auditEntry] };
@@ -76,17 +76,17 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
     update: (webhook, seen, auditEntry) =>
       write('instance', function* () {
         yield* settleRealms(webhook);
-        const count = yield* run(UPDATE, ...plainColumns(webhook), webhook.webhookId, seen);
+        const count = yield* execute(UPDATE, ...plainColumns(webhook), webhook.webhookId, seen);
         if (count !== 1) return { value: false, keep: false };
         yield* keepRealms(webhook);
         yield* begin(webhook);
-        if (webhook.realms !== '*') yield* run(FORGET_UNLISTED, webhook.webhookId, webhook.webhookId);
+        if (webhook.realms !== '*') yield* execute(FORGET_UNLISTED, webhook.webhookId, webhook.webhookId);
         return { value: true, keep: true, auditEntries: [auditEntry] };
       }),
     rotate: (webhook, { revision, secretSealed }, auditEntry) =>
       write('instance', function* () {
         yield* proveSealed(webhook);
-        const count = yield* run(
+        const count = yield* execute(
           ROTATE,
           ...secretColumns(webhook),
           ...[webhook.updatedAt, webhook.revision, webhook.webhookId, revision, secretSealed],
@@ -97,8 +97,8 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
       write('instance', function* () {
         // First, so that nobody writes down meanwhile what was sent to it.
         if (!(yield* first(claimed, webhookId, seen))) return { value: false, keep: false };
-        for (const text of OF_RECEIVER) yield* run(text, webhookId);
-        const count = yield* run(REMOVE, webhookId, seen);
+        for (const text of OF_RECEIVER) yield* execute(text, webhookId);
+        const count = yield* execute(REMOVE, webhookId, seen);
         return { value: count === 1, keep: count === 1, auditEntries: [auditEntry] };
       }),
   };
@@ -123,25 +123,25 @@ function* proveSealed({ secretSealed, previous }: Webhook): Work<void> {
 }
 
 function* keepRealms({ webhookId, realms }: Webhook): Work<void> {
-  yield* run(CLEAR_REALMS, webhookId);
+  yield* execute(CLEAR_REALMS, webhookId);
   if (realms === '*') return;
-  for (const realm of realms) yield* run(INSERT_REALM, webhookId, realm);
+  for (const realm of realms) yield* execute(INSERT_REALM, webhookId, realm);
 }
 
 /** A receiver whose list changes goes on as it was in the realms that it had, also where it was told nothing of them yet. */
 function* settleRealms({ webhookId }: Webhook): Work<void> {
-  yield* run(GO_ON_ALL, NIL_UUID, webhookId);
-  yield* run(GO_ON_LISTED, webhookId);
+  yield* execute(GO_ON_ALL, NIL_UUID, webhookId);
+  yield* execute(GO_ON_LISTED, webhookId);
 }
 
 function* begin({ webhookId, realms }: Webhook): Work<void> {
-  if (realms === '*') yield* run(BEGIN_ALL, NIL_UUID, webhookId);
-  else yield* run(BEGIN_LISTED, webhookId);
+  if (realms === '*') yield* execute(BEGIN_ALL, NIL_UUID, webhookId);
+  else yield* execute(BEGIN_LISTED, webhookId);
 }
 
 function* beginOldest({ webhookId, realms }: Webhook): Work<void> {
-  if (realms === '*') yield* run(BEGIN_OLDEST_ALL, NIL_UUID, webhookId);
-  else yield* run(BEGIN_OLDEST_LISTED, webhookId);
+  if (realms === '*') yield* execute(BEGIN_OLDEST_ALL, NIL_UUID, webhookId);
+  else yield* execute(BEGIN_OLDEST_LISTED, webhookId);
 }
 
 interface WebhookRow {

@@ -137,7 +137,7 @@ async function rewrite(resource: Resource, key: Key): Promise<void> {
   const origin = { actor: 'test', requestId: undefined, address: undefined, at: systemClock.now() };
   const change = changeOf(resource, 'updated', { key, revision: record.revision, members: [] }, origin);
   const verdict = await records.commit([{ op: 'replace', resource, key, record, change }]);
-  expect(verdict).toEqual({ kind: 'landed' });
+  expect(verdict).toEqual({ kind: 'written' });
 }
 
 test.each([

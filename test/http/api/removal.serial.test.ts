@@ -220,7 +220,7 @@ async function crowd({ realm }: Home, count: number): Promise<void> {
     return draftDescribed(user, [realm as Uuid, mint()], members, by);
   });
   const verdict = await service.db.engine.records.commit(writes);
-  expect(verdict.kind).toBe('landed');
+  expect(verdict.kind).toBe('written');
 }
 
 test('more than 1,000 records below: 422 with their number, and nothing is touched; 1,000 go', async () => {

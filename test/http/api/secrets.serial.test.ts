@@ -85,7 +85,7 @@ test('a password is hashed after normalisation, with the cost that is set', asyn
     home,
     data: { password: 'ｐａｓｓｗｏｒｄ１２３' },
   });
-  const picture = await service.db.engine.records.picture();
+  const picture = await service.db.engine.records.openSnapshot();
   try {
     const found = await picture.scan(name.resource, { realm: '', id: '' }, 1_000);
     const record = found.find(({ record }) => record.id === id)?.record;

@@ -55,7 +55,7 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
         await land(store, insert(oidcProfileInfo, key, members));
       }
       const told = (limit: number, realm = own.realm) =>
-        store.leading(oidcProfileInfo, realm, 'issuer', limit);
+        store.distinctValues(oidcProfileInfo, realm, 'issuer', limit);
       const all = ['https://a.example', 'https://b.example', 'https://ü.example'];
       expect(await told(9)).toEqual(all);
       expect(await told(2)).toEqual(all.slice(0, 2));

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import type { Memory } from '../../../src/directory/store.ts';
+import type { IdempotencyRecord } from '../../../src/directory/store.ts';
 import { NIL_UUID, type Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { oidcProfileInfo, realm, user } from '../../../src/domain/resources.ts';
@@ -18,7 +18,7 @@ import {
   removing,
 } from './store_fixtures.ts';
 
-const REMEMBERED = { kind: 'remembered' } as const;
+const REMEMBERED = { kind: 'already_answered' } as const;
 const KEPT_AT_ONCE = 50;
 
 /** What a Store promises of answers it remembers, in the sentences of its port. */
@@ -35,7 +35,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
     afterAll(() => opened.close());
 
     const now = systemClock.now();
-    const memory = (more: Partial<Memory> = {}): Memory => ({
+    const memory = (more: Partial<IdempotencyRecord> = {}): IdempotencyRecord => ({
       realm: at.realm,
       clientId: 'client',
       key: mint(),
@@ -48,9 +48,9 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       expiresAt: now + LIMITS.idempotencyMsMax,
       ...more,
     });
-    const keep = (kept: Memory) => store.commit([], kept);
+    const keep = (kept: IdempotencyRecord) => store.commit([], kept);
     /** So many at once that none waits until it is given up, however slow the machine and the way to the server are. */
-    const keepAll = async (all: readonly Memory[]) => {
+    const keepAll = async (all: readonly IdempotencyRecord[]) => {
       for (let from = 0; from < all.length; from += KEPT_AT_ONCE)
         await Promise.all(all.slice(from, from + KEPT_AT_ONCE).map(keep));
     };
@@ -58,9 +58,9 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
     test('what is remembered comes back as it was, until it has expired', async () => {
       for (const kept of [memory({ user: at.user }), memory({ recordId: undefined, status: 422 })]) {
         expect(await keep(kept)).toEqual(LANDED);
-        expect(await store.recall(kept, now)).toEqual(kept);
-        expect(await store.recall(kept, kept.expiresAt - 1)).toEqual(kept);
-        expect(await store.recall(kept, kept.expiresAt)).toBeUndefined();
+        expect(await store.loadIdempotencyRecord(kept, now)).toEqual(kept);
+        expect(await store.loadIdempotencyRecord(kept, kept.expiresAt - 1)).toEqual(kept);
+        expect(await store.loadIdempotencyRecord(kept, kept.expiresAt)).toBeUndefined();
       }
     });
 
@@ -74,21 +74,21 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
         { ...kept, clientId: 'other' },
         { ...kept, key: mint() },
       ]) {
-        expect(await store.recall(other, now)).toBeUndefined();
+        expect(await store.loadIdempotencyRecord(other, now)).toBeUndefined();
         expect(await keep(other)).toEqual(LANDED);
       }
     });
 
     test('it lands with the writes, or with none of them', async () => {
-      const [link, kept] = [oidcLink(at, 'remembered'), memory()];
+      const [link, kept] = [oidcLink(at, 'already_answered'), memory()];
       expect(await store.commit([logged(link)], kept)).toEqual(LANDED);
-      expect(await store.recall(kept, now)).toEqual(kept);
-      const [double, other] = [oidcLink(at, 'remembered'), memory()];
-      expect((await store.commit([logged(double)], other)).kind).toBe('taken');
-      expect(await store.recall(other, now)).toBeUndefined();
+      expect(await store.loadIdempotencyRecord(kept, now)).toEqual(kept);
+      const [double, other] = [oidcLink(at, 'already_answered'), memory()];
+      expect((await store.commit([logged(double)], other)).kind).toBe('unique');
+      expect(await store.loadIdempotencyRecord(other, now)).toBeUndefined();
       const lost = oidcLink({ ...at, user: mint() }, 'no user');
       expect(await store.commit([lost], other)).toEqual(ABSENT);
-      expect(await store.recall(other, now)).toBeUndefined();
+      expect(await store.loadIdempotencyRecord(other, now)).toBeUndefined();
     });
 
     test('what is there already lets nothing land, and says so before any rule is asked', async () => {
@@ -100,7 +100,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       expect(await store.commit([logged(again)], changed)).toEqual(REMEMBERED);
       expect(await store.commit([logged(another)], changed)).toEqual(REMEMBERED);
       expect(await store.get(oidcProfileInfo, another.key)).toBeUndefined();
-      expect(await store.recall(kept, now)).toEqual(kept);
+      expect(await store.loadIdempotencyRecord(kept, now)).toEqual(kept);
     });
 
     test('of two hundred with one key one lands', async () => {
@@ -108,8 +108,8 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       const links = Array.from({ length: 200 }, (_, index) => oidcLink(at, `raced-${index}`));
       const verdicts = await Promise.all(links.map((link) => store.commit([link], kept)));
       expect(verdicts.map(({ kind }) => kind).toSorted()).toEqual([
-        'landed',
-        ...Array(199).fill('remembered'),
+        ...Array(199).fill('already_answered'),
+        'written',
       ]);
     });
 
@@ -118,7 +118,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       await keep(old);
       const fresh = { ...memory(), key: old.key, body: 'fresh' };
       expect(await keep(fresh)).toEqual(LANDED);
-      expect(await store.recall(old, now)).toEqual(fresh);
+      expect(await store.loadIdempotencyRecord(old, now)).toEqual(fresh);
     });
 
     test('those that have expired go a few at a time', async () => {
@@ -128,7 +128,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       );
       for (const each of old) await keep(each);
       const left = async () => {
-        const found = await Promise.all(old.map((each) => store.recall(each, now - 600)));
+        const found = await Promise.all(old.map((each) => store.loadIdempotencyRecord(each, now - 600)));
         return found.filter((each) => each !== undefined).length;
       };
       expect(await left()).toBe(25);
@@ -148,24 +148,24 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       const all = Array.from({ length: LIMITS.cascadeRecordsMax + 5 }, () =>
         memory({ clientId, at: now - 1_000, expiresAt }),
       );
-      await store.forgetExpired(now);
+      await store.sweepIdempotency(now);
       await keepAll(all);
       const kept = memory({ clientId, expiresAt: now + 1 });
       await keep({ ...kept, at: now - 2_000 });
       const counts: number[] = [];
-      do counts.push(await store.forgetExpired(now));
+      do counts.push(await store.sweepIdempotency(now));
       while (counts.at(-1) !== 0);
       // The last one that was kept swept some itself.
       expect(counts[0]).toBe(LIMITS.cascadeRecordsMax);
-      for (const each of all) expect(await store.recall(each, expiresAt - 1)).toBeUndefined();
-      expect(await store.recall(kept, now)).toBeDefined();
+      for (const each of all) expect(await store.loadIdempotencyRecord(each, expiresAt - 1)).toBeUndefined();
+      expect(await store.loadIdempotencyRecord(kept, now)).toBeDefined();
     });
 
     test('a step of a purge forgets what has expired as well', async () => {
       const [here, old] = [await ground(store), memory({ at: now - 1_000, expiresAt: now - 500 })];
       await keep(old);
       await store.purge(removing(user, [here.realm, here.user]));
-      expect(await store.recall(old, now - 600)).toBeUndefined();
+      expect(await store.loadIdempotencyRecord(old, now - 600)).toBeUndefined();
     });
 
     test('the oldest of a client is forgotten for one more, and no other one', async () => {
@@ -173,8 +173,8 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       await keep(others);
       const all = Array.from({ length: LIMITS.idempotencyKeysPerClientMax }, () => memory({ clientId }));
       await keepAll(all);
-      const isKept = async (each: Memory | undefined) =>
-        (await store.recall(each as Memory, now)) !== undefined;
+      const isKept = async (each: IdempotencyRecord | undefined) =>
+        (await store.loadIdempotencyRecord(each as IdempotencyRecord, now)) !== undefined;
       expect([await isKept(all[0]), await isKept(all[1])]).toEqual([true, true]);
       await keep(memory({ clientId }));
       expect([await isKept(all[0]), await isKept(all[1]), await isKept(all.at(-1))]).toEqual([
@@ -202,8 +202,8 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       ];
       for (const each of [...gone, ...kept]) await keep(each);
       expect(await store.remove(removing(user, owner.key))).toEqual({ kind: 'removed' });
-      for (const each of gone) expect(await store.recall(each, now)).toBeUndefined();
-      for (const each of kept) expect(await store.recall(each, now)).toEqual(each);
+      for (const each of gone) expect(await store.loadIdempotencyRecord(each, now)).toBeUndefined();
+      for (const each of kept) expect(await store.loadIdempotencyRecord(each, now)).toEqual(each);
     });
 
     const GOING = [
@@ -222,8 +222,9 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
         for (const each of [inside, made, ...kept]) await keep(each);
         await go([here.realm]);
         expect(await store.get(realm, [here.realm])).toBeUndefined();
-        for (const each of [inside, made]) expect(await store.recall(each, now)).toBeUndefined();
-        for (const each of kept) expect(await store.recall(each, now)).toEqual(each);
+        for (const each of [inside, made])
+          expect(await store.loadIdempotencyRecord(each, now)).toBeUndefined();
+        for (const each of kept) expect(await store.loadIdempotencyRecord(each, now)).toEqual(each);
       },
     );
 
@@ -239,11 +240,11 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
         );
         await keepAll(all);
         const removal = removing(kind, kind === realm ? [here.realm] : [here.realm, here.user]);
-        expect(await store.remove(removal)).toEqual({ kind: 'crowded' });
-        expect(await store.recall(all[0] as Memory, now)).toBeDefined();
+        expect(await store.remove(removal)).toEqual({ kind: 'too_many' });
+        expect(await store.loadIdempotencyRecord(all[0] as IdempotencyRecord, now)).toBeDefined();
         await store.purge(removal);
         expect(await store.purge(removal)).toMatchObject({ isDone: true });
-        for (const each of all) expect(await store.recall(each, now)).toBeUndefined();
+        for (const each of all) expect(await store.loadIdempotencyRecord(each, now)).toBeUndefined();
       },
     );
 
@@ -254,7 +255,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       );
       await keepAll(all);
       expect(await store.remove(removing(user, [here.realm, here.user]))).toEqual({ kind: 'removed' });
-      for (const each of all) expect(await store.recall(each, now)).toBeUndefined();
+      for (const each of all) expect(await store.loadIdempotencyRecord(each, now)).toBeUndefined();
     });
 
     test('from the first step of a purge on nothing is recalled of its user or realm, and nothing hinders', async () => {
@@ -270,8 +271,8 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       const ofRealm = [memory({ realm: here.realm }), memory({ realm: NIL_UUID, recordId: here.realm })];
       const elsewhere = [memory({ user: here.user }), memory({ realm: NIL_UUID, recordId: here.user })];
       for (const each of [...ofUser, ...ofRealm, ...elsewhere]) await keep(each);
-      const told = (all: readonly Memory[]) =>
-        Promise.all(all.map(async (each) => (await store.recall(each, now)) !== undefined));
+      const told = (all: readonly IdempotencyRecord[]) =>
+        Promise.all(all.map(async (each) => (await store.loadIdempotencyRecord(each, now)) !== undefined));
       expect(await store.purge(removing(user, [here.realm, here.user]))).toMatchObject({ isDone: false });
       expect([await told(ofUser), await told(ofRealm)]).toEqual([
         [false, false],
@@ -280,7 +281,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       // A repetition is a request like any other: it is refused for what is not there, not for what is remembered.
       const link = oidcLink(here, 'again');
       expect(await store.commit([logged(link)], ofUser[0])).toEqual(ABSENT);
-      expect(await keep({ ...(ofUser[0] as Memory), status: 404 })).toEqual(LANDED);
+      expect(await keep({ ...(ofUser[0] as IdempotencyRecord), status: 404 })).toEqual(LANDED);
       const more = anotherUser(here);
       const others = Array.from({ length: LIMITS.cascadeRecordsMax }, (_, index) =>
         oidcLink({ ...here, user: more.key[1] as Uuid }, `more-${index}`),
@@ -300,7 +301,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       const step = () => store.purge(removing(realm, [here.realm]));
       expect(await step()).toEqual({ kind: 'purged', records: 3, isDone: false });
       expect(await step()).toEqual({ kind: 'purged', records: 1, isDone: true });
-      for (const each of all) expect(await store.recall(each, now)).toBeUndefined();
+      for (const each of all) expect(await store.loadIdempotencyRecord(each, now)).toBeUndefined();
     });
   });
 }

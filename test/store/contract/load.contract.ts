@@ -34,7 +34,7 @@ export function loadContract(name: string, open: () => Promise<OpenStore>): void
       const loadOf = (write: Insert, judgement: 'same' | 'replace' | 'refuse' = 'refuse'): Load => ({
         write,
         change: changeFor(write),
-        judge: () => ({ judgement, change: changeFor(write, 'updated') }),
+        compare: () => ({ comparison: judgement, change: changeFor(write, 'updated') }),
       });
 
       test('tells the outcome of every record and leaves a change for each that was written', async () => {
@@ -56,7 +56,7 @@ export function loadContract(name: string, open: () => Promise<OpenStore>): void
           ],
           false,
         );
-        const kinds = ['landed', 'same', 'differs', 'replaced', 'taken', 'absent', 'dangling'];
+        const kinds = ['written', 'same', 'differs', 'replaced', 'unique', 'not_found', 'foreign_key'];
         expect(outcomes.map(({ kind }) => kind)).toEqual(kinds as never);
         const events = (await store.changes(here.realm, 0, 10)).map(({ event }) => event.split('.')[1]);
         expect(events).toEqual(['created', 'updated']);
@@ -69,9 +69,9 @@ export function loadContract(name: string, open: () => Promise<OpenStore>): void
         const seen: AnyRecord[] = [];
         const judged: Load = {
           ...loadOf(link),
-          judge: (stored) => {
+          compare: (stored) => {
             seen.push(stored);
-            return { judgement: 'same', change: changeFor(link) };
+            return { comparison: 'same', change: changeFor(link) };
           },
         };
         await store.load([judged], false);
@@ -86,14 +86,14 @@ export function loadContract(name: string, open: () => Promise<OpenStore>): void
         await land(store, link);
         const moved = oidcLink({ ...here, user: other }, 'moved', link.key[2] as Uuid);
         const [outcome] = await store.load([loadOf(moved, 'replace')], false);
-        expect(outcome).toEqual({ kind: 'taken', members: ['id'] });
+        expect(outcome).toEqual({ kind: 'unique', members: ['id'] });
       });
 
       test('stopAtFirst ends with the first refusal and keeps what came before', async () => {
         const here = await ground(store);
         const [one, two, three] = [oidcLink(here, 's-1'), oidcLink(here, 's-1'), oidcLink(here, 's-3')];
         const outcomes = await store.load([loadOf(one), loadOf(two), loadOf(three)], true);
-        expect(outcomes.map(({ kind }) => kind)).toEqual(['landed', 'taken']);
+        expect(outcomes.map(({ kind }) => kind)).toEqual(['written', 'unique']);
         expect(await store.get(oidcProfileInfo, one.key)).toBeDefined();
         expect(await store.get(oidcProfileInfo, three.key)).toBeUndefined();
       });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import type { Guard, Patch, Verdict, Write } from '../../../src/directory/store.ts';
+import type { Guard, Patch, Write, WriteResult } from '../../../src/directory/store.ts';
 import { changeOf } from '../../../src/domain/change.ts';
 import type { Revision, Uuid } from '../../../src/domain/id.ts';
 import type { Key, Resource } from '../../../src/domain/resource.ts';
@@ -30,7 +30,7 @@ import {
 } from './store_fixtures.ts';
 
 const { mintRevision } = systemClock;
-const STALE = { kind: 'stale' } as const;
+const STALE = { kind: 'revision_mismatch' } as const;
 
 type PatchWrite = Extract<Write, { op: 'patch' }>;
 
@@ -38,7 +38,7 @@ function patch(resource: Resource, key: Key, members: Patch['members'], at = sys
   return { op: 'patch', resource, key, patch: { members, revision: mintRevision(), at } };
 }
 
-const patchedOf = (verdict: Verdict) => (verdict.kind === 'landed' ? verdict.patched : undefined);
+const patchedOf = (verdict: WriteResult) => (verdict.kind === 'written' ? verdict.patched : undefined);
 
 /** What a Store promises of patches and guards, in the sentences of its port. */
 export function patchContract(name: string, open: () => Promise<OpenStore>): void {
@@ -71,7 +71,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
           updated_at: Math.max(write.patch.at, jane.record.updated_at),
           revision: write.patch.revision,
         };
-        expect(verdict).toEqual({ kind: 'landed', patched: [expected] });
+        expect(verdict).toEqual({ kind: 'written', patched: [expected] });
         expect(await store.get(user, jane.key)).toEqual(expected as never);
         const back = patch(user, jane.key, { middle_name: null });
         expect(patchedOf(await land(store, back))?.[0]?.middle_name).toBeNull();
@@ -115,9 +115,9 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
         );
         const judge = (stored: unknown) => {
           seen.push(stored);
-          return { judgement: 'same', change } as const;
+          return { comparison: 'same', change } as const;
         };
-        await store.load([{ write: login, change, judge }], false);
+        await store.load([{ write: login, change, compare: judge }], false);
         expect(seen).toEqual([expect.objectContaining({ ...members, username: 'secret@example.com' })]);
       });
 
@@ -129,7 +129,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
           updated_at: jane.record.updated_at + 5,
           revision: touch.patch.revision,
         };
-        expect(await land(store, touch)).toEqual({ kind: 'landed', patched: [touched] });
+        expect(await land(store, touch)).toEqual({ kind: 'written', patched: [touched] });
       });
 
       test('`at` becomes `updated_at`, unless that is later already', async () => {
@@ -141,7 +141,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
       });
 
       test('a folded member keeps its key: what was unique stays so', async () => {
-        const taken = { kind: 'taken', members: ['password_profile_id', 'username'] } as const;
+        const taken = { kind: 'unique', members: ['password_profile_id', 'username'] } as const;
         const one = await planted(usernameLink(at, 'One@example.com'));
         const two = await planted(usernameLink(at, 'two@example.com'));
         expect(
@@ -150,7 +150,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
         await land(store, patch(passwordProfileInfo, one.key, { username: 'uno@example.com' }));
         expect(
           (await land(store, patch(passwordProfileInfo, two.key, { username: 'ONE@example.com' }))).kind,
-        ).toBe('landed');
+        ).toBe('written');
       });
 
       test('patches of one commit are answered in their order, and land together or not at all', async () => {
@@ -167,7 +167,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
         const there = await ground(store);
         const link = await planted(oidcLink(at, 'moved profile'));
         const move = (id: Uuid) => patch(oidcProfileInfo, link.key, { oidc_profile_id: id });
-        const dangling = { kind: 'dangling', member: 'oidc_profile_id' } as const;
+        const dangling = { kind: 'foreign_key', member: 'oidc_profile_id' } as const;
         expect(await land(store, move(there.oidc))).toEqual(dangling);
         expect((await store.get(oidcProfileInfo, link.key))?.oidc_profile_id).toBe(at.oidc);
       });
@@ -184,7 +184,10 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
           [at.realm, at.user, mint()],
         ] as const) {
           expect(await land(store, patch(oidcProfileInfo, key, { subject: 'no' }))).toEqual(ABSENT);
-          const seen = { ...patch(oidcProfileInfo, key, { subject: 'no' }), seen: link.record.revision };
+          const seen = {
+            ...patch(oidcProfileInfo, key, { subject: 'no' }),
+            expectedRevision: link.record.revision,
+          };
           expect(await land(store, seen)).toEqual(ABSENT);
         }
         expect(await store.get(oidcProfileInfo, link.key)).toEqual(link.record as never);
@@ -192,11 +195,14 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
 
       test('with `seen` it lands only while the record carries that revision', async () => {
         const jane = await planted(anotherUser(at));
-        const first = { ...patch(user, jane.key, { name: 'First' }), seen: jane.record.revision };
-        expect((await land(store, first)).kind).toBe('landed');
-        expect(await land(store, { ...first, seen: jane.record.revision })).toEqual(STALE);
-        const second = { ...patch(user, jane.key, { name: 'Second' }), seen: first.patch.revision };
-        expect((await land(store, second)).kind).toBe('landed');
+        const first = { ...patch(user, jane.key, { name: 'First' }), expectedRevision: jane.record.revision };
+        expect((await land(store, first)).kind).toBe('written');
+        expect(await land(store, { ...first, expectedRevision: jane.record.revision })).toEqual(STALE);
+        const second = {
+          ...patch(user, jane.key, { name: 'Second' }),
+          expectedRevision: first.patch.revision,
+        };
+        expect((await land(store, second)).kind).toBe('written');
         expect((await store.get(user, jane.key))?.name).toBe('Second');
       });
 
@@ -204,10 +210,16 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
         const jane = await planted(anotherUser(at));
         const verdicts = await Promise.all(
           Array.from({ length: 100 }, (_, index) =>
-            land(store, { ...patch(user, jane.key, { name: `n-${index}` }), seen: jane.record.revision }),
+            land(store, {
+              ...patch(user, jane.key, { name: `n-${index}` }),
+              expectedRevision: jane.record.revision,
+            }),
           ),
         );
-        expect(verdicts.map(({ kind }) => kind).toSorted()).toEqual(['landed', ...Array(99).fill('stale')]);
+        expect(verdicts.map(({ kind }) => kind).toSorted()).toEqual([
+          ...Array(99).fill('revision_mismatch'),
+          'written',
+        ]);
       });
     });
 
@@ -224,7 +236,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
         of: 'issuer',
       };
       const settled: Guard = { kind: 'settled', member: 'issuer', saidAs: 'discovery_url' };
-      const refused = (guard: Guard) => ({ kind: 'refused', guard }) as const;
+      const refused = (guard: Guard) => ({ kind: 'guard', guard }) as const;
 
       test('unless: refused where the record that is referred to says so', async () => {
         const lax = mint();
@@ -245,7 +257,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
           ...patch(passwordProfileInfo, fine.key, { username: 'again' }),
           guards: [emailOnly],
         };
-        expect((await land(store, renamed)).kind).toBe('landed');
+        expect((await land(store, renamed)).kind).toBe('written');
         await land(store, patch(passwordProfile, [at.realm, lax], { username_format: 'email' }));
         expect(await land(store, renamed)).toEqual(refused(emailOnly));
       });
@@ -260,7 +272,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
         expect(
           await land(store, { ...patch(oidcProfileInfo, link.key, members), guards: [sameIssuer] }),
         ).toEqual(refused(sameIssuer));
-        expect((await land(store, patch(oidcProfileInfo, link.key, members))).kind).toBe('landed');
+        expect((await land(store, patch(oidcProfileInfo, link.key, members))).kind).toBe('written');
       });
 
       test('settled: a member does not change while a record refers to this one', async () => {
@@ -269,31 +281,31 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
           ...patch(oidcProfile, [here.realm, here.oidc], { issuer, name: 'N' }),
           guards: [settled],
         });
-        expect((await land(store, change('https://before.example'))).kind).toBe('landed');
+        expect((await land(store, change('https://before.example'))).kind).toBe('written');
         const link = oidcLink(here, 'settles');
         await land(store, link);
         expect(await land(store, change('https://after.example'))).toEqual(refused(settled));
-        expect((await land(store, change('https://before.example'))).kind).toBe('landed');
+        expect((await land(store, change('https://before.example'))).kind).toBe('written');
         const rename = patch(oidcProfile, [here.realm, here.oidc], { name: 'Only this' });
-        expect((await land(store, { ...rename, guards: [settled] })).kind).toBe('landed');
+        expect((await land(store, { ...rename, guards: [settled] })).kind).toBe('written');
         expect((await store.get(oidcProfile, [here.realm, here.oidc]))?.issuer).toBe(
           'https://before.example',
         );
         const there = await ground(store);
         const beyond = patch(oidcProfile, [there.realm, there.oidc], { issuer: 'https://free.example' });
-        expect((await land(store, { ...beyond, guards: [settled] })).kind).toBe('landed');
+        expect((await land(store, { ...beyond, guards: [settled] })).kind).toBe('written');
       });
 
       test('what is missing, taken or stale is told as that', async () => {
         const here = await ground(store);
         await land(store, oidcLink(here, 'twice'));
         const again: Insert = { ...oidcLink(here, 'twice'), guards: [sameIssuer] };
-        expect((await land(store, again)).kind).toBe('taken');
+        expect((await land(store, again)).kind).toBe('unique');
         const lost: Insert = { ...oidcLink({ ...here, oidc: mint() }, 'lost'), guards: [sameIssuer] };
-        expect(await land(store, lost)).toEqual({ kind: 'dangling', member: 'oidc_profile_id' });
+        expect(await land(store, lost)).toEqual({ kind: 'foreign_key', member: 'oidc_profile_id' });
         const key: Key = [here.realm, here.oidc];
         const old = { ...patch(oidcProfile, key, { issuer: ISSUER.slice(0, -1) }), guards: [settled] };
-        expect(await land(store, { ...old, seen: mintRevision() })).toEqual(STALE);
+        expect(await land(store, { ...old, expectedRevision: mintRevision() })).toEqual(STALE);
         expect(await land(store, { ...old, key: [here.realm, mint()] })).toEqual(ABSENT);
       });
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import type { Purged, Write } from '../../../src/directory/store.ts';
+import type { PurgeResult, Write } from '../../../src/directory/store.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Key, Resource } from '../../../src/domain/resource.ts';
@@ -63,8 +63,8 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
       return { here, other, links, others };
     }
 
-    async function toItsEnd(resource: Resource, key: Key): Promise<Purged[]> {
-      const steps: Purged[] = [];
+    async function toItsEnd(resource: Resource, key: Key): Promise<PurgeResult[]> {
+      const steps: PurgeResult[] = [];
       for (;;) {
         const done = await step(resource, key);
         steps.push(done);
@@ -72,7 +72,7 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
       }
     }
 
-    const recordsOf = (steps: readonly Purged[]) =>
+    const recordsOf = (steps: readonly PurgeResult[]) =>
       steps.map((each) => (each.kind === 'purged' ? each.records : 0));
 
     test('a step takes no more than the bound; the last one takes the record itself', async () => {
@@ -104,13 +104,13 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
       expect(await step(oidcProfile, key)).toMatchObject({ kind: 'purged', isDone: false });
       expect(await store.get(oidcProfile, key)).toBeUndefined();
       expect(await store.remove(removing(oidcProfile, key))).toEqual(ABSENT);
-      const dangling = { kind: 'dangling', member: 'oidc_profile_id' } as const;
+      const dangling = { kind: 'foreign_key', member: 'oidc_profile_id' } as const;
       expect(await land(store, oidcLink(here, 'beside'))).toEqual(dangling);
       const loaded = oidcLink(here, 'loaded');
       const load = {
         write: loaded,
         change: changeFor(loaded),
-        judge: () => ({ judgement: 'same', change: changeFor(loaded) }) as const,
+        compare: () => ({ comparison: 'same', change: changeFor(loaded) }) as const,
       };
       expect(await store.load([load], false)).toEqual([dangling]);
       const patch = { members: {}, revision: removing(user, key).mintRevision(), at: 1 };
@@ -205,7 +205,7 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
       const first = step(user, [here.realm, here.user]);
       const verdicts = await Promise.all(late.map((link) => land(store, link)));
       await first;
-      expect(new Set(verdicts.map(({ kind }) => kind))).toEqual(new Set(['absent']));
+      expect(new Set(verdicts.map(({ kind }) => kind))).toEqual(new Set(['not_found']));
       await toItsEnd(user, [here.realm, here.user]);
       for (const { resource, key } of late) expect(await store.get(resource, key)).toBeUndefined();
       expect(await store.countBelow(realm, [here.realm])).toBe(5);

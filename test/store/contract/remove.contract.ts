@@ -91,7 +91,7 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
           ...removal.origin,
         });
         expect(await remove(oidcProfileInfo, link.key)).toEqual(ABSENT);
-        expect((await land(store, oidcLink(ids, jane))).kind).toBe('landed');
+        expect((await land(store, oidcLink(ids, jane))).kind).toBe('written');
       });
 
       test('moves the user that lost it: updated_at, revision and a change', async () => {
@@ -203,11 +203,11 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
       test('it lands only while the record carries that revision', async () => {
         const jane = await put(store, anotherUser(at));
         const link = await put(store, oidcLink({ ...at, user: jane.key[1] as Uuid }, 'seen'));
-        const stale = { ...removing(user, jane.key), seen: systemClock.mintRevision() };
-        expect(await store.remove(stale)).toEqual({ kind: 'stale' });
+        const stale = { ...removing(user, jane.key), expectedRevision: systemClock.mintRevision() };
+        expect(await store.remove(stale)).toEqual({ kind: 'revision_mismatch' });
         expect(await store.get(oidcProfileInfo, link.key)).toEqual(link.record as never);
         expect(await store.remove({ ...stale, key: [at.realm, mint()] })).toEqual(ABSENT);
-        expect(await store.remove({ ...stale, seen: jane.record.revision })).toEqual(REMOVED);
+        expect(await store.remove({ ...stale, expectedRevision: jane.record.revision })).toEqual(REMOVED);
       });
 
       test('a record that its description keeps stays, with all below it', async () => {
@@ -215,8 +215,8 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
         await land(store, insert(realm, [id], { ...realmMembers, preset: true }));
         const inside = insert(user, [id, mint()], anotherUser(at).record);
         await land(store, inside);
-        expect(await remove(realm, [id])).toEqual({ kind: 'kept' });
-        expect(await store.purge(removing(realm, [id]))).toEqual({ kind: 'kept' });
+        expect(await remove(realm, [id])).toEqual({ kind: 'protected' });
+        expect(await store.purge(removing(realm, [id]))).toEqual({ kind: 'protected' });
         expect(await store.get(realm, [id])).toBeDefined();
         expect(await store.get(user, inside.key)).toBeDefined();
         expect(await store.changes(id, 0, 10)).toEqual([]);
@@ -227,16 +227,16 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
         const links = Array.from({ length: LIMITS.cascadeRecordsMax + 1 }, (_, at) =>
           oidcLink(here, `${at}`),
         );
-        expect((await land(store, ...links)).kind).toBe('landed');
+        expect((await land(store, ...links)).kind).toBe('written');
         const before = await store.get(user, [here.realm, here.user]);
         for (const [resource, id] of [
           [user, here.user],
           [oidcProfile, here.oidc],
         ] as const) {
-          expect(await remove(resource, [here.realm, id])).toEqual({ kind: 'crowded' });
+          expect(await remove(resource, [here.realm, id])).toEqual({ kind: 'too_many' });
           expect(await store.countBelow(resource, [here.realm, id])).toBe(LIMITS.cascadeRecordsMax + 1);
         }
-        expect(await remove(realm, [here.realm])).toEqual({ kind: 'crowded' });
+        expect(await remove(realm, [here.realm])).toEqual({ kind: 'too_many' });
         expect(await store.get(user, [here.realm, here.user])).toEqual(before as never);
         expect(await store.changes(here.realm, 0, 10)).toEqual([]);
         await remove(oidcProfileInfo, (links[0] as Insert).key);
@@ -274,7 +274,7 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
         await Promise.all(half);
         expect(await removed).toEqual(REMOVED);
         const verdicts = (await Promise.all(late)).map(({ kind }) => kind);
-        expect(verdicts).toEqual(Array(25).fill(id === 'user' ? 'absent' : 'dangling'));
+        expect(verdicts).toEqual(Array(25).fill(id === 'user' ? 'not_found' : 'foreign_key'));
         expect(await store.countBelow(realm, [here.realm])).toBe(2);
       }
     });

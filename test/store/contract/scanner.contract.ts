@@ -1,5 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import type { Picture, Place, Scanner, Store, Stored, Write } from '../../../src/directory/store.ts';
+import type {
+  RecordSnapshot,
+  Scanner,
+  ScanPosition,
+  Store,
+  StoredRecord,
+  Write,
+} from '../../../src/directory/store.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import type { Key, Resource } from '../../../src/domain/resource.ts';
 import {
@@ -18,17 +25,17 @@ export interface OpenScanner {
 }
 
 const mint = systemClock.mintId;
-const BEGINNING: Place = { realm: '', id: '' };
+const BEGINNING: ScanPosition = { realm: '', id: '' };
 
 async function plantAt(store: Store, resource: Resource, key: Key, members: Record<string, unknown>) {
   const write: Write = { op: 'insert', resource, key, record: stamped(key, members) };
-  expect(await store.commit([write])).toEqual({ kind: 'landed' });
+  expect(await store.commit([write])).toEqual({ kind: 'written' });
   return { key, record: write.record };
 }
 
-async function all(picture: Picture, resource: Resource, limit: number, within?: Uuid) {
-  const found: Stored[] = [];
-  for (let after: Place = BEGINNING; ; ) {
+async function all(picture: RecordSnapshot, resource: Resource, limit: number, within?: Uuid) {
+  const found: StoredRecord[] = [];
+  for (let after: ScanPosition = BEGINNING; ; ) {
     const page = await picture.scan(resource, after, limit, within);
     expect(page.length).toBeLessThanOrEqual(limit);
     found.push(...page);
@@ -38,7 +45,7 @@ async function all(picture: Picture, resource: Resource, limit: number, within?:
   }
 }
 
-const inOrder = (stored: readonly Stored[]): readonly Stored[] =>
+const inOrder = (stored: readonly StoredRecord[]): readonly StoredRecord[] =>
   stored.toSorted((left, right) =>
     `${left.key[0]} ${left.record.id}` < `${right.key[0]} ${right.record.id}` ? -1 : 1,
   );
@@ -49,7 +56,7 @@ export function scannerContract(name: string, open: () => Promise<OpenScanner>):
     let opened: OpenScanner;
     let store: Store & Scanner;
     const realms = [mint(), mint(), mint()];
-    const planted: Stored[] = [];
+    const planted: StoredRecord[] = [];
     beforeAll(async () => {
       opened = await open();
       store = opened.store;
@@ -65,7 +72,7 @@ export function scannerContract(name: string, open: () => Promise<OpenScanner>):
     afterAll(() => opened.close());
 
     test('records behind a place, in the order of realm and identifier, at most `limit`', async () => {
-      const picture = await store.picture();
+      const picture = await store.openSnapshot();
       for (const limit of [1, 2, 5, 100])
         expect(await all(picture, user, limit)).toEqual([...inOrder(planted)]);
       expect((await all(picture, realm, 2)).map(({ key }) => key)).toEqual(realms.map((id) => [id]));
@@ -74,7 +81,7 @@ export function scannerContract(name: string, open: () => Promise<OpenScanner>):
     });
 
     test('with `within` none of another realm', async () => {
-      const picture = await store.picture();
+      const picture = await store.openSnapshot();
       for (const id of realms) {
         const own = inOrder(planted.filter(({ key }) => key[0] === id));
         expect(await all(picture, user, 2, id)).toEqual([...own]);
@@ -88,15 +95,15 @@ export function scannerContract(name: string, open: () => Promise<OpenScanner>):
 
     test('all records as of one moment: what is committed afterwards is not in it', async () => {
       const [id] = realms as [Uuid];
-      const before = await store.picture();
+      const before = await store.openSnapshot();
       const late = await plantAt(store, user, [id, mint()], { ...userMembers, name: 'late' });
-      const first = inOrder(planted)[0] as Stored;
+      const first = inOrder(planted)[0] as StoredRecord;
       const record = { ...first.record, name: 'renamed', revision: systemClock.mintRevision() };
       await store.commit([{ op: 'replace', resource: user, key: first.key, record }]);
       expect(await all(before, user, 4)).toEqual([...inOrder(planted)]);
       expect(await before.count(user, id)).toBe(5);
       before.close();
-      const after = await store.picture();
+      const after = await store.openSnapshot();
       const now = await all(after, user, 4, id);
       expect(now).toContainEqual(late);
       expect(now).toContainEqual({ key: first.key, record });
@@ -124,7 +131,7 @@ export function scannerContract(name: string, open: () => Promise<OpenScanner>):
         password_normalised: true,
       });
       const preset = await plantAt(store, realm, [mint()], { ...realmMembers, preset: true });
-      const picture = await store.picture();
+      const picture = await store.openSnapshot();
       expect(await all(picture, passwordProfile, 5)).toEqual([passwords]);
       expect(await all(picture, oidcProfile, 5)).toEqual([login]);
       expect(await all(picture, passwordProfileInfo, 5)).toEqual([link]);

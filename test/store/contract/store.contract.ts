@@ -132,7 +132,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         const fine = oidcLink(first, 'fine');
         const double = oidcLink(first, 'kept');
         const verdict = await store.commit([logged(fine), logged(double)]);
-        expect(verdict).toEqual({ kind: 'taken', members: ['issuer', 'subject'] });
+        expect(verdict).toEqual({ kind: 'unique', members: ['issuer', 'subject'] });
         expect(await store.get(oidcProfileInfo, fine.key)).toBeUndefined();
         expect(await store.changes(first.realm, 0, 10)).toEqual([]);
       });
@@ -140,7 +140,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       test('a refused commit leaves the others of its tick alone', async () => {
         const links = ['t-1', 't-2', 't-1', 't-3'].map((subject) => oidcLink(at, subject));
         const verdicts = await Promise.all(links.map((link) => land(store, link)));
-        expect(verdicts.map(({ kind }) => kind)).toEqual(['landed', 'landed', 'taken', 'landed']);
+        expect(verdicts.map(({ kind }) => kind)).toEqual(['written', 'written', 'unique', 'written']);
       });
 
       test('a read between two commits of one tick answers, however many there are', async () => {
@@ -187,7 +187,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         );
         await land(store, oidcLink(here, 'same'));
         const double = oidcLink({ ...here, user: other, oidc: profile }, 'same');
-        expect(await land(store, double)).toEqual({ kind: 'taken', members: ['issuer', 'subject'] });
+        expect(await land(store, double)).toEqual({ kind: 'unique', members: ['issuer', 'subject'] });
         const there = await ground(store);
         expect(await land(store, oidcLink(there, 'same'))).toEqual(LANDED);
       });
@@ -199,7 +199,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       });
 
       test('one record per password profile and username key', async () => {
-        const taken = { kind: 'taken', members: ['password_profile_id', 'username'] } as const;
+        const taken = { kind: 'unique', members: ['password_profile_id', 'username'] } as const;
         expect(await land(store, usernameLink(at, 'Straße@Example.com'))).toEqual(LANDED);
         for (const same of [
           'STRASSE@example.com',
@@ -218,7 +218,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         const link = oidcLink(at, 'identifier');
         await land(store, link);
         const double = oidcLink(at, 'identifier-2', link.key[2] as Uuid);
-        expect(await land(store, double)).toEqual({ kind: 'taken', members: ['id'] });
+        expect(await land(store, double)).toEqual({ kind: 'unique', members: ['id'] });
         const there = await ground(store);
         expect(await land(store, oidcLink(there, 'identifier', link.key[2] as Uuid))).toEqual(LANDED);
       });
@@ -230,9 +230,9 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         expect(await land(store, oidcLink({ ...at, user: there.user }, 'other-realm'))).toEqual(ABSENT);
         expect(await land(store, insert(user, [mint(), mint()], userMembers))).toEqual(ABSENT);
         const lost = oidcLink({ ...at, oidc: there.oidc }, 'profile-of-another-realm');
-        expect(await land(store, lost)).toEqual({ kind: 'dangling', member: 'oidc_profile_id' });
+        expect(await land(store, lost)).toEqual({ kind: 'foreign_key', member: 'oidc_profile_id' });
         const noProfile = usernameLink({ ...at, passwords: mint() }, 'no-profile');
-        expect(await land(store, noProfile)).toEqual({ kind: 'dangling', member: 'password_profile_id' });
+        expect(await land(store, noProfile)).toEqual({ kind: 'foreign_key', member: 'password_profile_id' });
       });
     });
 

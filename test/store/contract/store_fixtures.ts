@@ -22,8 +22,8 @@ export interface OpenStore {
 export type Insert = Extract<Write, { op: 'insert' }>;
 
 export const mint = systemClock.mintId;
-export const LANDED = { kind: 'landed' } as const;
-export const ABSENT = { kind: 'absent' } as const;
+export const LANDED = { kind: 'written' } as const;
+export const ABSENT = { kind: 'not_found' } as const;
 
 export function insert(resource: Resource, key: Key, members: Record<string, unknown>): Insert {
   return { op: 'insert', resource, key, record: stamped(key, members) };
@@ -59,7 +59,7 @@ export interface Ground {
 export async function ground(store: Store): Promise<Ground> {
   const ids = { realm: mint(), user: mint(), oidc: mint(), passwords: mint() };
   const verdict = await store.commit(groundWrites(ids));
-  expect(verdict).toEqual({ kind: 'landed' });
+  expect(verdict).toEqual({ kind: 'written' });
   return ids;
 }
 
