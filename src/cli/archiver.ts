@@ -7,17 +7,17 @@ import { startWorkerProcess } from '../workers/worker_process.ts';
 
 const PROGRESS_MS = 100;
 
-/** Runs each errand in a worker of its own, which the first signal kills. `onBytes` gets the size of a copy so far. */
+/** Runs each task in its own worker process, which the first signal kills. `onBytes` receives the bytes copied so far. */
 export function openArchiver(onBytes: (done: number) => void): Archiver {
   const stop = signalled('once');
 
   async function run<T>(errand: Errand): Promise<T> {
     const worker = startWorkerProcess({ command: workerCommand('archiver') }, {});
     const interrupted = stop.then(() => {
-      throw new Refusal('interrupted: nothing was changed');
+      throw new Refusal('interrupted; nothing was changed');
     });
     const exited = worker.exited.then((code) => {
-      throw new Refusal(`a worker exited with code ${code} before it was done; see its output above`);
+      throw new Refusal(`a worker exited with code ${code} before it finished; see its output above`);
     });
     try {
       return await Promise.race([worker.request<T>(errand), interrupted, exited]);
@@ -41,7 +41,7 @@ export function openArchiver(onBytes: (done: number) => void): Archiver {
   };
 }
 
-/** 0 for a file that is not there yet. */
+/** 0 for a file that does not exist yet. */
 function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

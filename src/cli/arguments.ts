@@ -4,16 +4,16 @@ import { LIMITS } from '../domain/limits.ts';
 import { membersOf, type Resource } from '../domain/resource.ts';
 import { type InputVerb, type Sayable, sayableOf } from '../domain/text/visible_text.ts';
 
-/** What is said about a record on a command line, by member. */
+/** Values of a record's members as given on a command line. */
 export type Said = Readonly<Record<string, unknown>>;
 
-/** Reads what a file holds, or standard input for `-`; the latter once. */
+/** Reads a file, or standard input for `-`, which can be read only once. */
 export type ReadInput = (path: string) => Promise<string>;
 
 /**
- * Reads `name=value` words and, where one is named, a file with a JSON object; a word wins over the file. A value is text
- * where the member takes text, else JSON. Nothing after the sign is null where the member takes it. `@FILE` and `@-` stand
- * for what is read there; `@@` begins a text with an @. Throws a Refusal that never repeats a value.
+ * Reads `name=value` words and an optional file with a JSON object; a word overrides the file. A value is text if the member
+ * accepts text, else JSON; an empty value is null if the member accepts null. `@FILE` and `@-` read the value from a file or
+ * from standard input; `@@` escapes a leading @. Throws a Refusal, which never repeats a value.
  */
 export async function readSaid(
   resource: Resource,
@@ -29,16 +29,18 @@ export async function readSaid(
     said[name] = meant(schema, await textOf(text, read));
   }
   if (Object.keys(said).length === 0) {
-    throw wrong(`nothing is said: give members as name=value (${namesOf(resource, verb)}), or --body FILE`);
+    throw wrong(
+      `no members given: pass them as name=value (${namesOf(resource, verb)}), or as a JSON object with --body FILE`,
+    );
   }
   return said;
 }
 
 const SECRET = (name: string): string =>
-  `${name} is a secret, and others on this machine can read a command line: give ${name}=@FILE, or ${name}=@- to read ` +
+  `${name} is a secret, and command lines are visible to other users of this machine: pass ${name}=@FILE, or ${name}=@- to read ` +
   'it from standard input';
 
-/** Reads `name=value` words that are to name one of the sets of members by which records are found. */
+/** Reads `name=value` words, which must name exactly one of the sets of members by which records can be found. */
 export async function readCriteria(
   resource: Resource,
   words: readonly string[],
@@ -50,24 +52,25 @@ export async function readCriteria(
   const names = Object.keys(criteria).sort().join();
   if (!sets.some((set) => [...set].sort().join() === names)) {
     const ways = sets.map((set) => set.map((name) => `${name}=…`).join(' ')).join(', or by ');
-    throw wrong(`these records are found by ${ways}`);
+    throw wrong(`find needs ${ways}`);
   }
   for (const [name, value] of Object.entries(criteria)) if (value === '') throw wrong(`${name} has no value`);
   return criteria;
 }
 
-/** A reader of files and of standard input, each UTF-8 and at most as long as a body may be. */
+/** Reads files and standard input as UTF-8, each at most LIMITS.bodyBytesMax bytes. */
 export function inputReader(): ReadInput {
   let isTaken = false;
   return async (path) => {
-    if (path === '-' && isTaken) throw wrong('standard input is read once: give the other value in a file');
+    if (path === '-' && isTaken)
+      throw wrong('standard input can be read only once: pass the other value as @FILE');
     isTaken ||= path === '-';
     const place = path === '-' ? 'standard input' : path;
     const bytes = await bytesOf(path === '-' ? process.stdin : createReadStream(path), place);
     try {
       return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     } catch (error) {
-      // Read as anything else it would be another password, another name.
+      // Decoded in another encoding it would silently be a different password or name.
       throw new Refusal(`${place} is not UTF-8`, { cause: error });
     }
   };
@@ -85,8 +88,7 @@ async function bytesOf(stream: AsyncIterable<Uint8Array>, place: string): Promis
   } catch (error) {
     throw new Refusal(`${place}: ${(error as Error).message}`, { cause: error });
   }
-  if (length > LIMITS.bodyBytesMax)
-    throw new Refusal(`${place} holds more than ${LIMITS.bodyBytesMax} bytes`);
+  if (length > LIMITS.bodyBytesMax) throw new Refusal(`${place} is larger than ${LIMITS.bodyBytesMax} bytes`);
   return Buffer.concat(chunks);
 }
 
@@ -96,7 +98,7 @@ function isSecret(resource: Resource, name: string): boolean {
 
 function sayable(resource: Resource, verb: InputVerb, name: string): Sayable {
   const found = sayableOf(resource, verb).find((each) => each.name === name);
-  if (!found) throw wrong(`${verb} takes the members ${namesOf(resource, verb)}, and no other`);
+  if (!found) throw wrong(`unknown member: ${verb} accepts ${namesOf(resource, verb)}`);
   return found;
 }
 
@@ -110,7 +112,7 @@ function pairsOf(words: readonly string[]): ReadonlyMap<string, string> {
   const pairs = new Map<string, string>();
   for (const word of words) {
     const sign = word.indexOf('=');
-    if (sign < 1) throw wrong('members are written name=value');
+    if (sign < 1) throw wrong('a member must be written as name=value');
     const name = word.slice(0, sign);
     if (pairs.has(name)) throw wrong('a member is given twice');
     pairs.set(name, word.slice(sign + 1));
@@ -124,11 +126,11 @@ function isElsewhere(text: string): boolean {
 
 async function textOf(text: string, read: ReadInput): Promise<string> {
   if (text.startsWith('@@')) return text.slice(1);
-  // Editors and `echo` end a file with a line break that nobody means.
+  // Editors and `echo` add a final line break that is not part of the value.
   return isElsewhere(text) ? (await read(text.slice(1))).replace(/\r?\n$/, '') : text;
 }
 
-/** What breaks the member's rules goes to the service as it is: it says which rule. */
+/** An invalid value is sent as it is: the service answers which rule it breaks. */
 function meant(schema: Sayable['schema'], text: string): unknown {
   if (schema.safeParse(text).success) return text;
   if (text === '') return schema.safeParse(null).success ? null : text;
@@ -147,7 +149,7 @@ function jsonIn(text: string): unknown {
 function objectIn(text: string): Record<string, unknown> {
   const value = jsonIn(text);
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
-  throw wrong('--body must hold a JSON object of members');
+  throw wrong('--body must contain a JSON object of members');
 }
 
 function wrong(message: string): Refusal {

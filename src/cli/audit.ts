@@ -18,15 +18,16 @@ import { printableJson } from './table.ts';
 
 const STANDARD_OUTPUT = '-';
 
-/** `audit`: what was written and done, and whether that is the truth. */
+/** `audit`: verifies and exports the audit log. */
 export function addAuditCommands(program: Command, desk: Desk, end: (code: number) => void): void {
-  const audit = program
-    .command('audit')
-    .description('what was written and done, and whether that is the truth');
+  const audit = program.command('audit').description('verify and export the audit log');
 
   addSettings(addDatabaseSettings(audit.command('verify')), ['checkpointFile'])
-    .description('look at every entry of every log: whether one was changed, removed, moved or put there')
-    .option('--checkpoints <FILE>', 'what was said outside of the database; the checkpoint file unless given')
+    .description('verify every entry of every audit log: report changed, removed, moved and inserted entries')
+    .option(
+      '--checkpoints <FILE>',
+      'file with the audit checkpoints (default: the checkpoint file of the settings)',
+    )
     .option('--json', 'write JSON')
     .action(async (options: { checkpoints?: string; json?: true }, command: Command) => {
       const settings = desk.settingsOf(command);
@@ -53,7 +54,7 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
     });
 
   addDatabaseSettings(audit.command('key'))
-    .description('tell the public key of what is signed outside of the database, for who receives it')
+    .description('print the public key that verifies signed checkpoints outside the database')
     .action(async (_options, command: Command) => {
       const settings = desk.settingsOf(command);
       proveKept(settings);
@@ -65,9 +66,9 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
   addDatabaseSettings(
     audit
       .command('export')
-      .argument('[file]', `a file to make, or ${STANDARD_OUTPUT} for standard output`, STANDARD_OUTPUT),
+      .argument('[file]', `file to create, or ${STANDARD_OUTPUT} for standard output`, STANDARD_OUTPUT),
   )
-    .description('write every entry of every log, one JSON object a line, personal values readable')
+    .description('write every entry of every audit log as JSON lines, with personal data decrypted')
     .action(async (file: string, _options, command: Command) => {
       const settings = desk.settingsOf(command);
       proveKept(settings);
@@ -84,7 +85,7 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
     });
 }
 
-/** What a file of checkpoints says, and the numbers of the lines that this installation did not sign. */
+/** The checkpoints of a file, and the numbers of the lines that this installation did not sign. */
 async function readCheckpoints(path: string | undefined, { logKeys }: OpenDatabase) {
   let checkpoints: Checkpoint[] = [];
   const unsigned: number[] = [];
@@ -107,7 +108,7 @@ async function readCheckpoints(path: string | undefined, { logKeys }: OpenDataba
   return { checkpoints, unsigned, restored };
 }
 
-/** A file that only grows may be larger than a text can be. Throws Refusal where it cannot be read. */
+/** Streams the file, which may be larger than a string can be. Throws Refusal if it cannot be read. */
 async function* chunksOf(path: string): AsyncGenerator<Uint8Array> {
   try {
     yield* Bun.file(path).stream();
@@ -116,7 +117,7 @@ async function* chunksOf(path: string): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Whether a checkpoint tells of what the backup holds: what was told since is of the database that it replaced. */
+/** Whether a checkpoint was written before the backup was taken; later ones describe the replaced database. */
 function isOfBackup({ at }: Checkpoint, { takenAt }: Restoration): boolean {
   return takenAt !== undefined && at < takenAt - LIMITS.clockLeewayMs;
 }
@@ -125,26 +126,26 @@ interface Report {
   readonly path: string | undefined;
   readonly unsigned: readonly number[];
   readonly told: number;
-  /** When a backup was put in the place of the database, the last time. */
+  /** The last restore of a backup over this database. */
   readonly restored: Restoration | undefined;
   readonly verified: VerificationResult;
   readonly findings: readonly LogFinding[];
 }
 
-/** What only somebody outside of the database can tell. */
+/** What the database alone cannot prove. */
 const UNSEEN =
-  'without checkpoints it cannot be seen whether an end was cut off, an older database stands in the place of a newer ' +
-  'one, or who has the master key wrote a log anew or moved its beginning';
+  'without checkpoints, verification cannot detect removed entries at the end of a log, an older copy of the database, ' +
+  'or a log rewritten or trimmed by a holder of the master key';
 
 function tell(report: Report): void {
   const { path, unsigned, told, restored, verified, findings } = report;
   for (const found of findings) console.log(sentenceOf(found));
-  for (const line of unsigned) console.log(`${path} line ${line}: this installation did not sign it`);
+  for (const line of unsigned) console.log(`${path} line ${line}: not signed by this installation`);
   const { logs, entries, untagged } = verified;
   console.log(`${entries} entries of ${logs} logs, ${told} checkpoints`);
   if (untagged > 0) {
     console.log(
-      `${untagged} entries are not chained: an older release wrote them, or a stranger. The next start chains them`,
+      `${untagged} entries are not chained yet: an older release or another program wrote them. The next start of the service chains them`,
     );
   }
   if (restored) console.log(restorationOf(restored));
@@ -156,9 +157,11 @@ function tell(report: Report): void {
 
 function restorationOf({ at, takenAt }: Restoration): string {
   const isUntold = takenAt === undefined;
-  const which = isUntold ? 'a backup of an unknown time' : `a backup of ${new Date(takenAt).toISOString()}`;
-  const uncompared = isUntold ? 'from before' : 'between';
-  return `${which} was put in its place at ${new Date(at).toISOString()}: checkpoints ${uncompared} are not compared`;
+  const which = isUntold
+    ? 'a backup of unknown date'
+    : `a backup taken at ${new Date(takenAt).toISOString()}`;
+  const uncompared = isUntold ? 'before the restore' : 'between the two';
+  return `${which} was restored at ${new Date(at).toISOString()}: checkpoints ${uncompared} are not compared`;
 }
 
 function isClean({ findings, unsigned, verified }: Report): boolean {
@@ -166,7 +169,7 @@ function isClean({ findings, unsigned, verified }: Report): boolean {
 }
 
 function sentenceOf({ log, seq, message: says }: LogFinding): string {
-  const name = log === NIL_UUID ? 'the log of the installation' : `the log of realm ${log}`;
+  const name = log === NIL_UUID ? 'audit log of the installation' : `audit log of realm ${log}`;
   return `${name}${seq === undefined ? '' : `, entry ${seq}`}: ${says}`;
 }
 
@@ -185,7 +188,7 @@ function jsonOf(report: Report) {
   };
 }
 
-/** Writes all that stands in the logs at this moment. That it was asked for is logged before anything is told. */
+/** Writes every entry that exists now. The export itself is logged before the first entry is written. */
 async function exportLogs({ engine, logKeys }: OpenDatabase, output: Output): Promise<number> {
   const reading = openLogReading(engine.log, logKeys);
   await engine.log.append([createAuditEntry('log.exported', { detail: {} }, systemClock)]);

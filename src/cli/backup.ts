@@ -17,21 +17,22 @@ interface BackupOptions {
   readonly json?: true;
 }
 
-/** What a database that others run is copied by. */
+/** Advice for PostgreSQL, which has its own backup tools. */
 export const POSTGRES_TOOLS =
-  'it is a database of PostgreSQL, whose own tools do it: pg_dump, or pg_basebackup with an archive of its log. ' +
+  'the database is PostgreSQL: use pg_dump, or pg_basebackup with an archive of the write-ahead log. ' +
   'docs/operating.md (Backups) has the commands';
 
-/** `backup`: a complete copy of the database while the service goes on. */
+/** `backup`: a complete copy of the database while the service runs. */
 export function addBackup(program: Command, desk: Desk): void {
   addDatabaseSettings(program.command('backup'))
-    .description('copy the database while the service runs, look the copy through, and say what it holds')
-    .option('--to <FILE>', 'the file to make; nothing is overwritten')
-    .option('--into <FOLDER>', 'the folder to make it in, named after the instant')
+    .description('back up a SQLite database while the service runs, and verify the copy')
+    .option('--to <FILE>', 'file to create; an existing file is never overwritten')
+    .option('--into <FOLDER>', 'folder to create the backup in; its name is the current time')
     .addOption(
-      new Option('--keep <DAYS>', 'then remove older backups of this database from that folder').argParser(
-        days,
-      ),
+      new Option(
+        '--keep <DAYS>',
+        'afterwards remove backups of this database older than this from the folder',
+      ).argParser(days),
     )
     .option('--json', 'write JSON')
     .action(async (options: BackupOptions, command: Command) => {
@@ -50,15 +51,15 @@ export function addBackup(program: Command, desk: Desk): void {
 function days(raw: string): number {
   const count = Number(raw);
   if (/^\d{1,5}$/.test(raw) && count > 0) return count;
-  throw new InvalidArgumentError('It must be a number of days, 1 to 99999.');
+  throw new InvalidArgumentError('Expected a number of days from 1 to 99999.');
 }
 
 function targetOf({ to, into, keep }: BackupOptions): Target {
   if ((to === undefined) === (into === undefined))
-    throw new Refusal('give either --to FILE or --into FOLDER', { isUsage: true });
+    throw new Refusal('pass either --to FILE or --into FOLDER', { isUsage: true });
   if (into !== undefined) return { folder: into, keepDays: keep };
   if (keep !== undefined) {
-    throw new Refusal('--keep goes with --into: of a file that you name, nobody knows which is older', {
+    throw new Refusal('--keep requires --into: only backups in a folder have names that tell their age', {
       isUsage: true,
     });
   }
@@ -68,9 +69,9 @@ function targetOf({ to, into, keep }: BackupOptions): Target {
 function databaseOf({ database }: Settings): string {
   if (database.engine === 'postgres') throw new Refusal(POSTGRES_TOOLS);
   if (isInMemory(database))
-    throw new Refusal('a database in memory ends with its process: nothing to back up');
+    throw new Refusal('an in-memory database cannot be backed up: it ends with its process');
   const path = fileOf(database) as string;
-  if (!existsSync(path)) throw new Refusal(`there is no database ${path} to back up`);
+  if (!existsSync(path)) throw new Refusal(`database ${path} does not exist: nothing to back up`);
   return path;
 }
 
@@ -78,10 +79,12 @@ const asJson = ({ path, manifest, removed }: BackedUp) => ({ path, ...manifest, 
 
 function tell({ path, manifest, removed }: BackedUp): void {
   const { bytes, taken_at, schema, sha256, rows } = manifest;
-  console.log(`${path}: ${bytes} bytes, schema ${schema}, as of ${taken_at}, looked through`);
-  console.log(`sha256 ${sha256}; ${totalOf(rows)} rows. What it must hold is in ${path}.json: keep both`);
+  console.log(`${path}: ${bytes} bytes, schema ${schema}, as of ${taken_at}, verified`);
+  console.log(`sha256 ${sha256}; ${totalOf(rows)} rows. The manifest is ${path}.json: keep both files`);
   for (const name of removed) console.log(`removed ${name}`);
-  console.log('the master key is not in it: keep that apart, and as long as the backup');
+  console.log(
+    'the backup does not contain the master key: store the key separately, for as long as the backup',
+  );
 }
 
 export function totalOf(rows: Readonly<Record<string, number>>): number {

@@ -26,7 +26,7 @@ import { addSubjectAccess } from './subject_access.ts';
 import { nameVariables, withVariables } from './variables.ts';
 import { addWebhookCommands } from './webhooks.ts';
 
-/** Runs a command line and answers its exit code. */
+/** Runs a command line and returns its exit code. */
 export async function run(argv: readonly string[], environment: Environment): Promise<number> {
   let code: number = EXIT.done;
   const program = new Command('authrealm')
@@ -67,7 +67,7 @@ export async function run(argv: readonly string[], environment: Environment): Pr
   return code;
 }
 
-/** Tells why a command ended and answers its exit code. Anything unforeseen is a bug and keeps its stack. */
+/** Prints why a command failed and returns its exit code. An unexpected error is a bug: it is thrown again, with its stack. */
 function codeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   const refusal = asRefusal(error);
@@ -75,7 +75,7 @@ function codeOf(error: unknown): number {
   return tellRefusal(refusal);
 }
 
-/** Trouble of the database or the system in a sentence; undefined for a bug. */
+/** An error of the database or the operating system as one sentence; undefined for a bug. */
 function asRefusal(error: unknown): Refusal | undefined {
   const refusal = refusalOf(error);
   if (refusal instanceof Refusal) return refusal;
@@ -85,6 +85,6 @@ function asRefusal(error: unknown): Refusal | undefined {
 
 function exitCodes(): string {
   return `
-Exit codes: ${EXIT.done} done; ${EXIT.failed} could not be done; ${EXIT.usage} the command line or a setting is not right;
-  ${EXIT.linesRefused} an import ended and refused some lines.`;
+Exit codes: ${EXIT.done} success; ${EXIT.failed} failure; ${EXIT.usage} invalid command line or setting;
+  ${EXIT.linesRefused} the import finished, but rejected some lines.`;
 }

@@ -14,37 +14,37 @@ interface ClientOptions {
   readonly json?: true;
 }
 
-/** `client`: who may ask for tokens, and what they may do. */
+/** `client`: OAuth 2.0 clients and their rights. */
 export function addClientCommands(program: Command, context: CliContext): void {
   const client = openManaged(program, context, {
     type: 'client',
     noun: 'client',
-    description: 'who may ask for tokens',
+    description: 'manage OAuth clients',
     texts: {
-      list: 'list the clients, without secrets',
-      disable: 'refuse the client and its tokens, within a second',
-      enable: 'accept a disabled client again',
-      delete: 'remove the client for good; its tokens are refused within a second',
-      rotate: 'give a client a new secret and show it, once',
-      overlap: 'how long the old secret is still accepted',
+      list: 'list clients, without their secrets',
+      disable: 'disable a client: it and its tokens are rejected within a second',
+      enable: 'enable a disabled client',
+      delete: 'delete a client permanently; its tokens are rejected within a second',
+      rotate: 'issue a new client secret and show it once',
+      overlap: 'how long the previous secret is still accepted',
     },
   });
   client.addCreate<ClientOptions>(
     client
-      .command('create', 'make a client and show its secret, once')
-      .requiredOption('--name <NAME>', 'what people call it', clientName)
+      .command('create', 'create a client and show its secret once')
+      .requiredOption('--name <NAME>', 'display name', clientName)
       .requiredOption('--scope <SCOPES>', SCOPE_HELP, scopes)
       .option('--realm <ID>', REALM_HELP, realmIds),
     ({ name, scope, realm = '*' }) => ({ name, scopes: [...(scope ?? [])], realms: realm }),
   );
   client.addList();
   client
-    .named('update', 'change name, scopes or realms; felt within a second')
+    .named('update', 'change name, scopes or realms; takes effect within a second')
     .option('--json', 'write JSON')
-    .option('--name <NAME>', 'what people call it', clientName)
+    .option('--name <NAME>', 'display name', clientName)
     .option('--scope <SCOPES>', SCOPE_HELP, scopes)
     .option('--realm <ID>', REALM_HELP, realmIds)
-    .option('--all-realms', 'lift the limit to some realms')
+    .option('--all-realms', 'allow all realms')
     .action(
       client.showing('update', ({ name, scope, ...options }: ClientOptions) =>
         changesIn({ name, scopes: scope && [...scope], realms: realmsIn(options) }),
@@ -53,18 +53,19 @@ export function addClientCommands(program: Command, context: CliContext): void {
   client.addChanges();
 }
 
-export const SCOPE_HELP = `what it may do, separated by spaces: ${SCOPE_WORDS.join(', ')}`;
+export const SCOPE_HELP = `scopes, separated by spaces: ${SCOPE_WORDS.join(', ')}`;
 const REALM_HELP =
-  'limit it to this realm; several: separated by spaces, or given again. All realms unless given';
+  'limit the client to this realm; separate several by spaces or repeat the option (default: all realms)';
 
 function clientName(raw: string): string {
   const [issue] = CLIENT_NAME.safeParse(raw).error?.issues ?? [];
-  if (issue) throw new InvalidArgumentError(`A name ${issue.message}.`);
+  if (issue) throw new InvalidArgumentError(`The name ${issue.message}.`);
   return raw;
 }
 
 export function scopes(raw: string): Scopes {
   const parsed = parseScopes(raw);
-  if (!parsed) throw new InvalidArgumentError(`The scopes are: ${SCOPE_WORDS.join(', ')}.`);
+  if (!parsed)
+    throw new InvalidArgumentError(`Expected scopes separated by spaces: ${SCOPE_WORDS.join(', ')}.`);
   return parsed;
 }

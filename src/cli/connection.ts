@@ -4,7 +4,7 @@ import { readSettingFile } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { printable } from './table.ts';
 
-/** The secret of the client, for commands that speak to a running service. It is no option: command lines are seen. */
+/** The client secret for commands that call a running service. Not an option: other users can read command lines. */
 export const CLIENT_SECRET_VARIABLE = 'AUTHREALM_CLIENT_SECRET';
 
 const URL_FALLBACK = 'http://127.0.0.1:8080';
@@ -16,40 +16,39 @@ export interface ConnectionOptions {
   readonly allowPlainHttp?: true;
 }
 
-/** Gives a command the options that say which service it speaks to, and as whom. Their variables are the same for all. */
+/** Adds the options for the service and the client to a command. All commands share their environment variables. */
 export function addConnection(command: Command): Command {
   return command
-    .addOption(
-      new Option('--url <URL>', `where the service is (${URL_FALLBACK} unless given)`).env('AUTHREALM_URL'),
-    )
-    .addOption(new Option('--client-id <ID>', 'the client that asks').env('AUTHREALM_CLIENT_ID'))
+    .addOption(new Option('--url <URL>', `URL of the service (default ${URL_FALLBACK})`).env('AUTHREALM_URL'))
+    .addOption(new Option('--client-id <ID>', 'client ID').env('AUTHREALM_CLIENT_ID'))
     .addOption(
       new Option(
         '--client-secret-file <FILE>',
-        `file with its secret; or else in ${CLIENT_SECRET_VARIABLE}`,
+        `file with the client secret (default: the value of ${CLIENT_SECRET_VARIABLE})`,
       ).env('AUTHREALM_CLIENT_SECRET_FILE'),
     )
     .addOption(
-      new Option('--allow-plain-http', 'plain http to another machine: the secret crosses the network').env(
-        'AUTHREALM_ALLOW_PLAIN_HTTP',
-      ),
+      new Option(
+        '--allow-plain-http',
+        'allow http to another host; the secret crosses the network unencrypted',
+      ).env('AUTHREALM_ALLOW_PLAIN_HTTP'),
     );
 }
 
-/** Throws a Refusal that names everything that is missing. */
+/** Throws a Refusal that names all missing options. */
 export function connectBy(options: ConnectionOptions, secretGiven: string | undefined): Directory {
   const { url = URL_FALLBACK, clientId, clientSecretFile: file, allowPlainHttp = false } = options;
   const clientSecret =
     file === undefined ? secretGiven : readSettingFile('--client-secret-file', file).trim();
   const missing: string[] = [];
-  if (!clientId) missing.push('--client-id is missing: authrealm client create makes a client');
+  if (!clientId) missing.push('--client-id is missing: create a client with "authrealm client create"');
   if (!clientSecret)
-    missing.push(`the client's secret is missing: --client-secret-file, or ${CLIENT_SECRET_VARIABLE}`);
+    missing.push(`the client secret is missing: pass --client-secret-file, or set ${CLIENT_SECRET_VARIABLE}`);
   if (!clientId || !clientSecret) throw new Refusal(missing.join('\n'), { isUsage: true });
   try {
     return connect({ url, allowPlainHttp, clientId, clientSecret });
   } catch (error) {
-    // The library's options by the names they have here.
+    // Errors of the library name its options; the command line has other names for them.
     if (error instanceof TypeError) {
       const message = error.message.replace('allowPlainHttp: true', '--allow-plain-http');
       throw new Refusal(`--${message}`, { isUsage: true });
@@ -58,7 +57,7 @@ export function connectBy(options: ConnectionOptions, secretGiven: string | unde
   }
 }
 
-/** What the service refused, in its words. Anything else is passed on. */
+/** The Refusal for an error response of the service; returns any other error unchanged. */
 export function refusalBy(error: unknown): unknown {
   return error instanceof AuthrealmError ? new Refusal(printable(error.message)) : error;
 }

@@ -19,20 +19,27 @@ interface LinkOptions {
   readonly json?: true;
 }
 
-/** `console`: lets people in to the console of a running service. */
+/** `console`: signs people in to the console of a running service. */
 export function addConsoleCommands(program: Command, context: CliContext): void {
-  const console_ = program.command('console').description('let people in to the console of a service');
+  const console_ = program.command('console').description('sign in to the console of a service');
   addSettings(addDatabaseSettings(console_.command('link')), ['host', 'port', 'baseUrl', 'tlsCert', 'tlsKey'])
-    .description('print a link that signs in to the console: once, and within a minute')
+    .description('print a link that signs in to the console; valid once, within a minute')
     .requiredOption('--scope <SCOPES>', SCOPE_HELP, scopes)
-    .option('--realm <ID>', 'limit it to this realm; several: separated by spaces, or given again', realmIds)
-    .option('--label <TEXT>', 'what the log calls whoever follows it', label, COMMAND_LINE.actor)
+    .option(
+      '--realm <ID>',
+      'limit the session to this realm; separate several by spaces or repeat the option (default: all realms)',
+      realmIds,
+    )
+    .option('--label <TEXT>', 'name of this session in the audit log', label, COMMAND_LINE.actor)
     .option('--json', 'write JSON')
     .action(async (options: LinkOptions, command: Command) => {
       const settings = context.settingsOf(command);
       const { url, expiresAt } = await link(settings, options);
       if (options.json) console.log(JSON.stringify({ url, expires_at: new Date(expiresAt).toISOString() }));
-      else console.log(`${url}\n\nOpen it within ${LIMITS.consoleLinkMsMax / 1_000} seconds; it works once.`);
+      else
+        console.log(
+          `${url}\n\nOpen this link within ${LIMITS.consoleLinkMsMax / 1_000} seconds; it works once.`,
+        );
     });
 }
 
@@ -48,13 +55,13 @@ async function link(settings: Settings, { scope, realm, label: name }: LinkOptio
   }
 }
 
-/** Where a code is exchanged. It stands in the fragment: no browser sends that, so it is in no log. */
+/** The page that exchanges a code. The code is in the fragment, which browsers do not send, so no server logs it. */
 export function consoleLink(baseUrl: string, code: string): string {
   return `${baseUrl}/console#code=${code}`;
 }
 
 function label(raw: string): string {
   const [issue] = LINK_LABEL.safeParse(raw).error?.issues ?? [];
-  if (issue) throw new InvalidArgumentError(`A label ${issue.message}.`);
+  if (issue) throw new InvalidArgumentError(`The label ${issue.message}.`);
   return raw;
 }

@@ -12,13 +12,13 @@ import {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What a command gets in addition to its own arguments. */
+/** What the program passes to a command in addition to its own arguments. */
 export interface CliContext {
   /** Reads the settings from the command's flags and the environment. */
   settingsOf(command: Command): Settings;
-  /** The same for a command that listens: what its address needs is checked as well. */
+  /** As `settingsOf`, and checks what a listening address requires, TLS for example. */
   listeningSettingsOf(command: Command): Settings;
-  /** The value of every setting, and where it comes from. */
+  /** The value of every setting, and its source. */
   originsOf(command: Command): readonly SettingOrigin[];
   /** The flags of a command that are settings, as given. */
   flagsOf(command: Command): Flags;
@@ -26,7 +26,7 @@ export interface CliContext {
   readonly programName: string;
 }
 
-/** `optionVariables` names the environment variables of options that are no settings. */
+/** `optionVariables` names the environment variables of options that are not settings. */
 export function openContext(environment: Environment, optionVariables: () => readonly string[]): CliContext {
   const settingsOf = (command: Command, listens: boolean): Settings =>
     readSettings(
@@ -51,7 +51,7 @@ function defaultsOf(command: Command): Environment {
   return UPGRADING.has(command.name()) ? {} : { [SETTINGS.migrate.env]: 'check' };
 }
 
-/** Gives a command the flags of these settings, with help from the table. */
+/** Adds the flags of these settings to a command; the help texts come from the table of settings. */
 export function addSettings(command: Command, names: readonly SettingName[]): Command {
   for (const name of names) {
     const { flag, value, doc, env, defaultValue: common } = SETTINGS[name] as (typeof SETTINGS)['database'];
@@ -64,7 +64,7 @@ export function addSettings(command: Command, names: readonly SettingName[]): Co
   return command;
 }
 
-/** Gives a command the flags of the settings that decide about the database. */
+/** Adds the flags that choose the database to a command. */
 export function addDatabaseSettings(command: Command): Command {
   return addSettings(command, DATABASE_SETTINGS);
 }
@@ -82,7 +82,7 @@ function flagsOf(command: Command): Flags {
   return flags;
 }
 
-/** Flags in the spelling of a command line. */
+/** The flags as words of a command line. */
 export function written(flags: Flags): string[] {
   return (Object.entries(flags) as [SettingName, string][]).flatMap(([name, value]) => {
     const { flag, value: named } = SETTINGS[name] as (typeof SETTINGS)['database'];

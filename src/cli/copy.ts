@@ -16,16 +16,19 @@ interface CopyOptions {
   readonly prepare?: true;
 }
 
-/** `copy`: copies an installation into another database, whatever the engines. */
+/** `copy`: copies an installation into another database, of the same or the other engine. */
 export function addCopy(program: Command, argv: readonly string[]): void {
   program
     .command('copy')
-    .description('copy everything into an empty database, and compare both')
-    .requiredOption('--from <URL>', `the database that is read: ${SETTINGS.database.expects}`)
-    .option('--from-password-file <FILE>', 'file with the password of the role that --from names')
-    .requiredOption('--to <URL>', 'the database that is written: empty, or prepared from the same source')
-    .option('--to-password-file <FILE>', 'file with the password of the role that --to names')
-    .option('--prepare', 'copy ahead while the source is served; a copy without this option completes it')
+    .description('copy the whole database into an empty one of either engine, and compare both')
+    .requiredOption('--from <URL>', `source database: ${SETTINGS.database.expects}`)
+    .option('--from-password-file <FILE>', 'file with the password of the role in --from')
+    .requiredOption('--to <URL>', 'target database: empty, or prepared from the same source')
+    .option('--to-password-file <FILE>', 'file with the password of the role in --to')
+    .option(
+      '--prepare',
+      'copy in advance while the service runs; run again without this option to complete the copy',
+    )
     .action(async (options: CopyOptions) => {
       const move = { from: addressOf('from', options, argv), to: addressOf('to', options, argv) };
       const { copyDatabase, isSame } = await import('../store/copying/open.ts');
@@ -38,20 +41,20 @@ export function addCopy(program: Command, argv: readonly string[]): void {
       const differing = tables.filter((table) => !isSame(table)).map(({ table }) => table);
       if (differing.length > 0) {
         throw new Refusal(
-          `source and target differ in ${differing.join(', ')}: the target was changed by another writer. Stop that one, ` +
+          `source and target differ in ${differing.join(', ')}: another program changed the target. Stop that program ` +
             'and run the same command again',
         );
       }
-      console.log(`equal; ${added} rows were added and ${removed} removed`);
+      console.log(`source and target are equal; ${added} rows added, ${removed} removed`);
       console.log(
         options.prepare
-          ? 'the target is prepared, and not served yet: stop the service, and run the same command without --prepare'
-          : 'the target needs the master key of the source, which is not in it: give it by --master-key-file',
+          ? 'the target is prepared, but not complete: stop the service and run the same command without --prepare'
+          : 'the target does not contain the master key: start the service with the key of the source and --master-key-file',
       );
     });
 }
 
-/** The database of a side. Its URL may hold a password: nothing of it is repeated. */
+/** The address of source or target. Its URL may contain a password, so no message repeats any part of it. */
 function addressOf(side: 'from' | 'to', options: CopyOptions, argv: readonly string[]): DatabaseAddress {
   const { parse, expectsFor, expects } = SETTINGS.database;
   const url = options[side];
@@ -60,7 +63,8 @@ function addressOf(side: 'from' | 'to', options: CopyOptions, argv: readonly str
     new Refusal(says.replaceAll('--database', `--${side}`), { isUsage: true });
   const address = parse(url);
   if (!address) throw refusal(`--${side} must be ${expectsFor?.(url) ?? expects}`);
-  if (isInMemory(address)) throw refusal(`--${side}: a database in memory ends with its process`);
+  if (isInMemory(address))
+    throw refusal(`--${side}: an in-memory database ends with its process; use a file`);
   const isOnCommandLine = argv.some((word) => word === url || word === `--${side}=${url}`);
   const complaints = [
     ...(isOnCommandLine ? disclosure(side, `AUTHREALM_COPY_${side.toUpperCase()}`, address) : []),
@@ -70,7 +74,7 @@ function addressOf(side: 'from' | 'to', options: CopyOptions, argv: readonly str
   return address.engine === 'postgres' ? { ...address, passwordFile } : address;
 }
 
-/** Shows the progress of each stage, and ends the copy with the first signal. */
+/** Shows the progress of each stage, and stops the copy at the first signal. */
 function openWatch(): Pick<CopyRun, 'signal' | 'onStage'> & { readonly end: () => void } {
   const stop = new AbortController();
   void signalled('once').then(() => stop.abort());

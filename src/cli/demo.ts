@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
 import { addSettings, type CliContext } from './context.ts';
 
-/** `demo`: the whole service on a database that ends with it. */
+/** `demo`: the complete service on a temporary database. */
 export function addDemo(program: Command, context: CliContext): void {
   addSettings(program.command('demo'), ['port'])
     .description(
-      'serve two small realms from a temporary database, look two records up, and open the console',
+      'serve two small realms from a temporary database, perform two lookups, and offer the console',
     )
-    .option('--once', 'end after the lookups')
+    .option('--once', 'exit after the lookups')
     .action(async ({ once }: { once?: true }, command: Command) => {
       const { port } = context.flagsOf(command);
       const { demonstrate } = await import('./demonstration.ts');

@@ -5,17 +5,16 @@ import { faultReply } from '../http/server/reply.ts';
 import type { Route } from '../http/server/router.ts';
 import { systemClock } from '../platform/clock.ts';
 
-/** Where the demo lets people in. */
+/** The path that signs in to the console of the demo. */
 export const DEMO_DOOR = '/demo';
 
 /**
- * Leads to the console, signed in: with a code of its own each time, for all that can be done, because what is there was made by
- * this process and goes with it. Only who asks for this machine by its own name gets one: a page elsewhere whose name leads
- * here is of another.
+ * Redirects to the console with a new sign-in code that grants every scope: the data belongs to this process and is deleted with
+ * it. The Host header must name this machine, so a page of another site cannot obtain a code by DNS rebinding.
  */
 export function demoDoor(store: Pick<AuthStore, 'insertConsoleLink'>, url: string): Route {
   const { port } = new URL(url);
-  // Nobody names port 80.
+  // Browsers leave port 80 out of the Host header.
   const behind = port === '' ? '' : `:${port}`;
   const hosts = new Set(['127.0.0.1', 'localhost'].map((name) => name + behind));
   return {

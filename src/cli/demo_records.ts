@@ -14,15 +14,15 @@ import {
 import { systemClock } from '../platform/clock.ts';
 import type { OpenDatabase } from '../service/open_database.ts';
 
-/** What the demo has to show: two realms, and people as there are, whose names no program should stumble over. */
+/** The data of the demo: two realms, and users whose names exercise scripts, punctuation and length. */
 
 const DAY_MS = 86_400_000;
-/** How long ago the first of it was made. */
+/** Age of the oldest record. */
 const DAYS = 40;
 
 const ISSUERS = { google: 'https://accounts.google.com', azure: 'https://login.example.com/' };
 
-/** Given and family name, and what stands before the @. */
+/** Given name, family name, and the local part of the e-mail address. */
 const PEOPLE: readonly (readonly [given: string, family: string, mailbox: string])[] = [
   ['Amélie', 'Dubois-Lefèvre', 'amelie.dubois'],
   ['Łukasz', 'Żółtowski', 'lukasz'],
@@ -70,13 +70,13 @@ export interface Planted extends Home {
   readonly user: Uuid;
   readonly oidcLink: Uuid;
   readonly passwordLink: Uuid;
-  /** The others of that realm, in the order in which they came. */
+  /** The other users of that realm, oldest first. */
   readonly people: readonly Uuid[];
 }
 
 const { mintId: mint } = systemClock;
 
-/** Plants two realms, and in the first a user with two identities and a username, and everybody else. */
+/** Creates two realms: the first has Jane, a user with two OIDC links and a username, and most of the other users. */
 export async function plantDemo({ engine }: Pick<OpenDatabase, 'engine'>): Promise<Planted> {
   const first = DAYS * DAY_MS;
   const home = newHome();
@@ -101,7 +101,7 @@ function newHome(): Home {
   return { realm: mint(), google: mint(), azure: mint(), passwords: mint() };
 }
 
-/** A record that was made so many milliseconds ago. */
+/** A record that was created `ago` milliseconds before now. */
 function draft(resource: Resource, key: Key, members: Record<string, unknown>, ago: number): Write {
   const clock: Clock = { ...systemClock, now: () => systemClock.now() - ago };
   return draftDescribed(resource, key, members, { clock, actor: 'demo' });
@@ -131,7 +131,7 @@ interface Arrival {
   readonly ago: number;
 }
 
-/** Somebody, with as many ways to sign in as people have: none, one, or several. */
+/** A user with zero to three links. */
 function personDrafts(home: Home, id: Uuid, { person, place, ago }: Arrival): readonly Write[] {
   const [given, family, mailbox] = person;
   const email = `${mailbox}@example.com`;

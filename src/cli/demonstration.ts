@@ -16,13 +16,13 @@ import { serve } from '../service/service.ts';
 import { DEMO_DOOR, demoDoor } from './demo_door.ts';
 import { type Planted, plantDemo } from './demo_records.ts';
 
-/** Serves a new database of two small realms, shows two lookups, and goes on until a signal unless once is enough. */
+/** Serves two small realms from a new temporary database and performs two lookups; then exits, or serves until a signal. */
 export async function demonstrate(port: string, isOnce: boolean): Promise<void> {
-  // Before anything is made: a signal that nobody awaits would end the process, and leave the database behind.
+  // First of all: a signal without a handler would end the process and leave the database behind.
   const stopped = signalled('on');
   const folder = mkdtempSync(join(tmpdir(), 'authrealm-demo-'));
   try {
-    // The console shows what is counted.
+    // The console shows metrics.
     const flags = { database: `sqlite:${join(folder, 'demo.db')}`, port, metricsPort: '0' };
     await serveUntil(isOnce ? undefined : stopped, readSettings(flags, {}));
   } finally {
@@ -51,7 +51,7 @@ async function show(db: OpenDatabase, baseUrl: string, stopped: Promise<unknown>
   const reader = await addClient(db, 'demo', 'profile-infos:read');
   const writer = await addClient(db, 'shop front', 'users:write profile-infos:write');
   const token = await fetchToken(reader, baseUrl);
-  console.log(`serving a demo realm on ${baseUrl}\n`);
+  console.log(`serving a demo realm at ${baseUrl}\n`);
   for (const link of links) await look(link, token);
   console.log('Try it yourself:\n');
   for (const link of links) console.log(`curl -H 'Authorization: Bearer ${token}' ${link}\n`);
@@ -62,7 +62,7 @@ async function show(db: OpenDatabase, baseUrl: string, stopped: Promise<unknown>
   await stopped;
 }
 
-/** The links of one record of each kind. */
+/** The URLs of one OIDC link and one password link. */
 function linksOf(
   { realm, user: of, oidcLink, passwordLink }: Planted,
   baseUrl: string,
@@ -73,7 +73,7 @@ function linksOf(
   ];
 }
 
-/** Some of what happens to records, by a client and over HTTP, so that the log and the feed have something to tell. */
+/** Changes some records over HTTP, so that the audit log and the change feed have entries. */
 async function liveOn(planted: Planted, baseUrl: string, token: string): Promise<void> {
   const { realm, people, user: jane, azure } = planted;
   const [first, second] = people as [Uuid, Uuid];
@@ -100,7 +100,7 @@ async function liveOn(planted: Planted, baseUrl: string, token: string): Promise
   for (const [method, url, data] of said) {
     const body = data ? { body: JSON.stringify({ data }) } : {};
     const answer = await fetch(url, { method, headers, proxy: false, ...body });
-    if (!answer.ok) throw new Refusal(`a write of the demo answered ${answer.status}`);
+    if (!answer.ok) throw new Refusal(`the demo failed: a write was answered with status ${answer.status}`);
   }
 }
 
@@ -112,7 +112,7 @@ function addClient({ engine }: OpenDatabase, name: string, scope: string): Promi
 async function fetchToken({ client, secret }: IssuedClient, baseUrl: string): Promise<string> {
   const answer = await fetch(`${baseUrl}/oauth/access_token`, {
     method: 'POST',
-    // Through a proxy of the environment the runtime would send what is meant for this machine.
+    // Without this the runtime sends requests to this machine through HTTP_PROXY.
     proxy: false,
     body: new URLSearchParams({
       grant_type: 'client_credentials',
@@ -121,15 +121,17 @@ async function fetchToken({ client, secret }: IssuedClient, baseUrl: string): Pr
     }),
   });
   const { access_token } = (await answer.json()) as { access_token?: string };
-  if (access_token === undefined) throw new Refusal(`the demo got no token: status ${answer.status}`);
+  if (access_token === undefined)
+    throw new Refusal(`the demo failed: the token request was answered with status ${answer.status}`);
   return access_token;
 }
 
-/** Performs one lookup and prints request and answer. */
+/** Performs one lookup and prints the request and the response. */
 async function look(link: string, token: string): Promise<void> {
   const answer = await fetch(link, { headers: { Authorization: `Bearer ${token}` }, proxy: false });
   console.log(`GET ${new URL(link).pathname}\nAuthorization: Bearer ${token.slice(0, 12)}…\n`);
   console.log(`${answer.status} ${answer.statusText}\nETag: ${answer.headers.get('etag')}`);
   console.log(`${JSON.stringify(await answer.json(), null, 2)}\n`);
-  if (answer.status !== 200) throw new Refusal(`a lookup of the demo answered ${answer.status}`);
+  if (answer.status !== 200)
+    throw new Refusal(`the demo failed: a lookup was answered with status ${answer.status}`);
 }

@@ -1,4 +1,4 @@
-/** What there is to say about one thing: a word for each value. */
+/** The properties of a client, webhook target or delivery, in the order in which they are printed. */
 export type Description = Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
 
 export function showAll(descriptions: readonly Description[], asJson: true | undefined): void {

@@ -27,10 +27,10 @@ import { givenKeyring, inspect } from '../service/open_database.ts';
 import { fileOf } from '../store/open.ts';
 import { addSettings, type CliContext as Desk } from './context.ts';
 
-/** `doctor`: one page of truths about an installation. It reports, and repairs nothing. */
+/** `doctor`: checks an installation. It reports and repairs nothing. */
 export function addDoctor(program: Command, desk: Desk, end: (code: number) => void): void {
   addSettings(program.command('doctor'), Object.keys(SETTINGS) as SettingName[])
-    .description('tell what is in force and whether all is well; changes nothing')
+    .description('check settings, files and database, and report problems; changes nothing')
     .option('--json', 'write JSON')
     .action(async ({ json }: { json?: true }, command: Command) => {
       const settings = desk.settingsOf(command);
@@ -42,7 +42,12 @@ export function addDoctor(program: Command, desk: Desk, end: (code: number) => v
       }
       const ill = reports.filter((report) => !isHealthy(report)).length;
       if (json) console.log(JSON.stringify({ healthy: ill === 0, checks: reports }, null, 2));
-      else console.log(ill === 0 ? 'healthy' : `not healthy: see ${ill} of ${reports.length} checks above`);
+      else
+        console.log(
+          ill === 0
+            ? 'healthy'
+            : `not healthy: ${ill} of ${reports.length} checks reported problems, see above`,
+        );
       end(ill === 0 ? EXIT.done : EXIT.failed);
     });
 }
@@ -66,7 +71,7 @@ async function* examined(settings: Settings, origins: readonly SettingOrigin[]):
 
 type Database = Awaited<ReturnType<typeof inspect>>;
 
-/** A database that cannot be opened hinders each check that asks for it, and no other. */
+/** If the database cannot be opened, only the checks that use it fail. */
 async function open(
   settings: Settings,
 ): Promise<Pick<Database, 'close'> & { readonly database: () => Database }> {
@@ -93,7 +98,7 @@ function checksOf(settings: Settings, database: () => Database): readonly Check[
   return [...access, ...recordChecks(database)];
 }
 
-/** Every setting, what it is and who says so. */
+/** Every setting with its value and source. */
 function tellSettings(origins: readonly SettingOrigin[], sheet: Sheet): void {
   for (const { env, value, from } of origins) sheet.fact(`${env} = ${value} (${from})`);
 }
@@ -101,7 +106,7 @@ function tellSettings(origins: readonly SettingOrigin[], sheet: Sheet): void {
 const OTHERS_MAY_READ = 0o044;
 const OTHERS_MAY_WRITE = 0o022;
 
-/** Sizes and modes of the database, its log, the key and the copies beside them, and of files with passwords. */
+/** Sizes and modes of the database files, the master key, copies of the database, and password files. */
 function checkFiles(settings: Settings, sheet: Sheet): void {
   const path = fileOf(settings.database);
   for (const file of filesOf(settings)) {
@@ -110,10 +115,12 @@ function checkFiles(settings: Settings, sheet: Sheet): void {
     sheet.fact(`${file}: ${size} bytes, mode ${told}`);
     const verbs = [mode & OTHERS_MAY_READ && 'read', mode & OTHERS_MAY_WRITE && 'write'].filter(Boolean);
     if (verbs.length > 0) {
-      sheet.find({ says: `${file} has mode ${told}, others may ${verbs.join(' and ')} it: chmod 600` });
+      sheet.find({
+        says: `${file} has mode ${told}, so other users can ${verbs.join(' and ')} it: run chmod 600`,
+      });
     }
   }
-  if (path !== undefined && !existsSync(path)) throw new Refusal(`there is no database ${path}`);
+  if (path !== undefined && !existsSync(path)) throw new Refusal(`database ${path} does not exist`);
   const key = masterKeySource(settings);
   if ('path' in key && !existsSync(key.path))
     sheet.find({ says: `the master key file ${key.path} is missing` });
@@ -138,7 +145,7 @@ function databaseFiles(path: string | undefined): readonly string[] {
     .map((name) => join(dirname(path), name));
 }
 
-/** Names in the folder of the database that begin with its own. */
+/** Names of files next to the database whose names begin with its own. */
 function besides(path: string): readonly string[] {
   const folder = dirname(path);
   return existsSync(folder)
@@ -152,11 +159,11 @@ function rest(name: string, path: string): string {
   return name.slice(basename(path).length);
 }
 
-/** A draft of a key file, or a copy that was not completed. */
+/** Unfinished key files and copies. */
 const LEFTOVER = /\.partial(-journal)?$|\.key\.(next-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const REHEARSAL = /^\.authrealm-/;
 
-/** What commands leave beside the database when they are killed. */
+/** Temporary files that killed commands left next to the database. */
 function checkLeftovers(settings: Settings, sheet: Sheet): void {
   const path = fileOf(settings.database);
   if (path === undefined) return;
@@ -166,7 +173,7 @@ function checkLeftovers(settings: Settings, sheet: Sheet): void {
     const isOurs = name.startsWith(basename(path)) ? LEFTOVER.test(name) : REHEARSAL.test(name);
     if (!isOurs) continue;
     sheet.find({
-      says: `${join(folder, name)} was left behind: remove it, unless a command is at work right now`,
+      says: `${join(folder, name)} is left over from a killed command: remove it unless a command is running now`,
     });
   }
 }

@@ -19,14 +19,14 @@ import { addDatabaseSettings, addSettings, type CliContext } from './context.ts'
 import { identifiersIn } from './identifiers.ts';
 import { proveKept } from './kept.ts';
 
-/** `erase`: what a person may ask of who holds something about it. */
+/** `erase`: permanently removes the data of a person (GDPR, Article 17). */
 export function addErase(program: Command, context: CliContext): void {
-  const erase = program.command('erase').description('remove what is held about a person, for good');
+  const erase = program.command('erase').description('permanently erase the data of a person');
   addSettings(addDatabaseSettings(erase.command('user')), [...CHECKPOINT_SINK_SETTINGS])
-    .argument('<realm>', 'the realm of the user')
-    .argument('<user>', 'the identifier of the user')
+    .argument('<realm>', 'realm ID of the user')
+    .argument('<user>', 'ID of the user')
     .description(
-      'remove a user and all that tells about the person, log and files included; run again if interrupted',
+      'erase a user and all personal data, including audit log and database file; if interrupted, run it again',
     )
     .action(async (realm: string, id: string, _options, command: Command) => {
       const settings = context.settingsOf(command);
@@ -40,7 +40,7 @@ export function addErase(program: Command, context: CliContext): void {
     });
 }
 
-/** Who is named by a realm and an identifier. Throws Refusal for what is none. */
+/** The user with this realm ID and user ID. Throws Refusal for an invalid ID. */
 export function personIn(realm: string, id: string): Person {
   const [inRealm, of] = identifiersIn(user, [realm, id], 2);
   return { realm: inRealm, user: of } as Person;
@@ -59,12 +59,12 @@ async function erasePerson(
     report: async (erasure: Parameters<typeof erasureLine>[0]) => {
       const line = erasureLine(erasure, logKeys);
       if (sinks.length === 0)
-        console.log(`no checkpoint file is named: keep this line with your backups\n${line}`);
+        console.log(`no checkpoint file is configured: keep this line with your backups\n${line}`);
       await writeToAll(sinks, [line]);
     },
   };
   const erasing = await eraseUser(rooms, person, systemClock);
-  if (!erasing) throw new Refusal(`nothing tells of a user ${person.user} in realm ${person.realm}`);
+  if (!erasing) throw new Refusal(`no user ${person.user} in realm ${person.realm}`);
   console.log(`user ${person.user} is erased`);
   const { search, close } = openSearcher();
   try {
@@ -73,7 +73,9 @@ async function erasePerson(
     await close();
   }
   for (const copy of copiesBeside(settings)) {
-    console.log(`${copy} is a copy from before: it holds what it held, so remove it when you can`);
+    console.log(
+      `${copy} is an older copy of the database that still contains the data: delete it when you can`,
+    );
   }
   const trouble = await erasing.reportError;
   if (trouble !== undefined) throw untold(person, trouble as NodeJS.ErrnoException);
@@ -81,33 +83,33 @@ async function erasePerson(
 
 function untold({ user: id }: Person, { code = 'unknown' }: NodeJS.ErrnoException): Refusal {
   return new Refusal(
-    `user ${id} is erased, and that could not be told outside of the database (${code}): until it is, a restore of an ` +
-      'older backup may bring it back. Run the same command again; the next checkpoint of the service tells it, too',
+    `user ${id} is erased, but the erasure could not be recorded outside the database (${code}): until then, restoring ` +
+      'an older backup may bring the user back. Run the same command again, or wait for the next checkpoint of the service',
   );
 }
 
 function tellScrubbed(scrubbed: ScrubResult): void {
   if (scrubbed.kind === 'clean') {
-    const how = scrubbed.isRewritten ? ', which was written anew' : '';
-    console.log(`no byte of it is left in the database file${how}, and its write-ahead log is empty`);
+    const how = scrubbed.isRewritten ? ' after it was rewritten' : '';
+    console.log(`no erased data is left in the database file${how}; its write-ahead log is empty`);
   }
   if (scrubbed.kind === 'left') {
     console.log(
-      'some of it is still in the database file: stop what else writes the file, and run this again',
+      'some erased data is still in the database file: stop other programs that write to the file, and run this again',
     );
   }
   if (scrubbed.kind === 'archived') {
-    if (!scrubbed.isVacuumed) console.log('its tables belong to another role: have that one vacuum them');
+    if (!scrubbed.isVacuumed) console.log('another role owns the tables: run VACUUM as that role');
     console.log(
-      `archives of the write-ahead log hold it up to position ${scrubbed.position}, and data files until their pages are ` +
-        'used again: a dump made from now on is clean, a base backup once the tables were written anew (vacuum full)',
+      `archived write-ahead logs contain the data up to position ${scrubbed.position}, and data files until their pages are ` +
+        'reused: a dump taken from now on is clean; a base backup is clean after VACUUM FULL',
     );
   }
 }
 
 const KEPT = ['schema-', 'replaced-', 'rescued'];
 
-/** Copies of a database file that this program kept. */
+/** Older copies of the database file that this program made. */
 function copiesBeside({ database }: Settings): readonly string[] {
   const file = fileOf(database);
   if (file === undefined) return [];

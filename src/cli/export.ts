@@ -27,11 +27,11 @@ export function addExport(program: Command, context: CliContext): void {
   addDatabaseSettings(
     program
       .command('export')
-      .argument('[file]', `a file to make, or ${STANDARD_OUTPUT} for standard output`, STANDARD_OUTPUT),
+      .argument('[file]', `file to create, or ${STANDARD_OUTPUT} for standard output`, STANDARD_OUTPUT),
   )
-    .description('write every record as of one moment, one JSON object a line, as import reads it')
-    .option('--with-secrets', 'add client secrets and password hashes; only into a file')
-    .addOption(new Option('--realm <ID>', 'export this realm alone').argParser(realmId))
+    .description('write a consistent snapshot of all records as JSON lines, which import reads')
+    .option('--with-secrets', 'include client secrets and password hashes; only to a file')
+    .addOption(new Option('--realm <ID>', 'export only this realm').argParser(realmId))
     .action(async (file: string, options: ExportOptions, command: Command) => {
       const settings = context.settingsOf(command);
       proveTarget(file, options);
@@ -49,15 +49,15 @@ export function addExport(program: Command, context: CliContext): void {
 
 function realmId(raw: string): Uuid {
   const id = parseUuid(raw);
-  if (!id) throw new InvalidArgumentError('A realm is named by its identifier.');
+  if (!id) throw new InvalidArgumentError('Expected a realm ID of the form 8-4-4-4-12, in hex.');
   return id;
 }
 
-/** Secrets go into a file of their own and nowhere else: what a terminal or a pipe was told cannot be taken back. */
+/** Secrets are written only to a new file: terminals and pipes may keep what passes through them. */
 function proveTarget(file: string, { withSecrets }: ExportOptions): void {
   if (file === STANDARD_OUTPUT) {
     if (!withSecrets) return;
-    throw new Refusal('--with-secrets needs a FILE: secrets are written to no terminal and no pipe', {
+    throw new Refusal('--with-secrets requires a FILE: secrets are never written to a terminal or a pipe', {
       isUsage: true,
     });
   }
@@ -65,19 +65,19 @@ function proveTarget(file: string, { withSecrets }: ExportOptions): void {
   if (!found) return;
   throw new Refusal(
     found.isFile()
-      ? `${file} is there already, and nothing is overwritten: name another file`
-      : `${file} is no file: name one that export is to make`,
+      ? `${file} already exists and is not overwritten: choose another name`
+      : `${file} is not a regular file: choose the name of a file that export can create`,
   );
 }
 
-/** What there is to export, and what opens its secrets. */
+/** A snapshot to export, and the function that decrypts its secrets. */
 interface Source {
   readonly picture: RecordSnapshot;
   readonly open: OpenSecret | undefined;
   readonly close: () => MaybePromise<void>;
 }
 
-/** Opens the database; the master key only where secrets are wanted. */
+/** Opens the database; reads the master key only if secrets are exported. */
 async function openSource(settings: Settings, { withSecrets }: ExportOptions): Promise<Source> {
   const db = withSecrets ? await openDatabase(settings, systemClock) : undefined;
   const engine = db?.engine ?? (await openEngineFor(settings, systemClock));
@@ -93,7 +93,7 @@ async function openSource(settings: Settings, { withSecrets }: ExportOptions): P
 
 async function proveRealm(picture: RecordSnapshot, within: Uuid | undefined): Promise<void> {
   if (within !== undefined && (await picture.count(realm, within)) === 0) {
-    throw new Refusal(`there is no realm ${within}`);
+    throw new Refusal(`no realm ${within}`);
   }
 }
 
@@ -124,7 +124,7 @@ async function write(output: Output, { picture, open, within }: What): Promise<n
       write: (lines) => output.write(lines),
       onProgress: (done) => progress.show(done, done),
     });
-    if (stop.signal.aborted) throw new Refusal('the export was interrupted: run it again from the start');
+    if (stop.signal.aborted) throw new Refusal('the export was interrupted: run it again');
     return records;
   } finally {
     progress.stop();

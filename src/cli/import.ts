@@ -28,22 +28,22 @@ interface ImportOptions {
 const STANDARD_INPUT = '-';
 const READ_BYTES = 262_144;
 
-/** `import`: brings records in, a line of JSON each. */
+/** `import`: imports records from JSON lines. */
 export function addImport(program: Command, context: CliContext, end: (code: number) => void): void {
   addDatabaseSettings(
     program
       .command('import')
-      .argument('<file>', `a file of JSON lines, or ${STANDARD_INPUT} for standard input`),
+      .argument('<file>', `file of JSON lines, or ${STANDARD_INPUT} for standard input`),
   )
-    .description('bring records in, one JSON object a line, with their identifiers and instants')
+    .description('import records from JSON lines, keeping their IDs and timestamps')
     .addOption(
-      new Option('--on-error <WHAT>', 'end at the first refused line, or go on behind it')
+      new Option('--on-error <WHAT>', 'what to do at a rejected line: stop, or skip it and continue')
         .choices(['abort', 'skip'])
         .default('abort'),
     )
-    .option('--upsert', 'replace records that are there with other content')
-    .option('--dry-run', 'tell what would happen, and change nothing')
-    .option('--from-line <N>', 'pass over the lines before this one', lineNumber, 1)
+    .option('--upsert', 'replace existing records whose content differs')
+    .option('--dry-run', 'report what the import would do, and change nothing')
+    .option('--from-line <N>', 'skip the lines before this one', lineNumber, 1)
     .action(async (file: string, options: ImportOptions, command: Command) => {
       const settings = context.settingsOf(command);
       const source = { file, size: sizeOf(file), options, signal: stopSignal() };
@@ -53,23 +53,24 @@ export function addImport(program: Command, context: CliContext, end: (code: num
         const flags = written(context.flagsOf(command));
         tellResume(report.resumeLine, [context.programName, 'import', file, ...again(options), ...flags]);
       }
-      if (report.trouble) throw new Refusal(`the database took no more lines: ${causeOf(report.trouble)}`);
+      if (report.trouble)
+        throw new Refusal(`the import stopped because the database failed: ${causeOf(report.trouble)}`);
       end(codeOf(report));
     });
 }
 
 function lineNumber(raw: string): number {
   const value = /^[1-9]\d{0,14}$/.test(raw) ? Number(raw) : Number.NaN;
-  if (Number.isNaN(value)) throw new InvalidArgumentError('Lines are counted from 1.');
+  if (Number.isNaN(value)) throw new InvalidArgumentError('Expected a line number, counted from 1.');
   return value;
 }
 
-/** The source of an import: looked at before anything is opened or made. */
+/** The source of an import; checked before anything is opened or created. */
 interface Source {
   readonly file: string;
   readonly size: number | undefined;
   readonly options: ImportOptions;
-  /** Ends the import after the commit that is under way. */
+  /** Stops the import after the current commit. */
   readonly signal: AbortSignal;
 }
 
@@ -79,11 +80,11 @@ function stopSignal(): AbortSignal {
   return stop.signal;
 }
 
-/** How much there is to read; undefined for a pipe. Throws Refusal for what cannot be read as lines. */
+/** Size in bytes; undefined for a pipe. Throws Refusal if the file cannot be read. */
 function sizeOf(file: string): number | undefined {
   if (file === STANDARD_INPUT) return undefined;
   const found = fileStats(file);
-  if (found.isDirectory()) throw new Refusal(`${file} is a folder`);
+  if (found.isDirectory()) throw new Refusal(`${file} is a directory: pass a file of JSON lines`);
   return found.isFile() ? found.size : undefined;
 }
 
@@ -109,17 +110,17 @@ async function perform(settings: Settings, source: Source): Promise<ImportReport
   }
 }
 
-/** Imports into a complete copy of the database, so that nobody who writes to the real one ever waits for it. */
+/** Imports into a complete copy of the database, so that writers of the real one never wait. */
 async function rehearse(settings: Settings, source: Source): Promise<ImportReport> {
   const path = fileOf(settings.database);
   if (isInMemory(settings.database))
-    throw new Refusal('a database in memory has nothing to try an import on: leave --dry-run out');
+    throw new Refusal('--dry-run is not possible with an in-memory database: leave it out');
   if (path === undefined)
     throw new Refusal(
-      '--dry-run tries an import on a copy of a SQLite file: copy this database to one first',
+      '--dry-run works only with SQLite: copy this database to a SQLite file with authrealm copy first',
     );
   if (!existsSync(path))
-    throw new Refusal(`there is no database ${path} to try an import on: authrealm init makes it`);
+    throw new Refusal(`database ${path} does not exist: create it with "authrealm init"`);
   const db = await openDatabase({ ...settings, migrate: 'check' }, systemClock);
   let folder: string | undefined;
   try {
@@ -132,21 +133,21 @@ async function rehearse(settings: Settings, source: Source): Promise<ImportRepor
     await db.engine.close();
   }
 }
-/** Runs a step of making the copy. Throws Refusal where the folder or the disk does not allow it. */
+/** Runs a step of making the copy. Throws Refusal if the folder or the disk does not permit it. */
 async function whileCopying<T>(step: () => T | Promise<T>): Promise<T> {
   try {
     return await step();
   } catch (error) {
     if (error instanceof Refusal || !(error instanceof Error) || !('code' in error)) throw error;
     throw new Refusal(
-      `--dry-run works on a copy of the database in the same folder, and it cannot be made: ${error.message}. Make ` +
-        'room for one there, and let this user make files',
+      `--dry-run needs a copy of the database in the same folder, which could not be created: ${error.message}. Free ` +
+        'disk space there, and let this user create files',
       { cause: error },
     );
   }
 }
 
-/** The copy's secrets are opened by the key of the original. */
+/** Opens the copy with the master key of the original. */
 async function importIntoCopy(settings: Settings, path: string, source: Source): Promise<ImportReport> {
   const key = masterKeySource(settings);
   const copied: Settings = { ...settings, database: { engine: 'sqlite', path } };
@@ -198,7 +199,7 @@ async function importInto(
   }
 }
 
-/** Logs that an import ended. What it wrote is in the log already, so nobody is kept from knowing how it ended. */
+/** Logs the end of an import. Its writes are in the log already, so an unavailable database is no error here. */
 async function noteEnd({ log }: OpenDatabase['engine'], tally: Tally, signal: AbortSignal): Promise<void> {
   const auditEntry = createAuditEntry(
     'records.imported',
@@ -212,7 +213,7 @@ async function noteEnd({ log }: OpenDatabase['engine'], tally: Tally, signal: Ab
   }
 }
 
-/** The bytes of the file as they come; no more of them once the signal is there. */
+/** Streams the file until its end or the signal. */
 async function* chunksOf(file: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   if (signal.aborted) return;
   const input =
@@ -230,31 +231,29 @@ async function* chunksOf(file: string, signal: AbortSignal): AsyncGenerator<Uint
 }
 
 function tellTally({ imported, unchanged, replaced, refused }: Tally, { dryRun }: ImportOptions): void {
-  const what = dryRun ? 'dry run, nothing was changed; it would have ' : '';
+  const what = dryRun ? 'dry run, nothing was changed; the import would have ' : '';
   console.log(
     `${what}imported ${imported}, unchanged ${unchanged}, replaced ${replaced}, refused ${refused}`,
   );
 }
 
-/** The options that an import goes on with. */
+/** The options that a resumed import needs again. */
 function again({ onError, upsert }: ImportOptions): string[] {
   return [...(onError === 'skip' ? ['--on-error', onError] : []), ...(upsert ? ['--upsert'] : [])];
 }
 
 function tellResume(line: number, words: readonly string[]): void {
   const command = [...words, '--from-line', String(line)].map(quoted).join(' ');
-  console.log(`line ${line} is the first that is not done; this goes on from there:\n${command}`);
+  console.log(`line ${line} is the first line not imported; resume with:\n${command}`);
 }
 
-/** A word as a shell reads it back. */
+/** A word quoted for a shell. */
 function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 function causeOf({ cause }: Fault): string {
-  return cause instanceof Error
-    ? cause.message
-    : `it stayed busy for ${LIMITS.importCommitAttemptsMax} attempts`;
+  return cause instanceof Error ? cause.message : `it was busy in ${LIMITS.importCommitAttemptsMax} attempts`;
 }
 
 function codeOf({ tally, isInterrupted }: ImportReport): number {

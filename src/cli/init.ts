@@ -15,14 +15,14 @@ import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, addSettings, type CliContext, written } from './context.ts';
 import { tellKeyFile } from './key_file.ts';
 
-/** What `init` made. */
+/** What `init` created. */
 interface Beginning {
   readonly realmId: Uuid;
   readonly profileId: Uuid;
   readonly issued: IssuedClient;
 }
 
-/** `init`: from nothing to a first lookup, with commands to paste. */
+/** `init`: creates what the first lookup needs, and prints the commands for it. */
 export function addInit(program: Command, context: CliContext): void {
   addSettings(addDatabaseSettings(program.command('init')), [
     'host',
@@ -32,10 +32,12 @@ export function addInit(program: Command, context: CliContext): void {
     'tlsCert',
     'tlsKey',
   ])
-    .description('make the database, its key, a realm, a password profile and a client; say how to go on')
+    .description(
+      'create the database, its master key, a realm, a password profile and a client; print the next steps',
+    )
     .option(
       '--preset-realms',
-      'make the three realms that stores have, and begin in the last; on a database in use, those alone',
+      'create the three preset realms of stores and use the last one; on a database with clients, create only these realms',
     )
     .action(async (options: { presetRealms?: true }, command: Command) => {
       const settings = context.settingsOf(command);
@@ -45,7 +47,9 @@ export function addInit(program: Command, context: CliContext): void {
         const isInUse = (await listClients(db.engine.access)).length > 0;
         if (isInUse && options.presetRealms) return;
         if (isInUse) {
-          throw new Refusal('this database has clients already: authrealm client create makes another one');
+          throw new Refusal(
+            'this database already has clients: create another one with "authrealm client create"',
+          );
         }
         const beginning = await begin(db, account);
         tellKeyFile(db);
@@ -57,15 +61,15 @@ export function addInit(program: Command, context: CliContext): void {
     });
 }
 
-/** Answers the realm that password profiles belong in (contract 2.3). */
+/** Creates the preset realms, and returns the one for password profiles (docs/wire.md#realms). */
 async function addPresetRealms({ engine }: OpenDatabase): Promise<Uuid | undefined> {
   const from = { clock: systemClock, actor: 'init' };
   const realms = await makePresetRealms(engine.records, await engine.access.storeId(), from);
-  for (const { id, name, isNew } of realms) console.log(`${id}  ${name}${isNew ? '' : ' (was there)'}`);
+  for (const { id, name, isNew } of realms) console.log(`${id}  ${name}${isNew ? '' : ' (exists)'}`);
   return realms.at(-1)?.id;
 }
 
-/** Puts a password profile into a realm, a new one unless it is given, and makes a client that reads there. */
+/** Creates a password profile in the given realm, or in a new one, and a client that may read there. */
 async function begin({ engine }: OpenDatabase, given: Uuid | undefined): Promise<Beginning> {
   const from = { clock: systemClock, actor: 'init' };
   const realmId = given ?? systemClock.mintId();
@@ -81,7 +85,7 @@ async function begin({ engine }: OpenDatabase, given: Uuid | undefined): Promise
   return { realmId, profileId, issued: await createClient(engine.access, 'first', grant, systemClock) };
 }
 
-/** How to call this program again about the same database. */
+/** How the operator runs this program again on the same database. */
 interface Calls {
   readonly program: string;
   readonly flags: Flags;
@@ -110,7 +114,7 @@ function tellNext(settings: Settings, { realmId, profileId, issued }: Beginning,
   console.log(`
 realm             ${realmId}
 password profile  ${profileId}
-client            ${client.clientId} (may read both kinds of profile info in this realm)
+client            ${client.clientId} (may read OIDC and password links in this realm)
 secret            ${secret} (shown once)
 
 1. Serve:
@@ -127,7 +131,7 @@ grant_type=client_credentials&client_id=${client.clientId}&client_secret=${secre
 END
 )
 
-4. Look the username up:
+4. Look up the username:
 curl -H "Authorization: Bearer $TOKEN" ${link}`);
 }
 

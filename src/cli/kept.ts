@@ -3,17 +3,17 @@ import { checkpointFileOf, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
 
-/** That there is a database to work on: opening one that is not there would make it. Throws Refusal. */
+/** Throws Refusal if the database does not exist: opening it would create it. */
 export function proveKept({ database }: Settings, purpose?: 'purge' | 'export'): void {
-  const to = purpose === undefined ? '' : ` to ${purpose}`;
+  const nothing = purpose === undefined ? '' : `: nothing to ${purpose}`;
   if (isInMemory(database)) {
-    throw new Refusal(`a database in memory ${purpose === undefined ? 'keeps' : 'holds'} nothing${to}`);
+    throw new Refusal(`an in-memory database is empty${nothing}`);
   }
   const file = fileOf(database);
-  if (file !== undefined && !existsSync(file)) throw new Refusal(`there is no database ${file}${to}`);
+  if (file !== undefined && !existsSync(file)) throw new Refusal(`database ${file} does not exist${nothing}`);
 }
 
-/** The file with the checkpoints and the ledger of a database, where there is one. */
+/** The file with the checkpoints and erasures of a database, if it exists. */
 export function keptCheckpoints(settings: Settings): string | undefined {
   const path = checkpointFileOf(settings);
   return path !== undefined && existsSync(path) ? path : undefined;

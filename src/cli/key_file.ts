@@ -1,10 +1,10 @@
 import type { OpenDatabase } from '../service/open_database.ts';
 
-/** What a new key file means, said once. */
+/** Prints what the operator must do about a new master key file. */
 export function tellKeyFile({ keyFileMade }: OpenDatabase): void {
   if (keyFileMade === undefined) return;
   console.log(
-    `made the master key ${keyFileMade}: back it up apart from the database. Without it the signing keys and the ` +
-      'client secrets of OIDC profiles in every backup are lost; the records are not',
+    `created the master key ${keyFileMade}: back it up separately from the database. Without it, signing keys and the ` +
+      'client secrets of OIDC profiles are lost; other records are not',
   );
 }

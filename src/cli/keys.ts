@@ -7,12 +7,12 @@ import { systemClock } from '../platform/clock.ts';
 import { openDatabase, rewrap } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 
-/** `keys`: the keys that sign access tokens, and the master key that seals them. */
+/** `keys`: the keys that sign access tokens, and the master key that encrypts them. */
 export function addKeyCommands(program: Command, context: CliContext): void {
-  const keys = program.command('keys').description('the keys that sign access tokens, and the master key');
+  const keys = program.command('keys').description('manage signing keys and the master key');
 
   addDatabaseSettings(keys.command('list'))
-    .description('list the signing keys and what each one does')
+    .description('list the signing keys and their state')
     .action(async (_options, command: Command) => {
       const { engine } = await openDatabase(context.settingsOf(command), systemClock);
       const stored = await engine.access.signingKeys();
@@ -21,7 +21,7 @@ export function addKeyCommands(program: Command, context: CliContext): void {
     });
 
   addDatabaseSettings(keys.command('rotate'))
-    .description('add a key that takes over once every cached key set has seen it')
+    .description('add a signing key; it signs as soon as no cached key set is without it')
     .action(async (_options, command: Command) => {
       const { engine, keyring } = await openDatabase(context.settingsOf(command), systemClock);
       try {
@@ -32,63 +32,61 @@ export function addKeyCommands(program: Command, context: CliContext): void {
       }
     });
 
-  addDatabaseSettings(keys.command('withdraw').argument('<kid>', 'the key to take back'))
-    .description('refuse every token this key signed, within a second; one that signs is replaced')
+  addDatabaseSettings(keys.command('withdraw').argument('<kid>', 'ID of the key to withdraw'))
+    .description('reject all tokens that this key signed, within a second; replaces the current signing key')
     .action(async (kid: string, _options, command: Command) => {
       const { engine, keyring } = await openDatabase(context.settingsOf(command), systemClock);
       const isDone = await withdrawSigningKey(kid, engine.access, keyring, systemClock);
       await engine.close();
       if (!isDone)
-        throw new Refusal(`there is no signing key ${kid} in use: authrealm keys list names them all`);
+        throw new Refusal(`no signing key ${kid} in use: list the keys with "authrealm keys list"`);
       console.log(`${kid} is withdrawn`);
     });
 
   keys
     .command('make')
-    .argument('<file>', 'the file to make; one that is there is never overwritten')
-    .description('make a file with a new master key, for a database that has none yet')
+    .argument('<file>', 'file to create; an existing file is never overwritten')
+    .description('create a file with a new master key, for a new database')
     .action((file: string) => {
       createNewKeyFile(file, systemClock);
       console.log(
-        `made the master key ${file}: give it by --master-key-file or AUTHREALM_MASTER_KEY_FILE to every process, and ` +
-          'back it up apart from the database. Without it what the database keeps sealed is lost',
+        `created the master key ${file}: pass it to every process with --master-key-file or AUTHREALM_MASTER_KEY_FILE, and ` +
+          'back it up separately from the database. Without it, the encrypted values of the database are lost',
       );
     });
 
   addDatabaseSettings(keys.command('rewrap'))
-    .description('change the master key while the service runs; interrupted, it is run again')
-    .requiredOption('--new-master-key-file <FILE>', 'file with the new key; made where it does not exist')
+    .description('replace the master key while the service runs; if interrupted, run it again')
+    .requiredOption('--new-master-key-file <FILE>', 'file with the new key; created if it does not exist')
     .action(async ({ newMasterKeyFile: file }: { newMasterKeyFile: string }, command: Command) => {
       tellRewrapped(await rewrap(context.settingsOf(command), file, systemClock), file);
     });
 }
 
-/** What has become of the keys, and what the operator must still do. */
+/** Prints the result, and what the operator must still do. */
 function tellRewrapped(done: Awaited<ReturnType<typeof rewrap>>, file: string): void {
   const { keyId, ended, resealed, isKeyMade, source } = done;
-  if (isKeyMade) console.log(`made the master key ${file}: back it up apart from the database`);
+  if (isKeyMade) console.log(`created the master key ${file}: back it up separately from the database`);
   if (ended.length === 0) {
-    console.log(`the master key is key ${keyId} already; nothing was changed`);
+    console.log(`key ${keyId} is already the master key; nothing was changed`);
     return;
   }
-  console.log(`sealed ${resealed} values again: the master key is now key ${keyId}`);
+  console.log(`encrypted ${resealed} values again: the master key is now key ${keyId}`);
   const path = 'path' in source ? source.path : undefined;
   if (path === undefined) {
-    console.log(
-      `AUTHREALM_MASTER_KEY must hold the key in ${file} from now on: restart every process with it`,
-    );
+    console.log(`set AUTHREALM_MASTER_KEY to the key in ${file} and restart every process`);
     return;
   }
-  console.log(`${path} holds it. Older backups need the old key, which is kept in:`);
+  console.log(`${path} contains the new key. Older backups need the old key, which is in:`);
   for (const old of ended) console.log(oldKeyFile(path, old));
 }
 
-/** One key and what it does now. */
+/** A key and its current state. */
 function lineOf(
   { kid, createdAt, signsFrom, withdrawnAt }: SigningKey,
   { signer, accepted }: KeySet,
 ): string {
-  const made = `made ${new Date(createdAt).toISOString()}`;
+  const made = `created ${new Date(createdAt).toISOString()}`;
   if (withdrawnAt !== undefined) return `${kid}  withdrawn ${new Date(withdrawnAt).toISOString()}  ${made}`;
   if (kid === signer?.kid) return `${kid}  signs  ${made}`;
   if (!accepted.has(kid)) return `${kid}  retired  ${made}`;

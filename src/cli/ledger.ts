@@ -4,27 +4,27 @@ import type { Erasure } from '../domain/erasure.ts';
 import { Refusal } from '../domain/fault.ts';
 import { type Line as FileLine, linesOf } from '../transfer/line_reader.ts';
 
-/** What a ledger comes to. */
+/** The erasures of a checkpoint file. */
 export interface Ledger {
-  /** Of each user the last one. */
+  /** The last erasure of each user. */
   readonly erasures: readonly Erasure[];
-  /** The numbers of the lines that were taken without a signature. */
+  /** The numbers of the accepted lines without a valid signature. */
   readonly unsigned: readonly number[];
 }
 
-/** How a ledger is read. */
+/** How a ledger is read and verified. */
 export interface LedgerReading {
-  /** Its name in what is said about it. */
+  /** For messages. */
   readonly name: string;
-  /** Those of the log that the backup holds; undefined where it is older than its log. */
+  /** The log keys of the backup; undefined if the backup is older than the audit log. */
   readonly keys: Pick<LogKeys, 'isSigned'> | undefined;
-  /** Whether lines are taken that these keys did not sign. */
+  /** Whether lines that these keys did not sign are accepted. */
   readonly takesUnsigned: boolean;
 }
 
 /**
- * Reads the erasures of a ledger. Throws Refusal at the first line that was not written whole, or not by the installation of
- * the backup: it may be the one about somebody who must not come back, or one that a stranger put there.
+ * Reads the erasures of a ledger. Throws Refusal at the first malformed line, which may be the erasure of a user who must not
+ * be restored, and at the first line that the installation of the backup did not sign, which may be forged.
  */
 export async function readLedger(
   chunks: AsyncIterable<Uint8Array>,
@@ -44,7 +44,7 @@ export async function readLedger(
   return { erasures: [...found.values()], unsigned };
 }
 
-/** Adds an erasure unless a later one of the same user is there. */
+/** Adds an erasure unless a later erasure of the same user is present. */
 function keepLast(found: Map<string, Erasure>, { realm, user, at }: Erasure): void {
   const place = `${realm} ${user}`;
   const known = found.get(place);
@@ -53,18 +53,18 @@ function keepLast(found: Map<string, Erasure>, { realm, user, at }: Erasure): vo
 
 function malformed(name: string, number: number): Refusal {
   return new Refusal(
-    `line ${number} of the ledger ${name} cannot be read: it must be a JSON object with kind, and an erasure has ` +
-      'realm_id, user_id and at. Where a crash cut it, find out from its neighbours or the log who was erased, remove ' +
-      'or mend it, and run the same command again. A line that was mended is unsigned: see --take-unsigned',
+    `line ${number} of the ledger ${name} is malformed: it must be a JSON object with kind, and an erasure has ` +
+      'realm_id, user_id and at. If a crash truncated it, find the erased user in the audit log, remove ' +
+      'or repair the line, and run the same command again. A repaired line is unsigned: see --take-unsigned',
   );
 }
 
 function unproven(name: string, number: number, hasKeys: boolean): Refusal {
   const why = hasKeys
-    ? 'is not signed by the installation of the backup: it was changed, or is of another one'
-    : 'cannot be verified: the backup is older than the log, and holds no key of it';
+    ? 'is not signed by the installation of the backup: it was changed, or another installation wrote it'
+    : 'cannot be verified: the backup is older than the audit log and contains no key for it';
   return new Refusal(
-    `line ${number} of the ledger ${name} ${why}. Remove what does not belong there; where you know that every line ` +
-      'is true, --take-unsigned obeys those without a signature too, and names them',
+    `line ${number} of the ledger ${name} ${why}. Remove lines that do not belong there; if you trust every line, ` +
+      '--take-unsigned applies unsigned lines too, and lists them',
   );
 }

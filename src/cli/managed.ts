@@ -9,7 +9,7 @@ import { openDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { type Description, show, showAll } from './descriptions.ts';
 
-/** A client or a webhook target as the operations of administration return it, without the members of one kind. */
+/** A client or a webhook target as the admin operations return it; optional members belong to one of the two. */
 interface Item {
   readonly id: string;
   readonly type: string;
@@ -38,7 +38,7 @@ interface Options {
   readonly overlap?: number;
 }
 
-/** The commands of a kind that administrators manage. They perform, in this process, the operations of the HTTP API. */
+/** The commands for clients or webhook targets. They run the admin operations of the HTTP API in this process. */
 export function openManaged(program: Command, context: CliContext, kind: Kind) {
   const { type, texts } = kind;
   const parent = program.command(type).description(kind.description);
@@ -46,7 +46,7 @@ export function openManaged(program: Command, context: CliContext, kind: Kind) {
     addDatabaseSettings(parent.command(name)).description(description);
   const named = (name: string, description: string) => command(name, description).argument(`<${type}-id>`);
 
-  /** Performs an operation with the database settings of a command. Throws Refusal for a fault of the request. */
+  /** Runs an admin operation on the database of the command's settings. Throws Refusal for a fault of the request. */
   async function perform<Body>(by: Command, name: string, { id, ...request }: Request = {}): Promise<Body> {
     const settings = context.settingsOf(by);
     const params = { [`${type}_id`]: id ?? '' };
@@ -55,7 +55,7 @@ export function openManaged(program: Command, context: CliContext, kind: Kind) {
       const { LOCAL_OPERATIONS } = await import('../http/operations/admin/operations.ts');
       const operation = LOCAL_OPERATIONS.find((each) => each.name === name);
       const deps = {
-        // The command line may name a realm before it exists.
+        // Undefined, so that the command line may name a realm before it exists.
         store: undefined,
         accessStore: engine.access,
         webhooks: { store: engine.webhooks, keyring, isAllowed: webhookRule(settings) },
@@ -64,13 +64,13 @@ export function openManaged(program: Command, context: CliContext, kind: Kind) {
       };
       return (await operation?.perform({ ...request, params }, deps)) as Body;
     } catch (error) {
-      throw refusalBy(error, `there is no ${kind.noun} ${id}: authrealm ${type} list names them all`);
+      throw refusalBy(error, `no ${kind.noun} ${id}: list the ${kind.noun}s with "authrealm ${type} list"`);
     } finally {
       await engine.close();
     }
   }
 
-  /** An action that performs an operation on the thing that its argument names, and shows the result. */
+  /** An action that runs an operation on the client or target that its argument names, and prints the result. */
   const showing =
     <O extends Options>(verb: string, dataOf: (options: O) => object = () => ({})) =>
     async (id: string, options: O, by: Command) => {
@@ -116,7 +116,7 @@ export function openManaged(program: Command, context: CliContext, kind: Kind) {
 
 type Request = LocalRequest & { readonly id?: string };
 
-/** What is wrong with a request, in sentences. */
+/** The Refusal for a fault of the request, one sentence for each invalid field. */
 function refusalBy(error: unknown, missing: string): unknown {
   if (!(error instanceof Fault)) return error;
   if (error.code === 'not_found') return new Refusal(missing);
@@ -125,7 +125,7 @@ function refusalBy(error: unknown, missing: string): unknown {
   return new Refusal(sentences.join('\n'));
 }
 
-/** The members of an answer by the names, and in the order, of the command line. */
+/** The members of a response, by the names and in the order of the command line. */
 function describe({ id, type, secret, client_secret, name, scopes, ...item }: Item): Description {
   const { is_disabled, previous_secret_expires_at, meta, links, last_used_at, ...members } = item;
   return {
@@ -150,26 +150,27 @@ interface RealmOptions {
   readonly allRealms?: true;
 }
 
-/** Which realms the options name; undefined where they name none. */
+/** The realms that the options name; undefined if they name none. */
 export function realmsIn({ realm, allRealms }: RealmOptions): '*' | readonly Uuid[] | undefined {
   if (realm && allRealms) throw excluded('--realm', '--all-realms');
   return allRealms ? '*' : realm;
 }
 
-/** The members that have a value. Throws Refusal where there is none. */
+/** The members that have a value. Throws Refusal if none has. */
 export function changesIn(members: Readonly<Record<string, unknown>>): object {
   const changes = Object.entries(members).filter(([, value]) => value !== undefined);
-  if (changes.length === 0) throw new Refusal('nothing to change: say what', { isUsage: true });
+  if (changes.length === 0)
+    throw new Refusal('nothing to change: pass at least one option', { isUsage: true });
   return Object.fromEntries(changes);
 }
 
 export function excluded(left: string, right: string): Refusal {
-  return new Refusal(`${left} and ${right} exclude each other`, { isUsage: true });
+  return new Refusal(`${left} and ${right} are mutually exclusive`, { isUsage: true });
 }
 
 function hours(raw: string): number {
   const most = LIMITS.secretOverlapHoursMax;
   const value = /^\d{1,4}(\.\d+)?$/.test(raw) ? Number(raw) : Number.NaN;
-  if (!(value <= most)) throw new InvalidArgumentError(`Hours are a number from 0 to ${most}.`);
+  if (!(value <= most)) throw new InvalidArgumentError(`Expected a number of hours from 0 to ${most}.`);
   return Math.round(value * 3_600);
 }

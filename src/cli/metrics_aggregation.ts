@@ -3,13 +3,13 @@ import { counter, gauge, lasting, type Snapshot, together } from '../metrics/fam
 import { startTimeGauge } from '../metrics/metrics.ts';
 import { withTimeout } from '../platform/timeout.ts';
 
-/** The metrics of all serving processes, as one. */
+/** The metrics of all serving processes, aggregated. */
 export interface MetricsAggregation {
-  /** One more process; `read` asks it for its metrics. */
+  /** Adds a process; `read` requests its metrics. */
   add(read: () => Promise<Snapshot>): MetricsSource;
   /**
-   * The sum of all processes. Of one that does not answer within LIMITS.metricsMsMax the last known counts are taken; those
-   * of a process that exited stay.
+   * The sum of all processes. A process that does not answer within LIMITS.metricsMsMax contributes its last known counts; the
+   * counts of an exited process remain.
    */
   read(): Promise<Snapshot>;
   stop(): void;
@@ -25,11 +25,11 @@ export interface MetricsSource {
 interface Source {
   readonly read: () => Promise<Snapshot>;
   last: Snapshot;
-  /** A process that is late is not asked again before it answers. */
+  /** The outstanding request: a late process gets no second one before it answers. */
   asked: Promise<Snapshot | undefined> | undefined;
 }
 
-/** `isPolling`: processes are asked now and then, so that little is lost of one that is killed. */
+/** `isPolling`: processes are read periodically, so that little is lost of a killed process. */
 export function openMetricsAggregation(startedAt: number, isPolling: boolean): MetricsAggregation {
   const sources = new Set<Source>();
   let exited: Snapshot = [];
@@ -56,7 +56,7 @@ export function openMetricsAggregation(startedAt: number, isPolling: boolean): M
     const answers = await Promise.all(
       [...sources].map(async (source) => ({ source, answer: await ask(source) })),
     );
-    // A process that exited meanwhile is part of `exited`.
+    // A process that exited during the reads is part of `exited`.
     const present = answers.filter(({ source }) => sources.has(source));
     const unresponsive = present.filter(({ answer }) => answer === undefined).length;
     const snapshots = present.map(({ answer, source }) => answer ?? lasting(source.last));

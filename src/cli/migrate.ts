@@ -9,21 +9,21 @@ import { citusSql } from '../store/postgres/citus.ts';
 import { pendingMigrations } from '../store/webhooks/pending.ts';
 import { addSettings, type CliContext } from './context.ts';
 
-/** SQL that is printed instead of being run. */
+/** SQL that --print writes instead of running it. */
 const PRINTS: Readonly<Record<string, (settings: Settings) => string | Promise<string>>> = {
   pending: pendingSql,
   citus: citusSql,
 };
 
-/** `migrate`: brings the schema up, whatever --migrate says elsewhere, so that serving processes need not. */
+/** `migrate`: applies pending migrations, so that serving processes need no rights to do so. It ignores --migrate. */
 export function addMigrate(program: Command, context: CliContext): void {
   const names = DATABASE_SETTINGS.filter((name) => name !== 'migrate');
   addSettings(program.command('migrate'), names)
-    .description('bring the schema of the database up, and say what was done')
+    .description('apply pending schema migrations, and list them')
     .addOption(
       new Option(
         '--print <WHAT>',
-        'print SQL and do nothing: what is pending, or what distributes the schema',
+        'only print SQL: the pending migrations, or the statements that distribute the tables with Citus',
       ).choices(Object.keys(PRINTS)),
     )
     .action(async ({ print }: { print?: string }, command: Command) => {
@@ -34,32 +34,31 @@ export function addMigrate(program: Command, context: CliContext): void {
     });
 }
 
-/** Answers what was done, in a sentence. */
+/** Applies pending migrations and returns a sentence that lists them. */
 async function bringUp(settings: Settings): Promise<string> {
   const { newest, migrations } = await pendingIn(settings);
   const engine = await openEngineFor({ ...settings, migrate: 'auto' }, systemClock);
   await engine.close();
-  if (migrations.length === 0)
-    return `the database has schema ${newest}, which is the newest: nothing was pending`;
+  if (migrations.length === 0) return `the database has schema ${newest}, the newest: nothing was pending`;
   const applied = migrations.map(({ version, name }) => `${version} ${name}`).join(', ');
-  return `the database has schema ${newest} now; applied: ${applied}`;
+  return `the database now has schema ${newest}; applied: ${applied}`;
 }
 
 const HEADING =
-  '-- To be read. It is run by authrealm migrate, which writes down in the database what was applied.\n';
+  '-- For review only. Apply it with "authrealm migrate", which records applied migrations in the database.\n';
 
 async function pendingSql(settings: Settings): Promise<string> {
   const { newest, migrations } = await pendingIn(settings);
   if (migrations.length === 0)
-    return `-- The database has schema ${newest}, which is the newest: nothing is pending.\n`;
+    return `-- The database has schema ${newest}, the newest: nothing is pending.\n`;
   return [HEADING, ...migrations.map(({ version, name, sql }) => `-- ${version} ${name}\n\n${sql}`)].join(
     '\n',
   );
 }
 
-/** Asked as whoever will bring the schema up: the role that serves may not see it yet. */
+/** Connects as the role that will migrate: the serving role may not see the tables yet. */
 function pendingIn({ database, migrateDatabase }: Settings): ReturnType<typeof pendingMigrations> {
   if (isInMemory(database))
-    throw new Refusal('a database in memory ends with its process: there is none to migrate');
+    throw new Refusal('an in-memory database cannot be migrated: it ends with its process');
   return pendingMigrations(migrateDatabase ?? database, { version: VERSION, clock: systemClock });
 }

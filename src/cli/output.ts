@@ -4,12 +4,12 @@ import { Refusal } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import { syncPath } from '../platform/fsync.ts';
 
-/** Where a command writes its data. Every trouble of it is a Refusal that says what to do. */
+/** Where a command writes its data. Every error of it is a Refusal that says what to do. */
 export interface Output {
   write(text: string): Promise<void>;
-  /** Everything was written: a file gets its name now. */
+  /** Completes the output: a file gets its name now. */
   finish(): void;
-  /** Leaves no file behind. May be called after `finish`. */
+  /** Removes an unfinished file. No effect after `finish`. */
   abandon(): void;
 }
 
@@ -31,8 +31,8 @@ export function standardOutput(): Output {
 }
 
 /**
- * A new file of mode 0600 that carries its name only when it is whole and on the disk; until then its content stands
- * beside it under another one. Throws Refusal where the name is taken: nothing is ever overwritten.
+ * A new file of mode 0600 that gets its name only when it is complete and synced to disk; until then its content is in a
+ * temporary file next to it. Throws Refusal if the name exists: nothing is ever overwritten.
  */
 export function newFile(path: string, clock: Pick<Clock, 'mintId'>): Output {
   const draft = `${path}.${clock.mintId()}.partial`;
@@ -78,18 +78,18 @@ function adviceOf(what: string, error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   switch (code) {
     case 'EEXIST':
-      return `${what} is there already, and nothing is overwritten: name another file`;
+      return `${what} already exists and is not overwritten: choose another name`;
     case 'ENOSPC':
     case 'EDQUOT':
-      return `${what} cannot take it all: the disk is full. Make room, or write elsewhere`;
+      return `${what} could not be written completely: the disk is full. Free space, or write elsewhere`;
     case 'EPIPE':
-      return `${what} was closed before the end: what came through is not all`;
+      return `${what} was closed early: the output is incomplete`;
     default:
-      return `${what} cannot be written: ${message}`;
+      return `${what} could not be written: ${message}`;
   }
 }
 
-/** A pipe may take a part only, or nothing for now. */
+/** Repeats partial writes; a full pipe is tried again. */
 async function writeAll(file: number, bytes: Uint8Array): Promise<void> {
   for (let from = 0; from < bytes.length; ) {
     try {

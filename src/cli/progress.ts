@@ -1,23 +1,22 @@
 import { Presets, SingleBar } from 'cli-progress';
 import type { Clock } from '../domain/id.ts';
 
-/** What is shown while a command works through many records. */
+/** Shows the progress of a long command. */
 export interface Progress {
   /** `done` counts in the unit of the total. */
   show(records: number, done: number): void;
-  /** Makes room for a line on standard error. */
+  /** Clears the bar, so that another line can be printed. */
   clear(): void;
   stop(): void;
 }
 
 type Stream = NodeJS.WriteStream;
 
-/** What is counted. */
 type Unit = 'records' | 'bytes';
 
 const PLAIN_EVERY_MS = 5_000;
 
-/** A bar where the stream is a terminal and the size of the work is known; elsewhere a plain line now and then. */
+/** A progress bar if the stream is a terminal and the total is known; else a plain line every 5 seconds. */
 export function openProgress(
   total: number | undefined,
   clock: Pick<Clock, 'monotonic'>,

@@ -10,12 +10,12 @@ import { proveKept } from './kept.ts';
 import { openProgress } from './progress.ts';
 import { resourceNamed, resourceWords } from './resource_word.ts';
 
-/** `purge`: removes a record with everything below it, however much that is. */
+/** `purge`: removes a record with everything below it, in steps of bounded size. */
 export function addPurge(program: Command, context: CliContext): void {
   addDatabaseSettings(program.command('purge'))
     .argument('<resource>', `one of ${resourceWords().join(', ')}`)
-    .argument('<id...>', 'the identifiers down its path, realm first')
-    .description('remove a record and all it takes along, by the thousand; interrupted, it is run again')
+    .argument('<id...>', 'the IDs of its path, realm first')
+    .description('delete a record and everything below it, in batches of 1,000; if interrupted, run it again')
     .action(async (word: string, ids: readonly string[], _options, command: Command) => {
       const resource = resourceNamed(word);
       const key = identifiersIn(resource, ids, keyColumns(resource).length) as unknown as Key;
@@ -24,14 +24,14 @@ export function addPurge(program: Command, context: CliContext): void {
       const { engine } = await openDatabase(settings, systemClock);
       try {
         const records = await purge(engine.records, resource, key);
-        console.log(records === 1 ? '1 record is removed' : `${records} records are removed`);
+        console.log(records === 1 ? 'deleted 1 record' : `deleted ${records} records`);
       } finally {
         await engine.close();
       }
     });
 }
 
-/** Removes step by step until the record itself is gone; answers how many records went. */
+/** Removes step by step until the record itself is gone; returns the number of removed records. */
 async function purge(store: Store, resource: Resource, key: Key): Promise<number> {
   const total = process.stderr.isTTY ? 1 + (await store.countBelow(resource, key)) : undefined;
   const progress = openProgress(total, systemClock, process.stderr);
@@ -42,7 +42,7 @@ async function purge(store: Store, resource: Resource, key: Key): Promise<number
       const origin = { actor: 'purge', requestId: undefined, address: undefined, at: systemClock.now() };
       const step = await store.purge({ resource, key, origin, mintRevision });
       if (step.kind !== 'purged') {
-        // Somebody else may have done the rest.
+        // A concurrent purge may have removed the rest.
         if (records > 0) return records;
         throw new Refusal(REFUSALS[step.kind]);
       }

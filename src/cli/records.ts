@@ -25,7 +25,7 @@ interface RecordOptions extends ConnectionOptions {
   readonly id?: true;
 }
 
-/** What a command was told, and whom it speaks to. */
+/** The arguments of a command, and the collection that it uses. */
 interface Call {
   readonly resource: Resource;
   readonly records: Collection<Resource> & Partial<FindableCollection<Resource>>;
@@ -35,13 +35,13 @@ interface Call {
 
 type AnyEntry = RecordOf<Resource> & { readonly etag?: string };
 
-/** `get`, `list`, `find`, `create`, `update`, `delete`: the records of a running service, as any client has them. */
+/** `get`, `list`, `find`, `create`, `update`, `delete`: the records of a running service, through its HTTP API. */
 export function addRecordCommands(program: Command, context: CliContext, secret: string | undefined): void {
   const add = (verb: string, description: string, words: string, work: (call: Call) => Promise<void>) =>
     addConnection(program.command(verb).argument('<resource>', RESOURCE_HELP).argument('[words...]', words))
       .description(description)
       .action(async (word: string, given: string[], options: RecordOptions, command: Command) => {
-        // They are none of these commands' business, but a misspelled variable is.
+        // These commands use no settings, but a misspelled environment variable must be reported.
         context.settingsOf(command);
         const resource = resourceNamed(word);
         const records = connectBy(options, secret)[collectionOf(resource)] as unknown as Call['records'];
@@ -52,32 +52,36 @@ export function addRecordCommands(program: Command, context: CliContext, secret:
         }
       });
 
-  add('get', 'show a record', 'the identifiers down its path', get).option('--json', JSON_HELP);
-  add('list', 'show the records of a realm, or of a user', 'the identifiers down their path', list)
+  add('get', 'show a record', 'the IDs of its path', get).option('--json', JSON_HELP);
+  add('list', 'list the records of a realm or of a user', 'the IDs of their path', list)
     .option('--json', JSON_HELP)
-    .option('--filter <FILTER>', 'only those that it lets through: eq(name,Jane Doe)')
+    .option('--filter <FILTER>', 'only records that match, for example eq(name,Jane Doe)')
     .addOption(
-      new Option('--sort <KEY>', 'their order; with - before it the other way around').choices(SORT_KEYS),
+      new Option('--sort <KEY>', 'sort key; a leading - sorts in descending order').choices(SORT_KEYS),
     )
-    .option('--limit <N>', 'at most so many; all of them unless given', count);
+    .option('--limit <N>', 'maximum number of records (default: all)', count);
   add(
     'find',
-    'find links in a realm',
-    'the identifier of the realm; then what they say: name=value',
+    'find links in a realm by their values',
+    'the realm ID; then the values as name=value',
     find,
   ).option('--json', JSON_HELP);
-  add('create', 'make a record and show it', `the identifiers above it; then ${MEMBERS_HELP}`, create)
+  add('create', 'create a record and show it', `the IDs above it; then ${MEMBERS_HELP}`, create)
     .option('--json', JSON_HELP)
-    .option('--id', 'write its identifier alone')
+    .option('--id', 'print only the ID of the record')
     .option('--body <FILE>', 'file with a JSON object of members; - for standard input')
-    .option('--idempotency-key <KEY>', 'the same key and members make one record, however often', visible);
-  add('update', 'change members of a record and show it', `its identifiers; then ${MEMBERS_HELP}`, update)
+    .option(
+      '--idempotency-key <KEY>',
+      'idempotency key: repeated with the same members, the command creates one record',
+      visible,
+    );
+  add('update', 'change members of a record and show it', `the IDs of its path; then ${MEMBERS_HELP}`, update)
     .option('--json', JSON_HELP)
     .option('--body <FILE>', 'file with a JSON object of members; - for standard input')
-    .option('--if-match <ETAG>', 'only while the record has this ETag', visible);
-  add('delete', 'remove a record and all below it', 'the identifiers down its path', remove).option(
+    .option('--if-match <ETAG>', 'only if the record still has this ETag', visible);
+  add('delete', 'delete a record and everything below it', 'the IDs of its path', remove).option(
     '--if-match <ETAG>',
-    'only while the record has this ETag',
+    'only if the record still has this ETag',
     visible,
   );
 }
@@ -91,12 +95,13 @@ const SORT_KEYS = [
   '-id',
 ] as const satisfies readonly SortKey[];
 
-const JSON_HELP = 'write JSON, one record in a line';
-const MEMBERS_HELP = 'members as name=value, name=@FILE for what a file holds, name=@- for standard input';
+const JSON_HELP = 'write JSON, one record per line';
+const MEMBERS_HELP =
+  'members as name=value; name=@FILE reads the value from a file, name=@- from standard input';
 
 const RESOURCE_HELP = `one of ${resourceWords().join(', ')}`;
 
-/** Where the client library keeps the records of a resource. */
+/** The collection of the client library for a resource. */
 function collectionOf(resource: Resource): CollectionName {
   const found = Object.entries(DESCRIPTIONS).find(([, described]) => described === resource);
   if (!found) throw new Error(`the client library has no ${resource.name}`);
@@ -111,7 +116,7 @@ async function get({ resource, records, words, options }: Call): Promise<void> {
 async function list({ resource, records, words, options }: Call): Promise<void> {
   const { filter, sort, limit = Number.POSITIVE_INFINITY } = options;
   if (!resource.filterables && (filter !== undefined || sort !== undefined)) {
-    throw new Refusal('lists of this resource have no filter and no order but their own', { isUsage: true });
+    throw new Refusal('lists of this resource cannot be filtered or sorted', { isUsage: true });
   }
   const scope = identifiersIn(resource, words, keyColumns(resource).length - 1);
   const listed = records.list(scope, {
@@ -127,7 +132,7 @@ async function find({ resource, records, words, options }: Call): Promise<void> 
     const known = RESOURCES.filter(({ reverseLookup }) => reverseLookup !== undefined)
       .map(wordOf)
       .join(', ');
-    throw new Refusal(`find takes ${known}; list takes a filter`, { isUsage: true });
+    throw new Refusal(`find works for ${known}; for other resources use list --filter`, { isUsage: true });
   }
   const [realm = ''] = identifiersIn(resource, words.slice(0, 1), 1);
   const found = await records.find(realm, await readCriteria(resource, words.slice(1), inputReader()));
@@ -170,7 +175,7 @@ async function* upTo<T>(limit: number, items: AsyncIterable<T>): AsyncIterable<T
   }
 }
 
-/** A record with a name for each part of its address from `depth` on, members in the order of the description. */
+/** A record with its key members from `depth` on, and its other members in the order of the description. */
 function entryOf(
   resource: Resource,
   { key, ...record }: AnyEntry,
@@ -189,7 +194,7 @@ async function show(resource: Resource, record: AnyEntry, { json }: RecordOption
   await standardOutput().write(text);
 }
 
-/** The address above `depth` is what the caller said, and is not told again in a table. */
+/** A table leaves out the first `depth` key members, which the caller passed. */
 async function showAll(
   resource: Resource,
   records: AsyncIterable<AnyEntry> | Iterable<AnyEntry>,
@@ -211,11 +216,11 @@ async function showAll(
 
 function count(raw: string): number {
   const value = /^[1-9]\d{0,8}$/.test(raw) ? Number(raw) : Number.NaN;
-  if (Number.isNaN(value)) throw new InvalidArgumentError('It is a whole number from 1 on.');
+  if (Number.isNaN(value)) throw new InvalidArgumentError('Expected a whole number of at least 1.');
   return value;
 }
 
 function visible(raw: string): string {
-  if (!isVisibleWord(raw)) throw new InvalidArgumentError(`It is ${VISIBLE_WORD}.`);
+  if (!isVisibleWord(raw)) throw new InvalidArgumentError(`Expected ${VISIBLE_WORD}.`);
   return raw;
 }

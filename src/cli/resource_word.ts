@@ -2,7 +2,7 @@ import { Refusal } from '../domain/fault.ts';
 import type { Resource } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
 
-/** How an operator calls a resource: its table, with hyphens. */
+/** The name of a resource on the command line: its table name with hyphens. */
 export function wordOf({ table }: Resource): string {
   return table.replaceAll('_', '-');
 }
@@ -11,7 +11,7 @@ export function resourceWords(): readonly string[] {
   return RESOURCES.map(wordOf);
 }
 
-/** The resource of a word; its full name and its `type` will do as well. Throws Refusal that lists the words. */
+/** The resource with this command-line name, full name or `type`. Throws a Refusal that lists the names. */
 export function resourceNamed(word: string): Resource {
   const found = RESOURCES.find((resource) => [wordOf(resource), resource.name, resource.type].includes(word));
   if (!found)

@@ -26,29 +26,24 @@ interface RestoreOptions {
   readonly json?: true;
 }
 
-/** `restore`: puts a backup in the place of the database. */
+/** `restore`: replaces the database by a backup. */
 export function addRestore(program: Command, desk: Desk): void {
-  const restoring = program.command('restore').argument('<backup>', 'the file that authrealm backup made');
+  const restoring = program.command('restore').argument('<backup>', 'file that authrealm backup created');
   addSettings(addDatabaseSettings(restoring), CHECKPOINT_SINK_SETTINGS)
-    .description(
-      'look a backup through and put it in the place of --database, without anybody who was erased',
-    )
-    .option('--replace', 'where a database is there: keep that one under another name')
+    .description('verify a backup, remove users erased since, and install it as --database')
+    .option('--replace', 'replace an existing database, which is kept under another name')
     .option(
       '--ledger <FILE>',
-      'the ledger with the erasures since the backup; the checkpoint file of the database unless given',
+      'file with the erasures since the backup (default: the checkpoint file of the database)',
     )
-    .option(
-      '--take-unsigned',
-      'obey lines of the ledger too that the installation of the backup did not sign',
-    )
-    .option('--no-manifest', 'restore a file that authrealm backup did not make')
+    .option('--take-unsigned', 'also apply ledger lines that the installation of the backup did not sign')
+    .option('--no-manifest', 'restore a file without the manifest of authrealm backup')
     .option('--json', 'write JSON')
     .action(async (backup: string, options: RestoreOptions, command: Command) => {
       const settings = desk.settingsOf(command);
       const database = databaseOf(settings);
       const ledger = options.ledger ?? keptCheckpoints(settings);
-      if (ledger !== undefined && !existsSync(ledger)) throw new Refusal(`there is no ledger ${ledger}`);
+      if (ledger !== undefined && !existsSync(ledger)) throw new Refusal(`ledger ${ledger} does not exist`);
       const { restore } = await import('../store/backups/restoration.ts');
       let unsigned: readonly number[] = [];
       const total = statSync(backup, { throwIfNoEntry: false })?.size ?? 0;
@@ -81,11 +76,12 @@ export function addRestore(program: Command, desk: Desk): void {
 
 function databaseOf({ database }: Settings): string {
   if (database.engine === 'postgres') throw new Refusal(POSTGRES_TOOLS);
-  if (isInMemory(database)) throw new Refusal('a database in memory ends with its process: name a file');
+  if (isInMemory(database))
+    throw new Refusal('an in-memory database cannot be restored: pass a file with --database');
   return fileOf(database) as string;
 }
 
-/** Opens another file than the one of these settings, under the same master key: its schema is brought up. */
+/** Opens another database file with the master key of these settings, and migrates its schema. */
 export async function openKept(settings: Settings, path: string): Promise<Engine> {
   const source = masterKeySource(settings);
   const masterKeyFile = 'path' in source ? source.path : undefined;
@@ -99,8 +95,8 @@ export async function openKept(settings: Settings, path: string): Promise<Engine
 }
 
 /**
- * Logs that a backup was put here, and says so where checkpoints are told: those since it was taken are of another database. One of
- * an older schema has no log yet.
+ * Records the restore in the audit log and in the checkpoint sinks, because checkpoints since the backup describe the replaced
+ * database. Skipped for a backup with an older schema, which has no audit log yet.
  */
 async function noteRestored(settings: Settings, { takenAt }: Restored): Promise<void> {
   const db = await openDatabase({ ...settings, migrate: 'check' }, systemClock).catch((error: unknown) => {
@@ -118,7 +114,7 @@ async function noteRestored(settings: Settings, { takenAt }: Restored): Promise<
     await writeToAll(checkpointSinksOf(settings, logKeys, systemClock), [line]).catch(
       ({ code }: NodeJS.ErrnoException) =>
         console.error(
-          `that could not be told where checkpoints are (${code ?? 'unknown'}): put this line behind them\n${line}`,
+          `the restore could not be recorded with the checkpoints (${code ?? 'unknown'}): append this line to them\n${line}`,
         ),
     );
   } finally {
@@ -150,14 +146,18 @@ function tell(
 ): void {
   const { examined, takenAt, erased, aside } = restored;
   console.log(`${path}: ${totalOf(examined.rows)} rows, schema ${examined.schema}${since(takenAt)}`);
-  if (aside !== undefined) console.log(`the database that was there is ${aside}`);
-  console.log(`${erased.applied} erasures were new to it; ${erased.users} users were removed again`);
-  for (const line of unsigned)
-    console.log(`${ledger} line ${line} has no signature of its installation: it was taken`);
-  if (ledger === undefined)
-    console.log('no --ledger was given: erasures that only the ledger knows were not applied');
+  if (aside !== undefined) console.log(`the previous database is now ${aside}`);
   console.log(
-    'clients, secrets and signing keys are those of the backup: disable, rotate and withdraw again what was since',
+    `applied ${erased.applied} erasures that the backup did not contain; removed ${erased.users} users`,
+  );
+  for (const line of unsigned)
+    console.log(`${ledger} line ${line} is not signed by this installation; it was applied`);
+  if (ledger === undefined)
+    console.log(
+      'no ledger was found: erasures since the backup were not applied. Pass the file with --ledger',
+    );
+  console.log(
+    'clients, secrets and signing keys are those of the backup: repeat later changes to them (disable, rotate, withdraw)',
   );
 }
 

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { SETTINGS, type SettingName } from '../config/parse.ts';
 import { addSettings, type CliContext } from './context.ts';
 
-/** `serve`: runs until a signal, in one process or in several that share the port. No other command loads what serves. */
+/** `serve`: runs the service until a signal. Its modules are imported here, so that other commands do not load them. */
 export function addServe(program: Command, context: CliContext): void {
   const names = Object.keys(SETTINGS) as SettingName[];
   addSettings(program.command('serve'), names)

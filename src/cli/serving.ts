@@ -21,9 +21,9 @@ import {
   startServingProcesses,
 } from './serving_processes.ts';
 
-/** Serves until a signal, in one process or in several that share the port; these are given the flags again. */
+/** Serves until a signal, in one process or in several that share the port; worker processes receive the same flags. */
 export async function serveUntilSignal(settings: Settings, flags: Flags): Promise<void> {
-  // Before anything is made: processes would each say what is wrong with a file, and be started again.
+  // First of all: otherwise every worker process reports an invalid file, exits and is restarted.
   readIssuers(settings);
   const bootstrap = bootstrapClientOf(settings);
   const stopped = signalled('on');
@@ -42,7 +42,7 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
     const running = await startServing(settings, db, flags, log);
     try {
       await tellReady(running, db, settings, log);
-      // Those that serve have connections of their own.
+      // The worker processes have their own connections.
       if (settings.processes > 1) await close();
       log.write({ event: 'stopping', signal: await stopped });
     } finally {
@@ -61,17 +61,17 @@ function bootstrapClientOf({ bootstrapClientFile: path }: Settings): ClientSpec 
   return parseBootstrapClient(path, readSettingFile('--bootstrap-client-file', path));
 }
 
-/** Serves until the parent asks this process to stop, or has exited; each reports metrics to the other one. */
+/** Serves until the parent stops this process or exits; both report metrics to each other. */
 export async function serveForParent(settings: Settings): Promise<void> {
   const parent = connectToParent(() => {
     if (!service) throw new Fault('not_ready');
     return service.metrics.own();
   });
-  // From the beginning on: a parent may be gone before there is anything to stop.
+  // From the start: the parent may exit before the service runs.
   const ended = Promise.race([signalled('on'), parent.gone]);
   let service: Service | undefined;
   const request = <T>(message: ServingRequest) => parent.request<T>(message);
-  // The parent may have to wait for another process first.
+  // Twice the limit, because the parent waits for the other processes.
   const askTogether = async () => {
     return withTimeout(request<Snapshot>({ ask: 'metrics of all' }), 2 * LIMITS.metricsMsMax, () => {
       throw new Fault('unavailable');
@@ -100,7 +100,7 @@ interface Running {
   stop(): Promise<void>;
 }
 
-/** Serves in this process or in several, with the metrics of all of them beside it. */
+/** Serves in this process or in several, and serves the metrics of all of them. */
 async function startServing(settings: Settings, db: OpenDatabase, flags: Flags, log: Log): Promise<Running> {
   const { url, stop, metrics: read } = await startProcesses(settings, db, flags, log);
   try {
@@ -139,6 +139,6 @@ async function tellReady(
   console.log(`listening on ${url}`);
   if (metricsUrl !== undefined) console.log(`metrics on ${metricsUrl}/metrics`);
   const table = await engine.access.state(undefined);
-  if (table?.clients.length === 0) console.log('no clients yet: run authrealm init');
+  if (table?.clients.length === 0) console.log('no clients yet: create one with "authrealm init"');
   log.write({ event: 'started', url, version: VERSION, engine: settings.database.engine, pid: process.pid });
 }

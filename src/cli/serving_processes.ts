@@ -12,16 +12,16 @@ import { startWorkerProcess, type WorkerProcess } from '../workers/worker_proces
 import { written } from './context.ts';
 import { type MetricsSource, openMetricsAggregation } from './metrics_aggregation.ts';
 
-/** What a serving process reports when it is ready. */
+/** Sent by a serving process when it is ready. */
 export interface Listening {
   readonly url: string;
 }
 
-/** What a serving process requests of its parent; the parent requests nothing but metrics. */
+/** Requests of a serving process to its parent. The parent requests only metrics. */
 export type ServingRequest = { readonly ask: 'metrics of all' } | { readonly lastMetrics: Snapshot };
 
 export interface ServingProcesses extends Pick<Server, 'url' | 'stop'> {
-  /** What all of them measure together. */
+  /** The aggregated metrics of all processes. */
   metrics(): Promise<Snapshot>;
 }
 

@@ -9,13 +9,13 @@ import { proveKept } from './kept.ts';
 import { newFile, standardOutput } from './output.ts';
 import { printableJson } from './table.ts';
 
-/** `subject-access`: everything held about one user, for that person. */
+/** `subject-access`: all data about one user, for that person (GDPR, Article 15). */
 export function addSubjectAccess(program: Command, context: CliContext): void {
   addDatabaseSettings(program.command('subject-access'))
-    .argument('<realm>', 'the realm of the user')
-    .argument('<user>', 'the identifier of the user')
-    .option('--to <FILE>', 'a file to make; standard output unless given')
-    .description('write everything held about a user, one JSON object a line')
+    .argument('<realm>', 'realm ID of the user')
+    .argument('<user>', 'ID of the user')
+    .option('--to <FILE>', 'file to create (default: standard output)')
+    .description('write all data about a user as JSON lines')
     .action(async (realm: string, id: string, { to }: { to?: string }, command: Command) => {
       const settings = context.settingsOf(command);
       proveKept(settings);

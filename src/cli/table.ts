@@ -1,14 +1,14 @@
 import type { Output } from './output.ts';
 
-/** What a terminal would obey, or would not show: controls, directions, lone surrogates. */
+/** Characters that a terminal interprets or cannot show: control and format characters, lone surrogates. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
-/** A text in which nothing speaks to the terminal. */
+/** The text with unprintable characters escaped. */
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
 }
 
-/** JSON in one line that means the same and that a terminal may see. */
+/** Equivalent JSON in one line, with unprintable characters escaped. */
 export function printableJson(value: unknown): string {
   return JSON.stringify(value).replace(UNPRINTABLE, (character) =>
     character
@@ -18,7 +18,7 @@ export function printableJson(value: unknown): string {
   );
 }
 
-/** A value as a table has it. */
+/** A value as text of a table cell. */
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '-';
   return printable(typeof value === 'string' ? value : JSON.stringify(value));
@@ -35,20 +35,20 @@ function line(cells: readonly string[], widths: readonly number[]): string {
     .trimEnd()}\n`;
 }
 
-/** A record by itself: a name and a value in each line. */
+/** One record, a name and a value per line. */
 export function namesAndValues(pairs: readonly (readonly [string, unknown])[]): string {
   const widths = [Math.max(...pairs.map(([name]) => name.length))];
   return pairs.map(([name, value]) => line([name, cell(value)], widths)).join('');
 }
 
-/** Rows under their names, as they come. */
+/** Writes rows under a heading as they arrive. */
 export interface Table {
   add(row: Readonly<Record<string, unknown>>): Promise<void>;
-  /** Writes what is left; resolves with the number of rows. */
+  /** Writes the remaining rows; resolves with the number of all rows. */
   end(): Promise<number>;
 }
 
-/** The first rows decide the widths, so that however many come, only these are waited for. */
+/** The first rows determine the column widths, so that output starts before the last row arrives. */
 const ROWS_MEASURED = 100;
 
 export function openTable(columns: readonly string[], output: Pick<Output, 'write'>): Table {

@@ -7,15 +7,15 @@ const SETTING_FLAGS: ReadonlySet<string | undefined> = new Set(
   Object.values(SETTINGS).flatMap((row) => ('flag' in row ? [`--${row.flag}`] : [])),
 );
 
-/** The options of a command that are no settings. */
+/** The options of a command that are not settings. */
 function ownOptions(command: Command): readonly Option[] {
   return command.options.filter(({ long }) => long !== undefined && !SETTING_FLAGS.has(long));
 }
 
 /**
- * Names an environment variable for every option that is no setting, after its command: AUTHREALM_IMPORT_ON_ERROR.
- * Help texts show it. Settings have their own names, in the table; so has an option that several commands share. Answers
- * all names.
+ * Gives every option that is not a setting an environment variable named after its command, AUTHREALM_IMPORT_ON_ERROR for
+ * example, which the help texts show. Settings, and options that several commands share, have their own names. Returns all
+ * names.
  */
 export function nameVariables(command: Command, path = 'AUTHREALM'): string[] {
   return command.commands.flatMap((child) => {
@@ -34,8 +34,8 @@ function upper(name: string): string {
 }
 
 /**
- * The command line with what the environment says of options it does not name. They stand right behind the name of the
- * command: after `--` every word is an argument.
+ * The command line with options from the environment that it does not set. They are inserted right after the name of the
+ * command, because after `--` every word is an argument.
  */
 export function withVariables(program: Command, argv: readonly string[], environment: Environment): string[] {
   let command = program;
@@ -57,7 +57,7 @@ export function withVariables(program: Command, argv: readonly string[], environ
   return [...argv.slice(0, named), ...added, ...words];
 }
 
-/** An option as the command line has it; a switch is on for `true` and `1`. */
+/** An option as words of a command line; a boolean one is set by `true` and `1`. */
 function spelled({ long, required }: Option, value: string): string[] {
   if (required) return [`${long}=${value}`];
   return value === 'true' || value === '1' ? [long ?? ''] : [];

@@ -15,7 +15,7 @@ interface WebhookOptions {
   readonly allEvents?: true;
   readonly realm?: readonly Uuid[];
   readonly allRealms?: true;
-  /** Of `create` a switch, of `update` a word. */
+  /** A flag of `create`, and an option with a value of `update`. */
   readonly withData?: boolean;
   readonly eventsMax?: number;
   readonly skipClient?: string;
@@ -31,27 +31,27 @@ function openWebhooks(program: Command, context: CliContext) {
   return openManaged(program, context, {
     type: 'webhook',
     noun: 'webhook target',
-    description: 'who is told what changes',
+    description: 'manage webhook targets',
     texts: {
-      list: 'list the targets, without secrets',
-      disable: 'tell a target nothing for now; it is told later what it missed',
-      enable: 'go on telling a disabled target',
-      delete: 'forget a target, its deliveries and what it was not told',
-      rotate: 'give a target a new secret and show it, once',
-      overlap: 'how long the old secret signs as well',
+      list: 'list webhook targets, without their secrets',
+      disable: 'pause deliveries to a target; they resume where they stopped when it is enabled',
+      enable: 'resume deliveries to a disabled target',
+      delete: 'delete a target, its delivery log and its dead letters',
+      rotate: 'issue a new webhook secret and show it once',
+      overlap: 'how long messages are also signed with the previous secret',
     },
   });
 }
 
 type Webhooks = ReturnType<typeof openWebhooks>;
 
-/** `webhook`: receivers of events. */
+/** `webhook`: webhook targets, which receive events. */
 export function addWebhookCommands(program: Command, context: CliContext): void {
   const webhook = openWebhooks(program, context);
   addCreate(webhook);
   webhook.addList();
   webhook
-    .named('show', 'show a target, without its secret')
+    .named('show', 'show a webhook target, without its secret')
     .option('--json', 'write JSON')
     .action(webhook.showing('get'));
   addUpdate(webhook);
@@ -62,15 +62,27 @@ export function addWebhookCommands(program: Command, context: CliContext): void 
 
 function addCreate({ command, addCreate }: Webhooks): void {
   addCreate<WebhookOptions>(
-    addSettings(command('create', 'make a target and show its secret, once'), ['allowLoopbackWebhooks'])
-      .requiredOption('--name <NAME>', 'what people call it')
-      .requiredOption('--url <URL>', 'where events are sent: https, port 443')
+    addSettings(command('create', 'create a webhook target and show its secret once'), [
+      'allowLoopbackWebhooks',
+    ])
+      .requiredOption('--name <NAME>', 'display name')
+      .requiredOption('--url <URL>', 'URL that receives the events: https, port 443')
       .option('--event <NAMES>', EVENT_HELP, words)
       .option('--realm <ID>', REALM_HELP, realmIds)
-      .option('--with-data', 'send the state of the record along')
-      .option('--events-max <N>', `events of one message, 1 to ${LIMITS.webhookEventsMax}`, whole, 1)
-      .option('--skip-client <ID>', 'do not tell what this client changes')
-      .option('--from <present|oldest>', 'from where on it is told', beginning, 'present'),
+      .option('--with-data', 'include the current state of the record in events')
+      .option(
+        '--events-max <N>',
+        `maximum number of events per message, 1 to ${LIMITS.webhookEventsMax}`,
+        whole,
+        1,
+      )
+      .option('--skip-client <ID>', 'do not deliver changes made by this client')
+      .option(
+        '--from <present|oldest>',
+        'where deliveries start: at new events, or at the oldest stored event',
+        beginning,
+        'present',
+      ),
     ({ name, url, event, realm, withData, eventsMax, skipClient, from }) => ({
       ...{ name, url, events: event ?? '*', realms: realm ?? '*', from },
       ...{ with_data: withData, events_max: eventsMax, skipped_client: skipClient },
@@ -81,15 +93,22 @@ function addCreate({ command, addCreate }: Webhooks): void {
 function addUpdate({ named, showing }: Webhooks): void {
   addSettings(named('update', 'change what a target is told; felt within seconds'), ['allowLoopbackWebhooks'])
     .option('--json', 'write JSON')
-    .option('--name <NAME>', 'what people call it')
-    .option('--url <URL>', 'where events are sent: https, port 443')
+    .option('--name <NAME>', 'display name')
+    .option('--url <URL>', 'URL that receives the events: https, port 443')
     .option('--event <NAMES>', EVENT_HELP, words)
-    .option('--all-events', 'tell every event')
+    .option('--all-events', 'deliver all events')
     .option('--realm <ID>', REALM_HELP, realmIds)
-    .option('--all-realms', 'lift the limit to some realms')
-    .option('--with-data <true|false>', 'send the state of the record along', truth)
-    .option('--events-max <N>', `events of one message, 1 to ${LIMITS.webhookEventsMax}`, whole)
-    .option('--skip-client <ID>', 'do not tell what this client changes; an empty one lifts it')
+    .option('--all-realms', 'deliver events of all realms')
+    .option('--with-data <true|false>', 'include the current state of the record in events', truth)
+    .option(
+      '--events-max <N>',
+      `maximum number of events per message, 1 to ${LIMITS.webhookEventsMax}`,
+      whole,
+    )
+    .option(
+      '--skip-client <ID>',
+      'do not deliver changes made by this client; an empty value removes the exclusion',
+    )
     .action(showing('update', changesOf));
 }
 
@@ -103,9 +122,9 @@ function changesOf({ name, url, event, allEvents, skipClient, ...options }: Webh
 }
 
 function addDeliveries({ named, perform }: Webhooks): void {
-  named('deliveries', 'what was sent to a target lately, the newest first')
-    .option('--limit <N>', 'how many', whole, LIMITS.pageRecordsMax)
-    .option('--dead', 'what was given up instead')
+  named('deliveries', 'list recent deliveries to a target, newest first')
+    .option('--limit <N>', 'maximum number of entries', whole, LIMITS.pageRecordsMax)
+    .option('--dead', 'list dead letters instead: messages whose delivery was given up')
     .option('--json', 'write JSON')
     .action(async (id: string, { limit, dead, json }: WebhookOptions, by: Command) => {
       const operation = dead ? 'list-dead-letters' : 'list-deliveries';
@@ -117,36 +136,38 @@ function addDeliveries({ named, perform }: Webhooks): void {
 
 type Entry = Description & { readonly id: string; readonly type: 'delivery' | 'dead_letter' };
 
-/** A dead letter is named by its realm and first place, which are members. */
+/** A dead letter is identified by its members realm and first_seq, so its ID is left out. */
 function describeEntry({ id, type, ...members }: Entry): Description {
   return type === 'delivery' ? { delivery_id: id, ...members } : members;
 }
 
 function addRedeliver({ named, perform }: Webhooks): void {
-  named('redeliver', 'send again what was given up')
-    .option('--all', 'everything that was not received yet')
-    .option('--realm <ID>', 'of this realm', realmIds)
-    .option('--first-seq <N>', 'the dead letter that begins at this place', whole)
+  named('redeliver', 'deliver dead letters again')
+    .option('--all', 'all dead letters of the target')
+    .option('--realm <ID>', 'realm of the dead letter', realmIds)
+    .option('--first-seq <N>', 'sequence number of the first event in the dead letter', whole)
     .action(async (id: string, options: WebhookOptions, by: Command) => {
       const data = { dead_letter: letterIn(options) };
       const redelivery = await perform<{ data: { dead_letters: number } }>(by, 'redeliver-webhook', {
         id,
         data,
       });
-      console.log(`${redelivery.data.dead_letters} sent again within seconds, while a service runs`);
+      console.log(
+        `${redelivery.data.dead_letters} dead letters are queued; a running service delivers them within seconds`,
+      );
     });
 }
 
-const EVENT_HELP = `tell these events alone: ${EVENT_NAMES.join(', ')}. All unless given`;
+const EVENT_HELP = `deliver only these events: ${EVENT_NAMES.join(', ')} (default: all)`;
 const REALM_HELP =
-  'tell of this realm alone; several: separated by spaces, or given again. All realms unless given';
+  'deliver only events of this realm; separate several by spaces or repeat the option (default: all realms)';
 
-/** The identifier of the dead letter that the options name; `*` for all. */
+/** The ID of the dead letter that the options name; `*` for all. */
 function letterIn({ all, realm, firstSeq }: WebhookOptions): string {
   const [one] = realm ?? [];
   if (all && !realm && firstSeq === undefined) return '*';
   if (!all && one && firstSeq !== undefined) return `${one}.${firstSeq}`;
-  throw new Refusal('say which: --all, or --realm and --first-seq', { isUsage: true });
+  throw new Refusal('choose dead letters: pass --all, or --realm and --first-seq', { isUsage: true });
 }
 
 function words(raw: string, before: readonly string[] = []): readonly string[] {
@@ -154,16 +175,16 @@ function words(raw: string, before: readonly string[] = []): readonly string[] {
 }
 
 function whole(raw: string): number {
-  if (!/^[1-9]\d{0,14}$/.test(raw)) throw new InvalidArgumentError('A whole number from 1 on is wanted.');
+  if (!/^[1-9]\d{0,14}$/.test(raw)) throw new InvalidArgumentError('Expected a whole number of at least 1.');
   return Number(raw);
 }
 
 function truth(raw: string): boolean {
-  if (raw !== 'true' && raw !== 'false') throw new InvalidArgumentError('true or false is wanted.');
+  if (raw !== 'true' && raw !== 'false') throw new InvalidArgumentError('Expected true or false.');
   return raw === 'true';
 }
 
 function beginning(raw: string): 'present' | 'oldest' {
-  if (raw !== 'present' && raw !== 'oldest') throw new InvalidArgumentError('present or oldest is wanted.');
+  if (raw !== 'present' && raw !== 'oldest') throw new InvalidArgumentError('Expected present or oldest.');
   return raw;
 }

@@ -2,14 +2,12 @@ import { parseUuid } from '../domain/id.ts';
 import type { Wire } from './wires.ts';
 
 /**
- * The path of a record, or of the collection it stands in: as many identifiers as `depth` says. Throws TypeError where one
- * is missing, too many or no identifier: a dot in its place would lead elsewhere.
+ * The path of a record or a collection, which has `depth` IDs. Throws TypeError for a missing, surplus or invalid ID: a dot
+ * segment in its place would change the path.
  */
 export function pathOf(wire: Wire, ids: readonly string[], depth: number): string {
   if (ids.length !== depth) {
-    throw new TypeError(
-      `an address of ${depth} identifiers was expected: ${wire.keyNames.slice(0, depth).join(', ')}`,
-    );
+    throw new TypeError(`expected ${depth} IDs: ${wire.keyNames.slice(0, depth).join(', ')}`);
   }
   const segments = wire.collections.map((collection, index) => {
     if (index >= ids.length) return `/${collection}`;
@@ -18,7 +16,7 @@ export function pathOf(wire: Wire, ids: readonly string[], depth: number): strin
   return `/v2${segments.join('')}`;
 }
 
-/** The path under which the records of a realm are found. */
+/** The path of the search for links of a realm. */
 export function searchPath(wire: Wire, realm: string): string {
   const [realms] = wire.collections;
   return `/v2/${realms}/${identifier(realm, wire.keyNames[0])}/${wire.collections.at(-1)}/search`;
@@ -26,6 +24,6 @@ export function searchPath(wire: Wire, realm: string): string {
 
 export function identifier(raw: string | undefined, name = 'id'): string {
   const id = parseUuid(raw ?? '');
-  if (id === undefined) throw new TypeError(`${name} must be an identifier of the form 8-4-4-4-12, in hex`);
+  if (id === undefined) throw new TypeError(`${name} must be an ID of the form 8-4-4-4-12, in hex`);
   return id;
 }

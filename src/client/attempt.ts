@@ -1,4 +1,4 @@
-/** What speaks HTTP: `fetch`, or something that behaves like it. */
+/** `fetch`, or a function that behaves like it. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 export interface Question {
@@ -9,7 +9,7 @@ export interface Question {
   readonly body?: string;
 }
 
-/** What came of one attempt. Of a lost one nobody knows whether it was carried out. */
+/** The result of one attempt. The service may or may not have processed a lost one. */
 export type Outcome =
   | { readonly kind: 'answered'; readonly status: number; readonly headers: Headers; readonly text: string }
   | { readonly kind: 'lost'; readonly reason: string };
@@ -23,8 +23,8 @@ export interface Timing {
 const SILENTLY_REPEATED: ReadonlySet<string> = new Set(['PUT', 'DELETE']);
 
 /**
- * Sends a request once and reads the whole answer, within `timeoutMs`. Rejects only where the caller's signal says so,
- * and with its reason.
+ * Sends a request once and reads the complete response within `timeoutMs`. Rejects only if the caller's signal aborts, with
+ * its reason.
  */
 export async function attempt(
   fetch: Fetch,
@@ -42,11 +42,11 @@ export async function attempt(
       method,
       headers,
       signal: own.signal,
-      // A redirect is answered as it is: the token goes to the service that was named, and nowhere else.
+      // Redirects are not followed: the token must reach only the configured service.
       redirect: 'manual',
-      // Bun sends through HTTP_PROXY and the like, to loopback as well, unless told not to. Others ignore the word.
+      // Bun uses HTTP_PROXY by default, for loopback too. Other runtimes ignore this option.
       proxy: false,
-      // Bun sends a PUT or DELETE again by itself where a connection that was kept open is lost, and does not tell.
+      // Bun silently repeats a PUT or DELETE when a kept-alive connection is lost.
       ...(SILENTLY_REPEATED.has(method) ? { keepalive: false } : {}),
     };
     const response = await fetch(url + path, body === undefined ? init : { ...init, body });
@@ -61,7 +61,7 @@ export async function attempt(
   }
 }
 
-/** The code of a failure. Its message is left out: it may hold the whole address, or a header. */
+/** The code of an error. Its message is left out: it may contain the URL or a header. */
 function codeOf(error: unknown): string {
   const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
   const found = [cause?.code, code].find((each) => typeof each === 'string');

@@ -1,18 +1,18 @@
-/** Every bound of this library, named as those of the service are. docs/client.md explains each one. */
+/** The limits of this library, named like those of the service; see docs/client.md. */
 export const BOUNDS = Object.freeze({
-  /** How often a request is sent again, unless told otherwise. */
+  /** Default number of retries of a request. */
   retries: 4,
-  /** From the first byte sent to the last one read, of one attempt; unless told otherwise. */
+  /** Default timeout of one attempt, from the first byte sent to the last byte read. */
   timeoutMs: 10_000,
-  /** All attempts of a request and the pauses between them; unless told otherwise. */
+  /** Default timeout of all attempts of a request and the delays between them. */
   patienceMs: 60_000,
-  /** A longer wait that an answer asks for is cut to this. */
+  /** Limit for a Retry-After header. */
   retryAfterMsMax: 30_000,
-  /** The first pause where no answer asks for one; each further one is twice as long. */
+  /** First delay of the exponential backoff, used without a Retry-After header. */
   pauseMsMin: 100,
   pauseMsMax: 5_000,
-  /** How often `modify` reads and tries again while others write the same record. */
+  /** How often `modify` repeats while other clients write the same record. */
   modifyAttemptsMax: 20,
-  /** A token is fetched anew this long before it ends, or after nine tenths of its life if that is later. */
+  /** A token is renewed this long before it expires, or after 90 % of its lifetime if that is later. */
   tokenLeewayMs: 60_000,
 });

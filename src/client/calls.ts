@@ -10,7 +10,7 @@ import { askPage, walk } from './lists.ts';
 import { growing, pause } from './patience.ts';
 import type { Wire } from './wires.ts';
 
-/** Sends a request as this caller. */
+/** Sends an authenticated request. */
 export type Ask = (request: Request) => Promise<Answer>;
 
 type Key = readonly string[];
@@ -19,7 +19,7 @@ type Tagged = FlatRecord & { readonly etag: string };
 
 const JSON_BODY = { 'Content-Type': 'application/json' } as const;
 
-/** The calls that every resource has. */
+/** The methods of every collection. */
 export function callsOf(wire: Wire, ask: Ask): Collection<Resource> {
   const depth = wire.collections.length;
 
@@ -49,7 +49,7 @@ export function callsOf(wire: Wire, ask: Ask): Collection<Resource> {
       try {
         await ask({ method: 'DELETE', path: pathOf(wire, key, depth), headers: condition(ifMatch), signal });
       } catch (error) {
-        // An attempt before this one was lost on its way back: what was to go is gone.
+        // The response of an earlier attempt was lost: that attempt deleted the record.
         if (!isAbsent(error) || !error.isUncertain) throw error;
       }
     },
@@ -69,7 +69,7 @@ async function modify(
     try {
       return await update(key, changes, { ifMatch: record.etag, signal });
     } catch (error) {
-      // Where a lost attempt may have made the change, asking again could make it twice.
+      // A lost attempt may have made the change; repeating it could apply it twice.
       if (!isStale(error) || error.isUncertain || done === BOUNDS.modifyAttemptsMax) throw error;
       await pause(growing(done), signal);
     }
@@ -77,8 +77,7 @@ async function modify(
 }
 
 function tagged(wire: Wire, { body, headers }: Answer, above: Key): Tagged {
-  // A proxy that compresses makes the ETag a weak one, which no write can name (RFC 9110, 13.1.1); the service's own
-  // are strong, so the mark is the proxy's.
+  // A compressing proxy turns the strong ETag of the service into a weak one, which If-Match cannot use (RFC 9110, 13.1.1).
   const etag = (headers.get('etag') ?? '').replace(/^W\//, '');
   return { ...readSingle(wire, body, above), etag };
 }
@@ -87,7 +86,7 @@ function condition(ifMatch: string | undefined): Readonly<Record<string, string>
   return ifMatch === undefined ? {} : { 'If-Match': visible('ifMatch', ifMatch) };
 }
 
-/** A value that a header can carry. Throws TypeError, without the value. */
+/** Throws TypeError for a value that is invalid in a header; its message does not repeat the value. */
 function visible(name: string, value: string): string {
   if (!isVisibleWord(value)) throw new TypeError(`${name} must be ${VISIBLE_WORD}`);
   return value;

@@ -27,24 +27,24 @@ export type {
 } from './shapes.ts';
 
 interface Reach {
-  /** Where the service is, with its path prefix if it has one. */
+  /** URL of the service, with its path prefix if it has one. */
   readonly url: string;
   /**
-   * Plain http to a host that is not loopback, over which secret and tokens travel in clear; refused unless true. For
-   * networks where something else protects them.
+   * Allows http to a host that is not loopback, where secret and tokens are sent unencrypted. Only for networks that are
+   * protected otherwise. Default false.
    */
   readonly allowPlainHttp?: boolean;
-  /** What sends requests; the `fetch` of the runtime unless given. */
+  /** Sends the requests. Default: `fetch` of the runtime. */
   readonly fetch?: Fetch;
-  /** How often a request is sent again where the service is busy or the connection is lost; 4 unless given. */
+  /** How often a request is repeated when the service is busy or the connection is lost. Default 4. */
   readonly retries?: number;
-  /** How long one attempt may take; 10,000 unless given. */
+  /** Timeout of one attempt. Default 10,000. */
   readonly timeoutMs?: number;
-  /** How long all attempts of a request and the pauses between them may take; 60,000 unless given. */
+  /** Timeout of all attempts of a request and the delays between them. Default 60,000. */
   readonly patienceMs?: number;
 }
 
-/** Who asks: a client with its secret, or whoever can get a token. `token` is asked before each attempt. */
+/** The credentials: a client ID with its secret, or a function that returns a token and is called before each attempt. */
 type Caller =
   | { readonly clientId: string; readonly clientSecret: string }
   | { readonly token: () => Promise<string> };
@@ -53,14 +53,14 @@ export type ConnectOptions = Reach & Caller;
 
 type Described<N extends CollectionName> = (typeof DESCRIPTIONS)[N];
 
-/** The directory, one collection for each resource. */
+/** The service, one collection per resource. */
 export type Directory = { readonly [N in CollectionName]: CollectionOf<Described<N>> };
 
-/** A record of a collection, by the collection's name. */
+/** A record of the collection with this name. */
 export type Entry<N extends CollectionName> = RecordOf<Described<N>>;
 
 /**
- * Speaks to an authrealm. Nothing is sent before the first call. Throws TypeError for options that cannot be right.
+ * Returns a client for the service. Sends nothing before the first call. Throws TypeError for invalid options.
  */
 export function connect(options: ConnectOptions): Directory {
   const line: Line = {
@@ -77,7 +77,7 @@ export function connect(options: ConnectOptions): Directory {
     ...(wire.isFindable ? findingOf(wire, ask) : {}),
   });
   const opened = Object.entries(WIRES).map(([name, wire]) => [name, open(wire)]);
-  // The wires say the same as the descriptions that the types are made of.
+  // The wire formats are made from the descriptions that the types are inferred from.
   return Object.freeze(Object.fromEntries(opened)) as Directory;
 }
 
@@ -88,8 +88,8 @@ function serviceUrl({ url: raw, allowPlainHttp = false }: Reach): string {
   }
   if (url.protocol === 'http:' && !allowPlainHttp && !isLoopbackHost(url.hostname)) {
     throw new TypeError(
-      'url must be https: over http secret and tokens would cross the network in clear; where something else ' +
-        'protects them, say allowPlainHttp: true',
+      'url must be https, because http sends secret and tokens unencrypted; if the network is protected otherwise, ' +
+        'set allowPlainHttp: true',
     );
   }
   return `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
@@ -97,6 +97,6 @@ function serviceUrl({ url: raw, allowPlainHttp = false }: Reach): string {
 
 function wholeNumber(name: string, value: number, least: number): number {
   if (!Number.isSafeInteger(value) || value < least)
-    throw new TypeError(`${name} must be a whole number from ${least} on`);
+    throw new TypeError(`${name} must be a whole number of at least ${least}`);
   return value;
 }

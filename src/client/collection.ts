@@ -13,82 +13,82 @@ import type {
 } from './shapes.ts';
 
 export interface CallOptions {
-  /** Ends the call early; it then rejects with the signal's reason. */
+  /** Aborts the call, which then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface CreateOptions extends CallOptions {
-  /** 1 to 255 visible ASCII characters; minted unless given. The same key and input create one record, not two. */
+  /** 1 to 255 visible ASCII characters. Default: a new UUID. The same key and input create one record, not two. */
   readonly idempotencyKey?: string | undefined;
 }
 
 export interface WriteOptions extends CallOptions {
   /**
-   * The `etag` of the record that was seen; where it has changed since, the write is refused with status 412. If that error
-   * is uncertain, an attempt was lost, and the change may be this call's own.
+   * The `etag` of the record as read; if the record has changed since, the write fails with status 412. If that error has
+   * `isUncertain`, an earlier attempt was lost, and the change may be this call's own.
    */
   readonly ifMatch?: string | undefined;
 }
 
-/** `filter` and `sort` are there where the resource has them; the service ignores them elsewhere. */
+/** `filter` and `sort`, for resources whose lists support them. */
 type Narrowing<R extends Resource> = [FieldOf<R>] extends [never]
   ? object
   : {
       readonly filter?: Filter<FieldOf<R>> | undefined;
-      /** `-created_at`, newest first, unless given. */
+      /** Default `-created_at`, newest first. */
       readonly sort?: SortKey | undefined;
     };
 
 export type ListOptions<R extends Resource> = CallOptions &
   Narrowing<R> & {
-    /** Records that one request asks for, 1 to 100. */
+    /** Records per request, 1 to 100. */
     readonly pageSize?: number | undefined;
   };
 
 export type PageOptions<R extends Resource> = CallOptions &
   Narrowing<R> & {
-    /** Records before the page, 0 to 10,000. */
+    /** Records to skip, 0 to 10,000. */
     readonly offset?: number | undefined;
-    /** Records of the page, 1 to 100. */
+    /** Records per page, 1 to 100. */
     readonly limit?: number | undefined;
   };
 
 export interface Page<R extends Resource> {
   readonly records: readonly RecordOf<R>[];
-  /** All that the filter lets through. */
+  /** Number of records that match the filter. */
   readonly total: number;
 }
 
-/** What a change is made of the record that was read; undefined leaves it as it is. */
+/** Returns the changes to a record that was read; undefined leaves it unchanged. */
 export type Revise<R extends Resource> = (
   record: TaggedOf<R>,
 ) => ChangesOf<R> | undefined | Promise<ChangesOf<R> | undefined>;
 
 /**
- * The records of one resource. Every call throws AuthrealmError where it is not answered as it should be, and TypeError
- * for an address or an option that no request can carry.
+ * The records of one resource. Every method throws AuthrealmError for a failed request, and TypeError for an invalid key or
+ * option.
  */
 export interface Collection<R extends Resource> {
   get(key: KeyOf<R>, options?: CallOptions): Promise<TaggedOf<R>>;
-  /** All records of a scope, page by page as they are taken; records that come or go meanwhile disturb none of the others. */
+  /** All records of a scope, fetched page by page; concurrent creates and deletes neither skip nor repeat other records. */
   list(scope: ScopeOf<R>, options?: ListOptions<R>): AsyncIterable<RecordOf<R>>;
-  /** One page, counted from the start, with the total. */
+  /** One page by offset, with the total. */
   page(scope: ScopeOf<R>, options?: PageOptions<R>): Promise<Page<R>>;
   create(scope: ScopeOf<R>, input: NewOf<R>, options?: CreateOptions): Promise<TaggedOf<R>>;
-  /** Changes what is named and leaves the rest. The last writer wins, unless `ifMatch` is given. */
+  /** Changes the given members and keeps the others. The last writer wins unless `ifMatch` is set. */
   update(key: KeyOf<R>, changes: ChangesOf<R>, options?: WriteOptions): Promise<TaggedOf<R>>;
   /**
-   * Reads, asks what to change, and writes on condition that nobody wrote meanwhile; reads and asks again where somebody
-   * did. Throws with status 412 after 20 attempts, or where a lost attempt leaves open whether the change was made.
+   * Reads the record, calls `revise` for the changes, and writes them with `ifMatch`; starts again if the record has changed
+   * since. Throws status 412 after 20 attempts, or if a lost attempt may have made the change.
    */
   modify(key: KeyOf<R>, revise: Revise<R>, options?: CallOptions): Promise<TaggedOf<R>>;
   delete(key: KeyOf<R>, options?: WriteOptions): Promise<void>;
 }
 
-/** Records that are found in their realm by what they say. Nothing that is looked for stands in a URL. */
+/** Records that can be found in their realm by their values, which are never sent in a URL. */
 export interface FindableCollection<R extends Resource> extends Collection<R> {
   find(realm: string, criteria: CriteriaOf<R>, options?: CallOptions): Promise<readonly RecordOf<R>[]>;
-  /** Those of these records that are there, in the order of the identifiers. */
+  /** The existing records among these, in the order of the IDs. */
   getMany(realm: string, ids: readonly string[], options?: CallOptions): Promise<readonly RecordOf<R>[]>;
 }
 

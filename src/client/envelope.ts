@@ -1,7 +1,7 @@
 import { AuthrealmError } from './error.ts';
 import type { Wire, WireMember } from './wires.ts';
 
-/** A record as this library hands it out, whichever resource it is of. */
+/** A record of any resource as this library returns it. */
 export interface FlatRecord {
   readonly id: string;
   readonly key: readonly string[];
@@ -13,21 +13,21 @@ export interface FlatRecord {
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
-/** What a list answers, or a search. */
+/** The content of a list or search response. */
 export interface Envelope {
   readonly records: readonly FlatRecord[];
-  /** All that there are; undefined in an answer without a total. */
+  /** Undefined in a response without a total. */
   readonly total: number | undefined;
   readonly next: string | undefined;
 }
 
-/** A record out of an answer that holds one. */
+/** The record of a single-record response. */
 export function readSingle(wire: Wire, body: unknown, above: readonly string[]): FlatRecord {
   const { data, links } = objectOf(body);
   return flatten(wire, { ...objectOf(data), links }, above);
 }
 
-/** The records of a list below `above`; each one of a realm's collection says itself which user it belongs to. */
+/** The records of a list response; `above` are the IDs of its path. In a list of a realm each record names its user. */
 export function readMany(wire: Wire, body: unknown, above: readonly string[]): Envelope {
   const { data, meta, links } = objectOf(body);
   if (!Array.isArray(data)) throw foreign();
@@ -40,7 +40,7 @@ export function readMany(wire: Wire, body: unknown, above: readonly string[]): E
   };
 }
 
-/** The body of a write: every member where the wire has it. */
+/** The request body of a write, with every member in its place (docs/wire.md#request-bodies). */
 export function writeSingle(wire: Wire, said: JsonObject): JsonObject {
   const direct = Object.entries(said).filter(([name]) => !wire.placed.some((each) => each.name === name));
   const placed = wire.placed.filter(({ name }) => said[name] !== undefined);
@@ -75,7 +75,7 @@ function memberOf({ name, within }: WireMember, data: JsonObject): unknown {
   return (within === undefined ? data : objectOr(data[within]))[name] ?? null;
 }
 
-/** What stands between a realm and a record that was found in it: the identifier of its user. */
+/** The user ID of a record in a list or search of a realm, where the path does not contain it. */
 function ownersBetween(wire: Wire, data: JsonObject, above: readonly string[]): readonly string[] {
   if (above.length >= wire.keyNames.length - 1) return [];
   const owner = objectOr(objectOr(objectOr(data.relationships)[wire.parentType ?? '']).data).id;
@@ -93,5 +93,5 @@ function objectOr(value: unknown): JsonObject {
 }
 
 function foreign(): AuthrealmError {
-  return new AuthrealmError('the answer is none of authrealm: see that the URL is that of the service');
+  return new AuthrealmError('the response does not come from authrealm: check the URL of the service');
 }

@@ -1,14 +1,14 @@
-/** One error of an answer, in the service's own words. */
+/** One error object of an error response. */
 export interface Complaint {
   readonly status: string;
   readonly title: string;
   readonly detail?: string;
-  /** What it is about: a JSON pointer into the body, or a parameter of the query. */
+  /** The cause: a JSON pointer into the body, or a query parameter. */
   readonly source?: { readonly pointer?: string; readonly parameter?: string };
 }
 
 interface Circumstances {
-  /** Undefined where no answer came. */
+  /** Undefined without a response. */
   readonly status?: number | undefined;
   readonly errors?: readonly Complaint[];
   readonly requestId?: string | undefined;
@@ -16,18 +16,18 @@ interface Circumstances {
 }
 
 /**
- * A request that was not answered as it should be. Its message holds the method, the path and the service's words:
- * never a secret, a token, a query or a body.
+ * A failed request. Its message contains the method, the path and the error titles and details of the service: never a
+ * secret, a token, a query or a body.
  */
 export class AuthrealmError extends Error {
   override readonly name = 'AuthrealmError';
-  /** The status of the answer; undefined where none came. */
+  /** The status of the response; undefined without one. */
   readonly status: number | undefined;
-  /** What the service said; empty where it said nothing that this library can read. */
+  /** The error objects of the response; empty if it has none. */
   readonly errors: readonly Complaint[];
-  /** By this the service's log names the request. */
+  /** The ID of the request in the logs of the service. */
   readonly requestId: string | undefined;
-  /** An attempt of this request was lost on its way, and may have been carried out. */
+  /** An attempt of this request was lost, and the service may have processed it. */
   readonly isUncertain: boolean;
 
   constructor(message: string, { status, errors = [], requestId, isUncertain = false }: Circumstances = {}) {
@@ -39,12 +39,12 @@ export class AuthrealmError extends Error {
   }
 }
 
-/** Whether the record is no longer the one that `ifMatch` names. */
+/** Whether the record has changed since `ifMatch` was read (status 412). */
 export function isStale(error: unknown): error is AuthrealmError & { readonly status: 412 } {
   return error instanceof AuthrealmError && error.status === 412;
 }
 
-/** Whether there is no such record, as far as this caller may know. */
+/** Whether the record does not exist, or this client may not see it (status 404). */
 export function isAbsent(error: unknown): error is AuthrealmError & { readonly status: 404 } {
   return error instanceof AuthrealmError && error.status === 404;
 }
@@ -52,7 +52,7 @@ export function isAbsent(error: unknown): error is AuthrealmError & { readonly s
 const COMPLAINTS_MAX = 20;
 const WORDS_MAX = 300;
 
-/** The errors in the body of an answer (contract 3.5); what else a body may be is none. */
+/** The error objects of a response body (docs/wire.md#errors); empty for any other body. */
 export function readComplaints(body: unknown): readonly Complaint[] {
   const errors = (body as { errors?: unknown } | null | undefined)?.errors;
   if (!Array.isArray(errors)) return [];
@@ -73,7 +73,7 @@ function readComplaint(raw: unknown): readonly Complaint[] {
   ];
 }
 
-/** What the service said, in one line. */
+/** All errors in one line. */
 export function wordsOf(errors: readonly Complaint[]): string {
   return errors.map(({ title, detail }) => (detail ? `${title}: ${detail}` : title)).join('; ');
 }

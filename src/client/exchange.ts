@@ -2,40 +2,40 @@ import { attempt, type Fetch, type Outcome, type Question } from './attempt.ts';
 import { AuthrealmError, readComplaints, wordsOf } from './error.ts';
 import { clock, isDoubtful, type Patience, pause, pauseBefore } from './patience.ts';
 
-/** Where requests go, and how long they may take. */
+/** The service, and the time limits of requests. */
 export interface Line extends Patience {
   readonly fetch: Fetch;
-  /** Of the service, without a slash at its end. */
+  /** URL of the service, without a final slash. */
   readonly url: string;
-  /** Of one attempt. */
+  /** Timeout of one attempt. */
   readonly timeoutMs: number;
 }
 
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  /** Undefined where the answer has no body. */
+  /** Undefined if the response has no body. */
   readonly body: unknown;
-  /** An attempt before this answer may have been carried out. */
+  /** The service may have processed an earlier attempt. */
   readonly isUncertain: boolean;
 }
 
-/** The same for every attempt, but for the headers: a token may be renewed between two of them. */
+/** The same for every attempt, except for the Authorization header: the token may be renewed in between. */
 export interface Request extends Omit<Question, 'headers'> {
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Who the caller is: the header of an attempt, and what to do where it was refused. */
+/** Authenticates attempts. */
 export interface Identity {
   headers(signal: AbortSignal | undefined): Promise<Readonly<Record<string, string>>>;
-  /** Whether another attempt would carry another token than these headers. */
+  /** Discards the token of the rejected headers. Returns whether another attempt would send another token. */
   renew(refused: Readonly<Record<string, string>>): boolean;
 }
 
 /**
- * Sends a request until it is answered, refused for good, or patience ends. A request must mean the same when it is sent
- * twice. Throws AuthrealmError for every answer that is no success, or the reason of the caller's signal.
+ * Sends a request, with retries, until the service answers, retries are exhausted or time is up. The request must be
+ * idempotent. Throws AuthrealmError for every response without success, or the reason of the caller's signal.
  */
 export async function exchange(line: Line, request: Request, identity?: Identity): Promise<Answer> {
   const startedAt = clock();
@@ -66,7 +66,7 @@ function answerOf(outcome: Outcome, request: Request, wasUncertain: boolean): An
   const isUncertain = wasUncertain || isDoubtful(outcome);
   const what = `${request.method} ${request.path.split('?', 1)[0]}`;
   if (outcome.kind === 'lost') {
-    throw new AuthrealmError(`${what} was not answered: ${outcome.reason}`, { isUncertain });
+    throw new AuthrealmError(`${what} failed without a response: ${outcome.reason}`, { isUncertain });
   }
   const { status, headers } = outcome;
   const body = parse(outcome.text);
@@ -94,8 +94,8 @@ function parse(text: string): unknown {
   }
 }
 
-/** A browser tells a redirect by the status 0. */
+/** Browsers report an unfollowed redirect as status 0. */
 function adviceOf(status: number): string {
   const isRedirect = status === 0 || (status >= 300 && status < 400);
-  return isRedirect ? '(a redirect, which is not followed: give the URL of the service itself)' : '';
+  return isRedirect ? '(redirects are not followed: use the URL of the service itself)' : '';
 }

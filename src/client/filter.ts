@@ -1,19 +1,18 @@
 /**
- * A filter that was made by the functions below: they quote every value, so that none of its characters says anything
- * but itself. `F` are the attributes it speaks about.
+ * A list filter, made by the functions below, which quote every value. `F` are the attributes that it uses.
  */
 export interface Filter<F extends string = string> {
   readonly text: string;
-  /** For the compiler alone: what a filter asks about is checked against the list it is given to. */
+  /** Only for the compiler, which checks the attributes against the list that the filter is passed to. */
   readonly fields?: readonly F[];
 }
 
-/** A term, which may stand in `anyOf`. */
+/** A single comparison, which `anyOf` accepts. */
 export interface Term<F extends string = string> extends Filter<F> {
   readonly isTerm: true;
 }
 
-/** In single quotes a backslash takes the next character as it is (docs/filters.md). */
+/** In single quotes a backslash escapes the next character (docs/filters.md). */
 function quoted(value: string): string {
   return `'${value.replaceAll(/[\\']/g, '\\$&')}'`;
 }
@@ -22,7 +21,7 @@ function term<F extends string>(operator: string, field: F, values: readonly str
   return { text: `${operator}(${[field, ...values].join(',')})`, isTerm: true };
 }
 
-/** A `*` of the value is itself; only ours are wildcards. */
+/** Escapes `*` in the value, so that only the added ones are wildcards. */
 function pattern<F extends string>(
   field: F,
   value: string,
@@ -32,32 +31,32 @@ function pattern<F extends string>(
   return term('ilike', field, [`'${before}${escaped}${after}'`]);
 }
 
-/** The attribute is this value; names and e-mail addresses in any letter case. */
+/** The attribute equals this value; names and e-mail addresses are compared case-insensitively. */
 export function eq<F extends string>(field: F, value: string): Term<F> {
   return term('eq', field, [quoted(value)]);
 }
 
-/** The attribute is one of these values, at most 100. */
+/** The attribute equals one of these values, at most 100. */
 export function oneOf<F extends string>(field: F, values: readonly string[]): Term<F> {
   return term('in', field, values.map(quoted));
 }
 
-/** In any letter case. */
+/** Case-insensitive. */
 export function startsWith<F extends string>(field: F, value: string): Term<F> {
   return pattern(field, value, ['', '*']);
 }
 
-/** In any letter case. */
+/** Case-insensitive. */
 export function endsWith<F extends string>(field: F, value: string): Term<F> {
   return pattern(field, value, ['*', '']);
 }
 
-/** In any letter case. */
+/** Case-insensitive. */
 export function contains<F extends string>(field: F, value: string): Term<F> {
   return pattern(field, value, ['*', '*']);
 }
 
-/** The attribute lies below this value: an instant in ISO 8601, or an identifier. */
+/** The attribute is less than this value: a timestamp in ISO 8601, or an ID. */
 export function below<F extends string>(field: F, value: string): Term<F> {
   return term('lt', field, [quoted(value)]);
 }
@@ -79,17 +78,17 @@ export function isNull<F extends string>(field: F): Term<F> {
   return term('is_null', field, []);
 }
 
-/** One of these terms holds, at most 4. */
+/** At least one of these terms matches; at most 4 terms. */
 export function anyOf<F extends string>(...terms: readonly Term<F>[]): Filter<F> {
   return { text: `(${terms.map(({ text }) => text).join('|')})` };
 }
 
-/** All of these hold. */
+/** All of these filters match. */
 export function allOf<F extends string>(...filters: readonly Filter<F>[]): Filter<F> {
   return { text: filters.map(({ text }) => text).join(':') };
 }
 
-/** A filter that somebody wrote by hand. Its values are not quoted for you. */
+/** A hand-written filter. Its values are not quoted. */
 export function written(text: string): Filter<never> {
   return { text };
 }

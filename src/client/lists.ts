@@ -10,7 +10,7 @@ import type { Wire } from './wires.ts';
 
 type Scope = readonly string[];
 
-/** Every record of a list, by pages that begin behind a record: none is told twice, however long it takes. */
+/** Every record of a list, by cursor pages, so that none is returned twice. */
 export async function* walk(
   wire: Wire,
   ask: Ask,
@@ -25,14 +25,14 @@ export async function* walk(
     const { records, next } = readMany(wire, body, scope);
     yield* records;
     if (next === undefined) return;
-    // Of the link its query alone: where the token goes is not for an answer to say.
+    // Only the query of the link is used: a response must not choose where the token is sent.
     const following = new URL(next).search;
-    if (following === query) throw new AuthrealmError('a page of the list names itself as the next one');
+    if (following === query) throw new AuthrealmError('the list response links to itself as its next page');
     query = following;
   }
 }
 
-/** One page of a list, counted from the start. */
+/** One page of a list, by offset. */
 export async function askPage(
   wire: Wire,
   ask: Ask,
@@ -49,7 +49,7 @@ export async function askPage(
   return counted(readMany(wire, body, scope));
 }
 
-/** The calls that a resource has whose records are found in their realm. */
+/** The additional methods of collections whose records can be found by value. */
 export function findingOf(wire: Wire, ask: Ask): Pick<FindableCollection<Resource>, 'find' | 'getMany'> {
   const find = async (
     realm: string,
@@ -90,7 +90,7 @@ export function findingOf(wire: Wire, ask: Ask): Pick<FindableCollection<Resourc
 const JSON_BODY = { 'Content-Type': 'application/json' } as const;
 
 function counted({ records, total }: Envelope): Page<Resource> {
-  if (total === undefined) throw new AuthrealmError('the answer is a list without its total');
+  if (total === undefined) throw new AuthrealmError('the list response has no total');
   return { records, total };
 }
 
@@ -98,7 +98,7 @@ function narrowing({ filter, sort }: ListOptions<Resource>): Readonly<Record<str
   return { ...(filter ? { filter: filter.text } : {}), ...(sort ? { sort } : {}) };
 }
 
-/** Percent-encoded throughout: `encodeURIComponent` leaves out what a filter is made of, and no server minds. */
+/** `encodeURIComponent` leaves some characters of filters unencoded, which servers accept. */
 function queryOf(parameters: Readonly<Record<string, string>>): string {
   const pairs = Object.entries(parameters);
   if (pairs.length === 0) return '';

@@ -1,34 +1,33 @@
 import type { Outcome } from './attempt.ts';
 import { BOUNDS } from './bounds.ts';
 
-/** How long a request may go on. */
+/** The limits of retries. */
 export interface Patience {
   readonly retries: number;
-  /** Milliseconds, from the first attempt on. */
+  /** Milliseconds, counted from the first attempt. */
   readonly patienceMs: number;
 }
 
-/** Statuses that say: not now. 409 is a request with the same idempotency key that is being answered. */
+/** Retryable statuses. 409: a request with the same idempotency key is still being processed. */
 const NOT_NOW: ReadonlySet<number> = new Set([409, 429, 502, 503, 504]);
-/** Of those, the ones after which nobody knows whether the request was carried out. */
+/** Those after which the service may have processed the request. */
 const DOUBTFUL: ReadonlySet<number> = new Set([502, 503, 504]);
 
-/** A clock that never goes back, in milliseconds. */
+/** A monotonic clock in milliseconds. */
 export const clock = (): number => performance.now();
 
-/** Whether the same request, sent again, may fare better. */
+/** Whether a retry may succeed. */
 export function isWorthRepeating(outcome: Outcome): boolean {
   return outcome.kind === 'lost' || NOT_NOW.has(outcome.status);
 }
 
-/** Whether nobody knows if the request was carried out. */
+/** Whether the service may have processed the request without a usable response. */
 export function isDoubtful(outcome: Outcome): boolean {
   return outcome.kind === 'lost' || DOUBTFUL.has(outcome.status);
 }
 
 /**
- * How many milliseconds to wait before the next attempt; undefined where there should be none. `done` counts the attempts
- * so far.
+ * Milliseconds to wait before the next attempt; undefined if there must be none. `done` is the number of attempts so far.
  */
 export function pauseBefore(
   outcome: Outcome,
@@ -42,15 +41,15 @@ export function pauseBefore(
   return clock() + pause - startedAt >= patienceMs ? undefined : pause;
 }
 
-/** Twice as long each time, half of it by chance, so that those who failed together do not come back together. */
+/** Exponential backoff with jitter, so that clients that failed together do not retry together. */
 export function growing(done: number): number {
   const pause = Math.min(BOUNDS.pauseMsMax, BOUNDS.pauseMsMin * 2 ** (done - 1));
   return pause / 2 + (Math.random() * pause) / 2;
 }
 
 /**
- * Milliseconds that an answer asks to wait (RFC 9110, 10.2.3): seconds, or a date, which is held against the answer's own
- * Date, for two clocks need not agree. Undefined where it asks for nothing that can be read.
+ * Milliseconds of a Retry-After header (RFC 9110, 10.2.3), given in seconds or as a date. A date is compared with the Date of
+ * the response, because the clocks of client and server may differ. Undefined without a valid header.
  */
 function retryAfter(headers: Headers): number | undefined {
   const said = headers.get('retry-after')?.trim();
@@ -61,7 +60,7 @@ function retryAfter(headers: Headers): number | undefined {
   return Number.isNaN(wait) ? undefined : Math.min(Math.max(wait, 0), BOUNDS.retryAfterMsMax);
 }
 
-/** Resolves after so many milliseconds; rejects with the signal's reason as soon as it says so. */
+/** Resolves after this time; rejects with the signal's reason as soon as it aborts. */
 export function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();

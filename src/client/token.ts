@@ -5,7 +5,7 @@ import { clock } from './patience.ts';
 
 interface Held {
   readonly token: string;
-  /** On this library's own clock. */
+  /** By the monotonic clock of this library. */
   readonly usableUntil: number;
 }
 
@@ -15,8 +15,8 @@ export interface Credentials {
 }
 
 /**
- * The identity of a client: its token is fetched when it is first needed, shared by all calls, and fetched again shortly
- * before it ends or once it is refused.
+ * Authenticates by client credentials. The token is fetched at the first request, shared by all requests, and renewed shortly
+ * before it expires or when it is rejected.
  */
 export function clientIdentity(line: Line, credentials: Credentials): Identity {
   let held: Held | undefined;
@@ -39,14 +39,14 @@ export function clientIdentity(line: Line, credentials: Credentials): Identity {
       return bearer(token);
     },
     renew(refused) {
-      // Another call may have renewed it meanwhile.
+      // A concurrent request may have renewed it already.
       if (held !== undefined && bearer(held.token).Authorization === refused.Authorization) held = undefined;
       return true;
     },
   };
 }
 
-/** An identity whose tokens are somebody else's care: they are asked for one before each attempt. */
+/** Authenticates by tokens of the caller, whose function is called before each attempt. */
 export function lentIdentity(token: () => Promise<string>): Identity {
   return {
     headers: async (signal) => bearer(await unless(signal, token())),
@@ -65,20 +65,20 @@ async function fetchToken(line: Line, { clientId, clientSecret }: Credentials): 
   });
   const { access_token: token, expires_in: seconds } = (body ?? {}) as Record<string, unknown>;
   if (typeof token !== 'string' || typeof seconds !== 'number') {
-    throw new AuthrealmError('the token endpoint answered no token: see that the URL is that of the service');
+    throw new AuthrealmError('the token endpoint returned no token: check the URL of the service');
   }
   const life = seconds * 1_000;
   return { token, usableUntil: askedAt + Math.max(life - BOUNDS.tokenLeewayMs, life * 0.9) };
 }
 
 function bearer(token: string): { readonly Authorization: string } {
-  // Said here, for the words of a runtime would repeat the token.
+  // Checked here, because the error of the runtime would contain the token.
   if (!/^[\x21-\x7e]+$/.test(token))
-    throw new AuthrealmError('the token holds characters that no header may');
+    throw new AuthrealmError('the token contains characters that are invalid in a header');
   return { Authorization: `Bearer ${token}` };
 }
 
-/** Waits for what others wait for as well: this caller may go, the work goes on. */
+/** Waits for shared work: the signal aborts only this wait. */
 function unless<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
   if (!signal) return work;
   return new Promise((resolve, reject) => {

@@ -2,28 +2,28 @@ import { isVisible, keyColumns, lineage, membersOf, type Resource } from '../dom
 import { type CollectionName, DESCRIPTIONS } from '../domain/resources.ts';
 import { sayableOf } from '../domain/text/visible_text.ts';
 
-/** A member that a record shows or a caller says, and the object inside `data` that holds it. */
+/** A member of a response or request, and the object inside `data` that contains it. */
 export interface WireMember {
   readonly name: string;
   readonly within?: 'meta' | 'relationships';
 }
 
 /**
- * What this library must know of a resource while it runs. Plain data: the build writes it out, so that a page that
- * loads the library does not load what validates records.
+ * What this library needs to know about a resource at run time. Plain data that the build writes into the package, so that a
+ * page that loads the library does not load the validation of records.
  */
 export interface Wire {
   readonly type: string;
   /** The path segments of the collections, from the realms down to its own. */
   readonly collections: readonly string[];
-  /** What each part of a record's key is called, in the order of the key. */
+  /** The names of the parts of a record's key, in order. */
   readonly keyNames: readonly string[];
-  /** The `type` of the records above. */
+  /** The `type` of the parent resource. */
   readonly parentType: string | undefined;
   readonly members: readonly WireMember[];
-  /** Members that callers say and that do not stand in `data` itself. */
+  /** Writable members that are not directly in `data`. */
   readonly placed: readonly WireMember[];
-  /** Whether its records are found in their realm, by POST `…/search`. */
+  /** Whether its records can be found by value, with POST `…/search`. */
   readonly isFindable: boolean;
 }
 

@@ -2,7 +2,7 @@ import type { MaybePromise } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
 import { foldedKey, UNICODE_VERSION } from '../domain/text/folding.ts';
 
-/** One thing that is not as it should be. It names tables and identifiers, never a value of a person. */
+/** One problem. It names tables and IDs, never personal data. */
 export interface Finding {
   readonly says: string;
   readonly table?: string;
@@ -10,21 +10,21 @@ export interface Finding {
   readonly ids?: readonly string[];
 }
 
-/** What one check has to say. */
+/** The result of one check. */
 export interface Report {
   readonly check: string;
   readonly facts: readonly string[];
-  /** At most `FINDINGS_SHOWN` of them; `total` says how many there are. */
+  /** The first `FINDINGS_SHOWN` findings; `total` counts all of them. */
   readonly findings: readonly Finding[];
   readonly total: number;
-  /** Worth knowing, and no fault; bounded like the findings. */
+  /** Information that is no problem; bounded like the findings. */
   readonly notes: readonly Finding[];
   readonly notesTotal: number;
-  /** Why the check could not be made, or not to its end. */
+  /** Why the check could not be completed. */
   readonly unchecked: string | undefined;
 }
 
-/** What a check writes on. */
+/** Receives the results of a check. */
 export interface Sheet {
   fact(text: string): void;
   find(finding: Finding): void;
@@ -38,7 +38,7 @@ export interface Check {
 
 export const FINDINGS_SHOWN = 20;
 
-/** Makes a check. Whatever hinders it is told, not thrown: the other checks still have something to say. */
+/** Runs a check. An error becomes `unchecked` of the report, so that the other checks still run. */
 export async function examine({ name, run }: Check): Promise<Report> {
   const facts: string[] = [];
   const findings: Finding[] = [];
@@ -64,19 +64,19 @@ export function isHealthy({ total, unchecked }: Report): boolean {
   return total === 0 && unchecked === undefined;
 }
 
-/** A row by what names it. */
+/** The identity of a row. */
 export interface RowRef {
   readonly table: string;
   readonly realm: string;
   readonly id: string;
 }
 
-/** A record whose purge was begun and not ended. */
+/** A record whose purge was started and not completed. */
 export interface UnfinishedPurge extends RowRef {
   readonly resource: string;
 }
 
-/** A text and the folded key that is stored for it; both are null where the member is absent. */
+/** A text and its stored folded key; both are null if the member is absent. */
 export interface FoldedText extends RowRef {
   readonly column: string;
   readonly text: string | null;
@@ -112,49 +112,49 @@ export interface ClientRealm {
 /** Rows of an embedded engine come at once, those of a server in batches. */
 export type Rows<T> = Iterable<T> | AsyncIterable<T>;
 
-/** What an engine reports of itself. */
+/** What an engine reports about itself. */
 export interface EngineState {
   readonly facts: readonly string[];
   readonly findings: readonly string[];
 }
 
 /**
- * A read-only view of a database for `doctor`: row by row, each query in a snapshot of its own. Every member may throw
- * the engine's error where the database or its schema is not as expected.
+ * A read-only view of a database for `doctor`: row by row, each query in its own snapshot. Every member may throw an error
+ * of the engine if the database or its schema is not as expected.
  */
 export interface Inspection {
   readonly engine: () => MaybePromise<string>;
-  /** Of a database server: whether acknowledged writes outlive a crash, and whether a pooler stands in between. */
+  /** For a database server: whether acknowledged writes survive a crash, and whether a connection pooler is in use. */
   readonly server: () => MaybePromise<EngineState>;
-  /** Whether the role of the service has the rights it needs, and no others. */
+  /** Whether the role of the service has exactly the rights that it needs. */
   readonly rights: () => MaybePromise<EngineState>;
   readonly migrations: () => MaybePromise<MigrationState>;
-  /** Tables, columns, constraints and indexes that differ from what the migrations make. */
+  /** Tables, columns, constraints and indexes that differ from the migrated schema. */
   readonly schema: () => Rows<{ readonly type: string; readonly name: string; readonly is: string }>;
-  /** What the engine's own check of pages, indexes and references reports. */
+  /** Results of the engine's own integrity check of pages, indexes and references. */
   readonly integrity: () => Rows<string>;
   readonly unfinishedPurges: () => Rows<UnfinishedPurge>;
-  /** Texts whose stored key may differ from the folded one: those beyond ASCII, and those whose key looks wrong. */
+  /** Texts whose stored key may be wrong: those with non-ASCII characters, and those whose key differs in ASCII. */
   readonly foldedTexts: (unicodeVersion: string) => Rows<FoldedText>;
   /** Every spelling of an issuer, realm by realm. */
   readonly issuers: () => Rows<IssuerUse>;
-  /** Links whose issuer is not spelled like that of their profile. */
+  /** Links whose issuer differs from the issuer of their profile. */
   readonly foreignLinks: () => Rows<RowRef>;
-  /** Of each realm whose log still begins with its first change. */
+  /** Counts of each realm whose log still has its first change. */
   readonly recordCounts: () => Rows<RecordCount>;
   /** Realms that a client is limited to and that do not exist. */
   readonly unknownRealms: () => Rows<ClientRealm>;
   readonly close: () => MaybePromise<void>;
 }
 
-/** The checks of what is stored, the quick ones first. `inspection` throws where the database cannot be opened. */
+/** The checks of the stored data, quick ones first. `inspection` throws if the database cannot be opened. */
 export function recordChecks(inspection: () => Inspection): readonly Check[] {
   return CHECKS.map(([name, check]) => ({ name, run: (sheet) => check(inspection(), sheet) }));
 }
 
 type RecordCheck = (inspection: Inspection, sheet: Sheet) => Promise<void>;
 
-/** What a constraint of the schema forbids is not checked: docs/decisions/0048-doctor-trusts-constraints.md. */
+/** Violations that a schema constraint prevents are not checked: docs/decisions/0048-doctor-trusts-constraints.md. */
 const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
   ['server', (inspection, sheet) => reportState(inspection.server(), sheet)],
   ['rights', (inspection, sheet) => reportState(inspection.rights(), sheet)],
@@ -186,8 +186,7 @@ async function checkMigrations(inspection: Inspection, sheet: Sheet): Promise<vo
     }
   }
   for (const { version, name } of known) {
-    if (!done.has(version))
-      sheet.find({ says: `${version} ${name} is pending: start once with --migrate auto` });
+    if (!done.has(version)) sheet.find({ says: `${version} ${name} is pending: run "authrealm migrate"` });
   }
 }
 
@@ -202,7 +201,7 @@ async function checkIntegrity(inspection: Inspection, sheet: Sheet): Promise<voi
 
 async function checkPurges(inspection: Inspection, sheet: Sheet): Promise<void> {
   for await (const { table, realm, id, resource } of inspection.unfinishedPurges()) {
-    const says = `a purge was begun and not ended: run authrealm purge for this ${resource}`;
+    const says = `a purge was started but not completed: run "authrealm purge" for this ${resource}`;
     sheet.find({ says, table, realm, ids: [id] });
   }
 }
@@ -211,16 +210,17 @@ async function checkFoldedKeys(inspection: Inspection, sheet: Sheet): Promise<vo
   sheet.fact(`Unicode ${UNICODE_VERSION}`);
   for await (const { table, realm, id, column, ...row } of inspection.foldedTexts(UNICODE_VERSION)) {
     if ((row.text === null ? null : foldedKey(row.text)) !== row.key) {
-      const since = row.unicodeVersion === UNICODE_VERSION ? '' : `, made with Unicode ${row.unicodeVersion}`;
-      sheet.find({ says: `${column}_key is not the key of ${column}${since}`, table, realm, ids: [id] });
+      const since =
+        row.unicodeVersion === UNICODE_VERSION ? '' : `; it was computed with Unicode ${row.unicodeVersion}`;
+      sheet.find({ says: `${column}_key does not match ${column}${since}`, table, realm, ids: [id] });
     } else if (row.unicodeVersion !== UNICODE_VERSION) {
-      const says = `${column}_key was made with Unicode ${row.unicodeVersion}, and would be the same today`;
+      const says = `${column}_key was computed with Unicode ${row.unicodeVersion}, and is still correct`;
       sheet.note({ says, table, realm, ids: [id] });
     }
   }
 }
 
-/** More spellings than this in one realm are not compared: they would not fit in a small memory. */
+/** Limit of compared spellings in one realm, which bounds memory. */
 const SPELLINGS_MAX = 100_000;
 
 async function checkIssuers(inspection: Inspection, sheet: Sheet): Promise<void> {
@@ -233,35 +233,44 @@ async function checkIssuers(inspection: Inspection, sheet: Sheet): Promise<void>
     const known = spellings.get(plain);
     if (known === undefined) {
       if (spellings.size === SPELLINGS_MAX) {
-        const says = `has more than ${SPELLINGS_MAX} issuers, which are not all compared`;
+        const says = `the realm has more than ${SPELLINGS_MAX} issuers; only the first ${SPELLINGS_MAX} were compared`;
         sheet.note({ says, table: use.table, realm });
       }
       if (spellings.size <= SPELLINGS_MAX) spellings.set(plain, use);
     } else if (known.issuer !== use.issuer) sheet.find(sameIssuer(known, use));
   }
   for await (const { table, realm, id } of inspection.foreignLinks()) {
-    sheet.note({ says: 'its issuer is not that of its profile', table, realm, ids: [id] });
+    sheet.note({
+      says: 'the issuer of the link differs from the issuer of its profile',
+      table,
+      realm,
+      ids: [id],
+    });
   }
 }
 
 function sameIssuer(known: IssuerUse, use: IssuerUse): Finding {
   const told = ({ issuer, count, table }: IssuerUse) => `${issuer} (${count} in ${table})`;
   const ids = [known.id, use.id];
-  const says = `differ only by final slash, host case or default port: ${told(known)} and ${told(use)}`;
+  const says = `issuers differ only by final slash, host case or default port: ${told(known)} and ${told(use)}`;
   return { says, table: use.table, realm: use.realm, ids };
 }
 
-/** An issuer without what people write one way or the other: host case, default port, final slash. */
+/** An issuer without the variations that people introduce: host case, default port, final slash. */
 export function plainIssuer(issuer: string): string {
   const [, scheme = '', authority = '', path = ''] = /^(https?):\/\/([^/]*)(.*)$/i.exec(issuer) ?? [];
   const port = scheme.toLowerCase() === 'https' ? /:443$/ : /:80$/;
   return `${scheme.toLowerCase()}://${authority.toLowerCase().replace(port, '')}${path.replace(/\/+$/, '')}`;
 }
 
-/** Whether the log itself is complete and in order is proven by its chain: `authrealm audit verify`. */
+/** `authrealm audit verify` checks that the log itself is complete and in order, by its chain. */
 async function checkRecordCounts(inspection: Inspection, sheet: Sheet): Promise<void> {
   for await (const { realm, table, stored, logged } of inspection.recordCounts()) {
     if (stored === logged) continue;
-    sheet.find({ says: `${stored} records, where the changes come to ${logged}`, table, realm });
+    sheet.find({
+      says: `${stored} records are stored, but the logged changes add up to ${logged}`,
+      table,
+      realm,
+    });
   }
 }

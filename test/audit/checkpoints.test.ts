@@ -37,7 +37,7 @@ describe('a file of checkpoints', () => {
     writeFileSync(path, readFileSync(path, 'utf8').replace('"entries":', '"entries":1'));
     const forged = await runCommand([AUTHREALM, 'audit', 'verify', ...words]);
     expect(forged.code).toBe(1);
-    expect(forged.stdout).toContain('this installation did not sign it');
+    expect(forged.stdout).toContain('not signed by this installation');
   });
 
   test('gets its lines whole behind one that was cut short', () => {

@@ -23,7 +23,7 @@ describe('a user who is erased from a file', () => {
     const folder = folderOf(database);
     expect(leftIn(folder, texts).length).toBeGreaterThan(4);
     const { stdout } = await erase(database, planted.realm, planted.user);
-    expect(stdout).toContain('no byte of it is left in the database file, and its write-ahead log is empty');
+    expect(stdout).toContain('no erased data is left in the database file; its write-ahead log is empty');
     expect(leftIn(folder, texts)).toEqual([]);
     const [row] = await database.ask<{ scrubbed_at: number }>('select scrubbed_at from erasure');
     expect(row?.scrubbed_at).toBeGreaterThan(0);
@@ -48,7 +48,7 @@ describe('a user who is erased from a file', () => {
     other.run('pragma wal_checkpoint(truncate)');
     other.close();
     const { stdout } = await erase(database, planted.realm, planted.user);
-    expect(stdout).toContain('no byte of it is left in the database file, which was written anew');
+    expect(stdout).toContain('no erased data is left in the database file after it was rewritten');
     expect(leftIn(folder, texts)).toEqual([]);
   });
 });

@@ -152,9 +152,11 @@ describe('erase user', () => {
     const failed = await runCommand([AUTHREALM, ...words]);
     expect([failed.code, failed.stderr]).toEqual([
       EXIT.failed,
-      expect.stringMatching(/is erased, and that could not be told outside of the database \(ENOENT\)/),
+      expect.stringMatching(
+        /is erased, but the erasure could not be recorded outside the database \(ENOENT\)/,
+      ),
     ]);
-    expect(failed.stdout).toMatch(/no byte of it is left|archives of the write-ahead log/);
+    expect(failed.stdout).toMatch(/no erased data is left|archived write-ahead logs/);
     expect(await database.ask('select 1 from user_info where id = ?', user)).toEqual([]);
     mkdirSync(dirname(path));
     const done = await runCommand([AUTHREALM, ...words]);

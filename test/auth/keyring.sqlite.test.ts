@@ -34,7 +34,9 @@ describe('the key file beside a database', () => {
     const start = () => runCommand([AUTHREALM, 'import', '-', '--database', `sqlite:${database}`]);
     const ended = await Promise.all(Array.from({ length: 20 }, start));
     expect(ended.map(({ code }) => code)).toEqual(Array(20).fill(0));
-    expect(ended.filter(({ stdout, stderr }) => /made the master key/.test(stdout + stderr))).toHaveLength(1);
+    expect(ended.filter(({ stdout, stderr }) => /created the master key/.test(stdout + stderr))).toHaveLength(
+      1,
+    );
   }, 300_000);
 
   test('takes the drafts of killed starts away, and nothing else', async () => {

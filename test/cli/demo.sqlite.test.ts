@@ -21,7 +21,7 @@ let door: string;
 
 beforeAll(async () => {
   running = start([AUTHREALM, 'demo']);
-  url = (await running.line(/^serving a demo realm on /)).slice('serving a demo realm on '.length);
+  url = (await running.line(/^serving a demo realm at /)).slice('serving a demo realm at '.length);
   door = await running.line(/^http:\/\/127\.0\.0\.1:\d+\/demo$/);
 }, 300_000);
 afterAll(() => running.stop());

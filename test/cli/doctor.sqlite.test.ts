@@ -143,8 +143,8 @@ describe('files', () => {
     expect([found.code, said.sort()]).toEqual([
       1,
       [
-        `${path} has mode 0644, others may read it: chmod 600`,
-        `${path}.key has mode 0640, others may read it: chmod 600`,
+        `${path} has mode 0644, so other users can read it: run chmod 600`,
+        `${path}.key has mode 0640, so other users can read it: run chmod 600`,
       ],
     ]);
   });

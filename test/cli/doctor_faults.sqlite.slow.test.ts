@@ -22,7 +22,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a username with another key',
     check: 'folded keys',
-    says: /username_key is not the key of username/,
+    says: /username_key does not match username/,
     plant: (db, { passwordLink }) =>
       db.run(`update password_profile_info set username_key = 'Other' where id = ?`, [passwordLink]),
     id: ({ passwordLink }) => passwordLink,
@@ -30,7 +30,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a username whose key an older Unicode made',
     check: 'folded keys',
-    says: /username_key is not the key of username, made with Unicode 1\.0/,
+    says: /username_key does not match username; it was computed with Unicode 1\.0/,
     plant: (db, _, { passwordLink }) =>
       db.run(
         `update password_profile_info set username_key = lower(username), unicode_version = '1.0' where id = ?`,
@@ -41,28 +41,28 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'an e-mail address with another key',
     check: 'folded keys',
-    says: /email_key is not the key of email/,
+    says: /email_key does not match email/,
     plant: (db, { user }) => db.run(`update user_info set email = 'É@example.com' where id = ?`, [user]),
     id: ({ user }) => user,
   },
   {
     name: 'a part of a name without its key',
     check: 'folded keys',
-    says: /family_name_key is not the key of family_name/,
+    says: /family_name_key does not match family_name/,
     plant: (db, { user }) => db.run('update user_info set family_name_key = null where id = ?', [user]),
     id: ({ user }) => user,
   },
   {
     name: 'a key of a part of a name that is not there',
     check: 'folded keys',
-    says: /middle_name_key is not the key of middle_name/,
+    says: /middle_name_key does not match middle_name/,
     plant: (db, { user }) => db.run(`update user_info set middle_name_key = 'q' where id = ?`, [user]),
     id: ({ user }) => user,
   },
   {
-    name: 'a purge that was begun and not ended',
+    name: 'a purge that was started and not completed',
     check: 'purges',
-    says: /a purge was begun and not ended: run authrealm purge for this user-authentication-info/,
+    says: /a purge was started but not completed: run "authrealm purge" for this user-authentication-info/,
     plant: (db, { realm, user }) =>
       db.run(`insert into purge values (?, ?, 'user-authentication-info', 1)`, [realm, user]),
     id: ({ user }) => user,
@@ -94,7 +94,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a record that was never created',
     check: 'changes',
-    says: /3 records, where the changes come to 2/,
+    says: /3 records are stored, but the logged changes add up to 2/,
     plant: (db) =>
       db.run(`insert into password_profile_info
         select 1, realm_id, user_id, '${NOBODY}', 'more', password_profile_id, null, null, 'more', unicode_version,
@@ -103,7 +103,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a record that was never deleted',
     check: 'changes',
-    says: /1 records, where the changes come to 2/,
+    says: /1 records are stored, but the logged changes add up to 2/,
     plant: (db, { oidcLink }) => db.run('delete from oidc_profile_info where id = ?', [oidcLink]),
   },
   {

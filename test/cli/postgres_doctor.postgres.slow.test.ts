@@ -145,9 +145,9 @@ interface Fault {
 
 const FAULTS: readonly Fault[] = [
   {
-    name: 'a purge that was begun and not ended',
+    name: 'a purge that was started and not completed',
     check: 'purges',
-    says: /a purge was begun and not ended: run authrealm purge for this user-authentication-info/,
+    says: /a purge was started but not completed: run "authrealm purge" for this user-authentication-info/,
     plant: ({ realm, user }) =>
       `insert into purge values ('${realm}', '${user}', 'user-authentication-info', 1)`,
     id: ({ user }) => user,
@@ -192,7 +192,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a username with another key',
     check: 'folded keys',
-    says: /username_key is not the key of username/,
+    says: /username_key does not match username/,
     plant: ({ passwordLink }) =>
       `update password_profile_info set username_key = 'Other' where id = '${passwordLink}'`,
     id: ({ passwordLink }) => passwordLink,
@@ -200,7 +200,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a username whose key an older Unicode made',
     check: 'folded keys',
-    says: /username_key is not the key of username, made with Unicode 1\.0/,
+    says: /username_key does not match username; it was computed with Unicode 1\.0/,
     plant: (_, { passwordLink }) => `update password_profile_info
       set username_key = lower(username), unicode_version = '1.0' where id = '${passwordLink}'`,
     id: (_, { passwordLink }) => passwordLink,
@@ -208,7 +208,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a part of a name without its key',
     check: 'folded keys',
-    says: /family_name_key is not the key of family_name/,
+    says: /family_name_key does not match family_name/,
     plant: ({ user }) => `update user_info set family_name_key = null where id = '${user}'`,
     id: ({ user }) => user,
   },
@@ -223,7 +223,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a record that was never deleted',
     check: 'changes',
-    says: /1 records, where the changes come to 2/,
+    says: /1 records are stored, but the logged changes add up to 2/,
     plant: ({ oidcLink }) => `delete from oidc_profile_info where id = '${oidcLink}'`,
   },
   {
@@ -331,7 +331,7 @@ test('a file with a password that others may read is told', async () => {
   const { words, flags } = await healthy();
   chmodSync(flags.databasePasswordFile ?? '', 0o644);
   expect(findings(await examined(words), 'files')).toEqual([
-    `${flags.databasePasswordFile} has mode 0644, others may read it: chmod 600`,
+    `${flags.databasePasswordFile} has mode 0644, so other users can read it: run chmod 600`,
   ]);
 });
 

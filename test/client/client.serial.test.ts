@@ -305,8 +305,8 @@ describe('what cannot be right is told before anything is sent', () => {
       () => connect({ url, clientId: 'a', clientSecret: secret }),
       /^url must be https.*allowPlainHttp: true/,
     ]),
-    ['a key with a dot in it', () => directory.users.get([id, '..']), /^id must be an identifier/],
-    ['a short key', () => directory.users.get([id] as never), /2 identifiers was expected: realm_id, id/],
+    ['a key with a dot in it', () => directory.users.get([id, '..']), /^id must be an ID/],
+    ['a short key', () => directory.users.get([id] as never), /expected 2 IDs: realm_id, id/],
     [
       'an ETag with a line break',
       () => directory.users.delete([id, id], { ifMatch: `${secret}\n` }),
@@ -317,11 +317,7 @@ describe('what cannot be right is told before anything is sent', () => {
       () => directory.realms.create([], { name: 'x' }, { idempotencyKey: secret.repeat(20) }),
       /^idempotencyKey must/,
     ],
-    [
-      'an ID that is none',
-      () => directory.oidcProfileInfos.getMany(id, [secret]),
-      /^id must be an identifier/,
-    ],
+    ['an ID that is none', () => directory.oidcProfileInfos.getMany(id, [secret]), /^id must be an ID/],
   ];
   test.each(cases)('%s', async (_, call, sentence) => {
     const error: unknown = await Promise.try(call).catch((reason: unknown) => reason);

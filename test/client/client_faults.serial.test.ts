@@ -177,7 +177,7 @@ describe('how long a request goes on', () => {
     proxy.plan(/^GET /, 'hang');
     const error = await errorOf(connectBy({ timeoutMs: 500, retries: 0 }).realms.get(key));
     expect([error.status, error.isUncertain]).toEqual([undefined, true]);
-    expect(error.message).toEndWith('was not answered: no answer in 500 ms');
+    expect(error.message).toEndWith('failed without a response: no answer in 500 ms');
   });
 
   test('it ends when the caller says so, in an attempt and in a pause', async () => {

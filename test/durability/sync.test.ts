@@ -25,7 +25,7 @@ const IMPORTS = { asks: /^line \d+: /, acknowledges: /^line \d+: / };
 const LINES = join(freshFolder(), 'lines.ndjson');
 const FILE = acknowledgedLines(7_000);
 writeFileSync(LINES, `${FILE.join('\n')}\n`);
-const THERE = expect.stringContaining('has clients already: authrealm client create makes');
+const THERE = expect.stringContaining('already has clients: create another one with');
 const SYNCHRONOUS = ['off', 'normal'] as const;
 
 function weakened(to: (typeof SYNCHRONOUS)[number]): Record<string, string> {
@@ -148,7 +148,9 @@ describe('a sync that fails acknowledges nothing', () => {
       await freshRealm(path);
       disk.fail(spared);
       expect(await startImport(disk, path).exited).toBe(1);
-      expect(disk.journal()).toMatch(/^authrealm: the database took no more lines: .*I\/O error/m);
+      expect(disk.journal()).toMatch(
+        /^authrealm: the import stopped because the database failed: .*I\/O error/m,
+      );
       expect(earlyAcknowledgements(disk.journal(), IMPORTS)).toEqual([]);
       isSound(path, idsOfLines(lastAcknowledged(disk.journal())));
       disk.heal();

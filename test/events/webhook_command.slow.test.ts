@@ -63,9 +63,9 @@ test('a target is made, shown, changed, disabled, enabled, rotated and deleted',
 }, 300_000);
 
 test.each([
-  [['show', 'none'], /there is no webhook target none/],
-  [['delete', 'none'], /there is no webhook target none/],
-  [['rotate', 'none'], /there is no webhook target none/],
+  [['show', 'none'], /no webhook target none/],
+  [['delete', 'none'], /no webhook target none/],
+  [['rotate', 'none'], /no webhook target none/],
   [['create', '--name', 'a', '--url', 'http://example.com/'], /^authrealm: url: must be an https URL/m],
   [['create', '--name', 'a', '--url', 'https://127.0.0.1/'], /^authrealm: url: must be/m],
   [
@@ -76,10 +76,10 @@ test.each([
     ['create', '--name', 'a', '--url', URL_OF_TARGET, '--events-max', String(LIMITS.webhookEventsMax + 1)],
     /^authrealm: events_max: must be at most 100/m,
   ],
-  [['create', '--name', 'a', '--url', URL_OF_TARGET, '--realm', 'x'], /A realm ID has the form/],
+  [['create', '--name', 'a', '--url', URL_OF_TARGET, '--realm', 'x'], /Expected a realm ID of the form/],
   [['create', '--name', 'a', '--url', URL_OF_TARGET, '--from', 'now'], /present or oldest/],
   [['update', 'none'], /nothing to change/],
-  [['update', 'none', '--event', 'x', '--all-events'], /exclude each other/],
+  [['update', 'none', '--event', 'x', '--all-events'], /mutually exclusive/],
   [['redeliver', 'none'], /say which/],
 ])('%j is refused with what to do', async (words, reason) => {
   const { code, stderr } = await run(...words);

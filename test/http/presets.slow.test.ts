@@ -71,7 +71,7 @@ test('a new database begins with the three, its profile and its client in the la
   const before = await database.ask('select * from change');
   const again = await init(database, '--preset-realms');
   expect([again.code, again.stderr]).toEqual([0, '']);
-  expect(again.stdout).toBe(realms.map(({ id, name }) => `${id}  ${name} (was there)\n`).join(''));
+  expect(again.stdout).toBe(realms.map(({ id, name }) => `${id}  ${name} (exists)\n`).join(''));
   expect(await database.ask('select * from change')).toEqual(before);
   expect(await database.ask('select * from client')).toHaveLength(1);
 });
@@ -87,7 +87,7 @@ test('a database in use gets the realms, and nothing else', async () => {
   await expectPresets(database, 1);
   expect(await database.ask('select * from password_profile, client')).toEqual(before);
   const refused = await init(database);
-  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('has clients already')]);
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('already has clients')]);
 });
 
 test('twenty that make them at once make three, in their order', async () => {
@@ -96,7 +96,7 @@ test('twenty that make them at once make three, in their order', async () => {
   const ended = await Promise.all(Array.from({ length: 20 }, () => init(database, '--preset-realms')));
   expect(ended.map(({ code }) => code)).toEqual(Array(20).fill(0));
   // Exactly one of them made them, all three.
-  expect(ended.filter(({ stdout }) => !stdout.includes('(was there)'))).toHaveLength(1);
+  expect(ended.filter(({ stdout }) => !stdout.includes('(exists)'))).toHaveLength(1);
   await expectPresets(database);
   expect(await database.ask('select event from change')).toHaveLength(PRESETS.length);
   expect(await database.disagreements()).toEqual([]);
@@ -108,9 +108,9 @@ test('one that is missing is made again, in its place', async () => {
   const before = await realmsOf(database);
   await database.ask(`delete from realm where name = 'Merchant Organization'`);
   const { code, stdout } = await init(database, '--preset-realms');
-  expect([code, stdout.split('\n').filter((line) => line.endsWith('(was there)'))]).toEqual([
+  expect([code, stdout.split('\n').filter((line) => line.endsWith('(exists)'))]).toEqual([
     0,
-    [before[0], before[2]].map((each) => `${each?.id}  ${each?.name} (was there)`),
+    [before[0], before[2]].map((each) => `${each?.id}  ${each?.name} (exists)`),
   ]);
   expect((await realmsOf(database)).map(({ id }) => id).sort()).toEqual(before.map(({ id }) => id).sort());
 });
@@ -135,7 +135,7 @@ describe('they stay', () => {
       const purged = await run(database, 'purge', 'realm', id);
       expect([purged.code, purged.stderr]).toEqual([
         1,
-        'authrealm: this record is kept and cannot be removed\n',
+        'authrealm: records of this resource cannot be deleted\n',
       ]);
     }
     await expectPresets(database);

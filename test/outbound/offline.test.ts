@@ -120,7 +120,7 @@ describe('--offline', () => {
     expect([examined.code, examined.healthy]).toEqual([0, true]);
     const { findings, notes } = examined.report('issuers');
     expect(findings).toEqual([]);
-    const says = 'its issuer is not that of its profile';
+    const says = 'the issuer of the link differs from the issuer of its profile';
     const noted = (id: string) => ({ says, table: 'oidc_profile_info', realm: home.realm, ids: [id] });
     expect(notes).toHaveLength(2);
     expect(notes).toEqual(expect.arrayContaining([noted(other.id), noted(moved.id)]));

@@ -135,7 +135,9 @@ describe('backup-and-restore.md', () => {
     const writtenBy = (words: string): string =>
       written[blocks.findIndex(({ text }) => text.includes(words))] ?? '';
     expect(writtenBy('authrealm backup')).toMatch(/^backups\/authrealm-\d{8}T\d{6}\.\d{3}Z\.db: \d+ bytes/);
-    expect(writtenBy('authrealm restore')).toContain('1 erasures were new to it; 1 users were removed again');
+    expect(writtenBy('authrealm restore')).toContain(
+      'applied 1 erasures that the backup did not contain; removed 1 users',
+    );
     expect(writtenBy('authrealm export')).toEndWith('1\n0\n');
   }, 300_000);
 });
@@ -147,7 +149,7 @@ describe('moving-house.md', () => {
     const next = await (await sharedServer()).freshDatabase();
     const { written } = await paste(blocks, { PATH: path, AUTHREALM_COPY_TO: next });
     const copies = written.flatMap((each) =>
-      [...each.matchAll(/^equal; (\d+) rows were added/gm)].map(([, rows]) => Number(rows)),
+      [...each.matchAll(/^source and target are equal; (\d+) rows added/gm)].map(([, rows]) => Number(rows)),
     );
     // The client that was late, its entry in the log and the clock of that; on the way back nobody wrote.
     expect(copies).toEqual([expect.any(Number), 3, (copies[0] ?? 0) + 2, 0]);
@@ -173,7 +175,7 @@ describe('test-suite.md', () => {
       '  Merchant Organization',
       '  Account Management Realm',
     ]);
-    expect(written.at(-1)).toBe(written[presets]?.replaceAll('\n', ' (was there)\n'));
+    expect(written.at(-1)).toBe(written[presets]?.replaceAll('\n', ' (exists)\n'));
     expect(writtenBy('node shop.mjs')).toEndWith('1 true\n');
     expect(writtenBy('node shopper.mjs')).toBe('200\n');
     const names = JSON.parse(writtenBy('-H "Authorization')).data.map(({ name }: { name: string }) => name);
@@ -183,7 +185,7 @@ describe('test-suite.md', () => {
       'Fixtures',
       'Merchant Organization',
     ]);
-    expect(writtenBy('authrealm purge')).toContain('4 records are removed');
+    expect(writtenBy('authrealm purge')).toContain('deleted 4 records');
     expect(writtenBy('authrealm purge')).toContain('imported 4, unchanged 0');
     expect(JSON.parse(writtenBy('sqlite::memory:'))).toMatchObject({ status: 'ok' });
   }, 300_000);

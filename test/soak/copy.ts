@@ -64,7 +64,7 @@ async function copied(from: string, to: string, ...more: string[]): Promise<Told
   const { code, stdout, stderr } = await runCommand(command(from, to, ...more));
   if (code !== 0) throw new Error(`${stdout}${stderr}`);
   const [, checksums = ''] = /^(table .*?)^equal;/ms.exec(stdout) ?? [];
-  const added = Number(/^equal; (\d+) rows were added and 0 removed$/m.exec(stdout)?.[1]);
+  const added = Number(/^source and target are equal; (\d+) rows added, 0 removed$/m.exec(stdout)?.[1]);
   return { checksums, added, seconds: (performance.now() - since) / 1_000 };
 }
 

@@ -25,6 +25,6 @@ export function operatorOf({ words: on }: TestDatabase): Operator {
   return {
     bring: (records) => run(['import', '-'], records.map((record) => JSON.stringify(record)).join('\n')),
     // One that failed may have done it all.
-    purgeRealm: (id) => run(['purge', 'realm', id], '', (said) => said.includes('there is no such record')),
+    purgeRealm: (id) => run(['purge', 'realm', id], '', (said) => said.includes('no such record')),
   };
 }

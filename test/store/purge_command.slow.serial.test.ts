@@ -90,7 +90,7 @@ describe('a realm with more below it than a removal takes along', () => {
       expect(await database.disagreements()).toEqual([]);
       await absent(someone.id);
     }
-    const found = (await examine(database)).report('orphans').findings;
+    const found = (await examine(database)).report('purges').findings;
     expect(found).toEqual([
       expect.objectContaining({
         table: realm.table,
@@ -100,7 +100,7 @@ describe('a realm with more below it than a removal takes along', () => {
     ]);
     const left = await recordsOf(crowded);
     expect(await purge('realm', crowded)).toEqual({
-      stdout: `${left} records are removed\n`,
+      stdout: `deleted ${left} records\n`,
       stderr: expect.stringMatching(/^(\d+ records, \d+\/s\n)*$/),
       code: 0,
     });
@@ -109,7 +109,7 @@ describe('a realm with more below it than a removal takes along', () => {
     expect(await database.disagreements()).toEqual([]);
     expect((await examine(database)).report('orphans')).toMatchObject({ total: 0 });
     const again = await purge('realm', crowded);
-    expect([again.code, again.stderr]).toEqual([1, 'authrealm: there is no such record\n']);
+    expect([again.code, again.stderr]).toEqual([1, 'authrealm: no such record\n']);
   }, 300_000);
 
   /** Runs a purge and kills it as soon as no more than so many records are left. */
@@ -150,10 +150,10 @@ describe('a purge of less', () => {
     const { ids } = small;
     const removed = async (...words: string[]) => (await purge(...words)).stdout;
     expect(await removed('user-authentication-oidc-profile-info', ids.realm, ids.user, ids.link)).toBe(
-      '1 record is removed\n',
+      'deleted 1 record\n',
     );
     expect(await removed('password-profile', ids.realm, ids.passwords.toUpperCase())).toBe(
-      '2 records are removed\n',
+      'deleted 2 records\n',
     );
     expect(await recordsOf(ids.realm)).toBe(3);
     expect((await call('GET', `/${ids.realm}/user-authentication-info/${ids.user}`)).status).toBe(200);
@@ -164,13 +164,13 @@ describe('a purge of less', () => {
   const WRONG: [words: string[], code: number, reason: string][] = [
     [['phone', UUID], 2, 'the resource must be one of realm, oidc-profile, '],
     [['realm'], 2, "missing required argument 'id'"],
-    [['realm', 'shop'], 2, 'after the resource come: REALM_ID, each 8-4-4-4-12 in hex\n'],
-    [['realm', UUID, UUID], 2, 'after the resource come: REALM_ID, each 8-4-4-4-12 in hex\n'],
-    [['user-info', UUID], 2, 'after the resource come: REALM_ID, ID, each 8-4-4-4-12 in hex\n'],
-    [['user-info', UUID, 'jane'], 2, 'after the resource come: REALM_ID, ID, each 8-4-4-4-12 in hex\n'],
-    [['realm', UUID], 1, 'there is no such record'],
-    [['user-info', UUID, small.ids.user], 1, 'there is no such record'],
-    [['oidc-profile', small.ids.realm, small.ids.user], 1, 'there is no such record'],
+    [['realm', 'shop'], 2, 'expected after the resource: REALM_ID, each 8-4-4-4-12 in hex\n'],
+    [['realm', UUID, UUID], 2, 'expected after the resource: REALM_ID, each 8-4-4-4-12 in hex\n'],
+    [['user-info', UUID], 2, 'expected after the resource: REALM_ID, ID, each 8-4-4-4-12 in hex\n'],
+    [['user-info', UUID, 'jane'], 2, 'expected after the resource: REALM_ID, ID, each 8-4-4-4-12 in hex\n'],
+    [['realm', UUID], 1, 'no such record'],
+    [['user-info', UUID, small.ids.user], 1, 'no such record'],
+    [['oidc-profile', small.ids.realm, small.ids.user], 1, 'no such record'],
   ];
 
   test.each(WRONG)('%j', async (words, code, reason) => {
@@ -184,7 +184,10 @@ describe('a purge of less', () => {
   test('makes no database', async () => {
     const missing = join(freshFolder(), 'missing.db');
     const ended = await runCommand([AUTHREALM, 'purge', 'realm', UUID, '--database', `sqlite:${missing}`]);
-    expect([ended.code, ended.stderr]).toEqual([1, `authrealm: there is no database ${missing} to purge\n`]);
+    expect([ended.code, ended.stderr]).toEqual([
+      1,
+      `authrealm: database ${missing} does not exist: nothing to purge\n`,
+    ]);
     expect(existsSync(missing)).toBe(false);
     const memory = await runCommand([AUTHREALM, 'purge', 'realm', UUID, '--database', 'sqlite::memory:']);
     expect(memory.code).toBe(1);

@@ -44,7 +44,7 @@ describe('a restore', () => {
     const [taken, old] = [contentOf(backup), contentOf(path)];
     const { code, stdout, stderr } = await runOn(path, 'restore', backup, '--replace');
     expect([code, stderr]).toEqual([EXIT.done, '']);
-    const aside = /^the database that was there is (.+)$/m.exec(stdout)?.[1] ?? '';
+    const aside = /^the previous database is now (.+)$/m.exec(stdout)?.[1] ?? '';
     expect(contentOf(path)).toEqual(taken);
     expect(contentOf(aside)).toEqual(old);
     const files = [

@@ -146,7 +146,7 @@ describe('restore', () => {
       { erasures_applied: 2, users_erased: 2, unsigned_lines: [2] },
     ]);
     const told = await runOn(database, ...words, '--take-unsigned');
-    expect(told.stdout).toContain(`${ledger} line 2 has no signature of its installation: it was taken`);
+    expect(told.stdout).toContain(`${ledger} line 2 is not signed by this installation; it was applied`);
   });
 
   test('is refused where the ledger is torn or not there, and leaves everything as it is', async () => {
@@ -156,7 +156,7 @@ describe('restore', () => {
     const missing = await runOn(database, 'restore', backup, '--replace', '--ledger', ledger);
     expect([missing.code, missing.stderr]).toEqual([
       EXIT.failed,
-      expect.stringMatching(/there is no ledger/),
+      expect.stringMatching(/ledger .* does not exist/),
     ]);
     writeFileSync(ledger, '{"kind":"erasure"');
     const torn = await runOn(database, 'restore', backup, '--replace', '--ledger', ledger);
@@ -171,7 +171,7 @@ describe('restore', () => {
     const { code, stderr } = await runOn(database, 'restore', backup, ...words);
     expect([code, stderr]).toEqual([
       EXIT.done,
-      expect.stringContaining('could not be told where checkpoints are (RECEIVER_UNREACHABLE)'),
+      expect.stringContaining('could not be recorded with the checkpoints (RECEIVER_UNREACHABLE)'),
     ]);
     const said = readLine(stderr.trim().split('\n').at(-1) ?? '', await logKeysOf(database));
     expect(said).toMatchObject({ kind: 'restore', isSigned: true });

@@ -48,7 +48,8 @@ export function prepare(from: Named, to: Named) {
 
 /** How many rows a copy says it added and removed. */
 export function movedIn(stdout: string): readonly number[] {
-  const [, added, removed] = /^equal; (\d+) rows were added and (\d+) removed$/m.exec(stdout) ?? [];
+  const [, added, removed] =
+    /^source and target are equal; (\d+) rows added, (\d+) removed$/m.exec(stdout) ?? [];
   return [Number(added), Number(removed)];
 }
 

@@ -138,10 +138,7 @@ describe('--realm', () => {
 
   test('a realm that is not there, and what is no realm', async () => {
     const unknown = await run('export', at('no'), '--realm', mint(), ...ofFew.words);
-    expect([unknown.code, unknown.stderr]).toEqual([
-      1,
-      expect.stringMatching(/^authrealm: there is no realm /),
-    ]);
+    expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringMatching(/^authrealm: no realm /)]);
     const wrong = await run('export', at('no'), '--realm', 'shop', ...ofFew.words);
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('named by its identifier')]);
     expect(readdirSync(folder)).not.toContain('no');
@@ -158,7 +155,7 @@ describe('where it will not or cannot write', () => {
   test('what is there is never overwritten', async () => {
     writeFileSync(at('taken'), 'mine');
     for (const flags of [[], ['--with-secrets']])
-      await refused(/taken is there already, and nothing is overwritten/, 1, at('taken'), ...flags);
+      await refused(/taken already exists and is not overwritten/, 1, at('taken'), ...flags);
     expect(readFileSync(at('taken'), 'utf8')).toBe('mine');
   });
 
@@ -177,12 +174,17 @@ describe('where it will not or cannot write', () => {
     await refused(/--with-secrets needs a FILE/, 2, '--with-secrets');
     await refused(/--with-secrets needs a FILE/, 2, '--with-secrets', '-');
     for (const path of [at('pipe'), at('folder'), '/dev/stdout', '/dev/tty'])
-      await refused(/is no file: name one that export is to make/, 1, '--with-secrets', path);
+      await refused(
+        /is not a regular file: choose the name of a file that export can create/,
+        1,
+        '--with-secrets',
+        path,
+      );
   });
 
   test('a folder that takes no file', async () => {
-    await refused(/cannot be written: /, 1, join(folder, 'nowhere', 'file'));
-    await refused(/cannot be written: /, 1, '/proc/authrealm');
+    await refused(/could not be written: /, 1, join(folder, 'nowhere', 'file'));
+    await refused(/could not be written: /, 1, '/proc/authrealm');
   });
 
   test('a disk that is full', async () => {
@@ -201,21 +203,22 @@ describe('where it will not or cannot write', () => {
       "${AUTHREALM}" export "${at('small')}/out" ${quoted(ofMany)}; echo "code $?"; ls -A "${at('small')}"`;
     const { stdout, stderr } = await runCommand(['unshare', '-m', 'sh', '-c', script]);
     expect(stdout).toBe('code 1\n');
-    expect(stderr).toMatch(/out cannot take it all: the disk is full/);
+    expect(stderr).toMatch(/out could not be written completely: the disk is full/);
   });
 
   test('a reader that goes away ends it with a sentence', async () => {
     const script = `{ "${AUTHREALM}" export ${quoted(ofMany)}; echo "code $?" >&2; } | head -c 10`;
     const { stdout, stderr } = await runCommand(['sh', '-c', script]);
     expect(stdout).toHaveLength(10);
-    expect(stderr).toBe(
-      'authrealm: standard output was closed before the end: what came through is not all\ncode 1\n',
-    );
+    expect(stderr).toBe('authrealm: standard output was closed early: the output is incomplete\ncode 1\n');
   });
 
   test('no database, and one in memory', async () => {
     const none = await run('export', '--database', `sqlite:${at('none.db')}`);
-    expect([none.code, none.stderr]).toEqual([1, expect.stringMatching(/there is no database .*none\.db/)]);
+    expect([none.code, none.stderr]).toEqual([
+      1,
+      expect.stringMatching(/database .*none\.db does not exist/),
+    ]);
     const memory = await run('export', '--database', 'sqlite::memory:');
     expect([memory.code, memory.stderr]).toEqual([1, expect.stringMatching(/in memory holds nothing/)]);
     expect(readdirSync(folder).some((name) => name.startsWith('none.db'))).toBe(false);

@@ -73,7 +73,7 @@ describe('the command', () => {
     const { words } = await freshDatabase();
     const wrong: [string[], number, RegExp][] = [
       [[join(folder, 'nothing.ndjson'), ...words], 1, /cannot be read/],
-      [[folder, ...words], 1, /is a folder/],
+      [[folder, ...words], 1, /is a directory/],
       [['-', '--on-error', 'shrug', ...words], 2, /abort, skip/],
       [['-', '--from-line', '0', ...words], 2, /counted from 1/],
       [[...words], 2, /missing required argument/],
