@@ -5,13 +5,13 @@ import { type Keyring, opensKeyCheck, purposeOf } from './keys/keyring.ts';
 import { keySetAt } from './keys/signing.ts';
 import type { AuthStore, Client, SealedStore, SealedValue, SigningKey } from './port.ts';
 
-/** What the checks of access look at. All of it is asked for only when it is needed, and may throw then. */
+/** Dependencies of the checks; each is evaluated when a check needs it, and may throw then. */
 export interface AuthInspectionDeps {
   readonly store: () => {
     readonly access: Pick<AuthStore, 'state' | 'signingKeys' | 'keyChecks'>;
     readonly sealed: Pick<SealedStore, 'values'>;
   };
-  /** Throws Refusal where there is no key to be had. */
+  /** Throws Refusal if no master key is available. */
   readonly keyring: () => Keyring;
   readonly unknownRealms: () => Rows<ClientRealm>;
   readonly clock: Pick<Clock, 'now'>;
@@ -32,16 +32,16 @@ export function authChecks(deps: AuthInspectionDeps): readonly Check[] {
 async function checkMasterKey({ store, keyring }: AuthInspectionDeps, sheet: Sheet): Promise<void> {
   const keyChecks = await store().access.keyChecks();
   if (keyChecks.length === 0)
-    sheet.find({ says: 'the database has no master key yet: its first start makes one' });
+    sheet.find({ says: 'the database has no master key yet: the first start creates one' });
   if (keyChecks.length > 1) {
     sheet.find({
-      says: 'the master key is being changed: run authrealm keys rewrap again where it was interrupted',
+      says: 'the master key is being changed: run "authrealm keys rewrap" again if it was interrupted',
     });
   }
   for (const keyCheck of keyChecks) {
-    sheet.fact(`the database asks for key ${keyCheck.keyId}`);
+    sheet.fact(`the database requires key ${keyCheck.keyId}`);
     if (!opensKeyCheck(keyring(), keyCheck))
-      sheet.find({ says: `key ${keyCheck.keyId} is not the one that is given` });
+      sheet.find({ says: `key ${keyCheck.keyId} is not the configured master key` });
   }
 }
 
@@ -68,16 +68,25 @@ function opens(keyring: Keyring, { location, sealed }: SealedValue): boolean {
 
 function unreadableValue({ location, sealed }: SealedValue) {
   const { table, column, realm, id } = location;
-  return { says: `${column} does not open; it names key ${keyIdOf(sealed)}`, table, realm, ids: [id] };
+  return {
+    says: `${column} does not decrypt; it was sealed by key ${keyIdOf(sealed)}`,
+    table,
+    realm,
+    ids: [id],
+  };
 }
 
 async function checkSigningKeys({ store, clock }: AuthInspectionDeps, sheet: Sheet): Promise<void> {
   const keys = await store().access.signingKeys();
   const { signer, accepted } = keySetAt(keys, clock.now());
-  if (!signer) sheet.find({ says: 'no key signs: the next start makes one' });
+  if (!signer) sheet.find({ says: 'no signing key is active: the next start creates one' });
   for (const key of keys) sheet.fact(`${key.kid} ${stateOf(key, signer, accepted)}`);
   if (signer && signer.privateSealed.length === 0) {
-    sheet.find({ says: 'the private half is gone: rotate', table: 'signing_key', ids: [signer.kid] });
+    sheet.find({
+      says: 'the private key is missing: rotate the signing key',
+      table: 'signing_key',
+      ids: [signer.kid],
+    });
   }
 }
 
@@ -94,7 +103,7 @@ async function checkClients({ store, unknownRealms }: AuthInspectionDeps, sheet:
   sheet.fact(`${clients.length}, of them ${disabled} disabled`);
   for await (const { clientId, realm } of unknownRealms()) {
     sheet.find({
-      says: 'is limited to a realm that is not there',
+      says: 'is limited to a realm that does not exist',
       table: 'client_realm',
       realm,
       ids: [clientId],

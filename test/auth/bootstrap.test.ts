@@ -82,7 +82,7 @@ describe('refused with a sentence:', () => {
     ['no name', { name: '' }, 'name '],
     ['a scope that does not exist', { scope: 'users:rule' }, 'scope names a scope that does not exist'],
     ['no scope', { scope: '' }, 'scope'],
-    ['what is no realm', { realms: [REALM, 'shop'] }, 'realms holds what is no realm ID'],
+    ['what is no realm', { realms: [REALM, 'shop'] }, 'realms contains an invalid realm ID'],
     ['a realm by itself', { realms: REALM }, 'realms '],
     [
       'administration of one realm',

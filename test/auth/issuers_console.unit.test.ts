@@ -36,7 +36,7 @@ describe('refused:', () => {
     [
       'more realms than the token of a session names',
       { rights: [right, { ...right, realms }] },
-      /^issuers\.json: issuers\.0\.rights must name at most 32 realms where there is a console$/,
+      /^issuers\.json: issuers\.0\.rights must name at most 32 realms where console is set$/,
     ],
   ] as const)('%s', (_what, wrong, complaint) => {
     expect(() => read(wrong)).toThrow(complaint);

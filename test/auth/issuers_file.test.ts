@@ -87,14 +87,18 @@ const WRONG: [what: string, wrong: unknown, complaint: RegExp][] = [
   [
     'an unknown scope',
     { ...entry, rights: [{ ...right, scopes: 'users' }] },
-    /rights\.0\.scopes must name scopes/,
+    /rights\.0\.scopes must be existing scopes/,
   ],
-  ['every scope', { ...entry, rights: [{ ...right, scopes: '*' }] }, /rights\.0\.scopes must name scopes/],
-  ['no scope', { ...entry, rights: [{ ...right, scopes: '' }] }, /rights\.0\.scopes must name scopes/],
+  [
+    'every scope',
+    { ...entry, rights: [{ ...right, scopes: '*' }] },
+    /rights\.0\.scopes must be existing scopes/,
+  ],
+  ['no scope', { ...entry, rights: [{ ...right, scopes: '' }] }, /rights\.0\.scopes must be existing scopes/],
   [
     'admin for everybody',
     { ...entry, rights: [{ ...right, value: '*', scopes: 'admin' }] },
-    /rights\.0\.value must say who/,
+    /rights\.0\.value must name a value/,
   ],
   [
     'admin in one realm',
@@ -142,10 +146,10 @@ describe('refused:', () => {
 
   test('the same name or issuer twice', () => {
     expect(complaints(() => read(entry, { ...entry, issuer: 'https://other.example' }))).toEqual([
-      'issuers.json: issuers.1.name is that of another issuer',
+      'issuers.json: issuers.1.name is already used by another issuer',
     ]);
     expect(complaints(() => read(entry, { ...entry, name: 'other' }))).toEqual([
-      'issuers.json: issuers.1.issuer is that of another issuer',
+      'issuers.json: issuers.1.issuer is already used by another issuer',
     ]);
   });
 
@@ -174,7 +178,7 @@ describe('refused:', () => {
       '{"issuers":[{"name":"a","n\\u0061me":"b"}]}',
     ]) {
       expect(complaints(() => parseIssuers('issuers.json', content))).toEqual([
-        'issuers.json is no JSON object, or says a member twice',
+        'issuers.json is not a JSON object, or has a duplicate key',
       ]);
     }
   });

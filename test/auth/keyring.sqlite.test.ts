@@ -55,7 +55,7 @@ describe('the key file beside a database', () => {
   test('is told, not replaced, when it is lost', async () => {
     const { database, keyFile } = await made();
     rmSync(keyFile);
-    expect(open(database)).rejects.toThrow(/is missing.*put it back/);
+    expect(open(database)).rejects.toThrow(/is missing.*restore it/);
   });
 
   test("is refused when it is a stranger's, or no key", async () => {
@@ -78,7 +78,7 @@ describe('the key file beside a database', () => {
     chmodSync(moved, 0o400);
     (await open(database, { AUTHREALM_MASTER_KEY_FILE: moved })).engine.close();
     const other = Buffer.from(systemClock.randomBytes(32)).toString('hex');
-    expect(open(database, { AUTHREALM_MASTER_KEY: other })).rejects.toThrow(/not the one/);
+    expect(open(database, { AUTHREALM_MASTER_KEY: other })).rejects.toThrow(/does not match this database/);
     expect(open(database, { AUTHREALM_MASTER_KEY: 'short' })).rejects.toThrow(/32 bytes/);
     expect(open(database, { AUTHREALM_MASTER_KEY_FILE: '/nowhere/key' })).rejects.toThrow(/cannot be read/);
   });

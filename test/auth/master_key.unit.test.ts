@@ -71,12 +71,12 @@ describe('where a master key comes from', () => {
     expect(obtain({ from: 'value', value: lineOf(one) })).toEqual({ keys: [one] });
     expect(obtain({ from: 'file', path: fileOf(one, other) })).toEqual({ keys: [one, other] });
     expect(obtain({ from: 'nowhere' }).keys.map(({ length }) => length)).toEqual([32]);
-    expect(refusalOf(() => obtain({ from: 'value', value: 'x' }))).toContain('AUTHREALM_MASTER_KEY holds no');
+    expect(refusalOf(() => obtain({ from: 'value', value: 'x' }))).toContain('AUTHREALM_MASTER_KEY is not');
     expect(refusalOf(() => obtain({ from: 'file', path: freshPath() }))).toContain('cannot be read');
   });
 
   test('the operator alone has one: nothing starts without it', () => {
-    const said = 'this database needs a master key, which is not kept beside it';
+    const said = 'this database needs a master key file';
     expect(refusalOf(() => obtainMasterKeys({ from: 'operator' }, false, systemClock))).toContain(said);
     expect(refusalOf(() => assertKeyConfigured({ from: 'operator' }))).toContain(said);
     expect(refusalOf(() => assertKeyConfigured({ from: 'file' }))).toBe('not refused');
@@ -89,7 +89,9 @@ describe('where a master key comes from', () => {
     expect(rereadMasterKeys({ from: 'file', path })).toEqual([one, other]);
     for (const text of ['', '\n \n', `${lineOf(one)}x\n`]) {
       writeFileSync(path, text);
-      expect(refusalOf(() => rereadMasterKeys({ from: 'file', path }))).toContain('holds no master key');
+      expect(refusalOf(() => rereadMasterKeys({ from: 'file', path }))).toContain(
+        'is not a valid master key',
+      );
     }
   });
 
@@ -132,7 +134,7 @@ describe('beside a database', () => {
 
   test('a folder that is not there is told', () => {
     const path = join(freshFolder(), 'none', 'a.key');
-    expect(refusalOf(() => beside(path, false))).toContain('cannot be made');
+    expect(refusalOf(() => beside(path, false))).toContain('cannot be created');
   });
 
   test('drafts of its own are taken away, those of others are not', () => {
@@ -151,11 +153,11 @@ test('a key file is made once, and never overwritten', () => {
   createNewKeyFile(path, systemClock);
   const made = readFileSync(path, 'utf8');
   expect(parseMasterKey(made)).toBeDefined();
-  expect(refusalOf(() => createNewKeyFile(path, systemClock))).toContain('is there already');
+  expect(refusalOf(() => createNewKeyFile(path, systemClock))).toContain('already exists');
   expect(readFileSync(path, 'utf8')).toBe(made);
   const [other, first] = [freshPath(), key()];
   const clock = late(other, systemClock.mintId(), first);
-  expect(refusalOf(() => createNewKeyFile(other, clock))).toContain('is there already');
+  expect(refusalOf(() => createNewKeyFile(other, clock))).toContain('already exists');
   expect(readFileSync(other, 'utf8')).toBe(lineOf(first));
 });
 
@@ -165,7 +167,7 @@ test('where a file is there nothing is tried to be made', () => {
   writeFileSync(path, lineOf(one));
   expect(obtainMasterKeys({ from: 'beside', path }, true, systemClock)).toEqual({ keys: [one] });
   expect(obtainNextKey(path, systemClock)).toEqual({ key: one, isCreated: false });
-  expect(refusalOf(() => createNewKeyFile(path, systemClock))).toContain('is there already');
+  expect(refusalOf(() => createNewKeyFile(path, systemClock))).toContain('already exists');
 });
 
 test('the next key is made, or the one that its file holds', () => {
@@ -174,7 +176,7 @@ test('the next key is made, or the one that its file holds', () => {
   expect([isMade, lineOf(made)]).toEqual([true, readFileSync(path, 'utf8')]);
   expect(obtainNextKey(path, systemClock)).toEqual({ key: made, isCreated: false });
   const several = fileOf(key(), key());
-  expect(refusalOf(() => obtainNextKey(several, systemClock))).toContain('must hold one key');
+  expect(refusalOf(() => obtainNextKey(several, systemClock))).toContain('must contain exactly one key');
 });
 
 describe('a key file is replaced', () => {

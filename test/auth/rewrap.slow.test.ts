@@ -90,7 +90,7 @@ describe('keys rewrap', () => {
     expect((await opensAll(database.settings())).secrets).toBe(2);
 
     expect(openDatabase(keyedBy(database, old.trim()), systemClock)).rejects.toThrow(
-      /not the one of this database/,
+      /does not match this database/,
     );
     const again = await startService({ ...database.flags, baseUrl: service.url });
     expect((await again.get(oidcPath(planted), after)).status).toBe(200);
@@ -182,7 +182,9 @@ describe('keys rewrap', () => {
     const foreign = '(select private_sealed from signing_key)';
     await database.ask(`update oidc_profile set client_secret_sealed = ${foreign} where id = ?`, id);
     const file = newKeyFile();
-    expect(rewrap(database.settings(), file, systemClock)).rejects.toThrow(new RegExp(`do not open.*${id}`));
+    expect(rewrap(database.settings(), file, systemClock)).rejects.toThrow(
+      new RegExp(`do not decrypt.*${id}`),
+    );
     const db = await openDatabase(database.settings(), systemClock);
     await plantSecret(db, realm);
     await db.engine.close();
@@ -321,7 +323,7 @@ describe('an interrupted change', () => {
       clock: systemClock,
     });
     const refused = await change.catch((error: Error) => error.message);
-    expect(refused).toContain(`the database asks for master key ${keyId}, which is not given`);
+    expect(refused).toContain(`the database requires master key ${keyId}, which was not given`);
     expect([kept, (await engine.access.keyChecks()).map((proof) => proof.keyId)]).toEqual([[], [keyId]]);
     await engine.close();
   });

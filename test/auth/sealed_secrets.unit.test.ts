@@ -145,9 +145,9 @@ describe('the proofs of a database', () => {
   test('all open, or a stranger is told; where some do, the change of a key is', () => {
     expect(complaint([one])).toBe('');
     expect(complaint([])).toBe('');
-    expect(complaint([two, three])).toContain(`the database asks for ${two.keyId}, ${three.keyId}`);
-    expect(complaint([two])).toContain('the master key is not the one of this database');
-    expect(complaint([one, two])).toContain(`is being changed, and key ${two.keyId} is needed as well`);
+    expect(complaint([two, three])).toContain(`was given, and ${two.keyId}, ${three.keyId} is required`);
+    expect(complaint([two])).toContain('the master key does not match this database');
+    expect(complaint([one, two])).toContain(`is being changed, and key ${two.keyId} is also required`);
   });
 });
 

@@ -45,7 +45,7 @@ test('why there is no new key is told', () => {
   expect(new SigningKeyRefusal('too many').message).toContain('32 signing keys are in use');
   for (const why of ['unproven', 'not needed'] as const)
     expect(new SigningKeyRefusal(why).message).toBe(
-      'the master key was changed while this ran, and nothing was written: run it again',
+      'the master key was changed while this command ran, and nothing was written: run it again',
     );
 });
 

@@ -181,7 +181,7 @@ describe('it does what it can', () => {
     const found = await doctor(path);
     expect([found.code, checked(found), found.report('sealed values').total]).toEqual([1, 5, 3]);
     expect(found.report('master key').findings[0]?.says).toMatch(
-      /^key [0-9a-f]{16} is not the one that is given/,
+      /^key [0-9a-f]{16} is not the configured master key/,
     );
   });
 

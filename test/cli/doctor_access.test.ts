@@ -54,7 +54,7 @@ test('what is sound is told, and nothing is found', async () => {
   ]);
   const stored = await service.db.engine.sealed.values(undefined, undefined, 500);
   expect(told.map(({ facts }) => facts)).toEqual([
-    [`the database asks for key ${service.db.keyring.keyId}`],
+    [`the database requires key ${service.db.keyring.keyId}`],
     [`${stored.length} of them`],
     [expect.stringMatching(/^[0-9a-f-]{36} signs$/)],
     ['3, of them 1 disabled'],
@@ -66,16 +66,16 @@ test('a database without a master key, and one that is being given another', asy
   const next = openKeyring(service.clock.randomBytes(32), service.clock);
   await engine.sealed.addKeyCheck(keyCheckOf(next), service.clock.now() + 1);
   const changing = await reportOf('master key');
-  expect(changing.facts).toEqual([keyring, next].map(({ keyId }) => `the database asks for key ${keyId}`));
+  expect(changing.facts).toEqual([keyring, next].map(({ keyId }) => `the database requires key ${keyId}`));
   expect(saidBy(changing)).toEqual([
-    'the master key is being changed: run authrealm keys rewrap again where it was interrupted',
-    `key ${next.keyId} is not the one that is given`,
+    'the master key is being changed: run "authrealm keys rewrap" again if it was interrupted',
+    `key ${next.keyId} is not the configured master key`,
   ]);
   await service.database.spoil('delete from keyring');
   const without = await reportOf('master key');
   expect([without.facts, saidBy(without)]).toEqual([
     [],
-    ['the database has no master key yet: its first start makes one'],
+    ['the database has no master key yet: the first start creates one'],
   ]);
 });
 
@@ -90,7 +90,7 @@ test('a value that is not sealed for its place is named', async () => {
   const { findings, total } = await reportOf('sealed values');
   expect(total).toBe(1);
   expect(findings[0]).toMatchObject({
-    says: `private_sealed does not open; it names key ${keyring.keyId}`,
+    says: `private_sealed does not decrypt; it was sealed by key ${keyring.keyId}`,
     table: 'signing_key',
   });
   expect(findings[0]?.ids).not.toContain(kid);
@@ -145,11 +145,13 @@ test('no key that signs, and one whose private half is gone', async () => {
   const kid = (await access.state(undefined))?.signingKeys[0]?.kid ?? '';
   await access.deletePrivateKeys([kid]);
   const { findings } = await reportOf('signing keys');
-  expect(findings).toEqual([{ says: 'the private half is gone: rotate', table: 'signing_key', ids: [kid] }]);
+  expect(findings).toEqual([
+    { says: 'the private key is missing: rotate the signing key', table: 'signing_key', ids: [kid] },
+  ]);
   await service.database.spoil('update signing_key set withdrawn_at = 1');
   const none = await reportOf('signing keys');
   expect([saidBy(none), none.facts, none.unchecked]).toEqual([
-    ['no key signs: the next start makes one'],
+    ['no signing key is active: the next start creates one'],
     [`${kid} withdrawn`],
     undefined,
   ]);
@@ -158,6 +160,11 @@ test('no key that signs, and one whose private half is gone', async () => {
 test('a client that is limited to a realm that is not there', async () => {
   const { clientId } = await service.client('users:read', new Set([REALM]));
   expect((await reportOf('clients')).findings).toEqual([
-    { says: 'is limited to a realm that is not there', table: 'client_realm', realm: REALM, ids: [clientId] },
+    {
+      says: 'is limited to a realm that does not exist',
+      table: 'client_realm',
+      realm: REALM,
+      ids: [clientId],
+    },
   ]);
 });

@@ -141,13 +141,13 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'no key that signs',
     check: 'signing keys',
-    says: /no key signs/,
+    says: /no signing key is active/,
     plant: (db) => db.run('update signing_key set withdrawn_at = 1'),
   },
   {
     name: 'a client limited to a realm that is not there',
     check: 'clients',
-    says: /is limited to a realm that is not there/,
+    says: /is limited to a realm that does not exist/,
     plant: (db) => db.run('update client_realm set realm_id = ?', [NOBODY]),
   },
   {

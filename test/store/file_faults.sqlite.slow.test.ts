@@ -140,7 +140,7 @@ describe('at the start, a sentence for', () => {
       (path) => truncateSync(path, Math.floor(statSync(path).size / 2)),
       /damaged.*authrealm doctor.*restore a backup/,
     ],
-    ['a lost key file', (path) => rmSync(`${path}.key`), /faults\.db\.key is missing.*put it back/],
+    ['a lost key file', (path) => rmSync(`${path}.key`), /faults\.db\.key is missing.*restore it/],
     [
       "a stranger's key file",
       (path) => writeFileSync(`${path}.key`, Buffer.alloc(32, 7).toString('hex')),

@@ -12,7 +12,7 @@ const bootstrapClient = z.strictObject({
   realms: z.union([z.literal('*'), z.array(z.string())]).default('*'),
 });
 
-/** The client that the text of a bootstrap file describes; `path` names it. Throws Refusal with what is wrong in it. */
+/** Parses a bootstrap client file. `path` names it in messages. Throws Refusal that lists every mistake. */
 export function parseBootstrapClient(path: string, text: string): ClientSpec {
   const spec = parseMembers(path, text);
   const { client_id: clientId, client_secret: secret, name } = spec;
@@ -41,6 +41,6 @@ function parseMembers(path: string, text: string): z.output<typeof bootstrapClie
 
 function realmId(raw: string, path: string): Uuid {
   const id = parseUuid(raw);
-  if (!id) throw new Refusal(`${path}: realms holds what is no realm ID`);
+  if (!id) throw new Refusal(`${path}: realms contains an invalid realm ID`);
   return id;
 }

@@ -15,33 +15,33 @@ import { parseJsonWithUniqueKeys } from '../tokens/unique_key_json.ts';
 
 /** An OpenID provider whose access tokens are accepted. */
 export interface ExternalIssuer {
-  /** What logs and actors call it. */
+  /** Its name in logs and in the actors of audit entries. */
   readonly name: string;
   readonly issuer: string;
   readonly audience: string;
-  /** Where its keys are; asked of its discovery document where nobody says. */
+  /** The URL of its key set; undefined: read from its discovery document. */
   readonly jwksUri: string | undefined;
   /** The `typ` of its access tokens, in lower case, without `application/`. */
   readonly type: string;
   readonly algorithms: readonly string[];
   readonly rights: readonly ClaimRight[];
-  /** What this service is called there, where people sign in to the console by it. */
+  /** The client registration with which people sign in to the console; undefined: not offered. */
   readonly console: ConsoleClient | undefined;
 }
 
-/** A client of an issuer, as which the console signs people in. */
+/** The OAuth client of an issuer with which the console signs people in. */
 export interface ConsoleClient {
   readonly clientId: string;
-  /** Empty until the file that holds it was read. */
+  /** Empty until `clientSecretFile` was read. */
   readonly clientSecret: string;
   readonly clientSecretFile: string | undefined;
-  /** What is asked for (OpenID Connect Core 1.0, 5.4). */
+  /** The requested scope (OpenID Connect Core 1.0, 5.4). */
   readonly scope: string;
-  /** The claims that name a person: the first that is there does. */
+  /** The claims that name a person; the first one present is used. */
   readonly person: readonly string[];
 }
 
-/** Algorithms by which nobody but the issuer can sign (RFC 7518, 3.1; RFC 8037; RFC 9864). */
+/** Asymmetric algorithms, with which only the issuer can sign (RFC 7518, 3.1; RFC 8037; RFC 9864). */
 const ASYMMETRIC = [
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
   ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
@@ -53,7 +53,7 @@ const CLAIM = { error: `must be the name of a claim, or a list of 1 to ${CLAIM_S
 const scopes = z.string().transform((raw, context): Scopes => {
   const parsed = parseScopes(raw);
   if (parsed && parsed.size > 0) return parsed;
-  context.addIssue({ code: 'custom', message: 'must name scopes that exist, separated by spaces' });
+  context.addIssue({ code: 'custom', message: 'must be existing scopes, separated by spaces' });
   return z.NEVER;
 });
 
@@ -87,8 +87,8 @@ const right = z
     const complain = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
     if (isWide && value === ANY_VALUE)
-      complain('value', 'must say who, where scopes hold admin: "*" is everybody');
-    if (!areGrantable(given, realms)) complain('realms', 'must be "*" where scopes hold admin');
+      complain('value', 'must name a value where scopes contain admin: "*" matches everybody');
+    if (!areGrantable(given, realms)) complain('realms', 'must be "*" where scopes contain admin');
   });
 
 const SAFE = { error: 'must be https; http is for providers on this machine' };
@@ -100,7 +100,7 @@ const consoleClient = z
     client_secret_file: text(4096).optional(),
     scope: z
       .string()
-      .regex(/^[\x21\x23-\x5b\x5d-\x7e ]{1,1024}$/, 'must be words with spaces between')
+      .regex(/^[\x21\x23-\x5b\x5d-\x7e ]{1,1024}$/, 'must be words separated by spaces')
       .refine((value) => value.split(' ').includes('openid'), 'must hold openid')
       .default('openid profile email'),
     person: z
@@ -119,13 +119,13 @@ const issuer = z
     name: z
       .string()
       .regex(/^[a-z0-9-]{1,32}$/, 'must be 1 to 32 of a-z, 0-9 and -')
-      .refine((name) => name !== 'console', 'must not be console: sessions by links are called so'),
+      .refine((name) => name !== 'console', 'must not be console: sessions of console links use that name'),
     issuer: issuerUrl().refine(isSafeUrl, SAFE),
     audience: text(1024),
     jwks_uri: httpUrl(1024).refine(isSafeUrl, SAFE).optional(),
     typ: z
       .string()
-      .regex(/^[\w.+/-]{1,64}$/, 'must be a media type, application/ left out')
+      .regex(/^[\w.+/-]{1,64}$/, 'must be a media type without application/')
       .default('at+jwt'),
     algorithms: z
       .array(z.enum(ASYMMETRIC, { error: `must be one of ${ASYMMETRIC.join(', ')}` }))
@@ -139,10 +139,13 @@ const issuer = z
     const complain = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
     if (audience === console.client_id && normalizeTyp(typ) === 'jwt')
-      complain('audience', 'must not be the client_id of its console: its ID tokens would be access tokens');
+      complain(
+        'audience',
+        'must not be the client_id of its console: its ID tokens would be accepted as access tokens',
+      );
     const named = new Set(rights.flatMap(({ realms }) => (realms === '*' ? [] : [...realms])));
     if (named.size > LIMITS.tokenRealmsMax)
-      complain('rights', `must name at most ${LIMITS.tokenRealmsMax} realms where there is a console`);
+      complain('rights', `must name at most ${LIMITS.tokenRealmsMax} realms where console is set`);
   });
 
 const issuersFile = z.strictObject({
@@ -154,16 +157,20 @@ const issuersFile = z.strictObject({
         const values = issuers.map((each) => each[member]);
         for (const [at, value] of values.entries()) {
           if (values.indexOf(value) === at) continue;
-          context.addIssue({ code: 'custom', path: [at, member], message: 'is that of another issuer' });
+          context.addIssue({
+            code: 'custom',
+            path: [at, member],
+            message: 'is already used by another issuer',
+          });
         }
       }
     }),
 });
 
-/** Reads a file of issuers. `path` names it, `text` is what it holds. Throws one Refusal that names every mistake. */
+/** Parses the issuers file. `path` names it in messages. Throws one Refusal that lists every mistake. */
 export function parseIssuers(path: string, content: string): readonly ExternalIssuer[] {
   const json = parseJsonWithUniqueKeys(content);
-  if (!json) throw new Refusal(`${path} is no JSON object, or says a member twice`, { isUsage: true });
+  if (!json) throw new Refusal(`${path} is not a JSON object, or has a duplicate key`, { isUsage: true });
   const parsed = issuersFile.safeParse(json);
   if (!parsed.success) {
     const complaints = parsed.error.issues.map(
@@ -185,7 +192,7 @@ function consoleOf({
   return { clientId: client_id, clientSecret: client_secret, clientSecretFile, scope, person };
 }
 
-/** One spelling of a `typ` (RFC 7515, 4.1.9). */
+/** The canonical form of a `typ` (RFC 7515, 4.1.9). */
 export function normalizeTyp(typ: string): string {
   return typ.toLowerCase().replace(/^application\//, '');
 }

@@ -5,11 +5,11 @@ export type LoadKey = (key: SigningKey) => Promise<CryptoKey>;
 
 export interface ImportedKeys {
   readonly get: LoadKey;
-  /** Lets go of all but these. */
+  /** Drops all other keys from memory. */
   retainOnly(keys: readonly SigningKey[]): void;
 }
 
-/** One half of each signing key is read once per process, and again only where that failed, or it was let go. */
+/** Imports one half of each signing key once per process; again only after a failure, or after it was dropped. */
 export function openImportedKeys(load: LoadKey): ImportedKeys {
   const loaded = new Map<string, Promise<CryptoKey>>();
   return {

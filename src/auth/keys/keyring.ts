@@ -4,7 +4,7 @@ import { type Clock, NIL_UUID } from '../../domain/id.ts';
 import { CIPHERTEXT_HEADER_BYTES } from '../../domain/text/ciphertext.ts';
 import type { KeyCheck, SecretLocation } from '../port.ts';
 
-/** What a ciphertext is for. Each purpose has a key of its own, derived from the master key. */
+/** The purpose of a ciphertext. Each purpose has its own key, derived from the master key. */
 export type Purpose =
   | 'signing-key'
   | 'oidc-client-secret'
@@ -13,24 +13,24 @@ export type Purpose =
   | 'instance-secret'
   | 'webhook-secret';
 
-/** What a digest is for; each has a key of its own as well. */
+/** The purpose of a digest; each has its own key as well. */
 export type DigestPurpose = 'idempotency-key' | 'request-body' | 'external-subject';
 
 /**
- * Seals every secret that is stored. A ciphertext is version (1 byte), key identifier (8), nonce (12), AES-256-GCM
- * ciphertext, tag (16); its additional data are the first nine bytes and its place.
+ * Encrypts every stored secret. A sealed value is version (1 byte), key identifier (8), nonce (12), AES-256-GCM
+ * ciphertext, tag (16); its additional authenticated data are the first nine bytes and its location.
  */
 export interface Keyring {
-  /** Which master key this is, without telling anything about it. 16 hex digits. */
+  /** Identifies the master key without revealing it: 16 hex digits. */
   readonly keyId: string;
   seal(purpose: Purpose, location: SecretLocation, plain: string): Uint8Array;
-  /** Throws where the ciphertext was made under another key, for another place, or was changed. */
+  /** Throws if the ciphertext belongs to another key or location, or was changed. */
   open(purpose: Purpose, location: SecretLocation, sealed: Uint8Array): string;
-  /** HMAC-SHA-256 as base64url: recognises a text again without keeping it. */
+  /** HMAC-SHA-256 as base64url: recognises a text without storing it. */
   digest(purpose: DigestPurpose, text: string): string;
 }
 
-/** What is kept sealed in a table of its own; all others are members of a record. */
+/** Purposes by table; secrets in all other tables are members of a record. */
 const PURPOSES: Readonly<Record<string, Purpose>> = {
   signing_key: 'signing-key',
   instance_secret: 'instance-secret',
@@ -93,7 +93,7 @@ export function openKeyring(master: Uint8Array, clock: Pick<Clock, 'randomBytes'
 const CHECK_PLACE: SecretLocation = { table: 'keyring', column: 'sealed', realm: NIL_UUID, id: 'check' };
 const CHECK_TEXT = 'authrealm';
 
-/** The proof that a database belongs to a key: only that key opens it. */
+/** The key check value that ties a database to a master key: only that key decrypts it. */
 export function keyCheckOf(keyring: Keyring): KeyCheck {
   return { keyId: keyring.keyId, sealed: keyring.seal('key-check', CHECK_PLACE, CHECK_TEXT) };
 }
@@ -107,20 +107,20 @@ export function opensKeyCheck(keyring: Keyring, { sealed }: KeyCheck): boolean {
   }
 }
 
-/** Throws Refusal unless the keys that are given open every proof of a database. */
+/** Throws Refusal unless the configured keys decrypt every key check of a database. */
 export function assertOpensAll(keyring: Keyring, keyChecks: readonly KeyCheck[]): void {
   const unopened = keyChecks.filter((proof) => !opensKeyCheck(keyring, proof)).map(({ keyId }) => keyId);
   if (unopened.length === 0) return;
   if (unopened.length < keyChecks.length) throw halfChanged(unopened);
   throw new Refusal(
-    `the master key is not the one of this database: it is key ${keyring.keyId}, the database asks for ` +
-      `${unopened.join(', ')}. Give the right one by AUTHREALM_MASTER_KEY_FILE or AUTHREALM_MASTER_KEY, or put its file back`,
+    `the master key does not match this database: key ${keyring.keyId} was given, and ${unopened.join(', ')} is required. ` +
+      'Set AUTHREALM_MASTER_KEY_FILE or AUTHREALM_MASTER_KEY to the right key, or restore its file',
   );
 }
 
 function halfChanged(keyIds: readonly string[]): Refusal {
   return new Refusal(
-    `the master key is being changed, and key ${keyIds.join(', ')} is needed as well: run authrealm keys rewrap ` +
-      'again to its end, or put that key on a line of its own into the key file',
+    `the master key is being changed, and key ${keyIds.join(', ')} is also required: run "authrealm keys rewrap" again ` +
+      'until it completes, or add that key to the key file on its own line',
   );
 }

@@ -4,15 +4,15 @@ import type { AuthStore } from '../port.ts';
 import { assertOpensAll, type Keyring, keyCheckOf, openKeyring } from './keyring.ts';
 
 /**
- * The keyring of a process: the master keys it was given, and those that come while it runs. Every ciphertext names
- * its key, so while the master key is being changed what either key sealed opens.
+ * The keyring of a running process: the configured master keys, and those added to the key file later. Every ciphertext
+ * names its key, so values sealed by the old and the new key both decrypt while the master key is being changed.
  */
 export interface LiveKeyring extends Keyring {
-  /** Takes note of the keys that have a proof, the newest last: the newest one at hand seals from now on. */
+  /** Seals from now on with the newest available key. `keyIds` are the keys with a stored key check, newest last. */
   activateNewest(keyIds: readonly string[]): void;
 }
 
-/** `reread` answers the keys as they are given now; it is asked where a key is named that is not held. */
+/** `reread` reads the key file again; it is called when a ciphertext names an unknown key. */
 export function openLiveKeyring(
   masters: readonly Uint8Array[],
   reread: () => readonly Uint8Array[],
@@ -30,12 +30,12 @@ export function openLiveKeyring(
     return keyrings.get(keyId);
   }
 
-  /** A key file that cannot be read now brings nothing new; what is held goes on. */
+  /** If the key file cannot be read now, the loaded keys stay in use. */
   function addReread(): void {
     try {
       add(reread());
     } catch {
-      // Told where it matters: the ciphertext in question does not open.
+      // The caller fails anyway: the ciphertext in question does not decrypt.
     }
   }
 
@@ -61,9 +61,9 @@ export function openLiveKeyring(
 }
 
 /**
- * Makes sure that the database and the master key belong together: the first key leaves its proof, every later one
- * must open it. Two proofs are there while the key is being changed; both keys are needed until that has ended. Throws
- * Refusal for a stranger's key.
+ * Checks that the master key belongs to the database: the first key stores its key check, every later key must decrypt it.
+ * While the master key is being changed there are two key checks, and both keys are required. Throws Refusal for a wrong
+ * key.
  */
 export async function assertKeyringMatches(
   keyring: LiveKeyring,

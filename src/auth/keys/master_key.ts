@@ -20,7 +20,7 @@ import { type Clock, parseUuid } from '../../domain/id.ts';
 import { syncPath } from '../../platform/fsync.ts';
 import { MASTER_KEY_BYTES, openKeyring } from './keyring.ts';
 
-/** Where the master key comes from: said by the operator, or a file beside the database. */
+/** The source of the master key: an environment variable, a file, or a file next to the SQLite database. */
 export type MasterKeySource =
   | { readonly from: 'value'; readonly value: string }
   | { readonly from: 'file'; readonly path: string }
@@ -32,14 +32,14 @@ export type MasterKeySource =
 export function parseMasterKey(raw: string): Uint8Array | undefined {
   const text = raw.trim();
   if (/^[0-9a-fA-F]{64}$/.test(text)) return Buffer.from(text, 'hex');
-  // So many characters are so many bytes.
+  // 43 characters of base64url encode 32 bytes.
   return /^[A-Za-z0-9+/_-]{43}=?$/.test(text) ? Buffer.from(text, 'base64url') : undefined;
 }
 
 /**
- * The master keys that are given, made where it may be: beside a SQLite database that has never had one. `hasProof`
- * says that the database was already given a key, so that a lost file is told, not replaced. `made` is set when a file
- * was made. A file holds one key, or several, a line each, while the master key is being changed.
+ * Loads the configured master keys. Creates a key file only next to a SQLite database that never had a key: `hasProof` is
+ * true where the database stores a key check, so that a lost file is reported and not replaced. `createdPath` names a file
+ * that was created. A file contains one key, or one per line while the master key is being changed. Throws Refusal.
  */
 export function obtainMasterKeys(
   source: MasterKeySource,
@@ -66,32 +66,31 @@ export function obtainMasterKeys(
   }
 }
 
-/** Makes a file with a new key. Throws Refusal where there is a file already: a key is never overwritten. */
+/** Creates a file with a new key. Throws Refusal if the file exists: a key is never overwritten. */
 export function createNewKeyFile(path: string, clock: Clock): void {
   if (!existsSync(path) && createKeyFile(path, clock)) return;
-  throw new Refusal(`${path} is there already, and a key is never overwritten: name another file`);
+  throw new Refusal(`${path} already exists, and a key file is never overwritten: name another file`);
 }
 
-/** Throws Refusal where the key is the operator's to give and none was, before anything is opened or made. */
+/** Throws Refusal where the operator must configure a key and has not; called before anything is opened or created. */
 export function assertKeyConfigured({ from }: Pick<MasterKeySource, 'from'>): void {
   if (from === 'operator') throw keyNotConfigured();
 }
 
 function keyNotConfigured(): Refusal {
   return new Refusal(
-    'this database needs a master key, which is not kept beside it: authrealm keys make FILE makes one; give it by ' +
+    'this database needs a master key file: create one with "authrealm keys make FILE", and pass ' +
       '--master-key-file FILE to every process',
   );
 }
 
 function parseKeyOrRefuse(raw: string, where: string): Uint8Array {
   const key = parseMasterKey(raw);
-  if (!key)
-    throw new Refusal(`${where} holds no master key: it must be 32 bytes written as base64url or hex`);
+  if (!key) throw new Refusal(`${where} is not a valid master key: expected 32 bytes as base64url or hex`);
   return key;
 }
 
-/** Removes what starts that were killed while they made the file have left: keys that nobody uses. */
+/** Removes drafts left by processes killed while they created the key file; their keys are unused. */
 function removeDrafts(path: string): void {
   try {
     for (const name of readdirSync(dirname(path))) {
@@ -99,11 +98,11 @@ function removeDrafts(path: string): void {
       if (parseUuid(id)) rmSync(join(dirname(path), name), { force: true });
     }
   } catch {
-    // A folder that may not be changed keeps them; `doctor` tells of them.
+    // In a read-only directory they stay; `doctor` reports them.
   }
 }
 
-/** The keys of a file, a line each. */
+/** The keys of a file, one per line. */
 function readKeyFile(path: string): readonly Uint8Array[] {
   const lines = contentOf(path)
     .split('\n')
@@ -119,30 +118,30 @@ function contentOf(path: string): string {
   }
 }
 
-/** The keys as they are given now, to a process that was given some at its start. Makes nothing. */
+/** Reads the key file again in a running process. Creates nothing. */
 export function rereadMasterKeys(source: MasterKeySource): readonly Uint8Array[] {
   return source.from === 'file' || source.from === 'beside' ? readKeyFile(source.path) : [];
 }
 
-/** The key that a change leads to: the one in this file, which is made where there is none. */
+/** The next master key: the one in this file, which is created if missing. */
 export function obtainNextKey(
   path: string,
   clock: Clock,
 ): { readonly key: Uint8Array; readonly isCreated: boolean } {
   const isCreated = !existsSync(path) && createKeyFile(path, clock);
   const [key, ...more] = readKeyFile(path);
-  if (!key || more.length > 0) throw new Refusal(`${path} must hold one key, the new one`);
+  if (!key || more.length > 0) throw new Refusal(`${path} must contain exactly one key, the new one`);
   return { key, isCreated };
 }
 
-/** The file that a key which leaves the key file goes to. It is never overwritten, and only an operator removes it. */
+/** The file that keeps a key removed from the key file. It is never overwritten, and only an operator deletes it. */
 export function oldKeyFile(path: string, keyId: string): string {
   return `${path}.old-${keyId}`;
 }
 
 /**
- * Replaces the content of a key file, whole or not at all, with its owner and mode. A key that leaves it is kept in a
- * file of its own: older backups are opened by it.
+ * Replaces the content of a key file atomically, keeping owner and mode. Each removed key is saved to a file of its own,
+ * because older backups need it.
  */
 export function replaceKeyFile(named: string, keys: readonly Uint8Array[], clock: Clock): void {
   const path = realpathSync(named);
@@ -173,12 +172,12 @@ function keyLine(key: Uint8Array): string {
 
 function keyFileMissing(path: string): Refusal {
   return new Refusal(
-    `the master key file ${path} is missing, and this database was made with one: put it back, or name the key by ` +
-      'AUTHREALM_MASTER_KEY_FILE or AUTHREALM_MASTER_KEY',
+    `the master key file ${path} is missing, and this database was created with one: restore it, or set ` +
+      'AUTHREALM_MASTER_KEY_FILE or AUTHREALM_MASTER_KEY to the key',
   );
 }
 
-/** Makes the file whole or not at all; answers false when somebody else was first. */
+/** Creates the file atomically; returns false when another process created it first. */
 function createKeyFile(path: string, clock: Clock): boolean {
   return createFile(path, keyLine(clock.randomBytes(MASTER_KEY_BYTES)), clock);
 }
@@ -192,9 +191,9 @@ function createFile(path: string, content: string, clock: Clock): boolean {
     return true;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    // Whoever was first may have removed the draft as well.
+    // The process that created it first may also have removed this draft.
     if (code === 'EEXIST' || (code === 'ENOENT' && existsSync(path))) return false;
-    throw new Refusal(`the master key file ${path} cannot be made: ${(error as Error).message}`);
+    throw new Refusal(`the master key file ${path} cannot be created: ${(error as Error).message}`);
   } finally {
     rmSync(draft, { force: true });
   }

@@ -5,11 +5,11 @@ import type { AuthStore, ResealedValue, SealedStore, SealedValue } from '../port
 import { type Keyring, keyCheckOf, openKeyring, opensKeyCheck, purposeOf } from './keyring.ts';
 import { openLiveKeyring } from './live_keyring.ts';
 
-/** A change of the master key: from the keys that are given now to the next one. */
+/** A change of the master key: from the configured keys to the next one. */
 export interface MasterKeyChange {
   readonly currentKeys: readonly Uint8Array[];
   readonly nextKey: Uint8Array;
-  /** Keeps these keys where processes read theirs, durably; nothing where the key is given by value. */
+  /** Saves these keys durably to the key file; does nothing where the key is given by value. */
   readonly saveKeys: (keys: readonly Uint8Array[]) => void;
   readonly store: SealedStore & Pick<AuthStore, 'keyChecks'>;
   readonly clock: AuditContext;
@@ -17,21 +17,21 @@ export interface MasterKeyChange {
 
 export interface MasterKeyChanged {
   readonly keyId: string;
-  /** The keys that have ended; none where there was nothing left to do. */
+  /** The retired keys; empty where there was nothing left to do. */
   readonly ended: readonly string[];
   readonly resealed: number;
 }
 
-/** Values that share a commit; others write in between. */
+/** Values per commit; other writers get their turn in between. */
 const BATCH = 500;
-/** Others may seal by the old key until they hear of the next one. */
+/** Other processes may seal with the old key until they have read the next one. */
 const ROUNDS_MAX = 100;
 
 /**
- * Changes the master key while services run. At every moment all keys that a stored value names have a proof and stand
- * where processes read theirs, so it may be interrupted anywhere and run again:
- * the next key is kept beside the old ones; its proof is added; every value is sealed again; with the last of them the
- * old proofs go; the next key alone is kept. Throws Refusal with what to do.
+ * Changes the master key while services run. It may be interrupted anywhere and run again, because at every moment each key
+ * that a stored value names has a key check and is in the key file. Steps: add the next key to the key file, add its key
+ * check, seal every value again, remove the old key checks with the last of them, and leave only the next key in the file.
+ * Throws Refusal that says what to do.
  */
 export async function changeMasterKey(change: MasterKeyChange): Promise<MasterKeyChanged> {
   const { currentKeys, nextKey, saveKeys: keep, store, clock } = change;
@@ -45,7 +45,7 @@ export async function changeMasterKey(change: MasterKeyChange): Promise<MasterKe
   if (ended.length > 0) keep(keys);
   if (!(await store.addKeyCheck(keyCheckOf(target), clock.now()))) {
     keep(currentKeys);
-    throw new Refusal('the master key is already being changed to another one: end that change first');
+    throw new Refusal('the master key is already being changed to another key: complete that change first');
   }
   const resealed = await resealAll(store, { keyring, target, clock });
   keep([nextKey]);
@@ -54,12 +54,12 @@ export async function changeMasterKey(change: MasterKeyChange): Promise<MasterKe
 
 function keyMissing(keyId: string): Refusal {
   return new Refusal(
-    `the database asks for master key ${keyId}, which is not given: name its file by AUTHREALM_MASTER_KEY_FILE, ` +
-      'or put it on a line of its own into the key file',
+    `the database requires master key ${keyId}, which was not given: set AUTHREALM_MASTER_KEY_FILE to its file, ` +
+      'or add it to the key file on its own line',
   );
 }
 
-/** Seals again until no value names another key and the other keys' proofs are gone. Answers how many values. */
+/** Reseals until no value names another key and the other key checks are removed. Returns the number of values. */
 async function resealAll(
   store: SealedStore,
   {
@@ -74,7 +74,9 @@ async function resealAll(
     resealed += await resealRound(store, keyring, target);
     if (await store.retireOtherKeys(target.keyId, auditEntry)) return resealed;
   }
-  throw new Refusal('other commands keep sealing by the old master key: run this again when they have ended');
+  throw new Refusal(
+    'other processes keep sealing with the old master key: run this command again when they have ended',
+  );
 }
 
 async function resealRound(store: SealedStore, keyring: Keyring, target: Keyring): Promise<number> {
@@ -93,7 +95,7 @@ async function resealRound(store: SealedStore, keyring: Keyring, target: Keyring
   return resealed;
 }
 
-/** Undefined where the value does not open. */
+/** Undefined if the value does not decrypt. */
 function reseal(
   { location, sealed }: SealedValue,
   keyring: Keyring,
@@ -113,7 +115,7 @@ function describeValue({ location, sealed }: SealedValue): string {
 
 function valuesUnreadable(unreadable: readonly string[]): Refusal {
   return new Refusal(
-    `${unreadable.length} sealed values do not open, so the old master key stays beside the new one: ` +
-      `${unreadable.slice(0, 5).join(', ')}. Withdraw such a signing key, enter such a client secret again, then run this again`,
+    `${unreadable.length} sealed values do not decrypt, so the old master key stays in use next to the new one: ` +
+      `${unreadable.slice(0, 5).join(', ')}. Withdraw these signing keys, enter these client secrets again, then run this command again`,
   );
 }

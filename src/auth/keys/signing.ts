@@ -21,7 +21,7 @@ const privateKeyLocation = (kid: string): SecretLocation => ({
   id: kid,
 });
 
-/** A new key pair, its private half sealed. It signs from `signsFrom` on. */
+/** Generates a key pair that signs from `signsFrom` on, with its private key sealed. */
 export async function mintSigningKey(keyring: Keyring, clock: Clock, signsFrom: number): Promise<SigningKey> {
   const kid: string = clock.mintId();
   const { publicKey, privateKey } = await generateKeyPair(ALGORITHM, { extractable: true });
@@ -41,7 +41,7 @@ export async function mintSigningKey(keyring: Keyring, clock: Clock, signsFrom: 
   };
 }
 
-/** Makes sure there is a key that signs. However many processes ask at once, they agree on the same one. */
+/** Creates the first signing key if there is none. Concurrent processes agree on one key. */
 export async function ensureSigningKey(
   store: AuthStore,
   keyring: Keyring,
@@ -63,35 +63,35 @@ function signingKeyEntry(
 }
 
 /**
- * How long a new key stands in the key set before it signs: every process must have read it, and then every copy of a
- * set without it must have ended, by a clock that may be late.
+ * How long a new key is published before it signs: every process must have read it, and every cached key set without it
+ * must have expired, with allowance for clock skew.
  */
 const ANNOUNCEMENT_MS = LIMITS.accessAgeMsMax + LIMITS.keySetAgeMsMax + LIMITS.clockLeewayMs;
 
-/** How long a key is accepted when another one signs: until the tokens that it signed have ended. */
+/** How long a key is accepted after its successor signs: until the tokens it signed have expired. */
 const ACCEPTED_AFTER_SUCCESSOR_MS = LIMITS.tokenLifetimeSecondsMax * 1000 + LIMITS.clockLeewayMs;
 
-/** What to do where as many signing keys are in use as may be. */
+/** What to do when the number of signing keys has reached its limit. */
 export const SIGNING_KEY_LIMIT_HINT =
   'withdraw one that does not sign, or wait until the tokens of an old one have ended';
 
-/** Why there is no new key. */
+/** Why no signing key was added. */
 export class SigningKeyRefusal extends Refusal {
   readonly reason: Exclude<SigningKeyInsertion, 'added'>;
 
   constructor(reason: Exclude<SigningKeyInsertion, 'added'>) {
     super(
       reason === 'too many'
-        ? `${LIMITS.signingKeysMax} signing keys are in use, which is as many as there may be: ${SIGNING_KEY_LIMIT_HINT}`
-        : 'the master key was changed while this ran, and nothing was written: run it again',
+        ? `${LIMITS.signingKeysMax} signing keys are in use, which is the limit: ${SIGNING_KEY_LIMIT_HINT}`
+        : 'the master key was changed while this command ran, and nothing was written: run it again',
     );
     this.reason = reason;
   }
 }
 
 /**
- * Adds a key that takes over once every cached key set has seen it; the old one stays until its tokens are gone. Keys
- * that are past that lose their private half. Rejects with KeyRefusal where there are too many, or the master key was changed.
+ * Adds a key that signs once every cached key set contains it; the old key stays accepted until its tokens have expired.
+ * Deletes the private keys of those past that. Rejects with SigningKeyRefusal at the limit, or after a master key change.
  */
 export async function rotateSigningKey(
   store: AuthStore,
@@ -115,8 +115,8 @@ export async function rotateSigningKey(
 }
 
 /**
- * Takes a key back: every token it signed is refused within a second. Where it was the one that signs, a new key does
- * from now on; else the one that signs goes on. Answers false where there is no such key in use.
+ * Withdraws a key: every token it signed is rejected within a second. If it was the signing key, a new key replaces it at
+ * once. Returns false if no such key is in use.
  */
 export async function withdrawSigningKey(
   kid: string,
@@ -131,10 +131,10 @@ export async function withdrawSigningKey(
   return store.withdrawSigningKey(kid, replacement, { ...auditEntry, at: now });
 }
 
-/** The keys as of one moment, the newest that signs first. */
+/** The signing keys at one moment. */
 export interface KeySet {
   readonly signer: SigningKey | undefined;
-  /** Whose signatures are accepted: not withdrawn, and not yet outlived by a successor. */
+  /** Keys whose signatures are accepted: not withdrawn, and not yet expired after a successor. */
   readonly accepted: ReadonlyMap<string, SigningKey>;
 }
 
@@ -142,7 +142,7 @@ export function keySetAt(keys: readonly SigningKey[], now: number): KeySet {
   const live = keys
     .filter(({ withdrawnAt }) => withdrawnAt === undefined)
     .sort((left, right) => right.signsFrom - left.signsFrom || (right.kid < left.kid ? -1 : 1));
-  // Who made the key that is to sign may be ahead of this clock: then it signs before its time.
+  // The clock of the process that created the only key may be ahead of this one: then that key signs early.
   const signer = live.find(({ signsFrom }) => signsFrom <= now) ?? live.at(-1);
   const accepted = live.filter((_, index) => {
     const successor = live[index - 1];
@@ -151,7 +151,7 @@ export function keySetAt(keys: readonly SigningKey[], now: number): KeySet {
   return { signer, accepted: new Map(accepted.map((key) => [key.kid, key])) };
 }
 
-/** The public halves as RFC 7517 has them. */
+/** The public keys as a JWK Set (RFC 7517). */
 export function publicKeySet(keys: Iterable<SigningKey>): { readonly keys: readonly JWK[] } {
   return { keys: [...keys].map(({ publicJwk }) => JSON.parse(publicJwk) as JWK) };
 }
@@ -160,7 +160,7 @@ export function importPublicKey(key: SigningKey): Promise<CryptoKey> {
   return importJWK(JSON.parse(key.publicJwk) as JWK, ALGORITHM) as Promise<CryptoKey>;
 }
 
-/** Rejects with Fault `unavailable` where the master key at hand does not open it. */
+/** Rejects with Fault `unavailable` if the loaded master key does not decrypt it. */
 export async function importPrivateKey(key: SigningKey, keyring: Keyring): Promise<CryptoKey> {
   try {
     const jwk = JSON.parse(
