@@ -1,7 +1,7 @@
-import { isWorkerKind, work } from './workers/kinds.ts';
+import { isWorkerKind, runWorker } from './workers/kinds.ts';
 
 const [word = '', path = ''] = process.argv.slice(2);
-if (isWorkerKind(word)) process.exitCode = await work(word, path);
+if (isWorkerKind(word)) process.exitCode = await runWorker(word, path);
 else {
   const { run } = await import('./cli/cli.ts');
   process.exitCode = await run(process.argv.slice(2), process.env);

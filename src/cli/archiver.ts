@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { Refusal } from '../domain/fault.ts';
-import { signalled } from '../platform/signals.ts';
+import { receiveSignal } from '../platform/signals.ts';
 import type { Archiver, Errand } from '../store/backups/archiver.ts';
 import { workerCommand } from '../workers/command.ts';
 import { startWorkerProcess } from '../workers/worker_process.ts';
@@ -9,7 +9,7 @@ const PROGRESS_MS = 100;
 
 /** Runs each task in its own worker process, which the first signal kills. `onBytes` receives the bytes copied so far. */
 export function openArchiver(onBytes: (done: number) => void): Archiver {
-  const stop = signalled('once');
+  const stop = receiveSignal('once');
 
   async function run<T>(errand: Errand): Promise<T> {
     const worker = startWorkerProcess({ command: workerCommand('archiver') }, {});

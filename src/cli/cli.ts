@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { Refusal } from '../domain/fault.ts';
-import { EXIT, tellRefusal } from '../platform/exit.ts';
+import { EXIT, printRefusal } from '../platform/exit.ts';
 import { VERSION } from '../platform/version.ts';
 import { refusalOf } from '../store/open.ts';
 import { addAuditCommands } from './audit.ts';
@@ -72,7 +72,7 @@ function codeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   const refusal = asRefusal(error);
   if (!refusal) throw error;
-  return tellRefusal(refusal);
+  return printRefusal(refusal);
 }
 
 /** An error of the database or the operating system as one sentence; undefined for a bug. */

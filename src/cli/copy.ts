@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { databaseContradictions, disclosure, SETTINGS } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
-import { signalled } from '../platform/signals.ts';
+import { receiveSignal } from '../platform/signals.ts';
 import { VERSION } from '../platform/version.ts';
 import type { Compared, CopyRun } from '../store/copying/open.ts';
 import { type DatabaseAddress, isInMemory } from '../store/open.ts';
@@ -77,7 +77,7 @@ function addressOf(side: 'from' | 'to', options: CopyOptions, argv: readonly str
 /** Shows the progress of each stage, and stops the copy at the first signal. */
 function openWatch(): Pick<CopyRun, 'signal' | 'onStage'> & { readonly end: () => void } {
   const stop = new AbortController();
-  void signalled('once').then(() => stop.abort());
+  void receiveSignal('once').then(() => stop.abort());
   let progress: Progress | undefined;
   return {
     signal: stop.signal,

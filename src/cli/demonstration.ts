@@ -10,7 +10,7 @@ import { oidcProfileInfo, passwordProfileInfo, user } from '../domain/resources.
 import { selfLinks } from '../http/pipeline/links.ts';
 import { systemClock } from '../platform/clock.ts';
 import { openLog } from '../platform/log.ts';
-import { signalled } from '../platform/signals.ts';
+import { receiveSignal } from '../platform/signals.ts';
 import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { serve } from '../service/service.ts';
 import { DEMO_DOOR, demoDoor } from './demo_door.ts';
@@ -19,7 +19,7 @@ import { type Planted, plantDemo } from './demo_records.ts';
 /** Serves two small realms from a new temporary database and performs two lookups; then exits, or serves until a signal. */
 export async function demonstrate(port: string, isOnce: boolean): Promise<void> {
   // First of all: a signal without a handler would end the process and leave the database behind.
-  const stopped = signalled('on');
+  const stopped = receiveSignal('on');
   const folder = mkdtempSync(join(tmpdir(), 'authrealm-demo-'));
   try {
     // The console shows metrics.
@@ -34,7 +34,7 @@ async function serveUntil(stopped: Promise<unknown> | undefined, settings: Setti
   const db = await openDatabase(settings, systemClock);
   try {
     const door = (url: string) => demoDoor(db.engine.access, url);
-    const server = await serve(settings, { ...db, door }, openLog(), systemClock);
+    const server = await serve(settings, { ...db, extraRoute: door }, openLog(), systemClock);
     try {
       await show(db, server.url, stopped);
     } finally {

@@ -7,7 +7,7 @@ import { Refusal } from '../domain/fault.ts';
 import { parseUuid, type Uuid } from '../domain/id.ts';
 import { realm } from '../domain/resources.ts';
 import { systemClock } from '../platform/clock.ts';
-import { signalled } from '../platform/signals.ts';
+import { receiveSignal } from '../platform/signals.ts';
 import { openDatabase, openEngineFor } from '../service/open_database.ts';
 import { countRecords, exportRecords } from '../transfer/export.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
@@ -112,7 +112,7 @@ async function exportInto(file: string, what: What): Promise<void> {
 
 async function write(output: Output, { picture, open, within }: What): Promise<number> {
   const stop = new AbortController();
-  void signalled('once').then(() => stop.abort());
+  void receiveSignal('once').then(() => stop.abort());
   const total = process.stderr.isTTY ? await countRecords(picture, within) : undefined;
   const progress = openProgress(total, systemClock, process.stderr);
   try {

@@ -7,7 +7,7 @@ import { type Fault, Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
-import { signalled } from '../platform/signals.ts';
+import { receiveSignal } from '../platform/signals.ts';
 import { type OpenDatabase, openDatabase, reopenDatabase } from '../service/open_database.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
 import { importLines, type Report, type Tally } from '../transfer/import.ts';
@@ -76,7 +76,7 @@ interface Source {
 
 function stopSignal(): AbortSignal {
   const stop = new AbortController();
-  void signalled('once').then(() => stop.abort());
+  void receiveSignal('once').then(() => stop.abort());
   return stop.signal;
 }
 

@@ -1,5 +1,5 @@
 import { LIMITS } from '../domain/limits.ts';
-import { counter, gauge, lasting, type Snapshot, together } from '../metrics/family.ts';
+import { counter, gauge, mergeSnapshots, type Snapshot, withoutGauges } from '../metrics/family.ts';
 import { startTimeGauge } from '../metrics/metrics.ts';
 import { withTimeout } from '../platform/timeout.ts';
 
@@ -59,8 +59,8 @@ export function openMetricsAggregation(startedAt: number, isPolling: boolean): M
     // A process that exited during the reads is part of `exited`.
     const present = answers.filter(({ source }) => sources.has(source));
     const unresponsive = present.filter(({ answer }) => answer === undefined).length;
-    const snapshots = present.map(({ answer, source }) => answer ?? lasting(source.last));
-    return together([...snapshots, exited, ownMetrics(present.length - unresponsive, unresponsive)]);
+    const snapshots = present.map(({ answer, source }) => answer ?? withoutGauges(source.last));
+    return mergeSnapshots([...snapshots, exited, ownMetrics(present.length - unresponsive, unresponsive)]);
   }
 
   function ownMetrics(responding: number, unresponsive: number): Snapshot {
@@ -98,7 +98,7 @@ export function openMetricsAggregation(startedAt: number, isPolling: boolean): M
         },
         remove() {
           sources.delete(source);
-          exited = together([exited, lasting(source.last)]);
+          exited = mergeSnapshots([exited, withoutGauges(source.last)]);
           exits += 1;
         },
       };

@@ -6,7 +6,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { Snapshot } from '../metrics/family.ts';
 import { systemClock } from '../platform/clock.ts';
 import { type Log, openLog } from '../platform/log.ts';
-import { signalled } from '../platform/signals.ts';
+import { receiveSignal } from '../platform/signals.ts';
 import { withTimeout } from '../platform/timeout.ts';
 import { VERSION } from '../platform/version.ts';
 import { type OpenDatabase, openDatabase, reopenDatabase } from '../service/open_database.ts';
@@ -26,7 +26,7 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
   // First of all: otherwise every worker process reports an invalid file, exits and is restarted.
   readIssuers(settings);
   const bootstrap = bootstrapClientOf(settings);
-  const stopped = signalled('on');
+  const stopped = receiveSignal('on');
   const log = openLog();
   const db = await openDatabase(settings, systemClock);
   let isOpen = true;
@@ -68,7 +68,7 @@ export async function serveForParent(settings: Settings): Promise<void> {
     return service.metrics.own();
   });
   // From the start: the parent may exit before the service runs.
-  const ended = Promise.race([signalled('on'), parent.gone]);
+  const ended = Promise.race([receiveSignal('on'), parent.gone]);
   let service: Service | undefined;
   const request = <T>(message: ServingRequest) => parent.request<T>(message);
   // Twice the limit, because the parent waits for the other processes.
@@ -80,7 +80,7 @@ export async function serveForParent(settings: Settings): Promise<void> {
   try {
     const db = await reopenDatabase(settings, systemClock);
     try {
-      service = await serve(settings, { ...db, askTogether }, openLog(), systemClock);
+      service = await serve(settings, { ...db, readAllMetrics: askTogether }, openLog(), systemClock);
       parent.ready({ url: service.url } satisfies Listening);
       await ended;
       await service.stop();

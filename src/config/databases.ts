@@ -13,10 +13,10 @@ export interface DatabaseSettings {
   readonly processes: number;
 }
 
-type Given = { readonly [N in keyof DatabaseSettings]?: DatabaseSettings[N] | undefined };
+type PartialDatabaseSettings = { readonly [N in keyof DatabaseSettings]?: DatabaseSettings[N] | undefined };
 
 /** Checks these settings against each other. Settings with an invalid value are undefined, and not checked. */
-export function databaseContradictions(given: Given): readonly string[] {
+export function databaseContradictions(given: PartialDatabaseSettings): readonly string[] {
   const { database, databasePasswordFile, migrateDatabase, migrateDatabasePasswordFile } = given;
   const isFile = database !== undefined && database.engine !== 'postgres';
   const found: (string | false)[] = [
@@ -60,7 +60,7 @@ export function checkpointFileOf(given: {
 }
 
 /** Checks that no password is on the command line, which every user of the machine can read. */
-export function disclosure(
+export function passwordOnCommandLine(
   flag: string,
   env: string,
   address: DatabaseAddress | undefined,
@@ -78,7 +78,7 @@ export function withPasswordFiles({
   databasePasswordFile,
   migrateDatabase,
   migrateDatabasePasswordFile,
-}: Given & Pick<DatabaseSettings, 'database'>): Partial<DatabaseSettings> {
+}: PartialDatabaseSettings & Pick<DatabaseSettings, 'database'>): Partial<DatabaseSettings> {
   return {
     ...(database.engine === 'postgres' && { database: { ...database, passwordFile: databasePasswordFile } }),
     ...(migrateDatabase && {
@@ -92,7 +92,7 @@ export function masterKeySource({
   database,
   masterKey,
   masterKeyFile,
-}: Given & Pick<DatabaseSettings, 'database'>): MasterKeySource {
+}: PartialDatabaseSettings & Pick<DatabaseSettings, 'database'>): MasterKeySource {
   if (masterKey !== undefined) return { from: 'value', value: masterKey };
   if (masterKeyFile !== undefined) return { from: 'file', path: masterKeyFile };
   const file = fileOf(database);

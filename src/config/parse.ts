@@ -3,10 +3,15 @@ import { Refusal } from '../domain/fault.ts';
 import { isLoopbackHost } from '../domain/loopback.ts';
 import { costRule, type PasswordCost } from '../domain/password.ts';
 import { isSendable } from '../outbound/target.ts';
-import { databaseContradictions, disclosure, withPasswordFiles } from './databases.ts';
+import { databaseContradictions, passwordOnCommandLine, withPasswordFiles } from './databases.ts';
 import { SETTINGS, type Setting, type SettingName, type Settings } from './settings.ts';
 
-export { checkpointFileOf, databaseContradictions, disclosure, masterKeySource } from './databases.ts';
+export {
+  checkpointFileOf,
+  databaseContradictions,
+  masterKeySource,
+  passwordOnCommandLine as disclosure,
+} from './databases.ts';
 export {
   CHECKPOINT_SINK_SETTINGS,
   DATABASE_SETTINGS,
@@ -36,7 +41,7 @@ export function readSettings(
   environment: Environment,
   { otherNames = [], listens = false }: ReadOptions = {},
 ): Settings {
-  const complaints = unknownNames(environment, otherNames);
+  const mistakes = unknownNames(environment, otherNames);
   const values: Partial<Record<SettingName, unknown>> = {};
   for (const [name, row] of Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]) {
     const given = flags[name] ?? environment[row.env];
@@ -44,16 +49,16 @@ export function readSettings(
     if (raw === undefined) continue;
     const value = row.parse(raw);
     if (value !== undefined) values[name] = value;
-    else complaints.push(`${sourceOf(row, flags[name])} must be ${row.expectsFor?.(raw) ?? row.expects}`);
+    else mistakes.push(`${sourceOf(row, flags[name])} must be ${row.expectsFor?.(raw) ?? row.expects}`);
   }
   const settings = values as Settings;
-  complaints.push(...contradictions(values as Partial<Settings>));
+  mistakes.push(...contradictionsOf(values as Partial<Settings>));
   for (const name of ['database', 'migrateDatabase'] as const) {
     const { flag, env } = SETTINGS[name];
-    if (flags[name] !== undefined) complaints.push(...disclosure(flag ?? '', env, settings[name]));
+    if (flags[name] !== undefined) mistakes.push(...passwordOnCommandLine(flag ?? '', env, settings[name]));
   }
-  if (listens) complaints.push(...exposures(values as Partial<Settings>));
-  if (complaints.length > 0) throw new Refusal(complaints.join('\n'), { isUsage: true });
+  if (listens) mistakes.push(...publicAddressMistakes(values as Partial<Settings>));
+  if (mistakes.length > 0) throw new Refusal(mistakes.join('\n'), { isUsage: true });
   return Object.freeze({ ...settings, ...withPasswordFiles(settings) });
 }
 
@@ -92,7 +97,7 @@ function unknownNames(environment: Environment, otherNames: readonly string[]): 
 }
 
 /** Checks settings against each other. Settings with an invalid value are undefined here, and not checked. */
-function contradictions(settings: Partial<Settings>): string[] {
+function contradictionsOf(settings: Partial<Settings>): string[] {
   const found = [...databaseContradictions(settings)];
   if ((settings.tlsCert === undefined) !== (settings.tlsKey === undefined)) {
     found.push('--tls-cert and --tls-key must be given together');
@@ -130,7 +135,7 @@ export function webhookRule({ allowLoopbackWebhooks: allowLoopback }: Settings):
 }
 
 /** Checks the settings of an address that other machines can reach. */
-function exposures(settings: Partial<Settings>): string[] {
+function publicAddressMistakes(settings: Partial<Settings>): string[] {
   const found: string[] = [];
   const hasTls = settings.tlsCert !== undefined && settings.tlsKey !== undefined;
   if (settings.host === undefined || isLoopbackHost(settings.host)) return found;

@@ -59,15 +59,15 @@ function defaulted<T>(row: Defaulted<T>): Defaulted<T> {
   return Object.freeze(row);
 }
 
-type Named = Pick<Setting<unknown>, 'env' | 'flag' | 'doc'>;
+type SettingHeader = Pick<Setting<unknown>, 'env' | 'flag' | 'doc'>;
 
 /** A setting that names a file. */
-function file(row: Named): Setting<string> {
+function file(row: SettingHeader): Setting<string> {
   return optional({ ...row, value: 'FILE', parse: isNotEmpty, expects: 'a path' });
 }
 
 /** A switch, off by default. */
-function toggle(row: Named): Defaulted<boolean> {
+function toggle(row: SettingHeader): Defaulted<boolean> {
   return defaulted({ ...row, defaultValue: 'false', parse: isTrue, expects: 'true or false' });
 }
 

@@ -2,18 +2,18 @@ import { Fault } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 
-/** So much later than it expired it is gone at the latest, as long as a service runs. */
+/** Expired records are deleted within this time, as long as a service runs. */
 const SWEEP_EVERY_MS = 3_600_000;
 
-/** Removes some of what expired before an instant; answers how much. */
-export type Forget = (now: number) => Promise<number>;
+/** Deletes a bounded number of records that expired before `now`, and returns how many. */
+export type DeleteExpired = (now: number) => Promise<number>;
 
 /**
- * Forgets what has expired: now, and every hour until it is stopped, so that it goes where nobody writes as well. No more
- * to a commit than a removal takes along. It keeps no process alive.
+ * Deletes expired records now and every hour until it is stopped, so that they are deleted even without writes. Each commit
+ * deletes at most `LIMITS.cascadeRecordsMax`. Does not keep the process alive.
  */
-export function startSweeping(
-  forgets: readonly Forget[],
+export function startExpiry(
+  tasks: readonly DeleteExpired[],
   { now }: Pick<Clock, 'now'>,
   everyMs: number = SWEEP_EVERY_MS,
 ): { stop(): Promise<void> } {
@@ -26,11 +26,11 @@ export function startSweeping(
 
   async function sweep(): Promise<void> {
     try {
-      for (const forget of forgets) {
-        while (!isStopped && (await forget(now())) >= LIMITS.cascadeRecordsMax);
+      for (const deleteExpired of tasks) {
+        while (!isStopped && (await deleteExpired(now())) >= LIMITS.cascadeRecordsMax);
       }
     } catch (error) {
-      // A database that is busy or in trouble says so to every request. What is left goes next time.
+      // Failures of the database are logged with requests. The rest is deleted at the next sweep.
       if (!(error instanceof Fault)) throw error;
     }
   }

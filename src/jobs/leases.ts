@@ -1,24 +1,24 @@
 import type { Lease, LeaseStore } from '../directory/leases.ts';
 import type { Clock } from '../domain/id.ts';
 
-/** What a process holds of what one process at a time does for all of them. */
+/** The leases of a process: jobs that one process at a time does for all of them. */
 export interface Leases {
   readonly holder: string;
   readonly termMs: number;
-  /** Whether this process holds a lease, and so surely that nobody else does. */
+  /** Whether this process holds a lease, so that no other process does. */
   holds(name: string): boolean;
   /**
-   * Keeps these, takes those of them that nobody keeps any more, and gives back all others. To be called every third of a
-   * term or more often.
+   * Renews the leases of these names, acquires those that are free or expired, and releases all others. Must be called at least
+   * every third of a term.
    */
   keep(names: readonly string[]): Promise<void>;
   release(): Promise<void>;
 }
 
 /**
- * Leases of this term, without a clock that two machines would have to share: a lease is over when it has not moved for a
- * whole term while somebody watched, by that one's own clock. Who holds it stops believing so a term after it last began to
- * renew it, which is earlier.
+ * Leases that need no synchronised clocks (docs/decisions/0037-a-lease-is-watched.md): a process takes over a lease after it has
+ * seen no renewal for a whole term, by its own monotonic clock. The holder gives up a term after it began its last
+ * renewal, which is earlier.
  */
 export function openLeases(
   store: LeaseStore,
@@ -26,9 +26,9 @@ export function openLeases(
   { mintId, monotonic, now }: Pick<Clock, 'mintId' | 'monotonic' | 'now'>,
 ): Leases {
   const holder = mintId();
-  /** When each lease that is held was last renewed for sure. */
+  /** When the last successful renewal of each own lease began. */
   const held = new Map<string, number>();
-  /** The leases of others, and since when each has not moved. */
+  /** The leases of other processes, and since when each has not been renewed. */
   const watched = new Map<string, { readonly lease: Lease; readonly since: number }>();
 
   const holds = (name: string): boolean =>
@@ -37,16 +37,16 @@ export function openLeases(
   async function renew(names: readonly string[]): Promise<void> {
     const mine = names.filter((name) => held.has(name));
     if (mine.length === 0) return;
-    const begun = monotonic();
+    const renewedAt = monotonic();
     const renewed = new Set(await store.renew(holder, mine, now() + termMs));
     for (const name of mine) {
-      if (renewed.has(name)) held.set(name, begun);
+      if (renewed.has(name)) held.set(name, renewedAt);
       else held.delete(name);
     }
   }
 
-  /** Whether a lease may be taken: nobody has it, or it has not moved for a term. */
-  function isOver(name: string, lease: Lease | undefined): boolean {
+  /** Whether a lease may be acquired: it is free, or was not renewed for a term. */
+  function isExpired(name: string, lease: Lease | undefined): boolean {
     if (!lease) return true;
     const before = watched.get(name);
     if (!before || before.lease.holder !== lease.holder || before.lease.until !== lease.until) {
@@ -56,7 +56,7 @@ export function openLeases(
     return monotonic() - before.since >= termMs;
   }
 
-  async function giveBack(names: readonly string[]): Promise<void> {
+  async function releaseLeases(names: readonly string[]): Promise<void> {
     for (const name of names) held.delete(name);
     for (const name of names) await store.release(name, holder);
   }
@@ -66,22 +66,22 @@ export function openLeases(
     termMs,
     holds,
     async keep(names) {
-      await giveBack([...held.keys()].filter((name) => !names.includes(name)));
+      await releaseLeases([...held.keys()].filter((name) => !names.includes(name)));
       for (const name of watched.keys()) if (!names.includes(name)) watched.delete(name);
-      // One that is lost here is wanted again by the next call: until then its holder learns that it was lost.
-      const wanted = names.filter((name) => !held.has(name));
+      // A lease that is lost by this renewal is acquired again by the next call at the earliest: the caller sees the loss.
+      const missing = names.filter((name) => !held.has(name));
       await renew(names);
-      if (wanted.length === 0) return;
+      if (missing.length === 0) return;
       const stored = new Map((await store.list()).map((lease) => [lease.name, lease]));
-      for (const name of wanted) {
-        const seen = stored.get(name);
-        if (!isOver(name, seen)) continue;
+      for (const name of missing) {
+        const current = stored.get(name);
+        if (!isExpired(name, current)) continue;
         const begun = monotonic();
-        if (!(await store.replace({ name, holder, until: now() + termMs }, seen))) continue;
+        if (!(await store.replace({ name, holder, until: now() + termMs }, current))) continue;
         held.set(name, begun);
         watched.delete(name);
       }
     },
-    release: () => giveBack([...held.keys()]),
+    release: () => releaseLeases([...held.keys()]),
   };
 }

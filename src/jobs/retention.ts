@@ -9,31 +9,31 @@ import type { Leases } from './leases.ts';
 
 const LEASE = 'retention';
 
-interface RetentionRooms {
+interface RetentionDeps {
   readonly log: Pick<LogStore, 'heads' | 'trim' | 'append'>;
   readonly webhooks: Pick<WebhookStore, 'trim'>;
   readonly clock: Pick<Clock, 'now'>;
   readonly days: number;
-  /** Whether to go on. */
-  readonly mayGoOn: () => boolean;
-  /** Called between two commits, and between two looks at many logs. */
+  /** Whether to continue. */
+  readonly mayContinue: () => boolean;
+  /** Called between commits, and between pages of logs. */
   readonly pause: () => Promise<void>;
-  /** What stands in the way of one log alone. */
-  readonly onSpoilt: (log: Uuid, error: unknown) => void;
+  /** Called with the error of a log that was modified. */
+  readonly onTampered: (log: Uuid, error: unknown) => void;
 }
 
 /**
- * Removes changes, log entries, deliveries and dead letters that are older than so many days, a bounded number in each commit.
- * The newest entry of every log stays. What was removed of a log is told by that of the installation. A log that was spoilt is
- * left as it is, and holds up no other one.
+ * Deletes changes, log entries, deliveries and dead letters that are older than `days`, a bounded number in each commit. The
+ * newest entry of every log stays. The log of the installation gets an entry for each log that was trimmed. A log that was
+ * modified is skipped.
  */
-export async function removeOld(rooms: RetentionRooms): Promise<void> {
-  const { log, webhooks, clock, days, mayGoOn, pause, onSpoilt } = rooms;
+export async function removeOld(rooms: RetentionDeps): Promise<void> {
+  const { log, webhooks, clock, days, mayContinue, pause, onTampered } = rooms;
   const before = daysBefore(clock.now(), days);
 
   async function removeAll(some: () => Promise<number>): Promise<number> {
     let removed = 0;
-    while (mayGoOn()) {
+    while (mayContinue()) {
       const count = await some();
       removed += count;
       if (count < LIMITS.cascadeRecordsMax) break;
@@ -54,14 +54,14 @@ export async function removeOld(rooms: RetentionRooms): Promise<void> {
 
   async function trimLogs(): Promise<void> {
     let after: Uuid | undefined;
-    while (mayGoOn()) {
+    while (mayContinue()) {
       const heads = await log.heads(after, LIMITS.pageRecordsMax);
       for (const head of heads) {
-        if (!mayGoOn()) return;
+        if (!mayContinue()) return;
         await trimLog(head.log).catch((error) => {
-          // A database in trouble is so for every log.
+          // A failure of the database affects every log.
           if (error instanceof Fault) throw error;
-          onSpoilt(head.log, error);
+          onTampered(head.log, error);
         });
       }
       after = heads.at(-1)?.log;
@@ -77,14 +77,14 @@ export async function removeOld(rooms: RetentionRooms): Promise<void> {
   }
 }
 
-interface Schedule extends Omit<RetentionRooms, 'mayGoOn' | 'pause'> {
+interface RetentionSchedule extends Omit<RetentionDeps, 'mayContinue' | 'pause'> {
   readonly leases: Leases;
-  readonly onTrouble: (error: unknown) => void;
+  readonly onError: (error: unknown) => void;
 }
 
-/** Does so every hour, one process at a time, until it is stopped. It keeps no process alive. */
+/** Runs `removeOld` every hour, one process at a time, until it is stopped. Does not keep the process alive. */
 export function startRetention(
-  { leases, onTrouble, ...rooms }: Schedule,
+  { leases, onError: onTrouble, ...rooms }: RetentionSchedule,
   everyMs: number = LIMITS.retentionEveryMs,
 ): { stop(): Promise<void> } {
   const stopping = Promise.withResolvers<void>();
@@ -93,7 +93,7 @@ export function startRetention(
 
   const keep = () => leases.keep([LEASE]);
 
-  /** Takes the lease. One that a process left behind when it was killed is to be had a term later. */
+  /** Acquires the lease. That of a process that was killed expires a term later. */
   async function begin(): Promise<void> {
     await keep();
     if (leases.holds(LEASE)) return;
@@ -106,14 +106,14 @@ export function startRetention(
   async function removeOnce(): Promise<void> {
     try {
       await begin();
-      const mayGoOn = () => !isStopped && leases.holds(LEASE);
+      const mayContinue = () => !isStopped && leases.holds(LEASE);
       const pause = async () => {
         await Bun.sleep(LIMITS.retentionPauseMs);
         await keep();
       };
-      if (mayGoOn()) await removeOld({ ...rooms, mayGoOn, pause });
+      if (mayContinue()) await removeOld({ ...rooms, mayContinue: mayContinue, pause });
     } catch (error) {
-      // What is left goes next time.
+      // The rest is deleted at the next run.
       onTrouble(error);
     } finally {
       await leases.release().catch(onTrouble);

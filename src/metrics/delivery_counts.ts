@@ -8,18 +8,18 @@ interface Attempt {
   readonly durationMs: number;
 }
 
-/** Counts attempts since this process started, for the targets that exist. */
+/** Counts delivery attempts since this process started, for each existing target. */
 export interface DeliveryCounts {
-  note(attempt: Attempt): void;
-  /** Forgets targets that were deleted. */
-  keep(webhooks: readonly Pick<Attempt, 'webhookId'>[]): void;
+  record(attempt: Attempt): void;
+  /** Drops the counts of targets that are not in the list. */
+  retain(webhooks: readonly Pick<Attempt, 'webhookId'>[]): void;
   collect(): readonly Family[];
 }
 
-/** In seconds: an attempt is given up after 15. */
+/** In seconds; the time-out of an attempt is 15 s. */
 const BOUNDS = Object.freeze([0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15]);
 
-/** `outcomes`: reported from the first attempt on, so that the first of each is seen as a rise. */
+/** `outcomes`: reported with 0 from the first attempt on, so that the first of each is seen as a rise. */
 export function openDeliveryCounts(outcomes: readonly string[]): DeliveryCounts {
   const open = () => ({
     outcomes: new Map(outcomes.map((outcome) => [outcome, 0])),
@@ -27,13 +27,13 @@ export function openDeliveryCounts(outcomes: readonly string[]): DeliveryCounts 
   });
   const counts = new Map<string, ReturnType<typeof open>>();
   return {
-    note({ webhookId, outcome, durationMs }) {
+    record({ webhookId, outcome, durationMs }) {
       const known = counts.get(webhookId) ?? open();
       counts.set(webhookId, known);
       known.outcomes.set(outcome, (known.outcomes.get(outcome) ?? 0) + 1);
       known.seconds.add(durationMs / 1_000);
     },
-    keep(webhooks) {
+    retain(webhooks) {
       const existing = new Set(webhooks.map(({ webhookId }) => webhookId));
       for (const webhookId of counts.keys()) if (!existing.has(webhookId)) counts.delete(webhookId);
     },

@@ -7,7 +7,7 @@ export function exposition(snapshot: Snapshot): string {
   return snapshot.map(textOf).join('');
 }
 
-/** A family without values is left out: nothing is not the same as zero. */
+/** Omits a family without values, because no value is not zero. */
 function textOf(family: Family): string {
   const { name, help, kind } = family;
   const lines =

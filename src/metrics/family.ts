@@ -1,46 +1,46 @@
 export type Labels = Readonly<Record<string, string>>;
 
-/** One figure. */
+/** One value with its labels. */
 export interface Sample {
   readonly labels: Labels;
   readonly value: number;
 }
 
-/** How often something came to how much. */
+/** The buckets of a histogram, with their labels. */
 export interface Distribution {
   readonly labels: Labels;
-  /** How many were at or under each bound and over the one before it, and last how many were over all of them. */
+  /** The number of values up to each bound and above the previous one; the last is the number above all bounds. */
   readonly counts: readonly number[];
   readonly sum: number;
 }
 
-interface Named {
-  /** As Prometheus has it: letters, digits and underscores, its unit at the end. */
+interface FamilyHeader {
+  /** The Prometheus name, with the unit as its suffix. */
   readonly name: string;
   readonly help: string;
 }
 
-export type Counter = Named & { readonly kind: 'counter'; readonly samples: readonly Sample[] };
+export type Counter = FamilyHeader & { readonly kind: 'counter'; readonly samples: readonly Sample[] };
 
-export type Gauge = Named & {
+export type Gauge = FamilyHeader & {
   readonly kind: 'gauge';
-  /** What the figures of several processes come to. */
+  /** How the values of several processes are combined. */
   readonly across: 'sum' | 'max' | 'min';
   readonly samples: readonly Sample[];
 };
 
-export type Histogram = Named & {
+export type Histogram = FamilyHeader & {
   readonly kind: 'histogram';
   readonly bounds: readonly number[];
   readonly distributions: readonly Distribution[];
 };
 
-/** Everything that is measured under one name. Plain data, so that one process can send it to another. */
+/** A metric family. Plain data, so that one process can send it to another. */
 export type Family = Counter | Gauge | Histogram;
 
 export type Snapshot = readonly Family[];
 
-/** One value without labels; none where it is undefined. */
+/** A value without labels, samples, or undefined for none. */
 type Values = number | undefined | readonly Sample[];
 
 export function counter(name: string, help: string, values: Values): Counter {
@@ -56,30 +56,33 @@ function samplesOf(values: Values): readonly Sample[] {
   return values ?? [];
 }
 
-/** What several processes measured, as one. Counters and histograms are summed; a gauge says itself what it comes to. */
-export function together(snapshots: readonly Snapshot[]): Snapshot {
+/** Combines the metrics of several processes: sums counters and histograms, and combines gauges as their `across` says. */
+export function mergeSnapshots(snapshots: readonly Snapshot[]): Snapshot {
   const families = new Map<string, Family>();
   for (const family of snapshots.flat()) {
     const known = families.get(family.name);
-    families.set(family.name, known === undefined ? family : joined(known, family));
+    families.set(family.name, known === undefined ? family : mergeFamilies(known, family));
   }
   return [...families.values()];
 }
 
-/** What stays true of a process that has ended: what it counted. */
-export function lasting(snapshot: Snapshot): Snapshot {
+/** The counters and histograms: what remains of a process that exited. */
+export function withoutGauges(snapshot: Snapshot): Snapshot {
   return snapshot.filter(({ kind }) => kind !== 'gauge');
 }
 
-function joined(left: Family, right: Family): Family {
+function mergeFamilies(left: Family, right: Family): Family {
   if (left.kind === 'histogram') {
     return right.kind === 'histogram'
-      ? { ...left, distributions: byLabels([...left.distributions, ...right.distributions], added) }
+      ? {
+          ...left,
+          distributions: mergeByLabels([...left.distributions, ...right.distributions], addDistributions),
+        }
       : left;
   }
   if (right.kind === 'histogram') return left;
   const merge = MERGES[left.kind === 'gauge' ? left.across : 'sum'];
-  const samples = byLabels([...left.samples, ...right.samples], (one, other) => ({
+  const samples = mergeByLabels([...left.samples, ...right.samples], (one, other) => ({
     ...one,
     value: merge(one.value, other.value),
   }));
@@ -92,7 +95,7 @@ const MERGES = {
   min: Math.min,
 } as const;
 
-function added(left: Distribution, right: Distribution): Distribution {
+function addDistributions(left: Distribution, right: Distribution): Distribution {
   return {
     labels: left.labels,
     counts: left.counts.map((count, place) => count + (right.counts[place] ?? 0)),
@@ -100,7 +103,7 @@ function added(left: Distribution, right: Distribution): Distribution {
   };
 }
 
-function byLabels<T extends { readonly labels: Labels }>(
+function mergeByLabels<T extends { readonly labels: Labels }>(
   all: readonly T[],
   merge: (left: T, right: T) => T,
 ): readonly T[] {

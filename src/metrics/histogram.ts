@@ -1,14 +1,14 @@
 import type { Distribution, Labels } from './family.ts';
 
-/** The upper bounds of latencies, in seconds: from a lookup in memory to what is given up. */
+/** Bucket bounds of latencies in seconds, from a lookup in memory to a time-out. */
 export const LATENCY_SECONDS = Object.freeze([
   0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 ]);
 
-/** Counts values by bucket, in arrays made before (decision 0032). */
+/** Counts values by bucket, in preallocated arrays (docs/decisions/0032-metrics-are-counted-in-arrays.md). */
 export interface HistogramCounts {
   add(value: number): void;
-  /** How many values there were. */
+  /** The number of values. */
   total(): number;
   read(labels: Labels): Distribution;
 }

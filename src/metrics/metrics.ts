@@ -17,15 +17,15 @@ export interface Metrics {
 
 export interface MetricsSettings {
   /** Count requests and watch the event loop; false leaves the metrics that cost nothing until they are read. */
-  readonly isCounting: boolean;
+  readonly countsRequests: boolean;
   /** Time-out of one collector. */
   readonly collectorMsMax: number;
   readonly causesMax: number;
 }
 
-export function openMetrics({ isCounting, collectorMsMax, causesMax }: MetricsSettings): Metrics {
-  const meter = isCounting ? openMeter(causesMax) : undefined;
-  const loop = isCounting ? watchEventLoop() : undefined;
+export function openMetrics({ countsRequests, collectorMsMax, causesMax }: MetricsSettings): Metrics {
+  const meter = countsRequests ? openMeter(causesMax) : undefined;
+  const loop = countsRequests ? watchEventLoop() : undefined;
   const collectors: Collector[] = [processMetrics];
   if (loop) collectors.push(loop.collect);
   if (meter) collectors.push(meter.collect);

@@ -1,8 +1,7 @@
 import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
 
 /**
- * Puts a file, or the names in a folder, on the disk. A new name is only sure to be there after a crash once its folder
- * was synced as well.
+ * Syncs a file or a directory to disk. A new file survives a crash only after its directory was synced as well.
  */
 export function syncPath(path: string): void {
   const opened = openSync(path, 'r');
@@ -14,9 +13,8 @@ export function syncPath(path: string): void {
 }
 
 /**
- * Puts lines at the end of a file, made with mode 0600 if it is not there, and on the disk. Those of several processes do
- * not mix: each call is one write. Behind a line that was cut short they begin a new one. Throws where not all of it was
- * written.
+ * Appends lines to a file and syncs it; a new file gets mode 0600. Each call is one write, so that lines of several processes
+ * do not mix. After an incomplete last line they begin a new one. Throws if not all of it was written.
  */
 export function appendLines(path: string, lines: readonly string[]): void {
   const file = openSync(path, 'a+', 0o600);
@@ -30,7 +28,7 @@ export function appendLines(path: string, lines: readonly string[]): void {
   }
 }
 
-/** Whether the last line of an open file has no end. */
+/** Whether the last line of an open file is incomplete. */
 function isCut(file: number): boolean {
   const { size } = fstatSync(file);
   const last = Buffer.alloc(1);

@@ -11,8 +11,8 @@ import type { AdminDeps } from '../http/operations/admin/operation.ts';
 import type { Snapshot } from '../metrics/family.ts';
 import type { Engine } from '../store/open.ts';
 
-/** What administration over HTTP works with. */
-interface Means {
+/** Dependencies of administration over HTTP. */
+interface AdministrationDeps {
   readonly engine: Engine;
   readonly keyring: Keyring;
   readonly logKeys: LogKeys;
@@ -20,19 +20,19 @@ interface Means {
   readonly search: SearchFile;
   readonly metrics: () => Promise<Snapshot>;
   /** Whether events may be sent to a URL. */
-  readonly mayTell: (url: string) => boolean;
+  readonly isWebhookAllowed: (url: string) => boolean;
 }
 
-type Offices = Pick<
+type AdministrationOperations = Pick<
   AdminDeps,
   'accessStore' | 'keyring' | 'webhooks' | 'logStore' | 'logReading' | 'metrics' | 'erase' | 'subjectAccess'
 >;
 
-/** Makes what administration over HTTP does beyond clients and keys. */
-export function openAdministration(means: Means): Offices {
-  const { engine, keyring, logKeys, checkpointSinks, search, metrics, mayTell } = means;
+/** The operations of administration over HTTP: clients, keys, webhooks, the audit log, and the data of a person. */
+export function openAdministration(deps: AdministrationDeps): AdministrationOperations {
+  const { engine, keyring, logKeys, checkpointSinks, search, metrics, isWebhookAllowed: mayTell } = deps;
   const reading = openLogReading(engine.log, logKeys);
-  const rooms = { records: engine.records, log: engine.log, reading };
+  const auditDeps = { records: engine.records, log: engine.log, reading };
   return {
     accessStore: engine.access,
     keyring,
@@ -40,30 +40,30 @@ export function openAdministration(means: Means): Offices {
     logStore: engine.log,
     logReading: reading,
     metrics,
-    subjectAccess: (person, auditContext) => subjectAccess(rooms, person, auditContext),
+    subjectAccess: (person, auditContext) => subjectAccess(auditDeps, person, auditContext),
     async erase(person, auditContext) {
-      const erasing = await eraseUser(
+      const erased = await eraseUser(
         {
-          ...rooms,
+          ...auditDeps,
           scrub: engine.scrub,
           async report(erasure) {
             await writeToAll(checkpointSinks, [erasureLine(erasure, logKeys)]);
-            // Where it cannot be noted it is told once more.
-            await engine.log.markErasuresReported([erasure], auditContext.now()).catch(unlessFault);
+            // An erasure without this mark is reported again, which does no harm.
+            await engine.log.markErasuresReported([erasure], auditContext.now()).catch(ignoreFault);
           },
         },
         person,
         auditContext,
       );
-      if (!erasing) return undefined;
-      // What cannot be done now is the command line's to do; the user is erased all the same.
-      const scrubbed = erasing.scrub({ search, mayRewrite: false }).catch(unlessFault);
-      return { erasure: erasing.erasure, untold: erasing.reportError, scrubbed };
+      if (!erased) return undefined;
+      // The user is erased even if this fails; the command `erase user` can repeat it.
+      const scrubbed = erased.scrub({ search, mayRewrite: false }).catch(ignoreFault);
+      return { erasure: erased.erasure, untold: erased.reportError, scrubbed };
     },
   };
 }
 
-/** A database in trouble is a reason to leave something for later; a bug is none. */
-function unlessFault(error: unknown): undefined {
+/** Ignores failures of the database, after which the step can be repeated; rethrows bugs. */
+function ignoreFault(error: unknown): undefined {
   if (!(error instanceof Fault)) throw error;
 }

@@ -18,19 +18,22 @@ import { openGuardedForm } from '../outbound/guarded_form.ts';
 import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
 
-/** The issuers of the file that the settings name; none without one. Throws Refusal that names every mistake in it. */
+/** Reads the issuers file of the settings; returns none without one. Throws Refusal that names every mistake in it. */
 export function readIssuers({ issuersFile: path, baseUrl }: Settings): readonly ExternalIssuer[] {
   if (path === undefined) return [];
   const issuers = parseIssuers(path, readSettingFile('--issuers-file', path));
   const own = issuers.find(({ issuer }) => issuer === baseUrl);
-  if (own) throw new Refusal(`${path}: ${own.name} is this service itself, whose tokens need no entry`);
+  if (own)
+    throw new Refusal(
+      `${path}: ${own.name} is this service itself: remove the entry, its tokens are accepted without one`,
+    );
   return issuers.map((issuer) => ({
     ...issuer,
     console: issuer.console && withSecret(issuer.console, path),
   }));
 }
 
-/** With the secret that its file holds, where one is named. Editors end a file with a line break that nobody means. */
+/** Adds the secret from the client secret file, if there is one, without the line break that editors add at the end. */
 function withSecret(client: ConsoleClient, path: string): ConsoleClient {
   const { clientSecretFile: file } = client;
   if (file === undefined) return client;
@@ -39,7 +42,7 @@ function withSecret(client: ConsoleClient, path: string): ConsoleClient {
   return { ...client, clientSecret };
 }
 
-interface Issuing {
+interface AuthenticationDeps {
   readonly engine: Engine;
   readonly keyring: LiveKeyring;
   readonly logKeys: LogKeys;
@@ -47,29 +50,29 @@ interface Issuing {
   readonly issuers: readonly ExternalIssuer[];
 }
 
-/** Who is asking: by tokens of this service, and of issuers that the operator named. */
-export function openAuthority(issuing: Issuing, baseUrl: string, log: Log, clock: Clock) {
-  const { settings, issuers, engine, keyring } = issuing;
+/** Authentication by tokens of this service and of external issuers, client credentials, and console sessions. */
+export function openAuthentication(deps: AuthenticationDeps, baseUrl: string, log: Log, clock: Clock) {
+  const { settings, issuers, engine, keyring } = deps;
   const fetchDocument = openGuardedFetch({ allowLoopback: settings.allowLoopbackDiscovery });
   const note = (name: string, outcome: string) => log.write({ event: 'issuer_keys', issuer: name, outcome });
-  const known = openIssuers({ issuers, fetchDocument, clock, note });
-  const external = openExternalTokens(known, { keyring, clock });
+  const configured = openIssuers({ issuers, fetchDocument, clock, note });
+  const external = openExternalTokens(configured, { keyring, clock });
   const access = openAuthCache(engine.access, clock, ({ keyIds, signingKeys }) => {
     keyring.activateNewest(keyIds);
     tokens.loadSigningKeys(signingKeys);
   });
   const providers = settings.noConsole
     ? new Map()
-    : openProviders(issuing, known.values(), { fetchDocument, baseUrl, log, clock });
+    : openProviders(deps, configured.values(), { fetchDocument, baseUrl, log, clock });
   const sessions = new Set(settings.noConsole ? [] : [CONSOLE_LINK_ISSUER, ...providers.keys()]);
   const signing = { issuer: baseUrl, lifetimeSeconds: settings.tokenLifetime, external, sessions };
   const tokens = openTokens(access, keyring, signing, clock);
-  const asking = { tokens, store: engine.access, clock };
+  const tokenDeps = { tokens, store: engine.access, clock };
   return {
     ...{
       access,
       tokens,
-      desk: openIntrospectionAndRevocation(asking),
+      desk: openIntrospectionAndRevocation(tokenDeps),
       authenticateClient: openClientCredentials(access, clock),
     },
     console: settings.noConsole
@@ -77,15 +80,15 @@ export function openAuthority(issuing: Issuing, baseUrl: string, log: Log, clock
       : {
           clientCredentials: settings.consoleClientCredentials,
           sessions: openConsoleSessions({
-            ...{ ...asking, providers },
+            ...{ ...tokenDeps, providers },
             note: (auditEntry) => engine.log.append([auditEntry]),
-            sealPerson: (told) => sealPerson(issuing.logKeys, told),
+            sealPerson: (person) => sealPerson(deps.logKeys, person),
           }),
         },
   };
 }
 
-interface Outside {
+interface ProviderDeps {
   readonly fetchDocument: FetchDocument;
   readonly baseUrl: string;
   readonly log: Log;
@@ -93,9 +96,9 @@ interface Outside {
 }
 
 function openProviders(
-  { settings, keyring }: Issuing,
+  { settings, keyring }: AuthenticationDeps,
   known: Iterable<ConfiguredIssuer>,
-  { fetchDocument, baseUrl, log, clock }: Outside,
+  { fetchDocument, baseUrl, log, clock }: ProviderDeps,
 ): ReadonlyMap<string, ConsoleProvider> {
   return openConsoleProviders(known, {
     ...{ fetchDocument, keyring, clock },

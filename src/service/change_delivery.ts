@@ -23,7 +23,7 @@ import { openGuardedPost } from '../outbound/guarded_post.ts';
 import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
 
-interface TellingRooms {
+interface ChangeDeliveryDeps {
   readonly settings: Settings;
   readonly engine: Pick<Engine, 'records' | 'feed' | 'webhooks' | 'leases' | 'log'>;
   readonly store: Store;
@@ -35,11 +35,11 @@ interface TellingRooms {
   readonly installation: string;
 }
 
-/** What the paths of the feed need. `stop` ends what follows it, and what tells it. */
-export interface Telling extends Pick<FeedDeps, 'feed' | 'writeEvents' | 'followChanges'> {
-  /** For whoever watches. */
-  readonly measured: {
-    /** How many streams are open. */
+/** The change feed, change streams and webhook deliveries. `stop` closes streams and ends deliveries and retention. */
+export interface ChangeDelivery extends Pick<FeedDeps, 'feed' | 'writeEvents' | 'followChanges'> {
+  /** The sources of the metrics. */
+  readonly metricSources: {
+    /** The number of open streams. */
     readonly streams: () => number;
     readonly arrears: Dispatcher['arrears'];
     readonly counts: DeliveryCounts;
@@ -48,14 +48,14 @@ export interface Telling extends Pick<FeedDeps, 'feed' | 'writeEvents' | 'follow
   stop(): Promise<void>;
 }
 
-/** Tells whoever follows the feed and every webhook target what changes, and removes what is too old, until it is stopped. */
-export function startTelling(rooms: TellingRooms): Telling {
+/** Delivers changes to streams and webhook targets, and deletes what is older than the retention, until it is stopped. */
+export function startChangeDelivery(rooms: ChangeDeliveryDeps): ChangeDelivery {
   const { engine, store, tokens, clock } = rooms;
   const { feed } = engine;
   const writeEvents = eventsOf(rooms);
   const streams = openChangeStreams({
     ...{ store, feed, tokens, writeEvents, clock },
-    onError: troubleOf(rooms, 'changes'),
+    onError: errorLoggerOf(rooms, 'changes'),
   });
   const counts = openDeliveryCounts(DELIVERY_OUTCOMES);
   const dispatcher = startWebhooks(rooms, writeEvents, counts);
@@ -65,32 +65,36 @@ export function startTelling(rooms: TellingRooms): Telling {
     clock,
     days: rooms.settings.retentionDays,
     leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, clock),
-    onSpoilt: (log, error) => {
+    onTampered: (log, error) => {
       rooms.log.write({ event: 'retention_failed', log, cause: traceOf(error).cause });
     },
-    onTrouble: troubleOf(rooms, 'retention'),
+    onError: errorLoggerOf(rooms, 'retention'),
   });
   return {
     feed,
     writeEvents,
     followChanges: streams.follow,
-    measured: { streams: streams.count, arrears: dispatcher.arrears, counts, now: clock.now },
+    metricSources: { streams: streams.count, arrears: dispatcher.arrears, counts, now: clock.now },
     async stop() {
-      // Streams are requests that would not end by themselves.
+      // Streams are requests that do not end by themselves.
       await Promise.all([streams.stop(), dispatcher.stop(), retention.stop()]);
     },
   };
 }
 
-/** Tells what is wrong with us, and not with a receiver. A database in trouble says so to every request. */
-function troubleOf({ log }: Pick<TellingRooms, 'log'>, route: string): (error: unknown) => void {
+/** Logs errors of this program. Failures of the database are logged with the requests that they affect. */
+function errorLoggerOf({ log }: Pick<ChangeDeliveryDeps, 'log'>, route: string): (error: unknown) => void {
   return (error) => {
     if (error instanceof Fault) return;
     log.write({ event: 'fault', request_id: '', route, code: 'internal', ...traceOf(error) });
   };
 }
 
-function startWebhooks(rooms: TellingRooms, writeEvents: WriteEvents, counts: DeliveryCounts): Dispatcher {
+function startWebhooks(
+  rooms: ChangeDeliveryDeps,
+  writeEvents: WriteEvents,
+  counts: DeliveryCounts,
+): Dispatcher {
   const { settings, engine, keyring, log, clock } = rooms;
   const { webhooks: store } = engine;
   const post = openGuardedPost({ allowLoopback: settings.allowLoopbackWebhooks });
@@ -106,15 +110,15 @@ function startWebhooks(rooms: TellingRooms, writeEvents: WriteEvents, counts: De
       await changeWebhook({ store }, webhookId, { disabledAt: clock.now() }, { ...clock, caller });
       log.write({ event: 'webhook_disabled', webhook_id: webhookId });
     },
-    onList: counts.keep,
-    onDelivery: counts.note,
+    onList: counts.retain,
+    onDelivery: counts.record,
     onGivenUp: (webhookId) => log.write({ event: 'webhook_dead_letter', webhook_id: webhookId }),
-    onTrouble: troubleOf(rooms, 'webhooks'),
+    onTrouble: errorLoggerOf(rooms, 'webhooks'),
   });
 }
 
-/** Writes changes as events of this service: their records as a GET of it answers them. */
-function eventsOf({ store, baseUrl, installation }: TellingRooms): WriteEvents {
+/** Writes changes as events, with records in the representation of a GET. */
+function eventsOf({ store, baseUrl, installation }: ChangeDeliveryDeps): WriteEvents {
   const presenters = new Map(
     RESOURCES.map((resource) => [resource as Resource, presenterOf(resource, baseUrl, installation)]),
   );

@@ -13,7 +13,7 @@ import { openRateLimits, type RateSettings } from '../http/server/rate_limits.ts
 import type { Route } from '../http/server/router.ts';
 import { routesOf } from '../http/server/routes.ts';
 import { type Server, type ServerSettings, startServer } from '../http/server/server.ts';
-import { startSweeping } from '../jobs/expiry.ts';
+import { startExpiry } from '../jobs/expiry.ts';
 import type { Snapshot } from '../metrics/family.ts';
 import { openMetrics } from '../metrics/metrics.ts';
 import { openLearner } from '../outbound/learner.ts';
@@ -25,19 +25,21 @@ import { openHasher } from '../workers/hasher.ts';
 import { openPool, type Pool } from '../workers/pool.ts';
 import { openSearcher } from '../workers/searcher.ts';
 import { openAdministration } from './administration.ts';
-import { openAuthority, readIssuers } from './authentication.ts';
-import { startTelling, type Telling } from './change_delivery.ts';
+import { openAuthentication, readIssuers } from './authentication.ts';
+import { type ChangeDelivery, startChangeDelivery } from './change_delivery.ts';
 import { checkpointSinksOf, startCheckpointSinks } from './checkpoint_sinks.ts';
 import type { OpenDatabase } from './open_database.ts';
 import { accessMetrics, checkpointMetrics, feedMetrics, serviceMetrics } from './service_metrics.ts';
-import { openCounting } from './usage.ts';
+import { openUsageTracking } from './usage.ts';
 
 export { readIssuers } from './authentication.ts';
 
-/** Where what the console is made of was built. */
+/** The built pages of the console. */
 const CONSOLE_FOLDER = fileURLToPath(new URL('../../dist/console', import.meta.url));
 
-/** What a server listens with and logs. */
+const METRICS_LIMITS = { collectorMsMax: LIMITS.collectorMsMax, causesMax: LIMITS.errorCausesMax };
+
+/** The settings of the listener and of request logging. */
 export function serverSettings(settings: Settings): ServerSettings {
   return { ...settings, tls: readTls(settings), isShared: settings.processes > 1 };
 }
@@ -47,15 +49,15 @@ function rateSettings({ addressRate, clientRate, badTokenRate, processes }: Sett
   return { perAddress: addressRate, perClient: clientRate, badTokens, processes };
 }
 
-interface Readings {
+interface StoreWithReaders {
   readonly store: Store;
-  /** Of the workers that read; undefined where there are none. */
+  /** Of the reader processes; undefined if there are none. */
   readonly figures: Pool['figures'] | undefined;
   close(): Promise<void>;
 }
 
-/** Records; of a file what takes long is read beside this process, which would stop for it. */
-function openReadings({ database }: Settings, engine: Engine): Readings {
+/** The record store. For a SQLite file, long lists and counts are read in worker processes, off the event loop. */
+function openStoreWithReaders({ database }: Settings, engine: Engine): StoreWithReaders {
   const path = fileOf(database);
   const { embedded } = engine;
   if (path === undefined || !embedded) {
@@ -76,113 +78,108 @@ function openReadings({ database }: Settings, engine: Engine): Readings {
   return { store: { ...engine.records, list, countBelow }, figures, close };
 }
 
-/** What is served. */
-export interface Served extends Pick<OpenDatabase, 'engine' | 'keyring' | 'logKeys'> {
-  /** Asks what all processes of the service measure together; not given: there is this one alone. */
-  readonly askTogether?: () => Promise<Snapshot>;
-  /** One more route, of a process that has one; it is told where it listens. */
-  readonly door?: (url: string) => Route;
+/** An open database to serve. */
+export interface ServedDatabase extends Pick<OpenDatabase, 'engine' | 'keyring' | 'logKeys'> {
+  /** Reads the metrics of all serving processes; default: those of this process. */
+  readonly readAllMetrics?: () => Promise<Snapshot>;
+  /** Makes one more route, given the URL of the listener. */
+  readonly extraRoute?: (url: string) => Route;
 }
 
 export interface Service extends Server {
   readonly metrics: {
-    /** What this process measures of itself. */
+    /** The metrics of this process. */
     own(): Promise<Snapshot>;
-    /** What all processes of the service do. Rejects with Fault `unavailable` where nobody tells it in time. */
-    together(): Promise<Snapshot>;
+    /** The metrics of all serving processes. Rejects with Fault `unavailable` if the parent does not respond in time. */
+    readAll(): Promise<Snapshot>;
   };
 }
 
-/** Answers metrics on a listener of their own, where the settings name one. */
+/** Serves metrics on a separate listener, if the settings have a port for it. */
 export async function serveMetrics(
   { metricsHost: host, metricsPort: port, trustedProxies, forwardedHeader }: Settings,
   log: Log,
   snapshot: () => Promise<Snapshot>,
 ): Promise<Pick<Server, 'url' | 'stop'> | undefined> {
   if (port === undefined) return undefined;
-  const plain = { tls: undefined, isShared: false, corsOrigins: [], requestLogging: 'off' } as const;
-  const listening = { host, port, trustedProxies, forwardedHeader, ...plain };
-  return startServer(listening, log, async () => metricsRoutes(snapshot));
+  const fixed = { tls: undefined, isShared: false, corsOrigins: [], requestLogging: 'off' } as const;
+  const listenerSettings = { host, port, trustedProxies, forwardedHeader, ...fixed };
+  return startServer(listenerSettings, log, async () => metricsRoutes(snapshot));
 }
 
 function sealerOf(keyring: OpenDatabase['keyring']): Pick<DirectoryDeps, 'seal'> {
   return { seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain) };
 }
 
-function pagesOf({ noConsole }: Settings, baseUrl: string, door: Route | undefined): readonly Route[] {
-  return noConsole ? [] : [...consoleRoutes(CONSOLE_FOLDER, baseUrl), ...(door ? [door] : [])];
+function consolePages({ noConsole }: Settings, baseUrl: string, extra: Route | undefined): readonly Route[] {
+  return noConsole ? [] : [...consoleRoutes(CONSOLE_FOLDER, baseUrl), ...(extra ? [extra] : [])];
 }
 
-/** Serves an open database until the server is stopped. The base URL is the address itself unless the settings name one. */
+/**
+ * Starts the service and returns it once it listens. The composition root: modules get what they need here, and import no other
+ * module's implementation. Without a base URL in the settings, the address of the listener is taken.
+ */
 export async function serve(
   settings: Settings,
-  { engine, keyring, logKeys, askTogether, door }: Served,
+  { engine, keyring, logKeys, extraRoute, ...served }: ServedDatabase,
   log: Log,
   clock: Clock,
 ): Promise<Service> {
-  const issuing = { settings, issuers: readIssuers(settings), engine, keyring, logKeys };
-  const { collectorMsMax, errorCausesMax: causesMax } = LIMITS;
-  const metrics = openMetrics({ isCounting: settings.metricsPort !== undefined, collectorMsMax, causesMax });
+  const authDeps = { settings, issuers: readIssuers(settings), engine, keyring, logKeys };
+  const metrics = openMetrics({ countsRequests: settings.metricsPort !== undefined, ...METRICS_LIMITS });
+  const readAllMetrics = served.readAllMetrics ?? metrics.snapshot;
   const startedAt = clock.now();
   const installation = await engine.access.storeId();
   const hasher = openHasher(passwordCost(settings));
+  const searcher = openSearcher();
+  const readers = openStoreWithReaders(settings, engine);
+  const { store } = readers;
   const { learn, inspect, discoveries } = openLearner(settings, clock);
   const directoryDeps = { ...sealerOf(keyring), hashPassword: hasher.hash, discoverIssuer: learn };
   const rules = { installation, issuersMatch: settings.strictIssuers };
-  const readings = openReadings(settings, engine);
-  const { store } = readings;
   const directory = openDirectory(store, directoryDeps, rules, clock);
-  const writing = { directory, withIdempotency: openIdempotency({ store, keyring, clock }), inspect };
-  const { granted, listener, ...counting } = openCounting(engine, log, clock);
-  const together = askTogether ?? metrics.snapshot;
-  const searcher = openSearcher();
-  const told = {
+  const writeDeps = { directory, withIdempotency: openIdempotency({ store, keyring, clock }), inspect };
+  const administration = openAdministration({
+    ...{ engine, keyring, logKeys, metrics: readAllMetrics, search: searcher.search },
     checkpointSinks: checkpointSinksOf(settings, logKeys, clock, log),
-    metrics: together,
-    search: searcher.search,
-  };
-  const mayTell = webhookRule(settings);
-  const administered = openAdministration({ engine, keyring, logKeys, mayTell, ...told });
+    isWebhookAllowed: webhookRule(settings),
+  });
+  const { granted, listener, ...usage } = openUsageTracking(engine, log, clock);
   const limits = openRateLimits(rateSettings(settings), clock);
-  let telling: Telling | undefined;
+  let changeDelivery: ChangeDelivery | undefined;
   const makeRoutes = async (url: string) => {
     const baseUrl = settings.baseUrl ?? url;
-    const { access, tokens, ...asking } = openAuthority(issuing, baseUrl, log, clock);
-    const grant = openTokenGrants(tokens, clock, granted);
-    telling = startTelling({ settings, engine, store, keyring, log, clock, tokens, baseUrl, installation });
-    metrics.add(accessMetrics(access.ageMs), ...feedMetrics(telling.measured));
-    const rooms = { store, access, tokens, grant, ...asking, limits, ...writing, clock, ...telling };
-    const said = { installation, pageLength: settings.pageLength, baseUrl, version: VERSION };
-    return [...routesOf({ ...rooms, ...administered, ...said }), ...pagesOf(settings, baseUrl, door?.(url))];
+    const { access, tokens, ...authentication } = openAuthentication(authDeps, baseUrl, log, clock);
+    changeDelivery = startChangeDelivery({ ...authDeps, store, log, clock, tokens, baseUrl, installation });
+    metrics.add(accessMetrics(access.ageMs), ...feedMetrics(changeDelivery.metricSources));
+    const routes = routesOf({
+      ...{ store, access, tokens, grant: openTokenGrants(tokens, clock, granted), limits, clock },
+      ...{ ...authentication, ...writeDeps, ...changeDelivery, ...administration },
+      ...{ installation, pageLength: settings.pageLength, baseUrl, version: VERSION },
+    });
+    return [...routes, ...consolePages(settings, baseUrl, extraRoute?.(url))];
   };
-  const watch = { limits, meter: metrics.meter, listener };
-  const server = await startServer(serverSettings(settings), log, makeRoutes, watch);
+  const observers = { limits, meter: metrics.meter, listener };
+  const server = await startServer(serverSettings(settings), log, makeRoutes, observers);
+  const { pending, url } = server;
+  const expiry = startExpiry([store.sweepIdempotency, engine.access.deleteExpiredConsoleLinks], clock);
+  const checkpoints = startCheckpointSinks(settings, { engine, logKeys }, log, clock);
   metrics.add(
     serviceMetrics({
-      version: VERSION,
-      engine: settings.database.engine,
-      startedAt,
-      figures: engine.figures,
-      readers: readings.figures,
-      hasher: hasher.figures,
-      discoveries,
-      pending: server.pending,
+      ...{ version: VERSION, engine: settings.database.engine, startedAt, discoveries, pending },
+      ...{ figures: engine.figures, readers: readers.figures, hasher: hasher.figures },
     }),
+    checkpointMetrics(checkpoints.ageMs),
   );
-  const sweeping = startSweeping([store.sweepIdempotency, engine.access.deleteExpiredConsoleLinks], clock);
-  const checkpoints = startCheckpointSinks(settings, { engine, logKeys }, log, clock);
-  metrics.add(checkpointMetrics(checkpoints.ageMs));
   return {
-    url: server.url,
-    pending: server.pending,
-    metrics: { own: metrics.snapshot, together },
+    ...{ url, pending, metrics: { own: metrics.snapshot, readAll: readAllMetrics } },
     async stop() {
       metrics.close();
-      await telling?.stop();
+      await changeDelivery?.stop();
       await server.stop();
-      await counting.stop();
-      await Promise.all([hasher, readings, searcher].map(({ close }) => close()));
-      await Promise.all([sweeping.stop(), checkpoints.stop()]);
+      await usage.stop();
+      await Promise.all([hasher, readers, searcher].map(({ close }) => close()));
+      await Promise.all([expiry.stop(), checkpoints.stop()]);
     },
   };
 }

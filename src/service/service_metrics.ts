@@ -6,21 +6,21 @@ import type { Engine } from '../store/engine.ts';
 import type { PoolFigures } from '../workers/pool.ts';
 
 /** Sources of the metrics of a serving process. */
-export interface Measured {
+export interface ServiceMetricSources {
   readonly version: string;
   readonly engine: string;
   readonly startedAt: number;
   readonly figures: Engine['figures'];
-  /** Of the workers that read lists; undefined where there are none. */
+  /** Of the reader processes; undefined if there are none. */
   readonly readers: (() => PoolFigures) | undefined;
   readonly hasher: () => PoolFigures;
-  /** How many identity providers are being asked. */
+  /** The number of identity providers that are being called. */
   readonly discoveries: () => number;
   readonly pending: () => number;
 }
 
 /** The metrics of a serving process that are not about single requests. */
-export function serviceMetrics(measured: Measured): Collector {
+export function serviceMetrics(measured: ServiceMetricSources): Collector {
   const { version, engine, startedAt, figures, pending } = measured;
   return () => [
     gauge(
@@ -43,7 +43,7 @@ export function serviceMetrics(measured: Measured): Collector {
 }
 
 /** Length and capacity of each queue, and the work in progress. */
-function queueMetrics({ figures, readers, hasher, discoveries }: Measured) {
+function queueMetrics({ figures, readers, hasher, discoveries }: ServiceMetricSources) {
   const lists = readers?.() ?? figures().lists;
   const hashes = hasher();
   return [
@@ -76,7 +76,7 @@ export function accessMetrics(ageMs: () => number | undefined): Collector {
   return () => [gauge('max', 'authrealm_access_table_age_seconds', help, seconds(ageMs()))];
 }
 
-/** `ageMs`: undefined where another process writes checkpoints. */
+/** `ageMs`: undefined if another process writes checkpoints. */
 export function checkpointMetrics(ageMs: () => number | undefined): Collector {
   const help = 'Time since checkpoints and erasures were last written to every destination.';
   return () => [gauge('max', 'authrealm_checkpoint_age_seconds', help, seconds(ageMs()))];
@@ -84,24 +84,24 @@ export function checkpointMetrics(ageMs: () => number | undefined): Collector {
 
 const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1_000);
 
-/** What a webhook target did not receive. */
+/** What has not been delivered to a webhook target. */
 interface Undelivered {
-  /** Of the oldest change. */
+  /** The time of the oldest change. */
   readonly since: number | undefined;
   readonly realms: number;
   readonly letters: number;
 }
 
-interface FeedMeasured {
-  /** How many streams of changes are open. */
+interface FeedMetricSources {
+  /** The number of open change streams. */
   readonly streams: () => number;
   readonly arrears: () => Promise<readonly (readonly [webhookId: string, undelivered: Undelivered])[]>;
   readonly counts: DeliveryCounts;
   readonly now: () => number;
 }
 
-/** The streams of the feed, and each webhook target by its identifier. One process delivers to a target. */
-export function feedMetrics({ streams, arrears, counts, now }: FeedMeasured): readonly Collector[] {
+/** Metrics of change streams and of each webhook target. One process delivers to a target and reports its metrics. */
+export function feedMetrics({ streams, arrears, counts, now }: FeedMetricSources): readonly Collector[] {
   return [
     () => [gauge('sum', 'authrealm_change_streams', 'Open change streams.', streams())],
     async () => {
@@ -133,7 +133,7 @@ export function feedMetrics({ streams, arrears, counts, now }: FeedMeasured): re
   ];
 }
 
-/** No sample where there is no value. */
+/** Returns no sample for an undefined value. */
 function sample(labels: Labels, value: number | undefined): readonly Sample[] {
   return value === undefined ? [] : [{ labels, value }];
 }

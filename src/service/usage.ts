@@ -7,8 +7,8 @@ import { openCallListener } from '../http/server/listener.ts';
 import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
 
-/** What is kept of those who ask, whatever they ask: who got a token or used one, and who was refused. */
-export function openCounting({ access, log: entries }: Engine, log: Log, clock: Clock) {
+/** Records the use of clients, grants of tokens, and refused requests. */
+export function openUsageTracking({ access, log: entries }: Engine, log: Log, clock: Clock) {
   const uses = openClientUsage(access, clock);
   const refusals = openRefusedAccessLog(entries, clock);
   const grants = openTokenGrantLog(entries, clock, ({ waiting, dropped }) =>

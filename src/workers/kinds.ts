@@ -1,5 +1,5 @@
 import { Refusal } from '../domain/fault.ts';
-import { EXIT, tellRefusal } from '../platform/exit.ts';
+import { EXIT, printRefusal } from '../platform/exit.ts';
 import type { Errand } from '../store/backups/archiver.ts';
 import type { CountQuestion } from '../store/lists/count_below.ts';
 import type { ListQuestion } from '../store/lists/lists.ts';
@@ -56,7 +56,7 @@ export function isWorkerKind(word: string): word is WorkerKind {
 }
 
 /** Works until the parent is gone, and returns the exit code; a Refusal is printed on standard error. */
-export async function work(kind: WorkerKind, path: string): Promise<number> {
+export async function runWorker(kind: WorkerKind, path: string): Promise<number> {
   try {
     if (!process.send) throw new Refusal('this command is started by the program itself', { isUsage: true });
     await KINDS[kind](path);
@@ -65,6 +65,6 @@ export async function work(kind: WorkerKind, path: string): Promise<number> {
     const { refusalOf } = await import('../store/advice.ts');
     const refusal = refusalOf(error, path || undefined);
     if (!(refusal instanceof Refusal)) throw error;
-    return tellRefusal(refusal);
+    return printRefusal(refusal);
   }
 }

@@ -20,9 +20,9 @@ const roomsOf = ({ db, clock }: Service, days: number) => ({
   webhooks: db.engine.webhooks,
   clock,
   days,
-  mayGoOn: () => true,
+  mayContinue: () => true,
   pause: noWait,
-  onSpoilt: (_: Uuid, error: unknown) => {
+  onTampered: (_: Uuid, error: unknown) => {
     throw error;
   },
 });
@@ -104,7 +104,7 @@ test('one process at a time does it, again and again, until it is stopped', asyn
   await other.keep(['retention']);
   service.clock.advance(91 * DAY_MS);
   const rooms = { ...roomsOf(service, 90), leases: leases() };
-  const retention = startRetention({ ...rooms, onTrouble: (error) => troubles.push(error) }, 50);
+  const retention = startRetention({ ...rooms, onError: (error) => troubles.push(error) }, 50);
   const count = async () => (await engine.records.changes(realm, 0, 100)).length;
   for (let times = 0; times < 30; times += 1) {
     await Bun.sleep(100);
@@ -131,7 +131,7 @@ test('a lease that a killed process left behind is had a term later, not at the 
   const retention = startRetention(
     {
       ...rooms,
-      onTrouble: (error) => {
+      onError: (error) => {
         throw error;
       },
     },
@@ -167,8 +167,8 @@ test('a log that was spoilt is named, and no other one waits for it', async () =
     {
       ...roomsOf(service, 90),
       leases: openLeases(store, LIMITS.webhookLeaseMs, systemClock),
-      onSpoilt: (log) => named.push(log),
-      onTrouble: (error) => troubles.push(error),
+      onTampered: (log) => named.push(log),
+      onError: (error) => troubles.push(error),
     },
     500,
   );
@@ -191,7 +191,7 @@ test('the lease is given back where removing is in trouble', async () => {
     {
       ...{ ...roomsOf(service, 90), log: broken },
       leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, systemClock),
-      onTrouble: (error) => troubles.push(error),
+      onError: (error) => troubles.push(error),
     },
     50,
   );

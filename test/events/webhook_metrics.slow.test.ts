@@ -37,7 +37,7 @@ const made = async () => {
 };
 
 const familyOf = async (name: string) =>
-  (await service.server.metrics.together()).find((family) => family.name === name);
+  (await service.server.metrics.readAll()).find((family) => family.name === name);
 
 /** Undefined where it is not told. */
 async function figure(name: string, labels: Labels): Promise<number | undefined> {

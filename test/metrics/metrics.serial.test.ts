@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { exposition } from '../../src/metrics/exposition.ts';
-import { gauge, lasting, type Snapshot, together } from '../../src/metrics/family.ts';
+import { gauge, mergeSnapshots, type Snapshot, withoutGauges } from '../../src/metrics/family.ts';
 import { openMetrics } from '../../src/metrics/metrics.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { type Served, startServed } from '../support/client_service.ts';
 import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
-import { readPrometheus, sumOf, type ToldFamily } from '../support/prometheus_text.ts';
+import { type ParsedFamily, readPrometheus, sumOf } from '../support/prometheus_text.ts';
 import { oidcPath, type Planted, plant, startService } from '../support/service.ts';
 
 /** What Prometheus reads of the real command, with one process and with several. */
@@ -22,7 +22,7 @@ interface Watched {
   readonly planted: Planted;
   readonly token: string;
   readonly metricsUrl: string;
-  scrape(): Promise<ReadonlyMap<string, ToldFamily>>;
+  scrape(): Promise<ReadonlyMap<string, ParsedFamily>>;
 }
 
 async function startWatched(...flags: readonly string[]): Promise<Watched> {
@@ -48,7 +48,7 @@ async function startWatched(...flags: readonly string[]): Promise<Watched> {
   };
 }
 
-const lookups = (families: ReadonlyMap<string, ToldFamily>, status: string) =>
+const lookups = (families: ReadonlyMap<string, ParsedFamily>, status: string) =>
   sumOf(families, 'authrealm_requests_total', { method: 'GET', route: LOOKUP, status });
 
 describe('one process', () => {
@@ -245,7 +245,7 @@ describe('several processes', () => {
 test('where nobody asked for metrics nothing is counted, and figures can be read all the same', async () => {
   const service = await startService();
   expect((await service.get('/healthz')).status).toBe(200);
-  const names = (await service.server.metrics.together()).map(({ name }) => name);
+  const names = (await service.server.metrics.readAll()).map(({ name }) => name);
   expect(names).not.toContain('authrealm_requests_total');
   expect(names).toContain('authrealm_commits_total');
   await service.stop();
@@ -264,7 +264,7 @@ test('a service whose metrics have no port does not start', async () => {
 }, 300_000);
 
 describe('what is measured in one process', () => {
-  const settings = { isCounting: true, collectorMsMax: 50, causesMax: LIMITS.errorCausesMax };
+  const settings = { countsRequests: true, collectorMsMax: 50, causesMax: LIMITS.errorCausesMax };
   const named = (snapshot: Snapshot, name: string) => snapshot.find((family) => family.name === name);
 
   test('a collector that fails, or is late, is left out; the others are reported', async () => {
@@ -334,13 +334,13 @@ describe('what is measured in one process', () => {
     const other: Snapshot = [
       { kind: 'counter', name: 'c', help: 'h', samples: [{ labels: { a: '2' }, value: 1 }] },
     ];
-    const joined = together([of(2), of(3), other]);
+    const joined = mergeSnapshots([of(2), of(3), other]);
     const value = (name: string) => {
       const family = named(joined, name);
       return family && 'samples' in family ? family.samples.map((sample) => sample.value) : [];
     };
     expect([value('c'), value('max'), value('min')]).toEqual([[5, 1], [3], [2]]);
     expect(named(joined, 'h')).toMatchObject({ distributions: [{ counts: [5, 2], sum: 5 }] });
-    expect(lasting(joined).map(({ name }) => name)).toEqual(['c', 'h']);
+    expect(withoutGauges(joined).map(({ name }) => name)).toEqual(['c', 'h']);
   });
 });

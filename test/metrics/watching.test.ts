@@ -10,7 +10,7 @@ import { openDatabase } from '../../src/service/open_database.ts';
 import { type Served, startServed } from '../support/client_service.ts';
 import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
-import { readPrometheus, type ToldFamily } from '../support/prometheus_text.ts';
+import { type ParsedFamily, readPrometheus } from '../support/prometheus_text.ts';
 import { plant } from '../support/service.ts';
 
 /** The alert rules and the dashboard of deploy/: each expression parses, and asks for what a running service tells. */
@@ -109,7 +109,7 @@ test('what reads the expressions sees what is wrong with one', () => {
 
 describe('what they ask for', () => {
   let served: Served;
-  let families: ReadonlyMap<string, ToldFamily>;
+  let families: ReadonlyMap<string, ParsedFamily>;
 
   beforeAll(async () => {
     const database = await freshDatabase();

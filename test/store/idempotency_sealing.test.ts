@@ -6,7 +6,7 @@ import { Fault } from '../../src/domain/fault.ts';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcProfile } from '../../src/domain/resources.ts';
-import { startSweeping } from '../../src/jobs/expiry.ts';
+import { startExpiry } from '../../src/jobs/expiry.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import type { Engine } from '../../src/store/open.ts';
@@ -172,7 +172,7 @@ describe('answers that have expired', () => {
     const old = [expired(), expired(), expired()] as const;
     await keep(kept);
     await keepAll([old[0]]);
-    const sweeping = startSweeping([engine.records.sweepIdempotency], systemClock, 5);
+    const sweeping = startExpiry([engine.records.sweepIdempotency], systemClock, 5);
     await gone(old[0]);
     await keepAll([old[1]]);
     await gone(old[1]);
@@ -185,7 +185,7 @@ describe('answers that have expired', () => {
   test('go however many they are, a thousand to a commit', async () => {
     const many = Array.from({ length: 2 * LIMITS.cascadeRecordsMax + 1 }, expired);
     await keepAll(many);
-    const sweeping = startSweeping([engine.records.sweepIdempotency], systemClock, 3_600_000);
+    const sweeping = startExpiry([engine.records.sweepIdempotency], systemClock, 3_600_000);
     await gone(many.at(-1) as IdempotencyRecord);
     await sweeping.stop();
   });
@@ -197,7 +197,7 @@ describe('answers that have expired', () => {
       const fault = faults.pop();
       return fault ? Promise.reject(fault) : engine.records.sweepIdempotency(at);
     };
-    const sweeping = startSweeping([forgetExpired], systemClock, 5);
+    const sweeping = startExpiry([forgetExpired], systemClock, 5);
     await gone(old);
     await sweeping.stop();
   });

@@ -1,15 +1,15 @@
 /** Reads the text format of Prometheus, version 0.0.4, strictly: what it does not understand it throws. */
 
-export interface Told {
+export interface ParsedSample {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
-export interface ToldFamily {
+export interface ParsedFamily {
   readonly kind: string;
   readonly help: string;
-  readonly samples: readonly Told[];
+  readonly samples: readonly ParsedSample[];
 }
 
 const NAME = '[a-zA-Z_:][a-zA-Z0-9_:]*';
@@ -18,9 +18,9 @@ const SAMPLE = new RegExp(`^(${NAME})(?:\\{((?:${LABEL})(?:,${LABEL})*)?\\})? (\
 const META = new RegExp(`^# (HELP|TYPE) (${NAME}) (.+)$`);
 const SUFFIX = /_(?:bucket|sum|count)$/;
 
-export function readPrometheus(text: string): ReadonlyMap<string, ToldFamily> {
+export function readPrometheus(text: string): ReadonlyMap<string, ParsedFamily> {
   if (!text.endsWith('\n')) throw new Error('the last line does not end');
-  const families = new Map<string, { kind: string; help: string; samples: Told[] }>();
+  const families = new Map<string, { kind: string; help: string; samples: ParsedSample[] }>();
   for (const line of text.split('\n').filter((each) => each !== '')) {
     const [, what, described = '', said = ''] = META.exec(line) ?? [];
     if (what === 'HELP') families.set(described, { kind: '', help: said, samples: [] });
@@ -40,7 +40,7 @@ function familyOf<T>(families: ReadonlyMap<string, T>, name: string): T {
   return family;
 }
 
-function readSample(line: string): Told {
+function readSample(line: string): ParsedSample {
   const [, name, labels = '', number = ''] = SAMPLE.exec(line) ?? [];
   const value = number === '+Inf' ? Number.POSITIVE_INFINITY : Number(number);
   if (name === undefined || number === '' || Number.isNaN(value)) throw new Error(`no sample: ${line}`);
@@ -54,7 +54,7 @@ function readSample(line: string): Told {
 
 /** The sum of all samples of this name whose labels hold these. */
 export function sumOf(
-  families: ReadonlyMap<string, ToldFamily>,
+  families: ReadonlyMap<string, ParsedFamily>,
   name: string,
   labels: Readonly<Record<string, string>> = {},
 ): number {
