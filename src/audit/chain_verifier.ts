@@ -129,7 +129,8 @@ function openCheckpointComparison(
   return (chain) => {
     if (chain === 'the end') {
       for (const position of unmatched.keys()) {
-        // What was removed has no entry to be compared with; whether it was old enough is judged of the beginning.
+        // What was removed has no entry to be compared with; whether it was old enough is judged of the
+        // beginning.
         if (firstPosition !== undefined && position < firstPosition) continue;
         report(position, 'a checkpoint tells of it, and it is not there: cut off, or an older database');
       }
@@ -154,7 +155,10 @@ export interface LogFinding {
 /** What was said outside of the database, as far as one log is concerned. */
 export interface CheckpointEvidence {
   readonly checkpoints: readonly Checkpoint[];
-  /** Retention may have removed what was written before, in milliseconds since the epoch; undefined where nothing was said. */
+  /**
+   * Retention may have removed what was written before, in milliseconds since the epoch; undefined where
+   * nothing was said.
+   */
   readonly removableBefore: number | undefined;
 }
 
@@ -162,8 +166,8 @@ export interface CheckpointEvidence {
 export type RetentionCutoff = (now: number) => number | undefined;
 
 /**
- * By the checkpoints' own times, each with the retention that was in force then; after the newest one by the time of who
- * asks. So nobody who has the database and the master key has it believed that something was old.
+ * By the checkpoints' own times, each with the retention that was in force then; after the newest one by the
+ * time of who asks. So nobody who has the database and the master key has it believed that something was old.
  */
 export function retentionCutoffOf(checkpoints: readonly Checkpoint[]): RetentionCutoff {
   const newest = checkpoints.reduce<Checkpoint | undefined>(
@@ -180,9 +184,9 @@ function cutoffAt(time: number, { retentionDays }: Checkpoint): number {
 }
 
 /**
- * Judges a log whose oldest entries went. Retention leaves the newest of those that are old enough to go: as a later
- * checkpoint proves that entry, it proves that what stood before was old. Where no later one does, nothing went that was
- * written after a checkpoint of late.
+ * Judges a log whose oldest entries went. Retention leaves the newest of those that are old enough to go: as
+ * a later checkpoint proves that entry, it proves that what stood before was old. Where no later one does,
+ * nothing went that was written after a checkpoint of late.
  */
 export function checkTrimming(
   anchor: Anchor,

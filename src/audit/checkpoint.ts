@@ -23,8 +23,8 @@ export interface CheckpointContext {
 }
 
 /**
- * A backup was put in the place of the database, in milliseconds since the epoch: what was said since it was taken is of
- * another one. `takenAt`: undefined where nothing tells.
+ * A backup was put in the place of the database, in milliseconds since the epoch: what was said since it was
+ * taken is of another one. `takenAt`: undefined where nothing tells.
  */
 export interface Restoration {
   readonly at: number;
@@ -40,16 +40,16 @@ export type CheckpointFileRecord =
   | { readonly kind: 'other' };
 
 /**
- * A line as it was read. `malformed`: it is no such line, or was not written whole. What these keys did not sign, whole and
- * as it stands, is told apart and never trusted.
+ * A line as it was read. `malformed`: it is no such line, or was not written whole. What these keys did not
+ * sign, whole and as it stands, is told apart and never trusted.
  */
 export type CheckpointFileLine =
   | (CheckpointFileRecord & { readonly isSigned: boolean })
   | { readonly kind: 'malformed' };
 
 /**
- * A line that says how far logs are: JSON, with an Ed25519 signature over what stands before it. A signature takes longer than
- * all else, so a line may tell of several logs. Those without an entry are left out.
+ * A line that says how far logs are: JSON, with an Ed25519 signature over what stands before it. A signature
+ * takes longer than all else, so a line may tell of several logs. Those without an entry are left out.
  */
 export function checkpointLine(
   heads: readonly LogHead[],
@@ -61,7 +61,10 @@ export function checkpointLine(
   return signLine(record, keys);
 }
 
-/** What is told of a log. Undefined where it has no entry, and of what is no log of this program: nobody could read it again. */
+/**
+ * What is told of a log. Undefined where it has no entry, and of what is no log of this program: nobody could
+ * read it again.
+ */
 export function logPositionOf({ log, chain }: LogHead): LogPosition | undefined {
   if (!chain || !parseUuid(log)) return undefined;
   const { seq, tag, entries } = chain.end;

@@ -1,6 +1,9 @@
 import type { Uuid } from '../domain/id.ts';
 
-/** An output for lines outside of the database: a file, a URL, the service's own log. Rejects where it could not keep them. */
+/**
+ * An output for lines outside of the database: a file, a URL, the service's own log. Rejects where it could
+ * not keep them.
+ */
 export type CheckpointSink = (lines: readonly string[]) => Promise<void>;
 
 /** Writes lines to all sinks. Rejects, once every sink was asked, where one of them could not keep them. */

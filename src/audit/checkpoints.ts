@@ -18,7 +18,9 @@ export interface CheckpointDeps {
   readonly retentionDays: number;
   /** The same for all processes that share the sinks. */
   readonly name: string;
-  /** Called each minute in which a sink did not get everything; `since`: when all of them last had everything. */
+  /**
+   * Called each minute in which a sink did not get everything; `since`: when all of them last had everything.
+   */
   onError(error: NodeJS.ErrnoException, completeAt: number): void;
 }
 
@@ -29,9 +31,9 @@ export interface Checkpoints {
 }
 
 /**
- * Writes to sinks, every minute and when it is stopped, erasures that they do not have, and checkpoints of the logs that moved;
- * at first of all logs. Of the processes that share the sinks one does so, but each writes erasures when it starts. Keeps no
- * process alive.
+ * Writes to sinks, every minute and when it is stopped, erasures that they do not have, and checkpoints of
+ * the logs that moved; at first of all logs. Of the processes that share the sinks one does so, but each
+ * writes erasures when it starts. Keeps no process alive.
  */
 export function startCheckpoints(deps: CheckpointDeps, everyMs: number = LIMITS.checkpointMs): Checkpoints {
   const { leases, clock } = deps;
@@ -107,7 +109,8 @@ async function writeCheckpoints(
     if (!position || tags.get(position.log) === tagNumber(position)) continue;
     unsigned.push(head);
     positions.push(position);
-    // Line by line, because signing takes longer than all else: requests get their turn between pages of heads.
+    // Line by line, because signing takes longer than all else: requests get their turn between pages of
+    // heads.
     if (unsigned.length === LIMITS.checkpointLogsMax) sign();
     if (positions.length === LIMITS.checkpointsAtOnceMax) await send();
   }
@@ -115,8 +118,8 @@ async function writeCheckpoints(
 }
 
 /**
- * The first 52 bits of a tag, which covers the position: with a number as value the map takes 157 bytes a log, with texts 504
- * (docs/decisions/0043).
+ * The first 52 bits of a tag, which covers the position: with a number as value the map takes 157 bytes a
+ * log, with texts 504 (docs/decisions/0043).
  */
 function tagNumber({ tag }: LogPosition): number {
   return Number.parseInt(tag.slice(0, 13), 16) || 0;
@@ -125,9 +128,9 @@ function tagNumber({ tag }: LogPosition): number {
 const PAGE = 100;
 
 /**
- * Writes the erasures of which it is not noted that every sink has them, and notes it then. Whoever erases writes the line,
- * too: this is for lines that are missing because that process was killed before. Rejects where a sink failed, after the
- * others were asked.
+ * Writes the erasures of which it is not noted that every sink has them, and notes it then. Whoever erases
+ * writes the line, too: this is for lines that are missing because that process was killed before. Rejects
+ * where a sink failed, after the others were asked.
  */
 export async function writeErasures(
   deps: Pick<CheckpointDeps, 'keys'> & {

@@ -17,8 +17,8 @@ export interface Person {
 }
 
 /**
- * What keeps the log honest. All of it comes from one secret of the installation, which the master key seals: who has the
- * database alone can make none of it.
+ * What keeps the log honest. All of it comes from one secret of the installation, which the master key seals:
+ * who has the database alone can make none of it.
  */
 export interface LogKeys {
   /** What a person's key is made of. Who destroys it destroys what was encrypted for that person. */
@@ -97,7 +97,10 @@ function personId({ realm, user }: Person): Buffer {
   return Buffer.from(`${realm} ${user}`);
 }
 
-/** The keys of persons. The last one is kept, because a user and its links are often written one after the other. */
+/**
+ * The keys of persons. The last one is kept, because a user and its links are often written one after the
+ * other.
+ */
 function openEncryptionKeys(key: Uint8Array): (userKey: Uint8Array, person: Person) => Buffer {
   let last: { readonly userKey: Uint8Array; readonly name: string; readonly key: Buffer } | undefined;
   return (userKey, person) => {
@@ -115,7 +118,10 @@ export const PERSON_MEMBER = 'person';
 /** Acts belong to no realm, and whom they tell of is no user of one. */
 const INSTALLATION_PERSON = { realm: NIL_UUID, user: NIL_UUID };
 
-/** What an act tells about a person, so that who has the database alone does not read it: base64url of salt and ciphertext. */
+/**
+ * What an act tells about a person, so that who has the database alone does not read it: base64url of salt
+ * and ciphertext.
+ */
 export function sealPerson(keys: Pick<LogKeys, 'mintUserKey' | 'encrypt'>, values: object): string {
   const userKey = keys.mintUserKey();
   return Buffer.concat([

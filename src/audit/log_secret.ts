@@ -7,7 +7,10 @@ import type { LogStore } from './port.ts';
 const NAME = 'log';
 const PLACE: SecretLocation = { table: 'instance_secret', column: 'sealed', realm: NIL_UUID, id: NAME };
 
-/** From here on what is written is logged in full. However many processes do so at once: each chain begins once. */
+/**
+ * From here on what is written is logged in full. However many processes do so at once: each chain begins
+ * once.
+ */
 export async function startAuditLog(
   { access, log }: { readonly access: SecretStore; readonly log: Pick<LogStore, 'useKeys' | 'catchUp'> },
   keyring: Pick<Keyring, 'seal' | 'open'>,
@@ -36,8 +39,9 @@ function openLogSecret(sealed: Uint8Array, keyring: Pick<Keyring, 'open'>, clock
 type SecretStore = Pick<AuthStore, 'secret' | 'insertSecret'>;
 
 /**
- * The keys of the log, made of the secret that the installation keeps for it; the first who asks makes the secret. It stays
- * the same when the master key is changed, so chains and encrypted values outlive that. Rejects where it does not open.
+ * The keys of the log, made of the secret that the installation keeps for it; the first who asks makes the
+ * secret. It stays the same when the master key is changed, so chains and encrypted values outlive that.
+ * Rejects where it does not open.
  */
 export async function obtainLogKeys(
   store: SecretStore,

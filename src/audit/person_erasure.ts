@@ -21,16 +21,19 @@ export interface ErasureDeps {
 /** A user who was erased, and what is still to be done about the files. */
 export interface StartedErasure {
   readonly erasure: Erasure;
-  /** Why it could not be told: undefined where it stands outside of the database. The service tells it until it does. */
+  /**
+   * Why it could not be told: undefined where it stands outside of the database. The service tells it until
+   * it does.
+   */
   readonly reportError: Promise<unknown>;
   /** Empties the files of what they still hold, and notes it. May be called again. */
   scrub(options: ScrubOptions): Promise<ScrubResult>;
 }
 
 /**
- * Erases a user: rows, remembered answers, and what the log could tell of the person. When this resolves nobody can read
- * any of it through the database; `scrub` then sees to the bytes. Undefined where nothing tells that there was such a
- * user. Interrupted, it is asked for again.
+ * Erases a user: rows, remembered answers, and what the log could tell of the person. When this resolves
+ * nobody can read any of it through the database; `scrub` then sees to the bytes. Undefined where nothing
+ * tells that there was such a user. Interrupted, it is asked for again.
  */
 export async function eraseUser(
   { records, reading, scrub, report }: ErasureDeps,
@@ -72,7 +75,10 @@ export async function eraseUser(
   };
 }
 
-/** Every text about a person that stands in a record, or stood in one since the log tells of it; as it is compared, too. */
+/**
+ * Every text about a person that stands in a record, or stood in one since the log tells of it; as it is
+ * compared, too.
+ */
 async function personalTexts(
   records: ErasureDeps['records'],
   reading: LogReading,

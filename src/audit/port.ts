@@ -9,10 +9,10 @@ import type { LogKeys, Person } from './log_keys.ts';
 export type EntryValue = string | number | Uint8Array | null;
 
 /**
- * An entry as it is stored: its columns by name, in the order in which its tag covers them. Of a realm these are
- * `realm_id`, `seq`, `event`, `user_id`, `record_id`, `revision`, `members`, `actor`, `request_id`, `at`, `address`,
- * `detail`, `personal`; of the installation `seq`, `id`, `action`, `actor`, `object`, `realm_id`, `user_id`, `address`,
- * `request_id`, `detail`, `at`.
+ * An entry as it is stored: its columns by name, in the order in which its tag covers them. Of a realm these
+ * are `realm_id`, `seq`, `event`, `user_id`, `record_id`, `revision`, `members`, `actor`, `request_id`, `at`,
+ * `address`, `detail`, `personal`; of the installation `seq`, `id`, `action`, `actor`, `object`, `realm_id`,
+ * `user_id`, `address`, `request_id`, `detail`, `at`.
  */
 export interface StoredEntry {
   readonly seq: number;
@@ -56,8 +56,9 @@ export interface EraseRequest {
 }
 
 /**
- * - `erased`: the user is gone with all that hung on it, what it was told of in the log cannot be read any more, and that it
- *   happened stands in the log and in the list of erasures.
+ * - `erased`: the user is gone with all that hung on it, what it was told of in the log cannot be read any
+ *   more, and that it
+ * happened stands in the log and in the list of erasures.
  * - `crowded`: more would go than one commit takes along: purge it first.
  * - `unknown`: nothing tells that there was such a user.
  */
@@ -71,15 +72,18 @@ export interface Eraser {
 }
 
 /**
- * Looks for texts in every byte of the file of an embedded database, in another process; answers whether one stands there
- * that no record holds.
+ * Looks for texts in every byte of the file of an embedded database, in another process; answers whether one
+ * stands there that no record holds.
  */
 export type SearchFile = (path: string, texts: readonly string[]) => Promise<boolean>;
 
 /** How far a scrub may go. */
 export interface ScrubOptions {
   readonly search: SearchFile;
-  /** Whether the file of an embedded database may be written anew, which keeps this process and all writers waiting. */
+  /**
+   * Whether the file of an embedded database may be written anew, which keeps this process and all writers
+   * waiting.
+   */
   readonly mayRewrite: boolean;
   /** Nobody knows any more which texts to look for: the file is written anew whatever stands in it. */
   readonly rewriteAlways?: boolean;
@@ -87,7 +91,10 @@ export interface ScrubOptions {
 
 /** What became of the places where a database keeps what it no longer tells. */
 export type ScrubResult =
-  /** None of the texts stands in a file of the database; `isRewritten`: one did, and the file was written anew. */
+  /**
+   * None of the texts stands in a file of the database; `isRewritten`: one did, and the file was written
+   * anew.
+   */
   | { readonly kind: 'clean'; readonly isRewritten: boolean }
   /** Another program left some in the file, and writing it anew takes too long for who answers requests. */
   | { readonly kind: 'left' }
@@ -99,16 +106,23 @@ export interface LogStore {
   /** From here on what is written is tagged, and tells what was before and after. */
   useKeys(keys: LogKeys): void;
   /**
-   * Logs what was done to the installation. Resolves after the commit is on disk. Rejects with Fault `unknown_outcome` where
-   * nobody knows whether it is: the same acts may be noted again, and those that have an identifier are one entry.
+   * Logs what was done to the installation. Resolves after the commit is on disk. Rejects with Fault
+   * `unknown_outcome` where nobody knows whether it is: the same acts may be noted again, and those that have
+   * an identifier are one entry.
    */
   append(auditEntries: readonly AuditEntry[]): Promise<void>;
-  /** The heads of logs behind `after` in the order of their realms, at most `limit`; the installation's is the first. */
+  /**
+   * The heads of logs behind `after` in the order of their realms, at most `limit`; the installation's is the
+   * first.
+   */
   heads(after: Uuid | undefined, limit: number): MaybePromise<readonly LogHead[]>;
   head(log: Uuid): MaybePromise<LogHead | undefined>;
   /** The entries of a log behind a place, oldest first, at most `limit`. */
   entries(log: Uuid, after: number, limit: number): MaybePromise<readonly StoredEntry[]>;
-  /** The same, of those that concern a user: of a realm, or of the installation what was done to that user of a realm. */
+  /**
+   * The same, of those that concern a user: of a realm, or of the installation what was done to that user of
+   * a realm.
+   */
   entriesOf(
     person: Person,
     log: 'realm' | 'installation',
@@ -117,18 +131,23 @@ export interface LogStore {
   ): MaybePromise<readonly StoredEntry[]>;
   /** What the personal values of these users are encrypted with; those who were erased are missing. */
   userKeys(realm: Uuid, users: readonly Uuid[]): MaybePromise<ReadonlyMap<Uuid, Uint8Array>>;
-  /** Begins every chain that is not begun, and tags what an older release wrote without: a thousand entries to a commit. */
+  /**
+   * Begins every chain that is not begun, and tags what an older release wrote without: a thousand entries to
+   * a commit.
+   */
   catchUp(at: number): Promise<void>;
   /**
-   * Removes the oldest tagged entries of a log that are older than `before`, at most LIMITS.cascadeRecordsMax of them and
-   * never the newest that is, and moves the anchor behind them; what stands before its beginning goes first. Answers how many
-   * went.
-   * Rejects with an error where one of them is not what was tagged.
+   * Removes the oldest tagged entries of a log that are older than `before`, at most LIMITS.cascadeRecordsMax
+   * of them and never the newest that is, and moves the anchor behind them; what stands before its beginning
+   * goes first. Answers how many went. Rejects with an error where one of them is not what was tagged.
    */
   trim(log: Uuid, before: number): Promise<number>;
   /** When a user was erased, who was. */
   erasure(person: Person): MaybePromise<Erasure | undefined>;
-  /** The erasures behind that of `after`, in the order of their realms and users, of which it is not noted that they were told. */
+  /**
+   * The erasures behind that of `after`, in the order of their realms and users, of which it is not noted
+   * that they were told.
+   */
   unreportedErasures(after: Person | undefined, limit: number): MaybePromise<readonly Erasure[]>;
   /** Notes that these were told outside of the database. */
   markErasuresReported(erasures: readonly Erasure[], at: number): Promise<void>;

@@ -27,7 +27,10 @@ export interface ReadableEntry {
   readonly members?: readonly string[];
   /** Members that say nothing about a person; of an act, whatever it tells. */
   readonly detail?: BeforeAndAfter | Readonly<Record<string, unknown>>;
-  /** Those that do: `erased` once nobody can read them any more, `unreadable` where somebody edited what is stored. */
+  /**
+   * Those that do: `erased` once nobody can read them any more, `unreadable` where somebody edited what is
+   * stored.
+   */
   readonly personal?: BeforeAndAfter | 'erased' | 'unreadable';
   /** Hexadecimal; absent behind the end of the chain. */
   readonly tag?: string;

@@ -32,9 +32,9 @@ const NOBODY = 'nobody';
 const OTHERS = 'others';
 
 /**
- * Counts refused access, by client or address and reason, and logs each count once a minute: who tries a million times
- * writes one entry. Who comes when all counters are taken is counted with the others. Where nothing can be written the
- * counts go on. It keeps no process alive.
+ * Counts refused access, by client or address and reason, and logs each count once a minute: who tries a
+ * million times writes one entry. Who comes when all counters are taken is counted with the others. Where
+ * nothing can be written the counts go on. It keeps no process alive.
  */
 export function openRefusedAccessLog(
   store: Pick<LogStore, 'append'>,

@@ -17,8 +17,9 @@ export type SubjectAccessItem =
   | { readonly kind: 'log'; readonly entry: ReadableEntry };
 
 /**
- * Everything held about one user: its record and those below it, then what the log tells of it. Password hashes and
- * remembered answers are held, too, and told to nobody. That it was asked for is logged before anything is told.
+ * Everything held about one user: its record and those below it, then what the log tells of it. Password
+ * hashes and remembered answers are held, too, and told to nobody. That it was asked for is logged before
+ * anything is told.
  */
 export async function* subjectAccess(
   { records, log, reading }: SubjectAccessDeps,

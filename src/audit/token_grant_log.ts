@@ -11,16 +11,19 @@ export interface PendingGrants {
 }
 
 export interface TokenGrantLog {
-  /** Resolves once the entry of a grant is on disk; or once it waits in memory, because nothing can be written. */
+  /**
+   * Resolves once the entry of a grant is on disk; or once it waits in memory, because nothing can be
+   * written.
+   */
   append(auditEntry: AuditEntry): Promise<void>;
   /** Tries for the last time, and tells what is lost. */
   stop(): Promise<void>;
 }
 
 /**
- * Logs grants of tokens. Each waits for its entry. Where the database takes no writes the token is given all the same,
- * because lookups must go on: the entry follows as soon as there is room. `told`: when the first one begins to wait, when
- * the last one is written, and what is lost where the process ends first.
+ * Logs grants of tokens. Each waits for its entry. Where the database takes no writes the token is given all
+ * the same, because lookups must go on: the entry follows as soon as there is room. `told`: when the first
+ * one begins to wait, when the last one is written, and what is lost where the process ends first.
  */
 export function openTokenGrantLog(
   store: Pick<LogStore, 'append'>,

@@ -36,10 +36,11 @@ const PAGE = 1_000;
 const ATTEMPTS_MAX = 5;
 
 /**
- * Looks at every entry of every log: whether it is the one that was tagged, in its place, whether any is missing, and
- * whether all is there that checkpoints tell of. What nobody but a checkpoint can tell is not seen without one: an end that
- * was cut off together with what says where it is, an older database in the place of a newer one, and a log that was written
- * anew, or whose beginning was moved, by who has the master key. What is written meanwhile is not looked at.
+ * Looks at every entry of every log: whether it is the one that was tagged, in its place, whether any is
+ * missing, and whether all is there that checkpoints tell of. What nobody but a checkpoint can tell is not
+ * seen without one: an end that was cut off together with what says where it is, an older database in the
+ * place of a newer one, and a log that was written anew, or whose beginning was moved, by who has the master
+ * key. What is written meanwhile is not looked at.
  */
 export async function verifyLogs(options: VerificationOptions): Promise<VerificationResult> {
   const checkpointsByLog = Map.groupBy(options.checkpoints, ({ log }) => log);
@@ -145,7 +146,10 @@ async function checkBeyondHead(
   if (now && beyond.seq > now.seq) report(beyond.seq, 'it stands behind the clock of the log');
 }
 
-/** Judges what one log of a realm tells of persons: what nobody can read any more is of users who were erased later. */
+/**
+ * Judges what one log of a realm tells of persons: what nobody can read any more is of users who were erased
+ * later.
+ */
 export interface PersonalValuesCheck {
   add(entries: readonly StoredEntry[]): Promise<void>;
   end(): Promise<void>;
@@ -165,7 +169,10 @@ export function openPersonalValuesCheck(
   const erasedAt = new Map<Uuid, number>();
   let last = 0;
 
-  /** Where a user was erased, the last time; also behind what was walked, because it may have happened meanwhile. */
+  /**
+   * Where a user was erased, the last time; also behind what was walked, because it may have happened
+   * meanwhile.
+   */
   async function erasureOf(user: Uuid): Promise<number> {
     let seq = erasedAt.get(user) ?? 0;
     for (let after = last; ; ) {

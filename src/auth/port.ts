@@ -3,7 +3,10 @@ import type { AuditEntry } from '../domain/audit_entry.ts';
 import type { Revision } from '../domain/id.ts';
 import type { Realms, Scopes } from '../domain/principal.ts';
 
-/** Who may ask for tokens. Instants are milliseconds since the epoch; secrets are SHA-256 digests. */
+/**
+ * An API client, which may request tokens. Instants are milliseconds since the epoch; secrets are SHA-256
+ * digests.
+ */
 export interface Client {
   readonly clientId: string;
   readonly name: string;
@@ -11,7 +14,7 @@ export interface Client {
   readonly realms: Realms;
   readonly disabledAt: number | undefined;
   readonly secretDigest: Uint8Array;
-  /** The digest before the last rotation, and until when it is still accepted. */
+  /** The digest before the last rotation, and until when it is accepted. */
   readonly previous: { readonly digest: Uint8Array; readonly expiresAt: number } | undefined;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -22,89 +25,100 @@ export interface Client {
 export interface SigningKey {
   readonly kid: string;
   readonly publicJwk: string;
-  /** The private half, sealed by the keyring; empty once it was forgotten, because it never signs again. */
+  /** The private key, sealed by the keyring; empty once it was deleted because the key never signs again. */
   readonly privateSealed: Uint8Array;
   readonly createdAt: number;
-  /** It signs from here on, once every holder of a cached key set has seen it. */
+  /** It signs from this instant on, when every cached key set contains it. */
   readonly signsFrom: number;
-  /** Set when it was taken back: from then on nothing it signed is accepted. */
+  /** Set when it was withdrawn: nothing it signed is accepted any more. */
   readonly withdrawnAt: number | undefined;
 }
 
-/** A token that was taken back before it ended. */
+/** A token that was revoked before it expired. */
 export interface RevokedToken {
   readonly jti: string;
   readonly clientId: string;
   readonly expiresAt: number;
 }
 
-/** What a link to the console is worth to whoever follows it. */
+/** The rights that a console link grants to the person who follows it. */
 export interface ConsoleLink {
-  /** What it was called by whoever made it. */
+  /** The label given by its creator. */
   readonly label: string;
   readonly scopes: Scopes;
   readonly realms: Realms;
   readonly expiresAt: number;
 }
 
-/** All that decides about access, as of one moment. */
+/** All stored data that authentication and authorization depend on, as of one moment. */
 export interface AuthState {
-  /** Moves with every write to clients, signing keys, revoked tokens or the keyring's proofs. */
+  /** Increases with every write to clients, signing keys, revoked tokens or key checks. */
   readonly version: number;
   readonly clients: readonly Client[];
-  /** Those that were not withdrawn. */
+  /** Keys that were not withdrawn. */
   readonly signingKeys: readonly SigningKey[];
-  /** The identifiers of tokens that were taken back. */
+  /** The identifiers (`jti`) of revoked tokens. */
   readonly revoked: ReadonlySet<string>;
-  /** The master keys whose proof is stored, the newest last: one, or two while it is being changed. */
+  /** The master keys with a stored key check, newest last: one, or two while the key is being changed. */
   readonly keyIds: readonly string[];
 }
 
-/** A row of the keyring: the proof by which a master key is recognised, never the key. */
+/** A key check value, by which a master key is recognised; never the key itself. */
 export interface KeyCheck {
   readonly keyId: string;
   readonly sealed: Uint8Array;
 }
 
-/** Whether a key is to be the first one, or to follow others. */
+/** Whether a key is inserted only as the first one, or as a successor. */
 export type SigningKeyCondition = 'first' | { readonly supersededBefore: number };
 
-/** `unproven`: it was sealed by a master key that has no proof any more. `not needed`: there is a first one. */
+/** `unproven`: sealed by a master key that has no key check any more. `not needed`: a first key exists. */
 export type SigningKeyInsertion = 'added' | 'not needed' | 'too many' | 'unproven';
 
-/** Some signing keys, and all those in use as of the same moment: what a key does follows from the others. */
+/**
+ * A page of signing keys, and all keys in use at the same moment: the state of a key depends on the others.
+ */
 export interface SigningKeyPage {
   readonly keys: readonly SigningKey[];
   readonly inUse: readonly SigningKey[];
 }
 
-/** Where clients, signing keys and the keyring's proofs rest. */
+/**
+ * Stores clients, signing keys, revoked tokens, console links, key checks and sealed secrets of the
+ * installation.
+ */
 export interface AuthStore {
-  /** The whole table in one snapshot, or undefined while its version is still `known`. */
+  /** The whole state in one snapshot, or undefined while its version is still `known`. */
   state(known: number | undefined): MaybePromise<AuthState | undefined>;
   client(clientId: string): MaybePromise<Client | undefined>;
-  /** Clients in the order of their identifiers, behind `after`, at most `limit`. */
+  /** Clients ordered by identifier, after `after`, at most `limit`. */
   clientsAfter(after: string, limit: number): MaybePromise<readonly Client[]>;
-  /** Adds a client; answers false when its identifier is taken. The act is logged in the same commit, as with all of these. */
+  /**
+   * Adds a client; false when its identifier is taken. Here as below, the audit entry is written in the same
+   * commit.
+   */
   insertClient(client: Client, auditEntry: AuditEntry): Promise<boolean>;
-  /** Replaces a client; answers false unless the stored one still carries `seen`. */
+  /** Replaces a client; false unless the stored revision is `seen`. */
   updateClient(client: Client, seen: Revision, auditEntry: AuditEntry): Promise<boolean>;
-  /** Removes a client; answers false unless it is there and carries `seen`. What the log tells of it stays. */
+  /** Removes a client; false unless it exists with the revision `seen`. Its audit entries stay. */
   removeClient(clientId: string, seen: Revision, auditEntry: AuditEntry): Promise<boolean>;
-  /** When each client last asked for a token or used one, to the minute; those that never did are missing. */
+  /** When each client last requested or used a token, to the minute; clients that never did are absent. */
   clientUsage(): MaybePromise<ReadonlyMap<string, number>>;
-  /** Keeps that these clients were at work; a later instant stays. The version of the table stays as well. */
+  /**
+   * Records that these clients were active at `at`; never moves an instant back. The version of the state
+   * stays.
+   */
   recordClientUsage(clientIds: readonly string[], at: number): Promise<void>;
-  /** Every signing key that there ever was, those that were withdrawn included. */
+  /** Every signing key, withdrawn ones included. */
   signingKeys(): MaybePromise<readonly SigningKey[]>;
   signingKeysInUse(): MaybePromise<readonly SigningKey[]>;
-  /** The key of this identifier, if there is one. */
+  /** The key with this identifier, if it exists. */
   signingKey(kid: string): MaybePromise<SigningKeyPage>;
-  /** Signing keys in the order of their identifiers, behind `after`, at most `limit`. */
+  /** Signing keys ordered by identifier, after `after`, at most `limit`. */
   signingKeysAfter(after: string, limit: number): MaybePromise<SigningKeyPage>;
   /**
-   * Adds a signing key: as the first one, where none is in use; else where fewer than `signingKeysMax` are. Of those that sign
-   * from `outlivedAt` or before, an instant in milliseconds, one is.
+   * Adds a signing key: as the first one if none is in use, else if fewer than `signingKeysMax` count. All
+   * keys that sign from `supersededBefore` (milliseconds since the epoch) or earlier count as one.
    */
   insertSigningKey(
     key: SigningKey,
@@ -112,8 +126,8 @@ export interface AuthStore {
     auditEntry: AuditEntry,
   ): Promise<SigningKeyInsertion>;
   /**
-   * Takes a signing key back, forgets its private half, and adds its replacement, if there is one, in the same commit;
-   * false when there is no such key in use.
+   * Withdraws a signing key, deletes its private key and adds its replacement in one commit; false if it is
+   * not in use.
    */
   withdrawSigningKey(
     kid: string,
@@ -121,39 +135,39 @@ export interface AuthStore {
     auditEntry: AuditEntry,
   ): Promise<boolean>;
   /**
-   * Keeps a token from being accepted until it has ended, and forgets those that have. Answers false where its client has
-   * as many of them as the limit; a token that is known already is no other one, and no act.
+   * Revokes a token until it expires, and deletes revocations that have expired. Returns false at the limit
+   * of revoked tokens per client. Revoking a token again writes nothing.
    */
   revokeToken(token: RevokedToken, auditEntry: AuditEntry): Promise<boolean>;
-  /** Keeps what a one-time code is worth, under its digest, and forgets those that came too late. */
+  /** Stores the rights of a one-time code under its digest, and deletes expired codes. */
   insertConsoleLink(digest: string, link: ConsoleLink, auditEntry: AuditEntry): Promise<void>;
-  /** Whether a code is worth anything now. It claims nothing, and decides nothing. */
+  /** Whether a code is valid now, without redeeming it. */
   hasConsoleLink(digest: string, now: number): MaybePromise<boolean>;
   /**
-   * What a code is worth now, once: of all who take it, in however many processes, one gets it, and that is the act. Undefined
-   * where it is none, was taken, came too late, or ends further ahead than any link that is made now.
+   * Redeems a code: exactly one of all concurrent callers gets its rights, and `auditEntry` is written.
+   * Undefined if the code is unknown, used or expired, or expires later than any link created now could.
    */
   redeemConsoleLink(
     digest: string,
     now: number,
     auditEntry: (link: ConsoleLink) => AuditEntry,
   ): Promise<ConsoleLink | undefined>;
-  /** Removes codes that came too late; answers how many. */
+  /** Deletes expired codes; returns their number. */
   deleteExpiredConsoleLinks(now: number): Promise<number>;
-  /** Empties the private halves of keys that never sign again. */
+  /** Deletes the private keys of signing keys that never sign again. */
   deletePrivateKeys(kids: readonly string[]): Promise<void>;
   keyChecks(): MaybePromise<readonly KeyCheck[]>;
-  /** Adds the first proof of the keyring; a no-op when there is one. */
+  /** Adds the first key check; a no-op if there is one. */
   insertKeyCheck(check: KeyCheck, at: number): Promise<void>;
-  /** A secret of the installation, sealed; undefined where there is none of that name. */
+  /** A sealed secret of the installation; undefined if there is none of that name. */
   secret(name: string): MaybePromise<Uint8Array | undefined>;
-  /** Adds a secret; a no-op where there is one of that name. */
+  /** Adds a secret; a no-op if there is one of that name. */
   insertSecret(name: string, sealed: Uint8Array, at: number): Promise<void>;
-  /** The identifier of this installation, minted when its database was made (STORE in contract 8, row 31). */
+  /** The identifier of this installation, generated with its database (docs/wire.md#realms). */
   storeId(): MaybePromise<string>;
 }
 
-/** The one place a ciphertext belongs: it opens nowhere else. */
+/** The location that a ciphertext is bound to: it decrypts nowhere else. */
 export interface SecretLocation {
   readonly table: string;
   readonly column: string;
@@ -162,36 +176,38 @@ export interface SecretLocation {
   readonly id: string;
 }
 
-/** A stored secret: the one place it belongs to, and its ciphertext, which names the key it was sealed by. */
+/** A stored secret: its location, and its ciphertext, which names the key that sealed it. */
 export interface SealedValue {
   readonly location: SecretLocation;
   readonly sealed: Uint8Array;
 }
 
-/** A ciphertext that takes the place of another one of the same secret. */
+/** A ciphertext that replaces another one of the same secret. */
 export interface ResealedValue extends SealedValue {
-  /** What must still be there. */
+  /** The ciphertext it replaces; it must still be stored. */
   readonly seen: Uint8Array;
 }
 
-/** Every sealed value there is, and the proofs of the keys that seal them: what changing the master key needs. */
+/**
+ * All sealed values and the checks of the keys that sealed them, as a change of the master key needs them.
+ */
 export interface SealedStore {
   /**
-   * Sealed values in an order of their own, behind `after`, at most `limit`; with `notBy`, only those that name
-   * another key.
+   * Sealed values in a stable order, after `after`, at most `limit`; with `exceptKeyId`, only those of other
+   * keys.
    */
   values(
     exceptKeyId: string | undefined,
     after: SecretLocation | undefined,
     limit: number,
   ): MaybePromise<readonly SealedValue[]>;
-  /** Replaces values that are still what was seen, in one commit. Their records stay as they are for everybody. */
+  /** Replaces the values that are still `seen`, in one commit. Records and their revisions do not change. */
   replace(values: readonly ResealedValue[]): Promise<void>;
-  /** Adds the proof of a second key. Answers false where a third would be: one change at a time. */
+  /** Adds the check of a second key. Returns false if there are two: one change at a time. */
   addKeyCheck(check: KeyCheck, at: number): Promise<boolean>;
   /**
-   * Removes the proofs of all keys but this one, in the same commit that finds no value sealed by another key. Answers
-   * false where there is one.
+   * Removes the checks of all other keys, in the commit that finds no value sealed by them. Returns false if
+   * there is one.
    */
   retireOtherKeys(keyId: string, auditEntry: AuditEntry): Promise<boolean>;
 }

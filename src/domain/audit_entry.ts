@@ -1,6 +1,6 @@
 import type { Clock, Uuid } from './id.ts';
 
-/** What can be done to an installation, as the log calls it; each with the sentence of the documents. */
+/** Actions in the audit log of the installation, each with its description in the documents. */
 export const AUDIT_ACTIONS = {
   'client.created': 'a client was made',
   'client.changed': 'name, scopes or realms of a client were changed',
@@ -34,21 +34,21 @@ export const AUDIT_ACTIONS = {
 
 export type AuditAction = keyof typeof AUDIT_ACTIONS;
 
-/** Who asks for something, and from where. */
+/** The caller of an operation. */
 export interface Caller {
-  /** The client, the command line, or what the installation does by itself. */
+  /** The client, the console user, the command line, or `authrealm` itself. */
   readonly actor: string;
-  /** The address of the caller; undefined where there was none. */
+  /** The network address of the caller; undefined if there is none. */
   readonly address: string | undefined;
   readonly requestId: string | undefined;
 }
 
-/** Something that was done to the installation. It holds no secret and no personal value. */
+/** An entry of the installation's audit log, without secrets and personal values. */
 export interface AuditEntry extends Caller {
-  /** Of one that is written again where nobody knows whether it was: by it, that is one entry. */
+  /** Makes a retry after an unknown outcome write one entry only. */
   readonly id?: Uuid;
   readonly action: AuditAction;
-  /** What it was done to: the identifier of a client, a key, a target. */
+  /** The identifier of the client, key or webhook target it was done to. */
   readonly object?: string;
   readonly realm?: Uuid;
   readonly user?: Uuid;
@@ -57,19 +57,19 @@ export interface AuditEntry extends Caller {
   readonly at: number;
 }
 
-/** Someone at the machine itself. */
+/** The caller of commands. */
 export const COMMAND_LINE: Caller = Object.freeze({
   actor: 'command line',
   address: undefined,
   requestId: undefined,
 });
 
-/** The clock and the randomness of an act, and who asks for it: the command line unless said. */
+/** Clock, randomness and caller of an operation that is logged; default caller: the command line. */
 export interface AuditContext extends Clock {
   readonly caller?: Caller;
 }
 
-/** An act as it is logged now. */
+/** Creates an audit entry with the current time. */
 export function createAuditEntry(
   action: AuditAction,
   fields: Pick<AuditEntry, 'id' | 'object' | 'realm' | 'user' | 'detail'>,

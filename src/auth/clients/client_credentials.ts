@@ -4,7 +4,7 @@ import type { Client } from '../port.ts';
 import type { AuthCache } from '../tokens/auth_cache.ts';
 import { isSecretOf } from './clients.ts';
 
-/** Why a caller gets nothing, in the words of RFC 6749, 5.2. */
+/** An error response of the token endpoint (RFC 6749, 5.2). */
 export interface OAuthError {
   readonly kind: 'refused';
   readonly code: GrantFaultCode;
@@ -15,7 +15,7 @@ export function oauthError(code: GrantFaultCode, description: string): OAuthErro
   return { kind: 'refused', code, description };
 }
 
-/** What a caller says it is, as it sent it. */
+/** Client credentials as sent, not verified. */
 export interface ClientCredentials {
   readonly clientId: string | undefined;
   readonly clientSecret: string | undefined;
@@ -23,7 +23,7 @@ export interface ClientCredentials {
 
 export type AuthenticateClient = (credentials: ClientCredentials) => Promise<Client | OAuthError>;
 
-/** An unknown client, a wrong secret and a disabled client are one answer and the same work. */
+/** Unknown clients, wrong secrets and disabled clients get the same answer in the same time. */
 export function openClientCredentials(cache: AuthCache, clock: Pick<Clock, 'now'>): AuthenticateClient {
   return async ({ clientId, clientSecret }) => {
     if (clientId === undefined || clientSecret === undefined) {

@@ -15,10 +15,10 @@ import type { AuthStore, Client } from '../port.ts';
 const SECRET_BYTES = 32;
 const SECRET_PREFIX = 'ars_';
 
-/** What people call a client: a text like any other, so that no list or log is written on by it. */
+/** The name of a client; without control characters, so that it cannot forge lines of lists and logs. */
 export const CLIENT_NAME = text(255);
 
-/** How the identifier of a client looks: what we mint, or what a bootstrap file says. */
+/** The syntax of client IDs, generated or from a bootstrap file. */
 export const CLIENT_ID_PATTERN = /^[A-Za-z0-9._~-]{1,64}$/;
 
 export interface ClientRights {
@@ -26,13 +26,13 @@ export interface ClientRights {
   readonly realms: Realms;
 }
 
-/** A client as it was just given a secret: the only moment the secret is known. */
+/** A client with its new secret; the secret is known only now. */
 export interface IssuedClient {
   readonly client: Client;
   readonly secret: string;
 }
 
-/** 256 random bits behind a prefix that secret scanners know. */
+/** 256 random bits with a prefix for secret scanners. */
 export function mintClientSecret(clock: Pick<Clock, 'randomBytes'>): string {
   return SECRET_PREFIX + Buffer.from(clock.randomBytes(SECRET_BYTES)).toString('base64url');
 }
@@ -43,7 +43,7 @@ export function digestSecret(secret: string): Uint8Array {
 
 const NO_DIGEST = new Uint8Array(32);
 
-/** Whether this is the client's secret, or the one before it within its overlap. Always the same work. */
+/** Whether this is the client's secret, or its previous one during the overlap. Takes constant time. */
 export function isSecretOf(client: Client | undefined, secret: string, now: number): boolean {
   const digest = digestSecret(secret);
   const isCurrent = timingSafeEqual(digest, client?.secretDigest ?? NO_DIGEST);
@@ -52,7 +52,7 @@ export function isSecretOf(client: Client | undefined, secret: string, now: numb
   return client !== undefined && client.disabledAt === undefined && (isCurrent || (isPrevious && overlaps));
 }
 
-/** Why one client cannot hold these rights; undefined where it can. */
+/** The rule that these rights break; undefined for valid rights. */
 export function brokenRightsRule({ scopes, realms }: ClientRights): string | undefined {
   if (scopes.size === 0) return 'a client needs at least one scope';
   return areGrantable(scopes, realms)
@@ -65,7 +65,7 @@ function assertGrantable(rights: ClientRights): void {
   if (rule !== undefined) throw new Fault('conflict', [{ field: 'data.scopes', rule }]);
 }
 
-/** A client with this name and these rights, not stored yet. Throws Fault `conflict` for rights that no client can hold. */
+/** Builds a client without storing it. Throws Fault `conflict` for invalid rights. */
 export function draftClient(
   name: string,
   rights: ClientRights,
@@ -134,7 +134,7 @@ export type ClientEdit = Edit<
   Partial<Pick<Client, 'name' | 'scopes' | 'realms' | 'disabledAt' | 'secretDigest' | 'previous'>>
 >;
 
-/** Rejects with Fault `not_found`, or `conflict` for rights that no client can hold. */
+/** Rejects with Fault `not_found`, or `conflict` for invalid rights. */
 export async function changeClient(
   store: AuthStore,
   clientId: string,
@@ -162,8 +162,8 @@ export async function changeClient(
 }
 
 /**
- * Deletes a client: its secret gets no token, and those it has are refused within a second. Its entries in the audit log
- * stay. Rejects with Fault `precondition_failed` where `seen` is not its revision.
+ * Deletes a client: it gets no more tokens, and its tokens are rejected within a second. Its audit entries
+ * stay. Rejects with Fault `precondition_failed` if `seen` is not its revision.
  */
 export function deleteClient(
   store: AuthStore,
@@ -182,7 +182,9 @@ export function deleteClient(
   });
 }
 
-/** A new secret; the old one remains valid during the overlap, so that callers can be moved one by one. */
+/**
+ * Generates a new secret; the old one stays valid during the overlap, so that callers can switch one by one.
+ */
 export async function rotateSecret(
   store: AuthStore,
   clientId: string,
@@ -199,19 +201,19 @@ export async function rotateSecret(
   return { client: await changeClient(store, clientId, edit, auditContext), secret };
 }
 
-/** A client as an operator describes it, its secret included. */
+/** A client as described in a bootstrap file, with its secret. */
 export interface ClientSpec extends ClientRights {
   readonly clientId: string;
   readonly secret: string;
   readonly name: string;
 }
 
-/** Makes a described client exist exactly as described; one that was disabled stays disabled. */
+/** Creates or updates a client to match its description; a disabled client stays disabled. */
 export async function ensureClient(store: AuthStore, spec: ClientSpec, clock: AuditContext): Promise<void> {
   const { clientId, secret, name, scopes, realms } = spec;
   const { client } = draftClient(name, { scopes, realms }, clock, { clientId, secret });
   const found = await store.client(clientId);
-  // Read first: a start where nothing is to be done needs no lock.
+  // Read first: a start without changes needs no write lock.
   if (found && matchesSpec(found, client)) return;
   if (!found) {
     if (await store.insertClient(client, creationEntry(client, clock))) return;

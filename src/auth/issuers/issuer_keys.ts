@@ -6,22 +6,22 @@ import type { ExternalIssuer } from './issuers_file.ts';
 import { type FetchedDocument, type IssuerKey, type KeySetFailure, readKeySet } from './jwk_set.ts';
 
 /**
- * Fetches the JSON object at a URL, in bounded time and size, and never rejects. `hear` is handed what settles when
- * nothing of it goes on any more.
+ * Fetches the JSON object at a URL, in bounded time and size; never rejects. `onResolving` gets a promise
+ * that settles when the name resolution has ended, which may outlive the fetch.
  */
 export type FetchDocument = (
   url: string,
   onResolving: (resolving: Promise<unknown>) => void,
 ) => Promise<FetchedDocument>;
 
-/** How reading a key set went. */
+/** The outcome of reading a key set. */
 export type KeySetOutcome = 'read' | KeySetFailure;
 
-/** The keys of one issuer, as it published them last. */
+/** The cached key set of one issuer. */
 export interface IssuerKeys {
   /**
-   * The key of this name. One that is unknown may be new: the issuer is asked again, no more often than the limit.
-   * `unread` where it does not say which keys it has, so that nobody can tell.
+   * The key with this `kid`. For an unknown key the key set is read again, rate limited. `unread` if the key
+   * set cannot be read, so that the existence of the key is unknown.
    */
   find(kid: string): MaybePromise<IssuerKey | 'unread' | undefined>;
   /** Whether the issuer still publishes this key. */
@@ -31,13 +31,14 @@ export interface IssuerKeys {
 export interface IssuerKeysOptions {
   readonly fetchDocument: FetchDocument;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Told every outcome that differs from the one before. */
+  /** Called with every outcome that differs from the previous one. */
   readonly note: (outcome: KeySetOutcome) => void;
 }
 
 /**
- * Reads the key set when it is first needed, again every `issuerKeysFreshMs`, and where a key is unknown, but
- * `issuerKeysPauseMs` apart. What was read counts while the issuer is out of reach, up to `issuerKeysAgeMsMax`.
+ * Reads the key set on first use, every `issuerKeysFreshMs`, and when a key is unknown, but at least
+ * `issuerKeysPauseMs` apart. While the issuer cannot be reached the cached set is used, up to an age of
+ * `issuerKeysAgeMsMax`.
  */
 export function openIssuerKeys(
   issuer: Pick<ExternalIssuer, 'issuer' | 'jwksUri'>,
@@ -71,7 +72,10 @@ export function openIssuerKeys(
     outcome = current;
   }
 
-  /** Asks the issuer, or joins who does; undefined where it is too early. A name that still resolves is not asked twice. */
+  /**
+   * Reads the key set, or joins a running read; undefined if it is too early, or a DNS resolution is still
+   * running.
+   */
   function refresh(): Promise<void> | undefined {
     if (reading) return reading;
     if (resolving > 0 || clock.monotonic() - requestedAt < LIMITS.issuerKeysPauseMs) return undefined;
@@ -88,7 +92,7 @@ export function openIssuerKeys(
     return age < LIMITS.issuerKeysAgeMsMax ? keys.get(kid) : undefined;
   }
 
-  /** What a key is that is not known: none, if the set was read the last time and has not become too old. */
+  /** The result for an unknown key: undefined if the key set is up to date, else `unread`. */
   function unknownKey(): 'unread' | undefined {
     const isRead = outcome === 'read' && clock.monotonic() - readAt < LIMITS.issuerKeysAgeMsMax;
     return isRead && !reading ? undefined : 'unread';
@@ -112,7 +116,7 @@ export function openIssuerKeys(
   };
 }
 
-/** The key that is known, where it is the same: tokens that it opened stay open. */
+/** Keeps the cached object of an unchanged key, so that tokens verified with it stay valid. */
 function reuseUnchangedKey(cachedKey: IssuerKey | undefined, read: IssuerKey): IssuerKey {
   return cachedKey?.text === read.text ? cachedKey : read;
 }

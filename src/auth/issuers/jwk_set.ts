@@ -3,7 +3,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { JsonObject } from '../tokens/unique_key_json.ts';
 import type { ExternalIssuer } from './issuers_file.ts';
 
-/** What fetching a document came to. */
+/** The result of fetching a document. */
 export type FetchedDocument =
   | { readonly kind: 'document'; readonly document: JsonObject }
   | { readonly kind: 'unreachable' | 'not_json' };
@@ -11,15 +11,15 @@ export type FetchedDocument =
 /** A public key of an issuer. */
 export interface IssuerKey {
   readonly kid: string;
-  /** What it was read from: the same key of a later set is the same. */
+  /** Its public members as JSON; equal for the same key in a later set. */
   readonly text: string;
-  /** Rejects where the key is none of this algorithm. */
+  /** Rejects if the key does not fit the algorithm. */
   forAlgorithm(algorithm: string): Promise<CryptoKey>;
 }
 
 export type KeySetFailure = 'unreachable' | 'issuer_differs' | 'no_key_set';
 
-/** Reads the key set of an issuer (RFC 7517), by its discovery document where nobody says where it is. */
+/** Reads the key set of an issuer (RFC 7517); its URL is configured or in the discovery document. */
 export async function readKeySet(
   issuer: Pick<ExternalIssuer, 'issuer' | 'jwksUri'>,
   fetch: (url: string) => Promise<FetchedDocument>,
@@ -31,7 +31,10 @@ export async function readKeySet(
   return (fetched.kind === 'document' ? verificationKeysOf(fetched.document) : undefined) ?? 'no_key_set';
 }
 
-/** Where the discovery document says the keys are; its issuer must be the one that was asked, letter for letter. */
+/**
+ * The `jwks_uri` of the discovery document, whose `issuer` must match exactly (OpenID Connect Discovery 1.0,
+ * 4.3).
+ */
 async function discover(
   issuer: string,
   fetch: (url: string) => Promise<FetchedDocument>,
@@ -43,19 +46,19 @@ async function discover(
   return typeof url === 'string' ? { url } : 'no_key_set';
 }
 
-/** Its keys that may sign, by their names; undefined where this is no set, or one of too many keys. */
+/** The signing keys of a key set by `kid`; undefined if it is no key set, or has too many keys. */
 function verificationKeysOf({ keys }: JsonObject): ReadonlyMap<string, IssuerKey> | undefined {
   if (!Array.isArray(keys) || keys.length > LIMITS.issuerKeysMax) return undefined;
   const found = new Map<string, IssuerKey>();
   for (const each of keys) {
     const key = verificationKeyOf(each);
-    // Of two keys of one name the first counts, as it stands there.
+    // Of two keys with one `kid` the first is used.
     if (key && !found.has(key.kid)) found.set(key.kid, key);
   }
   return found;
 }
 
-/** The public members of a key that may sign, and no others: `oct` keys are secrets that somebody published. */
+/** Reads the public members of a signing key; rejects `oct` keys, which are published secrets. */
 function verificationKeyOf(value: unknown): IssuerKey | undefined {
   const { kid, kty, use, alg, key_ops: operations, n, e, crv, x, y } = (value ?? {}) as JsonObject;
   const mayVerify = operations === undefined || (Array.isArray(operations) && operations.includes('verify'));

@@ -4,13 +4,13 @@ import { isSafeUrl } from '../../domain/text/text.ts';
 import type { JsonObject } from '../tokens/unique_key_json.ts';
 import type { FetchDocument } from './issuer_keys.ts';
 
-/** What signing in needs of the discovery document of a provider (OpenID Connect Discovery 1.0, 3). */
+/** The metadata of an OpenID provider that sign-in needs (OpenID Connect Discovery 1.0, 3). */
 export interface ProviderMetadata {
   readonly authorizationEndpoint: string;
   readonly tokenEndpoint: string;
-  /** How the token endpoint wants to be told who asks. */
+  /** The client authentication method of the token endpoint. */
   readonly authMethod: 'client_secret_basic' | 'client_secret_post';
-  /** Its answers name it by `iss` (RFC 9207, 3). */
+  /** Authorization responses contain `iss` (RFC 9207, 3). */
   readonly sendsIssuer: boolean;
 }
 
@@ -20,8 +20,8 @@ interface MetadataDeps {
 }
 
 /**
- * Reads the document when it is first asked for, and again when it is older than `issuerKeysFreshMs`; after a failure
- * `issuerKeysPauseMs` later at the earliest, however many ask. Undefined where it is out of reach or of no use.
+ * Reads the discovery document on first use, and again when it is older than `issuerKeysFreshMs`; after a
+ * failure at the earliest `issuerKeysPauseMs` later. Undefined if it cannot be read or is unusable.
  */
 export function openProviderMetadata(
   issuer: string,
@@ -49,7 +49,7 @@ export function openProviderMetadata(
   };
 }
 
-/** Its issuer must be the one that was asked, letter for letter (OpenID Connect Discovery 1.0, 4.3). */
+/** `issuer` must match exactly (OpenID Connect Discovery 1.0, 4.3). */
 function metadataIn(document: JsonObject, issuer: string): ProviderMetadata | undefined {
   const {
     issuer: claimed,

@@ -9,7 +9,9 @@ export interface ImportedKeys {
   retainOnly(keys: readonly SigningKey[]): void;
 }
 
-/** Imports one half of each signing key once per process; again only after a failure, or after it was dropped. */
+/**
+ * Imports one half of each signing key once per process; again only after a failure, or after it was dropped.
+ */
 export function openImportedKeys(load: LoadKey): ImportedKeys {
   const loaded = new Map<string, Promise<CryptoKey>>();
   return {

@@ -17,8 +17,9 @@ export type Purpose =
 export type DigestPurpose = 'idempotency-key' | 'request-body' | 'external-subject';
 
 /**
- * Encrypts every stored secret. A sealed value is version (1 byte), key identifier (8), nonce (12), AES-256-GCM
- * ciphertext, tag (16); its additional authenticated data are the first nine bytes and its location.
+ * Encrypts every stored secret. A sealed value is version (1 byte), key identifier (8), nonce (12),
+ * AES-256-GCM ciphertext, tag (16); its additional authenticated data are the first nine bytes and its
+ * location.
  */
 export interface Keyring {
   /** Identifies the master key without revealing it: 16 hex digits. */

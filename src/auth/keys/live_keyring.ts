@@ -4,11 +4,15 @@ import type { AuthStore } from '../port.ts';
 import { assertOpensAll, type Keyring, keyCheckOf, openKeyring } from './keyring.ts';
 
 /**
- * The keyring of a running process: the configured master keys, and those added to the key file later. Every ciphertext
- * names its key, so values sealed by the old and the new key both decrypt while the master key is being changed.
+ * The keyring of a running process: the configured master keys, and those added to the key file later. Every
+ * ciphertext names its key, so values sealed by the old and the new key both decrypt while the master key is
+ * being changed.
  */
 export interface LiveKeyring extends Keyring {
-  /** Seals from now on with the newest available key. `keyIds` are the keys with a stored key check, newest last. */
+  /**
+   * Seals from now on with the newest available key. `keyIds` are the keys with a stored key check, newest
+   * last.
+   */
   activateNewest(keyIds: readonly string[]): void;
 }
 
@@ -61,9 +65,9 @@ export function openLiveKeyring(
 }
 
 /**
- * Checks that the master key belongs to the database: the first key stores its key check, every later key must decrypt it.
- * While the master key is being changed there are two key checks, and both keys are required. Throws Refusal for a wrong
- * key.
+ * Checks that the master key belongs to the database: the first key stores its key check, every later key
+ * must decrypt it. While the master key is being changed there are two key checks, and both keys are
+ * required. Throws Refusal for a wrong key.
  */
 export async function assertKeyringMatches(
   keyring: LiveKeyring,

@@ -37,9 +37,10 @@ export function parseMasterKey(raw: string): Uint8Array | undefined {
 }
 
 /**
- * Loads the configured master keys. Creates a key file only next to a SQLite database that never had a key: `hasProof` is
- * true where the database stores a key check, so that a lost file is reported and not replaced. `createdPath` names a file
- * that was created. A file contains one key, or one per line while the master key is being changed. Throws Refusal.
+ * Loads the configured master keys. Creates a key file only next to a SQLite database that never had a key:
+ * `hasProof` is true where the database stores a key check, so that a lost file is reported and not replaced.
+ * `createdPath` names a file that was created. A file contains one key, or one per line while the master key
+ * is being changed. Throws Refusal.
  */
 export function obtainMasterKeys(
   source: MasterKeySource,
@@ -72,7 +73,10 @@ export function createNewKeyFile(path: string, clock: Clock): void {
   throw new Refusal(`${path} already exists, and a key file is never overwritten: name another file`);
 }
 
-/** Throws Refusal where the operator must configure a key and has not; called before anything is opened or created. */
+/**
+ * Throws Refusal where the operator must configure a key and has not; called before anything is opened or
+ * created.
+ */
 export function assertKeyConfigured({ from }: Pick<MasterKeySource, 'from'>): void {
   if (from === 'operator') throw keyNotConfigured();
 }
@@ -134,14 +138,17 @@ export function obtainNextKey(
   return { key, isCreated };
 }
 
-/** The file that keeps a key removed from the key file. It is never overwritten, and only an operator deletes it. */
+/**
+ * The file that keeps a key removed from the key file. It is never overwritten, and only an operator deletes
+ * it.
+ */
 export function oldKeyFile(path: string, keyId: string): string {
   return `${path}.old-${keyId}`;
 }
 
 /**
- * Replaces the content of a key file atomically, keeping owner and mode. Each removed key is saved to a file of its own,
- * because older backups need it.
+ * Replaces the content of a key file atomically, keeping owner and mode. Each removed key is saved to a file
+ * of its own, because older backups need it.
  */
 export function replaceKeyFile(named: string, keys: readonly Uint8Array[], clock: Clock): void {
   const path = realpathSync(named);

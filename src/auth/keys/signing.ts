@@ -63,8 +63,8 @@ function signingKeyEntry(
 }
 
 /**
- * How long a new key is published before it signs: every process must have read it, and every cached key set without it
- * must have expired, with allowance for clock skew.
+ * How long a new key is published before it signs: every process must have read it, and every cached key set
+ * without it must have expired, with allowance for clock skew.
  */
 const ANNOUNCEMENT_MS = LIMITS.accessAgeMsMax + LIMITS.keySetAgeMsMax + LIMITS.clockLeewayMs;
 
@@ -90,8 +90,9 @@ export class SigningKeyRefusal extends Refusal {
 }
 
 /**
- * Adds a key that signs once every cached key set contains it; the old key stays accepted until its tokens have expired.
- * Deletes the private keys of those past that. Rejects with SigningKeyRefusal at the limit, or after a master key change.
+ * Adds a key that signs once every cached key set contains it; the old key stays accepted until its tokens
+ * have expired. Deletes the private keys of those past that. Rejects with SigningKeyRefusal at the limit, or
+ * after a master key change.
  */
 export async function rotateSigningKey(
   store: AuthStore,
@@ -115,8 +116,8 @@ export async function rotateSigningKey(
 }
 
 /**
- * Withdraws a key: every token it signed is rejected within a second. If it was the signing key, a new key replaces it at
- * once. Returns false if no such key is in use.
+ * Withdraws a key: every token it signed is rejected within a second. If it was the signing key, a new key
+ * replaces it at once. Returns false if no such key is in use.
  */
 export async function withdrawSigningKey(
   kid: string,

@@ -27,7 +27,10 @@ export interface CreatedConsoleLink {
   readonly expiresAt: number;
 }
 
-/** Creates a one-time code that grants these rights in the console. Throws Refusal for rights that no token can carry. */
+/**
+ * Creates a one-time code that grants these rights in the console. Throws Refusal for rights that no token
+ * can carry.
+ */
 export async function createConsoleLink(
   store: Pick<AuthStore, 'insertConsoleLink'>,
   { label, ...rights }: ClientRights & { readonly label: string },

@@ -23,7 +23,7 @@ export type PostForm = (
   | { readonly kind: 'unreachable' }
 >;
 
-/** What a page needs to send somebody to a provider (OpenID Connect Core 1.0, 3.1.2.1). */
+/** The parameters with which the console sends a browser to a provider (OpenID Connect Core 1.0, 3.1.2.1). */
 export interface AuthorizationRequest {
   readonly authorizationEndpoint: string;
   readonly clientId: string;
@@ -32,16 +32,16 @@ export interface AuthorizationRequest {
   readonly redirectUri: string;
 }
 
-/** What a page brings back from there. */
+/** What the browser brings back from the provider (OpenID Connect Core 1.0, 3.1.2.5). */
 export interface AuthorizationResponse {
   readonly code: string;
   readonly codeVerifier: string;
   readonly nonce: string;
-  /** The parameter `iss` (RFC 9207), where there was one. */
+  /** The parameter `iss` (RFC 9207), if present. */
   readonly iss: string | undefined;
 }
 
-/** Somebody whom a provider vouches for. */
+/** A person authenticated by a provider, with the rights that claims map to. */
 export interface SignedInPerson {
   readonly actor: string;
   readonly label: string;
@@ -50,14 +50,14 @@ export interface SignedInPerson {
   readonly realms: Realms;
 }
 
-/** `refused`: what was brought does not hold. `unavailable`: the provider does not answer as it should. */
+/** `refused`: the response is invalid. `unavailable`: the provider fails. */
 export type SignInResult = SignedInPerson | 'refused' | 'unavailable';
 
-/** An OpenID provider by which one signs in to the console. */
+/** An OpenID provider with which people sign in to the console. */
 export interface ConsoleProvider {
   readonly name: string;
   authorizationRequest(): Promise<AuthorizationRequest | undefined>;
-  /** Exchanges the code, and checks whom it is about. Rejects with Fault `overloaded` and no other. */
+  /** Exchanges the code and verifies the ID token. Rejects only with Fault `overloaded`. */
   completeSignIn(response: AuthorizationResponse): Promise<SignInResult>;
 }
 
@@ -66,9 +66,12 @@ interface ProviderDeps {
   readonly postForm: PostForm;
   readonly keyring: Pick<Keyring, 'digest'>;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-  /** The address of the console. */
+  /** The URL of the console. */
   readonly redirectUri: string;
-  /** Told how a provider answered, where that differs from the time before: the operator can mend it, the page cannot. */
+  /**
+   * Called with the outcome at a provider when it differs from the previous one; the operator can fix it, the
+   * user cannot.
+   */
   readonly note: (name: string, outcome: ProviderOutcome) => void;
 }
 
@@ -109,7 +112,7 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
       note('metadata_unusable');
       return 'unavailable';
     }
-    // Of whom the answer is (RFC 9207, 2.4): asked before the code is sent anywhere.
+    // The issuer of the response is checked before the code is sent (RFC 9207, 2.4).
     if (iss === undefined ? read.sendsIssuer : iss !== issuer.issuer) return 'refused';
     const idToken = await exchangeCode({ read, client, redirectUri, ...response }, deps.postForm);
     if (idToken === 'refused') return 'refused';
@@ -120,7 +123,7 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
     return identify({ token: idToken.token, nonce });
   }
 
-  /** Whom an ID token is about. */
+  /** The person that an ID token is about. */
   async function identify(idToken: {
     readonly token: string;
     readonly nonce: string;
@@ -153,7 +156,7 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
       );
     },
     async completeSignIn(response) {
-      // Who sends a code may be anybody, and each holds a connection for as long as the provider takes.
+      // Anybody can send codes, and each occupies a connection until the provider answers.
       if (pending >= LIMITS.providerCodesAtOnceMax) throw overloaded('CONCURRENCY_LIMIT');
       pending += 1;
       try {
@@ -204,7 +207,7 @@ function basicCredentials(clientId: string, clientSecret: string): string {
   return `Basic ${Buffer.from(`${encoded(clientId)}:${encoded(clientSecret)}`).toString('base64')}`;
 }
 
-/** The same as `verified`; jose says by what it throws why a token is none, and nobody is told. */
+/** As `verifyIdToken`, but `refused` where jose throws. */
 async function verifyIdTokenSafely(
   ...args: Parameters<typeof verifyIdToken>
 ): ReturnType<typeof verifyIdToken> {
@@ -216,8 +219,8 @@ async function verifyIdTokenSafely(
 }
 
 /**
- * What an ID token says, where it holds (OpenID Connect Core 1.0, 3.1.3.7): of this issuer, for this client and nobody else,
- * with the nonce of the page that asked. Throws as jose does.
+ * The claims of a valid ID token (OpenID Connect Core 1.0, 3.1.3.7): of this issuer, for this client alone,
+ * with the nonce of the request. Throws as jose does.
  */
 async function verifyIdToken(
   { issuer, keys }: ConfiguredIssuer,
@@ -228,11 +231,11 @@ async function verifyIdToken(
   const parts = token.length > LIMITS.idTokenBytesMax ? undefined : parseJwt(token);
   if (!parts) return 'refused';
   const { claims } = parts;
-  // An access token says that it is one.
+  // An access token has another `typ`.
   const header = checkJwtHeader(parts.header, issuer.algorithms, (typ) => typ === undefined || isJwt(typ));
   const isFor = (audience: unknown) => audience === clientId;
   const { aud, azp } = claims;
-  // Nobody else; that there is somebody, jose sees to.
+  // No other audience; jose checks that there is one.
   const isOurs = [aud].flat().every(isFor);
   if (!header || checkJwtSubject(claims, now) === undefined) return 'refused';
   if (!isOurs || (azp !== undefined && !isFor(azp)) || claims.nonce !== nonce) return 'refused';
@@ -255,7 +258,7 @@ function isJwt(typ: unknown): boolean {
 
 const LABEL = text(255);
 
-/** The first of the claims that name a person; an address that was not verified names nobody. */
+/** The first of the configured claims that is present; an unverified e-mail address is not used. */
 function labelOf(claims: JsonObject, { person }: ConsoleClient): string | undefined {
   const names = person.filter((name) => name !== 'email' || claims.email_verified !== false);
   return names.map((name) => LABEL.safeParse(claims[name]).data).find((label) => label !== undefined);

@@ -9,30 +9,30 @@ import type { IssuedToken, Tokens } from '../tokens/token.ts';
 import { digestLinkCode, LINK_CODE } from './console_links.ts';
 import type { AuthorizationRequest, AuthorizationResponse, ConsoleProvider } from './console_providers.ts';
 
-/** What the actors of links begin with; no client and no issuer has this name. */
+/** The prefix of actors who signed in by a console link; no client or issuer has this name. */
 export const CONSOLE_LINK_ISSUER = 'console';
 
-/** Somebody who is signed in to the console, and what that is worth. */
+/** A session of the console and its rights. */
 export interface ConsoleSession {
   readonly token: string;
   /** Seconds. */
   readonly expiresIn: number;
   readonly scopes: Scopes;
   readonly realms: Realms;
-  /** What every entry of what is done calls them. */
+  /** The actor in audit entries. */
   readonly actor: string;
-  /** What they are called in the console. */
+  /** The name shown in the console. */
   readonly label: string;
 }
 
-/** Begins and ends sessions of the console. */
+/** Starts and ends sessions of the console. */
 export interface ConsoleSessions {
-  /** The names of the providers by which one signs in. */
+  /** The names of the configured sign-in providers. */
   readonly providers: readonly string[];
-  /** What a page needs to go to one; undefined where there is none of that name. */
+  /** The authorization request for a provider; undefined if there is none of that name. */
   authorizationRequest(name: string): Promise<AuthorizationRequest | 'unavailable' | undefined>;
   /**
-   * Begins the session of whoever comes back from a provider; `rightless`: nothing gives them a right here. Rejects with Fault
+   * Starts a session from a provider's response; `rightless`: the claims map to no right. Rejects with Fault
    * `overloaded`.
    */
   signInByProvider(
@@ -40,9 +40,9 @@ export interface ConsoleSessions {
     response: AuthorizationResponse,
     from: RequestOrigin,
   ): Promise<ConsoleSession | 'refused' | 'unavailable' | 'rightless'>;
-  /** Exchanges the one-time code of a link; undefined where it is none, was used, or it is not its minute. */
+  /** Starts a session with the one-time code of a link; undefined if the code is unknown, used or expired. */
   signInByLink(code: string, from: RequestOrigin): Promise<ConsoleSession | undefined>;
-  /** Ends the session of a token; false where the token is that of a client. Rejects with Fault `overloaded`. */
+  /** Ends the session of a token; false for the token of a client. Rejects with Fault `overloaded`. */
   signOut(token: IssuedToken, from: RequestOrigin): Promise<boolean>;
 }
 
@@ -50,14 +50,14 @@ interface SessionDeps {
   readonly tokens: Pick<Tokens, 'mint'>;
   readonly store: Pick<AuthStore, 'hasConsoleLink' | 'redeemConsoleLink' | 'revokeToken'>;
   readonly providers: ReadonlyMap<string, ConsoleProvider>;
-  /** Logs an act. Rejects with Fault `unavailable`. */
+  /** Writes an audit entry. Rejects with Fault `unavailable`. */
   readonly note: (auditEntry: AuditEntry) => Promise<void>;
-  /** Encrypts what an act tells about a person. */
+  /** Encrypts the personal values of an audit entry. */
   readonly sealPerson: (values: object) => string;
   readonly clock: Pick<Clock, 'now' | 'mintId'>;
 }
 
-/** Who begins a session, and with which rights. */
+/** The actor and rights of a session. */
 interface SessionRights {
   readonly actor: string;
   readonly scopes: Scopes;
@@ -82,11 +82,11 @@ export function openConsoleSessions({
       const person = await (providers.get(name)?.completeSignIn(response) ?? 'refused');
       if (typeof person === 'string') return person;
       const { actor, label, subject, scopes, realms } = person;
-      // Whoever meets no right has no realm either.
+      // A person whose claims map to no right has no realm.
       if (realms !== '*' && realms.size === 0) return 'rightless';
       const jti = clock.mintId();
       const auditEntry = sessionBegunEntry({ actor, scopes, realms }, jti, { from, clock });
-      // Of a session that began there is an entry.
+      // The audit entry is written before the session starts.
       await note({
         ...auditEntry,
         detail: { ...auditEntry.detail, person: sealPerson({ name: label, subject }) },
@@ -97,7 +97,7 @@ export function openConsoleSessions({
     async signInByLink(code, from) {
       if (!LINK_CODE.test(code)) return undefined;
       const digest = digestLinkCode(code);
-      // A guess costs one read, and claims nothing.
+      // A guessed code costs one read and no write.
       if (!(await store.hasConsoleLink(digest, clock.now()))) return undefined;
       const jti = clock.mintId();
       const link = await store.redeemConsoleLink(digest, clock.now(), ({ label, scopes, realms }) =>
@@ -129,7 +129,7 @@ function mintSession({ actor, scopes, realms }: SessionRights, jti: Uuid, tokens
   return tokens.mint(holder, scopes, { jti, lifetimeSeconds: LIMITS.consoleTokenSeconds });
 }
 
-/** The entry of a session that begins now. */
+/** The audit entry of a session that starts now. */
 function sessionBegunEntry(
   { actor, scopes, realms }: SessionRights,
   jti: Uuid,

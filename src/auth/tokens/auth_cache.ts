@@ -4,20 +4,20 @@ import { LIMITS } from '../../domain/limits.ts';
 import { type KeySet, keySetAt } from '../keys/signing.ts';
 import type { AuthState, AuthStore, Client } from '../port.ts';
 
-/** Who may ask and which keys count, at most one second old. */
+/** Clients, signing keys and revoked tokens, at most one second old. */
 export interface AuthView {
   client(clientId: string): Client | undefined;
   readonly keys: KeySet;
-  /** Whether the token of this identifier was taken back. */
+  /** Whether the token with this identifier was revoked. */
   isRevoked(jti: string): boolean;
-  /** Another one for every reading: what was concluded from one view holds as long as it is the same. */
+  /** Differs for every view: what was derived from a view stays valid while the serial is the same. */
   readonly serial: number;
 }
 
 export interface AuthCache {
   /**
-   * The view, read again from the store first when it is older than the limit. Throws or rejects with Fault
-   * `unavailable` where that fails: an old view is never trusted.
+   * The view; it is read from the store first if it is older than the limit. Throws or rejects with Fault
+   * `unavailable` if that fails: an outdated view is never trusted.
    */
   fresh(): MaybePromise<AuthView>;
 }
@@ -27,7 +27,7 @@ export interface ObservableAuthCache extends AuthCache {
   ageMs(): number | undefined;
 }
 
-/** `onTable` is told every table that differs from the one before. */
+/** `onState` is called with every state that differs from the previous one. */
 export function openAuthCache(
   store: AuthStore,
   clock: Clock,
@@ -41,7 +41,7 @@ export function openAuthCache(
   let readAt = 0;
   let reading: Promise<AuthView> | undefined;
 
-  /** Takes over what the store answered; its moment is when it was asked. */
+  /** Adopts the state read from the store; it is as old as its request. */
   function adopt(found: AuthState | undefined, requestedAt: number): AuthView {
     if (found) {
       version = found.version;

@@ -7,11 +7,11 @@ import {
 } from '../../domain/principal.ts';
 import type { JsonObject } from './unique_key_json.ts';
 
-/** What a claim of a token is worth here. */
+/** A rule that maps a claim of an external token to rights. */
 export interface ClaimRight {
-  /** The names that lead to the claim, from the outside in. */
+  /** The path to the claim, outermost name first. */
   readonly claim: readonly string[];
-  /** What the claim must say, or hold; `*` is whatever it says. */
+  /** The value that the claim must equal or contain; `*` matches any value. */
   readonly value: string;
   readonly scopes: Scopes;
   readonly realms: Realms;
@@ -24,13 +24,14 @@ interface Rights {
   readonly realms: Realms;
 }
 
-/** Claims that are words in one text (RFC 8693, 4.2). */
+/** Claims that are space-separated lists (RFC 8693, 4.2). */
 const WORDS: ReadonlySet<string> = new Set(['scope', 'scp']);
 const NOWHERE: Realms = new Set();
 
 /**
- * What these claims come to. Nobody gets a scope in a realm that no right names together: rights of the same scopes add
- * their realms, and different scopes go together in those realms alone that all of them name.
+ * The rights that claims map to. No scope is granted in a realm where no single rule grants it: the realms of
+ * rules with the same scopes are united, and rules with different scopes combine only in the realms that all
+ * of them name.
  */
 export function rightsFromClaims(claims: JsonObject, rights: readonly ClaimRight[]): Rights {
   const met = rights.filter((right) => isMet(right, claims));

@@ -4,17 +4,17 @@ import { LIMITS } from '../../domain/limits.ts';
 import { isClient } from '../../domain/principal.ts';
 import type { AuthStore } from '../port.ts';
 
-/** Which clients are at work: those that got or used a token. */
+/** Records which clients requested or used a token. */
 export interface ClientUsage {
   record(clientId: string): void;
-  /** Keeps what was noted, for the last time. */
+  /** Writes what is pending, for the last time. */
   stop(): Promise<void>;
 }
 
 /**
- * Notes which clients are at work, and keeps it once a minute. It runs beside every lookup: of the client that came last
- * it costs a comparison, of another one a set is asked. Where nothing can be written it waits for the next minute. It keeps
- * no process alive.
+ * Collects active clients in memory and stores them once a minute. It runs on every lookup: a comparison for
+ * the same client as before, a set insertion for another. If the database takes no writes it retries a minute
+ * later. Keeps no process alive.
  */
 export function openClientUsage(
   store: Pick<AuthStore, 'recordClientUsage'>,

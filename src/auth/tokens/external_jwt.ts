@@ -3,11 +3,13 @@ import { text } from '../../domain/text/text.ts';
 import { type JsonObject, parseJsonWithUniqueKeys } from './unique_key_json.ts';
 import { REFUSED_HEADERS } from './verified_tokens.ts';
 
-/** Reads tokens that other issuers signed, as far as that can be done before anything of them is believed. */
+/** Parses and pre-checks JWTs of external issuers, before their signature is verified. */
 
 const COMPACT = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
 
-/** Header and claims of a token in its one spelling, none of whose members stands twice. */
+/**
+ * Header and claims of a token in canonical base64url and without duplicate keys; undefined for all others.
+ */
 export function parseJwt(
   token: string,
 ): { readonly header: JsonObject; readonly claims: JsonObject } | undefined {
@@ -20,7 +22,7 @@ export function parseJwt(
   return header && claims ? { header, claims } : undefined;
 }
 
-/** Throws where the bytes are not UTF-8. */
+/** Throws if the bytes are not UTF-8. */
 function decode(part: string): string {
   return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.from(part, 'base64url'));
 }
@@ -30,7 +32,10 @@ export interface ExternalJwtHeader {
   readonly algorithm: string;
 }
 
-/** By which key and algorithm it says it is signed; undefined where that is none of these, or it brings its own. */
+/**
+ * The key and algorithm named by a header; undefined if the algorithm is not allowed, or the token brings its
+ * own key.
+ */
 export function checkJwtHeader(
   header: JsonObject,
   algorithms: readonly string[],
@@ -45,7 +50,10 @@ export function checkJwtHeader(
 
 const SUBJECT = text(255);
 
-/** The subject of claims whose time may have come; one that lives for longer than ours could is none. */
+/**
+ * The subject; undefined for a token issued in the future, or with a longer lifetime than our own tokens may
+ * have.
+ */
 export function checkJwtSubject({ sub, iat, exp }: JsonObject, now: number): string | undefined {
   if (typeof iat !== 'number' || typeof exp !== 'number' || exp - iat > LIMITS.tokenLifetimeSecondsMax)
     return undefined;

@@ -14,12 +14,9 @@ import { rightsFromClaims } from './claim_rights.ts';
 import { checkJwtHeader, checkJwtSubject, parseJwt } from './external_jwt.ts';
 import type { VerificationOutcome } from './verified_tokens.ts';
 
-/** Believes tokens of issuers that the operator named. */
+/** Verifies tokens of the issuers that the operator configured. */
 export interface ExternalTokens {
-  /**
-   * What the token of this issuer vouches for; undefined where it is not to be trusted, `unchecked` where the issuer does
-   * not say by which keys. Never rejects.
-   */
+  /** Undefined for an invalid token, `unchecked` if the issuer's keys cannot be read. Never rejects. */
   verify(token: string, issuer: string): Promise<VerificationOutcome>;
 }
 
@@ -27,17 +24,17 @@ export interface IssuersDeps {
   readonly issuers: readonly ExternalIssuer[];
   readonly fetchDocument: FetchDocument;
   readonly clock: Clock;
-  /** Told how reading the keys of an issuer went, where that differs from the time before. */
+  /** Called with the outcome of reading an issuer's keys, when it differs from the previous one. */
   readonly note: (issuer: string, outcome: KeySetOutcome) => void;
 }
 
-/** An issuer, and its keys as they were read last. */
+/** A configured issuer and its cached keys. */
 export interface ConfiguredIssuer {
   readonly issuer: ExternalIssuer;
   readonly keys: IssuerKeys;
 }
 
-/** The issuers that the operator named, by what they call themselves. */
+/** The configured issuers by their `iss`. */
 export function openIssuers(options: IssuersDeps): ReadonlyMap<string, ConfiguredIssuer> {
   const { issuers, fetchDocument, clock, note } = options;
   return new Map(
@@ -64,7 +61,7 @@ export function openExternalTokens(
       try {
         return configured && (await verifyBy(configured, token, options));
       } catch {
-        // jose says by what it throws why a token is none; the caller is not told.
+        // jose throws the reason why a token is invalid; callers get none (RFC 6750, 3.1).
         return undefined;
       }
     },
@@ -82,7 +79,7 @@ async function verifyBy(
   const isType = (typ: unknown) => typeof typ === 'string' && normalizeTyp(typ) === issuer.type;
   const header = checkJwtHeader(parts.header, issuer.algorithms, isType);
   const subject = checkJwtSubject(parts.claims, now);
-  // Whatever can be refused for free is refused before the issuer is asked, or a signature is checked.
+  // Cheap checks come first, before keys are fetched or a signature is verified.
   if (!header || subject === undefined) return undefined;
   const key = await keys.find(header.kid);
   if (!key) return undefined;
@@ -106,8 +103,8 @@ async function verifyBy(
 }
 
 /**
- * Who it is, for logs and the entries of what was done: the issuer's name and a keyed digest, because subjects are
- * personal values. No client of ours has a colon in its name.
+ * The actor in logs and audit entries: the issuer's name and a keyed digest, because subjects are personal
+ * data. No client ID contains a colon.
  */
 export function externalActor(
   { name, issuer }: ExternalIssuer,

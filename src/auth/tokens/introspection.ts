@@ -5,18 +5,20 @@ import { type OAuthError, oauthError } from '../clients/client_credentials.ts';
 import type { AuthStore, Client } from '../port.ts';
 import type { IssuedToken, Tokens } from './token.ts';
 
-/** Where a request came from, for the log. */
+/** Where a request came from, for the audit log. */
 export type RequestOrigin = Pick<Caller, 'address' | 'requestId'>;
 
-/** Where a client asks about its own tokens, as it sent them, and gives them back. The tokens of others are none to it. */
+/** Introspection and revocation of a client's own tokens; the tokens of other clients count as unknown. */
 export interface IntrospectionAndRevocation {
-  /** Takes a token back (RFC 7009): every process refuses it within a second. Rejects with Fault `overloaded`. */
+  /**
+   * Revokes a token (RFC 7009): every process rejects it within a second. Rejects with Fault `overloaded`.
+   */
   revoke(
     client: Client,
     token: string | undefined,
     from: RequestOrigin,
   ): Promise<OAuthError | { readonly kind: 'done' }>;
-  /** What a token is worth now (RFC 7662); undefined where it is none of this client, or no longer accepted. */
+  /** Describes a token (RFC 7662); undefined if it belongs to another client or is no longer accepted. */
   introspect(
     client: Client,
     token: string | undefined,
@@ -57,7 +59,7 @@ export function openIntrospectionAndRevocation({
           { now: clock.now, caller },
         );
         const isRevoked = await store.revokeToken({ jti, clientId, expiresAt: expires * 1000 }, auditEntry);
-        // Whoever is told so takes the token for a live one (RFC 7009, 2.2.1).
+        // The client then knows that the token is still active (RFC 7009, 2.2.1).
         if (!isRevoked) throw overloaded('REVOCATION_LIMIT');
       }
       return { kind: 'done' };

@@ -31,8 +31,8 @@ import {
 const TYPE = 'at+jwt';
 
 /**
- * Three segments, the last an Ed25519 signature in its one canonical spelling: a decoder would let pass what the last
- * character says beyond its 512 bits, and one token would then have several spellings.
+ * Three segments, the last an Ed25519 signature in canonical base64url: decoders ignore the unused bits of
+ * the last character, and one token would have several spellings.
  */
 const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]{85}[AQgw]$/;
 
@@ -42,43 +42,45 @@ export interface MintedToken {
   readonly expiresIn: number;
   /** Seconds since the epoch. */
   readonly expires: number;
-  /** What tells it from every other token. */
+  /** The unique identifier of the token (RFC 7519, 4.1.7). */
   readonly jti: string;
 }
 
-/** A token of our own that is accepted now, and what it is worth. */
+/** A token that we issued and that is accepted now, with its rights. */
 export interface IssuedToken extends IssuedClaims {
-  /** It is of a session, whose rights are those it says, and of no client. */
+  /** It belongs to a console session, whose rights are in the token, and not to a client. */
   readonly isSession: boolean;
   readonly clientId: string;
   readonly scopes: Scopes;
 }
 
-/** How a token differs from what the settings say of tokens. */
+/** Overrides of the token settings for one token. */
 export interface TokenOptions {
   readonly jti?: Uuid;
   readonly lifetimeSeconds?: number;
 }
 
 export interface Tokens {
-  /** For a client, or a session that is named as none is. */
+  /** Issues a token for a client or a console session. */
   mint(
     holder: Pick<Client, 'clientId' | 'realms'>,
     scopes: Scopes,
     options?: TokenOptions,
   ): Promise<MintedToken>;
-  /** Who is asking by a token whose signature was checked before; undefined otherwise. Rejects as `verify` does. */
+  /**
+   * The principal of a token in the cache of verified tokens; undefined for others. Rejects as `verify` does.
+   */
   verifyCached(token: string): MaybePromise<Principal | undefined>;
   /**
-   * Who is asking; undefined where the token is not to be trusted, `unchecked` where nobody can tell, because its issuer
-   * is out of reach. Rejects with Fault `unavailable`.
+   * The principal of a token; undefined for an invalid token, `unchecked` while its issuer cannot be reached.
+   * Rejects with Fault `unavailable`.
    */
   verify(token: string): MaybePromise<Principal | 'unchecked' | undefined>;
-  /** What a token of our own says, where `verify` accepts it. Rejects as that does. */
+  /** The claims of a token that we issued and that `verify` accepts. Rejects as `verify` does. */
   inspect(token: string): Promise<IssuedToken | undefined>;
   /**
-   * Opens the private halves of the keys in use ahead: what is open in a process still signs after the master key was
-   * changed. Of any other key nothing stays in memory.
+   * Loads the private keys in use ahead, so that this process can sign after the master key was changed.
+   * Drops all other keys from memory.
    */
   loadSigningKeys(keys: readonly SigningKey[]): void;
 }
@@ -87,9 +89,11 @@ export interface TokenSettings {
   /** Issuer and audience: the base URL. */
   readonly issuer: string;
   readonly lifetimeSeconds: number;
-  /** What the names of sessions that are believed begin with, up to the colon; without it none is. */
+  /**
+   * Accepted prefixes, up to the colon, of the actors of console sessions; default: no session is accepted.
+   */
   readonly sessions?: ReadonlySet<string>;
-  /** Verifies what others issued; without it nobody else is believed. */
+  /** Verifies tokens of external issuers; default: none is accepted. */
   readonly external?: ExternalTokens;
 }
 
@@ -109,7 +113,7 @@ export function openTokens(
       const usable = inUse.filter(({ privateSealed }) => privateSealed.length > 0);
       publicKeys.retainOnly(inUse);
       privateKeys.retainOnly(usable);
-      // What does not open is told when it is needed.
+      // A key that does not decrypt is reported when it is used.
       for (const key of usable) privateKeys.get(key).catch(() => undefined);
     },
   };
@@ -171,14 +175,14 @@ function openVerify(
     }
   }
 
-  /** By its issuer, before anything else: a key of one vouches for nothing of another. */
+  /** The issuer is compared first: the keys of one issuer never verify a token of another. */
   function check(token: string, view: AuthView): Promise<VerificationOutcome> | undefined {
     const claimed = claimedIssuer(token, clock.now());
     if (claimed === issuer) return checkOwn(token, view);
     return claimed === undefined ? undefined : external?.verify(token, claimed);
   }
 
-  /** One that has ended is accepted for as long as clocks may differ, and not worth remembering. */
+  /** An expired token may be accepted within the clock leeway, but is not cached. */
   async function checkUnknown(token: string, view: AuthView): Promise<VerificationOutcome> {
     const entry = await check(token, view);
     if (isVerified(entry) && entry.expiresAt > clock.now()) cached.set(token, entry);
@@ -238,7 +242,7 @@ function isVerified(entry: VerificationOutcome): entry is VerifiedToken {
   return typeof entry === 'object';
 }
 
-/** Who is said to have issued a token that is not too long and may be in time. Nothing of it is proven. */
+/** The unverified `iss` of a token that is not too long and not expired. */
 function claimedIssuer(token: string, now: number): string | undefined {
   if (token.length > LIMITS.tokenBytesMax) return undefined;
   try {
@@ -250,7 +254,7 @@ function claimedIssuer(token: string, now: number): string | undefined {
   }
 }
 
-/** Everything that can be refused for free is refused before a signature is checked. */
+/** The key named by a token. Cheap checks come first, before a signature is verified. */
 function claimedKey(token: string, view: AuthView): SigningKey | undefined {
   if (!COMPACT.test(token)) return undefined;
   try {
@@ -268,7 +272,9 @@ function realmsClaim(realms: Realms): { readonly realms?: readonly string[] } {
   return realms.size <= LIMITS.tokenRealmsMax ? { realms: [...realms] } : {};
 }
 
-/** Kept for every token that is known, so it holds little: texts that all of them have in common are no copies. */
+/**
+ * The cached part of the claims. It is kept small, because there is one per token: common strings are shared.
+ */
 function readClaims(
   payload: JWTPayload,
   kid: string,
@@ -278,7 +284,7 @@ function readClaims(
   if (typeof client_id !== 'string' || sub !== client_id || typeof scope !== 'string') return undefined;
   const claimed = readRealms(realms);
   if (claimed === undefined || exp === undefined) return undefined;
-  // No table says anything of a session: what it may not do it must say itself.
+  // A session has no client record: its token must limit it.
   const isUnknown = realms === undefined || !sessions.has(client_id.slice(0, client_id.indexOf(':')));
   if (!isClient(client_id) && isUnknown) return undefined;
   return {
@@ -291,13 +297,15 @@ function readClaims(
   };
 }
 
-/** What a token claims. */
+/** The rights in a token. */
 interface ClaimedRights {
   readonly scope: string;
   readonly realms: Realms;
 }
 
-/** What came last of each client's claims: its tokens mostly claim the same, and then have one principal in common. */
+/**
+ * The last principal of each client: its tokens mostly claim the same rights and then share one principal.
+ */
 const lastPrincipal = new WeakMap<
   Client,
   { readonly claimed: ClaimedRights; readonly principal: Principal }
@@ -316,14 +324,14 @@ function principalWith(client: Client, claimed: ClaimedRights): Principal {
   return principal;
 }
 
-/** A token, and whom it names. */
+/** Identifies a token and its client. */
 interface TokenIdentity {
   readonly kid: string;
   readonly jti: string;
   readonly clientId: string;
 }
 
-/** What the token of a session says. It ends with its key, or when it is taken back. */
+/** The rights of a session token, until its key is withdrawn or the token revoked. */
 function sessionPrincipalResolver(
   { kid, jti, clientId }: TokenIdentity,
   claimed: ClaimedRights,
@@ -333,7 +341,10 @@ function sessionPrincipalResolver(
   return (view) => (view.keys.accepted.has(kid) && !view.isRevoked(jti) ? principal : undefined);
 }
 
-/** What the token says, no more than its client holds now: of the client nothing is kept, which may be another one soon. */
+/**
+ * The rights in a token, limited to those its client holds now. The client is looked up each time, as it may
+ * change.
+ */
 function clientPrincipalResolver(
   { kid, jti, clientId }: TokenIdentity,
   claimed: ClaimedRights,
@@ -346,7 +357,7 @@ function clientPrincipalResolver(
   };
 }
 
-/** An absent list leaves the decision to the client table. */
+/** Without the claim the client record decides. */
 function readRealms(claim: unknown): Realms | undefined {
   if (claim === undefined) return '*';
   if (!Array.isArray(claim)) return undefined;

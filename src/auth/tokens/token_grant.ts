@@ -10,14 +10,14 @@ export type TokenGrantResult =
   | { readonly kind: 'granted'; readonly minted: MintedToken; readonly scopes: Scopes }
   | OAuthError;
 
-/** Grants what the scope asks for, as the client sent it. */
+/** Issues a token with the requested scope. */
 export type GrantToken = (
   client: Client,
   scope: string | undefined,
   from: RequestOrigin,
 ) => Promise<TokenGrantResult>;
 
-/** Whether this type of grant is offered, whoever asks: the client credentials grant (RFC 6749, 4.4) alone. */
+/** Undefined for the one supported grant type, client credentials (RFC 6749, 4.4); else the error. */
 export function checkGrantType(grantType: string | undefined): OAuthError | undefined {
   if (grantType === undefined) return oauthError('invalid_request', 'grant_type is missing');
   if (grantType === 'client_credentials') return undefined;
@@ -25,8 +25,7 @@ export function checkGrantType(grantType: string | undefined): OAuthError | unde
 }
 
 /**
- * The client credentials grant (RFC 6749, 4.4), the only one offered: RFC 9700, 2.1.2 closes the implicit one. A token is
- * given out once `note` has taken down that it is.
+ * The client credentials grant (RFC 6749, 4.4). A token is returned only after `note` has logged its grant.
  */
 export function openTokenGrants(
   tokens: Pick<Tokens, 'mint'>,
@@ -62,7 +61,7 @@ function tokenGrantEntry(
   );
 }
 
-/** What was asked for, all that is held where nothing was; undefined where it is more than that. */
+/** The requested scopes, or by default all that the client holds; undefined if more was requested. */
 function grantedScopes(held: Scopes, scope: string | undefined): Scopes | undefined {
   if (scope === undefined || scope.trim() === '') return held;
   const requested = parseScopes(scope);

@@ -1,11 +1,11 @@
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** All that tells where members begin, in a text that is JSON. */
+/** The tokens of JSON text that delimit object keys. */
 const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\]:]/g;
 
 /**
- * Reads a JSON object none of whose objects says a member twice, at any depth. Answers undefined for everything else: of
- * a member that stands twice two readers may take two values.
+ * Parses a JSON object without duplicate keys at any depth; undefined for everything else. Parsers differ in
+ * which of two duplicate values they use (RFC 8259, 4).
  */
 export function parseJsonWithUniqueKeys(text: string): JsonObject | undefined {
   try {
@@ -26,7 +26,7 @@ function hasDuplicateKey(json: string): boolean {
     else if (token === '}' || token === ']') above.pop();
     else if (token !== ':') lastString = token;
     else {
-      // Escapes spell one name in several ways.
+      // The same key may be written with different escapes.
       const name: string = JSON.parse(lastString);
       if (above.at(-1)?.has(name)) return true;
       above.at(-1)?.add(name);

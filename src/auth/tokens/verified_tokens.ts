@@ -2,10 +2,10 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { AuthView } from './auth_cache.ts';
 
-/** Header members that would have the token choose its own key (RFC 8725, 3.5 and 3.10). */
+/** Header parameters with which a token would choose its own key (RFC 8725, 3.5 and 3.10). */
 export const REFUSED_HEADERS = ['crit', 'jwk', 'jku', 'x5u', 'x5c'] as const;
 
-/** What else a token of our own says. Instants are seconds since the epoch, as they stand there. */
+/** Further claims of a token that we issued. Instants are seconds since the epoch, as in the token. */
 export interface IssuedClaims {
   readonly issuer: string;
   readonly jti: string;
@@ -14,23 +14,29 @@ export interface IssuedClaims {
   readonly expires: number;
 }
 
-/** What a checked signature vouches for. Instants are milliseconds since the epoch. */
+/** The content of a token whose signature was verified. Instants are milliseconds since the epoch. */
 export interface VerifiedToken {
   readonly notBefore: number;
   readonly expiresAt: number;
-  /** Who it is, by what is known as of a view; undefined where key or client no longer count. */
+  /** The principal as of a view; undefined if key or client are no longer valid. */
   readonly resolvePrincipal: (view: AuthView) => Principal | undefined;
-  /** What else a token of our own says. */
+  /** Set for tokens that we issued. */
   readonly own?: IssuedClaims;
-  /** The view that was asked last, and what it said. */
+  /** The view used last, and its result. */
   viewSerial?: number;
   principal?: Principal | undefined;
 }
 
-/** The result of verifying a token: `unchecked` while its issuer cannot be reached, undefined where it is not valid. */
+/**
+ * The result of verifying a token: `unchecked` while its issuer cannot be reached, undefined for an invalid
+ * token.
+ */
 export type VerificationOutcome = VerifiedToken | 'unchecked' | undefined;
 
-/** What the token says, no more than its client holds now. */
+/**
+ * The principal of a token now: undefined outside its validity period, or if key or client are no longer
+ * valid.
+ */
 export function principalOf(entry: VerifiedToken, view: AuthView, now: number): Principal | undefined {
   if (now >= entry.expiresAt + LIMITS.clockLeewayMs || now < entry.notBefore - LIMITS.clockLeewayMs)
     return undefined;
@@ -48,17 +54,17 @@ export interface VerifiedTokenCache {
 }
 
 /**
- * The tokens whose signatures were checked, each under its SHA-256: no collection of tokens is kept. They stand in two
- * generations. What is used goes to the younger one, and when that is full or old, the older one is forgotten: so those of a
- * busy client stay, and one that nobody shows any more leaves nothing behind, also where no other one comes. Only the one that
- * came last is also known as it came, because that of a busy client comes again at once and a digest costs more than the rest
- * of the check. It ends in a signature nobody can guess, so how long the comparison takes tells nothing of use.
+ * Caches tokens whose signatures were verified, keyed by SHA-256, so that no tokens are stored. There are two
+ * generations: a token that is used moves to the younger one, and when that is full or old the older one is
+ * dropped. So tokens of active clients stay, and unused tokens go even without traffic. Only the last token
+ * is also kept in plain form, because a busy client sends it again at once and the digest costs more than all
+ * other checks. It ends in an unguessable signature, so the timing of the comparison reveals nothing useful.
  */
 export function openVerifiedTokenCache(): VerifiedTokenCache {
   let younger = new Map<string, VerifiedToken>();
   let older: typeof younger = new Map();
   let last: { readonly token: string; readonly entry: VerifiedToken } | undefined;
-  /** Runs as long as anything is remembered. */
+  /** Runs while the cache is not empty. */
   let timer: ReturnType<typeof setTimeout> | undefined;
   const digestOf = (token: string) => Bun.SHA256.hash(token, 'base64');
   const scheduleRotation = () => setTimeout(rotate, LIMITS.verifiedTokensTurnMs).unref();
