@@ -1,7 +1,7 @@
 import type { Database, Statement } from 'bun:sqlite';
 import type { Uuid } from '../src/domain/id.ts';
 import { foldedKey, UNICODE_VERSION } from '../src/domain/text/folding.ts';
-import { textHash } from '../src/store/records/hash_column.ts';
+import { textHash } from '../src/store/records/text_hash.ts';
 import { slotOf } from '../src/store/sqlite/slot.ts';
 
 type Value = string | number | null;

@@ -11,7 +11,7 @@ import {
 } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { Engine } from '../../src/store/open.ts';
-import { leadingText } from '../../src/store/records/records.ts';
+import { nextValueText } from '../../src/store/records/records.ts';
 import { plant, put, realmMembers, type Service, startService, userMembers } from '../support/service.ts';
 
 /** Searches of all realms, where there are many of them, or many profiles or links in one. */
@@ -182,7 +182,7 @@ test('the issuers of a realm are stepped through by an index, however many links
   }
   const issuers = await db.engine.records.distinctValues(oidcProfileInfo, planted.realm, 'issuer', 4);
   expect(issuers).toEqual([0, 1, 2, 3].map((each) => `https://${each}.example`));
-  const text = leadingText(oidcProfileInfo, 'issuer').replace('?', `'${planted.realm}'`).replace('?', "''");
+  const text = nextValueText(oidcProfileInfo, 'issuer').replace('?', `'${planted.realm}'`).replace('?', "''");
   await database.spoil('analyze');
   const isSqlite = database.address.engine === 'sqlite';
   const plan = await database.ask<Record<string, unknown>>(

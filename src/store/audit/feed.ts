@@ -1,10 +1,45 @@
+import type { SequencedChange } from '../../domain/change.ts';
 import { NIL_UUID, type Revision, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { AnyRecord } from '../../domain/resource.ts';
 import type { FeedStore, RealmHead } from '../../events/feed/port.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Transactions } from '../transactions.ts';
 import { all, type Long, type Work } from '../work.ts';
-import { CHANGE_ROW, type ChangeRow, changeOfRow } from './change_rows.ts';
+
+/** What is read of a change to tell it. */
+export const CHANGE_ROW =
+  'realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at';
+
+export interface ChangeRow {
+  readonly realm_id: string;
+  readonly seq: Long;
+  readonly event: string;
+  readonly user_id: string | null;
+  readonly record_id: string;
+  readonly revision: string;
+  readonly members: string;
+  readonly actor: string;
+  readonly request_id: string | null;
+  readonly at: Long;
+}
+
+export function changeOfRow(row: ChangeRow): SequencedChange {
+  return {
+    event: row.event,
+    realm: row.realm_id as Uuid,
+    user: (row.user_id ?? undefined) as Uuid | undefined,
+    id: row.record_id as Uuid,
+    revision: row.revision as AnyRecord['revision'],
+    members: row.members === '' ? [] : row.members.split(' '),
+    actor: row.actor,
+    requestId: row.request_id ?? undefined,
+    // No table keeps it.
+    address: undefined,
+    at: Number(row.at),
+    seq: Number(row.seq),
+  };
+}
 
 /** A clock that was claimed and never moved has no change at its place. The nil UUID has acts and no changes. */
 const SELECT = `select k.realm_id, c.seq, c.revision, c.at from realm_clock k

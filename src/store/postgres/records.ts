@@ -1,9 +1,8 @@
 import type { Eraser } from '../../audit/port.ts';
 import type { Loader, Scanner, Store } from '../../directory/store.ts';
 import { openAdmission } from '../admission.ts';
-import { openProbe } from '../idempotency/probe.ts';
 import { openCounting } from '../lists/count_below.ts';
-import { openRecords } from '../records/records.ts';
+import { openProbe, openRecords } from '../records/records.ts';
 import type { Transactions } from '../transactions.ts';
 import { POSTGRES, statementsOf } from './dialect.ts';
 import { openFinds } from './finds.ts';

@@ -1,35 +1,40 @@
 import type { IsOverloaded } from '../../directory/store.ts';
+import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { openAdmission } from '../admission.ts';
+import type { ChangeEntry } from '../audit/entry.ts';
 import type { AuditLog } from '../audit/log.ts';
 import type { WriterFigures } from '../engine.ts';
 import type { WriteScope } from '../transactions.ts';
 import type { Work, WorkResult } from '../work.ts';
-import { type Job, openGroups } from './groups.ts';
-import type { Pool } from './pool.ts';
+import { claim } from './claims.ts';
+import { asFault, type Connection, isRetryable } from './connection.ts';
+import { inTime, type Waiting } from './in_time.ts';
+import { BEGIN_WRITING } from './openings.ts';
+import type { Ended, Pool } from './pool.ts';
 import type { Perform } from './session.ts';
 
 export interface Writer {
-  /** Runs `work` in a transaction that it may share with what else waits; resolves after the commit is on disk. */
-  write<T>(scene: WriteScope, work: () => Work<WorkResult<T>>): Promise<T>;
+  /** Runs `work` in a transaction that it may share with other waiting work; resolves after the commit is on disk. */
+  write<T>(scope: WriteScope, work: () => Work<WorkResult<T>>): Promise<T>;
   figures(): WriterFigures;
   readonly isCrowded: IsOverloaded;
 }
 
-/** What is written in one scene waits for the commit before it and shares the next one. Scenes do not wait for others. */
+/** Writes of one scope wait for the commit before theirs and share the next one. Scopes do not wait for each other. */
 export function openPostgresWriter(pool: Pool, perform: Perform, log: Pick<AuditLog, 'write'>): Writer {
   const counts = { commits: 0, busy: 0 };
   const commit = openGroups(pool, perform, log, counts);
   const lanes = new Map<string, Lane>();
-  const gate = openAdmission();
-  /** In all lanes, those under way included: a lane of its own makes nobody wait here, but for a connection. */
+  const admission = openAdmission();
+  /** Jobs in all lanes, including those being committed. Lanes run concurrently, and share the connections. */
   let queued = 0;
 
-  async function drain(name: string, scene: WriteScope, lane: Lane): Promise<void> {
+  async function drain(name: string, scope: WriteScope, lane: Lane): Promise<void> {
     while (lane.jobs.length > 0) {
       const taken = lane.jobs.splice(0, LIMITS.writesGroupedMax);
-      await commit(scene, taken);
+      await commit(scope, taken);
       queued -= taken.length;
       lane.queued -= taken.length;
     }
@@ -37,24 +42,24 @@ export function openPostgresWriter(pool: Pool, perform: Perform, log: Pick<Audit
   }
 
   function isCrowded(realm: string | undefined): boolean {
-    if (!gate.isOverloaded()) return false;
+    if (!admission.isOverloaded()) return false;
     const own = lanes.get(realm?.toLowerCase() ?? '')?.queued ?? 0;
     return realm === undefined || own * lanes.size >= queued;
   }
 
   return {
-    write<T>(scene: WriteScope, work: () => Work<WorkResult<T>>): Promise<T> {
+    write<T>(scope: WriteScope, work: () => Work<WorkResult<T>>): Promise<T> {
       if (queued >= LIMITS.writesQueuedMax) return Promise.reject(new Fault('unavailable'));
       const { promise, resolve, reject } = Promise.withResolvers<T>();
       queued += 1;
-      gate.enter();
-      // Registered first: the gate knows before the caller does.
+      admission.enter();
+      // Registered before the caller can await: admission control learns of the end first.
       promise.then(
-        () => gate.leave(1),
-        () => gate.giveUp(1),
+        () => admission.leave(1),
+        () => admission.giveUp(1),
       );
       const job: Job = { work, resolve, reject, deadline: performance.now() + LIMITS.storeWaitMsMax };
-      const name = laneNameOf(scene);
+      const name = laneNameOf(scope);
       const waiting = lanes.get(name);
       if (waiting) {
         waiting.jobs.push(job);
@@ -62,7 +67,7 @@ export function openPostgresWriter(pool: Pool, perform: Perform, log: Pick<Audit
       } else {
         const lane = { jobs: [job], queued: 1 };
         lanes.set(name, lane);
-        drain(name, scene, lane);
+        drain(name, scope, lane);
       }
       return promise;
     },
@@ -71,14 +76,164 @@ export function openPostgresWriter(pool: Pool, perform: Perform, log: Pick<Audit
   };
 }
 
-/** What is written in one scene. */
+/** The jobs of one scope. */
 interface Lane {
-  /** What waits for the next commit. */
+  /** Those that wait for the next commit. */
   readonly jobs: Job[];
-  /** That, and what is being committed. */
+  /** Those, and those being committed. */
   queued: number;
 }
 
-function laneNameOf(scene: WriteScope): string {
-  return scene === 'instance' ? scene : [...scene].sort().join();
+function laneNameOf(scope: WriteScope): string {
+  return scope === 'instance' ? scope : [...scope].sort().join();
+}
+
+/** Work that waits for a transaction. */
+interface Job extends Waiting {
+  readonly work: () => Work<WorkResult<unknown>>;
+  readonly resolve: (value: never) => void;
+}
+
+/** Settles the promise of a job. */
+type Settle = () => void;
+
+/** The result of a job: no outcome where it failed. */
+interface Ran {
+  readonly outcome?: WorkResult<unknown>;
+  readonly settle: Settle;
+}
+
+/** The rows and log entries of the jobs of one transaction. */
+interface Load {
+  readonly entries: ChangeEntry[];
+  readonly auditEntries: AuditEntry[];
+  rows: number;
+}
+
+/** The jobs of one transaction. */
+interface Group {
+  readonly settles: readonly Settle[];
+  readonly isKept: boolean;
+}
+
+/** Attempts of a transaction that conflicts with others, and how much longer it pauses before each. */
+const ATTEMPTS_MAX = 10;
+const PAUSE_MS = 20;
+
+const SAVEPOINT = 'savepoint job';
+/** Each of these two leaves a savepoint for the next job. */
+const KEEP = `release savepoint job; ${SAVEPOINT}`;
+const UNDO = 'rollback to savepoint job';
+
+/** Transactions that were committed, and those that were retried or failed because of a conflict. */
+interface Counts {
+  commits: number;
+  busy: number;
+}
+
+/**
+ * Runs jobs of one scope, in their order, in as few transactions as possible, and counts these. Each job has a savepoint of
+ * its own unless it is alone. Resolves when all of them are settled.
+ */
+function openGroups(
+  pool: Pool,
+  perform: Perform,
+  log: Pick<AuditLog, 'write'>,
+  counts: Counts,
+): (scope: WriteScope, jobs: readonly Job[]) => Promise<void> {
+  /** Returns how many jobs are settled; 0 where the transaction has to be retried. */
+  async function attempt(scope: WriteScope, jobs: readonly Job[], isLast: boolean): Promise<number> {
+    const taken: Job[] = [];
+    try {
+      const { settles, isKept } = await pool.transaction(BEGIN_WRITING, (connection) =>
+        run(scope, jobs, connection, taken),
+      );
+      counts.commits += Number(isKept);
+      for (const settle of settles) settle();
+      return settles.length;
+    } catch (error) {
+      counts.busy += Number(isRetryable(error));
+      if (isRetryable(error) && !isLast) return 0;
+      // Jobs that were not begun are tried again, unless none was begun.
+      const concerned = taken.length > 0 ? taken : jobs;
+      for (const { reject } of concerned) reject(asFault(error));
+      return concerned.length;
+    }
+  }
+
+  /**
+   * Runs jobs until they have written LIMITS.cascadeRecordsMax rows, or taken half of the time that is left to the first one:
+   * all of them wait for the commit. The others stay for the next transaction. `taken` collects those that were begun.
+   */
+  async function run(
+    scope: WriteScope,
+    jobs: readonly Job[],
+    connection: Connection,
+    taken: Job[],
+  ): Promise<Ended<Group>> {
+    await claim(scope, connection);
+    const isAlone = jobs.length === 1;
+    if (!isAlone) await connection.ask(SAVEPOINT, []);
+    const end = halfwayTo(jobs[0]?.deadline ?? 0);
+    const settles: Settle[] = [];
+    const load: Load = { entries: [], auditEntries: [], rows: 0 };
+    let isKept = false;
+    for (const job of jobs) {
+      if (taken.length > 0 && isFull(load.entries.length + load.auditEntries.length + load.rows, end)) break;
+      taken.push(job);
+      const { outcome, settle } = await (isAlone ? runAlone(job, connection) : runApart(job, connection));
+      settles.push(settle);
+      isKept = (outcome !== undefined && add(load, outcome)) || isKept;
+    }
+    await perform(connection, log.write(load.entries, load.auditEntries));
+    return { value: { settles, isKept }, isKept };
+  }
+
+  async function runAlone({ work, resolve }: Job, connection: Connection): Promise<Ran> {
+    const outcome = await perform(connection, work());
+    return { outcome, settle: () => resolve(outcome.value as never) };
+  }
+
+  async function runApart(job: Job, connection: Connection): Promise<Ran> {
+    try {
+      const ran = await runAlone(job, connection);
+      await connection.ask(ran.outcome?.keep ? KEEP : UNDO, []);
+      return ran;
+    } catch (error) {
+      if (isRetryable(error)) throw error;
+      await connection.ask(UNDO, []);
+      return { settle: () => job.reject(asFault(error)) };
+    }
+  }
+
+  return async (scope, jobs) => {
+    let left = inTime(jobs);
+    let attempts = 0;
+    while (left.length > 0) {
+      attempts += 1;
+      const settled = await attempt(scope, left, attempts === ATTEMPTS_MAX);
+      if (settled > 0) attempts = 0;
+      // A random pause keeps transactions that conflicted from conflicting again.
+      else await Bun.sleep(Math.random() * attempts * PAUSE_MS);
+      left = inTime(left.slice(settled));
+    }
+  };
+}
+
+/** Adds the rows and entries of a job. Returns whether its writes are kept. */
+function add(load: Load, { keep, entries = [], auditEntries = [], rows = 0 }: WorkResult<unknown>): boolean {
+  load.rows += rows;
+  if (keep) {
+    load.entries.push(...entries);
+    load.auditEntries.push(...auditEntries);
+  }
+  return keep;
+}
+
+function isFull(rows: number, end: number): boolean {
+  return rows >= LIMITS.cascadeRecordsMax || performance.now() > end;
+}
+
+function halfwayTo(deadline: number): number {
+  return (performance.now() + deadline) / 2;
 }

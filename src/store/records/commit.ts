@@ -1,82 +1,125 @@
-import type { IdempotencyRecord, Insert, Write, WriteResult } from '../../directory/store.ts';
-import type { AnyRecord, Resource } from '../../domain/resource.ts';
+import type { Guard, IdempotencyRecord, Insert, Write, WriteResult } from '../../directory/store.ts';
+import { Fault } from '../../domain/fault.ts';
+import { type AnyRecord, keyColumns, type Resource, referenced } from '../../domain/resource.ts';
+import { RESOURCES } from '../../domain/resources.ts';
+import { keyIdOf } from '../../domain/text/ciphertext.ts';
 import { type ChangeEntry, entryOf } from '../audit/entry.ts';
+import { ANY_CHECK, IS_PROVEN } from '../auth/access.ts';
+import type { Dialect } from '../dialect.ts';
 import type { IdempotencyStore } from '../idempotency/idempotency_store.ts';
-import type { SealGuard } from '../idempotency/seal_guard.ts';
+import { sealedMembers } from '../idempotency/sealed_columns.ts';
 import { first, type Work, type WorkResult } from '../work.ts';
-import type { Guards } from './guards.ts';
+import { isReferredTo } from './cascade.ts';
 import type { Purges } from './purges.ts';
-import type { Statements } from './statements.ts';
-import { insertAll, type PendingWrite, WRITTEN, writeRow } from './verdicts.ts';
+import { insertAll, type PendingWrite, WRITTEN, writeRow, writtenValue } from './row_write.ts';
+import type { SqlValue, Statements } from './statements.ts';
 
 interface CommitDeps {
   readonly of: (resource: Resource) => Statements;
   readonly purges: Purges;
-  readonly guards: Guards;
-  readonly memories: IdempotencyStore;
-  readonly sealGuard: SealGuard;
+  readonly idempotency: IdempotencyStore;
+  readonly claims: Dialect['claims'];
 }
 
 const ALREADY_ANSWERED: WriteResult = Object.freeze({ kind: 'already_answered' });
 
-/** Answers why a write cannot land, or undefined and what it adds to the write. */
-type Step = (writing: PendingWrite) => Work<WriteResult | undefined>;
+/** One step of a write. Returns the result that refuses the write; undefined lets it go on to the next step. */
+type Step = (pending: PendingWrite) => Work<WriteResult | undefined>;
 
-/** What applies the writes of a bulk load in one transaction. */
+/** Applies the writes of a bulk load in one transaction. */
 export interface Applier {
   apply(write: Write): Work<WriteResult>;
-  /** Applies inserts in their order, all or none of them. Answers false where they must be looked at one by one. */
+  /** Applies inserts in their order, all or none of them. Returns false where each has to be tried by itself. */
   applyAll(inserts: readonly Insert[]): Work<boolean>;
 }
 
-/** The work of commits and of bulk loads. */
-export function openCommits({ of, purges, guards, memories, sealGuard }: CommitDeps) {
-  const { checkSealKey } = sealGuard;
-  const { checkNotPurged } = purges;
-  const storeRow: Step = (writing) => writeRow(writing, of);
+/** A query that returns a row where a guard does not hold. Parameters: the key of the record, then `values`. */
+interface GuardQuery {
+  readonly text: string;
+  readonly values: readonly SqlValue[];
+}
 
-  /** What a write passes in its transaction, in this order; the first step that answers a verdict ends the commit. */
+/** The members of each resource that are stored encrypted. */
+const SEALED_MEMBERS = new Map(RESOURCES.map((resource) => [resource, sealedMembers(resource)]));
+
+/** The work of commits and of bulk loads. */
+export function openCommits({ of, purges, idempotency, claims }: CommitDeps) {
+  const guardQueries = guardQueriesOf(of);
+  // A writer that removes a key's proof waits for those that store what was sealed by that key.
+  const selectProof = `${IS_PROVEN}${claims.together}`;
+
+  /** The steps of a write in its transaction, in order; the first one that returns a result ends the commit. */
   const steps: readonly Step[] = [
     readBefore,
-    guards.compareWithBefore,
+    compareGuardsWithBefore,
     checkSealKey,
-    checkNotPurged,
+    purges.checkNotPurged,
     storeRow,
-    guards.check,
+    checkGuards,
   ];
-  /** A bulk load compares records itself, and looks at no guards. */
-  const loadSteps: readonly Step[] = [checkSealKey, checkNotPurged, storeRow];
+  /** A bulk load compares records itself, and checks no guards. */
+  const loadSteps: readonly Step[] = [checkSealKey, purges.checkNotPurged, storeRow];
 
-  /** Adds the record as it is before the write, unless the write makes it or only touches it. */
-  function* readBefore(writing: PendingWrite): Work<undefined> {
-    const { write } = writing;
+  /** Reads the record before the write, for the audit log. An insert has none, and a touch logs none. */
+  function* readBefore(pending: PendingWrite): Work<undefined> {
+    const { write } = pending;
     if (write.op === 'insert' || isTouch(write)) return;
     const texts = of(write.resource);
     const row = yield* first(texts.select, ...write.key);
-    if (row) writing.before = texts.decode(row);
+    if (row) pending.before = texts.decode(row);
   }
 
-  /** Answers false where the answer to the same request is kept already. */
-  function* saveRecord(memory: IdempotencyRecord): Work<boolean> {
-    yield* sealGuard.checkRecord(memory);
-    return yield* memories.save(memory);
+  /** Remembers a guard that the stored record violates: the row below changes what it compares with. */
+  function* compareGuardsWithBefore(pending: PendingWrite): Work<undefined> {
+    pending.violatedGuard = yield* firstViolated(pending.write, guardQueries.before);
+  }
+
+  function* checkSealKey({ write }: PendingWrite): Work<undefined> {
+    for (const name of SEALED_MEMBERS.get(write.resource) ?? []) {
+      yield* assertKeyIsProven(writtenValue(write, name));
+    }
+  }
+
+  function* storeRow(pending: PendingWrite): Work<WriteResult | undefined> {
+    return yield* writeRow(pending, of);
+  }
+
+  /** The last step: a missing record, a unique value that is in use and another revision are reported before a guard. */
+  function* checkGuards({ write, violatedGuard }: PendingWrite): Work<WriteResult | undefined> {
+    const guard = violatedGuard ?? (yield* firstViolated(write, guardQueries.after));
+    return guard && { kind: 'guard', guard };
+  }
+
+  /**
+   * Refuses a secret that was sealed by a key without proof: a process that missed the end of a change of the master key
+   * would store what nobody can open.
+   */
+  function* assertKeyIsProven(sealed: unknown): Work<void> {
+    if (!(sealed instanceof Uint8Array) || (yield* first(selectProof, keyIdOf(sealed)))) return;
+    // A database without any proof has had no master key yet.
+    if (yield* first(ANY_CHECK)) {
+      throw new Fault('unavailable', [], new Error('the master key was changed while this process ran'));
+    }
   }
 
   function* commit(
     writes: readonly Write[],
-    memory: IdempotencyRecord | undefined,
+    answer: IdempotencyRecord | undefined,
   ): Work<WorkResult<WriteResult>> {
-    // Looked at first: a repetition of the same request would break the rules that the first one kept.
-    if (memory && !(yield* saveRecord(memory))) return { value: ALREADY_ANSWERED, keep: false };
-    const isPurging = yield* purges.areUnderWay();
-    const landed: PendingWrite[] = [];
-    for (const write of writes) {
-      const writing: PendingWrite = { write, isPurging };
-      const refused = yield* runSteps(steps, writing);
-      if (refused) return { value: refused, keep: false };
-      landed.push(writing);
+    if (answer) {
+      yield* assertKeyIsProven(answer.sealed);
+      // Saved before the writes: a repetition of a request would violate the unique indexes that the first one filled.
+      if (!(yield* idempotency.save(answer))) return { value: ALREADY_ANSWERED, keep: false };
     }
-    return { value: writeResultOf(landed), keep: true, entries: entriesOf(landed) };
+    const isPurging = yield* purges.areUnderWay();
+    const written: PendingWrite[] = [];
+    for (const write of writes) {
+      const pending: PendingWrite = { write, isPurging };
+      const refused = yield* runSteps(steps, pending);
+      if (refused) return { value: refused, keep: false };
+      written.push(pending);
+    }
+    return { value: writeResultOf(written), keep: true, entries: entriesOf(written) };
   }
 
   function* applier(): Work<Applier> {
@@ -96,10 +139,10 @@ export function openCommits({ of, purges, guards, memories, sealGuard }: CommitD
   return { applier, commit };
 }
 
-/** Takes a write through steps, and answers what the first one says that refuses it. */
-function* runSteps(steps: readonly Step[], writing: PendingWrite): Work<WriteResult | undefined> {
+/** Runs a write through steps. Returns the result of the first step that refuses it. */
+function* runSteps(steps: readonly Step[], pending: PendingWrite): Work<WriteResult | undefined> {
   for (const step of steps) {
-    const refused = yield* step(writing);
+    const refused = yield* step(pending);
     if (refused) return refused;
   }
   return undefined;
@@ -109,20 +152,70 @@ function isTouch(write: Write): boolean {
   return write.op === 'patch' && Object.keys(write.patch.members).length === 0;
 }
 
-function writeResultOf(landed: readonly PendingWrite[]): WriteResult {
+function writeResultOf(written: readonly PendingWrite[]): WriteResult {
   const patched: AnyRecord[] = [];
-  for (const { write, after } of landed) if (write.op === 'patch' && after) patched.push(after);
+  for (const { write, after } of written) if (write.op === 'patch' && after) patched.push(after);
   return patched.length === 0 ? WRITTEN : { kind: 'written', patched };
 }
 
-/** What the log reports of writes that landed; of a touch the change alone, because another write caused it. */
-function entriesOf(landed: readonly PendingWrite[]): readonly ChangeEntry[] {
+/** The log entries of writes. That of a touch holds the change alone: another write of the same commit caused it. */
+function entriesOf(written: readonly PendingWrite[]): readonly ChangeEntry[] {
   const entries: ChangeEntry[] = [];
-  for (const { write, before, after } of landed) {
+  for (const { write, before, after } of written) {
     const { change, resource } = write;
     if (!change) continue;
     const members = write.op === 'patch' ? { members: Object.keys(write.patch.members) } : {};
     entries.push(isTouch(write) ? { change } : entryOf(change, resource, { before, after, ...members }));
   }
   return entries;
+}
+
+/** The query of a guard; undefined where the guard is not checked at that step. */
+type GuardQueryOf = (write: Write, guard: Guard) => GuardQuery | undefined;
+
+function* firstViolated(write: Write, queryOf: GuardQueryOf): Work<Guard | undefined> {
+  if (write.op === 'replace') return undefined;
+  for (const guard of write.guards ?? []) {
+    const query = queryOf(write, guard);
+    if (query && (yield* first(query.text, ...write.key, ...query.values))) return guard;
+  }
+  return undefined;
+}
+
+/** The queries of guards: those that compare with the record before the write, and those that read what it wrote. */
+function guardQueriesOf(of: CommitDeps['of']): {
+  readonly before: GuardQueryOf;
+  readonly after: GuardQueryOf;
+} {
+  const columnOf = (resource: Resource, member: string) => of(resource).columnOf(member).name;
+  return {
+    before(write, guard) {
+      if (guard.kind !== 'settled' || write.op !== 'patch') return undefined;
+      if (!(guard.member in write.patch.members)) return undefined;
+      const { name, encode } = of(write.resource).columnOf(guard.member);
+      const text = `select 1 from ${write.resource.table} t where ${whereKey(write.resource)}
+      and ${isReferredTo(write.resource, RESOURCES)} and t.${name} is distinct from ?`;
+      return { text, values: [encode(write.patch.members[guard.member])] };
+    },
+    after({ resource }, guard) {
+      if (guard.kind === 'settled') return undefined;
+      const name = guard.kind === 'unless' ? guard.saying.reference : guard.reference;
+      const target = referenced(resource, name, RESOURCES);
+      const joined = `select 1 from ${resource.table} t
+      join ${target.table} r on r.realm_id = t.realm_id and r.id = t.${columnOf(resource, name)}
+      where ${whereKey(resource)}`;
+      if (guard.kind === 'unless') {
+        const text = `${joined} and r.${columnOf(target, guard.saying.member)} = ?`;
+        return { text, values: [guard.saying.is] };
+      }
+      const own = columnOf(resource, guard.member);
+      return { text: `${joined} and r.${columnOf(target, guard.of)} is distinct from t.${own}`, values: [] };
+    },
+  };
+}
+
+function whereKey(resource: Resource): string {
+  return keyColumns(resource)
+    .map((column) => `t.${column} = ?`)
+    .join(' and ');
 }

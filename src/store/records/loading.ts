@@ -3,8 +3,8 @@ import type { Resource } from '../../domain/resource.ts';
 import { type ChangeEntry, entryOf } from '../audit/entry.ts';
 import { first, type Work, type WorkResult } from '../work.ts';
 import type { Applier } from './commit.ts';
+import { ID_TAKEN, WRITTEN } from './row_write.ts';
 import type { Statements } from './statements.ts';
-import { ID_TAKEN, WRITTEN } from './verdicts.ts';
 
 interface LoadingDeps {
   readonly of: (resource: Resource) => Statements;

@@ -3,8 +3,8 @@ import type { Uuid } from '../../domain/id.ts';
 import { type Key, lineage, type Resource } from '../../domain/resource.ts';
 import { execute, first, type Work } from '../work.ts';
 import { selectPurgeMark } from './purge_mark.ts';
+import { NOT_FOUND, type PendingWrite, writtenValue } from './row_write.ts';
 import type { Statements } from './statements.ts';
-import { NOT_FOUND, type PendingWrite, writtenValue } from './verdicts.ts';
 
 /** Marks of the records that are being removed by many commits. */
 export interface Purges {

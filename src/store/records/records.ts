@@ -2,49 +2,46 @@ import type { Eraser } from '../../audit/port.ts';
 import type { Loader, Store } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Resource } from '../../domain/resource.ts';
-import { CHANGE_ROW, type ChangeRow, changeOfRow } from '../audit/change_rows.ts';
 import { openErasing } from '../audit/erase.ts';
+import { CHANGE_ROW, type ChangeRow, changeOfRow } from '../audit/feed.ts';
 import type { Dialect } from '../dialect.ts';
 import { openIdempotencyStore } from '../idempotency/idempotency_store.ts';
-import { openSealGuard } from '../idempotency/seal_guard.ts';
 import type { Transactions } from '../transactions.ts';
 import { all, first } from '../work.ts';
 import { openCommits } from './commit.ts';
-import { openGuards } from './guards.ts';
 import { openLoading } from './loading.ts';
 import { openPurges } from './purges.ts';
 import { openRemovals } from './removal.ts';
 import type { Statements } from './statements.ts';
 
-/** What engines do in their own way: reading many records, single ones as fast as they can, and saying that they can. */
+/** What each engine implements itself: reads, and whether it is ready or overloaded. */
 type OfEngine = 'get' | 'list' | 'find' | 'countBelow' | 'overloaded' | 'ready';
 
 const CHANGES = `select ${CHANGE_ROW} from change where realm_id = ? and seq > ? order by seq limit ?`;
 
-/** Records and their changes, as far as all engines keep them alike. */
+/** Records and their changes, as far as the engines share them. */
 export function openRecords(
   of: (resource: Resource) => Statements,
   dialect: Dialect,
   transactions: Transactions,
 ): Omit<Store, OfEngine> & Loader & Eraser {
-  const { read, write, yieldToWriters: giveWay } = transactions;
+  const { read, write, yieldToWriters } = transactions;
   const purges = openPurges(of);
-  const memories = openIdempotencyStore(dialect);
-  const removals = openRemovals({ of, purges, memories });
-  const sealGuard = openSealGuard(dialect);
-  const { commit, applier } = openCommits({ of, purges, memories, sealGuard, guards: openGuards(of) });
+  const idempotency = openIdempotencyStore(dialect);
+  const removals = openRemovals({ of, purges, idempotency });
+  const { commit, applier } = openCommits({ of, purges, idempotency, claims: dialect.claims });
   const load = openLoading({ of, applier, insertsTogether: dialect.insertsTogether });
 
   return {
     ...openErasing(of, removals, transactions),
-    commit(writes, memory) {
-      const realms = new Set(memory && [memory.realm]);
+    commit(writes, answer) {
+      const realms = new Set(answer && [answer.realm]);
       for (const { key } of writes) realms.add(key[0]);
-      return write([...realms], () => commit(writes, memory));
+      return write([...realms], () => commit(writes, answer));
     },
     distinctValues: (resource, realm, member, limit) =>
       read(function* () {
-        const text = leadingText(resource, member);
+        const text = nextValueText(resource, member);
         const values: string[] = [];
         while (values.length < limit) {
           const row = yield* first<Readonly<Record<string, string>>>(text, realm, values.at(-1) ?? '');
@@ -53,19 +50,19 @@ export function openRecords(
         }
         return values;
       }),
-    loadIdempotencyRecord: (place, now) => read(() => memories.load(place, now)),
+    loadIdempotencyRecord: (place, now) => read(() => idempotency.load(place, now)),
     async sweepIdempotency(now) {
-      const forgotten = await write([], function* () {
-        const rows = yield* memories.deleteExpired(now, LIMITS.cascadeRecordsMax);
+      const deleted = await write([], function* () {
+        const rows = yield* idempotency.deleteExpired(now, LIMITS.cascadeRecordsMax);
         return { value: rows, keep: rows > 0, rows };
       });
-      if (forgotten >= LIMITS.cascadeRecordsMax) await giveWay();
-      return forgotten;
+      if (deleted >= LIMITS.cascadeRecordsMax) await yieldToWriters();
+      return deleted;
     },
     remove: (removal) => write([removal.key[0]], () => removals.remove(removal)),
     async purge(removal) {
       const purged = await write([removal.key[0]], () => removals.purge(removal));
-      if (purged.kind === 'purged' && !purged.isDone) await giveWay();
+      if (purged.kind === 'purged' && !purged.isDone) await yieldToWriters();
       return purged;
     },
     load(loads, stopAtFirst) {
@@ -80,7 +77,17 @@ export function openRecords(
   };
 }
 
-/** The next value behind one: as many steps into the index as there are values, however many records have each. */
-export function leadingText({ table }: Resource, member: string): string {
+/** Selects the next value of a member after a given one: one index lookup for each value, however many records have it. */
+export function nextValueText({ table }: Resource, member: string): string {
   return `select ${member} from ${table} where realm_id = ? and ${member} > ? order by ${member} limit 1`;
+}
+
+const PROBE = 'select store_id from instance';
+
+/** Reads one row, to prove that a read succeeds. */
+export function openProbe({ read }: Pick<Transactions, 'read'>): Store['ready'] {
+  return () =>
+    read(function* () {
+      yield* first(PROBE);
+    });
 }

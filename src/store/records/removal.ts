@@ -9,8 +9,8 @@ import type { IdempotencyStore } from '../idempotency/idempotency_store.ts';
 import { all, execute, executeAll, first, type Work, type WorkResult } from '../work.ts';
 import { CASCADES } from './cascade.ts';
 import type { Purges } from './purges.ts';
+import { runPatch } from './row_write.ts';
 import type { Statements } from './statements.ts';
-import { runPatch } from './verdicts.ts';
 
 /** What removing a record takes: two ways to do it. */
 export interface Removals {
@@ -23,7 +23,7 @@ export interface Removals {
 interface RemovalDeps {
   readonly of: (resource: Resource) => Statements;
   readonly purges: Purges;
-  readonly memories: IdempotencyStore;
+  readonly idempotency: IdempotencyStore;
 }
 
 /** A record that goes. */
@@ -64,7 +64,7 @@ function* targetsOf(
   return found;
 }
 
-export function openRemovals({ of, purges, memories }: RemovalDeps): Removals {
+export function openRemovals({ of, purges, idempotency }: RemovalDeps): Removals {
   function targetOf(
     { resource, key }: Pick<Removal, 'resource' | 'key'>,
     { kept, ...row }: RemovalRow,
@@ -117,12 +117,12 @@ export function openRemovals({ of, purges, memories }: RemovalDeps): Removals {
         return nothing('not_found');
       if (held.kept === 1) return nothing('protected');
       const below = yield* targetsOf(removal, ROWS_MAX + 1, of);
-      const rows = yield* memories.countOwned(resource, key, ROWS_MAX + 1);
+      const rows = yield* idempotency.countOwned(resource, key, ROWS_MAX + 1);
       if (below.length > ROWS_MAX || rows > ROWS_MAX) return { ...nothing('too_many'), rows: ROWS_MAX };
       if (seen !== undefined && seen !== held.revision)
         return { ...nothing('revision_mismatch'), rows: below.length + rows };
       const entries = yield* removeRows([...below, targetOf(removal, held)], removal);
-      yield* memories.deleteOwned(resource, key, ROWS_MAX);
+      yield* idempotency.deleteOwned(resource, key, ROWS_MAX);
       return { value: { kind: 'removed' }, keep: true, entries, rows };
     },
 
@@ -134,11 +134,12 @@ export function openRemovals({ of, purges, memories }: RemovalDeps): Removals {
       yield* purges.begin(resource, key, origin.at);
       const victims = yield* targetsOf(removal, ROWS_MAX, of);
       // What is remembered goes last, some in each step as well: from the first one on nobody is told of it.
-      const forgotten = victims.length < ROWS_MAX ? yield* memories.deleteOwned(resource, key, ROWS_MAX) : 0;
+      const forgotten =
+        victims.length < ROWS_MAX ? yield* idempotency.deleteOwned(resource, key, ROWS_MAX) : 0;
       const isDone = victims.length < ROWS_MAX && forgotten < ROWS_MAX;
       const going = isDone ? [...victims, targetOf(removal, held)] : victims;
       const entries = yield* removeRows(going, removal);
-      const rows = forgotten + (yield* memories.deleteExpired(origin.at, ROWS_MAX));
+      const rows = forgotten + (yield* idempotency.deleteExpired(origin.at, ROWS_MAX));
       return { value: { kind: 'purged', records: going.length, isDone }, keep: true, entries, rows };
     },
   };

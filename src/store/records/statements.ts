@@ -13,8 +13,8 @@ import {
 import { foldedKey, UNICODE_VERSION } from '../../domain/text/folding.ts';
 import type { Dialect } from '../dialect.ts';
 import { dependentsOf } from './cascade.ts';
-import { textHash } from './hash_column.ts';
 import { unlessPurged } from './purge_mark.ts';
+import { textHash } from './text_hash.ts';
 
 /** A value as an engine takes it. */
 export type SqlValue = string | number | Uint8Array | null;
