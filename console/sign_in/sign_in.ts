@@ -83,7 +83,7 @@ export interface SignInMethods {
 /** Messages for the one refusal that the service gives without a reason. */
 const REFUSED: Readonly<Record<string, string>> = {
   'link refused':
-    'This link has already been used or is more than a minute old. Create a new one with: authrealm console link',
+    'This link has already been used or is more than a minute old. Create a new one with "authrealm console link".',
   'provider refused': 'The response of the provider is no longer valid. Sign in again.',
   'provider forbidden':
     'The provider authenticated you, but you have no permissions here. Ask the operator of this service.',

@@ -87,7 +87,7 @@ test('where nobody listens, no more is told than that it does not answer', async
 
 test('another issuer is told, with both', async () => {
   const window = await opened(`${root}${WELL_KNOWN}`, `${root}/before`);
-  await expectSays(window, /names another issuer than this profile has/, `${root}/before`, root);
+  await expectSays(window, /names a different issuer\. This profile has/, `${root}/before`, root);
 });
 
 test('a document without an issuer is told', async () => {
@@ -110,7 +110,7 @@ test('what a provider writes is text, whatever it is', async () => {
     response.setHeader('Content-Type', 'application/json').end(JSON.stringify(said));
   });
   const window = await opened(`${root}/strange${WELL_KNOWN}`, `${root}/strange`);
-  await expectSays(window, script, attribute, image, 'U+202E', /names another issuer/);
+  await expectSays(window, script, attribute, image, 'U+202E', /names a different issuer/);
 });
 
 describe('nobody is asked, and that is told', () => {

@@ -109,7 +109,7 @@ describe('a link', () => {
   test.each(tries)('that is %s is refused in words', async (_, codeOf) => {
     const window = await visit(service.url);
     await window.goto(`#code=${encodeURIComponent(await codeOf())}`);
-    await expectSignIn(window, /used before, or is more than a minute old/);
+    await expectSignIn(window, /already been used or is more than a minute old/);
     expect(await address(window)).toBe(`${service.url}/console#/`);
     await window.expectTrouble(/status of 400/);
     await expectSound(window);
@@ -159,7 +159,7 @@ describe('a link where the service did not look at it', () => {
     await window.goto(`#code=${'A'.repeat(22)}`);
     await expectSignIn(window, /The service is busy/);
     await page.getByRole('button', { name: 'Retry sign-in' }).click();
-    await expectSignIn(window, /used before, or is more than a minute old/);
+    await expectSignIn(window, /already been used or is more than a minute old/);
     expect(await page.getByRole('button', { name: 'Retry sign-in' }).count()).toBe(0);
     expect(proxy.seen.filter(({ path }) => path === '/console/token')).toHaveLength(2);
     await window.expectTrouble(/status of/);
@@ -329,9 +329,9 @@ test('a code that is kept to be tried again outlives one that is good for nothin
   await page.route('**/console/token', (route) => route.abort(), { times: 1 });
   const { code } = await linkOf(service, { scope: READING, label: 'kept' });
   await window.goto(`#code=${code}`);
-  await expectSignIn(window, /cannot be reached/);
+  await expectSignIn(window, /The service is unreachable/);
   await page.evaluate(`location.hash = '#code=${'A'.repeat(22)}'`);
-  await expectSignIn(window, /more than a minute old.*can still be tried again/);
+  await expectSignIn(window, /more than a minute old.*The earlier sign-in can still be retried/);
   await page.getByRole('button', { name: 'Retry sign-in' }).click();
   await page.getByText('kept', { exact: true }).waitFor();
   await window.expectTrouble(/ERR_FAILED|status of 400/);

@@ -46,7 +46,7 @@ async function exportShop({ page }: Visit): Promise<void> {
 
 async function recordsOf({ page }: Visit): Promise<number> {
   const said = await page.getByRole('main').textContent();
-  return Number(/The export is done\. (\d+) records/.exec(said ?? '')?.[1]);
+  return Number(/Export complete\. (\d+) records/.exec(said ?? '')?.[1]);
 }
 
 /** Chooses a file of a realm with many users, and starts its import. */
