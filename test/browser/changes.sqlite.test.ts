@@ -48,7 +48,7 @@ const rows = ({ page }: Visit) => page.getByRole('list', { name: 'Changes, newes
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   const mark = `${view.viewport.width} ${view.scheme}`;
 
-  test('what is written shows up, is filtered, waits while it is paused, and tells before and after', async () => {
+  test('the Changes page shows changes live, filters and pauses them, and compares values', async () => {
     const window = await signedIn(service, '#/changes', { scope: `${READING} admin`, view });
     const { page } = window;
     await live(window);
@@ -102,7 +102,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await window.close();
   });
 
-  test('texts of strangers are texts', async () => {
+  test('the Changes page shows markup and invisible characters of names as text', async () => {
     const window = await signedIn(service, `#/changes?realm=${shop.realm}`, {
       scope: `${READING} admin`,
       view,
@@ -117,7 +117,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await window.close();
   });
 
-  test('without the scope admin the feed stands alone, in words', async () => {
+  test('the Changes page hides values before and after without the scope admin', async () => {
     const window = await signedIn(service, `#/changes?realm=${shop.realm}`, { scope: 'changes:read', view });
     const { page } = window;
     await live(window);
@@ -131,7 +131,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   });
 });
 
-test('what a person was called before is gone with the person', async () => {
+test('the Changes page shows no personal data of an erased user', async () => {
   const admin = await service.token('admin');
   const user = await addUser('Somebody Erasable', 'erasable@example.com');
   const data = { realm_id: shop.realm, user_id: user };
@@ -146,7 +146,7 @@ test('what a person was called before is gone with the person', async () => {
   await window.close();
 });
 
-test('a long feed is read back page by page, and who looks for little is told how far it looked', async () => {
+test('the Changes page loads a long feed in pages, and reports how far a search went', async () => {
   const realm = await addRealm('Crowd');
   const names = Array.from({ length: 230 }, (_, index) => `Person ${index}`);
   for (const name of names) await addUser(name, `${name.replace(' ', '')}@example.com`, realm);
@@ -174,7 +174,7 @@ test('a long feed is read back page by page, and who looks for little is told ho
   await window.close();
 }, 300_000);
 
-test('the focus stays with the list where what had it is pushed out of what is drawn', async () => {
+test('the list of changes keeps the focus when new changes push the focused row out of view', async () => {
   const realm = await addRealm('Rush');
   const window = await signedIn(service, `#/changes?realm=${realm}`);
   const { page } = window;
@@ -191,7 +191,7 @@ test('the focus stays with the list where what had it is pushed out of what is d
   await window.close();
 });
 
-test('a code that is good for nothing leaves the filters as they are, and the address', async () => {
+test('an invalid sign-in code leaves the filters of the Changes page and the address unchanged', async () => {
   const window = await signedIn(service, `#/changes?realm=${shop.realm}`);
   const { page } = window;
   await live(window);
@@ -210,8 +210,8 @@ test('a code that is good for nothing leaves the filters as they are, and the ad
   await window.close();
 });
 
-describe('a stream that ends', () => {
-  test('that is cut off goes on by itself, and nothing is missed', async () => {
+describe('the stream of changes', () => {
+  test('the stream of changes resumes after a cut connection without missing a change', async () => {
     const proxy = await startTcpProxy(Number(new URL(service.url).port));
     const through = { url: `http://127.0.0.1:${proxy.port}`, token: service.token };
     const window = await signedIn(through, `#/changes?realm=${shop.realm}`);
@@ -232,7 +232,7 @@ describe('a stream that ends', () => {
     proxy.stop();
   });
 
-  test('whose place is not kept any more begins anew, and says so', async () => {
+  test('the stream of changes starts over when the feed no longer retains its position', async () => {
     const proxy = await startTcpProxy(Number(new URL(service.url).port));
     const through = { url: `http://127.0.0.1:${proxy.port}`, token: service.token };
     const realm = (await addRealm('Short memory')) as Uuid;
@@ -255,7 +255,7 @@ describe('a stream that ends', () => {
     proxy.stop();
   });
 
-  test('because the right was taken says so, and what is shown stays', async () => {
+  test('the stream of changes stops when the session loses changes:read, and keeps its rows', async () => {
     const { clientId, secret } = await service.client(WRITING);
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
     const { access_token: token } = (await (await service.grant(form)).json()) as { access_token: string };
@@ -273,7 +273,7 @@ describe('a stream that ends', () => {
     await window.close();
   });
 
-  test('whose session ends leads to signing in', async () => {
+  test('the stream of changes leads to the sign-in page when the session ends', async () => {
     const { clientId, secret } = await service.client(WRITING);
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
     const { access_token: token } = (await (await service.grant(form)).json()) as { access_token: string };
@@ -287,7 +287,7 @@ describe('a stream that ends', () => {
     await window.close();
   });
 
-  test('a fifth one waits for a place, in words', async () => {
+  test('a fifth stream of changes of one caller waits for a free one, with a message', async () => {
     const token = await service.token(WRITING);
     const path = `${service.url}/v2/authentication-realms/${shop.realm}/changes`;
     const headers = { Accept: 'text/event-stream', Authorization: `Bearer ${token}` };
@@ -306,7 +306,7 @@ describe('a stream that ends', () => {
   });
 });
 
-test('a realm that is not there is said to be so', async () => {
+test('the Changes page reports an unknown realm as not found', async () => {
   const window = await signedIn(service, '#/changes?realm=01900000-0000-7000-8000-000000000000');
   await window.page.getByText('Not found, or not visible to this session.').waitFor();
   await window.expectTrouble(/404/);
@@ -314,7 +314,7 @@ test('a realm that is not there is said to be so', async () => {
   await window.close();
 });
 
-test('a service in which nothing has happened says what to do', async () => {
+test('the Changes page of an empty service says that there are no changes yet', async () => {
   const fresh = await startService({ offline: 'true' });
   const window = await signedIn(fresh, '#/changes');
   await window.page.getByText('No changes yet').waitFor();

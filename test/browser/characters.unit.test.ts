@@ -6,7 +6,7 @@ const marked = (text: string) =>
     kind === 'plain' ? piece : `[${kind} ${codePointOf(piece)}]`,
   );
 
-describe('what a reader cannot see is marked', () => {
+describe('invisible characters', () => {
   test.each([
     ['jane\u202egnp.exe', ['jane', '[invisible U+202E]', 'gnp.exe']],
     ['a\u200bb', ['a', '[invisible U+200B]', 'b']],
@@ -18,20 +18,24 @@ describe('what a reader cannot see is marked', () => {
     [' a', ['[invisible U+0020]', 'a']],
     ['a ', ['a', '[invisible U+0020]']],
     ['a  b', ['a', '[invisible U+0020]', '[invisible U+0020]', 'b']],
-  ])('%j', (text, pieces) => expect(marked(text)).toEqual(pieces));
+  ])('invisible characters are marked with their code points in %j', (text, pieces) =>
+    expect(marked(text)).toEqual(pieces),
+  );
 });
 
-describe('what looks like another letter has its code point', () => {
+describe('characters that look like other letters', () => {
   test.each([
     ['pаypal', ['p', '[alike U+0430]', 'ypal']],
     ['аррӏе', ['а', 'р', 'р', 'ӏ', 'е'].map((letter) => `[alike ${codePointOf(letter)}]`)],
     ['ｊane', ['[alike U+FF4A]', 'ane']],
     ['𝐣ane', ['[alike U+1D423]', 'ane']],
     ['Αdmin', ['[alike U+0391]', 'dmin']],
-  ])('%j', (text, pieces) => expect(marked(text)).toEqual(pieces));
+  ])('letters that look like Latin ones are marked with their code points in %j', (text, pieces) =>
+    expect(marked(text)).toEqual(pieces),
+  );
 });
 
-describe('what is what it looks like stays as it is', () => {
+describe('ordinary text', () => {
   test.each([
     'Jane Doe',
     'auth0|5f7c8ec7c33c6c004bbafe82',
@@ -44,5 +48,5 @@ describe('what is what it looks like stays as it is', () => {
     'नेहा',
     '👩‍👩‍👧 and 🏳️‍🌈',
     '',
-  ])('%j', (text) => expect(marked(text).join('')).toBe(text));
+  ])('ordinary text is not marked: %j', (text) => expect(marked(text).join('')).toBe(text));
 });

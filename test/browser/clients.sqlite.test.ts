@@ -71,7 +71,7 @@ async function takeSecret({ page }: Visit): Promise<string> {
 }
 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
-  test('a client is made, changed, given a new secret, disabled, enabled and deleted', async () => {
+  test('a client is created, edited, given a new secret, disabled, enabled and deleted', async () => {
     const window = await signedIn(service, '#/clients', { scope: ADMIN, view });
     const { page } = window;
     const name = `The ${view.viewport.width} ${view.scheme} shop`;
@@ -129,7 +129,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await window.close();
   });
 
-  test('a client is limited to some realms', async () => {
+  test('a client is created with access to selected realms only', async () => {
     const name = `Limited ${view.viewport.width} ${view.scheme}`;
     const only = `Only ${view.viewport.width} ${view.scheme}`;
     const token = await service.token('realms:write');
@@ -161,7 +161,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await window.close();
   });
 
-  test('keys are listed, made and withdrawn', async () => {
+  test('signing keys are listed, created and withdrawn', async () => {
     const before = await listed('signing-keys');
     const window = await signedIn(service, '#/clients', { scope: ADMIN, view });
     const { page } = window;
@@ -188,7 +188,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   });
 });
 
-test('names are shown as what they are', async () => {
+test('client names that hold scripts or invisible characters are shown as text', async () => {
   const ids = [];
   for (const name of Object.values(STRANGE)) ids.push((await made(name)).id);
   const window = await signedIn(service, '#/clients', { scope: ADMIN });
@@ -203,7 +203,7 @@ test('names are shown as what they are', async () => {
   await window.close();
 });
 
-test('who was slower sees what the other one saved, and decides', async () => {
+test('a conflicting edit of a client shows both versions, and can overwrite the other one', async () => {
   const { id } = await made('Contested');
   const window = await signedIn(service, `#/clients/${id}`, { scope: ADMIN });
   const { page } = window;
@@ -222,7 +222,7 @@ test('who was slower sees what the other one saved, and decides', async () => {
   await window.close();
 });
 
-test('who meets a conflict on a conflict with a client that goes is told so', async () => {
+test('a client deleted during an edit conflict is reported as not found', async () => {
   const { id } = await made('Going');
   const path = `/admin/v1/clients/${id}`;
   const window = await signedIn(service, `#/clients/${id}`, { scope: ADMIN });
@@ -247,7 +247,7 @@ test('who meets a conflict on a conflict with a client that goes is told so', as
   await window.close();
 });
 
-test('a client that is gone is told in words', async () => {
+test('the page of an unknown client reports it as not found', async () => {
   const window = await signedIn(service, '#/clients/nobody', { scope: ADMIN });
   await window.page.getByText('Not found, or not visible to this session.').waitFor();
   await window.expectTrouble(/404/);
@@ -255,7 +255,7 @@ test('a client that is gone is told in words', async () => {
   await window.close();
 });
 
-test('without admin there is no such page, no control in it, and no answer to it', async () => {
+test('Clients and keys has no menu entry and no controls without the scope admin', async () => {
   const window = await signedIn(service, '#/clients', { scope: READING, view: WIDE });
   await window.page.getByText('does not have permission').first().waitFor();
   await window.expectTrouble(/403/);

@@ -33,8 +33,8 @@ async function contend(words: string) {
   return { first, second, dialog };
 }
 
-describe('who saves second', () => {
-  test('sees both before anything is saved, and may save over it', async () => {
+describe('an edit conflict', () => {
+  test('an edit conflict shows both versions before saving, and can overwrite the other one', async () => {
     const { first, second, dialog } = await contend('one');
     expect(await dialog.getByText('theirs one').count()).toBe(1);
     expect(await dialog.getByText('mine one').count()).toBe(1);
@@ -46,7 +46,7 @@ describe('who saves second', () => {
     await second.close();
   });
 
-  test('may begin again from what is there', async () => {
+  test('an edit conflict can start over from the current version', async () => {
     const { first, second } = await contend('two');
     await press(second.page, 'Start over from the current version');
     expect(await second.page.getByLabel('Middle name').inputValue()).toBe('theirs two');
@@ -57,7 +57,7 @@ describe('who saves second', () => {
     await second.close();
   });
 
-  test('is told again where a third one is faster still', async () => {
+  test('an edit conflict is shown again when a third edit is saved before the overwrite', async () => {
     const { first, second, dialog } = await contend('three');
     const token = await service.token(WRITING);
     const body = { data: { type: 'user_authentication_info', middle_name: 'a third' } };
@@ -72,7 +72,7 @@ describe('who saves second', () => {
     await second.close();
   });
 
-  test('is told so where what is there now cannot be read, and may try it again', async () => {
+  test('an edit conflict with an unreadable current version can be retried', async () => {
     const { first, second, dialog } = await contend('four');
     const token = await service.token(WRITING);
     const body = { data: { type: 'user_authentication_info', middle_name: 'a fourth' } };
@@ -95,7 +95,7 @@ describe('who saves second', () => {
   });
 });
 
-test('a link that goes while it is edited is told to be gone, and so it is on the page', async () => {
+test('a link deleted during its edit is reported as not found, and leaves the page of the user', async () => {
   const window = await signedIn(service, placesOf(shop).user);
   const { page } = window;
   await press(page, 'Edit jdoe@corp.example');
@@ -116,7 +116,7 @@ test('a link that goes while it is edited is told to be gone, and so it is on th
   await window.close();
 });
 
-test('a user who goes between a conflict and another look is told to be gone', async () => {
+test('a user deleted during an edit conflict is reported as not found', async () => {
   const token = await service.token(WRITING);
   const collection = `/v2/authentication-realms/${shop.realm}/user-authentication-info`;
   const said = { type: 'user_authentication_info', name: 'Going', email: 'going@example.com' };
@@ -146,7 +146,7 @@ test('a user who goes between a conflict and another look is told to be gone', a
   await window.close();
 });
 
-test('who deletes a user to whom a link was added since it was shown is told before anything is removed', async () => {
+test('deleting a user first warns of a link added since the page was loaded', async () => {
   const window = await signedIn(service, placesOf(shop).user);
   await window.page.getByRole('heading', { name: 'How this user signs in' }).waitFor();
   service.clock.advance(1_000);
@@ -186,8 +186,8 @@ async function removing(subject: string) {
   return { window, dialog, open, confirm };
 }
 
-describe('who removes a link', () => {
-  test('that was edited since it was shown sees what it is now before anything is removed', async () => {
+describe('removing a link', () => {
+  test('removing a link edited since the dialog was opened shows its current values first', async () => {
     const link = await madeLink('alice');
     const { window, dialog, open, confirm } = await removing('alice');
     await open();
@@ -209,7 +209,7 @@ describe('who removes a link', () => {
     await window.close();
   });
 
-  test('that was edited before it is asked sees so at once, and may leave it', async () => {
+  test('removing a link edited since the page was loaded shows the change at once', async () => {
     const link = await madeLink('carol');
     const { window, dialog, open } = await removing('carol');
     await window.page.getByRole('article', { name: 'OIDC link carol' }).waitFor();
@@ -224,7 +224,7 @@ describe('who removes a link', () => {
     await window.close();
   });
 
-  test('that is gone by then is told so, and so it is on the page', async () => {
+  test('removing a deleted link reports it as not found, and updates the page', async () => {
     const link = await madeLink('erin');
     const { window, dialog, open, confirm } = await removing('erin');
     await open();
@@ -240,7 +240,7 @@ describe('who removes a link', () => {
   });
 });
 
-describe('who deletes what was changed since it was shown sees what it is now', () => {
+describe('deleting a changed record', () => {
   const records: readonly [string, () => string, () => string, () => string][] = [
     [
       'a realm',
@@ -263,28 +263,31 @@ describe('who deletes what was changed since it was shown sees what it is now', 
       () => shop.webhook,
     ],
   ];
-  test.each(records)('%s', async (_, place, path, id) => {
-    const window = await signedIn(service, place(), { scope: `${WRITING} admin` });
-    const { page } = window;
-    await press(page, 'Delete');
-    const dialog = page.getByRole('dialog');
-    await dialog.getByRole('textbox').fill(`delete ${id().slice(-4)}`);
-    await page.waitForLoadState('networkidle');
-    const token = await service.token(`${WRITING} admin`);
-    const before = (await (await service.get(path(), token)).json()) as { data: { type?: string } };
-    const { type } = before.data;
-    await service.put(path(), token, { data: { ...(type && { type }), name: 'Another name' } });
-    await dialog.getByRole('button', { name: 'Delete', exact: true }).click();
-    const shown = dialog.getByRole('region', { name: 'Name', exact: true });
-    await shown.getByText('Another name').waitFor();
-    await window.expectTrouble(/status of 412/);
-    expect((await service.get(path(), token)).status).toBe(200);
-    await expectSound(window);
-    await window.close();
-  });
+  test.each(records)(
+    'deleting %s changed since the page was loaded shows its current values first',
+    async (_, place, path, id) => {
+      const window = await signedIn(service, place(), { scope: `${WRITING} admin` });
+      const { page } = window;
+      await press(page, 'Delete');
+      const dialog = page.getByRole('dialog');
+      await dialog.getByRole('textbox').fill(`delete ${id().slice(-4)}`);
+      await page.waitForLoadState('networkidle');
+      const token = await service.token(`${WRITING} admin`);
+      const before = (await (await service.get(path(), token)).json()) as { data: { type?: string } };
+      const { type } = before.data;
+      await service.put(path(), token, { data: { ...(type && { type }), name: 'Another name' } });
+      await dialog.getByRole('button', { name: 'Delete', exact: true }).click();
+      const shown = dialog.getByRole('region', { name: 'Name', exact: true });
+      await shown.getByText('Another name').waitFor();
+      await window.expectTrouble(/status of 412/);
+      expect((await service.get(path(), token)).status).toBe(200);
+      await expectSound(window);
+      await window.close();
+    },
+  );
 });
 
-test('where the database takes no writes, what was typed stays, and is saved later', async () => {
+test('a form keeps its input while the database rejects writes, and can be saved later', async () => {
   const window = await signedIn(service, placesOf(shop).user);
   const { page } = window;
   await press(page, 'Edit');

@@ -18,7 +18,7 @@ const entry = { name: 'acme', issuer: 'https://login.example/', audience: 'direc
 const read = (console: object, more: object = {}) =>
   parseIssuers('issuers.json', JSON.stringify({ issuers: [{ ...entry, console, ...more }] }))[0]?.console;
 
-test('what it does not say is usual', () => {
+test('the member console of an issuer has defaults for scope and person', () => {
   expect(read(client)).toEqual({
     ...{ clientId: 'console', clientSecret: 'secret', clientSecretFile: undefined },
     ...{ scope: 'openid profile email', person: ['email', 'preferred_username', 'name'] },
@@ -34,39 +34,42 @@ const WRONG: [string, object, object, RegExp][] = [
   ['no client_id', { client_secret: 'x' }, {}, /console\.client_id/],
   ['no secret', { client_id: 'console' }, {}, /console must have one of client_secret/],
   ['two secrets', { ...client, client_secret_file: 'a' }, {}, /console must have one of client_secret/],
-  ['a member that is unknown', { ...client, redirect_uri: 'x' }, {}, /redirect_uri/],
-  ['no openid', { ...client, scope: 'profile' }, {}, /console\.scope must hold openid/],
-  ['a scope with a quote', { ...client, scope: 'openid "' }, {}, /console\.scope must be words/],
-  ['nobody', { ...client, person: [] }, {}, /console\.person must name at least one claim/],
+  ['an unknown member', { ...client, redirect_uri: 'x' }, {}, /redirect_uri/],
+  ['a scope without openid', { ...client, scope: 'profile' }, {}, /console\.scope must hold openid/],
+  ['a quote in scope', { ...client, scope: 'openid "' }, {}, /console\.scope must be words/],
+  ['no claim in person', { ...client, person: [] }, {}, /console\.person must name at least one claim/],
   [
-    'ID tokens that would be access tokens',
+    'an audience that is the client_id',
     client,
     { audience: 'console', typ: 'JWT' },
     /audience must not be the client_id/,
   ],
   [
-    'more realms than a token names',
+    'more realms in rights than a token can name',
     client,
     { rights: [{ ...right, realms }] },
     /rights must name at most 32 realms/,
   ],
-  ['the name of links', client, { name: 'console' }, /name must not be console/],
+  ['the reserved issuer name console', client, { name: 'console' }, /name must not be console/],
 ];
 
-describe('refused:', () => {
-  test.each(WRONG)('%s', (_what, console, more, complaint) => {
-    expect(() => read(console, more)).toThrow(complaint);
-    expect(() => read(console, more)).toThrow(Refusal);
-  });
+describe('invalid members console', () => {
+  test.each(WRONG)(
+    'the member console of an issuer is rejected with %s',
+    (_what, console, more, complaint) => {
+      expect(() => read(console, more)).toThrow(complaint);
+      expect(() => read(console, more)).toThrow(Refusal);
+    },
+  );
 
-  test('no word of a secret is repeated', () => {
+  test('the rejection of a member console does not quote its client secret', () => {
     const said = () => read({ client_id: '', client_secret: 'a\nsecret of ours' });
     expect(said).toThrow(Refusal);
     expect(said).not.toThrow(/secret of ours/);
   });
 });
 
-test('a secret is read from its file, without the line break at its end; one that is not there, or empty, is told', () => {
+test('client_secret_file is read without its line break, and rejected if missing or empty', () => {
   const path = join(freshFolder(), 'secret');
   const { client_id } = client;
   const file = issuersFile({ ...entry, console: { client_id, client_secret_file: path } });

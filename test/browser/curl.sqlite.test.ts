@@ -40,7 +40,7 @@ const STRANGE = [
   '-x',
 ];
 
-test('a body, a header and a form value come through as they are', async () => {
+test('a shell passes body, header and form values of a copied curl command unchanged', async () => {
   const text = fc.oneof(fc.constantFrom(...STRANGE), fc.string({ unit: 'binary', maxLength: 60 }));
   const word = text.map((each) => each.replaceAll('\0', '').replace(/[\ud800-\udfff]/gu, ''));
   const requestOfWords = ([one, other]: readonly [string, string]): HttpRequest => ({
@@ -61,7 +61,7 @@ test('a body, a header and a form value come through as they are', async () => {
   );
 }, 300_000);
 
-test('every operation of the document makes a command, from its examples', async () => {
+test('every operation of /openapi.json yields a curl command from its examples', async () => {
   expect(api.operations.size).toBeGreaterThan(60);
   const operations = [...api.operations.values()];
   const commands = operations.map((operation) =>

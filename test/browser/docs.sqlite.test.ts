@@ -21,7 +21,7 @@ async function reading(fragment: string, view: View = WIDE): Promise<Visit> {
 }
 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
-  test('everything the API can do, by group', async () => {
+  test('/docs lists all operations of the API by group', async () => {
     const window = await reading('', view);
     const main = window.page.getByRole('main');
     await main.getByRole('heading', { name: 'authentication-realm', exact: true }).waitFor();
@@ -31,7 +31,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await window.close();
   });
 
-  test('an operation: parameters, schema that opens, examples and answers', async () => {
+  test('/docs shows the parameters, expandable schema, examples and responses of an operation', async () => {
     const window = await reading('#/create-user-authentication-info', view);
     const { page } = window;
     const body = page.getByRole('region', { name: 'Body' });
@@ -49,7 +49,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   });
 });
 
-test('the search narrows the list, by keyboard alone', async () => {
+test('/docs filters its operations by a search, by keyboard alone', async () => {
   const window = await reading('');
   const { page } = window;
   const links = page.getByRole('navigation', { name: 'Operations' }).getByRole('link');
@@ -70,7 +70,7 @@ test('the search narrows the list, by keyboard alone', async () => {
   await window.close();
 });
 
-test('an operation leads to where it can be tried, and back', async () => {
+test('/docs links an operation to Try it, which links back', async () => {
   const window = await signedIn(service, '#/');
   const { page } = window;
   await page.goto(`${service.url}/docs#/list-authentication-realm`);
@@ -83,7 +83,7 @@ test('an operation leads to where it can be tried, and back', async () => {
   await window.close();
 });
 
-test('every operation of the document has a page', async () => {
+test('/docs has a page for every operation of /openapi.json', async () => {
   const window = await reading('');
   const links = window.page.getByRole('main').getByRole('link', { name: /^(GET|POST|PUT|DELETE)/ });
   const fragments = await links.evaluateAll((all) => all.map((each) => String(each.getAttribute('href'))));
@@ -99,7 +99,7 @@ test('every operation of the document has a page', async () => {
   await window.close();
 }, 300_000);
 
-test('under a path of a proxy it finds what belongs to it', async () => {
+test('/docs loads its files under a base URL with a path', async () => {
   const prefixed = await startService({ offline: 'true', baseUrl: 'http://127.0.0.1:1/sso/auth' });
   const window = await visit(prefixed.url);
   await window.page.goto(`${prefixed.url}/sso/auth/docs`);

@@ -43,7 +43,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-describe('any clue leads to the user', () => {
+describe('a search', () => {
   const base = () => `/v2/authentication-realms/${planted.realm}/user-authentication-info/${planted.user}`;
   const clues: readonly [string, () => string][] = [
     ['the ID of the user', () => planted.user],
@@ -53,22 +53,22 @@ describe('any clue leads to the user', () => {
     ['a subject', () => planted.subject],
     ['the beginning of an e-mail address', () => 'jane@'],
     ['the beginning of a name', () => 'jan'],
-    ['a piece of a log', () => `user_id=${planted.user}`],
+    ['a piece of a log line', () => `user_id=${planted.user}`],
     ['a piece of JSON', () => `"user_id":"${planted.user.toUpperCase()}",`],
-    ['a line of a log', () => `GET /orders 200 user=${planted.user} request=${crypto.randomUUID()}`],
-    ['a link within a line', () => `see ${service.url}${base()} please`],
+    ['a log line', () => `GET /orders 200 user=${planted.user} request=${crypto.randomUUID()}`],
+    ['an API link inside other text', () => `see ${service.url}${base()} please`],
     ['a subject that is an ID', () => identified.subject],
-    ['an ID of a tenant in the issuer before a subject', () => `${identified.issuer} ${identified.subject}`],
-    ['a link of the API', () => `${service.url}${base()}`],
-    ['a link of the console', () => `${service.url}/console#/realms/${planted.realm}/users/${planted.user}`],
+    ['an issuer with a tenant ID before a subject', () => `${identified.issuer} ${identified.subject}`],
+    ['an API link', () => `${service.url}${base()}`],
+    ['a console link', () => `${service.url}/console#/realms/${planted.realm}/users/${planted.user}`],
   ];
-  test.each(clues)('%s', (_, clue) => expectFound(clue(), planted.user));
+  test.each(clues)('Find finds a user by %s', (_, clue) => expectFound(clue(), planted.user));
 
   const begun: readonly [string, string][] = [
     ['an e-mail address that begins with an ID', made.email],
     ['the beginning of a name that holds an ID', made.name.slice(0, -' again'.length)],
   ];
-  test.each(begun)('%s', async (_, clue) => {
+  test.each(begun)('Find finds a user by %s', async (_, clue) => {
     const id = service.clock.mintId();
     await put(service.db, user, [planted.realm, id], { ...userMembers, ...made });
     await expectFound(clue, id);
@@ -84,7 +84,7 @@ describe('any clue leads to the user', () => {
   }
 });
 
-test('more than are shown are told to be more, also where they are all in one realm', async () => {
+test('Find says that it shows the first 25 users when one realm has more matches', async () => {
   const busy = await startService();
   const { realm } = await plant(busy.db);
   const write = async (count: number) => {
@@ -106,7 +106,7 @@ test('more than are shown are told to be more, also where they are all in one re
   await busy.stop();
 });
 
-describe('where there are more realms than one search asks', () => {
+describe('a search over more realms than one request covers', () => {
   let many: Service;
   let first: Uuid;
   let last: Uuid;
@@ -140,7 +140,7 @@ describe('where there are more realms than one search asks', () => {
     return { window, page, goOn, user, looking, nobody };
   }
 
-  test('a user in the last of them is found, and until then nobody is not given', async () => {
+  test('Find finds a user in the last realm, and never reports none before', async () => {
     const { window, page, goOn, user, looking, nobody } = await opened();
     await page.getByRole('searchbox').fill('bound behind');
     await looking.waitFor();
@@ -153,7 +153,7 @@ describe('where there are more realms than one search asks', () => {
     await window.close();
   });
 
-  test('who is found is shown while the others are asked', async () => {
+  test('Find shows matches while it searches further realms', async () => {
     const { window, page, goOn, user, looking } = await opened();
     await page.getByRole('searchbox').fill('bound');
     await user(first).waitFor();
@@ -166,7 +166,7 @@ describe('where there are more realms than one search asks', () => {
     await window.close();
   });
 
-  test('nobody is said once all of them were asked', async () => {
+  test('Find says that no user was found once all realms were searched', async () => {
     const { window, page, goOn, looking, nobody } = await opened();
     await page.getByRole('searchbox').fill('nobody at all');
     await looking.waitFor();
@@ -177,7 +177,7 @@ describe('where there are more realms than one search asks', () => {
   });
 });
 
-describe('where not everything could be asked, it is told once, and asked again', () => {
+describe('a search that fails in part', () => {
   /** Holds searches for subjects until it is opened. */
   function subjectsHeld() {
     const held = Promise.withResolvers<void>();
@@ -193,7 +193,7 @@ describe('where not everything could be asked, it is told once, and asked again'
     return { gate, wrap };
   }
 
-  test('by a service that has no place for it', async () => {
+  test('Find reports a busy service once, shows the matches it has, and retries the rest', async () => {
     const { gate, wrap } = subjectsHeld();
     const busy = await startService({}, wrap);
     const clue = crypto.randomUUID();
@@ -228,7 +228,7 @@ describe('where not everything could be asked, it is told once, and asked again'
     await busy.stop();
   });
 
-  test('to a caller who has spent a rate', async () => {
+  test('Find retries by itself after the caller has exceeded its rate', async () => {
     const limited = await startService({ clientRate: '5/5' });
     const { username } = await plant(limited.db);
     const token = await limited.token(READING);
@@ -246,7 +246,7 @@ describe('where not everything could be asked, it is told once, and asked again'
     await limited.stop();
   });
 
-  test('without a network, and no word of saving', async () => {
+  test('Find reports a lost network as a failed read, and retries by itself', async () => {
     const window = await signedIn(service, '#/', { scope: READING });
     const { page } = window;
     await page.context().setOffline(true);
@@ -265,7 +265,7 @@ describe('where not everything could be asked, it is told once, and asked again'
   });
 });
 
-test('what is typed travels in bodies alone, and what was asked before is dropped', async () => {
+test('Find sends its text in request bodies only, and drops the results of earlier texts', async () => {
   const window = await signedIn(service, '#/', { scope: READING });
   const { page } = window;
   const asked: string[] = [];
@@ -288,7 +288,7 @@ test('what is typed travels in bodies alone, and what was asked before is droppe
 });
 
 test.each(Object.entries({ ...STRANGE, quotes: `'")(,:|*\\`, star: '**', nothing: '\u200b\u200b' }))(
-  '%s finds nobody, and that is told',
+  'Find says that no user was found for a hostile text: %s',
   async (_, clue) => {
     const window = await signedIn(service, '#/', { scope: READING });
     await window.page.getByRole('searchbox').fill(clue);

@@ -12,7 +12,7 @@ setDefaultTimeout(BROWSER_TEST_MS);
 const ADMIN = `${READING} admin`;
 const FLAGS = { offline: 'true', metricsPort: '0', allowLoopbackWebhooks: 'true' } as const;
 
-describe('figures', () => {
+describe('rates and quantiles', () => {
   const ROUTE = '/v2/authentication-realms/:realm_id/user-authentication-info/:user_id/user-authentication-';
   const LOOKUP = { method: 'GET', route: `${ROUTE}oidc-profile-info/:id` };
   const LIST = { method: 'GET', route: `${ROUTE}oidc-profile-info` };
@@ -37,7 +37,7 @@ describe('figures', () => {
     return snapshotOf(families, at);
   };
 
-  test('are what grew between two moments, a second', () => {
+  test('rates and quantiles cover the growth between two snapshots', () => {
     const figures = figuresBetween(snapshot(0, [100]), snapshot(2_000, [300, 10, 20]));
     expect(figures).toMatchObject({ lookups: 100, requests: 105, failed: 5, refused: 0 });
     expect(figures?.median).toBeCloseTo(100 / 180, 6);
@@ -45,12 +45,12 @@ describe('figures', () => {
     expect(figures?.allP99).toBe(10);
   });
 
-  test('are none where a counter went back, or the service began anew', () => {
+  test('rates are undefined when a counter decreased or the service restarted', () => {
     expect(figuresBetween(snapshot(0, [100]), snapshot(2_000, [99]))).toBeUndefined();
     expect(figuresBetween(snapshot(0, [100]), snapshot(2_000, [200], 2))).toBeUndefined();
   });
 
-  test('of what did not happen are not told', () => {
+  test('quantiles without requests are undefined', () => {
     const figures = figuresBetween(snapshot(0, [100]), snapshot(2_000, [100]));
     expect([figures?.lookups, figures?.median, figures?.p99]).toEqual([0, undefined, undefined]);
     expect(figuresBetween(snapshotOf([], 0), snapshotOf([], 2_000))?.lookups).toBeUndefined();
@@ -61,7 +61,7 @@ describe('figures', () => {
     [[4, 0, 0], 0.5],
     [[0, 4, 0], 5.5],
     [[0, 0, 4], 10],
-  ])('the median of %p is %p ms', (counts, median) => {
+  ])('the median of a histogram with the counts %p is %p ms', (counts, median) => {
     const found = quantile({ bounds: [0.001, 0.01], counts }, 0.5);
     if (median === undefined) expect(found).toBeUndefined();
     else expect(found).toBeCloseTo(median, 9);
@@ -108,7 +108,7 @@ const row = ({ page }: Visit, name: string) =>
   page.getByRole('row').filter({ has: page.getByRole('rowheader', { name, exact: true }) });
 
 test.each(VIEWS)(
-  '$viewport.width wide, $scheme: what is measured is drawn, and told in words',
+  'the Health page draws metrics and lists their values, $viewport.width wide, $scheme',
   async (view) => {
     const receiver = openReceiver();
     receiver.answer(() => new Response(null, { status: 500 }));
@@ -142,7 +142,7 @@ test.each(VIEWS)(
   },
 );
 
-test('nothing is asked while nobody looks', async () => {
+test('the Health page sends no requests while it is hidden', async () => {
   const window = await signedIn(service, '#/health', { scope: ADMIN });
   const { page } = window;
   await row(window, 'All requests').getByText('/s').waitFor();
@@ -167,7 +167,7 @@ test('nothing is asked while nobody looks', async () => {
   await window.close();
 });
 
-test('a service that is started anew under an open page is a gap, in words', async () => {
+test('the Health page reports a restart of the service as a gap', async () => {
   const port = String(await freePort());
   const one = await startService({ ...FLAGS, port });
   const token = await one.token('admin');
@@ -186,7 +186,7 @@ test('a service that is started anew under an open page is a gap, in words', asy
   await other.stop();
 });
 
-test('a service that does not count requests says how it would', async () => {
+test('the Health page says so when the service records no request metrics', async () => {
   const quiet = await startService({ offline: 'true' });
   const window = await signedIn(quiet, '#/health', { scope: ADMIN });
   await window.page.getByText('This service does not record request metrics.').waitFor();
@@ -196,7 +196,7 @@ test('a service that does not count requests says how it would', async () => {
   await quiet.stop();
 });
 
-test('who does not hold admin is told so, and the page asks no more', async () => {
+test('the Health page without the scope admin says so, and stops polling', async () => {
   const window = await signedIn(service, '#/health', { scope: READING });
   const { page } = window;
   await page.getByText('This session does not have permission to do that.').waitFor();

@@ -8,7 +8,7 @@ import { expectSound, signedIn, WRITING } from './signed_in.ts';
 
 const { service, shop } = await openShop();
 
-test('a link has its history, a removed one too, and others have no part in it', async () => {
+test('the history of a link shows its own changes, that of a user also removed links', async () => {
   const window = await signedIn(service, placesOf(shop).user);
   const { page } = window;
   const told = () => page.getByRole('region', { name: 'History' }).getByRole('listitem').allTextContents();
@@ -43,7 +43,7 @@ test('a link has its history, a removed one too, and others have no part in it',
   await window.close();
 });
 
-test('the instant of a change is in the zone of the reader, and in UTC for who points at it', async () => {
+test('the history shows times in the time zone of the browser, and in UTC as a tooltip', async () => {
   const window = await signedIn(service, placesOf(shop).user, { scope: WRITING });
   const time = window.page.locator('ol.history time').first();
   await time.waitFor();
@@ -59,7 +59,7 @@ test('the instant of a change is in the zone of the reader, and in UTC for who p
 /** A page of links, or of changes. */
 const PAGE = LIMITS.pageRecordsMax;
 
-test('a history says where it has stopped, and leads on to its end', async () => {
+test('a long history says how far it reaches, and loads older changes on demand', async () => {
   const path = `/v2/authentication-realms/${shop.realm}/user-authentication-info/${shop.user}`;
   const token = await service.token(WRITING);
   for (let count = 0; count < 5 * PAGE; count += 1) {
@@ -87,7 +87,7 @@ test('a history says where it has stopped, and leads on to its end', async () =>
   await window.close();
 });
 
-test('more links than a page of them are led on to', async () => {
+test('the page of a user with many links loads more of them on demand', async () => {
   const users = `/v2/authentication-realms/${shop.realm}/user-authentication-info`;
   const token = await service.token(WRITING);
   const said = { type: 'user_authentication_info', name: 'Many', email: 'many@example.com' };

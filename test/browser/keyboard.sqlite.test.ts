@@ -8,7 +8,7 @@ import { PHONE, VIEWS } from './visits.ts';
 
 const { service, shop } = await openShop();
 
-test('keys lead to pages, and are listed', async () => {
+test('keyboard shortcuts open pages, and ? lists them', async () => {
   const window = await signedIn(service, '#/nowhere', { scope: READING });
   const { page } = window;
   await page.keyboard.press('g');
@@ -31,7 +31,7 @@ test('keys lead to pages, and are listed', async () => {
   await window.close();
 });
 
-test('keys can be turned off, and stay so', async () => {
+test('keyboard shortcuts stay off after a reload once turned off', async () => {
   const window = await signedIn(service, '#/realms', { scope: READING });
   const { page } = window;
   await page.getByRole('heading', { name: 'Realms' }).waitFor();
@@ -45,7 +45,7 @@ test('keys can be turned off, and stay so', async () => {
   await window.close();
 });
 
-test('the first stop is a way past the navigation; a dialog keeps the focus and gives it back', async () => {
+test('the first tab stop skips the navigation, and a dialog traps the focus and returns it', async () => {
   const window = await signedIn(service, placesOf(shop).user);
   const { page } = window;
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
@@ -70,7 +70,7 @@ test('the first stop is a way past the navigation; a dialog keeps the focus and 
 });
 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
-  test('the other look can be chosen, and stays', async () => {
+  test('the chosen theme stays after a reload', async () => {
     const window = await signedIn(service, '#/realms', { scope: READING, view });
     const { page } = window;
     const ground = () => page.evaluate('getComputedStyle(document.body).backgroundColor');

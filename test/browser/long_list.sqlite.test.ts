@@ -38,7 +38,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-test('is scrolled from the newest to the oldest and back, and holds few rows at a time', async () => {
+test('a list of 7,000 users scrolls to its end and back, and renders few rows at a time', async () => {
   const window = await signedIn(service, `#/realms/${home}/users`, { scope: 'realms:read users:read' });
   const { page } = window;
   const row = (name: string) => page.locator('.long-list .row', { hasText: new RegExp(`^${name}jane`) });
@@ -65,7 +65,7 @@ test('is scrolled from the newest to the oldest and back, and holds few rows at 
   await window.close();
 });
 
-test('is gone through by keys alone, from a row that is long gone by then', async () => {
+test('a long list is paged by keys alone after the first focused row was unloaded', async () => {
   const window = await signedIn(service, `#/realms/${home}/users`, { scope: 'realms:read users:read' });
   const { page } = window;
   const rows = page.locator('.long-list .row');

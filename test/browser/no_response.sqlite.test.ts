@@ -21,9 +21,9 @@ const HTML = {
 };
 
 test.each([
-  ['is cut off inside', { cut: 'inside' } as const, /ERR_/],
-  ['is the page of a proxy', HTML, undefined],
-])('an answer that %s is none, and is asked for again', async (_, trouble, told) => {
+  ['is cut off in its body', { cut: 'inside' } as const, /ERR_/],
+  ['is an HTML page of a proxy', HTML, undefined],
+])('a response that %s counts as no response, and the request is retried', async (_, trouble, told) => {
   const window = await signedIn(through, '#/realms', { scope: READING });
   const { page } = window;
   await page.getByText('Buyer Organization').waitFor();
@@ -38,7 +38,7 @@ test.each([
   await window.close();
 });
 
-test('a write whose answer is cut off may have been saved, and that is said', async () => {
+test('a write whose response is cut off is reported as possibly saved, and not sent again', async () => {
   const window = await signedIn(through, '#/clients', { scope: `${WRITING} admin` });
   const { page } = window;
   proxy.plan(/^POST \/admin\/v1\/clients$/, { cut: 'inside' });
@@ -57,7 +57,7 @@ test('a write whose answer is cut off may have been saved, and that is said', as
   await window.close();
 });
 
-test('an answer that never comes is given up after a quarter of a minute, and asked for again', async () => {
+test('a request without a response is abandoned after 15 seconds, and retried', async () => {
   const window = await signedIn(through, '#/realms', { scope: READING });
   const { page } = window;
   await page.clock.install();
@@ -76,7 +76,7 @@ test('an answer that never comes is given up after a quarter of a minute, and as
   await window.close();
 });
 
-test('a stream over which nothing comes any more is not live, and is opened anew', async () => {
+test('a stalled stream of changes is no longer shown as live, and is reopened', async () => {
   const network = await startTcpProxy(Number(new URL(service.url).port));
   const far = { url: `http://127.0.0.1:${network.port}`, token: service.token };
   const window = await signedIn(far, '#/realms', { scope: READING });

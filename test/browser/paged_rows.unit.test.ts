@@ -17,7 +17,7 @@ function counted() {
   return { rows, asked };
 }
 
-test('all of them are read one behind the other, and each page once', async () => {
+test('a list of a million rows is read in order, and each page once', async () => {
   const { rows, asked } = counted();
   await rows.load(0, 30);
   while (!rows.isComplete) await rows.load(rows.known - 30, rows.known);
@@ -27,7 +27,7 @@ test('all of them are read one behind the other, and each page once', async () =
   expect(rows.at(ALL)).toBeUndefined();
 }, 300_000);
 
-test('what is far away is forgotten, and read again where it is seen again', async () => {
+test('rows far from the visible ones are dropped, and read again when they become visible', async () => {
   const { rows, asked } = counted();
   await rows.load(0, 30);
   while (rows.known < 20_000) await rows.load(rows.known - 30, rows.known);
@@ -42,7 +42,7 @@ test('what is far away is forgotten, and read again where it is seen again', asy
   expect(asked.slice(before)).toEqual([0]);
 });
 
-test('nothing is read twice while it is under way', async () => {
+test('concurrent reads of the same page are one request', async () => {
   const { rows, asked } = counted();
   await Promise.all([rows.load(0, 30), rows.load(0, 30), rows.load(0, 30)]);
   expect(asked).toEqual([0]);

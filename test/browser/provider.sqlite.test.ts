@@ -54,7 +54,7 @@ async function expectSays(window: Visit, ...texts: readonly (string | RegExp)[])
   await window.close();
 }
 
-test('a real provider answers, and what it says is shown', async () => {
+test('Provider status shows the discovery document of a real provider', async () => {
   const window = await opened(`${root}${WELL_KNOWN}`, root);
   await card(window).getByText('Its issuer matches this profile.').waitFor();
   const shown = await card(window).innerText();
@@ -63,7 +63,7 @@ test('a real provider answers, and what it says is shown', async () => {
   await expectSays(window, 'Responding', /in \d+ ms/);
 });
 
-test('while it is asked that is said, and when it does not answer as well; it can be asked again', async () => {
+test('Provider status shows a pending check and a failed one, and can check again', async () => {
   let release = (): void => undefined;
   answers.set('/slow', (_, response) => {
     release = () => response.writeHead(503).end();
@@ -80,17 +80,17 @@ test('while it is asked that is said, and when it does not answer as well; it ca
   await expectSays(window, 'Its issuer matches this profile.', 'not given');
 });
 
-test('where nobody listens, no more is told than that it does not answer', async () => {
+test('Provider status of a closed port says only that the provider does not respond', async () => {
   const url = `http://127.0.0.1:${await freePort()}`;
   await expectSays(await opened(`${url}${WELL_KNOWN}`, url), 'The provider does not respond.');
 });
 
-test('another issuer is told, with both', async () => {
+test('Provider status shows both issuers when the provider names a different one', async () => {
   const window = await opened(`${root}${WELL_KNOWN}`, `${root}/before`);
   await expectSays(window, /names a different issuer\. This profile has/, `${root}/before`, root);
 });
 
-test('a document without an issuer is told', async () => {
+test('Provider status reports a discovery document without an issuer', async () => {
   answers.set('/nameless', (_, response) => {
     response.setHeader('Content-Type', 'application/json').end('{}');
   });
@@ -98,7 +98,7 @@ test('a document without an issuer is told', async () => {
   await expectSays(window, /names no issuer/, 'not given');
 });
 
-test('what a provider writes is text, whatever it is', async () => {
+test('Provider status shows markup in a discovery document as text', async () => {
   const { script, image, attribute, override } = STRANGE;
   const said = {
     issuer: script,
@@ -113,12 +113,12 @@ test('what a provider writes is text, whatever it is', async () => {
   await expectSays(window, script, attribute, image, 'U+202E', /names a different issuer/);
 });
 
-describe('nobody is asked, and that is told', () => {
-  test('where no provider can be at the URL', async () => {
+describe('a provider that is not contacted', () => {
+  test('Provider status says that an invalid discovery URL is not contacted', async () => {
     await expectSays(await opened(`${root}/else`, root), /does not end in/);
   });
 
-  test('by a service that is offline', async () => {
+  test('Provider status says that a service with --offline contacts no provider', async () => {
     const offline = await startService({ offline: 'true' });
     const { realm } = await plant(offline.db);
     await expectSays(await opened(`${root}${WELL_KNOWN}`, root, offline, realm), /runs with --offline/);
@@ -126,7 +126,7 @@ describe('nobody is asked, and that is told', () => {
   });
 });
 
-test('who is refused because too many ask is told so, and the answer comes by itself', async () => {
+test('Provider status reports a busy service, and retries by itself', async () => {
   const held: (() => void)[] = [];
   const json = (response: ServerResponse) =>
     response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ issuer: `${root}/busy` }));

@@ -18,8 +18,8 @@ const writes = (page: Page) => page.getByRole('button', { name: WRITES });
 const OFFERED = { realms: 1, realm: 4, users: 1, user: 13, oidcProfile: 2, passwordProfile: 2 } as const;
 type Written = keyof typeof OFFERED;
 
-describe.each(Object.entries(OFFERED))('%s', (place, count) => {
-  test('offers every write to who may do everything', async () => {
+describe.each(Object.entries(OFFERED))('the page %s', (place, count) => {
+  test(`the page ${place} offers every write to a session with all scopes`, async () => {
     const window = await signedIn(service, placesOf(shop)[place as Written], { scope: `${WRITING} admin` });
     await window.page.getByRole('heading', { level: 1 }).waitFor();
     await window.page.waitForLoadState('networkidle');
@@ -27,7 +27,7 @@ describe.each(Object.entries(OFFERED))('%s', (place, count) => {
     await window.close();
   });
 
-  test('offers no write to who may only read', async () => {
+  test(`the page ${place} offers no write to a session with read scopes`, async () => {
     const window = await signedIn(service, placesOf(shop)[place as Written], { scope: READING });
     await window.page.waitForLoadState('networkidle');
     expect(await writes(window.page).count()).toBe(0);
@@ -56,7 +56,7 @@ async function placesToWrite(window: Visit): Promise<readonly string[]> {
 }
 
 test(
-  'of all pages, these offer a write to who may do everything',
+  'only pages of editable records offer writes to a session with all scopes',
   async () => {
     const writer = await signedIn(service, '#/', { scope: `${WRITING} admin` });
     expect(await placesToWrite(writer)).toEqual([
@@ -69,7 +69,7 @@ test(
 );
 
 test(
-  'no page whatever offers a write to who may only read',
+  'no page offers a write to a session with read scopes',
   async () => {
     const reader = await signedIn(service, '#/', { scope: READING });
     expect(await placesToWrite(reader)).toEqual([]);
@@ -80,7 +80,7 @@ test(
   WALK_MS,
 );
 
-test('the API refuses whoever may only read each of these writes', async () => {
+test('the API rejects the writes of the console from a token with read scopes', async () => {
   const token = await service.token(READING);
   const realms = '/v2/authentication-realms';
   const user = `${realms}/${shop.realm}/user-authentication-info/${shop.user}`;
@@ -107,7 +107,7 @@ test('the API refuses whoever may only read each of these writes', async () => {
   expect((await service.post('/admin/v1/erasures', token, erasure)).status).toBe(403);
 });
 
-test('who is limited to some realms changes those, and is not offered to make or delete one', async () => {
+test('a session limited to some realms can edit those, but create or delete none', async () => {
   const window = await signedIn(service, placesOf(shop).realms, { realms: [shop.realm] });
   const { page } = window;
   await page.getByRole('link', { name: 'Buyer Organization' }).waitFor();
@@ -132,7 +132,7 @@ test('who is limited to some realms changes those, and is not offered to make or
   expect([made.status, (await service.del(`${realms}/${shop.realm}`, token)).status]).toEqual([403, 403]);
 });
 
-test('who is limited to some realms is told that an import can make none', async () => {
+test('a session limited to some realms is told that an import cannot create one', async () => {
   const window = await signedIn(service, '#/transfer', { realms: [shop.realm] });
   const { page } = window;
   const line = JSON.stringify({ type: 'authentication-realm', id: shop.realm, name: 'One more' });
@@ -147,7 +147,7 @@ test('who is limited to some realms is told that an import can make none', async
   await window.close();
 });
 
-test('who may not see links, profiles or changes is told so, and sees the rest', async () => {
+test('a session without access to links, profiles and changes sees the user and what is hidden', async () => {
   const window = await signedIn(service, placesOf(shop).user, { scope: 'users:read' });
   const { page } = window;
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
@@ -158,7 +158,7 @@ test('who may not see links, profiles or changes is told so, and sees the rest',
   await window.close();
 });
 
-test('who loses a right in the middle of it is told so, and is offered it no more', async () => {
+test('a scope lost during an edit is reported, and its controls disappear', async () => {
   const { clientId, secret } = await service.client(WRITING);
   const window = await visit(service.url);
   const { page } = window;

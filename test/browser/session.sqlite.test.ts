@@ -28,7 +28,7 @@ describe.each([
   ['right', 0],
   ['an hour fast', HOUR_MS],
 ] as const)('on a machine whose clock is %s', (_, offset) => {
-  test('what is left is counted from the beginning, and at its end that is told', async () => {
+  test('a session counts down and ends with a message, whatever the clock of the browser', async () => {
     const window = await visit(service.url);
     await window.page.clock.install({ time: Date.now() + offset });
     await enter(window, service, READING);
@@ -45,7 +45,7 @@ describe.each([
   });
 });
 
-test('that it ends within two minutes is told once, over an open dialog too, however late a tick comes', async () => {
+test('the end of a session is announced once, two minutes before it, even over an open dialog', async () => {
   const window = await visit(service.url);
   const { page } = window;
   await page.clock.install();
@@ -67,7 +67,7 @@ test('that it ends within two minutes is told once, over an open dialog too, how
   await window.close();
 });
 
-test('a token that was taken back ends the session in words, and the next one goes on at the same place', async () => {
+test('a revoked token ends the session, and the next one opens at the same page', async () => {
   const window = await visit(service.url);
   const { page } = window;
   await enter(window, service, READING);
@@ -86,7 +86,7 @@ test('a token that was taken back ends the session in words, and the next one go
   await window.close();
 });
 
-test('where the service cannot be reached, that is told, and it is asked again by itself', async () => {
+test('an unreachable service is reported, and the request is retried by itself', async () => {
   const window = await signedIn(service, '#/realms', { scope: READING });
   const { page } = window;
   await page.getByText('Buyer Organization').waitFor();
@@ -101,7 +101,7 @@ test('where the service cannot be reached, that is told, and it is asked again b
   await window.close();
 });
 
-test('a caller with a rate is told how long to wait, and what was asked comes by itself', async () => {
+test('a rate-limited session is told how long to wait, and the request is retried by itself', async () => {
   const limited = await startService({ ...service.database.flags, offline: 'true', clientRate: '5/5' });
   const window = await signedIn(limited, '#/nowhere', { scope: READING });
   const { page } = window;

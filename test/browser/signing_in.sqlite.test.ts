@@ -32,7 +32,7 @@ async function fill({ page }: Visit, id: string, secret: string): Promise<void> 
 }
 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
-  test('a link signs in, its code leaves the address, and a reload stays signed in', async () => {
+  test('a sign-in link opens a session that survives a reload, and its code leaves the address', async () => {
     const window = await visit(service.url, view);
     const { code } = await linkOf(service, { scope: READING, label: 'anna' });
     const asked: string[] = [];
@@ -51,7 +51,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await window.close();
   });
 
-  test('who signs out is out everywhere: the service refuses the token', async () => {
+  test('signing out revokes the access token', async () => {
     const window = await visit(service.url, view);
     await enter(window, service, READING);
     const token = await tokenOf(window);
@@ -69,7 +69,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await window.close();
   });
 
-  test('the credentials of a client sign in at the place that was asked for, and lie in memory alone', async () => {
+  test('client credentials sign in at the requested page, and are kept in memory only', async () => {
     const { clientId, secret } = await service.client(READING);
     const window = await visit(service.url, view);
     await window.goto(placesOf(shop).user);
@@ -85,7 +85,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   });
 });
 
-describe('a link', () => {
+describe('a sign-in link', () => {
   const used = async (): Promise<string> => {
     const link = await linkOf(service);
     const first = await visit(service.url);
@@ -101,12 +101,12 @@ describe('a link', () => {
   };
 
   const tries: readonly [string, () => Promise<string>][] = [
-    ['used twice', used],
-    ['late', late],
+    ['already used', used],
+    ['expired', late],
     ['guessed', async () => 'A'.repeat(22)],
-    ['none at all', async () => '<script>'],
+    ['malformed', async () => '<script>'],
   ];
-  test.each(tries)('that is %s is refused in words', async (_, codeOf) => {
+  test.each(tries)('a sign-in link that is %s is rejected with a message', async (_, codeOf) => {
     const window = await visit(service.url);
     await window.goto(`#code=${encodeURIComponent(await codeOf())}`);
     await expectSignIn(window, /already been used or is more than a minute old/);
@@ -116,7 +116,7 @@ describe('a link', () => {
     await window.close();
   });
 
-  test('that is opened in a tab which is there already signs in there', async () => {
+  test('a sign-in link opened in an existing tab signs in there', async () => {
     const window = await visit(service.url);
     await window.goto('');
     const { code } = await linkOf(service, { label: 'later' });
@@ -128,8 +128,8 @@ describe('a link', () => {
   });
 });
 
-describe('a link where the service did not look at it', () => {
-  test('because there is no network can be tried again, and signs in', async () => {
+describe('a sign-in link that the service did not check', () => {
+  test('a sign-in link opened without a network can be retried', async () => {
     const window = await visit(service.url);
     const { page } = window;
     await window.goto('');
@@ -151,33 +151,32 @@ describe('a link where the service did not look at it', () => {
     await window.close();
   });
 
-  test.each([429, 503])('because it answered %i can be tried again, until it is refused', async (status) => {
-    const proxy = await startFaultyProxy(service.url);
-    const window = await visit(proxy.url);
-    const { page } = window;
-    proxy.plan(/^POST \/console\/token$/, { status }, { status: 400 });
-    await window.goto(`#code=${'A'.repeat(22)}`);
-    await expectSignIn(window, /The service is busy/);
-    await page.getByRole('button', { name: 'Retry sign-in' }).click();
-    await expectSignIn(window, /already been used or is more than a minute old/);
-    expect(await page.getByRole('button', { name: 'Retry sign-in' }).count()).toBe(0);
-    expect(proxy.seen.filter(({ path }) => path === '/console/token')).toHaveLength(2);
-    await window.expectTrouble(/status of/);
-    await expectSound(window);
-    await window.close();
-    await proxy.stop();
-  });
+  test.each([429, 503])(
+    'a sign-in link answered with %i can be retried until it is rejected',
+    async (status) => {
+      const proxy = await startFaultyProxy(service.url);
+      const window = await visit(proxy.url);
+      const { page } = window;
+      proxy.plan(/^POST \/console\/token$/, { status }, { status: 400 });
+      await window.goto(`#code=${'A'.repeat(22)}`);
+      await expectSignIn(window, /The service is busy/);
+      await page.getByRole('button', { name: 'Retry sign-in' }).click();
+      await expectSignIn(window, /already been used or is more than a minute old/);
+      expect(await page.getByRole('button', { name: 'Retry sign-in' }).count()).toBe(0);
+      expect(proxy.seen.filter(({ path }) => path === '/console/token')).toHaveLength(2);
+      await window.expectTrouble(/status of/);
+      await expectSound(window);
+      await window.close();
+      await proxy.stop();
+    },
+  );
 });
 
-describe('in a tab where a session is open', () => {
+describe('a sign-in over an open session', () => {
   test.each([
-    ['a code that is good for nothing', `#code=${'A'.repeat(22)}`, /more than a minute old.*The session of/],
-    [
-      'an answer of a provider that nobody asked for',
-      '?error=access_denied',
-      /was not requested by this tab/,
-    ],
-  ])('%s changes nothing, and is told', async (_, brought, words) => {
+    ['an invalid sign-in code', `#code=${'A'.repeat(22)}`, /more than a minute old.*The session of/],
+    ['an unsolicited response of a provider', '?error=access_denied', /was not requested by this tab/],
+  ])('%s is reported, and leaves the open session unchanged', async (_, brought, words) => {
     const window = await visit(service.url);
     const { page } = window;
     await enter(window, service, READING);
@@ -193,7 +192,7 @@ describe('in a tab where a session is open', () => {
     await window.close();
   });
 
-  test('a code that the service did not look at is kept in memory, and tried again or left', async () => {
+  test('an unchecked sign-in code over an open session can be retried or dismissed', async () => {
     const window = await visit(service.url);
     const { page } = window;
     const again = page.getByRole('button', { name: 'Retry sign-in' });
@@ -242,7 +241,7 @@ describe('in a tab where a session is open', () => {
     return { window, page, again };
   }
 
-  test('a code that was kept and is refused when it is tried again is not offered any more', async () => {
+  test('a sign-in code rejected on a retry over an open session is not offered again', async () => {
     const { window, page, again } = await hindered('A'.repeat(22));
     await again.click();
     const words = /more than a minute old.*The session of Anna at the desk continues/;
@@ -253,7 +252,7 @@ describe('in a tab where a session is open', () => {
     await window.close();
   });
 
-  test('a code that was kept can still be tried when the session has ended', async () => {
+  test('an unchecked sign-in code can still be retried after the open session has ended', async () => {
     const { code } = await linkOf(service, { scope: READING, label: 'later' });
     const { window, page, again } = await hindered(code);
     await service.del('/console/token', await tokenOf(window), { Origin: service.url });
@@ -268,7 +267,7 @@ describe('in a tab where a session is open', () => {
     await window.close();
   });
 
-  test('a code that is good ends that session at the service, and says whose it is now', async () => {
+  test('a valid sign-in code over an open session revokes its token, and shows the new user', async () => {
     const window = await visit(service.url);
     const { page } = window;
     await enter(window, service, READING);
@@ -288,7 +287,7 @@ describe('in a tab where a session is open', () => {
   });
 });
 
-test('a code that is good is not lost where the service never answers that the session before is over', async () => {
+test('a valid sign-in code opens its session even if revoking the old one gets no response', async () => {
   const window = await visit(service.url);
   const { page } = window;
   await enter(window, service, READING);
@@ -307,7 +306,7 @@ test('a code that is good is not lost where the service never answers that the s
   await window.close();
 });
 
-test('who signs out where the service never answers that is out at once, and in again as somebody else', async () => {
+test('signing out takes effect at once even if the revocation gets no response', async () => {
   const window = await visit(service.url);
   const { page } = window;
   await enter(window, service, READING);
@@ -323,7 +322,7 @@ test('who signs out where the service never answers that is out at once, and in 
   await window.close();
 });
 
-test('a code that is kept to be tried again outlives one that is good for nothing', async () => {
+test('an unchecked sign-in code can still be retried after an invalid one', async () => {
   const window = await visit(service.url);
   const { page } = window;
   await page.route('**/console/token', (route) => route.abort(), { times: 1 });
@@ -339,8 +338,8 @@ test('a code that is kept to be tried again outlives one that is good for nothin
   await window.close();
 });
 
-describe('the credentials of a client', () => {
-  test('that are wrong are told so, and nothing of them is shown', async () => {
+describe('client credentials', () => {
+  test('wrong client credentials are reported without being shown', async () => {
     const { clientId } = await service.client(READING);
     const window = await visit(service.url);
     await window.goto('');

@@ -112,7 +112,7 @@ async function expectSoundBut(window: Visit): Promise<void> {
 }
 
 test.each(VIEWS)(
-  'over the pages of the provider and back to the place asked for: $viewport.width wide, $scheme',
+  'a sign-in by a provider returns to the requested page, $viewport.width wide, $scheme',
   async (view) => {
     const window = await visit(service.url, view);
     const { page } = window;
@@ -136,7 +136,7 @@ test.each(VIEWS)(
   },
 );
 
-test('a session that has ended is told in words, and the provider leads back to the same place', async () => {
+test('the next sign-in by the provider after a session ended returns to the same page', async () => {
   const window = await visit(service.url);
   const { page } = window;
   await leave(window, placesOf(shop).realms);
@@ -155,7 +155,7 @@ test('a session that has ended is told in words, and the provider leads back to 
   await window.close();
 });
 
-test('whoever refuses at the provider is told that nobody signed them in', async () => {
+test('a sign-in cancelled at the provider is reported with its error code', async () => {
   const window = await visit(service.url);
   await leave(window, placesOf(shop).realms);
   await window.page.getByRole('link', { name: /Cancel|Abort/i }).click();
@@ -165,7 +165,7 @@ test('whoever refuses at the provider is told that nobody signed them in', async
   await window.close();
 });
 
-test('whom nothing gives a right is told so', async () => {
+test('a sign-in by a provider without any rights is rejected with a message', async () => {
   const window = await visit(service.url);
   await leave(window);
   await signInThere(window, 'carl');
@@ -175,21 +175,21 @@ test('whom nothing gives a right is told so', async () => {
   await window.close();
 });
 
-describe('an answer of the provider is believed by nobody', () => {
+describe('a forged response of a provider', () => {
   const wrong: readonly [string, (back: URL) => void, RegExp][] = [
     [
-      'with another state',
+      'with a different state',
       (back) => back.searchParams.set('state', 'x'.repeat(43)),
       /not requested by this tab/,
     ],
     ['without a state', (back) => back.searchParams.delete('state'), /not requested by this tab/],
     [
-      'of another issuer',
+      'with a different issuer',
       (back) => back.searchParams.set('iss', 'https://evil.example'),
       /came from a different provider/,
     ],
   ];
-  test.each(wrong)('%s', async (_, spoiling, words) => {
+  test.each(wrong)('a response of a provider %s is rejected', async (_, spoiling, words) => {
     const window = await visit(service.url);
     const { page } = window;
     const sent: string[] = [];
@@ -205,7 +205,7 @@ describe('an answer of the provider is believed by nobody', () => {
     await window.close();
   });
 
-  test('that a tab did not ask for, though another one did', async () => {
+  test('a response of a provider is rejected in a tab that did not request it', async () => {
     const window = await visit(service.url);
     await window.goto(`?code=stolen&state=${'x'.repeat(43)}&iss=${encodeURIComponent(issuer)}#/realms`);
     await expectSignIn(window, /not requested by this tab/);
@@ -213,7 +213,7 @@ describe('an answer of the provider is believed by nobody', () => {
     await window.close();
   });
 
-  test('whose code is none, and what it was is not shown', async () => {
+  test('a response of a provider with an invalid code is rejected without showing the code', async () => {
     const window = await visit(service.url);
     const { page } = window;
     await leave(window);

@@ -65,7 +65,7 @@ function beginningOf(attempt: keyof typeof STRANGE): string {
   return beginning;
 }
 
-describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('%s', (attempt) => {
+describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('the stored text %s', (attempt) => {
   let home: Home;
   beforeAll(async () => {
     home = await plantAll(attempt);
@@ -80,7 +80,7 @@ describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('%s', (attempt) 
     ['OIDC profile', () => `#/realms/${home.realm}/oidc-profiles/${home.oidcProfile}`],
     ['password profile', () => `#/realms/${home.realm}/password-profiles/${home.passwordProfile}`],
   ];
-  test.each(places)('does nothing on the page of %s', async (_, place) => {
+  test.each(places)(`stored ${attempt} text is inert on the page of %s`, async (_, place) => {
     const view = { ...WIDE, viewport: PHONE };
     const window = await signedIn(service, place(), { view, scope: `${WRITING} admin` });
     await window.page
@@ -92,7 +92,7 @@ describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('%s', (attempt) 
     await window.close();
   });
 
-  test('does nothing in the dialogs about the user', async () => {
+  test(`stored ${attempt} text is inert in the dialogs of a user`, async () => {
     const window = await signedIn(service, `#/realms/${home.realm}/users/${home.user}`);
     const { page } = window;
     for (const name of [/^Edit$/, /^Delete$/, /^Add OIDC link$/, /^Edit ./, /^Remove ./, /^History of ./]) {
@@ -106,7 +106,7 @@ describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('%s', (attempt) 
     await window.close();
   });
 
-  test('does nothing where a user is found by it', async () => {
+  test(`stored ${attempt} text is inert in search results`, async () => {
     const window = await signedIn(service, '#/', { view: { ...WIDE, viewport: PHONE } });
     const { page } = window;
     for (const clue of new Set([STRANGE[attempt], USERNAMES[attempt]])) {
@@ -122,7 +122,7 @@ describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('%s', (attempt) 
     await window.close();
   });
 
-  test('does nothing as the label of a session', async () => {
+  test(`stored ${attempt} text is inert as the label of a session`, async () => {
     const { code } = await linkOf(service, { label: STRANGE[attempt].slice(0, LABEL_MAX) });
     const window = await visit(service.url);
     await window.goto(`#code=${code}`);
@@ -133,7 +133,7 @@ describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('%s', (attempt) 
     await window.close();
   });
 
-  test('does nothing in the lists of realms', async () => {
+  test(`stored ${attempt} text is inert in lists of realms`, async () => {
     const window = await signedIn(service, '#/clients', { scope: `${WRITING} admin` });
     const { page } = window;
     for (const kind of ['client', 'webhook']) {
@@ -154,7 +154,7 @@ describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('%s', (attempt) 
     await window.close();
   });
 
-  test('does nothing as the name of a file', async () => {
+  test(`stored ${attempt} text is inert as the name of an imported file`, async () => {
     const window = await signedIn(service, '#/transfer', { view: { ...WIDE, viewport: PHONE } });
     const { page } = window;
     const line = {
@@ -178,7 +178,7 @@ describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('%s', (attempt) 
     await window.close();
   });
 
-  test('does nothing where two have saved it', async () => {
+  test(`stored ${attempt} text is inert in an edit conflict`, async () => {
     const window = await signedIn(service, `#/realms/${home.realm}/users/${home.user}`);
     const { page } = window;
     await page.getByRole('button', { name: 'Edit', exact: true }).click();
@@ -197,7 +197,7 @@ describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('%s', (attempt) 
     await window.close();
   });
 
-  test('does nothing in the address', async () => {
+  test(`${attempt} text is inert in the address`, async () => {
     const text = encodeURIComponent(STRANGE[attempt]);
     const window = await signedIn(service, `#/realms/${text}/users/${text}?q=${text}`);
     await window.page.getByText('Not found, or not visible to this session.').first().waitFor();

@@ -35,7 +35,7 @@ function scrolled(view: WindowView, rows: number, all = ALL): WindowView {
   return { ...next, top: reached(next, next.top) };
 }
 
-test('its end is seen at once, from wherever it was seen before', () => {
+test('a long list shows its last row at once when it is scrolled to the end', () => {
   const end = windowAtEnd(ALL, HEIGHT);
   expect(rowAt(end) + HEIGHT / ROW_PX).toBe(ALL);
   expect(ALL - end.base).toBeLessThanOrEqual(WINDOW_ROWS);
@@ -43,7 +43,7 @@ test('its end is seen at once, from wherever it was seen before', () => {
 });
 
 test.each([0, 1, 12, 99_999, 100_000, 100_001, 149_999, 150_000, 250_000])(
-  'so is that of %i rows',
+  'a list of %i rows shows its last row when it is scrolled to the end',
   (known) => {
     const end = windowAtEnd(known, HEIGHT);
     const shown = Math.min(known - end.base, WINDOW_ROWS);
@@ -53,7 +53,7 @@ test.each([0, 1, 12, 99_999, 100_000, 100_001, 149_999, 150_000, 250_000])(
 );
 
 test.each([ALL, ALL + 1, 100_050, 120_000])(
-  '%i rows are gone through to the end and back, a thousand at a time, and none is passed over',
+  'a list of %i rows scrolls to its end and back, a thousand rows at a time, without skipping any',
   (all) => {
     let view: WindowView = { ...WINDOW_START, height: HEIGHT };
     const end = rowAt(windowAtEnd(all, HEIGHT));

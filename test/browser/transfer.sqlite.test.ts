@@ -92,7 +92,7 @@ async function exported(realm: string): Promise<readonly Line[]> {
 const byId = (lines: readonly Line[]) => [...lines].sort((one, other) => (one.id < other.id ? -1 : 1));
 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
-  test('a realm is exported as the command does it, and the file is read again', async () => {
+  test('an export in the browser equals authrealm export, and its file can be imported', async () => {
     const window = await signedIn(service, `${PLACE}?realm=${shop.realm}`, { view });
     const { page } = window;
     await page.getByText('Limits of an import in the browser').click();
@@ -131,7 +131,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await window.close();
   });
 
-  test('a realm and what is in it are made under new IDs, and lead to each other', async () => {
+  test('an import creates a realm and its records under new IDs, and maps their references', async () => {
     const name = `Linked & <b>bold</b> ${view.viewport.width} ${view.scheme}`;
     const profile = {
       ...{ type: 'oidc-profile', realm_id: REALM, id: ID(2), name: 'Login', client_id: 'shop' },
@@ -166,7 +166,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   });
 });
 
-test('lines that are none are told one by one, and hinder no other', async () => {
+test('an import lists each invalid line with a reason, and creates the other records', async () => {
   const window = await signedIn(service, PLACE);
   const { page } = window;
   const long = JSON.stringify({ ...userLine(50), name: 'x'.repeat(70_000) });
@@ -217,7 +217,7 @@ test.each([
   ['', 'This file is empty.'],
   ['\n\r\n', 'This file is empty.'],
   ['\u0000\u0001 binary', 'No line of this file is a valid export line.'],
-])('a file that holds %j is told so', async (content, words) => {
+])('an import reports a file without valid lines: %j', async (content, words) => {
   const window = await signedIn(service, PLACE);
   await choose(window, content);
   await window.page.getByText(words).waitFor();
@@ -226,7 +226,7 @@ test.each([
   await window.close();
 });
 
-test('100,000 lines are read, told and cancelled without a stutter', async () => {
+test('an import of 100,000 lines stays responsive, and can be cancelled', async () => {
   const window = await signedIn(service, PLACE);
   const { page } = window;
   const users = Array.from({ length: 99_999 }, (_, index) => userLine(index + 1_000));
@@ -253,7 +253,7 @@ test('100,000 lines are read, told and cancelled without a stutter', async () =>
   await window.close();
 }, 300_000);
 
-test('a right that is lost on the way halts the import, and it goes on once it is there again', async () => {
+test('an import pauses when its session loses a scope, and resumes once it has it again', async () => {
   const { clientId, secret } = await service.client(WRITING);
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
   const { access_token: token } = (await (await service.grant(form)).json()) as { access_token: string };
@@ -283,7 +283,7 @@ test('a right that is lost on the way halts the import, and it goes on once it i
   await window.close();
 });
 
-test('a service that is busy is asked again when it said so, and nothing is made twice', async () => {
+test('an import waits for a busy service, and creates nothing twice', async () => {
   const busy = await startService({ offline: 'true', clientRate: '20/4' });
   const window = await signedIn(busy, PLACE);
   await choose(
@@ -299,7 +299,7 @@ test('a service that is busy is asked again when it said so, and nothing is made
   await busy.stop();
 });
 
-test('a service that is started again on the way is found again, and nothing is made twice', async () => {
+test('an import continues after a restart of the service, and creates nothing twice', async () => {
   const before = await startService({ offline: 'true' });
   const window = await signedIn(before, PLACE);
   const { page } = window;
@@ -323,7 +323,7 @@ test('a service that is started again on the way is found again, and nothing is 
   await after.stop();
 });
 
-test('who may only read exports what they may read, and is offered no import', async () => {
+test('a session with read scopes exports what it can read, and is offered no import', async () => {
   const window = await signedIn(service, `${PLACE}?realm=${shop.realm}`, { scope: 'realms:read users:read' });
   const { page } = window;
   await page.getByText('This session cannot read: OIDC profiles').waitFor();
@@ -336,7 +336,7 @@ test('who may only read exports what they may read, and is offered no import', a
   await window.close();
 });
 
-test('what a session may not make is told before anything is made', async () => {
+test('an import names the missing scopes before it creates anything', async () => {
   const window = await signedIn(service, PLACE, { scope: `${READING} users:write` });
   await choose(window, text([realmLine('Never'), userLine(100)]));
   await window.page.getByText('lacks the scopes to create these records: realms:write').waitFor();

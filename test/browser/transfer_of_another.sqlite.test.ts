@@ -67,18 +67,18 @@ async function importCrowd({ page }: Visit, users: number): Promise<void> {
   await page.getByText(/per second, /).waitFor();
 }
 
-describe('a file that was exported', () => {
+describe('an exported file', () => {
   const comings: readonly [string, (window: Visit) => Promise<void>][] = [
-    ['whose link comes over an open session', async (window) => open(window, 'Ben')],
+    ['over an open session', async (window) => open(window, 'Ben')],
     [
-      'who signs in after somebody signed out',
+      'after a sign-out',
       async (window) => {
         await signOut(window);
         await open(window, 'Ben');
       },
     ],
     [
-      'who signs in where a session expired',
+      'after the session expired',
       async (window) => {
         await expire(window);
         await window.page.getByRole('link', { name: 'Realms' }).click();
@@ -89,7 +89,7 @@ describe('a file that was exported', () => {
       },
     ],
   ];
-  test.each(comings)('is not there for somebody else %s', async (_, come) => {
+  test.each(comings)('an exported file is discarded when another user signs in %s', async (_, come) => {
     const window = await opened('Anna');
     await exportShop(window);
     await come(window);
@@ -99,7 +99,7 @@ describe('a file that was exported', () => {
     await window.close();
   });
 
-  test('is gone after signing out, and there after a session that was another one of the same person', async () => {
+  test('an exported file survives a new session of the same user, and is discarded on sign-out', async () => {
     const window = await opened('Anna');
     const { page } = window;
     await exportShop(window);
@@ -117,7 +117,7 @@ describe('a file that was exported', () => {
   });
 });
 
-test('an export leaves nothing out where the session expires in between', async () => {
+test('an export is complete although the session expires during it', async () => {
   const window = await opened('Anna');
   const { page } = window;
   await exportShop(window);
@@ -154,8 +154,8 @@ test('an export leaves nothing out where the session expires in between', async 
   await window.close();
 });
 
-describe('an import that is under way', () => {
-  test('goes on when the same person signs in after the session expired', async () => {
+describe('a running import', () => {
+  test('a running import continues when the same user signs in after the session expired', async () => {
     const window = await opened('Anna');
     const { page } = window;
     await importCrowd(window, 600);
@@ -169,7 +169,7 @@ describe('an import that is under way', () => {
     await window.close();
   });
 
-  test('is cancelled when somebody else signs in, and makes nothing under their name', async () => {
+  test('a running import is cancelled when another user signs in', async () => {
     const window = await opened('Anna');
     const { page } = window;
     await importCrowd(window, 20_000);

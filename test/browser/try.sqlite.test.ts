@@ -21,7 +21,7 @@ async function copiedCommand({ page }: Visit): Promise<string> {
 }
 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
-  test('an operation is found, filled in, sent and answered', async () => {
+  test('Try it finds an operation, sends it with parameters, and shows the response', async () => {
     const window = await signedIn(service, '#/try', { view });
     const { page } = window;
     await page.getByRole('link', { name: /POST .*realm_id.*oidc-profiles/ }).waitFor();
@@ -49,7 +49,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await window.close();
   });
 
-  test('a write is filled in, sent and answered', async () => {
+  test('Try it sends a write with a body, and shows the response', async () => {
     const window = await signedIn(service, `#/try/create-user-authentication-info?${USERS()}`, { view });
     const { page } = window;
     const name = `Tried ${view.viewport.width} ${view.scheme}`;
@@ -62,7 +62,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await window.close();
   });
 
-  test('what strangers wrote is shown with care in an answer', async () => {
+  test('Try it shows markup and invisible characters of a response as text', async () => {
     const id = `path.id=${shop.strange}`;
     const window = await signedIn(service, `#/try/get-user-authentication-info?${USERS()}&${id}`, { view });
     await window.page.getByRole('button', { name: 'Send GET' }).click();
@@ -73,7 +73,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   });
 });
 
-test('the command that is copied does the same in a shell, whatever the body holds', async () => {
+test('the copied curl command of Try it sends the same request from a shell, with any body', async () => {
   const window = await signedIn(service, `#/try/create-user-authentication-info?${USERS()}`);
   const { page } = window;
   const name = `O'Brien "of" $HOME \`id\` $(id) \\ 🙂 ${STRANGE.script}`;
@@ -99,7 +99,7 @@ test('the command that is copied does the same in a shell, whatever the body hol
   await window.close();
 });
 
-test('a query comes through the shell as it was typed', async () => {
+test('the copied curl command of Try it sends a query as it was typed', async () => {
   const window = await signedIn(service, `#/try/list-user-authentication-info?${USERS()}`);
   await window.page.getByLabel('filter', { exact: true }).fill('like(email,jane*):eq(name,"Jane Doe")');
   const TOKEN = await service.token(READING);
@@ -109,7 +109,7 @@ test('a query comes through the shell as it was typed', async () => {
   await window.close();
 });
 
-test('a form is sent as a form', async () => {
+test('Try it sends a form body, and keeps its secret out of the address', async () => {
   const { clientId, secret } = await service.client('users:read');
   const window = await signedIn(service, '#/try/get-access-token');
   const { page } = window;
@@ -126,7 +126,7 @@ test('a form is sent as a form', async () => {
   await window.close();
 });
 
-test('what is no JSON is told, and sent as it is', async () => {
+test('Try it warns of a body that is not JSON, and sends it unchanged', async () => {
   const window = await signedIn(service, `#/try/create-user-authentication-info?${USERS()}`);
   await window.page.getByLabel('Body').fill('{"data": ');
   await window.page.getByText('This is not JSON').waitFor();
@@ -137,7 +137,7 @@ test('what is no JSON is told, and sent as it is', async () => {
   await window.close();
 });
 
-test('a header that cannot be sent is told in words', async () => {
+test('Try it reports a header value that cannot be sent', async () => {
   const window = await signedIn(service, `#/try/list-user-authentication-info?${USERS()}`);
   await window.page.getByLabel('X-Request-Id', { exact: true }).fill('🙂');
   await window.page.getByRole('button', { name: 'Send GET' }).click();
@@ -146,7 +146,7 @@ test('a header that cannot be sent is told in words', async () => {
   await window.close();
 });
 
-test('who may not write is offered no way to, and is refused', async () => {
+test('Try it offers no Send for an operation whose scope the session lacks', async () => {
   const window = await signedIn(service, `#/try/create-user-authentication-info?${USERS()}`, {
     scope: READING,
   });
@@ -159,7 +159,7 @@ test('who may not write is offered no way to, and is refused', async () => {
   await window.close();
 });
 
-test('every operation has its page', async () => {
+test('Try it has a page for every operation of /openapi.json', async () => {
   const { paths } = (await (await service.get('/openapi.json')).json()) as {
     paths: Record<string, Record<string, { operationId: string }>>;
   };
@@ -178,7 +178,7 @@ test('every operation has its page', async () => {
   await window.close();
 }, 300_000);
 
-test('who goes on as soon as a page is there gets to the next one', async () => {
+test('Try it opens the next operation when the address changes as soon as a page is drawn', async () => {
   const window = await signedIn(service, '#/try', { scope: READING });
   // A timer of the same frame as the one that ends a drawing: the page goes on before it has done what it does when it is there.
   await window.page.evaluate(`requestAnimationFrame(function look() {
@@ -192,7 +192,7 @@ test('who goes on as soon as a page is there gets to the next one', async () => 
   await window.close();
 });
 
-test('a session that ended, and a service that is gone, are told in words', async () => {
+test('Try it reports an ended session and an unreachable service', async () => {
   const other = await startService({ offline: 'true' });
   const token = await other.token(READING);
   const window = await signedIn(other, '#/try/list-authentication-realm', { token, scope: READING });

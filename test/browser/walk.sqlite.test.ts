@@ -38,7 +38,7 @@ const REFERENCE: readonly (readonly [string, string])[] = [
 ];
 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
-  test('signing in', async () => {
+  test('the sign-in page is accessible and free of errors', async () => {
     const window = await visit(service.url, view);
     await window.goto('');
     await window.page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
@@ -47,7 +47,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await window.close();
   });
 
-  test.each(REFERENCE)('the reference of the API, docs%s', async (fragment, sign) => {
+  test.each(REFERENCE)('the page docs%s is accessible and free of errors', async (fragment, sign) => {
     const window = await visit(service.url, view);
     await window.page.goto(`${service.url}/docs${fragment}`);
     await window.page.getByRole('main').getByText(sign).first().waitFor();
@@ -56,19 +56,22 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await window.close();
   });
 
-  test.each(Object.entries(SIGNS))('%s', async (place, sign) => {
-    const fragment = placesOf(shop)[place as PlaceName];
-    const window = await signedIn(service, fragment, { scope: `${WRITING} admin`, view });
-    await window.page.getByText(sign).first().waitFor();
-    await settled(window);
-    await expectSound(window);
-    expect(await window.page.title()).not.toBe('authrealm');
-    await window.close();
-  });
+  test.each(Object.entries(SIGNS))(
+    'the console page %s is accessible and free of errors',
+    async (place, sign) => {
+      const fragment = placesOf(shop)[place as PlaceName];
+      const window = await signedIn(service, fragment, { scope: `${WRITING} admin`, view });
+      await window.page.getByText(sign).first().waitFor();
+      await settled(window);
+      await expectSound(window);
+      expect(await window.page.title()).not.toBe('authrealm');
+      await window.close();
+    },
+  );
 });
 
 test.each(['users', 'user', 'oidcProfile', 'passwordProfile'] as const)(
-  'above %s its realm is named',
+  'the breadcrumbs of the page %s link to its realm',
   async (place) => {
     const window = await signedIn(service, placesOf(shop)[place]);
     const above = window.page.getByRole('navigation', { name: 'Breadcrumbs' });

@@ -82,7 +82,7 @@ const signedBy = (secret: string) => (message: Received) => {
 const section = ({ page }: Visit, name: string) => page.getByRole('region', { name, exact: true });
 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
-  test('a webhook is made, told, changed, given a new secret, disabled, enabled and deleted', async () => {
+  test('a webhook is created, edited, given a new secret, disabled, enabled and deleted', async () => {
     const window = await signedIn(service, '#/webhooks', { scope: ADMIN, view });
     const { page } = window;
     const name = `Search ${view.viewport.width} ${view.scheme}`;
@@ -159,7 +159,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await window.close();
   });
 
-  test('dead letters are sent again: one, then all', async () => {
+  test('dead letters are redelivered one by one or all together', async () => {
     const { id } = await make(`Gave up ${view.scheme} ${view.viewport.width}`);
     const { realm } = await plant(service.db);
     await giveUp(service, id, 3, realm);
@@ -184,7 +184,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   });
 });
 
-test('somebody else was faster: both are shown before anything is saved', async () => {
+test('a conflicting edit of a webhook shows both versions before saving', async () => {
   const { id, name } = await make('Edited twice');
   const window = await signedIn(service, `#/webhooks/${id}`, { scope: ADMIN });
   const { page } = window;
@@ -205,7 +205,7 @@ test('somebody else was faster: both are shown before anything is saved', async 
   await window.close();
 });
 
-test('texts of strangers are texts', async () => {
+test('webhook names and URLs that hold scripts or invisible characters are shown as text', async () => {
   const url = `${receiver.url}&q=%22%3E%3Cscript%3E`;
   const names = Object.values(STRANGE).map((text) => text.slice(0, 255));
   for (const name of names) await make(name, { url });
@@ -219,7 +219,7 @@ test('texts of strangers are texts', async () => {
   await window.close();
 });
 
-test('a target that vanishes while it is edited is said to be gone', async () => {
+test('a webhook deleted during its edit is reported as not found', async () => {
   const { id } = await make('Vanishes');
   const window = await signedIn(service, `#/webhooks/${id}`, { scope: ADMIN });
   const { page } = window;
@@ -233,7 +233,7 @@ test('a target that vanishes while it is edited is said to be gone', async () =>
   await window.close();
 });
 
-test('who does not hold admin has no such page in the menu, no control on it, and is refused', async () => {
+test('the page of a webhook has no controls without the scope admin, and the API answers 403', async () => {
   const { id } = await make('Not for everybody');
   const token = await service.token(READING);
   const window = await signedIn(service, `#/webhooks/${id}`, { scope: READING, token });
@@ -250,7 +250,7 @@ test('who does not hold admin has no such page in the menu, no control on it, an
   await window.close();
 });
 
-test('where there is none it says what one is for', async () => {
+test('the Webhooks page without webhooks explains them, and rejects a loopback URL', async () => {
   const fresh = await startService({ offline: 'true' });
   const window = await signedIn(fresh, '#/webhooks', { scope: ADMIN });
   await window.page.getByText('No webhook yet').waitFor();

@@ -36,7 +36,7 @@ async function makePasswordProfile(page: Page): Promise<void> {
 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   describe('a user', () => {
-    test('is made, changed and deleted', async () => {
+    test('a user is created, edited and deleted', async () => {
       const window = await signedIn(service, placesOf(shop).users, { view });
       const { page } = window;
       await press(page, 'New user');
@@ -78,7 +78,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await window.close();
     });
 
-    test('is erased by who may administer', async () => {
+    test('a user is erased by a session with the scope admin', async () => {
       const token = await service.token(WRITING);
       const made = await service.post(
         `/v2/authentication-realms/${shop.realm}/user-authentication-info`,
@@ -103,7 +103,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   });
 
   describe('links of a user', () => {
-    test('to an issuer are added, changed and removed', async () => {
+    test('OIDC links of a user are added, edited and removed', async () => {
       const window = await signedIn(service, placesOf(shop).user, { view });
       const { page } = window;
       await press(page, 'Add OIDC link');
@@ -135,7 +135,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await window.close();
     });
 
-    test('to a username are added, changed and removed; of the password nothing is shown', async () => {
+    test('password links of a user are added, edited and removed without showing a password', async () => {
       const window = await signedIn(service, placesOf(shop).user, { view });
       const { page } = window;
       await press(page, 'Add password link');
@@ -161,7 +161,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   });
 
   describe('a realm', () => {
-    test('is made, changed and deleted, with profiles of both kinds', async () => {
+    test('a realm is created, edited and deleted, with profiles of both kinds', async () => {
       const window = await signedIn(service, '#/realms', { view });
       const { page } = window;
       await press(page, 'New realm');
@@ -208,7 +208,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await window.close();
     });
 
-    test('has a password profile made, changed and deleted', async () => {
+    test('a password profile is created, edited and deleted', async () => {
       const window = await signedIn(service, placesOf(shop).realm, { view });
       const { page } = window;
       await makePasswordProfile(page);
