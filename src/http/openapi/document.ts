@@ -11,13 +11,13 @@ import { header, openFaults, unmatchedResponses } from './responses.ts';
 import { itemSchema, narrow, recordSchema, requestSchema } from './schemas.ts';
 
 const DESCRIPTION = `A self-hosted directory of identity links, wire-compatible with version 2 of the authentication realms \
-API. What carries \`x-authrealm-extension\` is an addition of ours. Every GET answers HEAD as well, without a body. A path \
-that is not listed answers 404 (\`unknown_route\` among the responses below), another method 405 (\`method_not_allowed\`). In \
-the body of a request members that are not listed are ignored.`;
+API. Additions to that API are marked \`x-authrealm-extension\`. Every GET also answers HEAD, without a body. Other paths \
+answer 404 (response \`unknown_route\`), other methods 405 (\`method_not_allowed\`). Unknown members of a request body \
+are ignored.`;
 
 /**
- * The document of the running service, from the descriptions that requests are validated, stored and answered with.
- * Every operation stands there with every status it can answer, every header and an example of each body.
+ * The OpenAPI document of the running service, made from the same descriptions as validation, storage and responses. It
+ * lists every operation with each status it can answer, each header and an example of each body.
  */
 export function openApiDocument(baseUrl: string, version: string, hasConsole = true): object {
   const examples = openExamples(baseUrl);
@@ -25,7 +25,11 @@ export function openApiDocument(baseUrl: string, version: string, hasConsole = t
     baseUrl,
     examples,
     faults: openFaults(),
-    etag: header('Strong (RFC 9110, 8.8.3); moves with every write of the record.', examples.etag, 'etag'),
+    etag: header(
+      'A strong ETag (RFC 9110, 8.8.3), which changes with every write of the record.',
+      examples.etag,
+      'etag',
+    ),
     records: new Map(RESOURCES.map((resource) => [resource, recordSchema(resource)])),
     items: new Map(RESOURCES.map((resource) => [resource, itemSchema(resource, false)])),
     foundItems: new Map(RESOURCES.map((resource) => [resource, itemSchema(resource, true)])),
@@ -45,9 +49,9 @@ export function openApiDocument(baseUrl: string, version: string, hasConsole = t
       tags: [
         ...RESOURCES.map(({ name, summary }) => ({ name, description: summary })),
         { name: 'changes', description: 'The change feed.' },
-        { name: 'service', description: 'The service itself.' },
-        { name: CONSOLE_TAG, description: 'How somebody signs in to the console, and out of it.' },
-        { name: ADMIN_TAG, description: 'Who may do what, with which keys, and what was done.' },
+        { name: 'service', description: 'Tokens, keys, metadata and health checks.' },
+        { name: CONSOLE_TAG, description: 'Console sign-in and sign-out.' },
+        { name: ADMIN_TAG, description: 'Clients, signing keys, webhooks, the audit log and erasures.' },
       ],
       components: {
         securitySchemes: {

@@ -14,22 +14,22 @@ import { replyOf } from '../server/reply.ts';
 /** The instant of every example, in milliseconds since the epoch. */
 const AT = Date.UTC(2026, 0, 31, 9);
 const REVISION = '17a4c09be25d6f83' as Revision;
-/** The installation of every example; a real one mints its own. */
+/** The installation ID of every example; a real installation generates its own. */
 export const INSTALLATION = exampleId(0);
 
-/** An identifier of the examples: each resource has its own, so that they fit together. */
+/** An example ID. Each resource has its own, so that the examples are consistent. */
 function exampleId(number: number): Uuid {
   return `019c1318-a400-7000-8000-${String(number).padStart(12, '0')}` as Uuid;
 }
 
-/** The identifier of the one record that a resource has in the examples. */
+/** The ID of a resource's example record. */
 export function exampleIdOf(resource: Resource): Uuid {
   return exampleId(RESOURCES.indexOf(resource) + 1);
 }
 
 const keyOf = (resource: Resource): Key => lineage(resource).map(exampleIdOf) as unknown as Key;
 
-/** What a record says in the examples: values of its description, or such as fit it. */
+/** The example record of a resource: example values of its schemas, or generated ones. */
 function recordOf(resource: Resource): AnyRecord {
   const members = membersOf(resource).map(({ name, schema }) => [name, exampleOf(resource, name, schema)]);
   return {
@@ -41,7 +41,7 @@ function recordOf(resource: Resource): AnyRecord {
   };
 }
 
-/** What a member is in the examples. An address that something is learned from is one it can be learned from. */
+/** The example value of a member. A discovery URL has the path of a discovery document. */
 function exampleOf(resource: Resource, name: string, schema: z.ZodType): unknown {
   const members = membersOf(resource);
   const references = members.find((member) => member.name === name)?.placement.references;
@@ -60,7 +60,7 @@ const SAMPLES: Readonly<Record<string, string>> = {
   password: 'correct horse battery staple',
 };
 
-/** A value that fits a schema: its own example, else one made from its form. */
+/** A value that matches a schema: its own example, or one made from its form. */
 function sampleOf(name: string, schema: JsonSchema): unknown {
   const [example] = schema.examples ?? schema.enum ?? [];
   if (example !== undefined) return example;
@@ -77,7 +77,7 @@ function sampleOf(name: string, schema: JsonSchema): unknown {
   );
 }
 
-/** The body of a POST or PUT that says everything it can say. */
+/** The body of a POST or PUT with every member. */
 export function requestExample(resource: Resource, verb: InputVerb): object {
   const sayable = sayableOf(resource, verb);
   const within = (place: Sayable['within']) =>
@@ -91,18 +91,18 @@ export function requestExample(resource: Resource, verb: InputVerb): object {
   return { data: { type: resource.type, ...within('data'), ...related } };
 }
 
-/** A filter that finds the record of the examples by these members. */
+/** A filter that finds the example record by these members. */
 export function filterExample(resource: Resource, members: readonly string[]): string {
   const record = recordOf(resource);
   return members.map((member) => `eq(${member},${record[member]})`).join(':');
 }
 
-/** Answers of one service, made by the code that makes its answers. */
+/** Example responses, made by the code that makes responses. */
 export interface Examples {
   readonly etag: string;
   location(resource: Resource): string;
   record(resource: Resource): unknown;
-  /** A page of one record. `filter` stands in its links. */
+  /** A page of one record. */
   page(resource: Resource, kind: PageRequest['kind']): unknown;
   found(resource: Resource, kind: PageRequest['kind'] | 'search'): unknown;
   allRealms(resource: Resource): unknown;

@@ -11,11 +11,11 @@ import { idSchema } from './schemas.ts';
 type Shape = Record<string, z.ZodType>;
 
 interface ParameterNotes {
-  /** Its name among the components. */
+  /** Its component ID. */
   readonly id: string;
   readonly description: string;
   readonly example: unknown;
-  /** The family does not have it. */
+  /** Not part of the API that authrealm is compatible with. */
   readonly isExtension?: boolean;
 }
 
@@ -26,24 +26,24 @@ function parameter(
   return schema.optional().meta({ param: { id, description, example, ...(isOurs ? EXTENSION : {}) } });
 }
 
-/** Headers that an operation reads, by their names. */
+/** Request headers by name. */
 export const REQUEST_HEADERS = {
   'X-Request-Id': parameter(z.string().min(1).max(LIMITS.requestIdCharactersMax), {
     id: 'x-request-id',
-    description: 'Letters, digits and `. _ -`; answered and logged. Any other is ignored.',
+    description:
+      'Your request ID: letters, digits and `. _ -`. It is returned and logged. An invalid one is ignored.',
     example: 'checkout-42',
     isExtension: true,
   }),
   'If-None-Match': parameter(z.string().min(1), {
     id: 'if-none-match',
-    description: 'ETags of the record, or `*`: 304 where it still carries one of them (RFC 9110, 13.1.2).',
+    description: 'ETags of the record, or `*`: 304 if the record has one of them (RFC 9110, 13.1.2).',
     example: '"17a4c09be25d6f83-00000000"',
     isExtension: true,
   }),
   'If-Match': parameter(z.string().min(1), {
     id: 'if-match',
-    description:
-      'ETags of the record, or `*`: 412 where it carries none of them any more (RFC 9110, 13.1.1).',
+    description: 'ETags of the record, or `*`: 412 if the record has none of them (RFC 9110, 13.1.1).',
     example: '*',
     isExtension: true,
   }),
@@ -56,38 +56,39 @@ export const REQUEST_HEADERS = {
     {
       id: 'idempotency-key',
       description:
-        'A key of your own for this request. Sent again with it within 24 hours, the request is answered as the first ' +
-        'time and nothing is created again; with another body 422, while the first is being answered 409.',
+        'A unique key for this request. Repeating the request with it within 24 hours returns the first response and creates ' +
+        'nothing. With another body it is 422; while the first request is in progress, 409.',
       example: 'b1946ac92492d234',
       isExtension: true,
     },
   ),
 } as const;
 
-/** The name of a header that some operation reads. */
+/** The name of a request header. */
 export type RequestHeader = keyof typeof REQUEST_HEADERS;
 
 export function headersNamed(names: readonly RequestHeader[]): z.ZodObject {
   return z.object(Object.fromEntries(names.map((name) => [name, REQUEST_HEADERS[name]])));
 }
 
-/** Which page of a list. */
+/** The page parameters of a list. */
 export const PAGE_PARAMETERS: Shape = {
   'page[limit]': parameter(z.int().min(1).max(LIMITS.pageRecordsMax), {
     id: 'page-limit',
-    description: 'How many records a page has at most; 25 unless the service is told otherwise.',
+    description:
+      'The maximum number of records on a page; the default is 25 unless the service is configured otherwise.',
     example: 25,
   }),
   'page[offset]': parameter(z.int().min(0).max(LIMITS.pageOffsetMax), {
     id: 'page-offset',
-    description: 'How many records to pass over. What lies beyond the bound is read by `page[after]`.',
+    description: 'The number of records to skip. Use `page[after]` beyond the maximum.',
     example: 0,
   }),
   'page[after]': parameter(z.string(), {
     id: 'page-after',
     description:
-      'Empty to begin, then what stands in `links.next`. Such a page is not counted, stays right while records are ' +
-      'added, and costs the same however deep it is. Not beside `page[offset]`.',
+      'Empty for the first page, then the value in `links.next`. Such pages have no totals, do not shift when records are ' +
+      'added, and cost the same at any depth. Not allowed with `page[offset]`.',
     example: '',
     isExtension: true,
   }),
@@ -95,13 +96,13 @@ export const PAGE_PARAMETERS: Shape = {
 
 const sort = parameter(z.enum(SORT_KEYS.flatMap((by) => [by, `-${by}` as const])), {
   id: 'sort',
-  description: 'The order: `-` before a key for the highest first. Newest first unless it is said.',
+  description: 'The sort key, with `-` for descending order. Newest first by default.',
   example: '-created_at',
 });
 
 export const FILTER_PARAMETER = z.string().min(1).max(LIMITS.filterBytesMax);
 
-/** Parameters of a list; those of a resource without filters ignore `filter` and `sort`. */
+/** The parameters of a list. Lists of a resource without filters ignore `filter` and `sort`. */
 export function listParameters(resource: Resource): z.ZodObject {
   const { filterables } = resource;
   if (!filterables) return z.object(PAGE_PARAMETERS);
@@ -119,10 +120,10 @@ function filterDescription(filterables: Filterables): string {
   const attributes = Object.entries(filterables).map(
     ([name, { operators }]) => `\`${name}\`: ${operators.join(', ')}`,
   );
-  return `Terms like \`eq(name,value)\`, joined by \`:\`, alternatives as \`(a|b)\`. ${attributes.join('; ')}.`;
+  return `Terms like \`eq(name,value)\`, joined by \`:\` (and), or grouped as \`(a|b)\` (or). ${attributes.join('; ')}.`;
 }
 
-/** The identifiers of a path, from the realm down. */
+/** The IDs in a path, from the realm down. */
 export function pathParameters(resource: Resource, names: readonly string[]): z.ZodObject {
   const line = lineage(resource);
   const all = paramNames(resource);
@@ -130,14 +131,14 @@ export function pathParameters(resource: Resource, names: readonly string[]): z.
     Object.fromEntries(
       names.map((name) => {
         const owner = line[all.indexOf(name)] ?? resource;
-        const description = `The identifier of the ${owner.name}, in any letter case.`;
+        const description = `The ID of the ${owner.name}, in any letter case.`;
         return [name, idSchema.meta({ param: { description, example: exampleIdOf(owner) } })];
       }),
     ),
   );
 }
 
-/** What stands in braces in a further link of a record. */
+/** The placeholders of a further link of a record. */
 export function linkParameters(resource: Resource, names: readonly string[]): z.ZodObject {
   const [realm = resource] = lineage(resource);
   const examples: Readonly<Record<string, string>> = {

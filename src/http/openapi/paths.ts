@@ -11,7 +11,7 @@ import { JSON_TYPE } from '../server/reply.ts';
 import { headersNamed } from './parameters.ts';
 import { ALWAYS, EXTENSION, HEADERS } from './responses.ts';
 
-/** The operations as the document lists them, by path. */
+/** The operations by path, as the document lists them. */
 export function pathsOf(
   operations: readonly Operation<never>[],
   context: DocumentContext,
@@ -86,18 +86,18 @@ function successResponse({ description, headers, content }: NonNullable<Document
 function notModified(etag: z.ZodType) {
   return {
     ...EXTENSION,
-    description: 'The record still carries an ETag of If-None-Match.',
+    description: 'The record still has an ETag of If-None-Match.',
     headers: z.object({ ...ALWAYS, ETag: etag, 'Cache-Control': HEADERS.cacheControl }),
   };
 }
 
-/** What may be wrong with a body before its content is read, and with its content. */
+/** The faults of reading a body. */
 const BODY_FAULTS = {
   json: ['malformed', 'invalid', 'request_timeout', 'body_too_large', 'unsupported_media_type'],
   form: ['request_timeout', 'body_too_large'],
 } as const satisfies Record<string, readonly FaultCode[]>;
 
-/** Every fault of an operation: those that its description implies, and those that it lists. */
+/** Every fault of an operation: those implied by its description, and those that it lists. */
 function faultsOf(
   { access, isUncounted }: Operation<never>,
   { body, query, headers = [], isFixed, faults = [] }: Documentation,

@@ -5,18 +5,18 @@ import { JSON_TYPE, REQUEST_ID } from '../server/reply.ts';
 import { faultExample } from './examples.ts';
 import { errorsSchema } from './schemas.ts';
 
-/** What the family does not have (contract 8, row 48). */
+/** Marks additions to the API that authrealm is compatible with (docs/wire.md#versions). */
 export const EXTENSION = { 'x-authrealm-extension': true } as const;
 
-/** Error statuses of the API that authrealm is compatible with (contract 3.5). */
+/** Error statuses of the API that authrealm is compatible with (docs/wire.md#errors). */
 const FAMILY_STATUSES: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 422, 500]);
 
-/** A header of an answer; with a name, a component of it. */
+/** A response header; with an `id`, a shared component. */
 export function header(description: string, example: string, id?: string) {
   return z.string().meta({ header: { ...EXTENSION, ...(id ? { id } : {}), description, example } });
 }
 
-/** One that need not be there. */
+/** A header that may be absent. */
 function optionalHeader(description: string, example: string, id: string) {
   return z
     .string()
@@ -24,7 +24,7 @@ function optionalHeader(description: string, example: string, id: string) {
     .meta({ header: { ...EXTENSION, id, description, example } });
 }
 
-/** A header that always says the same. */
+/** A header with a fixed value. */
 export function fixedHeader(description: string, value: string, id?: string) {
   return z
     .literal(value)
@@ -33,41 +33,45 @@ export function fixedHeader(description: string, value: string, id?: string) {
 
 export const HEADERS = {
   requestId: header(
-    "The caller's own, if it sent a plain one, else minted.",
+    "The caller's own request ID if it sent a valid one, otherwise a generated one.",
     '5f0c6d7e8a9b4c3d2e1f-1a',
     'request-id',
   ),
-  cacheControl: fixedHeader('Ask again before you use it again.', 'private, no-cache', 'revalidated'),
-  noStore: fixedHeader('Keep nothing of it.', 'no-store', 'not-stored'),
-  retryAfter: fixedHeader('Seconds.', '1', 'retry-after'),
+  cacheControl: fixedHeader(
+    'A cached response must be revalidated before it is used.',
+    'private, no-cache',
+    'revalidated',
+  ),
+  noStore: fixedHeader('The response must not be stored.', 'no-store', 'not-stored'),
+  retryAfter: fixedHeader('The number of seconds to wait.', '1', 'retry-after'),
 } as const;
 
 const challenge = header(
-  'What the token lacks (RFC 6750, 3).',
+  'Why the token was rejected (RFC 6750, 3).',
   'Bearer realm="authrealm", error="invalid_token"',
   'challenge',
 );
-const retryAfterLimited = header('Seconds.', '1', 'retry-after-limited');
+const retryAfterLimited = header('The number of seconds to wait.', '1', 'retry-after-limited');
 const allow = header('The methods of this path (RFC 9110, 10.2.1).', 'GET, HEAD, POST', 'allow');
 
-/** Where rates are limited, what each of them is and what is left of it. */
+/** The rate limits and what is left of them, if limits are set. */
 const RATES = {
   'RateLimit-Policy': optionalHeader(
-    'How many requests may come at once, and again in so many seconds (draft-ietf-httpapi-ratelimit-headers).',
+    'The rate limits: `q` requests in `w` seconds (draft-ietf-httpapi-ratelimit-headers).',
     '"address";q=600;w=60, "client";q=6000;w=60',
     'rate-limit-policy',
   ),
   RateLimit: optionalHeader(
-    'How many more may come now, and in how many seconds there is one more.',
+    'The remaining requests (`r`), and the seconds until there is one more (`t`).',
     '"address";r=599;t=1, "client";r=5999;t=1',
     'rate-limit',
   ),
 };
 
-/** Any answer of the program may have them; the first is on every one. */
+/** Headers of any response. The request ID is always present. */
 export const ALWAYS = { [REQUEST_ID]: HEADERS.requestId, ...RATES };
 
-/** Headers of one fault beside those of all. */
+/** Further headers of single faults. */
 const MORE_HEADERS: Readonly<Partial<Record<FaultCode, Record<string, z.ZodType>>>> = {
   unauthenticated: { 'WWW-Authenticate': challenge },
   insufficient_scope: { 'WWW-Authenticate': challenge },
@@ -75,12 +79,12 @@ const MORE_HEADERS: Readonly<Partial<Record<FaultCode, Record<string, z.ZodType>
   rate_limited: { 'Retry-After': retryAfterLimited },
 };
 
-/** An answer in JSON. */
+/** JSON content. */
 export function jsonContent(schema: z.ZodType, example: unknown) {
   return { [JSON_TYPE]: { schema, example } };
 }
 
-/** The answers of faults by status. Operations that share a set of codes share the component. */
+/** Error responses by status. Operations with the same set of codes share a component. */
 export type Faults = (...codes: readonly FaultCode[]) => ZodOpenApiResponsesObject;
 
 export function openFaults(): Faults {
@@ -110,7 +114,7 @@ function faultResponse(codes: readonly FaultCode[]): ZodOpenApiResponseObject {
   };
 }
 
-/** What stands beside one of several faults alone need not be there. */
+/** A header that only some of the faults have is optional. */
 function headersOfAny(all: readonly Record<string, z.ZodType>[]): Record<string, z.ZodType> {
   const merged: Record<string, z.ZodType> = Object.assign({}, ...all);
   return Object.fromEntries(
@@ -121,13 +125,13 @@ function headersOfAny(all: readonly Record<string, z.ZodType>[]): Record<string,
   );
 }
 
-/** The same notes under no name among the components, where the header is one that is always there. */
+/** The metadata without its component ID, because the component is a required header. */
 function withoutId(meta: Record<string, unknown> = {}): Record<string, unknown> {
   const { id: _, ...header } = meta.header as Record<string, unknown>;
   return { ...meta, header };
 }
 
-/** As the reply of the fault has them. */
+/** The headers of a fault's response. */
 function headersOf(code: FaultCode): Record<string, z.ZodType> {
   return {
     'Cache-Control': HEADERS.noStore,
@@ -136,7 +140,7 @@ function headersOf(code: FaultCode): Record<string, z.ZodType> {
   };
 }
 
-/** The answers to what is no operation: kept as components, for every client meets them. */
+/** Responses to unknown paths and methods, as components, because they belong to no operation. */
 export function unmatchedResponses(): Record<string, ZodOpenApiResponseObject> {
   const codes = ['unknown_route', 'method_not_allowed'] as const;
   return Object.fromEntries(codes.map((code) => [code, faultResponse([code])]));

@@ -5,7 +5,7 @@ import { type InputVerb, type Sayable, sayableOf } from '../../domain/text/visib
 
 type Shape = Record<string, z.ZodType>;
 
-/** A component of the document, made when the document first names it: a schema of five members takes 40 KB. */
+/** A component of the document, created on first use, because a schema of five members takes 40 KB. */
 export function lazyComponent<T extends z.ZodType>(make: () => T): () => T {
   let made: T | undefined;
   return () => {
@@ -18,16 +18,16 @@ export const idSchema = z.string().meta({ format: 'uuid' });
 export const link = z.string().meta({ format: 'uri' });
 export const timestampSchema = z.iso
   .datetime({ precision: 3 })
-  .meta({ id: 'Instant', description: 'UTC, with milliseconds and `Z`.' });
+  .meta({ id: 'Instant', description: 'An instant in UTC, with milliseconds and `Z`.' });
 
-/** A single record as it is answered: exactly the members of the description, secrets left out. */
+/** A single record in a response: exactly the members of the description, without secrets. */
 export function recordSchema(resource: Resource): z.ZodType {
   return z
     .strictObject({ data: z.strictObject(dataShape(resource)), links: linksSchema(resource) })
     .meta({ id: resource.type, description: resource.summary });
 }
 
-/** `data` of a record: the members of the description where they stand, and nothing else. */
+/** `data` of a record: exactly the members of the description, where it places them. */
 function dataShape(resource: Resource, relations: Shape = {}): Shape {
   const visible = membersOf(resource).filter(isVisible);
   const within = (place: 'meta' | 'relationships' | undefined): Shape =>
@@ -46,31 +46,31 @@ function dataShape(resource: Resource, relations: Shape = {}): Shape {
   };
 }
 
-/** A member of an answer is always there; null where a record has none. */
-function outputMember({ name, schema, placement }: Member): z.ZodType {
+/** A member of a response is always present, and null if the record has no value. */
+function outputMember({ schema, placement }: Member): z.ZodType {
   const { inner, notes } = withoutDefault(schema);
   const isOptional = inner instanceof z.ZodOptional;
   const bare = isOptional ? (inner.unwrap() as z.ZodType) : inner;
   const known = isOptional && placement.installation === undefined ? bare.nullable() : bare;
-  return known.meta({ ...known.meta(), ...notes, ...referenceNotes(name, placement.references) });
+  return known.meta({ ...known.meta(), ...notes, ...referenceNotes(placement.references) });
 }
 
-/** A schema without its default, and what is noted about the whole of it. */
+/** A schema without its default, and the metadata of the whole. */
 function withoutDefault(schema: z.ZodType): { readonly inner: z.ZodType; readonly notes: object } {
   const inner = schema instanceof z.ZodDefault ? (schema.unwrap() as z.ZodType) : schema;
   return { inner, notes: schema.meta() ?? {} };
 }
 
-/** Says which operation reads the record that an identifier names, for people and for programs. */
-function referenceNotes(name: string, references: string | undefined): object {
+/** Names the operation that reads the referenced record, for people and for programs. */
+function referenceNotes(references: string | undefined): object {
   if (references === undefined) return {};
   return {
-    description: `\`${name}\` names a record of ${references} in the same realm.`,
+    description: `The ID of the ${references} record, which must be in the same realm.`,
     'x-authrealm-reads': `get-${references}`,
   };
 }
 
-/** One record of a list: as a single one, its links inside of it, and the record above where that is not in the path. */
+/** A record in a list: with its links inside, and with its parent if the path does not name it. */
 export function itemSchema(resource: Resource, isFound: boolean): z.ZodType {
   const { parent, type } = resource;
   const above = z.strictObject({
@@ -99,26 +99,26 @@ const counted = {
       page: z.strictObject({
         limit,
         offset: count,
-        current: count.meta({ description: 'The number of this page, from 1.' }),
-        total: count.meta({ description: 'How many pages there are.' }),
+        current: count.meta({ description: 'The number of this page, counted from 1.' }),
+        total: count.meta({ description: 'The number of pages.' }),
       }),
-      results: z.strictObject({ total: count.meta({ description: 'How many records there are.' }) }),
+      results: z.strictObject({ total: count.meta({ description: 'The number of records.' }) }),
     })
     .meta({ id: 'PageCounted' }),
   links: z
     .strictObject({ current: link, first: link, last: link, next: nullableLink, prev: nullableLink })
-    .meta({ id: 'PageLinks', description: 'Null where there is no such page.' }),
+    .meta({ id: 'PageLinks', description: 'Null if there is no such page.' }),
 };
 export const followedMeta = z.strictObject({ page: z.strictObject({ limit }) }).meta({ id: 'PageFollowed' });
 export const followedLinks = z
   .strictObject({ current: link, first: link, last: z.null(), next: nullableLink, prev: z.null() })
-  .meta({ id: 'PageFollowedLinks', description: 'Such pages lead onwards only.' });
+  .meta({ id: 'PageFollowedLinks', description: 'Such pages link only to the next page.' });
 const followed = { meta: followedMeta, links: followedLinks };
 const noLink = z.null();
 const unlinked = {
   links: z.strictObject({ current: noLink, first: noLink, last: noLink, next: noLink, prev: noLink }).meta({
     id: 'NoLinks',
-    description: 'All there is stands here, or the question stood in a body and has no address.',
+    description: 'All null: the page is complete, or the filter was in the request body and has no URL.',
   }),
 };
 
@@ -127,13 +127,13 @@ export function listSchema(resource: Resource, item: z.ZodType): z.ZodType {
   return pageSchema(item).meta({ id: `${resource.type}.page` });
 }
 
-/** The same of a whole realm, where every item says whose it is; mostly answered whole, and then without links. */
+/** A page of a whole realm, whose items name their parent. A complete result has no links. */
 export function foundSchema(resource: Resource, item: z.ZodType): z.ZodType {
   const whole = z.strictObject({ data: dataOf(item), ...counted, ...unlinked });
   return z.union([whole, pageSchema(item)]).meta({ id: `${resource.type}.found` });
 }
 
-/** What was found by a question in a body has no address that could be linked. */
+/** A page found by a filter in the body, which has no URL to link to. */
 export function searchedSchema(resource: Resource, item: z.ZodType): z.ZodType {
   return z
     .strictObject({ data: dataOf(item), ...counted, ...unlinked })
@@ -149,7 +149,7 @@ function dataOf(item: z.ZodType): z.ZodType {
   return z.array(item).max(LIMITS.pageRecordsMax);
 }
 
-/** The body of a POST or PUT, from what the reader of requests takes. Members beside these are ignored. */
+/** The body of a POST or PUT, with the members that the request reader accepts. Other members are ignored. */
 export function requestSchema(resource: Resource, verb: InputVerb): z.ZodType {
   const sayable = sayableOf(resource, verb);
   const within = (place: Sayable['within']): Shape =>
@@ -169,7 +169,7 @@ export function requestSchema(resource: Resource, verb: InputVerb): z.ZodType {
   return z.object({ data }).meta({ id: `${resource.type}.${verb}` });
 }
 
-/** What is missing in an update stays as it is, so a default would be a lie there. */
+/** An update leaves absent members unchanged, so its schema has no defaults. */
 function inputMember(
   resource: Resource,
   { name, schema, within, isAsked }: Sayable,
@@ -178,16 +178,16 @@ function inputMember(
   const { inner, notes } = withoutDefault(schema);
   const references = membersOf(resource).find((member) => member.name === name)?.placement.references;
   const known = verb === 'update' ? inner.optional() : isAsked ? z.nonoptional(schema) : schema;
-  // Clients send null for a relationship that names nothing (contract 2.1).
+  // Clients send null for a relationship that names nothing (docs/wire.md#request-bodies).
   const sent = within === 'relationships' ? known.nullable() : known;
-  return sent.meta({ ...notes, ...referenceNotes(name, references) });
+  return sent.meta({ ...notes, ...referenceNotes(references) });
 }
 
 function bodyId({ bodyId, parent }: Resource): Shape {
   if (bodyId === 'ignored') return {};
-  const other = bodyId === 'own_or_parent' && parent ? `, or of the ${parent.name} above it` : '';
+  const other = bodyId === 'own_or_parent' && parent ? ` or of its ${parent.name}` : '';
   return {
-    id: idSchema.optional().meta({ description: `That of the record in the path${other}; no other.` }),
+    id: idSchema.optional().meta({ description: `Must be the ID of the record in the path${other}.` }),
   };
 }
 
@@ -195,19 +195,19 @@ const allRealmsMeta = z
   .strictObject({
     page: z.strictObject({ limit }),
     realms: z.strictObject({
-      searched: count.meta({ description: 'How many realms were asked.' }),
+      searched: count.meta({ description: 'The number of realms searched.' }),
       next: idSchema
         .nullable()
-        .meta({ description: 'Say it as `after_realm` to go on; null where all were asked.' }),
+        .meta({ description: 'Pass it as `after_realm` to continue; null if all realms were searched.' }),
       cut: idSchema.nullable().meta({
         description:
-          'The realm that has more of them than the page had room for; the rest is found by asking that realm. Null where there is none.',
+          'The realm with more matches than fit on the page, or null; search that realm for the rest.',
       }),
     }),
   })
   .meta({ id: 'PageEverywhere' });
 
-/** What was found in all realms; where there are more, behind which one to go on. */
+/** The matches in all realms, with the realm to continue after. */
 export function allRealmsSchema(resource: Resource, item: z.ZodType): z.ZodType {
   return z
     .strictObject({ data: dataOf(item), meta: allRealmsMeta, ...unlinked })
@@ -226,10 +226,10 @@ export const searchSchema = z
 
 const source = z.union([
   z.strictObject({ pointer: z.string().meta({ description: 'A JSON pointer into the body.' }) }),
-  z.strictObject({ parameter: z.string().meta({ description: 'A parameter of the query, or a header.' }) }),
+  z.strictObject({ parameter: z.string().meta({ description: 'A query parameter or a header.' }) }),
 ]);
 
-/** What every answer says that is not a success. */
+/** The `errors` member of every error response. */
 export const errorsShape = {
   errors: z
     .array(
@@ -241,7 +241,7 @@ export const errorsShape = {
         meta: z
           .strictObject({ oldest_cursor: z.string() })
           .optional()
-          .meta({ description: 'Of `expired_cursor`: where the feed may be read on.' }),
+          .meta({ description: 'For `expired_cursor`: the oldest cursor to continue from.' }),
       }),
     )
     .min(1)
@@ -250,10 +250,10 @@ export const errorsShape = {
 
 export const errorsSchema = z.strictObject(errorsShape).meta({
   id: 'Errors',
-  description: 'What went wrong, one error for each broken rule; never a value of the request.',
+  description: 'One error for each broken rule. No value of the request is repeated.',
 });
 
-/** The fields of a zod schema that a pipe leads to: what a text must be beyond what it looks like. */
+/** Adds the output constraints of a zod pipe to its input schema. */
 export function narrow(context: {
   readonly zodSchema: z.core.$ZodType;
   jsonSchema: object;

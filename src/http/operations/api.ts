@@ -8,12 +8,12 @@ import { OAUTH_OPERATIONS, type OAuthDeps } from './oauth.ts';
 import { operationsOf, type ResourceDeps } from './resources.ts';
 import { SERVICE_OPERATIONS, type ServiceDeps } from './service.ts';
 
-/** What the operations of the API are built from. */
+/** The dependencies of all operations. */
 export interface ApiDeps extends ResourceDeps, FeedDeps, OAuthDeps, ServiceDeps, AdminApiDeps {
   readonly store: ResourceDeps['store'] & FeedDeps['store'] & ServiceDeps['store'] & AdminApiDeps['store'];
 }
 
-/** Every operation of the API, in the order of its document; those of the console stand by themselves. */
+/** Every operation of the API, in the order of its document; except those of the console. */
 export const OPERATIONS: readonly Operation<ApiDeps>[] = [
   ...RESOURCES.flatMap(operationsOf),
   ...FEED_OPERATIONS,

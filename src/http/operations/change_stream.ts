@@ -5,12 +5,12 @@ import type { Place } from '../../events/feed/reading.ts';
 
 /**
  * Why a stream ended, as its last event says.
- * - `token`: the token has expired, was taken back, or its client was disabled.
- * - `rights`: the token may not read this realm's changes any more.
- * - `cursor`: the changes to go on from are not kept any more.
- * - `slow`: nobody read what was sent. Who does not read does not read this either.
- * - `fault`: something is wrong with us; the log of the service tells.
- * - `shutdown`: the process ends; another one takes the call.
+ * - `token`: the token has expired or was revoked, or its client was disabled.
+ * - `rights`: the token may no longer read the changes of this realm.
+ * - `cursor`: the changes to continue from are no longer retained.
+ * - `slow`: the reader is stalled. It does not receive this event either.
+ * - `fault`: an internal error; the log of the service has it.
+ * - `shutdown`: the process is stopping; reconnect to another one.
  */
 export type StreamEnd = 'token' | 'rights' | 'cursor' | 'slow' | 'fault' | 'shutdown';
 
@@ -21,34 +21,34 @@ export interface ChangeStream {
   readonly body: ReadableStream<Uint8Array>;
   principal: Principal;
   place: Place;
-  /** Whether there was more to tell than it had room for, or than is told at a time. */
+  /** Whether there are changes that did not fit into the buffer or the page. */
   hasMore: boolean;
   /** When the token was last accepted. */
   checkedAt: number;
   /** Whether the reader is still there. */
   isOpen(): boolean;
-  /** Whether it has left room in memory for more. */
+  /** Whether its buffer has room. */
   hasRoom(): boolean;
-  /** Whether it has left none for too long. */
+  /** Whether its buffer has been full for too long. */
   isStalled(): boolean;
   send(cursor: string, event: string): void;
-  /** Says that it is alive, where nothing was said for long. */
+  /** Sends a comment if nothing was sent for a while. */
   keepAlive(): void;
   end(reason: StreamEnd): void;
 }
 
 export interface StreamOptions extends Pick<ChangeStream, 'realm' | 'token' | 'principal' | 'place'> {
   readonly monotonic: () => number;
-  /** Called where there is room again for what there was more. */
+  /** Called when the buffer has room again and changes are pending. */
   readonly onRoom: () => void;
-  /** Called once, when it has ended, whoever ended it. */
+  /** Called once when the stream has ended. */
   readonly onEnd: () => void;
 }
 
 const encoder = new TextEncoder();
 const ALIVE = ': alive\n\n';
 
-/** Begins a stream, which has room for LIMITS.streamBytesMax that its reader has not taken yet. */
+/** Opens a stream with a buffer of LIMITS.streamBytesMax. */
 export function openChangeStream({ monotonic, onRoom, onEnd, ...opening }: StreamOptions): ChangeStream {
   const { body, sink } = openSink({
     cancel: () => close(),
@@ -73,7 +73,7 @@ export function openChangeStream({ monotonic, onRoom, onEnd, ...opening }: Strea
       sink.enqueue(encoder.encode(text));
       sentAt = monotonic();
     } catch {
-      // Its reader left a moment ago.
+      // The reader has just disconnected.
       close();
     }
   }
@@ -95,7 +95,7 @@ export function openChangeStream({ monotonic, onRoom, onEnd, ...opening }: Strea
     },
     end(reason) {
       if (!isOpen) return;
-      // What waits for a reader that takes nothing is dropped.
+      // Drops the buffer of a stalled reader.
       if (reason === 'slow') sink.error();
       else {
         write(`event: end\ndata: ${JSON.stringify({ reason })}\n\n`);

@@ -14,14 +14,14 @@ import { REQUEST_ID, type Reply } from '../server/reply.ts';
 import { type ChangeStream, openChangeStream } from './change_stream.ts';
 import { FEED_SCOPE, readableBy, STREAM_TYPE } from './changes.ts';
 
-/** Answers a call with a stream of the changes of a realm from a place on (Server-Sent Events). */
+/** Replies with a stream of the changes of a realm from a position on (Server-Sent Events). */
 export type FollowChanges = (call: Call, realm: Uuid, place: Place) => Reply;
 
 /** All streams of a process. */
 export interface ChangeStreams {
   readonly follow: FollowChanges;
   count(): number;
-  /** Ends them all, and takes no more. */
+  /** Ends all streams, and accepts no more. */
   stop(): Promise<void>;
 }
 
@@ -34,10 +34,10 @@ interface StreamDeps {
   readonly onError: (error: unknown) => void;
 }
 
-/** Changes that a stream gets at one look: a page of the feed. */
+/** The maximum number of changes that one poll sends to a stream. */
 const PAGE = LIMITS.pageRecordsMax;
 
-/** Streams over one poller: however many there are, the heads of their realms are read once a look. */
+/** Streams that share one poller: each poll reads the heads of their realms once. */
 export function openChangeStreams(deps: StreamDeps): ChangeStreams {
   const { monotonic } = deps.clock;
   const streams = new Set<ChangeStream>();
@@ -53,7 +53,7 @@ export function openChangeStreams(deps: StreamDeps): ChangeStreams {
     timer = undefined;
   }
 
-  /** Looks after all streams, one look at a time. While a database is in trouble streams wait. */
+  /** Polls for all streams, one poll at a time. Streams wait while the database fails. */
   function poll(): void {
     isPollDue = true;
     polling ??= pollWhileDue().finally(() => {
@@ -64,7 +64,7 @@ export function openChangeStreams(deps: StreamDeps): ChangeStreams {
   async function pollWhileDue(): Promise<void> {
     while (isPollDue && !isStopped) {
       isPollDue = false;
-      // What was asked for in one turn is one look, and requests have the next one.
+      // Requests of one turn of the event loop share a poll, and other requests run before it.
       await new Promise((resolve) => setImmediate(resolve));
       await pollStreams(streams, deps).catch(deps.onError);
     }
@@ -110,7 +110,7 @@ async function pollStreams(streams: ReadonlySet<ChangeStream>, deps: StreamDeps)
   }
 }
 
-/** A bug in what is done for one stream ends that one. */
+/** An unexpected error in the work for one stream ends only that stream. */
 async function runIsolated(
   stream: ChangeStream,
   { onError: onTrouble }: StreamDeps,
@@ -125,7 +125,7 @@ async function runIsolated(
   }
 }
 
-/** Ends a stream whose token says less than it did, or that nobody reads. */
+/** Ends a stream whose token lost its rights, or whose reader is stalled. */
 async function checkStream(stream: ChangeStream, { tokens, clock }: StreamDeps): Promise<void> {
   if (stream.isStalled()) stream.end('slow');
   const now = clock.monotonic();
@@ -147,12 +147,12 @@ async function headsOf(
   return new Map(heads.map(({ realm, seq }) => [realm, seq]));
 }
 
-/** A head before the place tells that the database was put back, which the reading finds out. */
+/** A head before the position means that the database was restored, which reading detects. */
 function lagsBehind(place: Place, head: number | undefined): boolean {
   return place === 'oldest' || place.side === 'before' || place.seq !== head;
 }
 
-/** Sends the next page. Streams at the same place share its reading. */
+/** Sends the next page. Streams at the same position share one read. */
 async function sendPage(
   stream: ChangeStream,
   { store, writeEvents }: StreamDeps,
@@ -180,7 +180,7 @@ function headersOf({ requestId }: Call): Readonly<Record<string, string>> {
     'Content-Type': STREAM_TYPE,
     'Cache-Control': 'no-store',
     Vary: 'Accept',
-    // What proxies are asked to do by those who send such streams (nginx).
+    // Tells nginx not to buffer the stream.
     'X-Accel-Buffering': 'no',
     [REQUEST_ID]: requestId,
   };

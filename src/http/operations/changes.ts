@@ -20,7 +20,7 @@ import { isoTimestamp } from '../pipeline/present.ts';
 import { expiredCursorReply, faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
 import type { FollowChanges } from './change_streams.ts';
 
-/** What the paths of the feed are built from. */
+/** The dependencies of the feed. */
 export interface FeedDeps extends Pick<RecordDeps, 'tokens' | 'limits' | 'baseUrl'> {
   readonly store: Pick<Store, 'changes'>;
   readonly feed: FeedStore;
@@ -38,7 +38,7 @@ export function readableBy({ scopes }: Principal): (resource: Resource) => boole
   return ({ scope }) => scopes.has(`${scope}:read`);
 }
 
-/** Pages of changes, from a place on or back from one, or a stream of them. */
+/** Pages of changes after or before a cursor, or a stream of them. */
 export function changes(deps: FeedDeps): CallHandler {
   const after = changesAfter(deps);
   const before = changesBefore(deps);
@@ -51,7 +51,7 @@ export function changes(deps: FeedDeps): CallHandler {
   };
 }
 
-/** 400 for a cursor that is none of this realm, 410 for one whose place is gone. */
+/** The changes after a cursor: 400 if the cursor is not of this realm, 410 if it has expired. */
 function changesAfter({ store, writeEvents, followChanges, baseUrl }: FeedDeps) {
   return async (call: Call, { after, limit }: FeedQuery, isStream: boolean): Promise<Reply> => {
     const realm = call.key?.[0] as Uuid;
@@ -63,14 +63,14 @@ function changesAfter({ store, writeEvents, followChanges, baseUrl }: FeedDeps) 
     if (isStream) return followChanges(call, realm, place);
     const told = page.told.map(({ change }) => change);
     const events = await writeEvents(told, readableBy(call.principal as Principal));
-    // Where nothing is told, a cursor was given: a realm has a change at least.
+    // An empty page means that a cursor was given, because every realm has a change.
     const cursor = page.told.at(-1)?.cursor ?? (after as string);
     const next = page.hasMore ? `${urlAt(baseUrl, realm, cursor)}&limit=${limit}` : null;
     return feedReply(call, events, { cursor, has_more: page.hasMore }, next);
   };
 }
 
-/** The changes that stand before a cursor, or the newest ones: the next page is the older one. */
+/** The changes before a cursor, or the newest ones; the next page is older. */
 function changesBefore(deps: FeedDeps) {
   const { writeEvents, baseUrl } = deps;
   const readBack = (realm: Uuid, user: Uuid | undefined, place: 'end' | Cursor, limit: number) =>
@@ -100,7 +100,7 @@ function invalidBefore(): Fault {
   return new Fault('invalid_query', [{ field: 'before', rule }]);
 }
 
-/** The place that the query names, or the last event that a stream has told. Throws Fault `invalid_query`. */
+/** The position in the query, or after the last event of a resumed stream. Throws Fault `invalid_query`. */
 function feedPosition(realm: Uuid, after: string | undefined, resumed: string | undefined): Place {
   const place = placeOf(resumed ?? after, realm);
   if (place === undefined) throw invalidCursor(resumed === undefined ? 'after' : 'Last-Event-ID');
@@ -112,7 +112,7 @@ function invalidCursor(parameter: string): Fault {
   return new Fault('invalid_query', [{ field: parameter, rule }]);
 }
 
-/** HEAD is answered as of a page: it would wait for the end of a stream. */
+/** HEAD is answered like a page: for a stream it would never end. */
 function acceptsStream({ method, headers }: Request): boolean {
   const accepted = (headers.get('accept') ?? '').split(',');
   return (
@@ -120,7 +120,7 @@ function acceptsStream({ method, headers }: Request): boolean {
   );
 }
 
-/** How far the realms are that a token may read, in the order of their identifiers. */
+/** The feed heads of the realms that a token may read, ordered by realm ID. */
 export function heads({ feed, baseUrl }: FeedDeps): CallHandler {
   return async (call) => {
     const { after: text, limit } = readFeedQuery(call.request.url);
@@ -129,7 +129,7 @@ export function heads({ feed, baseUrl }: FeedDeps): CallHandler {
       throw new Fault('invalid_query', [{ field: 'after', rule: 'must be the ID of a realm' }]);
     }
     const { realms } = call.principal as Principal;
-    // One more than a page holds tells of more.
+    // The extra head shows that there is another page.
     const found = await feed.heads(after, limit + 1, realms === '*' ? undefined : [...realms]);
     const told = found.slice(0, limit);
     const hasMore = found.length > limit;
@@ -149,7 +149,7 @@ function headText(head: RealmHead, baseUrl: string): string {
   return JSON.stringify({ realm_id: head.realm, cursor, time: isoTimestamp(head.at), links });
 }
 
-/** Where the changes behind a cursor are, or before it. */
+/** The URL of the changes after or before a cursor. */
 function urlAt(baseUrl: string, realm: Uuid, cursor: string, side: 'after' | 'before' = 'after'): string {
   return `${baseUrl}/v2/authentication-realms/${realm}/changes?${side}=${cursor}`;
 }
@@ -169,16 +169,19 @@ function feedReply(call: Call, items: readonly string[], meta: object, next: str
 
 interface FeedQuery {
   readonly after: string | undefined;
-  /** Of the changes of a realm; empty for the newest. */
+  /** The cursor to read back from; empty for the newest changes. */
   readonly before: string | undefined;
   readonly limit: number;
-  /** Whose changes alone are told. */
+  /** Only changes of this user. */
   readonly user: Uuid | undefined;
 }
 
 type BackwardQuery = FeedQuery & { readonly before: string };
 
-/** Reads `after`, `before`, `limit` and `user_id`, each at most once; other parameters are ignored. Throws Fault `invalid_query`. */
+/**
+ * Reads `after`, `before`, `limit` and `user_id`, each at most once; other parameters are ignored. Throws
+ * Fault `invalid_query`.
+ */
 function readFeedQuery(url: string): FeedQuery {
   const said = new URLSearchParams(/\?([^#]*)/.exec(url)?.[1] ?? '');
   const complaints: Complaint[] = [];

@@ -4,7 +4,7 @@ import { faultReply, type Reply } from '../server/reply.ts';
 import { pathOf, type Route } from '../server/router.ts';
 import { prefixOf } from '../server/routes.ts';
 
-/** What every page of ours is shown under: nothing but what this service itself answers. */
+/** The security headers of every page: only resources of this service may load. */
 const PAGE_HEADERS = {
   'Content-Security-Policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
@@ -35,18 +35,18 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
   txt: 'text/plain; charset=utf-8',
 };
 
-/** One file as it is answered. */
+/** The replies of one file. */
 interface Asset {
   readonly plain: Reply;
-  /** The same, compressed, where that was built. */
+  /** The compressed file, if the build has one. */
   readonly packed: Reply | undefined;
 }
 
 type Assets = ReadonlyMap<string, Asset>;
 
 /**
- * Serves the console and the rendered OpenAPI document, as they were built into a folder: its names are read now, its files
- * when they are first asked for. No other origin reads them.
+ * Serves the built console and the rendered OpenAPI document from a folder. Its names are read now, its files at the first
+ * request. Other origins cannot read them.
  */
 export function consoleRoutes(folder: string, baseUrl: string): readonly Route[] {
   const names = namesIn(folder);
@@ -70,7 +70,7 @@ export function consoleRoutes(folder: string, baseUrl: string): readonly Route[]
 function lazyAssets(folder: string, names: readonly string[]): () => Promise<Assets> {
   let reading: Promise<Assets> | undefined;
   return () => {
-    // What could not be read now may be there the next time.
+    // A failed read is retried at the next request.
     reading ??= readAssets(folder, names).catch((error) => {
       reading = undefined;
       throw error;
@@ -82,14 +82,14 @@ function lazyAssets(folder: string, names: readonly string[]): () => Promise<Ass
 function page(name: string, assets: () => Promise<Assets>): CallHandler {
   return async (call) => {
     const slashes = /\/*$/.exec(pathOf(call.request.url))?.[0].length ?? 0;
-    // Assets are named beside the page: below a slash they would be looked for in another place.
+    // Asset links are relative to the page, so a trailing slash would break them.
     if (slashes > 0) return moved(call, slashes);
     const found = (await assets()).get(name);
     return found ? unlessUnchanged(call, encodingFor(call, found)) : faultReply('console_not_built');
   };
 }
 
-/** Leads to the spelling without slashes, relatively: what a proxy took off the path nobody here knows. */
+/** Redirects to the path without trailing slashes, relatively, because a proxy may have removed a prefix. */
 function moved(call: Call, slashes: number): Reply {
   const name = pathOf(call.request.url).replace(/\/+$/, '').split('/').at(-1) ?? '';
   return {
@@ -107,7 +107,7 @@ function encodingFor({ request }: Call, { plain, packed }: Asset): Reply {
   return packed && acceptsGzip(request.headers.get('accept-encoding')) ? packed : plain;
 }
 
-/** Whether gzip is welcome (RFC 9110, 12.5.3): it is named, or all are, and not with a weight of nothing. */
+/** Whether gzip is accepted (RFC 9110, 12.5.3): it or `*` is listed, with a weight above 0. */
 export function acceptsGzip(accepted: string | null): boolean {
   const weights = new Map(
     (accepted ?? '').split(',').map((each) => {
@@ -140,10 +140,10 @@ async function readAssets(folder: string, names: readonly string[]): Promise<Ass
   return assets;
 }
 
-/** Names that can stand in a path as they are. */
+/** File names that need no encoding in a path. */
 const NAME = /^\w[\w.-]*$/;
 
-/** The files of a folder; none where there is no folder. */
+/** The files of a folder; none if it does not exist. */
 function namesIn(folder: string): readonly string[] {
   try {
     return [...new Bun.Glob('*').scanSync({ cwd: folder, onlyFiles: true })].filter((name) =>

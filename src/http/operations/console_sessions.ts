@@ -18,14 +18,14 @@ import { captureAddress } from './record_writes.ts';
 
 export const CONSOLE_TAG = 'console';
 
-/** By what one can sign in, beside the links that there always are. */
+/** The sign-in methods. Links are always offered. */
 export interface ConsoleSignIn {
   readonly sessions: ConsoleSessions;
-  /** The page takes those of a client. */
+  /** Whether the sign-in page accepts client credentials. */
   readonly clientCredentials: boolean;
 }
 
-/** What sign-in to the console is built from. */
+/** The dependencies of the sign-in operations. */
 export interface SessionDeps {
   readonly tokens: Tokens;
   readonly limits: RateLimits;
@@ -37,7 +37,7 @@ const providerName = z
   .string()
   .min(1, 'must not be empty')
   .max(32, 'must have at most 32 characters')
-  .meta({ description: 'One of those that `/console/ways` names.' });
+  .meta({ description: 'A provider name from `/console/ways`.' });
 
 /** What is exchanged for a session. */
 const exchangeSchema = z
@@ -46,9 +46,12 @@ const exchangeSchema = z
     code: z
       .string()
       .min(1)
-      // How long one is, a provider alone decides (RFC 6749, 4.1.2).
+      // The provider decides the length of a code (RFC 6749, 4.1.2).
       .max(8_192)
-      .meta({ description: 'Of a link what stands behind `#code=`; of a provider what it sent along.' }),
+      .meta({
+        description:
+          'For a link, the text after `#code=`; for a provider, the authorization code it returned.',
+      }),
     name: providerName.optional(),
     code_verifier: z
       .string()
@@ -58,26 +61,27 @@ const exchangeSchema = z
       .string()
       .regex(/^[\w-]{22,255}$/, 'must be 22 to 255 characters of base64url')
       .optional()
-      .meta({ description: 'That of the request to the provider.' }),
+      .meta({ description: 'The nonce of the authorization request.' }),
     iss: z
       .string()
       .min(1, 'must not be empty')
       .max(1_024, 'must have at most 1024 characters')
       .optional()
-      .meta({ description: 'As the provider sent it along (RFC 9207).' }),
+      .meta({ description: 'The `iss` parameter of the authorization response (RFC 9207).' }),
   })
-  .superRefine((said, context) => {
-    if (said.grant !== 'provider') return;
+  .superRefine((input, context) => {
+    if (input.grant !== 'provider') return;
     for (const name of ['name', 'code_verifier', 'nonce'] as const) {
-      if (said[name] === undefined) context.addIssue({ code: 'custom', path: [name], message: 'is missing' });
+      if (input[name] === undefined)
+        context.addIssue({ code: 'custom', path: [name], message: 'is missing' });
     }
   });
 
-/** Which provider somebody is to be sent to. */
+/** The provider to sign in through. */
 const providerSignInSchema = z.object({ name: providerName });
 
 const INVALID_CODE: Reply = faultReply('invalid_sign_in_code');
-/** Of a client that has no session to end, and of a person who may do nothing here. */
+/** The answer to a client without a session to end, and to a person without any right. */
 const NO_RIGHTS = faultReply('insufficient_scope', {
   'WWW-Authenticate': 'Bearer realm="authrealm", error="insufficient_scope"',
 });
@@ -87,7 +91,6 @@ const SIGNED_OUT: Reply = Object.freeze({
   body: null,
 });
 
-/** The ways to sign in to the console. */
 const listSignInMethods: Operation<SessionDeps> = {
   name: 'get-console-ways',
   method: 'GET',
@@ -96,13 +99,13 @@ const listSignInMethods: Operation<SessionDeps> = {
   isOwn: true,
   stages: ({ console }) => [signInMethods(console)],
   document: () => ({
-    summary: 'By what one can sign in to the console.',
+    summary: 'List the ways to sign in to the console.',
     tag: CONSOLE_TAG,
     isExtension: true,
     isFixed: true,
     success: {
       status: 200,
-      description: 'The ways.',
+      description: 'The sign-in methods.',
       headers: { 'Cache-Control': HEADERS.noStore },
       content: jsonContent(methodsSchema(), METHODS_EXAMPLE),
     },
@@ -121,14 +124,14 @@ const beginProviderSignIn: Operation<SessionDeps> = {
     providerSignInStage(console.sessions),
   ],
   document: ({ baseUrl }) => ({
-    summary: 'What a page needs to send somebody to a provider, to sign in to the console by it.',
+    summary: 'Get the authorization request parameters for signing in to the console through a provider.',
     tag: CONSOLE_TAG,
     isExtension: true,
     ownHeaders: originHeader(baseUrl),
     body: bodyOf('console_departure.create', providerSignInSchema, { name: 'staff' }),
     success: {
       status: 200,
-      description: 'Where to go, as whom, and where to come back to.',
+      description: 'The authorization endpoint, the client ID and the redirect URI.',
       headers: CACHING,
       content: jsonContent(providerSignInAnswer(), providerSignInExample(baseUrl)),
     },
@@ -149,7 +152,7 @@ const beginSession: Operation<SessionDeps> = {
     exchangeStage(console.sessions, limits),
   ],
   document: ({ baseUrl }) => ({
-    summary: 'Sign in to the console by the code of a link, or of a provider.',
+    summary: 'Sign in to the console with the code of a link or of a provider.',
     tag: CONSOLE_TAG,
     isExtension: true,
     ownHeaders: originHeader(baseUrl),
@@ -177,20 +180,20 @@ const endSession: Operation<SessionDeps> = {
     endStage(tokens, console.sessions),
   ],
   document: ({ baseUrl }) => ({
-    summary: 'Sign out of the console. The token is refused within a second.',
+    summary: 'Sign out of the console. The token is rejected within a second.',
     tag: CONSOLE_TAG,
     isExtension: true,
     ownHeaders: originHeader(baseUrl),
     success: {
       status: 204,
-      description: 'It is over.',
+      description: 'The session has ended.',
       headers: { 'Cache-Control': HEADERS.noStore },
     },
     faults: ['foreign_origin'],
   }),
 };
 
-/** Sign-in to the console and sign-out, from pages of the service alone, whatever origins are listed for CORS. */
+/** Console sign-in and sign-out. Only pages of the service may call them, whatever origins CORS lists. */
 export const CONSOLE_OPERATIONS: readonly Operation<SessionDeps>[] = [
   listSignInMethods,
   beginProviderSignIn,
@@ -207,10 +210,10 @@ function signInMethods({ sessions, clientCredentials }: ConsoleSignIn): Stage {
   return () => reply;
 }
 
-/** Nobody looks at another code of an address that has sent too many wrong ones. */
+/** Rejects an address that has sent too many wrong codes, before its code is checked. */
 function limitBadCredentials({ badCredentials }: RateLimits): Stage {
   return (call) => {
-    // Who leaves early is to be known as well.
+    // Read the address now: a caller that disconnects early is logged as well.
     call.address();
     return badCredentials?.admit(call);
   };
@@ -247,10 +250,10 @@ function exchangeStage(sessions: ConsoleSessions, { badCredentials }: RateLimits
   };
 }
 
-function exchangeCode(sessions: ConsoleSessions, said: z.output<typeof exchangeSchema>, call: Call) {
-  const { code, name = '', code_verifier: codeVerifier = '', nonce = '', iss } = said;
+function exchangeCode(sessions: ConsoleSessions, input: z.output<typeof exchangeSchema>, call: Call) {
+  const { code, name = '', code_verifier: codeVerifier = '', nonce = '', iss } = input;
   const from = { address: call.address(), requestId: call.requestId };
-  if (said.grant === 'link') return sessions.signInByLink(code, from);
+  if (input.grant === 'link') return sessions.signInByLink(code, from);
   return sessions.signInByProvider(name, { code, codeVerifier, nonce, iss }, from);
 }
 
@@ -279,11 +282,11 @@ const methodsSchema = () =>
   z
     .strictObject({
       data: z.strictObject({
-        link: z.literal(true).meta({ description: 'By a link of `authrealm console link`.' }),
+        link: z.literal(true).meta({ description: 'A link from `authrealm console link`.' }),
         providers: z
           .array(z.strictObject({ name: z.string() }))
-          .meta({ description: 'By these OpenID providers.' }),
-        client_credentials: z.boolean().meta({ description: 'By the credentials of a client.' }),
+          .meta({ description: 'The OpenID providers.' }),
+        client_credentials: z.boolean().meta({ description: 'Whether client credentials are accepted.' }),
       }),
     })
     .meta({ id: 'ConsoleWays' });
@@ -293,11 +296,11 @@ const sessionSchema = () =>
     .strictObject({
       data: z.strictObject({
         access_token: z.string(),
-        expires_in: z.int().meta({ description: 'Seconds.' }),
+        expires_in: z.int().meta({ description: 'In seconds.' }),
         scope: z.string(),
         realms: z.literal('*').or(z.array(idSchema)),
-        actor: z.string().meta({ description: 'What the log calls whoever signed in.' }),
-        label: z.string().meta({ description: 'What they are called in the console.' }),
+        actor: z.string().meta({ description: 'The name of the user in the audit log.' }),
+        label: z.string().meta({ description: 'The display name in the console.' }),
       }),
     })
     .meta({ id: 'ConsoleSession' });
@@ -313,7 +316,7 @@ const providerSignInAnswer = () =>
         redirect_uri: link,
       }),
     })
-    .meta({ id: 'ConsoleDeparture', description: 'State, nonce and the verifier of PKCE are of the page.' });
+    .meta({ id: 'ConsoleDeparture', description: 'The page generates state, nonce and the PKCE verifier.' });
 
 const SESSION = {
   data: {
@@ -341,11 +344,11 @@ function providerSignInExample(baseUrl: string): object {
   };
 }
 
-const CACHING = { 'Cache-Control': HEADERS.noStore, Pragma: fixedHeader('For old caches.', 'no-cache') };
+const CACHING = { 'Cache-Control': HEADERS.noStore, Pragma: fixedHeader('For HTTP/1.0 caches.', 'no-cache') };
 
-/** The header that the page of the service sends along. */
+/** The Origin header that pages of the service send. */
 function originHeader(baseUrl: string): z.ZodRawShape {
-  const description = 'Browsers send it: the origin of the base URL, and no other.';
+  const description = 'Must be the origin of the base URL. Browsers send it.';
   const example = new URL(baseUrl).origin;
   return { Origin: z.string().meta({ param: { ...EXTENSION, description, example } }) };
 }

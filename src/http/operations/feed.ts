@@ -5,7 +5,7 @@ import { locateBy, permit } from '../pipeline/pipeline.ts';
 import { changes, FEED_SCOPE, type FeedDeps, heads } from './changes.ts';
 import { changesContent, changesParameters, headsContent, headsQuery } from './feed_schemas.ts';
 
-/** Who may read the feed. */
+/** The stages that admit a reader of the feed. */
 const authorizeFeed = ({ tokens, limits }: FeedDeps) => [authenticate(tokens, limits), permit(FEED_SCOPE)];
 
 const listChanges: Operation<FeedDeps> = {
@@ -16,14 +16,14 @@ const listChanges: Operation<FeedDeps> = {
   stages: (deps) => [...authorizeFeed(deps), locateBy(['realm_id']), changes(deps)],
   document: ({ baseUrl, examples }) => ({
     summary:
-      'The changes of a realm in their order, or from a cursor on; with `Accept: text/event-stream` as they come.',
+      'List the changes of a realm in order, from the start or after a cursor; `Accept: text/event-stream` streams new ones.',
     tag: 'changes',
     isExtension: true,
     ...changesParameters(),
     success: {
       status: 200,
       description:
-        'The next changes, and where to go on. A stream says each with its cursor as `id`, and why it ended.',
+        'The next changes and the cursor to continue from. A stream sends the cursor of each change as `id`, and the reason when it ends.',
       headers: CACHING,
       content: changesContent(baseUrl, examples),
     },
@@ -38,23 +38,23 @@ const listChangeHeads: Operation<FeedDeps> = {
   access: { scope: FEED_SCOPE },
   stages: (deps) => [...authorizeFeed(deps), heads(deps)],
   document: ({ baseUrl }) => ({
-    summary: 'The cursor behind the newest change of each realm that the token may read.',
+    summary: 'Get the cursor after the newest change of each realm that the token may read.',
     tag: 'changes',
     isExtension: true,
     query: headsQuery(),
     success: {
       status: 200,
-      description: 'Realms in the order of their IDs.',
+      description: 'The realms, ordered by ID.',
       headers: CACHING,
       content: headsContent(baseUrl),
     },
   }),
 };
 
-/** The change feed: the changes of a realm as pages or as a stream, and how far all realms are. */
+/** The change feed: the changes of a realm as pages or as a stream, and the newest position of every realm. */
 export const FEED_OPERATIONS: readonly Operation<FeedDeps>[] = [listChanges, listChangeHeads];
 
 const CACHING = {
   'Cache-Control': HEADERS.cacheControl,
-  Vary: fixedHeader('A path has two forms.', 'Accept', 'vary'),
+  Vary: fixedHeader('The response depends on the Accept header.', 'Accept', 'vary'),
 };

@@ -8,7 +8,7 @@ import { idSchema, link, timestampSchema } from '../openapi/schemas.ts';
 import { JSON_TYPE } from '../server/reply.ts';
 import { STREAM_TYPE } from './changes.ts';
 
-/** Parameters and answers of the change feed, in the OpenAPI document. */
+/** The OpenAPI parameters and responses of the change feed. */
 
 const REALM = '019c1318-a400-7000-8000-000000000001' as Parameters<typeof cursorAt>[1]['realm'];
 const USER = '019c1318-a400-7000-8000-000000000004';
@@ -23,19 +23,19 @@ const cursorSchema = () =>
   z
     .string()
     .regex(/^[\w-]{38}$/)
-    .meta({ description: 'A place in the feed of one realm. What is in it may change: keep it as it is.' });
+    .meta({ description: 'An opaque position in the feed of one realm.' });
 
 const eventSchema = () =>
   z
     .strictObject({
       specversion: z.literal('1.0'),
-      id: z.string().meta({ description: 'Unlike that of any other event of the same source.' }),
-      source: link.meta({ description: 'The address of the realm.' }),
+      id: z.string().meta({ description: 'Unique among the events of the same source.' }),
+      source: link.meta({ description: 'The URL of the realm.' }),
       type: z.string().meta({
-        description: 'What happened: the name of the resource and `created`, `updated` or `deleted`.',
+        description: 'The name of the resource, followed by `created`, `updated` or `deleted`.',
       }),
       subject: z.string().meta({
-        description: 'The record: what stands behind the source in its address; a realm by its ID.',
+        description: 'The record, as a path relative to the source; for a realm, its ID.',
       }),
       time: timestampSchema,
       datacontenttype: z.literal(JSON_TYPE),
@@ -44,27 +44,27 @@ const eventSchema = () =>
         .regex(/^\d{15}$/)
         .meta({
           description:
-            'The place in the order of the realm, without gaps (CloudEvents extension `sequence`).',
+            'The position among the changes of the realm, without gaps (CloudEvents extension `sequence`).',
         }),
       data: z.strictObject({
         realm_id: idSchema,
         user_id: idSchema
           .nullable()
-          .meta({ description: 'The user above the record, or the record itself where it is one.' }),
+          .meta({ description: 'The user that the record belongs to, or the user itself.' }),
         record_id: idSchema,
-        revision: z.string().meta({ description: 'Of the record, as this write left it.' }),
-        members: z.array(z.string()).meta({ description: 'Which members an update wrote.' }),
-        client_id: z.string().meta({ description: 'Who wrote it.' }),
+        revision: z.string().meta({ description: 'The revision of the record after this write.' }),
+        members: z.array(z.string()).meta({ description: 'The members that an update wrote.' }),
+        client_id: z.string().meta({ description: 'The client that wrote it.' }),
         request_id: z.string().nullable(),
         record: z.looseObject({}).nullable().optional().meta({
           description:
-            'The record as a GET answers it now, null where it is gone. Absent where the token may not read its kind.',
+            'The current record as GET returns it, or null if it was deleted. Absent if the token may not read this resource.',
         }),
       }),
     })
     .meta({
       id: 'Event',
-      description: 'A change (CloudEvents 1.0). It holds no value of its record but in `record`.',
+      description: 'A change (CloudEvents 1.0). Only `record` contains values of the record.',
     });
 
 function parameter(schema: z.ZodType, description: string, example: string | number) {
@@ -74,28 +74,28 @@ function parameter(schema: z.ZodType, description: string, example: string | num
 const afterCursor = () =>
   parameter(
     cursorSchema(),
-    'The cursor behind which to go on. Without one, the oldest changes that are kept.',
+    'Return changes after this cursor. By default, from the oldest retained change.',
     CURSOR,
   );
 const beforeCursor = () =>
   parameter(
     z.union([z.literal(''), cursorSchema()]),
-    'The cursor before which to tell, instead of `after`: the newest first page by page, each page in the order of the realm. Empty for the newest. Not of a stream.',
+    'Return the changes before this cursor, instead of `after`: the newest page first, each page in order. Empty for the newest changes. Not allowed for a stream.',
     CURSOR,
   );
 const ofUser = () =>
-  parameter(
-    idSchema,
-    'With `before`: the user whose changes, and those of their links, alone are told.',
-    USER,
-  );
+  parameter(idSchema, 'With `before`: return only changes of this user and of its links.', USER);
 const lastEvent = () =>
-  parameter(cursorSchema(), 'Of a stream: the cursor to go on from, before `after`.', CURSOR);
-const afterRealm = () => parameter(idSchema, 'The realm behind which to go on.', REALM);
+  parameter(
+    cursorSchema(),
+    'For a stream: the cursor to resume from; it takes precedence over `after`.',
+    CURSOR,
+  );
+const afterRealm = () => parameter(idSchema, 'Return realms after this ID.', REALM);
 const pageLimit = () =>
   parameter(
     z.int().min(1).max(LIMITS.pageRecordsMax),
-    `How many, ${LIMITS.pageRecordsMax} unless given.`,
+    `The maximum number of items; ${LIMITS.pageRecordsMax} by default.`,
     LIMITS.pageRecordsMax,
   );
 
@@ -159,7 +159,7 @@ function streamExample(baseUrl: string): string {
   return `: alive\n\n${event}event: end\ndata: {"reason":"token"}\n\n`;
 }
 
-/** What a request for the changes of a realm may name. */
+/** The parameters of a request for the changes of a realm. */
 export function changesParameters() {
   return {
     path: z.object({ realm_id: idSchema.meta({ param: { example: REALM } }) }),
@@ -177,12 +177,12 @@ export function changesContent(baseUrl: string, examples: Examples) {
   };
 }
 
-/** What a request for the newest changes of all realms may name. */
+/** The parameters of a request for the feed heads of all realms. */
 export function headsQuery(): z.ZodObject {
   return z.object({ after: afterRealm(), limit: pageLimit() });
 }
 
-/** The newest changes of all realms. */
+/** The feed heads of all realms. */
 export function headsContent(baseUrl: string) {
   return jsonContent(pageSchema(headSchema(), { has_more: z.boolean() }), headsExample(baseUrl));
 }

@@ -15,10 +15,10 @@ import { type ListQuery, readQuery } from '../pipeline/query.ts';
 import { faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
 import { pageAnswer, recordOperation, schemaOf } from './record_operation.ts';
 
-/** What the paths of lists are built from. */
+/** The dependencies of lists. */
 export interface ListDeps extends RecordDeps {
   readonly store: Pick<Store, 'get' | 'list' | 'find' | 'overloaded'>;
-  /** How many records a page holds unless the caller says. */
+  /** The default page length. */
   readonly pageLength: number;
 }
 
@@ -26,8 +26,8 @@ const NOT_FOUND = faultReply('not_found');
 const NO_FILTER: Filter = Object.freeze([]);
 
 /**
- * A list of a collection: who asks (401), may they at all (403), may they here (404), what they ask for (400), the
- * page (404 where the record above is not there), the body. Of realms a limited client sees its own.
+ * A list of a collection: authentication (401), scope (403), path (404), query (400), the page (404 if the parent does not
+ * exist), the body. A client with a realm list sees only its realms.
  */
 export function list(resource: Resource): Operation<ListDeps> {
   return recordOperation(resource, {
@@ -37,7 +37,7 @@ export function list(resource: Resource): Operation<ListDeps> {
     right: 'read',
     stages: (deps) => [...authorizeRead(resource, deps), locateScope(resource), listStage(resource, deps)],
     document: ({ items, examples }) => ({
-      summary: `List ${resource.name} records, the newest first.`,
+      summary: `List ${resource.name} records, newest first.`,
       query: listParameters(resource),
       success: pageAnswer(listSchema(resource, schemaOf(items, resource)), {
         counted: examples.page(resource, 'offset'),
@@ -69,7 +69,7 @@ function listStage(resource: Resource, deps: ListDeps): Stage {
   };
 }
 
-/** The stages that everyone who reads a collection goes through before it is known which. */
+/** The stages that admit a reader of a collection. */
 export function authorizeRead(resource: Resource, { tokens, limits }: ListDeps): readonly Stage[] {
   return [authenticate(tokens, limits), permit(`${resource.scope}:read`)];
 }
@@ -79,26 +79,26 @@ function realmsOfCaller({ principal, scope }: Call): Pick<ListRequest, 'only'> {
   return realms === '*' || scope?.length !== 0 ? {} : { only: [...realms] };
 }
 
-/** The page that a query asks for, of this length unless it says. */
+/** The requested page; `length` is the default page length. */
 export function pageOf({ limit, offset, after }: ListQuery, length: number): PageRequest {
   if (after === undefined) return { kind: 'offset', offset: offset ?? 0, limit: limit ?? length };
   return { kind: 'after', after: after === 'start' ? undefined : after, limit: limit ?? length };
 }
 
-/** Whose records are listed, and how their items are written. */
+/** The collection that is listed, and how its items are serialized. */
 export interface ListedCollection {
   /** The resources whose collections its path names. */
   readonly line: readonly Resource[];
-  /** Its items say whose they are. */
+  /** Its items name their parent. */
   readonly includesParent: boolean;
 }
 
-/** A reverse lookup is mostly answered whole; then there is no other page, and no link to one. */
+/** Whether the page is the complete result, so that there is no other page to link to. */
 function isComplete({ page }: ListRequest, { hasMore }: ListPage): boolean {
   return page.kind === 'offset' && page.offset === 0 && !hasMore;
 }
 
-/** Makes what asks the store and writes the page. `carried` is what links take along; without it there are none. */
+/** Makes the function that reads a page and writes it. `carried` is repeated by links; without it there are none. */
 export function listResponder(
   resource: Resource,
   { line, includesParent }: ListedCollection,
@@ -133,7 +133,7 @@ export function listResponder(
   };
 }
 
-/** The answer that a page is. */
+/** The reply with a page. */
 export function pageReply({ requestId }: Call, body: string): Reply {
   const headers = {
     'Content-Type': JSON_TYPE,

@@ -2,7 +2,7 @@ import { EXPOSITION_TYPE, exposition } from '../../metrics/exposition.ts';
 import type { Snapshot } from '../../metrics/family.ts';
 import type { Route } from '../server/router.ts';
 
-/** What the listener of the metrics answers: one page, for whoever reaches it. */
+/** The routes of the metrics listener: `/metrics`, without authentication. */
 export function metricsRoutes(snapshot: () => Promise<Snapshot>): readonly Route[] {
   return [
     {

@@ -10,7 +10,7 @@ import type { Documentation, Operation } from '../pipeline/operation.ts';
 import { errorBody, type Reply } from '../server/reply.ts';
 import { type FormDeps, formEndpoint, NO_STORE } from './oauth_form.ts';
 
-/** What the endpoints for tokens are built from. */
+/** The dependencies of the token endpoints. */
 export interface OAuthDeps extends FormDeps {
   readonly grant: GrantToken;
   readonly desk: IntrospectionAndRevocation;
@@ -42,7 +42,7 @@ function tokenEndpoint({ grant, ...entrance }: OAuthDeps): CallHandler {
 const OF_TOKEN = { parameters: ['token', 'token_type_hint'] } as const;
 const DONE: Reply = Object.freeze({ status: 200, headers: NO_STORE, body: '{}' });
 
-/** Revocation (RFC 7009): any other text than a token of this client is answered as a token that was revoked before. */
+/** Revocation (RFC 7009): a text that is no token of this client is answered like a token that is already revoked. */
 function revocationEndpoint({ desk, ...entrance }: OAuthDeps): CallHandler {
   return formEndpoint(OF_TOKEN, entrance, async ({ call, client, value }) => {
     const from = { address: call.address(), requestId: call.requestId };
@@ -51,7 +51,7 @@ function revocationEndpoint({ desk, ...entrance }: OAuthDeps): CallHandler {
   });
 }
 
-/** Introspection (RFC 7662): the answer about any other text than a token of this client holds nothing of it. */
+/** Introspection (RFC 7662): a text that is no token of this client is answered as inactive, without its claims. */
 function introspectionEndpoint({ desk, ...entrance }: OAuthDeps): CallHandler {
   return formEndpoint(OF_TOKEN, entrance, async ({ client, value }) => {
     const answer = await desk.introspect(client, value('token'));
@@ -76,7 +76,7 @@ function jsonReply(body: object): Reply {
   return { status: 200, headers: NO_STORE, body: JSON.stringify(body) };
 }
 
-/** An operation of a client that sends its credentials in a form. */
+/** An operation whose caller sends client credentials in a form. */
 interface FormDescription {
   readonly name: string;
   readonly path: string;
@@ -91,7 +91,7 @@ interface FormDescription {
   readonly endpoint: (deps: OAuthDeps) => CallHandler;
 }
 
-const CACHING = { 'Cache-Control': HEADERS.noStore, Pragma: fixedHeader('For old caches.', 'no-cache') };
+const CACHING = { 'Cache-Control': HEADERS.noStore, Pragma: fixedHeader('For HTTP/1.0 caches.', 'no-cache') };
 
 function formOperation(described: FormDescription): Operation<OAuthDeps> {
   const { name, path, isExtension, summary, form, success, endpoint } = described;
@@ -127,15 +127,19 @@ const refused = lazyComponent(() =>
     })
     .meta({
       id: 'TokenRefusal',
-      description: 'RFC 6749, 5.2, and beside it the errors of every other answer.',
+      description:
+        'An OAuth 2.0 error (RFC 6749, 5.2), with the `errors` member that every error response has.',
     }),
 );
 
 function refusals(): NonNullable<Documentation['responses']> {
-  const challenge = header('How to send them (RFC 6749, 5.2).', 'Basic realm="authrealm"');
+  const challenge = header(
+    'The authentication scheme for client credentials (RFC 6749, 5.2).',
+    'Basic realm="authrealm"',
+  );
   return {
     '400': {
-      description: 'The request is not right.',
+      description: 'The token request is invalid.',
       headers: z.object({ ...ALWAYS, ...CACHING }),
       content: jsonContent(refused(), {
         error: 'invalid_scope',
@@ -144,7 +148,7 @@ function refusals(): NonNullable<Documentation['responses']> {
       }),
     },
     '401': {
-      description: 'The credentials are not right.',
+      description: 'The client credentials are invalid.',
       headers: z.object({ ...ALWAYS, ...CACHING, 'WWW-Authenticate': challenge }),
       content: jsonContent(refused(), {
         error: 'invalid_client',
@@ -163,7 +167,7 @@ const granted = lazyComponent(() =>
     .strictObject({
       access_token: z.string(),
       token_type: z.literal('Bearer'),
-      expires_in: z.int().meta({ description: 'Seconds.' }),
+      expires_in: z.int().meta({ description: 'In seconds.' }),
       expires: z.int().meta({ description: 'Seconds since the epoch.' }),
       identifier: z.literal('client_credentials'),
       scope: z.string(),
@@ -181,12 +185,15 @@ const TOKEN = {
 };
 
 const GRANT = {
-  summary: 'Get an access token for client credentials, in the body or by HTTP Basic.',
+  summary: 'Get an access token with client credentials, sent in the body or by HTTP Basic.',
   form: () => ({
     schema: z.object({
       grant_type: z.literal('client_credentials'),
       ...credentials(),
-      scope: z.string().optional().meta({ description: 'Fewer scopes than the client holds.' }),
+      scope: z
+        .string()
+        .optional()
+        .meta({ description: 'The requested scopes, space-separated; by default all scopes of the client.' }),
     }),
     example: { grant_type: 'client_credentials', ...CLIENT, scope: 'oidc-profile-infos:read' },
   }),
@@ -197,7 +204,7 @@ const GRANT = {
 const tokenForm = () => ({
   schema: z.object({
     token: z.string(),
-    token_type_hint: z.string().optional().meta({ description: 'Not read: there is one type of token.' }),
+    token_type_hint: z.string().optional().meta({ description: 'Ignored: there is only one type of token.' }),
     ...credentials(),
   }),
   example: { token: TOKEN.access_token, ...CLIENT },
@@ -208,10 +215,11 @@ const seconds = () => z.int().meta({ description: 'Seconds since the epoch.' });
 const inspection = lazyComponent(() =>
   z
     .strictObject({
-      active: z
-        .boolean()
-        .meta({ description: 'Accepted, and of this client. Nothing else stands beside false.' }),
-      scope: z.string().optional().meta({ description: 'What it may do now.' }),
+      active: z.boolean().meta({
+        description:
+          'Whether the token is valid and belongs to this client. If false, there are no other members.',
+      }),
+      scope: z.string().optional().meta({ description: 'The current scopes of the token.' }),
       client_id: z.string().optional(),
       token_type: z.literal('Bearer').optional(),
       exp: seconds().optional(),
@@ -245,10 +253,10 @@ export const OAUTH_OPERATIONS: readonly Operation<OAuthDeps>[] = [
     name: 'revoke-token',
     path: '/oauth/revoke',
     isExtension: true,
-    summary: 'Take back an access token of this client (RFC 7009). It is refused within a second.',
+    summary: 'Revoke an access token of this client (RFC 7009). It is rejected within a second.',
     form: tokenForm,
     success: {
-      description: 'It is none, or none any more; of tokens of others nothing happens.',
+      description: 'The token is revoked or was not valid. Tokens of other clients are not affected.',
       schema: () => z.strictObject({}),
       example: () => ({}),
     },
@@ -258,10 +266,10 @@ export const OAUTH_OPERATIONS: readonly Operation<OAuthDeps>[] = [
     name: 'introspect-token',
     path: '/oauth/introspect',
     isExtension: true,
-    summary: 'Ask what an access token of this client is worth now (RFC 7662).',
+    summary: 'Introspect an access token of this client (RFC 7662).',
     form: tokenForm,
     success: {
-      description: 'What it says; of tokens of others, and of those not accepted, that they are not active.',
+      description: 'The claims of the token. Invalid tokens and tokens of other clients are not active.',
       schema: inspection,
       example: inspectionExample,
     },

@@ -6,41 +6,41 @@ import type { Call, CallHandler } from '../pipeline/call.ts';
 import type { RateLimits } from '../server/rate_limits.ts';
 import { errorBody, JSON_TYPE, type Reply } from '../server/reply.ts';
 
-/** What a refused request is answered with. */
+/** A rejected token request. */
 export interface GrantRefusalReply {
   readonly kind: 'refused';
   readonly code: GrantFaultCode;
   readonly description: string;
 }
 
-/** What a caller sent, as it sent it. */
+/** The form that a caller sent. */
 interface Form<P extends string> {
   readonly clientId: string | undefined;
   readonly clientSecret: string | undefined;
   readonly value: (name: P) => string | undefined;
 }
 
-/** What an endpoint reads. */
+/** The parameters that an endpoint reads. */
 interface FormRules<P extends string> {
   readonly parameters: readonly P[];
-  /** What is refused whoever asks, before it is looked at who does. */
+  /** Rejects a request before the client is authenticated. */
   readonly refuse?: (value: Form<P>['value']) => GrantRefusalReply | undefined;
 }
 
-/** Who may ask, and how often. */
+/** The dependencies of a form endpoint. */
 export interface FormDeps {
   readonly authenticateClient: AuthenticateClient;
   readonly limits: RateLimits;
 }
 
-/** What is asked once the client is known. */
+/** A request of an authenticated client. */
 export interface FormRequest<P extends string> {
   readonly call: Call;
   readonly client: Client;
   readonly value: (name: P) => string | undefined;
 }
 
-/** Every answer of these endpoints has to do with a secret. */
+/** Responses of these endpoints contain secrets. */
 export const NO_STORE = {
   'Content-Type': JSON_TYPE,
   'Cache-Control': 'no-store',
@@ -49,8 +49,8 @@ export const NO_STORE = {
 
 /**
  * An endpoint that reads a form and the credentials of a client (RFC 6749, 2.3.1 and 3.2). The body is a form whatever
- * media type it arrives under, because existing clients send it as JSON (contract 4.1). A guessed secret counts for the
- * address, a right one for the client, before anything is done for it.
+ * media type it arrives under, because existing clients send it as JSON (docs/wire.md#tokens). A wrong secret is counted
+ * by address, a right one by client, before the request is answered.
  */
 export function formEndpoint<P extends string>(
   { parameters, refuse }: FormRules<P>,
@@ -58,7 +58,7 @@ export function formEndpoint<P extends string>(
   answer: (asked: FormRequest<P>) => Promise<Reply | GrantRefusalReply>,
 ): CallHandler {
   return async (call) => {
-    // Who leaves early is to be known as well.
+    // Read the address now: a caller that disconnects early is logged as well.
     call.address();
     const refused = limits.badCredentials?.admit(call);
     if (refused) return refused;
@@ -116,7 +116,7 @@ function read(request: Request, body: string, names: readonly string[]): Form<st
   };
 }
 
-/** RFC 6749, 2.3.1: both halves are form-encoded before they are joined. Any other scheme is none of ours here. */
+/** RFC 6749, 2.3.1: both halves are form-encoded before they are joined. Other schemes are ignored. */
 function readBasic(header: string | null): { id: string; secret: string } | 'malformed' | undefined {
   if (header === null || !/^basic(?: |$)/i.test(header)) return undefined;
   const joined = Buffer.from(header.slice(6).trim(), 'base64').toString('utf8');
@@ -133,7 +133,7 @@ function formDecode(text: string): string {
   return decodeURIComponent(text.replaceAll('+', ' '));
 }
 
-/** Both forms at once: RFC 6749, 5.2 for OAuth clients, the family's `errors` for the others. */
+/** Both error forms: RFC 6749, 5.2 for OAuth clients, `errors` for the others. */
 function refusalReply({ code, description }: GrantRefusalReply): Reply {
   const status = GRANT_FAULTS[code];
   const { title } = status === 401 ? FAULTS.unauthenticated : FAULTS.malformed;

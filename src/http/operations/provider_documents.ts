@@ -13,9 +13,9 @@ import { locate, permit, type RecordDeps, read, shedLoad } from '../pipeline/pip
 import { JSON_TYPE, REQUEST_ID } from '../server/reply.ts';
 import { recordOperation } from './record_operation.ts';
 
-/** What the path that asks a provider is built from. */
+/** The dependencies of the operation that asks a provider. */
 export interface InspectDeps extends RecordDeps {
-  /** Rejects with Fault `overloaded` where too many are asked at once, in all or for one realm. */
+  /** Rejects with Fault `overloaded` if too many providers are being asked, in total or for one realm. */
   readonly inspect: (
     discoveryUrl: string,
     realm: Uuid,
@@ -23,7 +23,7 @@ export interface InspectDeps extends RecordDeps {
   ) => Promise<ProviderAnswer>;
 }
 
-/** What a provider says of itself now, or that it says nothing. */
+/** The discovery document of a provider, or that it did not answer. */
 const discoverySchema = () =>
   z
     .strictObject({
@@ -32,27 +32,28 @@ const discoverySchema = () =>
         discovery_url: z.string().meta({ format: 'uri' }),
         asked: z.boolean().meta({
           description:
-            'False where the service runs with `--offline`, or no issuer leads to this URL: then nobody was asked.',
+            'False if no request was sent: the service runs with `--offline`, or the URL belongs to no issuer.',
         }),
         answers: z.boolean().meta({
-          description: 'Whether a JSON object came by 200 in time. Why none came is not told.',
+          description:
+            'Whether the provider answered 200 with a JSON object in time. The reason for a failure is not given.',
         }),
         took_ms: z
           .int()
           .min(0)
           .nullable()
-          .meta({ description: 'Of an answer: milliseconds until all of it was there.' }),
+          .meta({ description: 'Milliseconds until the whole answer was received; null without an answer.' }),
         issuer_agrees: z
           .boolean()
           .nullable()
-          .meta({ description: 'Whether it names the issuer that the record has, letter for letter.' }),
+          .meta({ description: 'Whether its issuer equals the issuer of the record exactly.' }),
         document: providerDocument.nullable(),
       }),
       links: z.strictObject({ self: link }),
     })
     .meta({ id: 'ProviderDiscovery' });
 
-/** A look at a provider: as a lookup of the record (401, 403, 404), then the provider is asked (503). */
+/** A lookup of the record (401, 403, 404), then a request to its provider (503). */
 export function inspectProvider(
   resource: Resource,
   path: string,
@@ -72,13 +73,13 @@ export function inspectProvider(
       inspectStage(resource, learning, deps),
     ],
     document: ({ examples }) => ({
-      summary: 'Ask the provider for its discovery document, now, and tell what it says.',
+      summary: 'Fetch the discovery document of the provider now.',
       isExtension: true,
       description:
-        'Nothing of it is kept. Also where the provider says nothing the status is 200. 503 where too many providers are asked at once.',
+        'Nothing is stored. The status is 200 even if the provider does not answer, and 503 if too many providers are being asked.',
       success: {
         status: 200,
-        description: 'What it says, or that nothing came.',
+        description: 'The discovery document, or that there was no answer.',
         headers: { 'Cache-Control': HEADERS.noStore },
         content: jsonContent(discoverySchema(), discoveryExample(`${examples.location(resource)}/discovery`)),
       },
@@ -90,10 +91,10 @@ export function inspectProvider(
 function inspectStage(resource: Resource, learning: Learning, { baseUrl, inspect }: InspectDeps): Stage {
   const recordLink = selfLinks({ ...resource, selfPrefix: '/v2' }, baseUrl);
   return async ({ key, record, request, requestId }) => {
-    const told = record as AnyRecord & Record<string, unknown>;
-    const url = String(told[learning.url]);
+    const stored = record as AnyRecord & Record<string, unknown>;
+    const url = String(stored[learning.url]);
     const answer = await inspect(url, (key as Key)[0], readTraceContext(request.headers));
-    const data = discoveryOf(url, answer, told[learning.member]);
+    const data = discoveryOf(url, answer, stored[learning.member]);
     const links = { self: `${recordLink(key as Key)}/discovery` };
     return {
       status: 200,

@@ -9,7 +9,7 @@ import { errorsShape } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';
 import { documentReply, JSON_TYPE, replyOf } from '../server/reply.ts';
 
-/** What a lookup needs. Names alone are answered: no address, and no reason, which the log has. */
+/** What a lookup needs. The response has only the names; the reason is in the log. */
 const DEPENDENCIES = ['database', 'access_table'] as const;
 
 /** The states of a dependency. */
@@ -17,7 +17,7 @@ const STATES = ['ok', 'in trouble'] as const;
 
 type Dependency = (typeof DEPENDENCIES)[number];
 
-/** Settles where the dependency is well; throws or rejects with a Fault of status 503 where it is not. */
+/** Returns or resolves if the dependency works; throws or rejects with a Fault of status 503 if it does not. */
 type Probes = Readonly<Record<Dependency, () => unknown>>;
 
 export interface ReadinessDeps {
@@ -25,7 +25,10 @@ export interface ReadinessDeps {
   readonly access: AuthCache;
 }
 
-/** Ready means: a lookup would be answered now. Throws Fault `not_ready` otherwise, with the state of each dependency. */
+/**
+ * Ready means that a lookup can be answered. Throws Fault `not_ready` otherwise, with the state of each
+ * dependency.
+ */
 export function readiness({ store, access }: ReadinessDeps, caching: string): CallHandler {
   const probes: Probes = { database: () => store.ready(), access_table: () => access.fresh() };
   const well = documentReply(READY.example(), caching);
@@ -40,7 +43,7 @@ export function readiness({ store, access }: ReadinessDeps, caching: string): Ca
   };
 }
 
-/** What is wrong, where the dependency itself says so; a bug is thrown on. */
+/** The failure that a dependency reports; any other error is rethrown. */
 async function failureOf(probe: () => unknown): Promise<Fault | undefined> {
   try {
     await probe();
@@ -55,7 +58,7 @@ function dependenciesOf(state: z.ZodType) {
   return z.strictObject(Object.fromEntries(DEPENDENCIES.map((name) => [name, state])));
 }
 
-/** The answer of a service that is ready. */
+/** The response of a service that is ready. */
 export const READY = {
   schema: () => z.strictObject({ status: z.literal('ok'), dependencies: dependenciesOf(z.literal('ok')) }),
   example: () => ({
@@ -64,7 +67,7 @@ export const READY = {
   }),
 };
 
-/** The answer of a service that is not ready, which names the dependencies in trouble if it found out in time. */
+/** The response of a service that is not ready; it names the failing dependencies if they were found in time. */
 export function unreadyResponse(): ZodOpenApiResponseObject {
   const complaints = DEPENDENCIES.map((field, place) => ({ field, rule: place === 0 ? 'ok' : 'in trouble' }));
   const schema = z
@@ -76,7 +79,7 @@ export function unreadyResponse(): ZodOpenApiResponseObject {
   };
   return {
     ...EXTENSION,
-    description: 'A lookup would not be answered now: which dependency is in trouble.',
+    description: 'Lookups cannot be answered; `dependencies` names the failing dependency.',
     headers: z.object({
       ...ALWAYS,
       'Cache-Control': HEADERS.noStore,

@@ -4,7 +4,7 @@ import { pathParameters } from '../openapi/parameters.ts';
 import { HEADERS, jsonContent } from '../openapi/responses.ts';
 import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
 
-/** An operation on the records of one resource; everything that such operations share is left out. */
+/** An operation on the records of one resource; without what all such operations share. */
 interface RecordDescription<Deps> extends Pick<Operation<Deps>, 'name' | 'method' | 'path' | 'stages'> {
   readonly right: 'read' | 'write';
   /** The description is that of the resource by default. */
@@ -38,16 +38,16 @@ export function recordOperation<Deps>(
   };
 }
 
-/** The description of POST and DELETE: for records below nothing they need a client of all realms. */
+/** The description of POST and DELETE. For top-level records they require a client with access to all realms. */
 export function writeDescription({
   summary,
   parent,
 }: Resource): Pick<Documentation, 'description' | 'isExtension'> {
   if (parent) return {};
-  return { description: `${summary} Only clients of all realms may do this.`, isExtension: true };
+  return { description: `${summary} Requires a client with access to all realms.`, isExtension: true };
 }
 
-/** The answer that shows one record. */
+/** A response with one record. */
 export function recordAnswer(resource: Resource, { examples, etag, records }: DocumentContext) {
   return {
     headers: { ETag: etag, 'Cache-Control': HEADERS.cacheControl },
@@ -55,12 +55,12 @@ export function recordAnswer(resource: Resource, { examples, etag, records }: Do
   };
 }
 
-/** The answer that shows a page of records. */
+/** A response with a page of records. */
 export function pageAnswer(schema: z.ZodType, examples: Readonly<Record<string, unknown>>) {
   const values = Object.entries(examples).map(([name, value]) => [name, { value }]);
   return {
     status: 200 as const,
-    description: 'The records; none is no fault.',
+    description: 'The records. An empty page is a success.',
     headers: { 'Cache-Control': HEADERS.cacheControl },
     content: { 'application/json': { schema, examples: Object.fromEntries(values) } },
   };

@@ -27,7 +27,7 @@ import { canRefuseDelete, canRefuseWrite } from '../pipeline/refusable.ts';
 import { JSON_TYPE, type Reply } from '../server/reply.ts';
 import { recordAnswer, recordOperation, schemaOf, writeDescription } from './record_operation.ts';
 
-/** What the paths of the writing verbs are built from. */
+/** The dependencies of the write operations. */
 export interface WriteDeps extends RecordDeps {
   readonly store: Pick<Store, 'get' | 'overloaded'>;
   readonly directory: Directory;
@@ -37,9 +37,8 @@ export interface WriteDeps extends RecordDeps {
 const DONE: Reply = Object.freeze({ status: 204, headers: Object.freeze({}), body: null });
 
 /**
- * A POST to a collection: who asks (401), may they at all (403), may they here (404), the body (415, 413,
- * 408), then once for every idempotency key: its members (400, 422), the record (404 for its parent, 422), the answer a
- * GET would give.
+ * A POST to a collection: authentication (401), scope (403), path (404), body (415, 413, 408), then once for each
+ * idempotency key: members (400, 422), commit (404 for a missing parent, 422), and the response that GET would give.
  */
 export function create(resource: Resource): Operation<WriteDeps> {
   return recordOperation(resource, {
@@ -66,10 +65,10 @@ export function create(resource: Resource): Operation<WriteDeps> {
         },
         success: {
           status: 201,
-          description: 'The new record, as a GET answers it.',
+          description: 'The new record, as GET returns it.',
           headers: {
             ...headers,
-            Location: header('The absolute address of the new record.', location(resource)),
+            Location: header('The absolute URL of the new record.', location(resource)),
           },
           content,
         },
@@ -85,7 +84,7 @@ export function create(resource: Resource): Operation<WriteDeps> {
 function createStage(resource: Resource, deps: WriteDeps): Stage {
   const { directory, withIdempotency } = deps;
   const replyTo = recordReplies(resource, deps);
-  // Where a proxy lets only versioned paths through, a Location must still lead somewhere.
+  // A proxy may let only versioned paths through, so Location is always versioned.
   const locationOf = selfLinks({ ...resource, selfPrefix: '/v2' }, deps.baseUrl);
   return (call) =>
     withIdempotency(call, resource, async (storable) => {
@@ -98,7 +97,7 @@ function createStage(resource: Resource, deps: WriteDeps): Stage {
     });
 }
 
-/** A PUT: as a POST, with the record's full key, and `If-Match` (412). */
+/** A PUT: like a POST, with the full key of the record, and `If-Match` (412). */
 export function update(resource: Resource, path: string): Operation<WriteDeps> {
   return recordOperation(resource, {
     name: `update-${resource.name}`,
@@ -115,7 +114,7 @@ export function update(resource: Resource, path: string): Operation<WriteDeps> {
       updateStage(resource, deps),
     ],
     document: (context) => ({
-      summary: `Change one ${resource.name} record: what the body does not say stays as it is.`,
+      summary: `Change one ${resource.name} record. Members absent from the body are unchanged.`,
       headers: ['If-Match'],
       body: {
         schema: schemaOf(context.updates, resource),
@@ -123,7 +122,7 @@ export function update(resource: Resource, path: string): Operation<WriteDeps> {
       },
       success: {
         status: 200,
-        description: 'The record as it is now.',
+        description: 'The updated record.',
         ...recordAnswer(resource, context),
       },
       faults: [
@@ -146,7 +145,7 @@ function updateStage(resource: Resource, deps: WriteDeps): Stage {
   };
 }
 
-/** A DELETE. A body is not read: existing clients send one (contract 3.6). */
+/** A DELETE. Its body is not read: one client sends a body (docs/wire.md#request-bodies). */
 export function remove(resource: Resource, path: string): Operation<WriteDeps> {
   return recordOperation(resource, {
     name: `delete-${resource.name}`,
@@ -155,10 +154,10 @@ export function remove(resource: Resource, path: string): Operation<WriteDeps> {
     right: 'write',
     stages: (deps) => [...authorizeWrite(resource, deps), locate(resource), removeStage(resource, deps)],
     document: () => ({
-      summary: `Delete one ${resource.name} record, and all that hangs below it or names it.`,
+      summary: `Delete one ${resource.name} record, the records below it and those that refer to it.`,
       ...writeDescription(resource),
       headers: ['If-Match'],
-      success: { status: 204, description: 'It is gone.' },
+      success: { status: 204, description: 'The record is deleted.' },
       faults: ['not_found', ...(canRefuseDelete(resource) ? (['conflict'] as const) : []), 'unknown_outcome'],
     }),
   });
@@ -173,7 +172,7 @@ function removeStage(resource: Resource, deps: WriteDeps): Stage {
   };
 }
 
-/** Who may create and remove: records below nothing need a client that may touch every realm. */
+/** The stages that admit a create or delete. Top-level records require a client with access to all realms. */
 function authorizeWrite(resource: Resource, { store, tokens, limits }: RecordDeps): readonly Stage[] {
   return [
     ...shedLoad(store.overloaded.write),
@@ -193,7 +192,7 @@ function requireAllRealms({ scope }: Resource): Stage {
   };
 }
 
-/** Asks for the address while the caller is surely there: one who leaves early is to be known as well. */
+/** Reads the address while the connection is open, so that a caller that disconnects early is logged as well. */
 export const captureAddress: Stage = (call) => {
   call.address();
   return undefined;
@@ -206,8 +205,8 @@ function requestContext(call: Call): WriteContext {
 }
 
 /**
- * Reads If-Match into the one revision that a write may land on. Rejects with Fault `precondition_failed` where
- * If-None-Match names the record as it is (RFC 9110, 13.1.2).
+ * Reads If-Match into the one revision that a write requires. Rejects with Fault `precondition_failed` if
+ * If-None-Match matches the current record (RFC 9110, 13.1.2).
  */
 function preconditionReader(resource: Resource, { store, baseUrl }: WriteDeps) {
   const etagOf = etags(baseUrl);
@@ -225,7 +224,7 @@ function preconditionReader(resource: Resource, { store, baseUrl }: WriteDeps) {
   };
 }
 
-/** Makes the answer that shows one record: the body a GET would give. */
+/** Makes responses with one record: the body that GET would return. */
 function recordReplies(resource: Resource, { baseUrl, installation }: RecordDeps) {
   const present = presenterOf(resource, baseUrl, installation);
   const etagOf = etags(baseUrl);

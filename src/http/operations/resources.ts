@@ -10,10 +10,10 @@ import { create, remove, update, type WriteDeps } from './record_writes.ts';
 import { find, search, searchList } from './reverse_lookup.ts';
 import { type SearchAllDeps, searchAllRealms } from './search_all_realms.ts';
 
-/** What the operations of a resource are built from. */
+/** The dependencies of the operations of a resource. */
 export type ResourceDeps = WriteDeps & SearchAllDeps & InspectDeps;
 
-/** Every operation of a resource: five verbs, the reverse lookup of those that have one, and searches. */
+/** Every operation of a resource: the five verbs, its reverse lookup if it has one, and searches. */
 export function operationsOf(resource: Resource): readonly Operation<ResourceDeps>[] {
   return [
     list(resource),
@@ -42,7 +42,7 @@ function discoveryOperations(resource: Resource): readonly Operation<ResourceDep
   return path === undefined || !learning ? [] : [inspectProvider(resource, path, learning)];
 }
 
-/** Where further links of a record lead: there is nothing yet, and the answer says so (contract 8, row 31). */
+/** The targets of further links of a record, which answer 501 (docs/wire.md#oidc-profiles). */
 function unimplementedOperations(resource: Resource): readonly Operation<ResourceDeps>[] {
   return Object.entries(resource.moreLinks ?? {}).map(([name, link]) => {
     const path = link.split('?')[0] ?? '';
@@ -54,7 +54,7 @@ function unimplementedOperations(resource: Resource): readonly Operation<Resourc
       access: 'open',
       stages: () => [() => faultReply('not_implemented')],
       document: () => ({
-        summary: `Where the link ${name} of an ${resource.name} record leads: not offered yet.`,
+        summary: `Where the link ${name} of an ${resource.name} record points to; not implemented.`,
         tag: resource.name,
         path: linkParameters(resource, names),
         isFixed: true,

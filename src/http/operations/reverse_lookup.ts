@@ -23,8 +23,8 @@ import { pageAnswer, recordOperation, schemaOf } from './record_operation.ts';
 import { readSearch, type SearchRequest } from './search_body.ts';
 
 /**
- * The path of a reverse lookup: a collection of the whole realm that is only ever asked for few of its records. Without
- * a filter that names one of the sets of its description 400.
+ * A reverse lookup: a collection of the whole realm that requires a filter. A filter that names none of the sets of its
+ * rules is 400.
  */
 export function find(resource: Resource): Operation<ListDeps> {
   return recordOperation(resource, {
@@ -39,7 +39,7 @@ export function find(resource: Resource): Operation<ListDeps> {
       lookupByQuery(resource, deps),
     ],
     document: ({ foundItems, examples }) => ({
-      summary: `Find ${resource.name} records of a whole realm by what they say.`,
+      summary: `Find ${resource.name} records of a whole realm by their identity.`,
       isExtension: true,
       query: findParameters(resource),
       success: pageAnswer(foundSchema(resource, schemaOf(foundItems, resource)), {
@@ -53,7 +53,7 @@ export function find(resource: Resource): Operation<ListDeps> {
 
 function lookupByQuery(resource: Resource, deps: ListDeps): Stage {
   const reverseLookup = lookupRulesOf(resource);
-  const seek = lookupResponder(resource, deps, (url: string) => {
+  const answer = lookupResponder(resource, deps, (url: string) => {
     const query = readQuery(url, { hasFilter: true, hasSort: false });
     const filter = readFilter(query.filter, reverseLookup);
     return { filter, page: pageOf(query, lengthFor(filter, deps)), carried: query.carried };
@@ -61,14 +61,14 @@ function lookupByQuery(resource: Resource, deps: ListDeps): Stage {
   return (call) => {
     const { url } = call.request;
     const filter = onlyFilter(url);
-    const sought = filter === undefined ? undefined : readPlain(filter, reverseLookup);
-    return seek(call, url, sought, deps.pageLength);
+    const lookupKey = filter === undefined ? undefined : readPlain(filter, reverseLookup);
+    return answer(call, url, lookupKey, deps.pageLength);
   };
 }
 
 /**
- * The same with the question in the body, for callers whose proxies log URLs. A link to another page would have to hold
- * the filter, so all links are null.
+ * The same with the filter in the body, for callers whose proxies log URLs. A link to another page would contain the
+ * filter, so all links are null.
  */
 export function search(resource: Resource, path: string): Operation<ListDeps> {
   return searchOperation(resource, path, {
@@ -85,26 +85,26 @@ export function search(resource: Resource, path: string): Operation<ListDeps> {
 
 function lookupByBody(resource: Resource, deps: ListDeps): Stage {
   const reverseLookup = lookupRulesOf(resource);
-  const seek = lookupResponder(resource, deps, ({ filter: text, limit, offset = 0 }: SearchRequest) => {
+  const answer = lookupResponder(resource, deps, ({ filter: text, limit, offset = 0 }: SearchRequest) => {
     const filter = inBody(() => readFilter(text, reverseLookup));
     const page = { kind: 'offset', offset, limit: limit ?? lengthFor(filter, deps) } as const;
     return { filter, page, carried: undefined };
   });
   return (call) => {
-    const said = readSearch(call.body ?? '');
-    const { filter, limit, offset = 0 } = said;
-    const sought = filter === undefined || offset > 0 ? undefined : readPlain(filter, reverseLookup);
-    return seek(call, said, sought, limit ?? deps.pageLength);
+    const request = readSearch(call.body ?? '');
+    const { filter, limit, offset = 0 } = request;
+    const lookupKey = filter === undefined || offset > 0 ? undefined : readPlain(filter, reverseLookup);
+    return answer(call, request, lookupKey, limit ?? deps.pageLength);
   };
 }
 
 /**
- * A list with the filter in the body. Every page of it is counted; of what lies beyond the bound of offsets a narrower filter
- * tells.
+ * A list with the filter in the body. Every page is counted. Records beyond the maximum offset are reached by a narrower
+ * filter.
  */
 export function searchList(resource: Resource, path: string): Operation<ListDeps> {
   return searchOperation(resource, path, {
-    filters: 'The filter is one of the list.',
+    filters: 'The filter is that of the list.',
     stages: (deps) => [
       ...authorizeRead(resource, deps),
       locateScope(resource),
@@ -114,7 +114,7 @@ export function searchList(resource: Resource, path: string): Operation<ListDeps
   });
 }
 
-/** What the two searches of a realm have in common. */
+/** The common part of the two searches of a realm. */
 function searchOperation(
   resource: Resource,
   path: string,
@@ -127,7 +127,7 @@ function searchOperation(
     right: 'read',
     stages,
     document: ({ items, foundItems, examples }) => ({
-      summary: `Find ${resource.name} records with the filter in the body: it stands in no log of URLs.`,
+      summary: `Find ${resource.name} records with the filter in the body, which keeps it out of URL logs.`,
       isExtension: true,
       description: `${resource.summary} ${filters}`,
       body: {
@@ -137,7 +137,7 @@ function searchOperation(
           page: { limit: 25, offset: 0 },
         },
       },
-      // The path of a list in one realm says whose the items are.
+      // The path of a list in one realm names the parent, so its items do not.
       success: pageAnswer(
         searchedSchema(resource, schemaOf(resource.reverseLookup ? foundItems : items, resource)),
         { counted: examples.found(resource, 'search') },
@@ -158,45 +158,45 @@ function listByBody(resource: Resource, deps: ListDeps): Stage {
   };
 }
 
-/** A reverse lookup as a list; `carried` is what links take along. */
+/** A reverse lookup as a list. `carried` is the filter and sort part of its links. */
 interface LookupListRequest extends Pick<ListRequest, 'filter' | 'page'> {
   readonly carried: string | undefined;
 }
 
 /**
- * Makes what answers a filter of the plain spelling that one record meets, by the shortest way there is. Whatever is
- * asked, or met, otherwise is read whole, by `readWhole` from what was said, and answered as a list.
+ * Makes the function that answers a reverse lookup. A filter in the plain spelling that matches one record is answered by an
+ * index; any other is parsed by `readWhole` and answered as a list.
  */
-function lookupResponder<Said>(
+function lookupResponder<Input>(
   resource: Resource,
   deps: ListDeps,
-  readWhole: (said: Said) => LookupListRequest,
+  readWhole: (input: Input) => LookupListRequest,
 ) {
   const { store, baseUrl, installation } = deps;
   const list = listResponder(resource, { line: realmPath(resource), includesParent: true }, deps);
   const present = itemPresenterOf(resource, { baseUrl, installation, includesParent: true });
 
-  function listAll(call: Call, said: Said): MaybePromise<Reply> {
-    const { carried, ...asked } = readWhole(said);
-    return list(call, { ...asked, sort: NEWEST_FIRST }, carried);
+  function listAll(call: Call, input: Input): MaybePromise<Reply> {
+    const { carried, ...request } = readWhole(input);
+    return list(call, { ...request, sort: NEWEST_FIRST }, carried);
   }
 
   function answer(
     call: Call,
-    said: Said,
+    input: Input,
     found: KeyedRecord | undefined,
     limit: number,
   ): MaybePromise<Reply> {
     return found
       ? pageReply(call, singleItemBody(present(found.record, found.key), limit))
-      : listAll(call, said);
+      : listAll(call, input);
   }
 
-  return (call: Call, said: Said, sought: LookupKey | undefined, limit: number): MaybePromise<Reply> => {
-    if (!sought) return listAll(call, said);
-    const found = store.find(resource, call.scope?.[0] as Uuid, sought);
-    if (found instanceof Promise) return found.then((later) => answer(call, said, later, limit));
-    return answer(call, said, found, limit);
+  return (call: Call, input: Input, lookupKey: LookupKey | undefined, limit: number): MaybePromise<Reply> => {
+    if (!lookupKey) return listAll(call, input);
+    const found = store.find(resource, call.scope?.[0] as Uuid, lookupKey);
+    if (found instanceof Promise) return found.then((later) => answer(call, input, later, limit));
+    return answer(call, input, found, limit);
   };
 }
 
@@ -205,27 +205,27 @@ function realmPath(resource: Resource): readonly Resource[] {
   return [...lineage(resource).slice(0, 1), resource];
 }
 
-/** The scope of a collection of the whole realm is that of what hangs right below it. */
+/** A collection of the whole realm has the same scope as the resources directly below the realm. */
 function locateRealm(resource: Resource): Stage {
   const [, below] = lineage(resource);
   return locateScope(below ?? resource);
 }
 
 function lookupRulesOf({ reverseLookup, name }: Resource): LookupRules {
-  if (!reverseLookup) throw new Error(`${name} is not found by what it says`);
+  if (!reverseLookup) throw new Error(`${name} has no reverse lookup`);
   return reverseLookup;
 }
 
-/** Reads the filter of a reverse lookup. Throws Fault `invalid_query` where it is none of those it may be. */
+/** Reads the filter of a reverse lookup. Throws Fault `invalid_query` if the rules do not allow it. */
 function readFilter(text: string | undefined, { filterables, by }: LookupRules): Filter {
   const filter = text === undefined ? undefined : parseFilter(text, filterables);
-  // Of a member that `in` may not ask for there is one value: the parser refused the rest.
+  // A member that does not allow `in` has one value: the parser rejected the rest.
   if (filter && by.some((members) => valuesOf(filter, members))) return filter;
   const rule = `must be one of: ${lookupFilters({ filterables, by }).join('; ')}`;
   throw new Fault('invalid_query', [{ field: 'filter', rule }]);
 }
 
-/** The filters that a reverse lookup takes, as they are written. */
+/** The filters that a reverse lookup accepts, as they are written. */
 function lookupFilters({ filterables, by }: LookupRules): readonly string[] {
   const terms = (member: string) => {
     const operators = filterables[member]?.operators.map((operator) => `${operator}(${member},…)`);
@@ -234,13 +234,13 @@ function lookupFilters({ filterables, by }: LookupRules): readonly string[] {
   return by.map((members) => members.map(terms).join(':'));
 }
 
-/** The same as a sentence of the document. */
+/** The same as a sentence for the OpenAPI document. */
 function lookupDescription(rules: LookupRules): string {
   const ways = lookupFilters(rules).map((filter) => `\`${filter}\``);
   return `One of: ${ways.join('; ')}.`;
 }
 
-/** Parameters of a reverse lookup: without its filter there is nothing to look for. */
+/** The parameters of a reverse lookup; the filter is required. */
 function findParameters(resource: Resource): z.ZodObject {
   const filter = FILTER_PARAMETER.meta({
     param: {
@@ -251,13 +251,13 @@ function findParameters(resource: Resource): z.ZodObject {
   return z.object({ filter, ...PAGE_PARAMETERS });
 }
 
-/** Whoever asks for many records by their identifiers wants all of them. */
+/** The default page length: a lookup of many IDs returns all of them on one page. */
 function lengthFor([group]: Filter, { pageLength }: ListDeps): number {
   const condition = group?.[0];
   return condition?.kind === 'one_of' && condition.values.length > 1 ? LIMITS.pageRecordsMax : pageLength;
 }
 
-/** A filter that is refused is a member of the body here, and no parameter. */
+/** Reports a rejected filter as a member of the body, and not as a parameter. */
 export function inBody<T>(read: () => T): T {
   try {
     return read();

@@ -20,7 +20,7 @@ import { pageAnswer, recordOperation, schemaOf } from './record_operation.ts';
 import { inBody } from './reverse_lookup.ts';
 import { readableRealms, type SearchRealm, searchRealmByRealm } from './search_realm_by_realm.ts';
 
-/** The body of a search in all realms. */
+/** The body of a search across all realms. */
 const searchRequestSchema = z
   .object({
     filter: z.string().min(1).max(LIMITS.filterBytesMax),
@@ -32,7 +32,10 @@ const searchRequestSchema = z
           .regex(/^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, 'must be the identifier of a realm')
           .toLowerCase()
           .optional()
-          .meta({ format: 'uuid', description: 'Go on behind this realm: `next` of the answer before.' }),
+          .meta({
+            format: 'uuid',
+            description: 'Continue after this realm: `next` of the previous response.',
+          }),
       })
       .optional(),
   })
@@ -46,10 +49,9 @@ export interface SearchAllDeps extends ListDeps {
 }
 
 /**
- * The path of a search in every realm that the token may read: who asks (401), may they at all (403), what for (400). One realm
- * after the other is asked by an index, in the order of their identifiers; where there are more than
- * LIMITS.searchRealmsMax, or they take longer than LIMITS.searchMsMax, the answer says behind which to go on; and which of them has
- * more than there was room for.
+ * A search in every realm that the token may read: authentication (401), scope (403), filter (400). The realms are searched one
+ * after another by an index, in the order of their IDs. After LIMITS.searchRealmsMax realms or LIMITS.searchMsMax the response
+ * names the realm to continue after, and the realm whose matches did not all fit.
  */
 export function searchAllRealms(resource: Resource, rules: LookupRules): Operation<SearchAllDeps> {
   return recordOperation(resource, {
@@ -75,7 +77,7 @@ export function searchAllRealms(resource: Resource, rules: LookupRules): Operati
 
 function searchStage(resource: Resource, rules: LookupRules, deps: SearchAllDeps): Stage {
   const present = itemPresenterOf(resource, { ...deps, includesParent: true });
-  let underWay = 0;
+  let inFlight = 0;
 
   async function answer(call: Call): Promise<string> {
     const { filter: text, page = {} } = readAllRealmsRequest(call.body ?? '');
@@ -95,19 +97,19 @@ function searchStage(resource: Resource, rules: LookupRules, deps: SearchAllDeps
   }
 
   return async (call) => {
-    if (underWay >= LIMITS.searchesAtOnceMax) throw overloaded('CONCURRENCY_LIMIT');
-    underWay += 1;
+    if (inFlight >= LIMITS.searchesAtOnceMax) throw overloaded('CONCURRENCY_LIMIT');
+    inFlight += 1;
     try {
       return pageReply(call, await answer(call));
     } finally {
-      underWay -= 1;
+      inFlight -= 1;
     }
   };
 }
 
 const NO_LINKS = '"links":{"current":null,"first":null,"last":null,"next":null,"prev":null}';
 
-/** Throws Fault `malformed` for what is no JSON, `invalid` for what is no search. */
+/** Throws Fault `malformed` if the body is not JSON, `invalid` if it is not a search. */
 function readAllRealmsRequest(body: string): AllRealmsRequest {
   const value = parseJson(body);
   const parsed = searchRequestSchema.safeParse(value);
@@ -119,7 +121,7 @@ function readAllRealmsRequest(body: string): AllRealmsRequest {
   throw new Fault('invalid', complaints);
 }
 
-/** Reads a filter that names one of the sets, each member with one value or a beginning. Throws Fault `invalid_query`. */
+/** Reads a filter that names one of the sets, each member with one value or prefix. Throws Fault `invalid_query`. */
 function readFilter(text: string, { filterables, by }: LookupRules): Filter {
   const filter = parseFilter(text, filterables);
   const members = filter.flat().map(({ member }) => member);
@@ -130,7 +132,7 @@ function readFilter(text: string, { filterables, by }: LookupRules): Filter {
   ]);
 }
 
-/** Whether an index finds it: of `eq` and `like` that is a value, or a beginning. */
+/** Whether an index answers the condition: it names a value, or a prefix of two characters or more. */
 function isIndexed(condition: Condition): boolean {
   return condition.kind !== 'pattern' || (condition.part === 'prefix' && condition.text.length >= 2);
 }
@@ -140,7 +142,7 @@ function areSame(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((member) => other.includes(member));
 }
 
-/** The filters that such a search takes, as they are written. */
+/** The filters that the search accepts, as they are written. */
 function filterForms({ filterables, by }: LookupRules): string {
   const written = (member: string) => {
     const isPattern = filterables[member]?.operators.some((operator) => operator === 'like');
@@ -149,7 +151,7 @@ function filterForms({ filterables, by }: LookupRules): string {
   return by.map((members) => members.map(written).join(':')).join('; ');
 }
 
-/** Makes what asks one realm, by the shortest way there is. */
+/** Makes the function that searches one realm, with the cheapest query for the filter. */
 function realmSearch(
   resource: Resource,
   filter: Filter,
@@ -161,12 +163,12 @@ function realmSearch(
       .flat()
       .map((condition) => [condition.member, condition.kind === 'one_of' ? condition.values[0] : undefined]),
   );
-  const asked = [...values.keys()];
-  const set = setOf(resource, asked);
+  const members = [...values.keys()];
+  const set = setOf(resource, members);
   const sole = (found: KeyedRecord | undefined) => (found ? [found] : []);
   if (set && isUniqueSet(resource, set)) {
-    const sought = { members: set, values: set.map((member) => values.get(member) as string) };
-    return async (realm) => sole(await store.find(resource, realm, sought));
+    const lookupKey = { members: set, values: set.map((member) => values.get(member) as string) };
+    return async (realm) => sole(await store.find(resource, realm, lookupKey));
   }
   const id = values.get('id');
   if (id !== undefined) {
@@ -176,8 +178,8 @@ function realmSearch(
       return sole(record && { key, record });
     };
   }
-  // An index begins with the other member of the two that are unique.
-  const [missing] = resource.unique.find(([, ...rest]) => areSame(rest, asked)) ?? [];
+  // The unique index begins with the member that the filter lacks.
+  const [missing] = resource.unique.find(([, ...rest]) => areSame(rest, members)) ?? [];
   if (missing && !set) return (realm) => findByEachValue(realm, { resource, missing, values }, store);
   const listing: ListRequest = {
     filter,
@@ -192,7 +194,7 @@ function setOf({ reverseLookup }: Resource, members: readonly string[]): readonl
   return reverseLookup?.by.find((set) => areSame(set, members));
 }
 
-/** Whether at most one record of a realm says the same of these members. */
+/** Whether at most one record of a realm has given values of these members. */
 function isUniqueSet({ unique }: Resource, members: readonly string[]): boolean {
   return [['id'], ...unique].some((set) => areSame(set, members));
 }
@@ -203,7 +205,7 @@ interface IncompleteLookup {
   readonly values: ReadonlyMap<string, unknown>;
 }
 
-/** Asks with each value that records of the realm have for the member that nobody said. */
+/** Looks up with each value that the realm's records have in the member that the filter lacks. */
 async function findByEachValue(
   realm: Uuid,
   { resource, missing, values }: IncompleteLookup,
@@ -212,11 +214,11 @@ async function findByEachValue(
   const members = setOf(resource, [missing, ...values.keys()]) ?? [];
   const found: KeyedRecord[] = [];
   for (const value of await store.distinctValues(resource, realm, missing, LIMITS.searchIssuersMax)) {
-    const sought = {
+    const lookupKey = {
       members,
       values: members.map((member) => (values.get(member) as string | undefined) ?? value),
     };
-    const one = await store.find(resource, realm, sought);
+    const one = await store.find(resource, realm, lookupKey);
     if (one) found.push(one);
   }
   return found;

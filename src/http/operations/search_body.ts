@@ -2,14 +2,14 @@ import { type Complaint, Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { parseJson } from '../pipeline/body.ts';
 
-/** The question of a search, as its body says it. */
+/** The body of a search. */
 export interface SearchRequest {
   readonly filter: string | undefined;
   readonly limit: number | undefined;
   readonly offset: number | undefined;
 }
 
-/** The body of a search. Throws Fault `malformed` for what is no JSON, `invalid` for what is no search. */
+/** Reads the body of a search. Throws Fault `malformed` if it is not JSON, `invalid` if it is not a search. */
 export function readSearch(body: string): SearchRequest {
   const complaints: Complaint[] = [];
   const { filter, page } = membersOfObject(parseJson(body), 'body', complaints);

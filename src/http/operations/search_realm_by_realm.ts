@@ -4,15 +4,15 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
 import { realm as realms } from '../../domain/resources.ts';
 
-/** Asks one realm for records: one more than there can be room for, if it has as many. */
+/** Searches one realm. It returns one record more than the page holds, if there are as many. */
 export type SearchRealm = (realm: Uuid) => Promise<readonly KeyedRecord[]>;
 
-/** Realms that are asked together, where each has to be waited for. */
+/** Realms that are searched concurrently. */
 const REALMS_AT_ONCE = 8;
-/** Realms that need no waiting are asked for so long before others get to be answered. */
+/** Milliseconds of searching without yielding to the event loop. */
 const TURN_MS = 4;
 
-/** The realms that a token may read, in the order of their identifiers, behind one of them. */
+/** The realms that a token may read, ordered by ID, after one of them. */
 export async function* readableRealms(
   principal: Principal,
   after: Uuid | undefined,
@@ -43,13 +43,13 @@ export async function* readableRealms(
 export interface RealmSearchResult {
   readonly items: readonly KeyedRecord[];
   readonly searched: number;
-  /** Behind which realm to go on; null where there is no other one. */
+  /** The realm to continue after; null if all were searched. */
   readonly next: Uuid | null;
-  /** The realm that has more of it than there was room for: the last one that was asked, or null. */
+  /** The last realm searched, if it has more matches than fit; otherwise null. */
   readonly cut: Uuid | null;
 }
 
-/** Asks one realm after the other until there is enough of it. */
+/** Searches one realm after another until the page is full or the budget is spent. */
 export async function searchRealmByRealm(
   order: AsyncIterable<readonly Uuid[]>,
   seek: SearchRealm,
@@ -63,14 +63,14 @@ export async function searchRealmByRealm(
   let last: Uuid | null = null;
   let cut: Uuid | null = null;
 
-  /** Keeps what some realms answered, in their order; those behind the last record that there is room for were not asked. */
-  function collect(asked: readonly Uuid[], found: readonly (readonly KeyedRecord[])[]): boolean {
+  /** Collects the matches of some realms in order. Realms after the one that fills the page count as not searched. */
+  function collect(group: readonly Uuid[], found: readonly (readonly KeyedRecord[])[]): boolean {
     for (const [place, each] of found.entries()) {
       if (items.length >= limit) return false;
       const room = limit - items.length;
       items.push(...each.slice(0, room));
       searched += 1;
-      last = asked[place] ?? last;
+      last = group[place] ?? last;
       if (each.length > room) cut = last;
     }
     return true;
@@ -79,9 +79,9 @@ export async function searchRealmByRealm(
   const isBudgetSpent = () =>
     searched >= LIMITS.searchRealmsMax || monotonic() - startedAt >= LIMITS.searchMsMax;
 
-  for await (const asked of inGroups(order)) {
+  for await (const group of inGroups(order)) {
     if (searched > 0 && isBudgetSpent()) return { items, searched, next: last, cut };
-    if (!collect(asked, await Promise.all(asked.map(seek)))) return { items, searched, next: last, cut };
+    if (!collect(group, await Promise.all(group.map(seek)))) return { items, searched, next: last, cut };
     if (monotonic() - turnAt < TURN_MS) continue;
     await Bun.sleep(0);
     turnAt = monotonic();

@@ -10,7 +10,7 @@ import type { Documentation, Operation } from '../pipeline/operation.ts';
 import { documentReply, type Reply } from '../server/reply.ts';
 import { READY, type ReadinessDeps, readiness, unreadyResponse } from './readiness.ts';
 
-/** What the service answers about itself is built from. */
+/** The dependencies of the operations about the service itself. */
 export interface ServiceDeps extends ReadinessDeps {
   readonly access: AuthCache;
   readonly baseUrl: string;
@@ -18,7 +18,7 @@ export interface ServiceDeps extends ReadinessDeps {
   readonly describe: () => Promise<object>;
 }
 
-/** An operation that says something about the service to every caller. */
+/** A public operation about the service itself. */
 interface ServiceDescription<Deps>
   extends Pick<Operation<Deps>, 'name' | 'path' | 'isUncounted'>,
     Pick<Documentation, 'summary' | 'isFixed'> {
@@ -48,7 +48,7 @@ function serviceOperation<Deps>(described: ServiceDescription<Deps>): Operation<
       success: {
         status: 200,
         description: summary,
-        headers: { 'Cache-Control': fixedHeader('How long it may be kept.', caching) },
+        headers: { 'Cache-Control': fixedHeader('How long the response may be cached.', caching) },
         content: jsonContent(schema(), example(baseUrl)),
       },
       ...(responses ? { responses: responses() } : {}),
@@ -79,7 +79,7 @@ const KEY_EXAMPLE = {
 const keySet = serviceOperation<Pick<ServiceDeps, 'access'>>({
   name: 'get-key-set',
   path: '/.well-known/jwks.json',
-  summary: 'The public keys of access tokens (RFC 7517).',
+  summary: 'Get the public keys that verify access tokens (RFC 7517).',
   caching: `public, max-age=${LIMITS.keySetAgeMsMax / 1000}`,
   schema: () => z.strictObject({ keys: z.array(publicKey()) }),
   example: () => ({ keys: [KEY_EXAMPLE] }),
@@ -128,7 +128,7 @@ function metadataOf(issuer: string, scopes: readonly string[]): z.output<ReturnT
 export const SERVER_METADATA = serviceOperation<Pick<ServiceDeps, 'baseUrl'>>({
   name: 'get-server-metadata',
   path: '/.well-known/oauth-authorization-server',
-  summary: 'Metadata of the token endpoint (RFC 8414).',
+  summary: 'Get the authorization server metadata (RFC 8414).',
   caching: 'no-cache',
   isFixed: true,
   schema: metadata,
@@ -139,7 +139,7 @@ export const SERVER_METADATA = serviceOperation<Pick<ServiceDeps, 'baseUrl'>>({
 const openApi = serviceOperation<Pick<ServiceDeps, 'describe'>>({
   name: 'get-openapi',
   path: '/openapi.json',
-  summary: 'This document.',
+  summary: 'Get this document.',
   caching: 'no-cache',
   schema: () => z.looseObject({ openapi: z.string() }),
   example: () => ({ openapi: '3.1.0', info: { title: 'authrealm', version: '0.1.0' } }),
@@ -156,7 +156,7 @@ const openApi = serviceOperation<Pick<ServiceDeps, 'describe'>>({
 const health = serviceOperation({
   name: 'get-health',
   path: '/healthz',
-  summary: 'The process answers.',
+  summary: 'Check that the process answers.',
   caching: 'no-store',
   isFixed: true,
   isUncounted: true,
@@ -168,7 +168,7 @@ const health = serviceOperation({
 const readinessOperation = serviceOperation<ReadinessDeps>({
   name: 'get-readiness',
   path: '/readyz',
-  summary: 'A lookup would be answered now.',
+  summary: 'Check that lookups can be answered.',
   caching: 'no-store',
   isUncounted: true,
   ...READY,
@@ -180,7 +180,7 @@ function fixed(reply: Reply): CallHandler {
   return () => reply;
 }
 
-/** What the service says about itself. */
+/** Key set, metadata, OpenAPI document and health checks. */
 export const SERVICE_OPERATIONS: readonly Operation<ServiceDeps>[] = [
   keySet,
   SERVER_METADATA,

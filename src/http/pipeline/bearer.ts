@@ -17,8 +17,8 @@ export function insufficientScope(scope: string): Reply {
 }
 
 /**
- * Turns the Authorization header into a principal. The header is the only place a token may stand (contract 8, row
- * 43): in a query or a body it would end up in other people's logs.
+ * Turns the Authorization header into a principal. Tokens are read from this header only
+ * (docs/wire.md#request-headers): in a query they would end up in logs.
  */
 export function authenticate(tokens: Tokens, { client, badCredentials }: RateLimits): Stage {
   function enter(call: Call, principal: Principal): Reply | undefined {
@@ -26,22 +26,22 @@ export function authenticate(tokens: Tokens, { client, badCredentials }: RateLim
     return client?.(call, principal.clientId);
   }
 
-  /** One that nobody could check may be a good one: its address pays nothing for an issuer that is out of reach. */
-  function judge(call: Call, judged: Principal | 'unchecked' | undefined): Reply | undefined {
-    if (typeof judged === 'object') return enter(call, judged);
-    if (judged !== 'unchecked') badCredentials?.countFailure(call);
-    call.refused = judged === 'unchecked' ? 'token not checked' : 'bad token';
+  /** A token that could not be checked may be valid, so it does not count as a bad credential of its address. */
+  function toReply(call: Call, verified: Principal | 'unchecked' | undefined): Reply | undefined {
+    if (typeof verified === 'object') return enter(call, verified);
+    if (verified !== 'unchecked') badCredentials?.countFailure(call);
+    call.refused = verified === 'unchecked' ? 'token not checked' : 'bad token';
     return BAD_TOKEN;
   }
 
-  /** Of a token that was not seen before nobody checks the signature for an address that has sent too many bad ones. */
+  /** Checks a token that is not cached, unless its address has sent too many bad ones. */
   function check(call: Call, token: string): MaybePromise<Reply | undefined> {
     const refused = badCredentials?.admit(call);
     if (refused) return refused;
     const principal = tokens.verify(token);
     return principal instanceof Promise
-      ? principal.then((later) => judge(call, later))
-      : judge(call, principal);
+      ? principal.then((later) => toReply(call, later))
+      : toReply(call, principal);
   }
 
   return (call) => {
@@ -60,8 +60,8 @@ export function authenticate(tokens: Tokens, { client, badCredentials }: RateLim
 }
 
 /**
- * What stands behind `Bearer `; the scheme's name is case-insensitive (RFC 9110, 11.1). Another scheme, or nothing
- * behind this one, is a request without a token (RFC 6750, 3.1). Whether it is a token is for the verifier to say.
+ * The text after `Bearer `; the scheme is case-insensitive (RFC 9110, 11.1). Another scheme, or no text, is a request
+ * without a token (RFC 6750, 3.1).
  */
 export function bearerToken(header: string): string | undefined {
   if (!header.startsWith('Bearer ') && !/^bearer /i.test(header)) return undefined;

@@ -3,10 +3,10 @@ import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Stage } from './call.ts';
 
-/** Any parameters may follow; what they say changes nothing, JSON is UTF-8 (RFC 8259, 8.1). */
+/** Parameters are ignored: JSON is UTF-8 (RFC 8259, 8.1). */
 const JSON_MEDIA = /^application\/json[ \t]*(?:;.*)?$/i;
 
-/** Reads the body of a request that has been let in: nobody else makes us buffer. Throws as `readText` does. */
+/** Reads the body of an authorized request; others are not buffered. Throws as `readText` does. */
 export const readBody: Stage = async (call) => {
   const type = call.request.headers.get('content-type');
   if (type !== null && call.request.body && !JSON_MEDIA.test(type.trim()))
@@ -15,13 +15,13 @@ export const readBody: Stage = async (call) => {
   return undefined;
 };
 
-/** The `data` of a body. Throws Fault `malformed` for what is no JSON, `invalid` where there is no `data`. */
+/** The `data` of a body. Throws Fault `malformed` if the body is not JSON, `invalid` if it has no `data`. */
 export function dataOf(body: string): JsonObject {
   const { data } = objectOf(parseJson(body), 'body');
   return objectOf(data, 'data');
 }
 
-/** Of members that stand twice the last one counts, as in every JSON.parse. Throws Fault `malformed`. */
+/** Of duplicate members the last one counts, as in JSON.parse. Throws Fault `malformed`. */
 export function parseJson(text: string): unknown {
   if (depthOf(text) > LIMITS.bodyDepthMax)
     throw malformed(`is nested deeper than ${LIMITS.bodyDepthMax} levels`);
@@ -41,7 +41,7 @@ function objectOf(value: unknown, field: string): JsonObject {
   throw new Fault('invalid', [{ field, rule: value === undefined ? 'is missing' : 'must be a JSON object' }]);
 }
 
-/** How deep brackets are nested outside of strings, whether or not the text is JSON. One pass, whatever it holds. */
+/** The nesting depth of brackets outside of strings, for any text. A single pass. */
 function depthOf(text: string): number {
   let depth = 0;
   let deepest = 0;
@@ -60,12 +60,12 @@ function depthOf(text: string): number {
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
-/** The closing ones stand two places behind. */
+/** The code of a closing bracket is that of the opening one plus two. */
 const BRACKET = 0x5b;
 const BRACE = 0x7b;
 
 /**
- * Reads a body of bounded size and time as text. Nothing over the bound is ever held in memory. Throws Fault
+ * Reads a body as text, with limits of size and time. At most LIMITS.bodyBytesMax are kept in memory. Throws Fault
  * `body_too_large`, `request_timeout`, or `malformed` where the bytes are not UTF-8.
  */
 export async function readText(request: Request): Promise<string> {
@@ -83,7 +83,7 @@ export async function readText(request: Request): Promise<string> {
     if (isLate) throw new Fault('request_timeout');
     return decoded(bytes);
   } catch (error) {
-    // What is no fault of ours is the caller's: a connection given up half-way.
+    // Any other error comes from the caller: it closed the connection.
     throw error instanceof Fault ? error : new Fault('malformed', [], error);
   } finally {
     clearTimeout(timer);

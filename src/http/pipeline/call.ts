@@ -5,44 +5,44 @@ import type { RefusedAccess } from '../../domain/refused_access.ts';
 import type { AnyRecord, Key, Scope } from '../../domain/resource.ts';
 import type { Reply } from '../server/reply.ts';
 
-/** One request on its way. Each stage fills a field, and reads only what an earlier one has filled. */
+/** One request in progress. A stage sets fields, and reads only fields that earlier stages have set. */
 export interface Call {
   readonly request: Request;
-  /** The decoded segments of the path that the route names. */
+  /** The decoded path parameters. */
   readonly params: Readonly<Record<string, string>>;
   readonly requestId: string;
   /**
-   * The caller's address; undefined where the connection has none, or was gone when this was first asked. Nobody asks
-   * the socket before.
+   * The caller's address; undefined if the connection has none or was already closed. The socket is read on the first
+   * call only.
    */
   address(): IpAddress | undefined;
-  /** The header of that name. */
+  /** The Authorization header. */
   authorization(): string | null;
   principal: Principal | undefined;
   key: Key | undefined;
-  /** The records above a collection. */
+  /** The parents of a collection. */
   scope: Scope | undefined;
   /** The text of the body. */
   body: string | undefined;
   record: AnyRecord | undefined;
   etag: string | undefined;
-  /** Why its caller was let in nowhere. */
+  /** Why access was denied. */
   refused: RefusedAccess | undefined;
-  /** What is told about rates that the call was counted by; undefined where it was by none. */
+  /** The rate limit headers; undefined if no limit has counted the call. */
   rateHeaders: RateHeaders | undefined;
 }
 
 /** The header fields of draft-ietf-httpapi-ratelimit-headers. */
 export type RateHeaders = Readonly<Record<'RateLimit' | 'RateLimit-Policy', string>>;
 
-/** A call at its beginning. It has all of its fields from the start, so that filling them moves nothing. */
+/** A new call. It has all fields from the start, so that its object shape never changes. */
 export function openCall(
   request: Request,
   params: Call['params'],
   requestId: string,
   addressOf: (request: Request) => IpAddress | undefined,
 ): Call {
-  let isAsked = false;
+  let isRead = false;
   let address: IpAddress | undefined;
   let authorization: string | null | undefined;
   return {
@@ -50,8 +50,8 @@ export function openCall(
     params,
     requestId,
     address() {
-      if (!isAsked) address = addressOf(request);
-      isAsked = true;
+      if (!isRead) address = addressOf(request);
+      isRead = true;
       return address;
     },
     authorization() {
@@ -69,13 +69,16 @@ export function openCall(
   };
 }
 
-/** A step of the request path: it answers, and ends the walk, or adds to the call. */
+/** A step of an operation: it returns the reply, which ends the request, or sets fields of the call. */
 export type Stage = (call: Call) => MaybePromise<Reply | undefined>;
 
 /** Answers a call. */
 export type CallHandler = (call: Call) => MaybePromise<Reply>;
 
-/** Walks the stages in order. It waits only where a stage does, so an embedded lookup never leaves its tick. */
+/**
+ * Runs the stages in order. It awaits only stages that return a promise, so an embedded lookup never leaves
+ * its tick.
+ */
 export function runStages(stages: readonly Stage[]): CallHandler {
   function from(call: Call, start: number): MaybePromise<Reply> {
     for (let index = start; index < stages.length; index += 1) {
@@ -83,7 +86,7 @@ export function runStages(stages: readonly Stage[]): CallHandler {
       if (outcome instanceof Promise) return outcome.then((reply) => reply ?? from(call, index + 1));
       if (outcome !== undefined) return outcome;
     }
-    throw new Error('the last stage of a path answers');
+    throw new Error('the last stage of an operation must reply');
   }
   return (call) => from(call, 0);
 }

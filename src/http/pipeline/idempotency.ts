@@ -23,13 +23,16 @@ export interface IdempotencyDeps {
  */
 export type WriteAction = (storable: Storable | undefined) => Promise<Reply | undefined>;
 
-/** What is stored of an answer to a request with a key. An answer that is a refusal is about no record. */
+/** Makes the idempotency record of a reply. An error reply has no created record. */
 export type Storable = (reply: Reply, created: KeyedRecord | undefined) => IdempotencyRecord;
 
 /** Runs a request for a record of a resource once, however often it is sent with one Idempotency-Key. */
-export type WithIdempotency = (call: Call, resource: Resource, auditEntry: WriteAction) => Promise<Reply>;
+export type WithIdempotency = (call: Call, resource: Resource, writeAction: WriteAction) => Promise<Reply>;
 
-/** A request with a key: where its answer is stored, a digest of its body, and the user that its record belongs to. */
+/**
+ * A request with a key: where its answer is stored, a digest of its body, and the user that its record
+ * belongs to.
+ */
 interface KeyedRequest {
   readonly place: IdempotencyRecordKey;
   readonly body: string;
@@ -56,7 +59,7 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
     return JSON.parse(keyring.open('remembered-answer', sealPlace(memory), memory.sealed));
   }
 
-  async function run({ place, body, userOf }: KeyedRequest, auditEntry: WriteAction): Promise<Reply> {
+  async function run({ place, body, userOf }: KeyedRequest, writeAction: WriteAction): Promise<Reply> {
     const stored = await replay(place, body);
     if (stored) return stored;
     const storable: Storable = (reply, created) => {
@@ -67,7 +70,7 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
       return { ...place, ...about, body, status: reply.status, sealed, at, expiresAt };
     };
     try {
-      return (await auditEntry(storable)) ?? (await replay(place, body)) ?? stillInFlight();
+      return (await writeAction(storable)) ?? (await replay(place, body)) ?? stillInFlight();
     } catch (error) {
       if (!(error instanceof Fault) || error.code === 'idempotency_key_reused') throw error;
       const refusal = replyOf(error);
@@ -78,9 +81,9 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
     }
   }
 
-  return async (call, resource, auditEntry) => {
+  return async (call, resource, writeAction) => {
     const key = call.request.headers.get('idempotency-key');
-    if (key === null) return (await auditEntry(undefined)) as Reply;
+    if (key === null) return (await writeAction(undefined)) as Reply;
     if (!isVisibleWord(key)) {
       throw new Fault('invalid_query', [{ field: 'Idempotency-Key', rule: `must be ${VISIBLE_WORD}` }]);
     }
@@ -93,14 +96,14 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
     try {
       const body = keyring.digest('request-body', call.body ?? '');
       const userOf = (created: KeyedRecord | undefined) => (created?.key ?? scope)[ownerPlace(resource)];
-      return await run({ place, body, userOf }, auditEntry);
+      return await run({ place, body, userOf }, writeAction);
     } finally {
       inFlight.delete(place.key);
     }
   };
 }
 
-/** The other request was answered, and its answer is gone already. */
+/** The concurrent request has finished, and its stored reply has already expired. */
 function stillInFlight(): never {
   throw new Fault('idempotency_key_in_use');
 }

@@ -17,29 +17,29 @@ export function scopeParamNames(resource: Resource): readonly string[] {
   return paramNames(resource).slice(0, -1);
 }
 
-/** Where the collection of a resource answers. */
+/** The path of a resource's collection. */
 export function collectionPattern(resource: Resource): string {
   return `/v2${itemPattern(resource)}`.replace(/\/:id$/, '');
 }
 
-/** Where the records of a whole realm are found by what they say. */
+/** The path of the reverse lookup of a whole realm. */
 export function reverseLookupPattern(resource: Resource): string {
   const [realm] = lineage(resource);
   return `/v2/${realm?.collection}/:realm_id/${resource.collection}`;
 }
 
-/** Where the records of a realm are found with the question in the body; undefined where lists take no filter. */
+/** The path of the search with the filter in the body; undefined if lists take no filter. */
 export function searchPattern(resource: Resource): string | undefined {
   if (resource.reverseLookup) return `${reverseLookupPattern(resource)}/search`;
   return resource.filterables ? `${collectionPattern(resource)}/search` : undefined;
 }
 
-/** Where the same is asked of all realms. */
+/** The path of the search of all realms. */
 export function searchAllRealmsPattern({ collection }: Resource): string {
   return `/v2/${collection}/search`;
 }
 
-/** Where is told what a provider says of itself, whose issuer records of the resource learn; undefined where they learn none. */
+/** The path of the provider's discovery document; undefined if the resource has no provider. */
 export function discoveryPattern(resource: Resource): string | undefined {
   return learningOf(resource) && `/v2${itemPattern(resource)}/discovery`;
 }
@@ -48,7 +48,7 @@ function paramName(ancestor: Resource, resource: Resource): string {
   return ancestor === resource ? 'id' : (ancestor.foreignKey ?? 'id');
 }
 
-/** Where the item of a resource answers: every path under `/v2`, and the one its own self link names. */
+/** The paths of a record: below `/v2`, and the path of its self link. */
 export function itemPatterns(resource: Resource): readonly string[] {
   const pattern = itemPattern(resource);
   return resource.selfPrefix === '/v2'
@@ -56,7 +56,7 @@ export function itemPatterns(resource: Resource): readonly string[] {
     : [`/v2${pattern}`, `${resource.selfPrefix}${pattern}`];
 }
 
-/** The texts of a record's absolute self link: each stands before the identifier of that depth of its key. */
+/** The parts of a record's self link; each precedes the ID at that depth of its key. */
 export function selfLinkTexts(resource: Resource, baseUrl: string): readonly string[] {
   return lineage(resource).map(({ collection }, depth) =>
     depth === 0 ? `${baseUrl}${resource.selfPrefix}/${collection}/` : `/${collection}/`,
@@ -69,7 +69,7 @@ export function selfLinks(resource: Resource, baseUrl: string): (key: Key) => st
   return (key) => texts.map((text, depth) => `${text}${key[depth]}`).join('');
 }
 
-/** Builds the absolute address of a collection, below as many records as its scope names; without a query. */
+/** Builds the absolute URL of a collection in a scope, without a query. */
 export function collectionLinks(line: readonly Resource[], baseUrl: string): (scope: Scope) => string {
   const [first = '', ...below] = line.map(({ collection }) => `/${collection}`);
   return (scope) =>

@@ -18,11 +18,11 @@ export interface Operation<in Deps> {
   readonly method: Method;
   /** Static segments and `:name` ones, for example `/v2/authentication-realms/:id`. */
   readonly path: string;
-  /** The right that a caller needs: a token with this scope, a console session, or none. */
+  /** What the caller needs: a token with this scope, a console session, or nothing. */
   readonly access: { readonly scope: string } | 'session' | 'open';
-  /** Answered whatever the rates and the load are: health checks. */
+  /** Exempt from rate limits and load shedding: health checks. */
   readonly isUncounted?: true;
-  /** Called by pages of this service alone, whatever origins are listed for CORS. */
+  /** Only for pages of this service, whatever origins CORS lists. */
   readonly isOwn?: true;
   /** Built once, when the service starts. The last stage answers. */
   readonly stages: (deps: Deps) => readonly Stage[];
@@ -37,21 +37,21 @@ export interface Documentation {
   readonly tag: string;
   /** It is not part of the API that authrealm is compatible with (docs/extensions.md). */
   readonly isExtension?: true;
-  /** The segments that its path names. */
+  /** Its path parameters. */
   readonly path?: z.ZodObject;
   readonly query?: z.ZodObject;
-  /** Request headers that several operations read: faults and answers follow from some of them. */
+  /** Shared request headers. Some of them imply faults and responses. */
   readonly headers?: readonly RequestHeader[];
-  /** Request headers that it alone reads. */
+  /** Request headers of this operation only. */
   readonly ownHeaders?: z.ZodRawShape;
   readonly body?: Body;
-  /** Undefined where it only ever answers a fault. */
+  /** Undefined if it always answers a fault. */
   readonly success?: Success;
-  /** Answers that are neither the success nor plain faults, by status. */
+  /** Responses that are neither the success nor plain faults, by status. */
   readonly responses?: ZodOpenApiResponsesObject;
-  /** Its answer is made when the service starts, so it never fails with `internal`. */
+  /** Its response is made at start, so it never fails with `internal`. */
   readonly isFixed?: true;
-  /** Faults besides those that follow from the rest. */
+  /** Faults that the other fields do not imply. */
   readonly faults?: readonly FaultCode[];
 }
 
@@ -65,26 +65,26 @@ interface Body {
 interface Success {
   readonly status: 200 | 201 | 202 | 204;
   readonly description: string;
-  /** Response headers besides those of every answer. */
+  /** Response headers besides those of every response. */
   readonly headers?: Readonly<Record<string, z.ZodType>>;
-  /** By media type; a text stands for JSON. Without content there is no body. */
+  /** By media type. Without content there is no body. */
   readonly content?: Readonly<Record<string, ZodOpenApiMediaTypeObject>>;
 }
 
-/** What the operations of one document share. */
+/** The context that operations are documented in. */
 export interface DocumentContext {
   readonly baseUrl: string;
   readonly examples: Examples;
   readonly faults: Faults;
   readonly etag: z.ZodType;
-  /** One component for each resource, whichever operation answers it. */
+  /** One component for each resource, shared by its operations. */
   readonly records: ReadonlyMap<Resource, z.ZodType>;
   readonly items: ReadonlyMap<Resource, z.ZodType>;
   readonly foundItems: ReadonlyMap<Resource, z.ZodType>;
   readonly updates: ReadonlyMap<Resource, z.ZodType>;
 }
 
-/** The routes of operations: one for each path. */
+/** The routes of operations, one for each path. */
 export function routesFrom<Deps>(operations: readonly Operation<Deps>[], deps: Deps): readonly Route[] {
   const byPath = Map.groupBy(operations, ({ path }) => path);
   return [...byPath].map(([pattern, [first, ...others]]) => {

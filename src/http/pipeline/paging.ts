@@ -2,15 +2,15 @@ import type { ListPage, PagePosition, PageRequest, Sort } from '../../directory/
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
-/** Where the pages of a list answer. */
+/** The URL of a list. */
 export interface ListAddress {
   /** Without a query. */
   readonly url: string;
-  /** What each link takes along, from the query that was asked. */
+  /** The filter and sort parameters of the request, which every link repeats. */
   readonly carried: string;
 }
 
-/** The links of a page; each is null where there is no such page. */
+/** The links of a page; null if there is no such page. */
 interface PageLinks {
   readonly current: string | null;
   readonly first: string | null;
@@ -19,10 +19,10 @@ interface PageLinks {
   readonly prev: string | null;
 }
 
-/** A list whose question must not stand in a URL has no links. */
+/** A list whose filter must not be in a URL has no links. */
 const NO_LINKS: PageLinks = Object.freeze({ current: null, first: null, last: null, next: null, prev: null });
 
-/** What a page is written from. */
+/** The content of a page. */
 export interface PageContent {
   readonly listed: ListPage;
   readonly page: PageRequest;
@@ -32,17 +32,17 @@ export interface PageContent {
 }
 
 /**
- * The body of a list: its items as they are written already, `meta` and the five links (contract 3.3). Behind a record
- * nothing was counted, so there `meta` says the length alone.
+ * The body of a list: its serialized items, `meta` and the five links (docs/wire.md#lists). A page after a record is not
+ * counted, so its `meta` has only the length.
  */
 export function listBody(items: string, of: PageContent): string {
   return `{"data":[${items}${bodyEnd(of, of.address ? linksOf(of, of.address) : NO_LINKS)}`;
 }
 
-/** How the body of a list without links ends whose one item is all there is, for each length of a page. */
+/** The end of a list body with one item and without links, by page length. */
 const SINGLE_ITEM_ENDS = new Map<number, string>();
 
-/** The body of such a list. */
+/** The body of a complete list with one item. */
 export function singleItemBody(item: string, limit: number): string {
   let end = SINGLE_ITEM_ENDS.get(limit);
   if (end === undefined) {
@@ -57,7 +57,7 @@ function bodyEnd(of: Pick<PageContent, 'listed' | 'page'>, links: PageLinks): st
   return `],"meta":${metaOf(of)},"links":${linksBody(links)}}`;
 }
 
-/** `current` counts from 1, and is 1 where there is nothing (contract 8, row 24). */
+/** `current` counts from 1, and is 1 for an empty list (docs/wire.md#lists). */
 function metaOf({ listed: { total }, page }: Pick<PageContent, 'listed' | 'page'>): string {
   if (page.kind === 'after' || total === undefined) return `{"page":{"limit":${page.limit}}}`;
   const { limit, offset } = page;
@@ -71,21 +71,21 @@ function linksBody({ current, first, last, next, prev }: PageLinks): string {
   return `{"current":${linkText(current)},"first":${linkText(first)},"last":${linkText(last)},"next":${linkText(next)},"prev":${linkText(prev)}}`;
 }
 
-/** Nothing in a link of ours needs escaping. */
+/** Links contain no character that JSON escapes. */
 function linkText(link: string | null): string {
   return link === null ? 'null' : `"${link}"`;
 }
 
-/** No link answers 400: what lies beyond the bound of offsets is read behind a record (contract 8, row 25). */
+/** No link answers 400: beyond the maximum offset, `next` continues after a record (docs/wire.md#lists). */
 function linksOf({ listed, page, sort }: PageContent, { url, carried }: ListAddress): PageLinks {
   const { limit } = page;
   const beginning = `${url}?page%5Blimit%5D=${limit}`;
   const at = (offset: number) => `${beginning}&page%5Boffset%5D=${offset}${carried}`;
-  const behind = (mark: PagePosition | undefined) =>
-    `${beginning}&page%5Bafter%5D=${mark ? writePageCursor(mark, sort) : ''}${carried}`;
-  const onwards = () => (listed.hasMore ? behind(lastPosition(listed, sort)) : null);
+  const after = (position: PagePosition | undefined) =>
+    `${beginning}&page%5Bafter%5D=${position ? writePageCursor(position, sort) : ''}${carried}`;
+  const nextAfter = () => (listed.hasMore ? after(lastPosition(listed, sort)) : null);
   if (page.kind === 'after') {
-    return { current: behind(page.after), first: behind(undefined), last: null, next: onwards(), prev: null };
+    return { current: after(page.after), first: after(undefined), last: null, next: nextAfter(), prev: null };
   }
   const { offset } = page;
   const following = offset + limit;
@@ -94,12 +94,12 @@ function linksOf({ listed, page, sort }: PageContent, { url, carried }: ListAddr
     current: at(offset),
     first: at(0),
     last: at(last),
-    next: listed.hasMore && following <= LIMITS.pageOffsetMax ? at(following) : onwards(),
+    next: listed.hasMore && following <= LIMITS.pageOffsetMax ? at(following) : nextAfter(),
     prev: offset === 0 ? null : at(Math.max(0, Math.min(offset - limit, last))),
   };
 }
 
-/** Where the last page begins that an offset within the bound can name. */
+/** The offset of the last page that an allowed offset can name. */
 function lastOffset(total: number, limit: number): number {
   const last = Math.min(Math.max(total - 1, 0), LIMITS.pageOffsetMax);
   return last - (last % limit);
@@ -112,15 +112,15 @@ function lastPosition({ items }: ListPage, { by }: Sort): PagePosition | undefin
 
 /** The first byte of every cursor. Another layout gets another number. */
 const CURSOR_VERSION = 1;
-/** What lists can be sorted by (contract 3.4). Cursors count them: a further one comes last. */
+/** The sort keys (docs/wire.md#order). Cursors contain their index: append new ones. */
 export const SORT_KEYS = ['created_at', 'updated_at', 'id'] as const satisfies readonly Sort['by'][];
 const ID_BYTES = 16;
 const INSTANT_BYTES = 8;
 const HEAD_BYTES = 2;
 
 /**
- * A record's place as a text for callers to hand back: version, order, instant, identifier. It needs no secret: whoever
- * has it was shown that record, and where it leads is judged anew.
+ * A record's position as an opaque cursor: version, order, instant, ID. It is not secret: its holder has seen the record, and
+ * access is checked again.
  */
 export function writePageCursor({ at, id }: PagePosition, sort: Sort): string {
   const head = Buffer.from([CURSOR_VERSION, sortCode(sort)]);
@@ -129,13 +129,13 @@ export function writePageCursor({ at, id }: PagePosition, sort: Sort): string {
   return Buffer.concat([head, instant, Buffer.from(id.replaceAll('-', ''), 'hex')]).toString('base64url');
 }
 
-/** Answers undefined for what `cursorOf` did not make for a list in this order. */
+/** Undefined for a text that `writePageCursor` did not make for this order. */
 export function readPageCursor(text: string, sort: Sort): PagePosition | undefined {
   const instantBytes = sort.by === 'id' ? 0 : INSTANT_BYTES;
   const size = HEAD_BYTES + instantBytes + ID_BYTES;
   if (text.length !== Math.ceil((size * 8) / 6)) return undefined;
   const bytes = Buffer.from(text, 'base64url');
-  // Decoding passes over what is no base64url; what does not come back as it was given was not made here.
+  // Decoding skips invalid characters: a text that does not encode to itself was not made here.
   if (bytes.length !== size || bytes.toString('base64url') !== text) return undefined;
   if (bytes[0] !== CURSOR_VERSION || bytes[1] !== sortCode(sort)) return undefined;
   const at = instantBytes === 0 ? undefined : Number(bytes.readBigInt64BE(HEAD_BYTES));

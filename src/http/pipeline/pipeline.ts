@@ -12,24 +12,23 @@ import { paramNames, scopeParamNames } from './links.ts';
 import type { Operation } from './operation.ts';
 import { etags, matchesEtag, type Presenter, presenterOf } from './present.ts';
 
-/** What the request paths are built from. */
+/** The dependencies of record operations. */
 export interface RecordDeps {
   readonly store: Pick<Store, 'get' | 'overloaded'>;
   readonly tokens: Tokens;
   readonly limits: RateLimits;
   readonly baseUrl: string;
-  /** The identifier of this installation (STORE in contract 8, row 31). */
+  /** The ID of this installation, part of further links (docs/wire.md#oidc-profiles). */
   readonly installation: string;
 }
 
-/** One answer for everything that is not there for this caller, whatever the reason. */
+/** One response for everything that is absent for this caller (docs/wire.md#absence). */
 const NOT_FOUND = faultReply('not_found');
 export const RECORD_CACHING = 'private, no-cache';
 
 /**
- * A lookup by ID. The address was matched by the router; what follows is the rest of it, in order: who
- * asks (401), may they at all (403), may they here (404, before the store is asked), the record by its full key
- * (404), preconditions (304), the body.
+ * A lookup by ID. The router has matched the path; the stages follow in order: authentication (401), scope (403), realm
+ * (404, before the store is read), the record by its full key (404), preconditions (304), the body.
  */
 export function lookup(resource: Resource, path: string): Operation<RecordDeps> {
   return recordOperation(resource, {
@@ -55,15 +54,12 @@ export function lookup(resource: Resource, path: string): Operation<RecordDeps> 
   });
 }
 
-/**
- * Refuses what would wait for too long, before anything else: to ask who it is would cost a good part of the work, and
- * there may be as much of this as of the rest.
- */
+/** Rejects work that would wait too long, before authentication, which would cost a good part of the work. */
 export function shedLoad(isCrowded: IsOverloaded | undefined): readonly Stage[] {
   return isCrowded ? [({ params }) => (isCrowded(params.realm_id) ? OVERLOADED : undefined)] : [];
 }
 
-/** Decided by token and operation alone, so that it tells nothing about what exists. */
+/** Checks the scope. The result depends on token and operation alone, so it reveals nothing about records. */
 export function permit(scope: string): Stage {
   const refusal = insufficientScope(scope);
   return (call) => {
@@ -73,12 +69,12 @@ export function permit(scope: string): Stage {
   };
 }
 
-/** Segments become a key. A malformed ID and a realm outside the principal's list are absence. */
+/** Reads the key from the path. A malformed ID, or a realm outside the principal's list, is 404. */
 export function locate(resource: Resource): Stage {
   return locateBy(paramNames(resource));
 }
 
-/** The same by the names of the segments, that of the realm first. */
+/** The same for named parameters, the realm first. */
 export function locateBy(names: readonly string[]): Stage {
   return (call) => {
     const ids = idsOf(call, names);
@@ -88,7 +84,7 @@ export function locateBy(names: readonly string[]): Stage {
   };
 }
 
-/** The same for the records above a collection, as many as its path names. */
+/** The same for the parents of a collection. */
 export function locateScope(resource: Resource): Stage {
   const names = scopeParamNames(resource);
   return (call) => {
@@ -113,16 +109,18 @@ function idsOf(call: Call, names: readonly string[]): Uuid[] | undefined {
   return undefined;
 }
 
-/** The record of the key (404). */
+/** Reads the record of the key (404). */
 export function read(resource: Resource, store: Pick<Store, 'get'>): Stage {
-  const keep = (call: Call, record: AnyRecord | undefined): Reply | undefined => {
+  const setRecord = (call: Call, record: AnyRecord | undefined): Reply | undefined => {
     if (record === undefined) return NOT_FOUND;
     call.record = record;
     return undefined;
   };
   return (call) => {
     const found = store.get(resource, call.key as Key);
-    return found instanceof Promise ? found.then((record) => keep(call, record)) : keep(call, found);
+    return found instanceof Promise
+      ? found.then((record) => setRecord(call, record))
+      : setRecord(call, found);
   };
 }
 

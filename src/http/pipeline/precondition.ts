@@ -1,6 +1,6 @@
 import type { Revision } from '../../domain/id.ts';
 
-/** Reads the revision out of a strong ETag of ours; undefined for any other. */
+/** The revision in a strong ETag of this service; undefined for any other. */
 export type RevisionOf = (etag: string) => Revision | undefined;
 
 const OURS = /^"([0-9a-f]{16})-/;
@@ -13,8 +13,8 @@ export function revisionReader(etagOf: (record: { readonly revision: Revision })
 }
 
 /**
- * The revisions that an If-Match header names (RFC 9110, 13.1.1: strong comparison, so a weak one matches nothing).
- * Undefined where there is no condition: without the header, and for `*`, which a write asks for anyway.
+ * The revisions that an If-Match header names (RFC 9110, 13.1.1: strong comparison, so a weak ETag matches nothing).
+ * Undefined without a condition: without the header, and for `*`, because a write needs an existing record anyway.
  */
 export function ifMatchRevisions(
   header: string | null,
@@ -24,12 +24,12 @@ export function ifMatchRevisions(
   return header.split(',').flatMap((part) => revisionOf(part.trim()) ?? []);
 }
 
-/** The revision of no record. A write that may land on none asks for it, and learns whether the record is there. */
+/** A revision that no record has, for a write whose condition cannot hold: 404 or 412. */
 const NO_REVISION = '' as Revision;
 
 /**
- * The one revision a write may land on; undefined where there is no condition. Of several, the one that the record has
- * now: if it moves before the write lands, the write does not.
+ * The revision that a write requires; undefined without a condition. Of several, the one that the record has now: if it
+ * changes before the commit, the write fails.
  */
 export async function requiredRevision(
   revisions: readonly Revision[] | undefined,

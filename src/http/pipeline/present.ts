@@ -9,21 +9,21 @@ import {
 } from '../../domain/resource.ts';
 import { selfLinkTexts } from './links.ts';
 
-/** Moves when the bytes of an unchanged record would: part of every ETag. */
+/** Part of every ETag. Increase it when the serialization of an unchanged record changes. */
 const REPRESENTATION_VERSION = 1;
 
-/** Writes the body of a single record. Built once per resource; running it only joins strings. */
+/** Serializes a record. Built once per resource; a call only joins strings. */
 export type Presenter = (record: AnyRecord, key: Key) => string;
 
-/** A piece of a body: text that is always the same, or what a record says. */
+/** A piece of a body: constant text, or a value of the record. */
 type Piece = string | Presenter;
 
 /**
- * The body of one record: `data` with exactly the members of its description that callers may see, and `links` beside it
- * (contract 2; the seed's tables for the two profile infos). `installation` is STORE of contract 8, row 31.
+ * The body of one record: `data` with exactly the visible members of its description, and `links`
+ * (docs/wire.md#record-bodies). `installation` is the ID in further links (docs/wire.md#oidc-profiles).
  */
 export function presenterOf(resource: Resource, baseUrl: string, installation: string): Presenter {
-  return joining([
+  return joinPieces([
     '{"data":',
     ...object(dataOf(resource, [])),
     ',"links":',
@@ -32,22 +32,25 @@ export function presenterOf(resource: Resource, baseUrl: string, installation: s
   ]);
 }
 
-/** What decides how the items of a list are written, beside their resource. */
+/** How the items of a list are serialized. */
 export interface ItemContext {
   readonly baseUrl: string;
   readonly installation: string;
-  /** Items of a whole realm say whose they are. */
+  /** Items of a whole realm name their parent. */
   readonly includesParent: boolean;
 }
 
-/** An item of a list: the members of the single record with its links among them, each versioned (contract 3.2). */
+/**
+ * An item of a list: the members of the record with its links among them, all with `/v2`
+ * (docs/wire.md#self-links).
+ */
 export function itemPresenterOf(
   resource: Resource,
   { baseUrl, installation, includesParent }: ItemContext,
 ): Presenter {
   const relationships = includesParent && resource.parent ? [parentOf(resource.parent)] : [];
   const links = linksOf({ ...resource, selfPrefix: '/v2' }, baseUrl, installation);
-  return joining(object([...dataOf(resource, relationships), ...nested('links', links)]));
+  return joinPieces(object([...dataOf(resource, relationships), ...nested('links', links)]));
 }
 
 function dataOf(resource: Resource, relationships: readonly Piece[][]): Piece[][] {
@@ -58,11 +61,11 @@ function dataOf(resource: Resource, relationships: readonly Piece[][]): Piece[][
     ['"id":"', ({ id }) => id, `","type":${JSON.stringify(resource.type)}`],
     ...within(undefined),
     ...nested('relationships', [...within('relationships'), ...relationships]),
-    ...nested('meta', [...within('meta'), ['"created_at":"', stamps, '"']]),
+    ...nested('meta', [...within('meta'), ['"created_at":"', timestampTexts, '"']]),
   ];
 }
 
-/** The record right above, as a relationship named after its type. */
+/** The parent record, as a relationship named after its type. */
 function parentOf({ type }: Resource): Piece[] {
   return [`"${type}":{"data":{"id":"`, (_, key) => key.at(-2) ?? '', `","type":"${type}"}}`];
 }
@@ -80,18 +83,18 @@ function linksOf(resource: Resource, baseUrl: string, installation: string): Pie
   return [['"self":"', ...self, '"'], ...more];
 }
 
-/** The pieces of a further link: what stands in braces is said by the record, or by this installation. */
+/** The pieces of a further link; values of the record or the installation replace its placeholders. */
 function moreLinkPieces(link: string, installation: string): Piece[] {
-  const said: Readonly<Record<string, Piece>> = {
+  const values: Readonly<Record<string, Piece>> = {
     '{store}': installation,
     '{realm}': (_, key) => key[0],
     '{id}': ({ id }) => id,
   };
-  return link.split(/(\{\w+\})/).map((text) => said[text] ?? text);
+  return link.split(/(\{\w+\})/).map((text) => values[text] ?? text);
 }
 
-/** Joins what is always the same once and for all. */
-function joining(pieces: readonly Piece[]): Presenter {
+/** Joins adjacent constant texts once. */
+function joinPieces(pieces: readonly Piece[]): Presenter {
   let head = '';
   const steps: { readonly value: Presenter; text: string }[] = [];
   for (const piece of pieces) {
@@ -109,7 +112,7 @@ function joining(pieces: readonly Piece[]): Presenter {
 
 function members(of: readonly Member[]): Piece[][] {
   return of.map(({ name, placement }) =>
-    // An identifier needs no escaping.
+    // An ID needs no escaping.
     placement.references
       ? [`${JSON.stringify(name)}:"`, (record) => record[name] as Uuid, '"']
       : [`${JSON.stringify(name)}:`, (record) => JSON.stringify(record[name] ?? null)],
@@ -120,13 +123,13 @@ function object(of: readonly Piece[][]): Piece[] {
   return ['{', ...of.flatMap((member, index) => (index === 0 ? member : [',', ...member])), '}'];
 }
 
-/** An object inside `data`, where any member belongs there. */
+/** An object inside `data`; none if it has no members. */
 function nested(name: string, of: readonly Piece[][]): Piece[][] {
   return of.length === 0 ? [] : [[`${JSON.stringify(name)}:`, ...object(of)]];
 }
 
-/** Both instants; most records were never changed, and theirs is written once. */
-function stamps({ created_at, updated_at }: AnyRecord): string {
+/** Both timetimestampTexts. Most records were never changed, so theirs is formatted once. */
+function timestampTexts({ created_at, updated_at }: AnyRecord): string {
   const created = isoTimestamp(created_at);
   const updated = updated_at === created_at ? created : isoTimestamp(updated_at);
   return `${created}","updated_at":"${updated}`;
@@ -140,8 +143,8 @@ export function isoTimestamp(milliseconds: number): string {
 type Revised = Pick<AnyRecord, 'revision'> & Readonly<Record<string, unknown>>;
 
 /**
- * Makes strong ETags: the record's stored random revision, joined with a digest of what else decides the bytes. No
- * value of the record takes part.
+ * Makes strong ETags: the record's random revision and a digest of everything else that decides the bytes. They contain no
+ * value of the record.
  */
 export function etags(baseUrl: string): (record: Revised) => string {
   const digest = new Bun.CryptoHasher('sha256')
@@ -152,8 +155,8 @@ export function etags(baseUrl: string): (record: Revised) => string {
 }
 
 /**
- * Whether an If-None-Match header names this ETag (RFC 9110, 13.1.2: weak comparison). Ours holds no comma, so a
- * foreign one that does falls into pieces none of which is ours.
+ * Whether an If-None-Match header matches this ETag (RFC 9110, 13.1.2: weak comparison). Our ETags contain no comma, so
+ * splitting at commas is safe.
  */
 export function matchesEtag(header: string, etag: string): boolean {
   if (header === etag || header.trim() === '*') return true;

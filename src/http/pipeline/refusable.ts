@@ -3,9 +3,7 @@ import { membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { IMPOSSIBLE } from '../../domain/text/text.ts';
 
-/** What of a resource can be refused though it is well-formed: which statuses an operation answers follows from it. */
-
-/** Whether a well-formed record can be refused for what it says: by what else is stored, or by itself. */
+/** Whether a well-formed record can be rejected with 422: because of other records, or of its own values. */
 export function canRefuseWrite(resource: Resource): boolean {
   return (
     resource.unique.length > 0 ||
@@ -16,7 +14,7 @@ export function canRefuseWrite(resource: Resource): boolean {
   );
 }
 
-/** Whether a value of the right form can be refused for what it is (contract 8, row 14). */
+/** Whether a well-formed value can be rejected with 422 (docs/wire.md#errors). */
 function canRefuseValue(schema: z.core.$ZodType): boolean {
   if (schema instanceof z.ZodDefault || schema instanceof z.ZodOptional)
     return canRefuseValue(schema.unwrap());
@@ -25,7 +23,7 @@ function canRefuseValue(schema: z.core.$ZodType): boolean {
   return checks.some(({ _zod: { def } }) => 'params' in def && def.params === IMPOSSIBLE);
 }
 
-/** Whether a removal can be refused: for the record itself, or for how much would go with it. */
+/** Whether a delete can be rejected with 422: the record is preset, or too many records depend on it. */
 export function canRefuseDelete(resource: Resource): boolean {
   const dependents = RESOURCES.filter(
     (other) =>

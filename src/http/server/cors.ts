@@ -1,6 +1,6 @@
 import type { Method } from './router.ts';
 
-/** Headers that existing clients of the family send (contract 3.6), and those this service reads. */
+/** Headers that existing clients send (docs/wire.md#request-headers), and those that this service reads. */
 const REQUEST_HEADERS = [
   'Authorization',
   'Content-Type',
@@ -25,11 +25,11 @@ const EXPOSED_HEADERS =
   'ETag, Location, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id';
 const PREFLIGHT_SECONDS = '600';
 
-/** The CORS headers of an answer; empty while no origin is listed. */
+/** The CORS headers of responses; empty if no origin is listed. */
 export interface Cors {
-  /** For an answer to this origin: exact match only, and never `*`. */
+  /** For a response to this origin: exact match only, never `*`. */
   headersFor(origin: string | null): Readonly<Record<string, string>>;
-  /** For the answer to a preflight, or undefined where this request is none or its origin is not listed. */
+  /** For the response to a preflight; undefined if the request is not one, or its origin is not listed. */
   preflight(request: Request, allowed: readonly Method[]): Readonly<Record<string, string>> | undefined;
 }
 

@@ -2,12 +2,12 @@ import type { IpAddress } from '../../domain/ip_address.ts';
 import type { RefusedAccess } from '../../domain/refused_access.ts';
 import type { Call } from '../pipeline/call.ts';
 
-/** Told of every call once it is answered. */
+/** Called with every call after it is answered. */
 export type CallListener = (call: Call) => void;
 
-/** Who hears what of a call. */
+/** Receives what is reported of a call. */
 export interface CallReports {
-  /** A client has used a token. */
+  /** Reports that a client has used a token. */
   used(clientId: string): void;
   refused(
     who: { readonly clientId: string | undefined; readonly address: IpAddress | undefined },

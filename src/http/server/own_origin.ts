@@ -6,8 +6,8 @@ const FOREIGN_ORIGIN = faultReply('foreign_origin');
 const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]'];
 
 /**
- * Lets in what a page of this service asks, and nothing else: browsers say by `Origin` and, where they know how, by
- * `Sec-Fetch-Site` which page it is, and no script can say otherwise.
+ * Accepts only requests from pages of this service. Browsers send `Origin`, and most of them `Sec-Fetch-Site`, and no script
+ * can change them.
  */
 export function requireOwnOrigin(baseUrl: string): Stage {
   const origins = ownOrigins(baseUrl);
@@ -22,10 +22,10 @@ export function requireOwnOrigin(baseUrl: string): Stage {
   };
 }
 
-/** That of the base URL; this machine has several names for itself, which are not one origin to a browser. */
+/** The origin of the base URL; for a loopback address, the origins of all its names. */
 function ownOrigins(baseUrl: string): ReadonlySet<string> {
   const { origin, hostname, protocol, port } = new URL(baseUrl);
   if (!isLoopbackHost(hostname)) return new Set([origin]);
-  const behind = port === '' ? '' : `:${port}`;
-  return new Set([origin, ...LOOPBACK_NAMES.map((name) => `${protocol}//${name}${behind}`)]);
+  const suffix = port === '' ? '' : `:${port}`;
+  return new Set([origin, ...LOOPBACK_NAMES.map((name) => `${protocol}//${name}${suffix}`)]);
 }

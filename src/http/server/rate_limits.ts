@@ -4,33 +4,33 @@ import { type Buckets, openBuckets, type Rate, type Standing, shareOf } from '..
 import type { Call, RateHeaders } from '../pipeline/call.ts';
 import { faultReply, type Reply } from './reply.ts';
 
-/** How much a caller may ask for; what is undefined is not limited. */
+/** The rate limits; undefined ones are off. */
 export interface RateSettings {
   readonly perAddress: Rate | undefined;
   readonly perClient: Rate | undefined;
-  /** Refused tokens and client credentials of an address. */
+  /** Failed authentication attempts of an address. */
   readonly badTokens: Rate | undefined;
-  /** Each holds its part of every rate. */
+  /** Each process enforces its share of every rate. */
   readonly processes: number;
 }
 
-/** Counts a call by something of it. Answers 429 where there were too many. */
+/** Counts a call. Returns 429 if the limit is exceeded. */
 export type CountCall = (call: Call) => Reply | undefined;
 
 export interface RateLimits {
-  /** Counts a request of its address. Undefined where that is not limited. */
+  /** Counts a request by its address; undefined without a limit. */
   readonly address: CountCall | undefined;
-  /** Counts a request of a client, whose identifier is given. Undefined where that is not limited. */
+  /** Counts a request by its client ID; undefined without a limit. */
   readonly client: ((call: Call, clientId: string) => Reply | undefined) | undefined;
-  /** Undefined where that is not limited. */
+  /** Undefined without a limit. */
   readonly badCredentials: BadCredentialLimit | undefined;
 }
 
-/** Refused tokens and credentials, by address (decision 0030). */
+/** Limits failed authentication attempts by address (docs/decisions/0030-a-budget-for-bad-tokens.md). */
 export interface BadCredentialLimit {
-  /** Asked before a token or secret is looked at. */
+  /** Called before a token or secret is checked. Returns 429 if the limit is exceeded. */
   readonly admit: CountCall;
-  /** Must be called where it was refused. */
+  /** Must be called if it was rejected. */
   countFailure(call: Call): void;
 }
 
@@ -51,11 +51,11 @@ export function openRateLimits(settings: RateSettings, { monotonic }: Clock): Ra
     const take = takeOf(openBuckets(share, monotonic));
     policies.push(`"${name}";q=${share.requests};w=${share.seconds}`);
     policy = policies.join(', ');
-    const words = rateLimitWriter(name);
+    const item = rateLimitWriter(name);
     const headersOf = headerJoiner(() => policy);
     return (call, clientId = '') => {
       const standing = take(call, clientId);
-      call.rateHeaders = headersOf(call.rateHeaders, words(standing));
+      call.rateHeaders = headersOf(call.rateHeaders, item(standing));
       return standing.isSpent ? rateLimited(standing) : undefined;
     };
   }
@@ -72,12 +72,15 @@ const byClient =
   (_: Call, clientId: string) =>
     take(clientId);
 
-/** Requests with the same credentials in a row that are counted for one address, before it is read again. */
+/** Consecutive requests with the same credentials that are counted by one read of the address. */
 const ADDRESS_USES_MAX = 64;
-/** At most one in so many of the requests that are left: where there is little, every address is read. */
+/** The batch is at most this part of the remaining requests: near the limit, every address is read. */
 const ADDRESS_USES_PART = 64;
 
-/** Reading the address of a socket costs more than everything else here (decision 0040). */
+/**
+ * Reads the address less often: that costs more than the rest
+ * (docs/decisions/0040-an-address-is-read-for-several-requests.md).
+ */
 function byAddress({ take }: Buckets): (call: Call) => Standing {
   let [lastCredentials, site, usesLeft] = ['', '', 0];
   return (call) => {
@@ -105,41 +108,44 @@ function badCredentialLimit(buckets: Buckets): BadCredentialLimit {
   };
 }
 
-/** Those whose connection tells no address are one caller together. */
+/** Callers without an address share one bucket. */
 function siteOfCall(call: Call): string {
   const address = call.address();
   return address === undefined ? '' : siteOf(address);
 }
 
-/** As draft-ietf-httpapi-ratelimit-headers has it: what is left, and in how many seconds there is more. */
+/**
+ * Writes a `RateLimit` item (draft-ietf-httpapi-ratelimit-headers): what is left, and the seconds until there
+ * is more.
+ */
 function rateLimitWriter(name: string): (standing: Standing) => string {
-  let [left, seconds, words] = [-1, -1, ''];
+  let [left, seconds, item] = [-1, -1, ''];
   return ({ remaining, msToNext }) => {
-    const toldLeft = roundedDown(remaining);
-    const toldSeconds = Math.ceil(msToNext / 1000);
-    if (toldLeft !== left || toldSeconds !== seconds) {
-      [left, seconds] = [toldLeft, toldSeconds];
-      words = `"${name}";r=${left};t=${seconds}`;
+    const nextLeft = roundedDown(remaining);
+    const nextSeconds = Math.ceil(msToNext / 1000);
+    if (nextLeft !== left || nextSeconds !== seconds) {
+      [left, seconds] = [nextLeft, nextSeconds];
+      item = `"${name}";r=${left};t=${seconds}`;
     }
-    return words;
+    return item;
   };
 }
 
-/** At most a 64th less, and exact below 128: where there is plenty, text that changes costs more than to count. */
+/** Rounds down by at most a 64th, and not below 128: changing the text costs more than counting. */
 function roundedDown(count: number): number {
   const step = 2 ** Math.max(0, 25 - Math.clz32(count));
   return count - (count % step);
 }
 
-/** The headers that tell these words behind what was told before; the last ones are kept. */
+/** Makes the headers that append an item to earlier ones; caches the last result. */
 function headerJoiner(policyOf: () => string) {
   let last:
-    | { readonly before: RateHeaders | undefined; readonly words: string; readonly headers: RateHeaders }
+    | { readonly before: RateHeaders | undefined; readonly item: string; readonly headers: RateHeaders }
     | undefined;
-  return (before: RateHeaders | undefined, words: string): RateHeaders => {
-    if (last === undefined || last.before !== before || last.words !== words) {
-      const RateLimit = before === undefined ? words : `${before.RateLimit}, ${words}`;
-      last = { before, words, headers: { 'RateLimit-Policy': policyOf(), RateLimit } };
+  return (before: RateHeaders | undefined, item: string): RateHeaders => {
+    if (last === undefined || last.before !== before || last.item !== item) {
+      const RateLimit = before === undefined ? item : `${before.RateLimit}, ${item}`;
+      last = { before, item, headers: { 'RateLimit-Policy': policyOf(), RateLimit } };
     }
     return last.headers;
   };

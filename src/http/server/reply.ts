@@ -7,34 +7,34 @@ import {
 } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
-/** Every answer carries it; a reply that serves many calls gets it when it is written. */
+/** On every response; added to a shared reply when it is written. */
 export const REQUEST_ID = 'X-Request-Id';
 
-/** An answer before it is written. Functions return it; one function writes it to the socket. */
+/** A response before it is written. One function writes replies to the socket. */
 export interface Reply {
   readonly status: number;
-  /** One that is made for a single call has its request ID among them; what every answer tells is added to these. */
+  /** A reply made for a single call contains its request ID; headers of every response are added to these. */
   readonly headers: Readonly<Record<string, string>>;
-  /** JSON text, null for an answer without a body, bytes of a file, or a stream that goes on after the answer was begun. */
+  /** JSON text, null for no body, bytes of a file, or a stream. */
   readonly body: string | null | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
-  /** What is answered instead of success; for whoever counts. */
+  /** The code of an error reply, for metrics. */
   readonly fault?: FaultCode | GrantFaultCode;
 }
 
 export const JSON_TYPE = 'application/json';
 
-/** One error of the family's error body (contract 3.5). */
+/** One error of an error body (docs/wire.md#errors). */
 interface ErrorEntry {
   readonly status: string;
   readonly title: string;
   readonly detail: string;
-  /** What the error is about: a JSON pointer into the body, or a parameter of the query. */
+  /** The source of the error: a JSON pointer into the body, or a query parameter. */
   readonly source?: { readonly pointer: string } | { readonly parameter: string };
-  /** Where a reader whose place is gone may go on. */
+  /** The cursor that a reader with an expired one can continue from. */
   readonly meta?: { readonly oldest_cursor: string };
 }
 
-/** The one function that knows the error body (contract 3.5). */
+/** The one function that makes error bodies (docs/wire.md#errors). */
 export function errorBody(status: number, title: string, detail: string): { errors: readonly ErrorEntry[] } {
   return { errors: [{ status: String(status), title, detail }] };
 }
@@ -44,7 +44,7 @@ function headersOf(code: FaultCode): Readonly<Record<string, string>> {
   return Object.freeze({ 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store', ...retry });
 }
 
-/** The answer of a fault without complaints. The same bytes every time: nothing of the request is in it. */
+/** The reply of a fault without complaints: always the same bytes. */
 function plainReply(code: FaultCode): Reply {
   const { status, title, detail } = FAULTS[code];
   return Object.freeze({
@@ -64,10 +64,10 @@ export function faultReply(code: FaultCode, headers?: Readonly<Record<string, st
   return headers ? { ...reply, headers: { ...reply.headers, ...headers } } : reply;
 }
 
-/** What is answered where work would wait for too long. It costs next to nothing, because there is much of it. */
+/** The shared reply to shed load, which must be cheap. */
 export const OVERLOADED: Reply = Object.freeze({ ...faultReply('overloaded') });
 
-/** The answer of a fault: one error for each complaint, with the member or parameter it is about. */
+/** The reply of a fault: one error for each complaint, with its member or parameter. */
 export function replyOf({ code, complaints }: Fault): Reply {
   const { status, title, source } = FAULTS[code];
   if (source === undefined || complaints.length === 0) return faultReply(code);
@@ -83,7 +83,7 @@ export function replyOf({ code, complaints }: Fault): Reply {
   return { status, headers: headersOf(code), body: JSON.stringify({ errors }), fault: code };
 }
 
-/** The answer of readiness: beside the error, what of each dependency can be said. */
+/** The reply of the readiness check: the error and the state of each dependency. */
 function dependenciesReply(code: FaultCode, complaints: readonly Complaint[]): Reply {
   const { status, title, detail } = FAULTS[code];
   const dependencies = Object.fromEntries(complaints.map(({ field, rule }) => [field, rule]));
@@ -91,17 +91,17 @@ function dependenciesReply(code: FaultCode, complaints: readonly Complaint[]): R
   return { status, headers: headersOf(code), body: JSON.stringify(body), fault: code };
 }
 
-/** Clients of the family know how a filter is refused (contract 3.4). */
+/** Clients compare the detail of a rejected filter (docs/wire.md#filters). */
 function detailOf(code: FaultCode, { field, rule }: Complaint): string {
   return code === 'malformed_filter' ? `${FAULTS[code].detail}: ${rule}` : `${field}: ${rule}`;
 }
 
-/** A pointer into the body (RFC 6901); the empty one is the whole of it. */
+/** A JSON pointer (RFC 6901); the empty one points to the whole body. */
 function pointerTo(field: string): string {
   return field === 'body' ? '' : `/${field.replaceAll('.', '/')}`;
 }
 
-/** The answer to a cursor whose place is gone: it names the one before all that is kept. */
+/** The reply to an expired cursor: it names the oldest valid one. */
 export function expiredCursorReply(oldest: string, parameter: 'after' | 'before'): Reply {
   const { status, title, detail } = FAULTS.expired_cursor;
   const error: ErrorEntry = {
@@ -114,7 +114,7 @@ export function expiredCursorReply(oldest: string, parameter: 'after' | 'before'
   return { status, headers: headersOf('expired_cursor'), body: JSON.stringify({ errors: [error] }) };
 }
 
-/** A document of ours, the same for everyone. */
+/** A document that is the same for every caller. */
 export function documentReply(document: object, cacheControl: string): Reply {
   const headers = { 'Content-Type': JSON_TYPE, 'Cache-Control': cacheControl };
   return Object.freeze({ status: 200, headers: Object.freeze(headers), body: JSON.stringify(document) });

@@ -7,28 +7,28 @@ import type { Call, CallHandler } from '../pipeline/call.ts';
 import { type Reply, replyOf } from './reply.ts';
 import { labelOf, type Route } from './router.ts';
 
-/** What answers a request, and counts it. */
+/** The handler of a route and method, and its meter. */
 export interface Endpoint {
   readonly route: Route;
   readonly answer: CallHandler;
   readonly meter: OperationMeter | undefined;
 }
 
-/** What is told to the log and counted of requests, and the answer of a failed one. */
+/** Logs and counts requests, and turns errors into replies. */
 export interface RequestLog {
-  /** `method`: undefined for one that the path does not have. */
+  /** `method` is undefined if the path does not have it. */
   endpointOf(route: Route, method: string | undefined, answer: CallHandler): Endpoint;
-  /** Whether `note` wants to know when a request began; else it need not be called. */
+  /** Whether `record` needs the start time of requests; otherwise it need not be called. */
   readonly isTimed: boolean;
   failureReply(error: unknown, call: Call, endpoint: Endpoint): Reply;
   record(call: Call, endpoint: Endpoint, reply: Reply, start: number): void;
-  /** Counts what was refused for overload without a fault. */
+  /** Counts load that was shed without a fault. */
   recordShed(cause: string): void;
-  /** Writes what is still to be told. */
+  /** Writes pending log lines. */
   flush(): void;
 }
 
-/** What a method is counted as that a path does not have. */
+/** The metric label of a method that the path does not have. */
 const OTHER_METHOD = 'other';
 const SAMPLED_ONE_IN = 100;
 const SHED_LOG_INTERVAL_MS = 1_000;
@@ -100,13 +100,13 @@ export function openRequestLog(
   };
 }
 
-/** The trace that a request is part of, if its caller said so: looked at for the log alone. */
+/** The trace ID of the request for its log line, if the caller sent one. */
 function traceIdOf({ headers }: Request): { readonly trace_id?: string } {
   const trace = readTraceContext(headers);
   return trace ? { trace_id: trace.traceId } : {};
 }
 
-/** What is refused for overload is counted: a line for each would cost more than the refusal. */
+/** Counts shed load and logs sums, because a log line each would cost more than the reply. */
 function openShedCounts(log: Pick<Log, 'write'>) {
   const counts = new Map<string, number>();
   const flush = () => {
@@ -122,7 +122,7 @@ function openShedCounts(log: Pick<Log, 'write'>) {
   };
 }
 
-/** Work that waits in vain; a process that died or could not start is a fault like any other. */
+/** Causes of shed load. A process that died or did not start is a fault like any other. */
 const SHED_CAUSES = new Set([
   'QUEUE_FULL',
   'CONCURRENCY_LIMIT',

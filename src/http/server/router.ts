@@ -2,20 +2,23 @@ import type { CallHandler } from '../pipeline/call.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
-/** A path and what it answers. HEAD comes with GET. */
+/** A path and its handlers. HEAD uses the handler of GET. */
 export interface Route {
   /** Static segments and `:name` ones, for example `/v2/authentication-realms/:id`. */
   readonly pattern: string;
   readonly answers: Readonly<Partial<Record<Method, CallHandler>>>;
-  /** What it is counted and logged as, where that is not its pattern: paths that are of one kind, or new in each release. */
+  /**
+   * Its name in metrics and logs, by default its pattern: for paths of one kind, or paths that change with
+   * each release.
+   */
   readonly label?: string;
-  /** Whoever watches over the service is not counted. */
+  /** Health checks are not rate limited. */
   readonly isUncounted?: true;
-  /** Pages of this service alone read it: whatever origins are listed for CORS. */
+  /** Only for pages of this service, whatever origins CORS lists. */
   readonly isOwn?: true;
 }
 
-/** What a route is counted and logged as. */
+/** The name of a route in metrics and logs. */
 export function labelOf({ label, pattern }: Route): string {
   return label ?? pattern;
 }
@@ -33,8 +36,8 @@ export function allowedMethods(route: Route): string {
 }
 
 /**
- * The methods that a path lacks and that another one would take as its own, because it has a name where this one is
- * spelled out: a runtime that chooses by method first would answer `GET …/search` as a record of that ID.
+ * The methods that a path lacks and that a path with parameters in its place has. The runtime chooses by method first, so
+ * it would answer `GET …/search` as a record with the ID `search`.
  */
 export function coveredMethods(route: Route, routes: readonly Route[]): readonly Method[] {
   const own = route.pattern.split('/');
@@ -46,7 +49,7 @@ export function coveredMethods(route: Route, routes: readonly Route[]): readonly
   return [...new Set(methods)].filter((method) => !(method in route.answers));
 }
 
-/** The path of a request target: absolute, or origin-form where an HTTP/1.0 request named no host. */
+/** The path of a request target: absolute form, or origin form of an HTTP/1.0 request without a host. */
 export function pathOf(url: string): string {
   const start = url.startsWith('/') ? 0 : url.indexOf('/', url.indexOf('//') + 2);
   if (start < 0) return '/';
@@ -54,15 +57,15 @@ export function pathOf(url: string): string {
   return end < 0 ? url.slice(start) : url.slice(start, start + end);
 }
 
-/** One spelling for every path that means the same: no doubled slashes, none at the end (contract 7.5). */
+/** Removes doubled and trailing slashes (docs/wire.md#paths). */
 export function normalise(path: string): string {
   const single = path.replace(/\/{2,}/g, '/');
   return single.length > 1 && single.endsWith('/') ? single.slice(0, -1) : single;
 }
 
 /**
- * Finds the route of a path that the native routes left over. It decides exactly as they do; a segment that cannot be
- * decoded is handed on as it is, and is then no identifier.
+ * Finds the route of a path that the native routes did not match. It decides exactly as they do. A segment that cannot be
+ * decoded is passed on unchanged and is then no valid ID.
  */
 export function openRouter(routes: readonly Route[]): (path: string) => Match | undefined {
   const table = routes
@@ -79,7 +82,7 @@ export function openRouter(routes: readonly Route[]): (path: string) => Match | 
   };
 }
 
-/** A spelled-out segment goes before a named one, the earliest difference deciding. */
+/** Static segments precede parameters; the first difference decides. */
 function compare(left: readonly string[], right: readonly string[]): number {
   const at = left.findIndex((part, index) => part.startsWith(':') !== right[index]?.startsWith(':'));
   return at < 0 ? 0 : Number(left[at]?.startsWith(':')) - Number(right[at]?.startsWith(':'));

@@ -8,11 +8,11 @@ import type { Route } from './router.ts';
 export interface HttpDeps extends Omit<ApiDeps, 'describe'> {
   readonly store: Store;
   readonly version: string;
-  /** Undefined without a console. */
+  /** Undefined if the console is off. */
   readonly console: ConsoleSignIn | undefined;
 }
 
-/** Everything the service answers. A base URL with a path prefix answers under the prefix as well. */
+/** Every route of the service. With a path prefix in the base URL, all routes also answer under the prefix. */
 export function routesOf(deps: HttpDeps): readonly Route[] {
   const prefix = prefixOf(deps.baseUrl);
   const own = ownRoutes(deps);
@@ -20,7 +20,7 @@ export function routesOf(deps: HttpDeps): readonly Route[] {
   return prefix === '' ? own : [...own, ...under(prefix), ...metadataBefore(prefix, deps)];
 }
 
-/** The path of the base URL, without a slash at its end. */
+/** The path of the base URL, without a trailing slash. */
 export function prefixOf(baseUrl: string): string {
   return new URL(baseUrl).pathname.replace(/\/$/, '');
 }

@@ -16,12 +16,12 @@ import { urlOf } from './url.ts';
 
 export interface ServerSettings {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0 chooses a free port. */
   readonly port: number;
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
   /** Several processes listen on one port. */
   readonly isShared: boolean;
-  /** Whose word about the address of a caller is taken. */
+  /** Proxies whose forwarded addresses are trusted. */
   readonly trustedProxies: readonly Network[];
   readonly forwardedHeader: ForwardedHeader;
   readonly corsOrigins: readonly string[];
@@ -29,18 +29,18 @@ export interface ServerSettings {
 }
 
 export interface Server {
-  /** `http://host:port`, with the port that was taken. */
+  /** `http://host:port`, with the chosen port. */
   readonly url: string;
-  /** How many requests wait for their answer. */
+  /** The number of requests in progress. */
   pending(): number;
-  /** Ends when requests in flight have ended, or the drain limit is reached. */
+  /** Resolves when all requests have ended, or at the drain limit. */
   stop(): Promise<void>;
 }
 
 /** The part of `Bun.serve` that is used here. */
 type NativeHandler = (request: Request & { params?: Record<string, string> }) => Response | Promise<Response>;
 
-/** What is asked of a request before its path is walked. */
+/** What runs before and after the stages of a call. */
 interface CallHooks {
   addressOf(request: Request): IpAddress | undefined;
   /** Counts the call by its address. */
@@ -49,11 +49,11 @@ interface CallHooks {
 }
 
 const DRAIN_POLL_MS = 5;
-/** What the log calls the path of a request that is none of ours. */
+/** The route that requests to unknown paths are logged as. */
 const UNKNOWN_ROUTE: Route = { pattern: '*', answers: {} };
 const CALLER_REQUEST_ID = new RegExp(`^[A-Za-z0-9._-]{1,${LIMITS.requestIdCharactersMax}}$`);
 
-/** Who keeps an eye on requests, where anybody does. */
+/** Optional parts of a server. */
 interface ServerOptions {
   readonly limits?: RateLimits;
   readonly meter?: Meter | undefined;
@@ -61,8 +61,8 @@ interface ServerOptions {
 }
 
 /**
- * Serves the routes: the only code that knows `Bun.serve`, and the only one that writes answers. The routes may need
- * the address that was taken, so they are asked for once it is.
+ * Serves the routes: the only code that uses `Bun.serve` and writes responses. The routes may need the chosen address, so
+ * they are made after the port is bound.
  */
 export async function startServer(
   settings: ServerSettings,
@@ -89,7 +89,7 @@ export async function startServer(
       const deadline = performance.now() + LIMITS.drainMsMax;
       server.stop();
       while (server.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(DRAIN_POLL_MS);
-      // What is left are idle connections that their callers keep open.
+      // Only idle keep-alive connections are left.
       await server.stop(true);
       requestLog.flush();
     },
@@ -97,14 +97,14 @@ export async function startServer(
 }
 
 /**
- * Makes sure that nobody else has the port, which processes that share theirs would not notice. Throws Refusal.
+ * Checks that the port is free, which processes with a shared port would not notice. Throws Refusal.
  */
 export async function assertPortFree(settings: ServerSettings): Promise<void> {
   const probe = listen({ ...settings, isShared: false }, () => new Response(null, { status: 503 }));
   await probe.stop(true);
 }
 
-/** Throws Refusal where the address cannot be taken or the certificate cannot be read. */
+/** Throws Refusal if the address cannot be bound or the certificate cannot be read. */
 function listen(settings: ServerSettings, fetch: NativeHandler): Bun.Server<undefined> {
   try {
     return Bun.serve({
@@ -112,9 +112,9 @@ function listen(settings: ServerSettings, fetch: NativeHandler): Bun.Server<unde
       port: settings.port,
       reusePort: settings.isShared,
       idleTimeout: LIMITS.idleSecondsMax,
-      // A body is bounded where it is read; one that nobody reads is not buffered.
+      // Bodies are limited where they are read; unread ones are not buffered.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      // The runtime's own error pages would show what was thrown.
+      // The runtime's development error pages would show errors.
       development: false,
       ...(settings.tls ? { tls: settings.tls } : {}),
       fetch,
@@ -146,14 +146,14 @@ function requestHandlers(
     return respond(reply, requestId, rateHeaders, cors.headersFor(request.headers.get('origin')));
   }
 
-  /** Who asks for too much, or comes while too much is under way, is not let in; whoever watches over us is. */
+  /** Rejects calls above the concurrency limit or the rate limit; health checks are exempt. */
   function refuse(call: Call, route: Route): Reply | undefined {
     if (route.isUncounted) return undefined;
     if (inFlight >= LIMITS.requestsAtOnceMax) throw overloaded('CONCURRENCY_LIMIT');
     return hooks.count?.(call);
   }
 
-  /** Answers one matched request; whatever is thrown becomes the answer of its fault. */
+  /** Answers one matched request; an error becomes the reply of its fault. */
   function handle(request: Request, params: Record<string, string>, endpoint: Endpoint) {
     const call = openCall(request, params, requestIdOf(request) ?? mintRequestId(), hooks.addressOf);
     const start = isTimed ? performance.now() : 0;
@@ -186,7 +186,7 @@ function requestHandlers(
 
   const unknownRoute = endpointOf(UNKNOWN_ROUTE, undefined, () => faultReply('unknown_route'));
 
-  /** What no native route took: another spelling of a path, another method, or nothing of ours. */
+  /** Requests that no native route matched: another spelling of a path, another method, or an unknown path. */
   const fetch: NativeHandler = (request) => {
     const found = match(pathOf(request.url));
     if (!found) return handle(request, {}, unknownRoute);
@@ -197,7 +197,7 @@ function requestHandlers(
     return handle(request, params, endpointOf(route, known, answer ?? otherMethod(route)));
   };
 
-  /** A preflight, or a method that this path does not have. */
+  /** A preflight, or a method that the path does not have. */
   function otherMethod(route: Route): CallHandler {
     return ({ request }) => {
       const methods = Object.keys(route.answers) as Method[];
@@ -221,14 +221,14 @@ function requestHandlers(
   return { routes, fetch };
 }
 
-/** The one function that writes an answer. */
+/** The one function that writes a response. */
 function respond(
   { status, headers, body }: Reply,
   requestId: string,
   rates: RateHeaders | undefined,
   corsHeaders?: Readonly<Record<string, string>>,
 ): Response {
-  // A reply made for this call has its request ID, and takes what else is told: to copy its headers costs more than all else.
+  // A reply made for this call has its request ID, and its headers are extended in place: a copy costs more than the rest.
   const isOwn = headers[REQUEST_ID] === requestId && corsHeaders === undefined;
   const all: Record<string, string> = isOwn
     ? headers
@@ -240,13 +240,13 @@ function respond(
   return new Response(body, { status, headers: all });
 }
 
-/** The caller's own request ID, if it is one header of plain characters. */
+/** The caller's own request ID, if it is valid. */
 function requestIdOf(request: Request): string | undefined {
   const given = request.headers.get('x-request-id');
   return given !== null && CALLER_REQUEST_ID.test(given) ? given : undefined;
 }
 
-/** Request IDs unlike those of any other process: random once, then counted. */
+/** Unique request IDs: a random prefix for the process, then a counter. */
 function requestIds(): () => string {
   const prefix = crypto.randomUUID().replaceAll('-', '').slice(0, 20);
   let count = 0;

@@ -30,15 +30,15 @@ const input = z.object({
 const change = input.partial();
 
 const lastUse = timestampSchema.nullable().meta({
-  description: 'When it last asked for a token or used one, to the minute; null where it never did.',
+  description: 'When it last requested or used a token, to the minute; null if it never did.',
 });
 
-/** Words that a schema has accepted. */
+/** The scopes of words that a schema has accepted. */
 function scopesOf(words: readonly string[]): Scopes {
   return parseScopes(words.join(' ')) ?? new Set();
 }
 
-/** No administrator locks itself out by accident. Throws Fault `conflict`. */
+/** Keeps an administrator from locking itself out. Throws Fault `conflict`. */
 function assertNotCaller({ params, clientId }: AdminRequest<unknown, unknown>, field = 'id'): void {
   if (params.client_id !== clientId) return;
   const rule =
@@ -50,7 +50,7 @@ function timestamp(at: number | undefined): string | null {
   return at === undefined ? null : new Date(at).toISOString();
 }
 
-/** Clients: who may ask for tokens, and what they may do. */
+/** API clients: they request tokens, with these scopes and realms. */
 const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
   type: 'client',
   idPattern: CLIENT_ID_PATTERN,
@@ -59,27 +59,27 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
   members: {
     name: z.string(),
     scopes: z.array(z.enum(SCOPES as [string, ...string[]])),
-    realms: REALMS_OUTPUT.meta({ description: 'The realms it may touch; `*` is all there are.' }),
+    realms: REALMS_OUTPUT.meta({ description: 'The realms it may access; `*` means all realms.' }),
   },
   listed: { last_used_at: lastUse },
   secret: {
     member: 'client_secret',
-    description: 'Shown here and never again.',
+    description: 'Returned only here.',
     example: 'ars_3mZk9Q',
   },
   example: { id: CLIENT_ID, members: RIGHTS, listed: { last_used_at: AT } },
   texts: {
     noun: 'client',
     fullNoun: 'client',
-    create: 'Felt by every process within a second.',
-    update: 'Change name, scopes or realms of a client: what the body does not say stays as it is.',
+    create: 'Takes effect in every process within a second.',
+    update: 'Change name, scopes or realms of a client. Members absent from the body are unchanged.',
     updateMore:
-      'Fewer rights end within a second, for tokens already given as well. No client takes `admin` from itself.',
-    delete: 'Delete a client: its tokens are refused within a second. What it did stays in the log.',
-    disable: 'Refuse a client and its tokens, within a second.',
-    enable: 'Accept a disabled client again.',
-    previousSecret: 'Until when the secret before the last rotation is accepted; null where none is.',
-    overlap: 'How long the old secret is accepted beside it; 24 hours unless said.',
+      'Removed rights end within a second, for issued tokens as well. A client cannot remove `admin` from itself.',
+    delete: 'Delete a client. Its tokens are rejected within a second; its audit entries remain.',
+    disable: 'Disable a client. It and its tokens are rejected within a second.',
+    enable: 'Enable a disabled client.',
+    previousSecret: 'Until when the previous secret is accepted; null if it is not.',
+    overlap: 'How long the previous secret stays valid; 24 hours by default.',
   },
   rotatesConditionally: true,
   idOf: ({ clientId }) => clientId,
@@ -129,11 +129,11 @@ export const CLIENT_OPERATIONS = [
     name: 'get-client-use',
     method: 'GET',
     path: '/clients/:client_id/use',
-    summary: 'When a client last asked for a token or used one.',
+    summary: 'Get when a client last requested or used a token.',
     params: { client_id: { description: 'The identifier of the client.', example: CLIENT_ID } },
     success: {
       status: 200,
-      description: 'To the minute.',
+      description: 'The time, to the minute.',
       schema: use,
       example: {
         data: { id: CLIENT_ID, type: 'client_use', last_used_at: AT },

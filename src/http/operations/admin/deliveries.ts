@@ -21,8 +21,8 @@ const AT = '2026-01-31T09:00:00.000Z';
 const seq = z.int().min(1);
 const changeRange = {
   realm_id: idSchema,
-  first_seq: seq.meta({ description: 'The place of its first change in the order of the realm.' }),
-  last_seq: seq.meta({ description: 'The place of its last change.' }),
+  first_seq: seq.meta({ description: 'The position of its first change in the realm.' }),
+  last_seq: seq.meta({ description: 'The position of its last change.' }),
 };
 
 const delivery = z
@@ -30,15 +30,15 @@ const delivery = z
     id: idSchema,
     type: z.literal('delivery'),
     message_id: z.string().nullable().meta({
-      description: 'The `webhook-id` header, the same at every attempt; null where nothing was sent.',
+      description: 'The `webhook-id` header, the same for every attempt; null if nothing was sent.',
     }),
     ...changeRange,
     attempt: z.int().min(1),
     outcome: z.enum(DELIVERY_OUTCOMES).meta({
       description:
-        'A 2xx answer; any other one; none in time; or the changes are not kept any more and nothing was sent.',
+        'A 2xx response; another response; no response in time; or nothing was sent because the changes are no longer retained.',
     }),
-    status: z.int().nullable().meta({ description: 'Of the answer; null where there was none.' }),
+    status: z.int().nullable().meta({ description: 'The status of the response; null without a response.' }),
     duration_ms: z.int().min(0),
     at: timestampSchema,
   })
@@ -46,14 +46,17 @@ const delivery = z
 
 const deadLetter = z
   .strictObject({
-    id: z.string().meta({ description: 'The realm and the place of its first change.' }),
+    id: z.string().meta({ description: 'The realm and the position of its first change.' }),
     type: z.literal('dead_letter'),
     ...changeRange,
     state: z.enum(['dead', 'waiting', 'redelivered']).meta({
-      description: 'It was given up; it waits to be sent again; or it was received after all.',
+      description: 'Given up, waiting to be sent again, or received after a redelivery.',
     }),
-    attempts: z.int().min(0).meta({ description: '0 while it waits to be sent again.' }),
-    at: timestampSchema.meta({ description: 'When it was given up.' }),
+    attempts: z
+      .int()
+      .min(0)
+      .meta({ description: 'The number of attempts; 0 while it waits to be sent again.' }),
+    at: timestampSchema.meta({ description: 'The time at which it was given up.' }),
     redelivered_at: timestampSchema.nullable(),
   })
   .meta({ id: 'webhook_dead_letter' });
@@ -61,9 +64,9 @@ const deadLetter = z
 const redelivery = z
   .strictObject({
     data: z.strictObject({
-      id: z.string().meta({ description: 'The target.' }),
+      id: z.string().meta({ description: 'The ID of the target.' }),
       type: z.literal('redelivery'),
-      dead_letters: z.int().min(0).meta({ description: 'How many are sent again.' }),
+      dead_letters: z.int().min(0).meta({ description: 'The number of dead letters that are sent again.' }),
     }),
     links: z.strictObject({ dead_letters: link, deliveries: link }),
   })
@@ -100,7 +103,7 @@ function describeDeadLetter({ realm, firstSeq, lastSeq, attempts, at, redelivere
   };
 }
 
-/** What the identifier of a dead letter looks like. */
+/** The ID of a dead letter: its realm and the position of its first change. */
 const DEAD_LETTER_ID = /^([0-9a-f-]{36})\.([1-9]\d{0,14})$/;
 
 function deadLetterPosition(id: string): LetterPlace | undefined {
@@ -111,18 +114,18 @@ function deadLetterPosition(id: string): LetterPlace | undefined {
 
 const ALL = '*';
 
-/** What was sent to webhook targets, and what was given up. */
+/** Deliveries and dead letters of webhook targets. */
 export const DELIVERY_OPERATIONS = [
   managedOperation({
     name: 'list-deliveries',
     method: 'GET',
     path: '/webhooks/:webhook_id/deliveries',
-    summary: 'What was sent to a target lately, the newest first: an entry for each attempt.',
+    summary: 'List the recent delivery attempts of a target, newest first.',
     params: NAMED_WEBHOOK,
     query: z.object(pageParameters({ pattern: /^[0-9a-f-]{36}$/, example: DELIVERY_ID })),
     success: {
       status: 200,
-      description: 'The attempts. What the target answered is kept nowhere but for its status.',
+      description: 'The attempts. Of a response, only the status is stored.',
       schema: pageSchema(delivery, 'webhook_delivery.page'),
       example: {
         data: [
@@ -139,11 +142,11 @@ export const DELIVERY_OPERATIONS = [
       },
     },
     faults: ['not_found'],
-    async handle(asked, deps) {
-      const { webhookId } = await webhookAt(asked, deps);
-      const wanted = pageRangeOf(asked.query, deps.pageLength);
+    async handle(request, deps) {
+      const { webhookId } = await webhookAt(request, deps);
+      const wanted = pageRangeOf(request.query, deps.pageLength);
       const rows = await deps.webhooks.store.deliveries(webhookId, wanted.after, wanted.limit);
-      const url = asked.url(webhookPath(webhookId, '/deliveries'));
+      const url = request.url(webhookPath(webhookId, '/deliveries'));
       return { body: pageBody(rows.map(describeDelivery), wanted, url) };
     },
   }),
@@ -151,12 +154,13 @@ export const DELIVERY_OPERATIONS = [
     name: 'list-dead-letters',
     method: 'GET',
     path: '/webhooks/:webhook_id/dead-letters',
-    summary: 'What a target was not told and is not tried any more, by realm and place.',
+    summary:
+      'List the dead letters of a target: messages that are no longer retried, ordered by realm and position.',
     params: NAMED_WEBHOOK,
     query: z.object(pageParameters({ pattern: DEAD_LETTER_ID, example: EXAMPLE_DEAD_LETTER_ID })),
     success: {
       status: 200,
-      description: 'The dead letters, those that were received after all too.',
+      description: 'The dead letters, including redelivered ones.',
       schema: pageSchema(deadLetter, 'webhook_dead_letter.page'),
       example: {
         data: [
@@ -176,12 +180,12 @@ export const DELIVERY_OPERATIONS = [
       },
     },
     faults: ['not_found'],
-    async handle(asked, deps) {
-      const { webhookId } = await webhookAt(asked, deps);
-      const wanted = pageRangeOf(asked.query, deps.pageLength);
+    async handle(request, deps) {
+      const { webhookId } = await webhookAt(request, deps);
+      const wanted = pageRangeOf(request.query, deps.pageLength);
       const after = deadLetterPosition(wanted.after ?? '');
       const rows = await deps.webhooks.store.deadLetters(webhookId, after, wanted.limit);
-      const url = asked.url(webhookPath(webhookId, '/dead-letters'));
+      const url = request.url(webhookPath(webhookId, '/dead-letters'));
       return { body: pageBody(rows.map(describeDeadLetter), wanted, url) };
     },
   }),
@@ -189,7 +193,7 @@ export const DELIVERY_OPERATIONS = [
     name: 'redeliver-webhook',
     method: 'POST',
     path: '/webhooks/:webhook_id/redeliver',
-    summary: 'Send a dead letter again, or with `*` all that were not received yet.',
+    summary: 'Send one dead letter again, or with `*` all that were not received.',
     params: NAMED_WEBHOOK,
     data: {
       schema: z.object({
@@ -204,7 +208,7 @@ export const DELIVERY_OPERATIONS = [
     },
     success: {
       status: 202,
-      description: 'They are sent within seconds, once each; what came of it stands in the deliveries.',
+      description: 'Each is sent once within seconds; the deliveries show the outcome.',
       schema: redelivery,
       example: {
         data: { id: WEBHOOK_ID, type: 'redelivery', dead_letters: 1 },
@@ -215,16 +219,16 @@ export const DELIVERY_OPERATIONS = [
       },
     },
     faults: ['not_found', 'conflict', 'unknown_outcome'],
-    async handle(asked, deps) {
-      const { webhookId } = await webhookAt(asked, deps);
-      const which = deadLetterPosition(asked.data.dead_letter);
-      const count = await redeliver(deps.webhooks.store, webhookId, which, asked.auditContext);
+    async handle(request, deps) {
+      const { webhookId } = await webhookAt(request, deps);
+      const which = deadLetterPosition(request.data.dead_letter);
+      const count = await redeliver(deps.webhooks.store, webhookId, which, request.auditContext);
       if (which && count === 0) {
         throw new Fault('conflict', [
           { field: 'data.dead_letter', rule: 'is no dead letter of this target' },
         ]);
       }
-      const below = (name: string) => asked.url(webhookPath(webhookId, `/${name}`));
+      const below = (name: string) => request.url(webhookPath(webhookId, `/${name}`));
       return {
         body: {
           data: { id: webhookId, type: 'redelivery', dead_letters: count },

@@ -13,42 +13,42 @@ const TAG = '5a'.repeat(32);
 
 const nullableText = z.string().nullable();
 const nullableMembers = z.looseObject({}).nullable();
-const tag = nullableText.meta({ description: 'In hexadecimal; null behind the end of the chain.' });
+const tag = nullableText.meta({
+  description: 'The chain tag in hexadecimal; null for an entry that is not chained yet.',
+});
 
 const entry = z
   .strictObject({
-    id: z.string().meta({ description: 'Its place in this log.' }),
+    id: z.string().meta({ description: 'The position in this log.' }),
     type: z.literal('log_entry'),
     at: timestampSchema,
-    what: z.string().meta({ description: 'The act, or the event of a change.' }),
-    actor: z
-      .string()
-      .meta({ description: 'The client, the command line, or what the installation does by itself.' }),
+    what: z.string().meta({ description: 'The action, or the event of a change.' }),
+    actor: z.string().meta({ description: 'The client, the command line, or a task of the service.' }),
     address: nullableText,
     request_id: nullableText,
     realm_id: nullableText,
     user_id: nullableText,
-    object: nullableText.meta({ description: 'The record, client, key or target it was done to.' }),
+    object: nullableText.meta({ description: 'The record, client, key or target of the action.' }),
     members: z.array(z.string()).nullable(),
     detail: nullableMembers.meta({
-      description: 'Members before and after that say nothing about a person.',
+      description: 'Non-personal members before and after.',
     }),
     personal: z
       .union([z.enum(['erased', 'unreadable']), z.looseObject({})])
       .nullable()
-      .meta({ description: 'Those that do; `erased` where nobody can read them any more.' }),
+      .meta({ description: 'Personal members before and after; `erased` after an erasure.' }),
     tag,
   })
   .meta({ id: 'log_entry' });
 
 const head = z
   .strictObject({
-    id: idSchema.meta({ description: 'The realm; the nil UUID for the log of the installation.' }),
+    id: idSchema.meta({ description: 'The realm, or the nil UUID for the log of the installation.' }),
     type: z.literal('log_head'),
-    entries: z.int().min(0).meta({ description: 'How many entries were ever chained.' }),
-    seq: z.int().min(0).meta({ description: 'The place of the last one.' }),
+    entries: z.int().min(0).meta({ description: 'The number of entries chained so far.' }),
+    seq: z.int().min(0).meta({ description: 'The position of the last entry.' }),
     tag,
-    begins_after: z.int().min(0).meta({ description: 'The place behind which entries are still kept.' }),
+    begins_after: z.int().min(0).meta({ description: 'Entries after this position are retained.' }),
   })
   .meta({ id: 'log_head' });
 
@@ -75,43 +75,43 @@ function page(path: string, item: object) {
   return { data: [item], meta: { page: { limit: 25 } }, links: linksExample(path) };
 }
 
-function present({ log: _, seq, ...told }: ReadableEntry) {
+function present({ log: _, seq, ...stored }: ReadableEntry) {
   return {
     id: String(seq),
     type: 'log_entry',
-    at: told.at,
-    what: told.what,
-    actor: told.actor,
-    address: told.address ?? null,
-    request_id: told.request_id ?? null,
-    realm_id: told.realm_id ?? null,
-    user_id: told.user_id ?? null,
-    object: told.object ?? null,
-    members: told.members ?? null,
-    detail: told.detail ?? null,
-    personal: told.personal ?? null,
-    tag: told.tag ?? null,
+    at: stored.at,
+    what: stored.what,
+    actor: stored.actor,
+    address: stored.address ?? null,
+    request_id: stored.request_id ?? null,
+    realm_id: stored.realm_id ?? null,
+    user_id: stored.user_id ?? null,
+    object: stored.object ?? null,
+    members: stored.members ?? null,
+    detail: stored.detail ?? null,
+    personal: stored.personal ?? null,
+    tag: stored.tag ?? null,
   };
 }
 
-/** The realm of a path, whose log may outlive it. Throws Fault `not_found` where there never was one. */
+/** The realm of a path; its log remains after it is deleted. Throws Fault `not_found` if it never existed. */
 async function existingLog(raw: string, { logStore }: AdminDeps): Promise<Uuid> {
   const id = parseUuid(raw);
   if (id === undefined || id === NIL_UUID || !(await logStore.head(id))) throw new Fault('not_found');
   return id;
 }
 
-/** What was done, as it is kept: an entry for each act and each change, chained by tags. */
+/** The audit log: an entry for each action and each change, chained by tags. */
 export const LOG_OPERATIONS = [
   adminOperation({
     name: 'list-log-heads',
     method: 'GET',
     path: '/log/heads',
-    summary: 'How far each log goes: that of the installation, then those of the realms.',
+    summary: 'List the head of each audit log: that of the installation, then those of the realms.',
     query: z.object(pageParameters({ pattern: /^[0-9a-f-]{36}$/, example: REALM_ID })),
     success: {
       status: 200,
-      description: 'The heads, in the order of their identifiers.',
+      description: 'The heads, ordered by ID.',
       schema: pageSchema(head, 'log_head.page'),
       example: page('/log/heads', {
         id: NIL_UUID,
@@ -140,7 +140,7 @@ export const LOG_OPERATIONS = [
     name: 'list-log',
     method: 'GET',
     path: '/log',
-    summary: 'What was done to the installation, the oldest entry first.',
+    summary: 'List the audit log of the installation, oldest entry first.',
     query: z.object(entryPageParameters),
     success: {
       status: 200,
@@ -158,11 +158,11 @@ export const LOG_OPERATIONS = [
     name: 'list-realm-log',
     method: 'GET',
     path: '/realms/:realm_id/log',
-    summary: 'What was written in a realm, the oldest entry first.',
-    description: 'The log of a realm stays when the realm is deleted.',
+    summary: 'List the audit log of a realm, oldest entry first.',
+    description: 'The log remains after the realm is deleted.',
     params: {
       realm_id: {
-        description: 'The identifier of the realm, in any letter case.',
+        description: 'The ID of the realm, in any letter case.',
         example: REALM_ID,
         readBy: 'get-authentication-realm',
       },
@@ -174,12 +174,15 @@ export const LOG_OPERATIONS = [
         .refine((raw) => parseUuid(raw) !== undefined, { error: 'must be the identifier of a user' })
         .optional()
         .meta({
-          param: { description: 'Only what concerns this user, in any letter case.', example: USER_ID },
+          param: {
+            description: 'Only entries about this user; the ID in any letter case.',
+            example: USER_ID,
+          },
         }),
     }),
     success: {
       status: 200,
-      description: 'The entries, what they tell of persons as far as it can still be read.',
+      description: 'The entries, with the personal values that can still be read.',
       schema: pageSchema(entry, 'log_entry.realm_page'),
       example: page(`/realms/${REALM_ID}/log`, {
         ...ENTRY,

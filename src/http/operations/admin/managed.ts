@@ -23,9 +23,9 @@ import {
   pageSchema,
 } from './page.ts';
 
-/** What the operations work on. */
+/** The dependencies of the operations. */
 export interface ManagedDeps extends Pick<AdminDeps, 'accessStore' | 'webhooks' | 'clock' | 'pageLength'> {
-  /** Where realms are looked up; undefined where they may be unknown. */
+  /** Looks up realms; undefined if they are not checked. */
   readonly store: AdminDeps['store'] | undefined;
 }
 type Request = AdminRequest<unknown, unknown>;
@@ -34,7 +34,7 @@ interface Thing extends Managed {
   readonly previous: { readonly expiresAt: number } | undefined;
 }
 
-/** A thing that was just given a secret: the only moment the secret is known. */
+/** A thing with its new secret, which is known only now. */
 interface Issued<T> {
   readonly thing: T;
   readonly secret: string;
@@ -85,7 +85,7 @@ export interface ManagedKind<
     deps: ManagedDeps,
     auditContext: AuditContext,
   ): Promise<boolean>;
-  /** Throws Fault `conflict` where the caller must not disable or delete what it names. */
+  /** Throws Fault `conflict` if the caller would disable or delete itself. */
   assertNotCaller?(request: Request): void;
 }
 
@@ -223,7 +223,7 @@ function readAndCreateOperations({ kind, path, named, params, shown, issued, pag
       name: `list-${type}s`,
       method: 'GET',
       path,
-      summary: `List the ${texts.fullNoun}s, in the order of their identifiers.`,
+      summary: `List the ${texts.fullNoun}s, ordered by ID.`,
       query: z.object(pageParameters({ pattern: kind.idPattern, example: example.id })),
       success: { ...page, status: 200, description: `The ${texts.noun}s, without secrets.` },
       async handle(request: AdminRequest<PageQuery, unknown>, deps) {
@@ -239,7 +239,7 @@ function readAndCreateOperations({ kind, path, named, params, shown, issued, pag
       name: `create-${type}`,
       method: 'POST',
       path,
-      summary: `Make a ${texts.fullNoun}; its secret is in this answer and in no other.`,
+      summary: `Create a ${texts.fullNoun}. Only this response contains its secret.`,
       description: texts.create,
       data: kind.created,
       success: {
@@ -280,7 +280,7 @@ function changeOperations({ kind, named, params, shown, ...handle }: Parts) {
       params,
       isConditional: true,
       data: kind.updated,
-      success: { ...shown, status: 200, description: `The ${texts.noun} as it is now.` },
+      success: { ...shown, status: 200, description: `The ${texts.noun} after the change.` },
       faults: ['not_found', 'conflict', 'unknown_outcome'],
       async handle(request, deps) {
         const patch = await kind.patch(request.data, deps, request);
@@ -294,7 +294,7 @@ function changeOperations({ kind, named, params, shown, ...handle }: Parts) {
       summary: texts.delete,
       params,
       isConditional: true,
-      success: { status: 204, description: 'It is gone.' },
+      success: { status: 204, description: 'Deleted.' },
       faults: ['not_found', ...endingFaults(kind), 'unknown_outcome'],
       async handle(request, deps) {
         kind.assertNotCaller?.(request);
@@ -318,7 +318,7 @@ function rotateOperation({ kind, named, params, issued, ...handle }: Parts) {
     name: `rotate-${type}`,
     method: 'POST',
     path: `${named}/rotate`,
-    summary: `Give a ${texts.noun} a new secret; it is in this answer and in no other.`,
+    summary: `Rotate the secret of a ${texts.noun}. Only this response contains the new secret.`,
     params,
     ...(rotatesConditionally ? { isConditional: true as const } : {}),
     data: { schema, example: { overlap_seconds: 7_200 } },
@@ -334,7 +334,7 @@ function rotateOperation({ kind, named, params, issued, ...handle }: Parts) {
   });
 }
 
-/** Disables or enables; what is so already stays as it is. */
+/** Disables or enables a thing; one that is in that state already is unchanged. */
 function enableOrDisable({ kind, named, params, shown, ...handle }: Parts, verb: 'disable' | 'enable') {
   const disables = verb === 'disable';
   return managedOperation({
@@ -344,7 +344,7 @@ function enableOrDisable({ kind, named, params, shown, ...handle }: Parts, verb:
     summary: kind.texts[verb],
     params,
     isConditional: true,
-    success: { ...shown, status: 200, description: `The ${kind.texts.noun} as it is now.` },
+    success: { ...shown, status: 200, description: `The ${kind.texts.noun} after the change.` },
     faults: ['not_found', 'unknown_outcome', ...(disables ? endingFaults(kind) : [])],
     handle(request, deps) {
       if (disables) kind.assertNotCaller?.(request);

@@ -10,19 +10,22 @@ const family = z
     kind: z.enum(['counter', 'gauge', 'histogram']),
     samples: z.array(z.strictObject({ labels, value: z.number() })).optional(),
   })
-  .meta({ id: 'metric', description: 'A histogram has `bounds`, and `distributions` of counts and a sum.' });
+  .meta({
+    id: 'metric',
+    description: 'A histogram has `bounds` and `distributions`, each with counts and a sum.',
+  });
 
-/** What all processes of a service measure together, for whoever has no Prometheus at hand. */
+/** The metrics of all processes of the service, for callers without Prometheus. */
 export const METRICS_OPERATIONS = [
   adminOperation({
     name: 'get-metrics',
     method: 'GET',
     path: '/metrics',
-    summary: 'What all processes of the service measure, together, at this moment.',
-    description: 'Requests are counted where the service has `--metrics-port`.',
+    summary: 'Get the current metrics of all processes of the service together.',
+    description: 'Request metrics need `--metrics-port`.',
     success: {
       status: 200,
-      description: 'The figures by name, as the listener for Prometheus has them.',
+      description: 'The metric families, as on the Prometheus endpoint.',
       schema: z
         .strictObject({
           data: z.strictObject({ type: z.literal('metrics'), families: z.array(family) }),

@@ -27,7 +27,7 @@ import type { Method } from '../../server/router.ts';
 import { captureAddress } from '../record_writes.ts';
 import { checkData, readData, readParameters } from './reading.ts';
 
-/** What administrative operations work on. */
+/** The dependencies of administrative operations. */
 export interface AdminDeps {
   readonly store: Pick<Store, 'get'>;
   readonly accessStore: AuthStore;
@@ -35,16 +35,22 @@ export interface AdminDeps {
   readonly logStore: Pick<LogStore, 'heads' | 'head' | 'erasure'>;
   readonly logReading: LogReading;
   readonly webhooks: WebhookRooms;
-  /** What all processes of the service measure together. Rejects with Fault `unavailable` where nobody tells it in time. */
+  /**
+   * The metrics of all processes of the service. Rejects with Fault `unavailable` if they are not collected
+   * in time.
+   */
   metrics(): Promise<Snapshot>;
-  /** Erases a user; undefined where nothing tells that there was one. The files follow, as far as that can be done here. */
+  /**
+   * Erases a user; undefined if there is no trace of one. Then cleans the database files, as far as this
+   * process can.
+   */
   erase(
     person: Person,
     auditContext: AuditContext,
   ): Promise<
     | {
         readonly erasure: Erasure;
-        /** Why it does not stand outside of the database yet; undefined where it does. */
+        /** Why the erasure is not recorded outside of the database yet; undefined if it is. */
         readonly untold: Promise<unknown>;
         readonly scrubbed: Promise<ScrubResult | undefined>;
       }
@@ -54,11 +60,11 @@ export interface AdminDeps {
   subjectAccess(person: Person, auditContext: AuditContext): AsyncIterable<SubjectAccessItem>;
   readonly clock: Clock;
   readonly baseUrl: string;
-  /** How many entries a page holds unless the caller says. */
+  /** The default page length. */
   readonly pageLength: number;
 }
 
-/** What administrative operations are built from. */
+/** The dependencies of the administration API. */
 export interface AdminApiDeps extends AdminDeps {
   readonly tokens: Tokens;
   readonly limits: RateLimits;
@@ -67,31 +73,31 @@ export interface AdminApiDeps extends AdminDeps {
 /** Everything below this path is administration. */
 export const ADMIN_PATH = '/admin/v1';
 export const ADMIN_TAG = 'Administration';
-/** The scope that all of them need. */
+/** The scope that all of them require. */
 const ADMIN_SCOPE = 'admin';
 
-/** A named segment of a path, for the document. */
+/** A path parameter in the OpenAPI document. */
 interface PathParameter {
   readonly description: string;
   readonly example: string;
-  /** The operation that reads what it names, where that is none of administration. */
+  /** The operation that reads the record it names, if that is outside of administration. */
   readonly readBy?: string;
 }
 
-/** A request whose values are checked. */
+/** A validated request. */
 export interface AdminRequest<Query, Data> {
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
   readonly data: Data;
-  /** The client that asks. */
+  /** The client that sent the request. */
   readonly clientId: string;
   readonly auditContext: AuditContext;
   /**
-   * The one revision that a write may land on, given what the record has now; undefined where `If-Match` sets no
+   * The revision that a write requires, given a function that reads the current one; undefined if `If-Match` sets no
    * condition.
    */
   requiredRevision(current: () => Promise<Revision | undefined>): Promise<Revision | undefined>;
-  /** The absolute address of a path below administration. */
+  /** The absolute URL of a path below ADMIN_PATH. */
   url(path: string): string;
 }
 
@@ -100,7 +106,7 @@ export interface AdminAnswer {
   readonly body: object;
   /** Becomes the ETag. */
   readonly revision?: Revision;
-  /** The absolute address of what was made. */
+  /** The absolute URL of the created thing. */
   readonly location?: string;
 }
 
@@ -114,7 +120,7 @@ export interface AdminDescription<Query extends z.ZodObject, Data extends z.ZodO
   readonly description?: string;
   readonly params?: Readonly<Record<string, PathParameter>>;
   readonly query?: Query;
-  /** What `data` of the body is. */
+  /** The `data` member of the body. */
   readonly data?: { readonly schema: Data; readonly example: object };
   /** It reads `If-Match`. */
   readonly isConditional?: true;
@@ -146,13 +152,13 @@ export interface LocalRequest {
 
 /** An administrative operation, which the command line performs without HTTP. */
 export interface AdminOperation<in Deps> extends Operation<AdminApiDeps> {
-  /** Answers the body. Rejects with Fault `invalid` for data that breaks its schema, else as `act` does. */
+  /** Answers the body. Rejects with Fault `invalid` for data that breaks its schema, else as `handle` does. */
   perform(request: LocalRequest, deps: Deps): Promise<object | undefined>;
 }
 
 /**
- * An administrative operation. Its stages: who calls (401), may they (403), the body (415, 413, 408), query and body
- * against their schemas (400), then what it does (404, 412, 422).
+ * An administrative operation. Its stages: authentication (401), scope (403), body (415, 413, 408), validation of query and
+ * body (400), then the handler (404, 412, 422).
  */
 export function adminOperation<
   Query extends z.ZodObject,
@@ -196,7 +202,7 @@ function handleStage(described: AnyDescription, deps: AdminApiDeps): Stage {
   return async (call) => replyOf(described, await described.handle(requestOf(call), deps), etagOf);
 }
 
-/** Makes what an operation receives of a call. */
+/** Makes the validated request of a call. */
 function requestReader({ query, data }: AnyDescription, { clock, baseUrl }: AdminApiDeps) {
   const revisionOf = revisionReader(etags(baseUrl));
   return (call: Call): AnyRequest => {
@@ -263,7 +269,7 @@ function documentationOf(described: AnyDescription, { etag }: DocumentContext): 
 }
 
 function locationHeader(path: string): z.ZodType {
-  return header('The absolute address of what was made.', `https://idp.example${ADMIN_PATH}${path}`);
+  return header('The absolute URL of the created resource.', `https://idp.example${ADMIN_PATH}${path}`);
 }
 
 function requestBody(name: string, { schema, example }: NonNullable<AnyDescription['data']>) {

@@ -4,19 +4,19 @@ import { PAGE_PARAMETERS } from '../../openapi/parameters.ts';
 import { followedLinks, followedMeta } from '../../openapi/schemas.ts';
 import { ADMIN_PATH } from './operation.ts';
 
-/** How the identifiers of a list look that a page can begin behind; the empty text begins the list. */
+/** The form of the IDs that a page can start after. */
 export interface IdRule {
   readonly pattern: RegExp;
   readonly example: string;
 }
 
-/** What a query says about a page. */
+/** The page parameters of a query. */
 export interface PageQuery {
   readonly 'page[limit]'?: number | undefined;
   readonly 'page[after]'?: string | undefined;
 }
 
-/** The parameters of a list: pages follow an identifier, and are not counted. */
+/** The parameters of a list. Pages follow an ID and are not counted. */
 export function pageParameters({ pattern, example }: IdRule) {
   const after = z
     .string()
@@ -26,28 +26,27 @@ export function pageParameters({ pattern, example }: IdRule) {
     .optional()
     .meta({
       param: {
-        description:
-          'Behind which entry the page begins: its `id`, as it stands in `links.next`. Empty for the first page.',
+        description: 'Start after the item with this `id`, as in `links.next`. Empty for the first page.',
         example,
       },
     });
   return { 'page[limit]': PAGE_PARAMETERS['page[limit]'] as z.ZodOptional<z.ZodInt>, 'page[after]': after };
 }
 
-/** What a list asks of whoever holds its items. */
+/** The part of a list that is read. */
 export interface PageRange {
-  /** One more than the page holds: whether there is another page. */
+  /** One more than the page length: the extra item shows that there is another page. */
   readonly limit: number;
-  /** The identifier behind which it begins. */
+  /** The ID that it starts after. */
   readonly after: string | undefined;
 }
 
-/** `length` is that of a page unless the query says. */
+/** `length` is the default page length. */
 export function pageRangeOf(query: PageQuery, length: number): PageRange {
   return { limit: (query['page[limit]'] ?? length) + 1, after: query['page[after]'] || undefined };
 }
 
-/** Items in the order of their identifiers, from memory. */
+/** A page of items that are in memory, ordered by ID. */
 export function pageSlice<T>(
   items: readonly T[],
   idOf: (item: T) => string,
@@ -57,7 +56,7 @@ export function pageSlice<T>(
   return sorted.filter((item) => after === undefined || idOf(item) > after).slice(0, limit);
 }
 
-/** The body of a page. `carried` is what its links take along beside the place: `&user_id=…`. */
+/** The body of a page. `carried` is appended to its links: `&user_id=…`. */
 export function pageBody(
   found: readonly { readonly id: string }[],
   { limit, after }: PageRange,
@@ -77,13 +76,13 @@ export function pageBody(
   };
 }
 
-/** The links of a page in the examples: the first and only one. */
+/** The example links of a single page. */
 export function linksExample(path: string): object {
   const first = `https://idp.example${ADMIN_PATH}${path}?page%5Blimit%5D=25&page%5Bafter%5D=`;
   return { current: first, first, last: null, next: null, prev: null };
 }
 
-/** The schema of such a page. */
+/** The schema of a page. */
 export function pageSchema(item: z.ZodType, id: string): z.ZodType {
   const data = z.array(item).max(LIMITS.pageRecordsMax);
   return z.strictObject({ data, meta: followedMeta, links: followedLinks }).meta({ id });

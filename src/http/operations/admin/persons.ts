@@ -11,7 +11,7 @@ const REALM_ID = '019c1318-a400-7000-8000-000000000001';
 const USER_ID = '019c1318-a400-7000-8000-000000000004';
 const AT = '2026-01-31T09:00:00.000Z';
 
-/** The identifier of a record of this kind, in any letter case. */
+/** The ID of a record that `readBy` reads, in any letter case. */
 function identifierReadBy(readBy: string, more: object = {}) {
   return z
     .string()
@@ -34,12 +34,12 @@ const files = z
   .strictObject({
     state: z.enum(['clean', 'left', 'archived', 'pending']).meta({
       description:
-        'Of the files of the database: no byte of it is left; another program left some, and `erase user` sees to it; ' +
-        'archives hold it up to `position`; or it is not known yet.',
+        'Whether the database files still contain erased data: `clean`, none; `left`, some is left and `erase user` removes it; ' +
+        '`archived`, archives contain it up to `position`; `pending`, not known yet.',
     }),
     position: z.string().nullable(),
   })
-  .meta({ description: 'As it was when the user was erased.', 'x-authrealm-shown-once': true });
+  .meta({ description: 'The state at the time of the erasure.', 'x-authrealm-shown-once': true });
 
 const shown = {
   id: idSchema,
@@ -60,19 +60,19 @@ function erasureData({ realm, user, at }: Erasure) {
   return { id: user, type: 'erasure', realm_id: realm, erased_at: new Date(at).toISOString() };
 }
 
-/** What became of the files, as far as that is known in time. */
+/** The state of the database files, as far as it is known in time. */
 async function filesOf(scrubbed: Promise<ScrubResult | undefined>): Promise<z.output<typeof files>> {
   const known = await withTimeout(scrubbed, LIMITS.scrubWaitMsMax, () => undefined);
   return { state: known?.kind ?? 'pending', position: known?.kind === 'archived' ? known.position : null };
 }
 
-/** What a person may ask of who holds something about it. */
+/** Erasure of a user and subject access. */
 export const PERSON_OPERATIONS = [
   adminOperation({
     name: 'create-erasure',
     method: 'POST',
     path: '/erasures',
-    summary: 'Erase a user: all that is held, and all that tells of the person, the log included. For good.',
+    summary: 'Permanently erase a user and all personal data about it, including in the audit log.',
     data: {
       schema: z.object({
         realm_id: realmId,
@@ -82,7 +82,7 @@ export const PERSON_OPERATIONS = [
     },
     success: {
       status: 201,
-      description: 'Nobody can read any of it any more. Asked for again it is done again.',
+      description: 'The data is erased and unreadable. Repeating the request erases again.',
       schema: erased,
       example: { data: { ...EXAMPLE, files: { state: 'clean', position: null } }, links: SELF },
       location: PATH,
@@ -94,24 +94,24 @@ export const PERSON_OPERATIONS = [
       const { realm, user } = done.erasure;
       const location = url(`/erasures/${realm}/${user}`);
       const [known, untold] = await Promise.all([filesOf(done.scrubbed), done.untold]);
-      // Whoever hears that somebody is erased must not meet that person again behind a restore.
+      // A success must survive a restore, so the erasure has to be recorded outside of the database first.
       if (untold !== undefined) throw new Fault('unknown_outcome', [], untold);
-      const told = { ...erasureData(done.erasure), files: known };
-      return { body: { data: told, links: { self: location } }, location };
+      const answered = { ...erasureData(done.erasure), files: known };
+      return { body: { data: answered, links: { self: location } }, location };
     },
   }),
   adminOperation({
     name: 'get-erasure',
     method: 'GET',
     path: '/erasures/:realm_id/:user_id',
-    summary: 'When a user was erased.',
+    summary: 'Get when a user was erased.',
     params: {
       realm_id: { description: 'The realm of the user, in any letter case.', example: REALM_ID },
       user_id: { description: 'The user, in any letter case.', example: USER_ID },
     },
     success: {
       status: 200,
-      description: 'That it happened, and when.',
+      description: 'The erasure and its time.',
       schema: erasure,
       example: { data: EXAMPLE, links: SELF },
     },
@@ -129,17 +129,17 @@ export const PERSON_OPERATIONS = [
     name: 'tell-subject-access',
     method: 'POST',
     path: '/subject-access',
-    summary: 'Everything that is held about a user, ready to be shown to that person.',
+    summary: 'Get all data held about a user, for presentation to that person.',
     description:
-      `At most ${LIMITS.subjectAccessPiecesMax} records and entries; \`authrealm subject-access\` tells any number. ` +
-      'That it was asked for is logged.',
+      `At most ${LIMITS.subjectAccessPiecesMax} records and entries; \`authrealm subject-access\` has no limit. ` +
+      'Each request is an entry in the audit log.',
     data: {
       schema: z.object({ realm_id: realmId, user_id: identifierReadBy('get-user-authentication-info') }),
       example: PERSON,
     },
     success: {
       status: 200,
-      description: 'The records, then what the log tells. Password hashes are held, too, and told to nobody.',
+      description: 'The records and the audit entries. Password hashes are held as well and never returned.',
       schema: z
         .strictObject({
           data: z.strictObject({
@@ -174,7 +174,7 @@ export const PERSON_OPERATIONS = [
           throw new Fault('conflict', [{ field: 'data.user_id', rule }]);
         }
       }
-      // That it was asked for is an entry of its own.
+      // The request itself is an audit entry, so one entry alone does not show that the user exists.
       if (records.length === 0 && entries.every(({ what }) => what === 'user.told')) throw unknownUser();
       const { realm, user } = person;
       return { body: { data: { id: user, type: 'subject_access', realm_id: realm, records, entries } } };

@@ -8,7 +8,7 @@ import type { ManagedDeps } from './managed.ts';
 
 type RealmDeps = Pick<ManagedDeps, 'store'>;
 
-/** Which realms are meant, as a body says it. */
+/** Realms in a request body. */
 export const REALMS_INPUT = z.union(
   [
     z.literal('*'),
@@ -26,37 +26,37 @@ export const REALMS_INPUT = z.union(
 
 export type RealmsInput = z.output<typeof REALMS_INPUT>;
 
-/** As it is answered. */
+/** Realms in a response. */
 export const REALMS_OUTPUT = z.union([z.literal('*'), z.array(idSchema)]);
 
 export function showRealms(realms: Realms): '*' | readonly string[] {
   return realms === '*' ? realms : [...realms];
 }
 
-/** Realms that are there. Throws Fault `conflict` that names every one that is not. */
-export async function existingRealms(said: RealmsInput, deps: RealmDeps): Promise<Realms> {
-  const complaints = await complaintsAboutRealms(said, deps);
+/** The realms of the input, which all exist. Throws Fault `conflict` that names those that do not. */
+export async function existingRealms(input: RealmsInput, deps: RealmDeps): Promise<Realms> {
+  const complaints = await complaintsAboutRealms(input, deps);
   if (complaints.length > 0) throw new Fault('conflict', complaints);
-  return readRealms(said);
+  return readRealms(input);
 }
 
-/** Realms that a schema has accepted. */
-export function readRealms(said: RealmsInput): Realms {
-  return said === '*' ? said : new Set(idsOf(said));
+/** Realms of an input that a schema has accepted. */
+export function readRealms(input: RealmsInput): Realms {
+  return input === '*' ? input : new Set(idsOf(input));
 }
 
-/** Every realm that is not there. */
+/** A complaint for each realm that does not exist. */
 export async function complaintsAboutRealms(
-  said: RealmsInput,
+  input: RealmsInput,
   { store }: RealmDeps,
 ): Promise<readonly Complaint[]> {
-  if (said === '*' || !store) return [];
-  const found = await Promise.all(idsOf(said).map((id) => store.get(realm, [id])));
+  if (input === '*' || !store) return [];
+  const found = await Promise.all(idsOf(input).map((id) => store.get(realm, [id])));
   return found.flatMap((record, at): Complaint[] =>
     record ? [] : [{ field: `data.realms.${at}`, rule: 'is no realm of this installation' }],
   );
 }
 
-function idsOf(said: readonly string[]): readonly Uuid[] {
-  return said.map((raw) => parseUuid(raw) as Uuid);
+function idsOf(ids: readonly string[]): readonly Uuid[] {
+  return ids.map((raw) => parseUuid(raw) as Uuid);
 }

@@ -15,9 +15,9 @@ import { type AdminAnswer, type AdminDeps, type AdminRequest, adminOperation } f
 import { linksExample, pageBody, pageParameters, pageRangeOf, pageSchema } from './page.ts';
 
 const KID = '019c1318-a400-7000-8000-000000000099';
-const NAMED = { kid: { description: 'The identifier of the key, the `kid` of tokens.', example: KID } };
+const NAMED = { kid: { description: 'The ID of the key, the `kid` of its tokens.', example: KID } };
 
-/** What a key does now. */
+/** The states of a key. */
 const STATES = ['signs', 'next', 'accepted', 'retired', 'withdrawn'] as const;
 
 const shown = {
@@ -25,8 +25,8 @@ const shown = {
   type: z.literal('signing_key'),
   state: z.enum(STATES).meta({
     description:
-      'It signs; is published and signs next; no longer signs, and its tokens are accepted; its tokens have all ended; or ' +
-      'it was withdrawn, and they are refused.',
+      '`signs`: signs new tokens; `next`: published, will sign; `accepted`: its tokens are still accepted; `retired`: all its ' +
+      'tokens have expired; `withdrawn`: its tokens are rejected.',
   }),
   signs_from: timestampSchema,
   withdrawn_at: timestampSchema.nullable(),
@@ -47,7 +47,7 @@ const EXAMPLE = {
 const SELF = { self: `https://idp.example/admin/v1/signing-keys/${KID}` };
 const SHOWN = { schema: one, example: { data: EXAMPLE, links: SELF } };
 
-/** What a key does at this moment, beside those in use. */
+/** Describes keys with their state among those in use. */
 function describerOf(inUse: readonly SigningKey[], now: number) {
   const { signer, accepted } = keySetAt(inUse, now);
   const stateOf = ({ kid, signsFrom, withdrawnAt }: SigningKey): (typeof STATES)[number] => {
@@ -66,14 +66,14 @@ function describerOf(inUse: readonly SigningKey[], now: number) {
   });
 }
 
-/** Throws Fault `not_found` for what no key is called. */
+/** Throws Fault `not_found` for a text that cannot be a key ID. */
 function kidIn({ params: { kid = '' } }: AdminRequest<unknown, unknown>): string {
   const id = parseUuid(kid);
   if (id === undefined) throw new Fault('not_found');
   return id;
 }
 
-/** A key, and the others in use. Throws Fault `not_found`. */
+/** A key, and all keys in use. Throws Fault `not_found`. */
 async function keyAt(kid: string, { accessStore }: AdminDeps) {
   const {
     keys: [key],
@@ -92,7 +92,7 @@ function present(
   return { body: { data: describerOf(inUse, clock.now())(key), links: { self } }, self };
 }
 
-/** Nothing is sealed by a master key that ends at this very moment. */
+/** The master key is being replaced, so it must not seal anything. */
 const MASTER_KEY_CHANGED = new Error('the master key was changed');
 
 const TOO_MANY = {
@@ -113,17 +113,17 @@ async function rotateKey(
   }
 }
 
-/** The keys that sign access tokens. The master key that seals them is changed at the command line alone. */
+/** The keys that sign access tokens. Only the command line changes the master key that seals them. */
 export const SIGNING_KEY_OPERATIONS = [
   adminOperation({
     name: 'list-signing-keys',
     method: 'GET',
     path: '/signing-keys',
-    summary: 'List the keys that sign access tokens, and what each one does.',
+    summary: 'List the keys that sign access tokens, with their state.',
     query: z.object(pageParameters({ pattern: /^[0-9a-f-]{36}$/, example: KID })),
     success: {
       status: 200,
-      description: 'The keys, without their private halves.',
+      description: 'The keys, without their private parts.',
       schema: pageSchema(item, 'signing_key.page'),
       example: {
         data: [{ ...EXAMPLE, links: SELF }],
@@ -146,17 +146,17 @@ export const SIGNING_KEY_OPERATIONS = [
     name: 'create-signing-key',
     method: 'POST',
     path: '/signing-keys',
-    summary: 'Add a key that takes over once every cached key set has seen it.',
+    summary: 'Create a signing key. It starts signing once every cached key set includes it.',
     success: {
       ...SHOWN,
       status: 201,
-      description: 'The key, which signs later on.',
+      description: 'The new key.',
       location: `/signing-keys/${KID}`,
     },
     faults: ['conflict', 'unknown_outcome'],
-    async handle(asked, deps) {
-      const { kid } = await rotateKey(asked, deps);
-      const { body, self } = present(await keyAt(kid, deps), asked, deps);
+    async handle(request, deps) {
+      const { kid } = await rotateKey(request, deps);
+      const { body, self } = present(await keyAt(kid, deps), request, deps);
       return { body, location: self };
     },
   }),
@@ -164,28 +164,29 @@ export const SIGNING_KEY_OPERATIONS = [
     name: 'get-signing-key',
     method: 'GET',
     path: '/signing-keys/:kid',
-    summary: 'Get one key, and what it does.',
+    summary: 'Get one signing key.',
     params: NAMED,
-    success: { ...SHOWN, status: 200, description: 'The key, without its private half.' },
+    success: { ...SHOWN, status: 200, description: 'The key, without its private part.' },
     faults: ['not_found'],
-    handle: async (asked, deps) => present(await keyAt(kidIn(asked), deps), asked, deps),
+    handle: async (request, deps) => present(await keyAt(kidIn(request), deps), request, deps),
   }),
   adminOperation({
     name: 'withdraw-signing-key',
     method: 'POST',
     path: '/signing-keys/:kid/withdraw',
-    summary: 'Refuse every token that this key signed, within a second; one that signs is replaced at once.',
+    summary:
+      'Withdraw a signing key. Its tokens are rejected within a second; the current signing key is replaced.',
     description:
-      'Of the key that signs this ends the token that asks as well. A key that was withdrawn stays so.',
+      'Withdrawing the current signing key also invalidates the token of this request. A withdrawn key cannot be restored.',
     params: NAMED,
-    success: { ...SHOWN, status: 200, description: 'The key as it is now.' },
+    success: { ...SHOWN, status: 200, description: 'The withdrawn key.' },
     faults: ['not_found', 'unknown_outcome'],
-    async handle(asked, deps) {
-      const kid = kidIn(asked);
-      await withdrawSigningKey(kid, deps.accessStore, deps.keyring, asked.auditContext);
+    async handle(request, deps) {
+      const kid = kidIn(request);
+      await withdrawSigningKey(kid, deps.accessStore, deps.keyring, request.auditContext);
       const found = await keyAt(kid, deps);
       if (found.key.withdrawnAt === undefined) throw new Fault('unavailable', [], MASTER_KEY_CHANGED);
-      return present(found, asked, deps);
+      return present(found, request, deps);
     },
   }),
 ] as const;

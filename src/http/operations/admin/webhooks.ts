@@ -26,7 +26,7 @@ import { complaintsAboutRealms, REALMS_INPUT, REALMS_OUTPUT, readRealms, showRea
 export const WEBHOOK_ID = '019c1318-a400-7000-8000-000000000096';
 /** The segment of a path that names a target. */
 export const NAMED_WEBHOOK = {
-  webhook_id: { description: 'The identifier of the target.', example: WEBHOOK_ID },
+  webhook_id: { description: 'The ID of the target.', example: WEBHOOK_ID },
 };
 
 const event = z.enum(EVENT_NAMES as [string, ...string[]]);
@@ -34,15 +34,14 @@ const eventInput = z
   .string()
   .refine((name) => EVENT_NAMES.includes(name), { error: `must be one of ${EVENT_NAMES.join(', ')}` })
   .meta({ enum: [...EVENT_NAMES] });
-const eventsMax = z
-  .int()
-  .min(1)
-  .max(LIMITS.webhookEventsMax)
-  .meta({ description: 'Events of one message at most. With 1 they come by themselves, else as a list.' });
-const withData = z.boolean().meta({
-  description: 'Whether events hold the state of their record, and so what it says about a person.',
+const eventsMax = z.int().min(1).max(LIMITS.webhookEventsMax).meta({
+  description:
+    'The maximum number of events in a message. With 1, a message is a single event, otherwise a list.',
 });
-const skippedClient = { description: 'A client whose changes it is not told; null where it is told all.' };
+const withData = z.boolean().meta({
+  description: 'Whether events include the record and so personal data.',
+});
+const skippedClient = { description: 'The client whose changes are not sent; null to send all changes.' };
 const requiredMembers = {
   name: WEBHOOK_NAME,
   url: httpUrl(LIMITS.webhookUrlCharactersMax),
@@ -66,7 +65,7 @@ const TARGET_EXAMPLE = {
   events_max: 100,
   skipped_client: '019c1318-a400-7000-8000-000000000098',
 };
-/** The path of a target, or of what lies below it. */
+/** The path of a target, or a path below it. */
 export function webhookPath(webhookId: string, below = ''): string {
   return `/webhooks/${encodeURIComponent(webhookId)}${below}`;
 }
@@ -82,13 +81,13 @@ export async function webhookAt(
 const input = z.object({ ...requiredMembers, ...optionalMembers });
 const created = input.extend({
   from: z.enum(['present', 'oldest']).optional().meta({
-    description: 'Whether it is told what comes, which is so unless said, or everything that is kept.',
+    description: 'Send only new changes (`present`, the default) or all retained ones (`oldest`).',
   }),
 });
 const change = input.partial();
 type WebhookInput = z.output<typeof change>;
 
-/** Throws Fault `conflict` that names what is well-formed and stands for nothing that events can go to or come from. */
+/** Throws Fault `conflict` if the URL is not allowed or a realm does not exist. */
 async function assertReachable({ url, realms = '*' }: WebhookInput, deps: ManagedDeps): Promise<void> {
   const isAllowed = url === undefined || deps.webhooks.isAllowed(url);
   const complaints: readonly Complaint[] = [
@@ -98,7 +97,7 @@ async function assertReachable({ url, realms = '*' }: WebhookInput, deps: Manage
   if (complaints.length > 0) throw new Fault('conflict', complaints);
 }
 
-/** What a body says, and nothing of what it does not. */
+/** The members that a body contains. */
 function patchOf({ events, realms, skipped_client, ...data }: WebhookInput): WebhookPatch {
   return {
     ...(data.name === undefined ? {} : { name: data.name }),
@@ -111,7 +110,7 @@ function patchOf({ events, realms, skipped_client, ...data }: WebhookInput): Web
   };
 }
 
-/** Webhook targets: receivers of events. */
+/** Webhook targets, which receive events. */
 const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
   type: 'webhook',
   idPattern: /^[0-9a-f-]{36}$/,
@@ -122,8 +121,8 @@ const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
     url: link,
     events: z
       .union([z.literal('*'), z.array(event)])
-      .meta({ description: 'What it is told; `*` is everything.' }),
-    realms: REALMS_OUTPUT.meta({ description: 'The realms it is told of; `*` is all there are.' }),
+      .meta({ description: 'The events that are sent; `*` means all.' }),
+    realms: REALMS_OUTPUT.meta({ description: 'The realms whose events are sent; `*` means all.' }),
     with_data: withData,
     events_max: eventsMax,
     skipped_client: z.string().nullable().meta(skippedClient),
@@ -131,22 +130,21 @@ const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
   listed: {},
   secret: {
     member: 'secret',
-    description: 'What signs its messages. Shown here and never again.',
+    description: 'The secret that signs messages. Returned only here.',
     example: 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD',
   },
   example: { id: WEBHOOK_ID, members: TARGET_EXAMPLE, listed: {} },
   texts: {
     noun: 'target',
     fullNoun: 'webhook target',
-    create: `There may be ${LIMITS.webhooksMax} of them.`,
-    update: 'Change what a target is told, and where: what the body does not say stays as it is.',
-    updateMore:
-      'Felt within seconds. Of realms that it did not have before it is told what comes from now on.',
-    delete: 'Delete a target, its deliveries and what it was not told.',
-    disable: 'Tell a target nothing for now; it is told later what it missed.',
-    enable: 'Go on telling a disabled target, from where it was.',
-    previousSecret: 'Until when the secret before the last rotation signs as well; null where none does.',
-    overlap: 'How long the old secret signs beside it; 24 hours unless said.',
+    create: `At most ${LIMITS.webhooksMax} targets can exist.`,
+    update: 'Change a webhook target. Members absent from the body are unchanged.',
+    updateMore: 'Takes effect within seconds. From added realms, only new changes are sent.',
+    delete: 'Delete a target, its deliveries and its pending changes.',
+    disable: 'Disable a target. Changes are sent after it is enabled again.',
+    enable: 'Enable a disabled target. Delivery continues where it stopped.',
+    previousSecret: 'Until when the previous secret signs as well; null if it does not.',
+    overlap: 'How long the previous secret signs as well; 24 hours by default.',
   },
   rotatesConditionally: false,
   idOf: ({ webhookId }) => webhookId,
@@ -163,8 +161,8 @@ const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
   async create({ from = 'present', ...data }, deps, auditContext) {
     await assertReachable(data, deps);
     const defaults = { withData: false, eventsMax: 1, skippedClient: undefined };
-    const wish = { ...defaults, ...patchOf(data) } as WebhookWish;
-    const { webhook, secret } = await createWebhook(deps.webhooks, wish, from, auditContext);
+    const settings = { ...defaults, ...patchOf(data) } as WebhookWish;
+    const { webhook, secret } = await createWebhook(deps.webhooks, settings, from, auditContext);
     return { thing: webhook, secret };
   },
   async patch(data, deps, request) {
