@@ -2,18 +2,18 @@ import type { Uuid } from '../domain/id.ts';
 import type { LogKeys } from './log_keys.ts';
 import type { Anchor, ChainLink, EntryValue } from './port.ts';
 
-/** The columns of an entry, its tag aside, in the order in which they are stored and tagged. */
+/** The columns of an entry without its tag, in the order in which they are stored and tagged. */
 export type EntryColumns = readonly EntryValue[];
 
-/** A chain that is being added to. */
+/** A hash chain that entries are added to. */
 export interface Chain extends ChainLink {
-  /** Tags the entry in the next place, and answers its tag. */
+  /** Tags the next entry and returns its tag. */
   next(seq: number, columns: EntryColumns): Uint8Array;
-  /** Goes on as if the last entry had this tag: for who wants to know what else is wrong. */
+  /** Continues with this tag for the last entry, so that verification can find further errors. */
   continueFrom(tag: Uint8Array): void;
 }
 
-/** Goes on from a link. */
+/** Resumes a chain after a link. */
 export function resumeChain(keys: Pick<LogKeys, 'tag'>, link: ChainLink): Chain {
   const { seq, tag, entries } = link;
   const chain = {
@@ -33,7 +33,7 @@ export function resumeChain(keys: Pick<LogKeys, 'tag'>, link: ChainLink): Chain 
   return chain;
 }
 
-/** A chain whose first entry comes behind this place. */
+/** Starts a chain whose first entry follows this position. */
 export function startChain(
   keys: LogKeys,
   log: Uuid,
@@ -43,7 +43,7 @@ export function startChain(
   return { chain: resumeChain(keys, link), anchor: sealAnchor(keys, log, link) };
 }
 
-/** Seals the place where a chain begins from now on. */
+/** Authenticates the position where a chain begins from now on. */
 export function sealAnchor(keys: Pick<LogKeys, 'anchor'>, log: Uuid, link: ChainLink): Anchor {
   return { ...link, mac: keys.anchor(anchorText(log, link)) };
 }
@@ -52,7 +52,7 @@ export function isAnchorValid(keys: Pick<LogKeys, 'anchor'>, log: Uuid, { mac, .
   return Buffer.compare(keys.anchor(anchorText(log, link)), mac) === 0;
 }
 
-/** Whether nothing was ever taken off this chain: it begins where it began. */
+/** Whether no entry was ever removed from this chain by retention: its anchor is its start. */
 export function isChainStart(keys: Pick<LogKeys, 'anchor'>, log: Uuid, { seq, tag }: ChainLink): boolean {
   return Buffer.compare(keys.anchor(JSON.stringify(['begin', log, seq])), tag) === 0;
 }
@@ -61,7 +61,7 @@ function anchorText(log: Uuid, { seq, tag, entries }: ChainLink): string {
   return JSON.stringify(['anchor', log, seq, Buffer.from(tag).toString('hex'), entries]);
 }
 
-/** An entry as text: each column, bytes in hex. */
+/** The tagged text of an entry: its columns as JSON, bytes in hexadecimal. */
 function entryText(columns: EntryColumns): string {
   return JSON.stringify(
     columns.map((value) => (value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value)),

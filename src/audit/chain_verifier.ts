@@ -6,18 +6,18 @@ import type { Checkpoint } from './checkpoint.ts';
 import type { LogKeys } from './log_keys.ts';
 import type { Anchor, LogHead, StoredEntry } from './port.ts';
 
-/** One log on its way from its beginning to its end. */
+/** Verifies the chain of one log, from its start to its end. */
 export interface ChainVerifier {
-  /** Judges the next entries, none of them behind `head.seq`. */
+  /** Checks the next entries, none of them after `head.seq`. */
   add(entries: readonly StoredEntry[]): void;
-  /** Judges the end; nothing is taken after it. */
+  /** Checks the end; no entry may be added afterwards. */
   end(): void;
-  /** How many entries had a tag, and how many that a release before 0.2.0 wrote had none. */
+  /** The number of tagged entries, and of untagged ones written by releases before 0.2.0. */
   readonly tagged: number;
   readonly untagged: number;
 }
 
-/** Told what is wrong, and at which place. */
+/** Called with each problem and its sequence number. */
 export type ReportFinding = (seq: number | undefined, message: string) => void;
 
 export function openChainVerifier(
@@ -58,15 +58,17 @@ export function openChainVerifier(
       for (const entry of entries) take(entry);
     },
     end() {
-      if (isTrimmed && counts.tagged === 0) report(anchor.seq, 'no entry is left: retention leaves one');
+      if (isTrimmed && counts.tagged === 0)
+        report(anchor.seq, 'no entry is left, and retention always leaves one');
       if (chain) checkEnd(head, chain, report);
-      if (chain && head.seq !== last) report(head.seq, `its clock is here, and its last entry is ${last}`);
+      if (chain && head.seq !== last)
+        report(head.seq, `the log head is at this position, and the last entry is ${last}`);
       compare('the end');
     },
   };
 }
 
-/** The chain at its beginning; undefined for a log without one. */
+/** The chain at its anchor; undefined for a log without one. */
 function openStoredChain(
   { log, chain: stored }: LogHead,
   checkpoints: readonly Checkpoint[],
@@ -75,16 +77,18 @@ function openStoredChain(
 ): Chain | undefined {
   if (!stored) return undefined;
   const { anchor } = stored;
-  if (!isAnchorValid(keys, log, anchor))
-    report(anchor.seq, 'its beginning was moved, or what it says was changed');
+  if (!isAnchorValid(keys, log, anchor)) report(anchor.seq, 'the start of the log was moved or changed');
   const before = checkpoints.find(({ position }) => position < anchor.seq);
   if (before && isChainStart(keys, log, anchor)) {
-    report(before.position, 'a checkpoint tells of an entry before its beginning: it was begun anew');
+    report(
+      before.position,
+      'a checkpoint covers an entry before the start of the log: the log was recreated',
+    );
   }
   return resumeChain(keys, anchor);
 }
 
-/** What a tagged entry is held against. */
+/** What a tagged entry is compared with. */
 interface ExpectedEntry {
   readonly chain: Chain | undefined;
   readonly end: number;
@@ -96,16 +100,16 @@ function checkEntry(
   report: ReportFinding,
 ): void {
   if (!chain) {
-    report(seq, 'it is tagged, and its log says that it has no chain');
+    report(seq, 'the entry is tagged, and its log has no chain');
     return;
   }
-  if (seq > end) report(seq, 'it is tagged, and stands behind the end');
+  if (seq > end) report(seq, 'the entry is tagged, and is after the end of the chain');
   const missing = seq - chain.seq - 1;
-  if (missing > 0) report(seq, `${missing} entries before it are missing`);
+  if (missing > 0) report(seq, `${missing} entries before this one are missing`);
   const expected = chain.next(seq, Object.values(columns));
   if (tag && Buffer.compare(tag, expected) === 0) return;
-  report(seq, 'it was changed or put here, or what stood before it was');
-  // What comes behind may still be what it was.
+  report(seq, 'this entry, or one before it, was changed or inserted');
+  // Later entries may still be unchanged.
   if (tag) chain.continueFrom(tag);
 }
 
@@ -113,13 +117,17 @@ function checkEnd({ chain: stored }: LogHead, chain: Chain, report: ReportFindin
   if (!stored) return;
   const { end } = stored;
   if (chain.seq !== end.seq)
-    report(end.seq, `its end is said to be here, and its last entry is ${chain.seq}: some were cut off`);
-  else if (Buffer.compare(chain.tag, end.tag) !== 0) report(end.seq, 'its end is not that of its last entry');
+    report(
+      end.seq,
+      `the chain ends here according to the log head, and the last entry is ${chain.seq}: some were removed`,
+    );
+  else if (Buffer.compare(chain.tag, end.tag) !== 0)
+    report(end.seq, 'the tag in the log head is not that of the last entry');
   if (chain.entries !== end.entries)
-    report(end.seq, `it has ${chain.entries} entries, and says ${end.entries}`);
+    report(end.seq, `the log has ${chain.entries} entries, and its head counts ${end.entries}`);
 }
 
-/** Compares places with what checkpoints say of them: each of them, where several tell of one place. */
+/** Compares the chain with every checkpoint of a position. */
 function openCheckpointComparison(
   checkpoints: readonly Checkpoint[],
   report: ReportFinding,
@@ -129,10 +137,12 @@ function openCheckpointComparison(
   return (chain) => {
     if (chain === 'the end') {
       for (const position of unmatched.keys()) {
-        // What was removed has no entry to be compared with; whether it was old enough is judged of the
-        // beginning.
+        // A removed entry cannot be compared; checkTrimming decides whether it was old enough.
         if (firstPosition !== undefined && position < firstPosition) continue;
-        report(position, 'a checkpoint tells of it, and it is not there: cut off, or an older database');
+        report(
+          position,
+          'a checkpoint covers this entry, and it does not exist: entries were removed, or the database is older',
+        );
       }
       return;
     }
@@ -141,33 +151,33 @@ function openCheckpointComparison(
     unmatched.delete(chain.seq);
     const tag = Buffer.from(chain.tag).toString('hex');
     if (checkpointsHere.every((each) => each.tag === tag && each.entries === chain.entries)) return;
-    report(chain.seq, 'it is not what a checkpoint says: it, or what stood before it, was written anew');
+    report(chain.seq, 'this entry differs from a checkpoint: it, or an entry before it, was rewritten');
   };
 }
 
-/** The log's name in what is found. */
+/** A problem found in a log. */
 export interface LogFinding {
   readonly log: Uuid;
   readonly seq: number | undefined;
   readonly message: string;
 }
 
-/** What was said outside of the database, as far as one log is concerned. */
+/** The checkpoints of one log, recorded outside of the database. */
 export interface CheckpointEvidence {
   readonly checkpoints: readonly Checkpoint[];
   /**
-   * Retention may have removed what was written before, in milliseconds since the epoch; undefined where
-   * nothing was said.
+   * Retention may have removed entries older than this, in milliseconds since the epoch; undefined without
+   * checkpoints.
    */
   readonly removableBefore: number | undefined;
 }
 
-/** Up to when an entry must have been written that retention may have removed by now. */
+/** The time before which an entry must have been written for retention to have removed it. */
 export type RetentionCutoff = (now: number) => number | undefined;
 
 /**
- * By the checkpoints' own times, each with the retention that was in force then; after the newest one by the
- * time of who asks. So nobody who has the database and the master key has it believed that something was old.
+ * Computed from the times and retention in the checkpoints; after the newest one from the time of the caller.
+ * So access to database and master key is not enough to make an entry look old.
  */
 export function retentionCutoffOf(checkpoints: readonly Checkpoint[]): RetentionCutoff {
   const newest = checkpoints.reduce<Checkpoint | undefined>(
@@ -184,9 +194,9 @@ function cutoffAt(time: number, { retentionDays }: Checkpoint): number {
 }
 
 /**
- * Judges a log whose oldest entries went. Retention leaves the newest of those that are old enough to go: as
- * a later checkpoint proves that entry, it proves that what stood before was old. Where no later one does,
- * nothing went that was written after a checkpoint of late.
+ * Checks a log whose oldest entries were removed. Retention keeps the newest of the entries that are old
+ * enough: if a later checkpoint covers it, everything before was old. Without a later one, no entry may be
+ * missing that a recent checkpoint covers.
  */
 export function checkTrimming(
   anchor: Anchor,
@@ -196,15 +206,15 @@ export function checkTrimming(
 ): void {
   if (before === undefined) return;
   if (!(first.at < before)) {
-    report(first.seq, 'what stood before it was removed, and it is not old enough for that to be retention');
+    report(first.seq, 'entries before this one were removed, and they were too recent for retention');
   }
-  // What is behind a checkpoint was written later than it, as far as clocks agree.
+  // Entries after a checkpoint were written later than it, as far as clocks agree.
   const late = before + LIMITS.retentionEveryMs;
   const recent = checkpoints.find(({ position, at }) => position <= anchor.seq && !(at < late));
   if (!recent) return;
   const latestCutoff = new Date(recent.at).toISOString();
   report(
     recent.position,
-    `a checkpoint of ${latestCutoff} tells of it, and it was removed: too early for retention`,
+    `a checkpoint of ${latestCutoff} covers this entry, and it was removed too early for retention`,
   );
 }

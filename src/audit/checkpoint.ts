@@ -2,7 +2,7 @@ import { parseUuid, type Uuid } from '../domain/id.ts';
 import type { LogKeys } from './log_keys.ts';
 import type { Erasure, LogHead } from './port.ts';
 
-/** How far a log is. */
+/** The position and tag of a log. */
 export interface LogPosition {
   readonly log: Uuid;
   readonly position: number;
@@ -11,45 +11,45 @@ export interface LogPosition {
   readonly entries: number;
 }
 
-/** How far a log was at some time, said outside of the database. */
+/** The position of a log at some time, recorded outside of the database. */
 export interface Checkpoint extends LogPosition, CheckpointContext {}
 
-/** When a line was told, and what was in force then. */
+/** When a checkpoint was written, and the retention in force. */
 export interface CheckpointContext {
   /** Milliseconds since the epoch. */
   readonly at: number;
-  /** Entries older than this were removed. */
+  /** Entries older than this number of days were removed. */
   readonly retentionDays: number;
 }
 
 /**
- * A backup was put in the place of the database, in milliseconds since the epoch: what was said since it was
- * taken is of another one. `takenAt`: undefined where nothing tells.
+ * A restore of a backup, in milliseconds since the epoch. Checkpoints since `takenAt` belong to the replaced
+ * database; undefined if unknown.
  */
 export interface Restoration {
   readonly at: number;
   readonly takenAt: number | undefined;
 }
 
-/** What a line says. */
+/** The content of a line. */
 export type CheckpointFileRecord =
   | { readonly kind: 'checkpoint'; readonly logs: readonly Checkpoint[] }
   | ({ readonly kind: 'erasure' } & Erasure)
   | ({ readonly kind: 'restore' } & Restoration)
-  /** Of a later release. */
+  /** Written by a later release. */
   | { readonly kind: 'other' };
 
 /**
- * A line as it was read. `malformed`: it is no such line, or was not written whole. What these keys did not
- * sign, whole and as it stands, is told apart and never trusted.
+ * A line as read. `malformed`: not a checkpoint line, or truncated. Lines that these keys did not sign are
+ * reported and never trusted.
  */
 export type CheckpointFileLine =
   | (CheckpointFileRecord & { readonly isSigned: boolean })
   | { readonly kind: 'malformed' };
 
 /**
- * A line that says how far logs are: JSON, with an Ed25519 signature over what stands before it. A signature
- * takes longer than all else, so a line may tell of several logs. Those without an entry are left out.
+ * A checkpoint line: JSON with an Ed25519 signature over all preceding members. Signing dominates the cost,
+ * so one line may cover several logs. Logs without an entry are omitted.
  */
 export function checkpointLine(
   heads: readonly LogHead[],
@@ -61,10 +61,7 @@ export function checkpointLine(
   return signLine(record, keys);
 }
 
-/**
- * What is told of a log. Undefined where it has no entry, and of what is no log of this program: nobody could
- * read it again.
- */
+/** The position of a log; undefined if it has no entry, or its ID is invalid and could not be read back. */
 export function logPositionOf({ log, chain }: LogHead): LogPosition | undefined {
   if (!chain || !parseUuid(log)) return undefined;
   const { seq, tag, entries } = chain.end;
@@ -73,17 +70,17 @@ export function logPositionOf({ log, chain }: LogHead): LogPosition | undefined 
 
 const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z');
 
-/** An instant that can be read again, whatever stands in a row: somebody may have written it by hand. */
+/** A valid instant whatever the stored value is: the row may have been edited by hand. */
 function instantOf(at: number): string {
   return new Date(Math.min(Math.max(at, 0), LAST_INSTANT)).toISOString();
 }
 
-/** A line that says who was erased: identifiers and a time, and nothing else. */
+/** An erasure line: realm ID, user ID and time, nothing else. */
 export function erasureLine({ realm, user, at }: Erasure, keys: Pick<LogKeys, 'sign'>): string {
   return signLine({ kind: 'erasure', realm_id: realm, user_id: user, at: instantOf(at) }, keys);
 }
 
-/** A line that says that a backup was put in the place of the database. */
+/** A restore line. */
 export function restoreLine({ at, takenAt }: Restoration, keys: Pick<LogKeys, 'sign'>): string {
   const taken_at = takenAt === undefined ? null : new Date(takenAt).toISOString();
   return signLine({ kind: 'restore', at: new Date(at).toISOString(), taken_at }, keys);
@@ -94,7 +91,7 @@ function signLine(record: object, keys: Pick<LogKeys, 'sign'>): string {
   return `${text.slice(0, -1)},"signature":"${keys.sign(text)}"}`;
 }
 
-/** Reads a line by the keys of a log; without any no line is signed. */
+/** Parses a line and verifies its signature; without keys no line is signed. */
 export function readLine(text: string, keys: Pick<LogKeys, 'isSigned'> | undefined): CheckpointFileLine {
   const { signature, ...rest } = parseObject(text) ?? {};
   const record = readRecord(rest);

@@ -1,18 +1,18 @@
 import type { Uuid } from '../domain/id.ts';
 
 /**
- * An output for lines outside of the database: a file, a URL, the service's own log. Rejects where it could
- * not keep them.
+ * A destination for checkpoint lines outside of the database: a file, a URL, the service log. Rejects if the
+ * lines could not be stored.
  */
 export type CheckpointSink = (lines: readonly string[]) => Promise<void>;
 
-/** Writes lines to all sinks. Rejects, once every sink was asked, where one of them could not keep them. */
+/** Writes lines to all sinks. Rejects, after all were tried, if one failed. */
 export async function writeToAll(sinks: readonly CheckpointSink[], lines: readonly string[]): Promise<void> {
   const failed = await firstFailure(sinks.map((sink) => sink(lines)));
   if (failed) throw failed.reason;
 }
 
-/** The first failure, once all have ended; undefined where there is none. */
+/** The first failure after all writes have ended; undefined if there is none. */
 export async function firstFailure(
   writes: readonly Promise<void>[],
 ): Promise<PromiseRejectedResult | undefined> {
@@ -20,14 +20,17 @@ export async function firstFailure(
   return ended.find((outcome) => outcome.status === 'rejected');
 }
 
-/** A sink with what it has already, so that nothing is written to it twice by one process. */
+/** A sink with what was written to it, so that one process writes nothing twice. */
 export interface TrackedSink {
-  /** Fails for the rest of a round once it failed, so that a sink that is away costs a round one time-out. */
+  /**
+   * After a failure it fails for the rest of the round, so that an unreachable sink costs one time-out per
+   * round.
+   */
   readonly write: CheckpointSink;
   beginRound(): void;
-  /** Of each log a number made of the last tag (`tagNumber`). */
+  /** The last written tag of each log, as `tagNumber`. */
   readonly tags: Map<Uuid, number>;
-  /** Erasures that another sink does not have yet. */
+  /** Erasures written here that another sink is still missing. */
   readonly erasures: Set<string>;
 }
 

@@ -14,25 +14,23 @@ export interface CheckpointDeps {
   readonly sinks: readonly CheckpointSink[];
   readonly leases: Leases;
   readonly clock: Pick<Clock, 'now'>;
-  /** How long entries are kept. */
+  /** The retention of entries, in days. */
   readonly retentionDays: number;
-  /** The same for all processes that share the sinks. */
+  /** Identifies the set of sinks; the same for all processes that share them. */
   readonly name: string;
-  /**
-   * Called each minute in which a sink did not get everything; `since`: when all of them last had everything.
-   */
+  /** Called in each round in which a sink missed lines; `completeAt`: when all sinks last had everything. */
   onError(error: NodeJS.ErrnoException, completeAt: number): void;
 }
 
 export interface Checkpoints {
-  /** How long ago the sinks last got everything; undefined where another process writes to them. */
+  /** Time since all sinks had everything, in milliseconds; undefined if another process writes to them. */
   ageMs(): number | undefined;
   stop(): Promise<void>;
 }
 
 /**
- * Writes to sinks, every minute and when it is stopped, erasures that they do not have, and checkpoints of
- * the logs that moved; at first of all logs. Of the processes that share the sinks one does so, but each
+ * Writes missing erasures and checkpoints of changed logs to the sinks, every minute and at stop; the first
+ * round covers all logs. One of the processes that share the sinks holds a lease and does so; every process
  * writes erasures when it starts. Keeps no process alive.
  */
 export function startCheckpoints(deps: CheckpointDeps, everyMs: number = LIMITS.checkpointMs): Checkpoints {
@@ -42,13 +40,13 @@ export function startCheckpoints(deps: CheckpointDeps, everyMs: number = LIMITS.
   let completeAt = clock.now();
   let isFirst = true;
 
-  /** Answers what went wrong, each error once. A sink that fails does not keep the others waiting. */
+  /** Returns the errors, each once. A failing sink does not delay the others. */
   async function writeAll(): Promise<ReadonlySet<unknown>> {
     const errors = new Set<unknown>();
     const note = (error: unknown) => errors.add(error);
     for (const sink of sinks) sink.beginRound();
     await leases.keep([lease]).catch(note);
-    // A process that was killed over an erasure may have left its lease behind. Twice does no harm.
+    // A process killed during an erasure may still hold the lease. Writing an erasure twice is harmless.
     if (isFirst || leases.holds(lease)) await writeErasures(deps, sinks, clock.now()).catch(note);
     isFirst = false;
     for (const sink of sinks) if (leases.holds(lease)) await writeCheckpoints(deps, sink).catch(note);
@@ -59,7 +57,7 @@ export function startCheckpoints(deps: CheckpointDeps, everyMs: number = LIMITS.
     const errors = await writeAll();
     if (errors.size === 0) completeAt = clock.now();
     for (const error of errors) {
-      // Every request reports an unavailable database; the next minute makes up for this one.
+      // Requests report an unavailable database; the next round catches up.
       if (!(error instanceof Fault)) deps.onError(error as NodeJS.ErrnoException, completeAt);
     }
   }
@@ -79,19 +77,19 @@ export function startCheckpoints(deps: CheckpointDeps, everyMs: number = LIMITS.
   };
 }
 
-/** Writes checkpoints of each log whose tag is not the one that the sink has. */
+/** Writes checkpoints of each log whose tag differs from the one in the sink. */
 async function writeCheckpoints(
   { store, keys, retentionDays, clock }: Omit<CheckpointDeps, 'sinks'>,
   { write, tags }: TrackedSink,
 ): Promise<void> {
   let unsigned: LogHead[] = [];
   let lines: string[] = [];
-  /** What the lines, and the one that is not signed yet, will say. */
+  /** The positions covered by `lines` and `unsigned`. */
   let positions: LogPosition[] = [];
 
   function sign(): void {
     if (unsigned.length === 0) return;
-    // Its time is after that of the heads, so that a backup that is taken later holds what it names.
+    // The time is taken after the heads were read, so that a backup taken later contains them.
     lines.push(checkpointLine(unsigned, { at: clock.now(), retentionDays }, keys));
     unsigned = [];
   }
@@ -109,8 +107,7 @@ async function writeCheckpoints(
     if (!position || tags.get(position.log) === tagNumber(position)) continue;
     unsigned.push(head);
     positions.push(position);
-    // Line by line, because signing takes longer than all else: requests get their turn between pages of
-    // heads.
+    // Line by line, because signing dominates the cost: requests get their turn between pages of heads.
     if (unsigned.length === LIMITS.checkpointLogsMax) sign();
     if (positions.length === LIMITS.checkpointsAtOnceMax) await send();
   }
@@ -118,8 +115,8 @@ async function writeCheckpoints(
 }
 
 /**
- * The first 52 bits of a tag, which covers the position: with a number as value the map takes 157 bytes a
- * log, with texts 504 (docs/decisions/0043).
+ * The first 52 bits of a tag, which covers the position. With a number as value the map takes 157 bytes per
+ * log, with a string 504 (docs/decisions/0043).
  */
 function tagNumber({ tag }: LogPosition): number {
   return Number.parseInt(tag.slice(0, 13), 16) || 0;
@@ -128,9 +125,9 @@ function tagNumber({ tag }: LogPosition): number {
 const PAGE = 100;
 
 /**
- * Writes the erasures of which it is not noted that every sink has them, and notes it then. Whoever erases
- * writes the line, too: this is for lines that are missing because that process was killed before. Rejects
- * where a sink failed, after the others were asked.
+ * Writes the erasures that are not marked as reported to all sinks, and marks them. The erasing process
+ * writes the line as well: this covers processes that were killed before. Rejects if a sink failed, after the
+ * others were tried.
  */
 export async function writeErasures(
   deps: Pick<CheckpointDeps, 'keys'> & {
@@ -153,7 +150,7 @@ export async function writeErasures(
     }
     failed ??= failure;
     after = page.at(-1);
-    // Signing takes the event loop, and nothing else gives it back while a sink is away.
+    // Signing blocks the event loop: yield to requests between pages.
     await new Promise((resolve) => setImmediate(resolve));
   }
   if (failed) throw failed.reason;
@@ -166,7 +163,7 @@ async function writeNew({ write, erasures }: TrackedSink, lines: ReadonlyMap<str
   for (const [name] of missing) erasures.add(name);
 }
 
-/** No other row is of this program; a line about one could not be read again, and a restore skips none. */
+/** Rows with other IDs were not written by this program; a line about them could not be read back. */
 function hasValidIds({ realm, user }: Erasure): boolean {
   return parseUuid(realm) !== undefined && parseUuid(user) !== undefined;
 }

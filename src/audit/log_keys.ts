@@ -10,31 +10,34 @@ import {
 } from 'node:crypto';
 import { type Clock, NIL_UUID, type Uuid } from '../domain/id.ts';
 
-/** Whose personal values a text holds. */
+/** The user whose personal values are encrypted. */
 export interface Person {
   readonly realm: Uuid;
   readonly user: Uuid;
 }
 
 /**
- * What keeps the log honest. All of it comes from one secret of the installation, which the master key seals:
- * who has the database alone can make none of it.
+ * The keys of the audit log. All are derived from one secret of the installation, which the master key seals:
+ * access to the database alone does not yield them.
  */
 export interface LogKeys {
-  /** What a person's key is made of. Who destroys it destroys what was encrypted for that person. */
+  /**
+   * Generates the stored random value from which the encryption key of a user is derived. Deleting it makes
+   * the personal values of that user unreadable.
+   */
   mintUserKey(): Uint8Array;
-  /** Encrypts what an entry tells about a person: nonce (12 bytes), AES-256-GCM ciphertext, tag (16). */
+  /** Encrypts the personal values of an entry: nonce (12 bytes), AES-256-GCM ciphertext, tag (16). */
   encrypt(userKey: Uint8Array, person: Person, plain: string): Uint8Array;
-  /** Throws where it was encrypted for another person or with another salt, or was changed. */
+  /** Throws if it was encrypted for another user or with another key, or was changed. */
   decrypt(userKey: Uint8Array, person: Person, encrypted: Uint8Array): string;
-  /** HMAC-SHA-256 over the tag before and an entry as it is stored. 32 bytes. */
+  /** HMAC-SHA-256 over the previous tag and the stored entry. 32 bytes. */
   tag(previous: Uint8Array, entry: string): Uint8Array;
-  /** HMAC-SHA-256 over where a chain begins. 32 bytes. */
+  /** HMAC-SHA-256 over the start of a chain. 32 bytes. */
   anchor(place: string): Uint8Array;
-  /** An Ed25519 signature over a line of a checkpoint, as base64url. */
+  /** An Ed25519 signature over a checkpoint line, as base64url. */
   sign(line: string): string;
   isSigned(line: string, signature: string): boolean;
-  /** What such a signature is verified with, for whoever has nothing else of this: 32 bytes, base64. */
+  /** The Ed25519 public key that verifies these signatures, for use elsewhere: 32 bytes, base64. */
   readonly publicKey: string;
 }
 
@@ -81,12 +84,12 @@ export function openLogKeys(secret: Uint8Array, { randomBytes }: Pick<Clock, 'ra
     sign: (line) => sign(null, Buffer.from(line), signer).toString('base64url'),
     isSigned: (line, signature) =>
       verify(null, Buffer.from(line), verifier, Buffer.from(signature, 'base64url')),
-    // In SPKI the key stands at the end (RFC 8410, 4).
+    // In SPKI the key is at the end (RFC 8410, 4).
     publicKey: verifier.export({ format: 'der', type: 'spki' }).subarray(-32).toString('base64'),
   };
 }
 
-/** HMAC-SHA-256 over these parts. What the runtime has of its own takes half as long as its `createHmac`. */
+/** HMAC-SHA-256 over these parts. Bun.CryptoHasher takes half as long as `createHmac`. */
 function hmac(key: Uint8Array, ...parts: readonly (Uint8Array | string)[]): Buffer {
   const hash = new Bun.CryptoHasher('sha256', key);
   for (const part of parts) hash.update(part);
@@ -98,8 +101,8 @@ function personId({ realm, user }: Person): Buffer {
 }
 
 /**
- * The keys of persons. The last one is kept, because a user and its links are often written one after the
- * other.
+ * The encryption keys of users. The last one is cached, because a user and its links are often written in
+ * sequence.
  */
 function openEncryptionKeys(key: Uint8Array): (userKey: Uint8Array, person: Person) => Buffer {
   let last: { readonly userKey: Uint8Array; readonly name: string; readonly key: Buffer } | undefined;
@@ -112,16 +115,13 @@ function openEncryptionKeys(key: Uint8Array): (userKey: Uint8Array, person: Pers
   };
 }
 
-/** The member of an act's detail that tells of a person, and what it tells. */
+/** The member of `detail` with the encrypted personal values of an installation entry. */
 export const PERSON_MEMBER = 'person';
 
-/** Acts belong to no realm, and whom they tell of is no user of one. */
+/** Entries of the installation belong to no realm and no user. */
 const INSTALLATION_PERSON = { realm: NIL_UUID, user: NIL_UUID };
 
-/**
- * What an act tells about a person, so that who has the database alone does not read it: base64url of salt
- * and ciphertext.
- */
+/** Encrypts personal values of an installation entry: base64url of key and ciphertext. */
 export function sealPerson(keys: Pick<LogKeys, 'mintUserKey' | 'encrypt'>, values: object): string {
   const userKey = keys.mintUserKey();
   return Buffer.concat([
@@ -130,7 +130,7 @@ export function sealPerson(keys: Pick<LogKeys, 'mintUserKey' | 'encrypt'>, value
   ]).toString('base64url');
 }
 
-/** Reads it again. Throws where it was changed. */
+/** Decrypts it. Throws if it was changed. */
 export function openPerson(keys: Pick<LogKeys, 'decrypt'>, sealed: string): object {
   const bytes = Buffer.from(sealed, 'base64url');
   return JSON.parse(

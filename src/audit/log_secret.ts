@@ -8,8 +8,8 @@ const NAME = 'log';
 const PLACE: SecretLocation = { table: 'instance_secret', column: 'sealed', realm: NIL_UUID, id: NAME };
 
 /**
- * From here on what is written is logged in full. However many processes do so at once: each chain begins
- * once.
+ * Starts the audit log of this process and tags entries of older releases. Concurrent processes start each
+ * chain once.
  */
 export async function startAuditLog(
   { access, log }: { readonly access: SecretStore; readonly log: Pick<LogStore, 'useKeys' | 'catchUp'> },
@@ -22,7 +22,7 @@ export async function startAuditLog(
   return keys;
 }
 
-/** The same of a database that is looked at; undefined where it has no log yet. */
+/** The log keys of a database that is only inspected; undefined if it has no log yet. */
 export async function findLogKeys(
   store: Pick<AuthStore, 'secret'>,
   keyring: Pick<Keyring, 'open'>,
@@ -39,9 +39,8 @@ function openLogSecret(sealed: Uint8Array, keyring: Pick<Keyring, 'open'>, clock
 type SecretStore = Pick<AuthStore, 'secret' | 'insertSecret'>;
 
 /**
- * The keys of the log, made of the secret that the installation keeps for it; the first who asks makes the
- * secret. It stays the same when the master key is changed, so chains and encrypted values outlive that.
- * Rejects where it does not open.
+ * The keys of the log, derived from a secret of the installation that the first caller creates. It survives
+ * changes of the master key, so chains and encrypted values do as well. Rejects if it does not decrypt.
  */
 export async function obtainLogKeys(
   store: SecretStore,
@@ -60,6 +59,6 @@ async function createLogSecret(
   const secret = Buffer.from(clock.randomBytes(LOG_SECRET_BYTES)).toString('base64url');
   await store.insertSecret(NAME, keyring.seal('instance-secret', PLACE, secret), clock.now());
   const created = await store.secret(NAME);
-  if (!created) throw new Error('the master key was changed while the log began');
+  if (!created) throw new Error('the master key was changed while the audit log was started');
   return created;
 }

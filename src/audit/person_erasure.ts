@@ -14,26 +14,25 @@ export interface ErasureDeps {
   readonly records: Pick<Store, 'get' | 'list' | 'purge'> & Eraser;
   readonly reading: LogReading;
   readonly scrub: (texts: readonly string[], options: ScrubOptions) => Promise<ScrubResult>;
-  /** Tells it where checkpoints are told. Rejects where that could not be done. */
+  /** Writes the erasure to the checkpoint sinks. Rejects if that fails. */
   readonly report: (erasure: Erasure) => Promise<void>;
 }
 
-/** A user who was erased, and what is still to be done about the files. */
+/** An erased user; the database files still have to be scrubbed. */
 export interface StartedErasure {
   readonly erasure: Erasure;
   /**
-   * Why it could not be told: undefined where it stands outside of the database. The service tells it until
-   * it does.
+   * The error of reporting the erasure; undefined once it is in the sinks. The service retries until it is.
    */
   readonly reportError: Promise<unknown>;
-  /** Empties the files of what they still hold, and notes it. May be called again. */
+  /** Removes the remaining bytes from the database files and records that. May be called again. */
   scrub(options: ScrubOptions): Promise<ScrubResult>;
 }
 
 /**
- * Erases a user: rows, remembered answers, and what the log could tell of the person. When this resolves
- * nobody can read any of it through the database; `scrub` then sees to the bytes. Undefined where nothing
- * tells that there was such a user. Interrupted, it is asked for again.
+ * Erases a user: records, idempotency records, and the personal values in the log. When this resolves they
+ * cannot be read through the database any more; `scrub` then removes the bytes. Undefined if no such user is
+ * known. Call it again if it was interrupted.
  */
 export async function eraseUser(
   { records, reading, scrub, report }: ErasureDeps,
@@ -67,7 +66,7 @@ export async function eraseUser(
     erasure,
     reportError,
     async scrub(options) {
-      // One who was erased before that was done left nothing to say what to look for.
+      // For a user who was erased before there is no text to search for.
       const scrubbed = await scrub(texts, { ...options, rewriteAlways: texts.length === 0 });
       if (scrubbed.kind === 'clean') await records.markScrubbed(person, auditContext.now());
       return scrubbed;
@@ -75,10 +74,7 @@ export async function eraseUser(
   };
 }
 
-/**
- * Every text about a person that stands in a record, or stood in one since the log tells of it; as it is
- * compared, too.
- */
+/** Every personal text of the user in records and log entries, also in its folded form. */
 async function personalTexts(
   records: ErasureDeps['records'],
   reading: LogReading,
@@ -96,7 +92,7 @@ async function personalTexts(
   return [...new Set(texts.flatMap((text) => [text, foldedKey(text)]))];
 }
 
-/** What the log of its realm tells of a user. */
+/** The log entries that concern a user. */
 export async function* userEntries(
   reading: LogReading,
   person: Person,
@@ -118,7 +114,7 @@ interface OwnedRecord {
   readonly record: AnyRecord;
 }
 
-/** The user's own record, and those below it. */
+/** The record of the user and those below it. */
 export async function* userRecords(
   records: Pick<Store, 'get' | 'list'>,
   person: Person,
@@ -151,7 +147,7 @@ async function* recordsBelow(
   }
 }
 
-/** What callers may see of a record, as an export for the person has it. */
+/** The visible members of a record, as in a subject access export. */
 export function exportedRecord({ resource, key, record }: OwnedRecord): Readonly<Record<string, unknown>> {
   const members = membersOf(resource).filter(isVisible);
   return {

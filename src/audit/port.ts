@@ -9,48 +9,50 @@ import type { LogKeys, Person } from './log_keys.ts';
 export type EntryValue = string | number | Uint8Array | null;
 
 /**
- * An entry as it is stored: its columns by name, in the order in which its tag covers them. Of a realm these
- * are `realm_id`, `seq`, `event`, `user_id`, `record_id`, `revision`, `members`, `actor`, `request_id`, `at`,
- * `address`, `detail`, `personal`; of the installation `seq`, `id`, `action`, `actor`, `object`, `realm_id`,
- * `user_id`, `address`, `request_id`, `detail`, `at`.
+ * A stored entry: its columns by name, in the order that its tag covers. In a realm log: `realm_id`, `seq`,
+ * `event`, `user_id`, `record_id`, `revision`, `members`, `actor`, `request_id`, `at`, `address`, `detail`,
+ * `personal`; in the installation log: `seq`, `id`, `action`, `actor`, `object`, `realm_id`, `user_id`,
+ * `address`, `request_id`, `detail`, `at`.
  */
 export interface StoredEntry {
   readonly seq: number;
   /** Milliseconds since the epoch. */
   readonly at: number;
   readonly columns: Readonly<Record<string, EntryValue>>;
-  /** Null behind the end of the chain, where a release before 0.2.0 wrote it. */
+  /** Null after the end of the chain, for entries written by releases before 0.2.0. */
   readonly tag: Uint8Array | null;
 }
 
-/** How far a chain is: the last place that has a tag, that tag, and how many entries were ever tagged. */
+/**
+ * The position of a chain: the last tagged sequence number, its tag, and the number of entries ever tagged.
+ */
 export interface ChainLink {
   readonly seq: number;
   readonly tag: Uint8Array;
   readonly entries: number;
 }
 
-/** Where a chain begins, so sealed that nobody without the keys moves it. */
+/** The authenticated start of a chain: it cannot be moved without the keys. */
 export interface Anchor extends ChainLink {
   readonly mac: Uint8Array;
 }
 
-/** Where the log of a realm stands, or with the nil UUID that of the installation. */
+/** The head of the log of a realm, or of the installation (nil UUID). */
 export interface LogHead {
   readonly log: Uuid;
-  /** The last place that was given out. */
+  /** The last assigned sequence number. */
   readonly seq: number;
-  /** Undefined for a log that has no tagged entry yet. */
+  /** Undefined for a log without tagged entries. */
   readonly chain: { readonly end: ChainLink; readonly anchor: Anchor } | undefined;
 }
 
 export type { Erasure };
 
-/** A user who is to be erased. */
+/** A request to erase a user. */
 export interface EraseRequest {
   readonly key: readonly [realm: Uuid, user: Uuid];
   readonly origin: ChangeOrigin;
-  /** New revisions of what changes by it. */
+  /** Generates the revisions of records that change. */
   readonly mintRevision: () => Revision;
   readonly auditEntry: AuditEntry;
 }
@@ -64,91 +66,75 @@ export interface EraseRequest {
  */
 export type EraseResult = { readonly kind: 'erased' | 'too_many' | 'unknown' };
 
-/** Who erases: a port of its own, because nothing else destroys what the log can tell. */
+/** Erases users; a separate port, because nothing else destroys logged values. */
 export interface Eraser {
   erase(request: EraseRequest): Promise<EraseResult>;
-  /** Notes that no copy of what was erased is left in the files of the database. */
+  /** Records that the database files hold no copy of the erased values. */
   markScrubbed(person: Pick<Erasure, 'realm' | 'user'>, at: number): Promise<void>;
 }
 
 /**
- * Looks for texts in every byte of the file of an embedded database, in another process; answers whether one
- * stands there that no record holds.
+ * Searches the file of an embedded database for texts, in a worker process; returns whether one occurs
+ * outside of a record.
  */
 export type SearchFile = (path: string, texts: readonly string[]) => Promise<boolean>;
 
-/** How far a scrub may go. */
+/** What a scrub may do. */
 export interface ScrubOptions {
   readonly search: SearchFile;
-  /**
-   * Whether the file of an embedded database may be written anew, which keeps this process and all writers
-   * waiting.
-   */
+  /** Whether the file of an embedded database may be rewritten, which blocks this process and all writers. */
   readonly mayRewrite: boolean;
-  /** Nobody knows any more which texts to look for: the file is written anew whatever stands in it. */
+  /** Rewrite the file without a search, because the erased texts are no longer known. */
   readonly rewriteAlways?: boolean;
 }
 
-/** What became of the places where a database keeps what it no longer tells. */
+/** The result of scrubbing the database files. */
 export type ScrubResult =
-  /**
-   * None of the texts stands in a file of the database; `isRewritten`: one did, and the file was written
-   * anew.
-   */
+  /** No text is in a file of the database; `isRewritten`: one was, and the file was rewritten. */
   | { readonly kind: 'clean'; readonly isRewritten: boolean }
-  /** Another program left some in the file, and writing it anew takes too long for who answers requests. */
+  /** Texts are left in the file, and rewriting it would block requests for too long. */
   | { readonly kind: 'left' }
-  /** Only who runs the database can see to that; its log holds them up to this position. */
+  /**
+   * Only the operator of the database can remove them; its write-ahead log holds them up to this position.
+   */
   | { readonly kind: 'archived'; readonly position: string; readonly isVacuumed: boolean };
 
-/** Where the log rests: what was written in each realm, and what was done to the installation. */
+/** Stores the audit logs: one per realm, and one of the installation. */
 export interface LogStore {
-  /** From here on what is written is tagged, and tells what was before and after. */
+  /** From now on entries are tagged with these keys and contain values before and after. */
   useKeys(keys: LogKeys): void;
   /**
-   * Logs what was done to the installation. Resolves after the commit is on disk. Rejects with Fault
-   * `unknown_outcome` where nobody knows whether it is: the same acts may be noted again, and those that have
-   * an identifier are one entry.
+   * Appends entries to the installation log. Resolves when the commit is on disk. Rejects with Fault
+   * `unknown_outcome` if that is unknown: the same entries may be appended again, and those with an ID are
+   * written once.
    */
   append(auditEntries: readonly AuditEntry[]): Promise<void>;
-  /**
-   * The heads of logs behind `after` in the order of their realms, at most `limit`; the installation's is the
-   * first.
-   */
+  /** The heads of logs after `after`, ordered by realm, at most `limit`; the installation log is first. */
   heads(after: Uuid | undefined, limit: number): MaybePromise<readonly LogHead[]>;
   head(log: Uuid): MaybePromise<LogHead | undefined>;
-  /** The entries of a log behind a place, oldest first, at most `limit`. */
+  /** The entries of a log after a sequence number, oldest first, at most `limit`. */
   entries(log: Uuid, after: number, limit: number): MaybePromise<readonly StoredEntry[]>;
-  /**
-   * The same, of those that concern a user: of a realm, or of the installation what was done to that user of
-   * a realm.
-   */
+  /** The entries that concern a user, in the log of its realm or in the installation log. */
   entriesOf(
     person: Person,
     log: 'realm' | 'installation',
     after: number,
     limit: number,
   ): MaybePromise<readonly StoredEntry[]>;
-  /** What the personal values of these users are encrypted with; those who were erased are missing. */
+  /** The stored values from which the encryption keys of these users are derived; erased users are absent. */
   userKeys(realm: Uuid, users: readonly Uuid[]): MaybePromise<ReadonlyMap<Uuid, Uint8Array>>;
-  /**
-   * Begins every chain that is not begun, and tags what an older release wrote without: a thousand entries to
-   * a commit.
-   */
+  /** Starts every missing chain and tags entries of older releases, a thousand per commit. */
   catchUp(at: number): Promise<void>;
   /**
-   * Removes the oldest tagged entries of a log that are older than `before`, at most LIMITS.cascadeRecordsMax
-   * of them and never the newest that is, and moves the anchor behind them; what stands before its beginning
-   * goes first. Answers how many went. Rejects with an error where one of them is not what was tagged.
+   * Removes the oldest tagged entries older than `before`, at most LIMITS.cascadeRecordsMax and never the
+   * newest of them, after any entries before the start of the chain, and moves the anchor. Returns the number
+   * of removed entries. Rejects if one of them is not what was tagged.
    */
   trim(log: Uuid, before: number): Promise<number>;
-  /** When a user was erased, who was. */
+  /** The erasure of a user; undefined if it was not erased. */
   erasure(person: Person): MaybePromise<Erasure | undefined>;
-  /**
-   * The erasures behind that of `after`, in the order of their realms and users, of which it is not noted
-   * that they were told.
-   */
+  /** The erasures after that of `after`, ordered by realm and user, that are not marked as reported. */
   unreportedErasures(after: Person | undefined, limit: number): MaybePromise<readonly Erasure[]>;
-  /** Notes that these were told outside of the database. */
+  /** Marks erasures as reported to all sinks. */
   markErasuresReported(erasures: readonly Erasure[], at: number): Promise<void>;
 }

@@ -3,7 +3,7 @@ import type { LogKeys, Person } from './log_keys.ts';
 import { openPerson, PERSON_MEMBER } from './log_keys.ts';
 import type { LogStore, StoredEntry } from './port.ts';
 
-/** What stood in a record before and after. */
+/** The members of a record before and after a change. */
 interface BeforeAndAfter {
   readonly before?: Readonly<Record<string, unknown>>;
   readonly after?: Readonly<Record<string, unknown>>;
@@ -15,31 +15,30 @@ export interface ReadableEntry {
   readonly log: Uuid;
   readonly seq: number;
   readonly at: string;
-  /** The event of a change, or the name of an act. */
+  /** The event of a change, or the action of an installation entry. */
   readonly what: string;
   readonly actor: string;
   readonly address?: string;
   readonly request_id?: string;
   readonly realm_id?: string;
   readonly user_id?: string;
-  /** The record, client, key or target it was done to. */
+  /** The record, client, key or webhook target it concerns. */
   readonly object?: string;
   readonly members?: readonly string[];
-  /** Members that say nothing about a person; of an act, whatever it tells. */
+  /** Members without personal values; for an installation entry, its whole detail. */
   readonly detail?: BeforeAndAfter | Readonly<Record<string, unknown>>;
   /**
-   * Those that do: `erased` once nobody can read them any more, `unreadable` where somebody edited what is
-   * stored.
+   * Personal values: `erased` once they cannot be read any more, `unreadable` if the stored value was edited.
    */
   readonly personal?: BeforeAndAfter | 'erased' | 'unreadable';
-  /** Hexadecimal; absent behind the end of the chain. */
+  /** Hexadecimal; absent after the end of the chain. */
   readonly tag?: string;
 }
 
 export interface LogReading {
-  /** Entries of a log behind a place, oldest first. */
+  /** Entries of a log after a sequence number, oldest first. */
   entries(log: Uuid, after: number, limit: number): Promise<readonly ReadableEntry[]>;
-  /** Those that concern a user, of the log of its realm or of the installation's. */
+  /** Entries that concern a user, in the log of its realm or of the installation. */
   entriesOf(
     person: Person,
     log: 'realm' | 'installation',
@@ -62,7 +61,7 @@ export function openLogReading(
     for (const entry of entries) {
       let personal = personalOf(log, entry, userKeys, keys);
       if (personal.personal === 'unreadable') {
-        // One who was erased may have come again, with another salt.
+        // The user may have been erased and created again, with another key.
         const user = entry.columns.user_id as Uuid;
         const erased = isErased.get(user) ?? (await store.erasure({ realm: log, user })) !== undefined;
         isErased.set(user, erased);
@@ -117,7 +116,7 @@ function installationEntry({ seq, at, columns }: StoredEntry, keys: Pick<LogKeys
   };
 }
 
-/** Whom an act tells of. */
+/** The personal values of an installation entry. */
 function personIn(sealed: string, keys: Pick<LogKeys, 'decrypt'>): BeforeAndAfter | 'unreadable' {
   try {
     return { after: { ...openPerson(keys, sealed) } };

@@ -6,7 +6,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { RefusedAccess } from '../domain/refused_access.ts';
 import type { LogStore } from './port.ts';
 
-/** Who was refused: a client whose token was good, else an address. */
+/** The refused caller: a client with a valid token, else an address. */
 export interface RefusedCaller {
   readonly clientId: string | undefined;
   readonly address: IpAddress | undefined;
@@ -14,7 +14,7 @@ export interface RefusedCaller {
 
 export interface RefusedAccessLog {
   count(caller: RefusedCaller, reason: RefusedAccess): void;
-  /** Logs what was counted, for the last time. */
+  /** Writes the counts for the last time. */
   stop(): Promise<void>;
 }
 
@@ -26,15 +26,15 @@ interface Counter {
   readonly count: number;
 }
 
-/** The actor of an entry about somebody whom no token names. */
+/** The actor of callers without a valid token. */
 const NOBODY = 'nobody';
-/** The actor of the one about all who found no counter of their own. */
+/** The actor of all callers beyond the number of counters. */
 const OTHERS = 'others';
 
 /**
- * Counts refused access, by client or address and reason, and logs each count once a minute: who tries a
- * million times writes one entry. Who comes when all counters are taken is counted with the others. Where
- * nothing can be written the counts go on. It keeps no process alive.
+ * Counts refused access by client or address and reason, and logs each count once a minute, so that a million
+ * attempts write one entry. Beyond the maximum number of counters callers are counted together. If nothing
+ * can be written counting goes on. Keeps no process alive.
  */
 export function openRefusedAccessLog(
   store: Pick<LogStore, 'append'>,
@@ -42,7 +42,7 @@ export function openRefusedAccessLog(
   everyMs: number = LIMITS.refusalsLoggedEachMs,
 ): RefusedAccessLog {
   let counters = new Map<string, Counter>();
-  /** What nobody knows of whether it was written: noted again as it was, before anything newer. */
+  /** Entries whose write has an unknown outcome: they are appended again unchanged, before newer ones. */
   let unconfirmed: readonly AuditEntry[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
   let logging: Promise<void> = Promise.resolve();
@@ -78,7 +78,7 @@ export function openRefusedAccessLog(
     }
   }
 
-  /** Counts on where nothing was written. */
+  /** Adds back counts that were not written. */
   function addAll(older: typeof counters): void {
     const newer = counters;
     counters = new Map(older);

@@ -11,15 +11,14 @@ export interface SubjectAccessDeps {
   readonly reading: LogReading;
 }
 
-/** A piece of what is held about a user, ready to be shown to that person. */
+/** A record or log entry about a user, for a subject access request. */
 export type SubjectAccessItem =
   | { readonly kind: 'record'; readonly record: Readonly<Record<string, unknown>> }
   | { readonly kind: 'log'; readonly entry: ReadableEntry };
 
 /**
- * Everything held about one user: its record and those below it, then what the log tells of it. Password
- * hashes and remembered answers are held, too, and told to nobody. That it was asked for is logged before
- * anything is told.
+ * All data about one user: its record, those below it, and its log entries. Password hashes and idempotency
+ * records are left out. The request is logged before anything is returned.
  */
 export async function* subjectAccess(
   { records, log, reading }: SubjectAccessDeps,

@@ -4,26 +4,23 @@ import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { LogStore } from './port.ts';
 
-/** Entries that wait in memory, and those that found no room there. */
+/** The number of entries waiting in memory, and of those dropped because the queue was full. */
 export interface PendingGrants {
   readonly waiting: number;
   readonly dropped: number;
 }
 
 export interface TokenGrantLog {
-  /**
-   * Resolves once the entry of a grant is on disk; or once it waits in memory, because nothing can be
-   * written.
-   */
+  /** Resolves when the entry of a grant is on disk, or is queued because the database takes no writes. */
   append(auditEntry: AuditEntry): Promise<void>;
-  /** Tries for the last time, and tells what is lost. */
+  /** Writes what is queued for the last time, and reports what is lost. */
   stop(): Promise<void>;
 }
 
 /**
- * Logs grants of tokens. Each waits for its entry. Where the database takes no writes the token is given all
- * the same, because lookups must go on: the entry follows as soon as there is room. `told`: when the first
- * one begins to wait, when the last one is written, and what is lost where the process ends first.
+ * Logs token grants. A grant waits for its entry; if the database takes no writes the token is issued all the
+ * same, because lookups must go on, and the entry is written later. `onPending` is called when the first
+ * entry is queued, when the queue is empty again, and with what is lost at stop.
  */
 export function openTokenGrantLog(
   store: Pick<LogStore, 'append'>,
@@ -32,7 +29,7 @@ export function openTokenGrantLog(
 ): TokenGrantLog {
   const waiting: AuditEntry[] = [];
   let dropped = 0;
-  /** The entry of those that were dropped, as long as nobody knows whether it was written. */
+  /** The entry for dropped grants whose write has an unknown outcome. */
   let unconfirmed: DroppedGrants | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let writing: Promise<void> = Promise.resolve();
@@ -53,7 +50,7 @@ export function openTokenGrantLog(
     }, LIMITS.grantsRetriedEachMs).unref();
   }
 
-  /** Nobody is asked to wait behind an entry that waits: those that come meanwhile go along. */
+  /** Later grants join the queue and do not wait for it. */
   async function write(): Promise<void> {
     if (!hasPending()) return;
     const droppedEntry = unconfirmed ?? droppedGrants(dropped, clock);
@@ -95,7 +92,7 @@ export function openTokenGrantLog(
   };
 }
 
-/** The entry of grants whose own found no room: that there were so many. */
+/** The entry that counts dropped grants. */
 interface DroppedGrants {
   readonly auditEntry: AuditEntry;
   readonly count: number;

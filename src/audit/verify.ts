@@ -12,11 +12,11 @@ import type { Checkpoint } from './checkpoint.ts';
 import type { LogKeys, Person } from './log_keys.ts';
 import type { LogHead, LogStore, StoredEntry } from './port.ts';
 
-/** What was looked at. */
+/** The result of a verification. */
 export interface VerificationResult {
   readonly logs: number;
   readonly entries: number;
-  /** Entries of a release before 0.2.0 that no entry of this one stands behind yet. */
+  /** Entries of releases before 0.2.0 that no tagged entry follows yet. */
   readonly untagged: number;
   readonly findings: number;
 }
@@ -24,23 +24,22 @@ export interface VerificationResult {
 export interface VerificationOptions {
   readonly store: Pick<LogStore, 'heads' | 'head' | 'entries' | 'entriesOf' | 'userKeys'>;
   readonly keys: LogKeys;
-  /** What was said outside of the database. */
+  /** The checkpoints, recorded outside of the database. */
   readonly checkpoints: readonly Checkpoint[];
-  /** The time of who verifies, in milliseconds since the epoch. */
+  /** The time of the verifier, in milliseconds since the epoch. */
   now(): number;
   onFinding(finding: LogFinding): void;
 }
 
 const PAGE = 1_000;
-/** How often a log is walked again because its oldest entries went meanwhile. */
+/** Attempts to verify a log whose oldest entries are removed meanwhile. */
 const ATTEMPTS_MAX = 5;
 
 /**
- * Looks at every entry of every log: whether it is the one that was tagged, in its place, whether any is
- * missing, and whether all is there that checkpoints tell of. What nobody but a checkpoint can tell is not
- * seen without one: an end that was cut off together with what says where it is, an older database in the
- * place of a newer one, and a log that was written anew, or whose beginning was moved, by who has the master
- * key. What is written meanwhile is not looked at.
+ * Verifies every entry of every log: its tag, its position, missing entries, and agreement with the
+ * checkpoints. Without checkpoints these are not found: an end cut off together with the stored head, an
+ * older database in place of a newer one, and a log rewritten or a start moved with the master key. Entries
+ * written meanwhile are not verified.
  */
 export async function verifyLogs(options: VerificationOptions): Promise<VerificationResult> {
   const checkpointsByLog = Map.groupBy(options.checkpoints, ({ log }) => log);
@@ -68,13 +67,13 @@ export async function verifyLogs(options: VerificationOptions): Promise<Verifica
     report({
       log,
       seq: checkpoint?.position,
-      message: 'a checkpoint tells of this log, and it is not there',
+      message: 'a checkpoint covers this log, and the log does not exist',
     });
   }
   return result;
 }
 
-/** The head of every log. Others get their turn between pages. */
+/** The head of every log. Yields to other work between pages. */
 export async function* headsOf(store: Pick<LogStore, 'heads'>): AsyncGenerator<LogHead> {
   let heads = await store.heads(undefined, PAGE);
   while (heads.length > 0) {
@@ -90,12 +89,12 @@ interface LogVerification {
   readonly findings: readonly LogFinding[];
 }
 
-/** What one log is looked at with: the checkpoints are its own. */
+/** Options for one log, with its own checkpoints. */
 interface LogVerificationOptions extends VerificationOptions {
   readonly retentionCutoff: RetentionCutoff;
 }
 
-/** Walks a log that keeps its beginning meanwhile. */
+/** Verifies a log, again if its start moved meanwhile. */
 async function verifyUntilStable(options: LogVerificationOptions, head: LogHead): Promise<LogVerification> {
   for (let attempt = 1; ; attempt += 1) {
     const verified = await verifyLogOnce(options, head);
@@ -134,7 +133,7 @@ async function verifyLogOnce(
   return { entries: verifier.tagged, untagged: verifier.untagged, findings };
 }
 
-/** What stands behind the clock of a log was put there: the clock moves before anything is written. */
+/** Checks for entries after the head: the head moves before an entry is written. */
 async function checkBeyondHead(
   store: VerificationOptions['store'],
   { log, seq }: LogHead,
@@ -143,19 +142,19 @@ async function checkBeyondHead(
   const [beyond] = await store.entries(log, seq, 1);
   if (!beyond) return;
   const now = await store.head(log);
-  if (now && beyond.seq > now.seq) report(beyond.seq, 'it stands behind the clock of the log');
+  if (now && beyond.seq > now.seq) report(beyond.seq, 'this entry is after the head of the log');
 }
 
 /**
- * Judges what one log of a realm tells of persons: what nobody can read any more is of users who were erased
- * later.
+ * Checks the personal values in the log of a realm: values that cannot be decrypted must belong to users
+ * erased later.
  */
 export interface PersonalValuesCheck {
   add(entries: readonly StoredEntry[]): Promise<void>;
   end(): Promise<void>;
 }
 
-/** The event that says that a user was erased. */
+/** The event of an erasure. */
 const ERASED_EVENT = `${users.name}.erased`;
 
 export function openPersonalValuesCheck(
@@ -164,15 +163,12 @@ export function openPersonalValuesCheck(
   keys: Pick<LogKeys, 'decrypt'>,
   report: ReportFinding,
 ): PersonalValuesCheck {
-  /** The places of entries that do not open, by user. */
+  /** Sequence numbers of entries that do not decrypt, by user. */
   const unreadable = new Map<Uuid, number[]>();
   const erasedAt = new Map<Uuid, number>();
   let last = 0;
 
-  /**
-   * Where a user was erased, the last time; also behind what was walked, because it may have happened
-   * meanwhile.
-   */
+  /** The sequence number of the last erasure of a user, also after the verified part. */
   async function erasureOf(user: Uuid): Promise<number> {
     let seq = erasedAt.get(user) ?? 0;
     for (let after = last; ; ) {
@@ -205,7 +201,10 @@ export function openPersonalValuesCheck(
         const erased = await erasureOf(user);
         for (const seq of seqs) {
           if (seq > erased)
-            report(seq, 'its personal values cannot be read, and its user was not erased since');
+            report(
+              seq,
+              'the personal values of this entry cannot be decrypted, and its user was not erased later',
+            );
         }
       }
     },
@@ -226,15 +225,15 @@ function opens(
   }
 }
 
-/** Where the log of the installation says that logs began, and what of it is true. */
+/** Checks where realm logs start, against the installation log. */
 export interface LogStarts {
-  /** Judges a log that is there. */
+  /** Checks an existing log. */
   check(head: LogHead, find: ReportFinding): void;
-  /** The logs that were said to begin, and were not there. */
+  /** Logs whose start is recorded and which do not exist. */
   missing(): readonly LogFinding[];
 }
 
-/** The place that an act names; none where it was edited, which is found elsewhere. */
+/** The position named by an entry; NaN if it was edited, which verification reports elsewhere. */
 function startPositionIn(detail: unknown): number {
   try {
     return Number((JSON.parse(String(detail)) as { readonly after?: unknown }).after);
@@ -243,7 +242,7 @@ function startPositionIn(detail: unknown): number {
   }
 }
 
-/** Reads the acts that say where logs began, as far as they are kept. */
+/** Reads the entries that record log starts, as far as retention has kept them. */
 export async function readLogStarts(
   store: Pick<LogStore, 'entries' | 'head'>,
   keys: Pick<LogKeys, 'anchor'>,
@@ -270,18 +269,18 @@ export async function readLogStarts(
       if (log === NIL_UUID) return;
       unseen.delete(log);
       const starts = startsByLog.get(log) ?? [];
-      if (starts.length > 1) find(starts[1], `it was begun anew: it began ${starts.length} times`);
+      if (starts.length > 1) find(starts[1], `the log was recreated: it was started ${starts.length} times`);
       if (!chain || !isChainStart(keys, log, chain.anchor)) return;
       const isRecorded = starts.includes(chain.anchor.seq);
       if (!isRecorded && (starts.length > 0 || isWhole)) {
-        find(chain.anchor.seq, 'the log of the installation does not say that it began here');
+        find(chain.anchor.seq, 'the installation log does not record that this log starts here');
       }
     },
     missing: () =>
       [...unseen].map((log) => ({
         log,
         seq: startsByLog.get(log)?.[0],
-        message: 'this log began, and it is not there',
+        message: 'this log was started, and it does not exist',
       })),
   };
 }

@@ -177,7 +177,7 @@ describe('verifying', () => {
     const { realm: id } = await plant(spoilt);
     await own.spoil('delete from change where realm_id = ? and seq = 3', id);
     expect((await verified(spoilt)).map(({ message }) => message)).toContainEqual(
-      '1 entries before it are missing',
+      '1 entries before this one are missing',
     );
     await spoilt.engine.close();
   });
@@ -219,7 +219,7 @@ describe('an end that was cut off', () => {
     );
     expect(await verified(db)).toEqual([]);
     expect((await verified(db, checkpoints)).map(({ message }) => message)).toEqual([
-      'a checkpoint tells of it, and it is not there: cut off, or an older database',
+      'a checkpoint covers this entry, and it does not exist: entries were removed, or the database is older',
     ]);
     await db.engine.close();
   });
@@ -266,7 +266,7 @@ describe('a log that was written anew', () => {
     const { db, checkpoints } = await rewritten(true);
     expect(await verified(db)).toEqual([]);
     expect((await verified(db, checkpoints)).map(({ message }) => message)).toEqual([
-      'it is not what a checkpoint says: it, or what stood before it, was written anew',
+      'this entry differs from a checkpoint: it, or an entry before it, was rewritten',
     ]);
     await db.engine.close();
   });
@@ -290,9 +290,10 @@ describe('an older database in the place of a newer one', () => {
       {
         log: NIL_UUID,
         seq: expect.any(Number),
-        message: 'a checkpoint tells of it, and it is not there: cut off, or an older database',
+        message:
+          'a checkpoint covers this entry, and it does not exist: entries were removed, or the database is older',
       },
-      { log: later, seq: 1, message: 'a checkpoint tells of this log, and it is not there' },
+      { log: later, seq: 1, message: 'a checkpoint covers this log, and the log does not exist' },
     ]);
     await restored.engine.close();
   });

@@ -80,14 +80,14 @@ describe('a stranger', () => {
       );
       expect((await verify(db)).says).not.toEqual([]);
       await plant(db, { realm: planted.realm });
-      expect((await verify(db)).says).toContainEqual(expect.stringContaining('it was begun anew'));
+      expect((await verify(db)).says).toContainEqual(expect.stringContaining('the log was recreated'));
     }));
 
   test('who takes a whole log away is found', () =>
     inWorld(async ({ database, db, planted }) => {
       await database.spoil('delete from change where realm_id = ?', planted.realm);
       await database.spoil('delete from realm_clock where realm_id = ?', planted.realm);
-      expect((await verify(db)).says).toEqual(['this log began, and it is not there']);
+      expect((await verify(db)).says).toEqual(['this log was started, and it does not exist']);
     }));
 
   test('who adds an entry as an older release would is told of, before it is adopted and after', () =>
@@ -116,7 +116,7 @@ describe('a stranger', () => {
            from change where realm_id = ? order by seq desc limit 1`,
         planted.realm,
       );
-      expect((await verify(db)).says).toEqual(['it stands behind the clock of the log']);
+      expect((await verify(db)).says).toEqual(['this entry is after the head of the log']);
     }));
 
   test('who has a user forgotten without an erasure is found', () =>
@@ -127,7 +127,7 @@ describe('a stranger', () => {
         planted.realm,
         planted.user,
       );
-      expect((await verify(db)).says).toContainEqual(expect.stringContaining('was not erased since'));
+      expect((await verify(db)).says).toContainEqual(expect.stringContaining('was not erased later'));
     }));
 
   test('who makes entries old does not have them removed', () =>
@@ -148,7 +148,7 @@ describe('a stranger', () => {
       const [now] = (line.kind === 'checkpoint' ? line.logs : []) as [Checkpoint];
       const before = { ...now, tag: '00'.repeat(32) };
       expect((await verify(db, [before, now])).says).toContainEqual(
-        expect.stringContaining('not what a checkpoint says'),
+        expect.stringContaining('differs from a checkpoint'),
       );
     }));
 });

@@ -95,8 +95,8 @@ async function begin({ database, db, id }: World, behind: number, forged?: Ancho
 }
 
 const NOW = START + WRITES * DAY_MS;
-const TOO_YOUNG = 'what stood before it was removed, and it is not old enough for that to be retention';
-const TOO_EARLY = expect.stringContaining('tells of it, and it was removed: too early for retention');
+const TOO_YOUNG = 'entries before this one were removed, and they were too recent for retention';
+const TOO_EARLY = expect.stringContaining('covers this entry, and it was removed too early for retention');
 
 describe('who has the database and the master key, and moves the beginning of a log', () => {
   test('anywhere before the last checkpoint, to it, or behind it, is found by checkpoints alone', async () => {
@@ -119,7 +119,9 @@ describe('who has the database and the master key, and moves the beginning of a 
   test('to its very end is found, and so is one entry that is put behind it and said to be old', () =>
     inWorld(async (world) => {
       await begin(world, WRITES);
-      expect(await verify(world.db, [], NOW)).toEqual([[WRITES, 'no entry is left: retention leaves one']]);
+      expect(await verify(world.db, [], NOW)).toEqual([
+        [WRITES, 'no entry is left, and retention always leaves one'],
+      ]);
       await write(world.db, world.id, START - 365 * DAY_MS);
       expect(await verify(world.db, [], NOW)).toEqual([]);
       expect(await verify(world.db, world.checkpoints, NOW)).toEqual([[1, TOO_EARLY]]);
@@ -131,8 +133,8 @@ describe('who has the database and the master key, and moves the beginning of a 
       await write(world.db, world.id, NOW);
       await begin(world, WRITES, startChain(world.db.logKeys, world.id, WRITES).anchor);
       const says = (await verify(world.db, world.checkpoints, NOW)).map(([, what]) => what);
-      expect(says).toContainEqual(expect.stringContaining('it was begun anew'));
-      expect(says).toContainEqual(expect.stringContaining('it is not what a checkpoint says'));
+      expect(says).toContainEqual(expect.stringContaining('the log was recreated'));
+      expect(says).toContainEqual(expect.stringContaining('this entry differs from a checkpoint'));
     }));
 
   test('behind what is old enough, with what is not, is found', () =>
@@ -163,7 +165,7 @@ describe('who has the database and the master key, and moves the beginning of a 
         each.position === 7 ? { ...each, tag: '00'.repeat(32) } : each,
       );
       expect(await verify(world.db, checkpoints, now)).toEqual([
-        [7, expect.stringContaining('it is not what a checkpoint says')],
+        [7, expect.stringContaining('this entry differs from a checkpoint')],
       ]);
     }));
 });

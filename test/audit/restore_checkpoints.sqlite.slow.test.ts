@@ -65,7 +65,7 @@ describe('audit verify, after a restore was said', () => {
     });
     const anew = await verify(said(before, false), restored(TAKEN_AT));
     expect([anew.code, anew.findings.length]).toEqual([EXIT.failed, heads.length]);
-    expect(anew.findings[0].says).toContain('it is not what a checkpoint says');
+    expect(anew.findings[0].says).toContain('this entry differs from a checkpoint');
   });
 
   test('does not compare what was told since of the database that was replaced, and compares what comes after', async () => {
