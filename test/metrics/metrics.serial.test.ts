@@ -51,14 +51,14 @@ async function startWatched(...flags: readonly string[]): Promise<Watched> {
 const lookups = (families: ReadonlyMap<string, ParsedFamily>, status: string) =>
   sumOf(families, 'authrealm_requests_total', { method: 'GET', route: LOOKUP, status });
 
-describe('one process', () => {
+describe('metrics of one process', () => {
   let watched: Watched;
   beforeAll(async () => {
     watched = await startWatched();
   }, 300_000);
   afterAll(() => watched.served.running.stop());
 
-  test('counts the files of the console under one path, whatever they are called in this release', async () => {
+  test('metrics count the files of the console under one route', async () => {
     const { served, scrape } = watched;
     const page = await (await served.get('/console', '')).text();
     const names = [...page.matchAll(/(?:src|href)="(console\/[\w.-]+)"/g)].map(([, name]) => `/${name}`);
@@ -69,7 +69,7 @@ describe('one process', () => {
     expect(sumOf(families, 'authrealm_requests_total', counted)).toBe(names.length);
   });
 
-  test('counts every request by its operation, its status and its fault', async () => {
+  test('metrics count every request by operation, status and fault', async () => {
     const { served, planted, token, scrape } = watched;
     const before = await scrape();
     for (let n = 0; n < 3; n += 1) expect((await served.get(oidcPath(planted), token)).status).toBe(200);
@@ -91,7 +91,7 @@ describe('one process', () => {
     expect(rise('authrealm_request_duration_seconds_count', { route: LOOKUP })).toBe(5);
   });
 
-  test('counts commits, and what waits by its queue', async () => {
+  test('metrics count commits, and waiting jobs by queue', async () => {
     const { served, planted, token, scrape } = watched;
     const before = await scrape();
     const users = `/v2/authentication-realms/${planted.realm}/user-authentication-info`;
@@ -111,7 +111,7 @@ describe('one process', () => {
     expect(sumOf(after, 'authrealm_queue_capacity', { queue: 'writes' })).toBe(LIMITS.writesQueuedMax);
   });
 
-  test('a histogram is one: its buckets rise to its count', async () => {
+  test('the buckets of each histogram rise to its count', async () => {
     const families = await watched.scrape();
     const histograms = [...families].filter(([, { kind }]) => kind === 'histogram');
     expect(histograms.map(([name]) => name).sort()).toEqual([
@@ -131,7 +131,7 @@ describe('one process', () => {
     }
   });
 
-  test('nothing of a caller is in it', async () => {
+  test('metrics contain no value of a caller', async () => {
     const { planted, token, metricsUrl } = watched;
     const text = await (await fetch(metricsUrl)).text();
     for (const value of [...Object.values(planted), token]) expect(text).not.toContain(value);
@@ -154,14 +154,14 @@ describe('one process', () => {
     expect([...names].filter((name) => !known.includes(name))).toEqual([]);
   });
 
-  test('the listener has this page alone, and the API does not have it', async () => {
+  test('the metrics listener serves /metrics only, and the API does not serve it', async () => {
     const { metricsUrl, served, token } = watched;
     expect((await fetch(new URL('/healthz', metricsUrl))).status).toBe(404);
     expect((await served.get('/metrics', token)).status).toBe(404);
   });
 });
 
-describe('several processes', () => {
+describe('metrics of several processes', () => {
   let watched: Watched;
   beforeAll(async () => {
     watched = await startWatched('--processes', '3');
@@ -188,7 +188,7 @@ describe('several processes', () => {
     }
   }
 
-  test('are told as one', async () => {
+  test('metrics of several processes are summed', async () => {
     const { scrape } = watched;
     const before = lookups(await scrape(), '2xx');
     await lookUp(60);
@@ -199,7 +199,7 @@ describe('several processes', () => {
     expect(sumOf(families, 'authrealm_queue_capacity', { queue: 'writes' })).toBe(3 * LIMITS.writesQueuedMax);
   });
 
-  test('one that does not answer holds nobody up, and what it counted is told', async () => {
+  test('an unresponsive process does not delay metrics, and its counters stay', async () => {
     const { scrape } = watched;
     await lookUp(30);
     const before = await scrape();
@@ -218,7 +218,7 @@ describe('several processes', () => {
     await soon(async () => sumOf(await scrape(), 'authrealm_processes', { state: 'unresponsive' }) === 0);
   }, 300_000);
 
-  test('what one had counted stays when it is killed', async () => {
+  test('the counters of a killed process stay in the metrics', async () => {
     const { scrape } = watched;
     await lookUp(30);
     await Bun.sleep(LIMITS.metricsPollMs + 200);
@@ -232,7 +232,7 @@ describe('several processes', () => {
     expect(sumOf(after, 'process_start_time_seconds')).toBe(sumOf(before, 'process_start_time_seconds'));
   }, 300_000);
 
-  test('the last words of one that ends by itself are counted', async () => {
+  test('the last counters of a process that exits are in the metrics', async () => {
     const { scrape } = watched;
     const before = lookups(await scrape(), '2xx');
     await lookUp(30);
@@ -242,7 +242,7 @@ describe('several processes', () => {
   }, 300_000);
 });
 
-test('where nobody asked for metrics nothing is counted, and figures can be read all the same', async () => {
+test('without --metrics-port requests are not counted, and other metrics can be read', async () => {
   const service = await startService();
   expect((await service.get('/healthz')).status).toBe(200);
   const names = (await service.server.metrics.readAll()).map(({ name }) => name);
@@ -251,7 +251,7 @@ test('where nobody asked for metrics nothing is counted, and figures can be read
   await service.stop();
 });
 
-test('a service whose metrics have no port does not start', async () => {
+test('a service whose metrics port is taken does not start', async () => {
   const taken = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
   const { words } = await freshDatabase();
   for (const processes of ['1', '2']) {
@@ -263,11 +263,11 @@ test('a service whose metrics have no port does not start', async () => {
   taken.stop(true);
 }, 300_000);
 
-describe('what is measured in one process', () => {
+describe('a metrics registry', () => {
   const settings = { countsRequests: true, collectorMsMax: 50, causesMax: LIMITS.errorCausesMax };
   const named = (snapshot: Snapshot, name: string) => snapshot.find((family) => family.name === name);
 
-  test('a collector that fails, or is late, is left out; the others are reported', async () => {
+  test('a collector that fails or is late is left out of the metrics, and the others are reported', async () => {
     const metrics = openMetrics({ ...settings, collectorMsMax: LIMITS.collectorMsMax });
     metrics.add(
       () => new Promise(() => undefined),
@@ -284,7 +284,7 @@ describe('what is measured in one process', () => {
     metrics.close();
   });
 
-  test('causes beyond their bound are one', () => {
+  test('error causes above the limit are counted as other', () => {
     const metrics = openMetrics(settings);
     for (let n = 0; n < LIMITS.errorCausesMax + 5; n += 1) metrics.meter?.countError(`C${n}`);
     const family = named(metrics.meter?.collect() ?? [], 'authrealm_errors_total');
@@ -294,7 +294,7 @@ describe('what is measured in one process', () => {
     metrics.close();
   });
 
-  test('the text format escapes help and labels, and leaves out a metric without values', () => {
+  test('the Prometheus text format escapes help and labels, and omits a metric without values', () => {
     const text = exposition([
       gauge('sum', 'authrealm_x', 'a\\b\nc', [{ labels: { path: 'C:\\"x"\n' }, value: 0.25 }]),
       gauge('sum', 'authrealm_y', 'h', undefined),
@@ -306,7 +306,7 @@ describe('what is measured in one process', () => {
     expect(told?.value).toBe(0.25);
   });
 
-  test('a busy event loop is seen', async () => {
+  test('the event loop delay of a busy process is measured', async () => {
     const metrics = openMetrics(settings);
     await Bun.sleep(20);
     const end = performance.now() + 400;
@@ -318,7 +318,7 @@ describe('what is measured in one process', () => {
     metrics.close();
   });
 
-  test('processes come to one: sums, the largest, the smallest; of one that ended its counts', () => {
+  test('metrics of processes merge as sum, maximum or minimum, and keep the counters of one that exited', () => {
     const of = (value: number): Snapshot => [
       { kind: 'counter', name: 'c', help: 'h', samples: [{ labels: { a: '1' }, value }] },
       { kind: 'gauge', across: 'max', name: 'max', help: 'h', samples: [{ labels: {}, value }] },

@@ -13,7 +13,7 @@ import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { type ParsedFamily, readPrometheus } from '../support/prometheus_text.ts';
 import { plant } from '../support/service.ts';
 
-/** The alert rules and the dashboard of deploy/: each expression parses, and asks for what a running service tells. */
+/** The alert rules and the dashboard of deploy/: each expression parses, and queries metrics that a running service has. */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string): string => readFileSync(join(ROOT, 'deploy', path), 'utf8');
@@ -93,7 +93,7 @@ function readQuery(text: string): Query {
   return { asked, grouped, errors };
 }
 
-test('what reads the expressions sees what is wrong with one', () => {
+test('the PromQL parser of this suite finds mistakes', () => {
   for (const wrong of ['sum(rate(a[5m])', 'a b', 'a{b=c}', 'a > > b', '']) {
     expect([wrong, readQuery(wrong).errors.length > 0]).toEqual([wrong, true]);
   }
@@ -107,7 +107,7 @@ test('what reads the expressions sees what is wrong with one', () => {
   ]);
 });
 
-describe('what they ask for', () => {
+describe('queries of alert rules and dashboard', () => {
   let served: Served;
   let families: ReadonlyMap<string, ParsedFamily>;
 
@@ -145,7 +145,7 @@ describe('what they ask for', () => {
     return [...new Set(samples.flatMap(({ labels }) => Object.keys(labels))), ...ADDED];
   }
 
-  test.each(EXPRESSIONS)('%s', (_, expression) => {
+  test.each(EXPRESSIONS)('the query of %s uses metrics and labels that exist', (_, expression) => {
     const { asked, grouped, errors } = readQuery(filled(expression));
     expect(errors).toEqual([]);
     expect(asked.length).toBeGreaterThan(0);
@@ -156,7 +156,7 @@ describe('what they ask for', () => {
     }
   });
 
-  test('what chooses a route, a status or a code chooses one that there is', async () => {
+  test('each route, status and code in a query exists', async () => {
     const document = (await (await fetch(`${served.url}/openapi.json`)).json()) as { paths: object };
     const routes = Object.keys(document.paths).map((path) => path.replaceAll(/\{(\w+)\}/g, ':$1'));
     const known: Readonly<Record<string, readonly string[]>> = {
@@ -173,7 +173,7 @@ describe('what they ask for', () => {
     }
   });
 
-  test('the variables of the dashboard are read from what is told', () => {
+  test('the variables of the dashboard use metrics that exist', () => {
     for (const { query } of dashboard.templating.list.slice(1)) {
       const [, name = ''] =
         /^label_values\((\w+)/.exec(typeof query === 'string' ? query : query.query) ?? [];
@@ -181,7 +181,7 @@ describe('what they ask for', () => {
     }
   });
 
-  test('docs/operating.md has every name that is told, with its kind, and no other', () => {
+  test('docs/operating.md lists exactly the metrics that exist, with their kinds', () => {
     const page = readFileSync(join(ROOT, 'docs/operating.md'), 'utf8');
     const [, section = ''] = page.split('\n## Metrics\n');
     const rows = [...(section.split('\n## ')[0] ?? '').matchAll(/^\| `(\w+)` \| (\w+) \|/gm)];
@@ -191,27 +191,30 @@ describe('what they ask for', () => {
 });
 
 describe('the alert rules', () => {
-  test.each(rules.map((rule) => [rule.alert, rule] as const))('%s', (name, rule) => {
-    expect(name).toMatch(/^Authrealm[A-Z]\w+$/);
-    expect(['warning', 'critical']).toContain(rule.labels.severity);
-    expect(rule.for ?? '0m').toMatch(/^\d+[sm]$/);
-    for (const text of Object.values(rule.annotations)) expect(text).toMatch(/\S{2}.*\.$/s);
-    // A label that the expression drops would be told as nothing.
-    const { asked, grouped } = readQuery(rule.expr);
-    const dropped = grouped.length > 0;
-    for (const [, label = ''] of JSON.stringify(rule.annotations).matchAll(/\$labels\.(\w+)/g)) {
-      if (dropped) expect(grouped).toContain(label);
-    }
-    expect(asked.length).toBeGreaterThan(0);
-  });
+  test.each(rules.map((rule) => [rule.alert, rule] as const))(
+    'the alert rule %s is complete, and its texts use labels that its query keeps',
+    (name, rule) => {
+      expect(name).toMatch(/^Authrealm[A-Z]\w+$/);
+      expect(['warning', 'critical']).toContain(rule.labels.severity);
+      expect(rule.for ?? '0m').toMatch(/^\d+[sm]$/);
+      for (const text of Object.values(rule.annotations)) expect(text).toMatch(/\S{2}.*\.$/s);
+      // A label that the expression drops would be told as nothing.
+      const { asked, grouped } = readQuery(rule.expr);
+      const dropped = grouped.length > 0;
+      for (const [, label = ''] of JSON.stringify(rule.annotations).matchAll(/\$labels\.(\w+)/g)) {
+        if (dropped) expect(grouped).toContain(label);
+      }
+      expect(asked.length).toBeGreaterThan(0);
+    },
+  );
 
-  test('no name is there twice', () => {
+  test('no alert rule has the name of another one', () => {
     const names = rules.map(({ alert }) => alert);
     expect(names).toEqual([...new Set(names)]);
   });
 });
 
-test('no panel of the dashboard lies over another one, and each has an identifier of its own', () => {
+test('panels of the dashboard do not overlap, and have unique identifiers', () => {
   const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) =>
     Array.from({ length: w * h }, (_, at) => `${x + (at % w)} ${y + Math.floor(at / w)}`),
   );
