@@ -2,7 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { BunPlugin } from 'bun';
-import { WIRES } from '../src/client/wires.ts';
+import { WIRE_FORMATS } from '../src/client/wires.ts';
 
 /**
  * Builds the client library into dist/: one file of JavaScript that runs in Node.js, Bun and browsers, and its types.
@@ -25,7 +25,7 @@ function wiresAsData(): BunPlugin {
     setup(build) {
       build.onLoad({ filter: /\/client\/wires\.ts$/ }, () => ({
         loader: 'js',
-        contents: `export const WIRES = Object.freeze(${JSON.stringify(WIRES)});`,
+        contents: `export const WIRES = Object.freeze(${JSON.stringify(WIRE_FORMATS)});`,
       }));
     },
   };

@@ -1,4 +1,4 @@
-import type { Check, ClientRealm, Rows, Sheet } from '../doctor/inspection.ts';
+import type { Check, CheckReporter, ClientRealm, Rows } from '../doctor/inspection.ts';
 import type { Clock } from '../domain/id.ts';
 import { keyIdOf } from '../domain/text/ciphertext.ts';
 import { type Keyring, opensKeyCheck, purposeOf } from './keys/keyring.ts';
@@ -22,39 +22,42 @@ const BATCH = 500;
 /** The checks of keys and clients. */
 export function authChecks(deps: AuthInspectionDeps): readonly Check[] {
   return [
-    { name: 'master key', run: (sheet) => checkMasterKey(deps, sheet) },
-    { name: 'sealed values', run: (sheet) => checkSealed(deps, sheet) },
-    { name: 'signing keys', run: (sheet) => checkSigningKeys(deps, sheet) },
-    { name: 'clients', run: (sheet) => checkClients(deps, sheet) },
+    { name: 'master key', run: (reporter) => checkMasterKey(deps, reporter) },
+    { name: 'sealed values', run: (reporter) => checkSealed(deps, reporter) },
+    { name: 'signing keys', run: (reporter) => checkSigningKeys(deps, reporter) },
+    { name: 'clients', run: (reporter) => checkClients(deps, reporter) },
   ];
 }
 
-async function checkMasterKey({ store, keyring }: AuthInspectionDeps, sheet: Sheet): Promise<void> {
+async function checkMasterKey(
+  { store, keyring }: AuthInspectionDeps,
+  reporter: CheckReporter,
+): Promise<void> {
   const keyChecks = await store().access.keyChecks();
   if (keyChecks.length === 0)
-    sheet.find({ says: 'the database has no master key yet: the first start creates one' });
+    reporter.find({ says: 'the database has no master key yet: the first start creates one' });
   if (keyChecks.length > 1) {
-    sheet.find({
+    reporter.find({
       says: 'the master key is being changed: run "authrealm keys rewrap" again if it was interrupted',
     });
   }
   for (const keyCheck of keyChecks) {
-    sheet.fact(`the database requires key ${keyCheck.keyId}`);
+    reporter.fact(`the database requires key ${keyCheck.keyId}`);
     if (!opensKeyCheck(keyring(), keyCheck))
-      sheet.find({ says: `key ${keyCheck.keyId} is not the configured master key` });
+      reporter.find({ says: `key ${keyCheck.keyId} is not the configured master key` });
   }
 }
 
-async function checkSealed({ store, keyring }: AuthInspectionDeps, sheet: Sheet): Promise<void> {
+async function checkSealed({ store, keyring }: AuthInspectionDeps, reporter: CheckReporter): Promise<void> {
   const { sealed } = store();
   let count = 0;
   let values = await sealed.values(undefined, undefined, BATCH);
   while (values.length > 0) {
-    for (const value of values) if (!opens(keyring(), value)) sheet.find(unreadableValue(value));
+    for (const value of values) if (!opens(keyring(), value)) reporter.find(unreadableValue(value));
     count += values.length;
     values = await sealed.values(undefined, values.at(-1)?.location, BATCH);
   }
-  sheet.fact(`${count} of them`);
+  reporter.fact(`${count} of them`);
 }
 
 function opens(keyring: Keyring, { location, sealed }: SealedValue): boolean {
@@ -76,13 +79,16 @@ function unreadableValue({ location, sealed }: SealedValue) {
   };
 }
 
-async function checkSigningKeys({ store, clock }: AuthInspectionDeps, sheet: Sheet): Promise<void> {
+async function checkSigningKeys(
+  { store, clock }: AuthInspectionDeps,
+  reporter: CheckReporter,
+): Promise<void> {
   const keys = await store().access.signingKeys();
   const { signer, accepted } = keySetAt(keys, clock.now());
-  if (!signer) sheet.find({ says: 'no signing key is active: the next start creates one' });
-  for (const key of keys) sheet.fact(`${key.kid} ${stateOf(key, signer, accepted)}`);
+  if (!signer) reporter.find({ says: 'no signing key is active: the next start creates one' });
+  for (const key of keys) reporter.fact(`${key.kid} ${stateOf(key, signer, accepted)}`);
   if (signer && signer.privateSealed.length === 0) {
-    sheet.find({
+    reporter.find({
       says: 'the private key is missing: rotate the signing key',
       table: 'signing_key',
       ids: [signer.kid],
@@ -97,12 +103,15 @@ function stateOf(key: SigningKey, signer: SigningKey | undefined, accepted: Read
   return key.signsFrom > (signer?.signsFrom ?? 0) ? 'signs later' : 'accepted';
 }
 
-async function checkClients({ store, unknownRealms }: AuthInspectionDeps, sheet: Sheet): Promise<void> {
+async function checkClients(
+  { store, unknownRealms }: AuthInspectionDeps,
+  reporter: CheckReporter,
+): Promise<void> {
   const clients: readonly Client[] = (await store().access.state(undefined))?.clients ?? [];
   const disabled = clients.filter(({ disabledAt }) => disabledAt !== undefined).length;
-  sheet.fact(`${clients.length}, of them ${disabled} disabled`);
+  reporter.fact(`${clients.length}, of them ${disabled} disabled`);
   for await (const { clientId, realm } of unknownRealms()) {
-    sheet.find({
+    reporter.find({
       says: 'is limited to a realm that does not exist',
       table: 'client_realm',
       realm,

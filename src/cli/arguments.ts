@@ -5,7 +5,7 @@ import { membersOf, type Resource } from '../domain/resource.ts';
 import { type InputVerb, type Sayable, sayableOf } from '../domain/text/visible_text.ts';
 
 /** Values of a record's members as given on a command line. */
-export type Said = Readonly<Record<string, unknown>>;
+export type MemberArguments = Readonly<Record<string, unknown>>;
 
 /** Reads a file, or standard input for `-`, which can be read only once. */
 export type ReadInput = (path: string) => Promise<string>;
@@ -15,28 +15,29 @@ export type ReadInput = (path: string) => Promise<string>;
  * accepts text, else JSON; an empty value is null if the member accepts null. `@FILE` and `@-` read the value from a file or
  * from standard input; `@@` escapes a leading @. Throws a Refusal, which never repeats a value.
  */
-export async function readSaid(
+export async function readMembers(
   resource: Resource,
   verb: InputVerb,
   { words, body }: { readonly words: readonly string[]; readonly body?: string | undefined },
   read: ReadInput,
-): Promise<Said> {
-  const said: Record<string, unknown> = body === undefined ? {} : objectIn(await read(body));
-  for (const name of Object.keys(said)) sayable(resource, verb, name);
+): Promise<MemberArguments> {
+  const members: Record<string, unknown> = body === undefined ? {} : parseObject(await read(body));
+  for (const name of Object.keys(members)) writableMember(resource, verb, name);
   for (const [name, text] of pairsOf(words)) {
-    const { schema, isPassword } = sayable(resource, verb, name);
-    if ((isPassword || isSecret(resource, name)) && !isElsewhere(text)) throw wrong(SECRET(name));
-    said[name] = meant(schema, await textOf(text, read));
+    const { schema, isPassword } = writableMember(resource, verb, name);
+    if ((isPassword || isSecret(resource, name)) && !isReference(text))
+      throw usageError(secretOnCommandLine(name));
+    members[name] = parseValue(schema, await textOf(text, read));
   }
-  if (Object.keys(said).length === 0) {
-    throw wrong(
+  if (Object.keys(members).length === 0) {
+    throw usageError(
       `no members given: pass them as name=value (${namesOf(resource, verb)}), or as a JSON object with --body FILE`,
     );
   }
-  return said;
+  return members;
 }
 
-const SECRET = (name: string): string =>
+const secretOnCommandLine = (name: string): string =>
   `${name} is a secret, and command lines are visible to other users of this machine: pass ${name}=@FILE, or ${name}=@- to read ` +
   'it from standard input';
 
@@ -52,19 +53,20 @@ export async function readCriteria(
   const names = Object.keys(criteria).sort().join();
   if (!sets.some((set) => [...set].sort().join() === names)) {
     const ways = sets.map((set) => set.map((name) => `${name}=…`).join(' ')).join(', or by ');
-    throw wrong(`find needs ${ways}`);
+    throw usageError(`find needs ${ways}`);
   }
-  for (const [name, value] of Object.entries(criteria)) if (value === '') throw wrong(`${name} has no value`);
+  for (const [name, value] of Object.entries(criteria))
+    if (value === '') throw usageError(`${name} has no value`);
   return criteria;
 }
 
 /** Reads files and standard input as UTF-8, each at most LIMITS.bodyBytesMax bytes. */
-export function inputReader(): ReadInput {
-  let isTaken = false;
+export function openInputReader(): ReadInput {
+  let isStdinRead = false;
   return async (path) => {
-    if (path === '-' && isTaken)
-      throw wrong('standard input can be read only once: pass the other value as @FILE');
-    isTaken ||= path === '-';
+    if (path === '-' && isStdinRead)
+      throw usageError('standard input can be read only once: pass the other value as @FILE');
+    isStdinRead ||= path === '-';
     const place = path === '-' ? 'standard input' : path;
     const bytes = await bytesOf(path === '-' ? process.stdin : createReadStream(path), place);
     try {
@@ -96,9 +98,9 @@ function isSecret(resource: Resource, name: string): boolean {
   return membersOf(resource).some((each) => each.name === name && each.placement.secret !== undefined);
 }
 
-function sayable(resource: Resource, verb: InputVerb, name: string): Sayable {
+function writableMember(resource: Resource, verb: InputVerb, name: string): Sayable {
   const found = sayableOf(resource, verb).find((each) => each.name === name);
-  if (!found) throw wrong(`unknown member: ${verb} accepts ${namesOf(resource, verb)}`);
+  if (!found) throw usageError(`unknown member: ${verb} accepts ${namesOf(resource, verb)}`);
   return found;
 }
 
@@ -112,33 +114,33 @@ function pairsOf(words: readonly string[]): ReadonlyMap<string, string> {
   const pairs = new Map<string, string>();
   for (const word of words) {
     const sign = word.indexOf('=');
-    if (sign < 1) throw wrong('a member must be written as name=value');
+    if (sign < 1) throw usageError('a member must be written as name=value');
     const name = word.slice(0, sign);
-    if (pairs.has(name)) throw wrong('a member is given twice');
+    if (pairs.has(name)) throw usageError('a member is given twice');
     pairs.set(name, word.slice(sign + 1));
   }
   return pairs;
 }
 
-function isElsewhere(text: string): boolean {
+function isReference(text: string): boolean {
   return text.startsWith('@') && !text.startsWith('@@');
 }
 
 async function textOf(text: string, read: ReadInput): Promise<string> {
   if (text.startsWith('@@')) return text.slice(1);
   // Editors and `echo` add a final line break that is not part of the value.
-  return isElsewhere(text) ? (await read(text.slice(1))).replace(/\r?\n$/, '') : text;
+  return isReference(text) ? (await read(text.slice(1))).replace(/\r?\n$/, '') : text;
 }
 
 /** An invalid value is sent as it is: the service answers which rule it breaks. */
-function meant(schema: Sayable['schema'], text: string): unknown {
+function parseValue(schema: Sayable['schema'], text: string): unknown {
   if (schema.safeParse(text).success) return text;
   if (text === '') return schema.safeParse(null).success ? null : text;
-  const value = jsonIn(text);
+  const value = parseJson(text);
   return value !== undefined && schema.safeParse(value).success ? value : text;
 }
 
-function jsonIn(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -146,12 +148,12 @@ function jsonIn(text: string): unknown {
   }
 }
 
-function objectIn(text: string): Record<string, unknown> {
-  const value = jsonIn(text);
+function parseObject(text: string): Record<string, unknown> {
+  const value = parseJson(text);
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
-  throw wrong('--body must contain a JSON object of members');
+  throw usageError('--body must contain a JSON object of members');
 }
 
-function wrong(message: string): Refusal {
+function usageError(message: string): Refusal {
   return new Refusal(message, { isUsage: true });
 }

@@ -11,15 +11,15 @@ import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
 import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { type Line as FileLine, linesOf } from '../transfer/line_reader.ts';
-import { addDatabaseSettings, addSettings, type CliContext as Desk } from './context.ts';
-import { keptCheckpoints, proveKept } from './kept.ts';
+import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
+import { assertDatabaseExists, existingCheckpointFile } from './kept.ts';
 import { newFile, type Output, standardOutput } from './output.ts';
 import { printableJson } from './table.ts';
 
 const STANDARD_OUTPUT = '-';
 
 /** `audit`: verifies and exports the audit log. */
-export function addAuditCommands(program: Command, desk: Desk, end: (code: number) => void): void {
+export function addAuditCommands(program: Command, context: CliContext, end: (code: number) => void): void {
   const audit = program.command('audit').description('verify and export the audit log');
 
   addSettings(addDatabaseSettings(audit.command('verify')), ['checkpointFile'])
@@ -30,11 +30,11 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
     )
     .option('--json', 'write JSON')
     .action(async (options: { checkpoints?: string; json?: true }, command: Command) => {
-      const settings = desk.settingsOf(command);
-      proveKept(settings);
+      const settings = context.settingsOf(command);
+      assertDatabaseExists(settings);
       const db = await openDatabase(settings, systemClock);
       try {
-        const path = options.checkpoints ?? keptCheckpoints(settings);
+        const path = options.checkpoints ?? existingCheckpointFile(settings);
         const { checkpoints, unsigned, restored } = await readCheckpoints(path, db);
         const findings: LogFinding[] = [];
         const verified = await verifyLogs({
@@ -44,9 +44,9 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
           now: systemClock.now,
           onFinding: (found) => findings.push(found),
         });
-        const report = { path, unsigned, restored, told: checkpoints.length, verified, findings };
+        const report = { path, unsigned, restored, checkpointCount: checkpoints.length, verified, findings };
         if (options.json) console.log(JSON.stringify(jsonOf(report), null, 2));
-        else tell(report);
+        else printReport(report);
         end(isClean(report) ? EXIT.done : EXIT.failed);
       } finally {
         await db.engine.close();
@@ -56,8 +56,8 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
   addDatabaseSettings(audit.command('key'))
     .description('print the public key that verifies signed checkpoints outside the database')
     .action(async (_options, command: Command) => {
-      const settings = desk.settingsOf(command);
-      proveKept(settings);
+      const settings = context.settingsOf(command);
+      assertDatabaseExists(settings);
       const db = await openDatabase(settings, systemClock);
       console.log(`whpk_${db.logKeys.publicKey}`);
       await db.engine.close();
@@ -70,8 +70,8 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
   )
     .description('write every entry of every audit log as JSON lines, with personal data decrypted')
     .action(async (file: string, _options, command: Command) => {
-      const settings = desk.settingsOf(command);
-      proveKept(settings);
+      const settings = context.settingsOf(command);
+      assertDatabaseExists(settings);
       const db = await openDatabase(settings, systemClock);
       const output = file === STANDARD_OUTPUT ? standardOutput() : newFile(file, systemClock);
       try {
@@ -91,7 +91,7 @@ async function readCheckpoints(path: string | undefined, { logKeys }: OpenDataba
   const unsigned: number[] = [];
   let restored: Restoration | undefined;
   const decoder = new TextDecoder();
-  const take = ({ number, bytes }: FileLine): void => {
+  const readCheckpointLine = ({ number, bytes }: FileLine): void => {
     const read = bytes && readLine(decoder.decode(bytes), logKeys);
     if (!read || read.kind === 'malformed' || !read.isSigned) {
       unsigned.push(number);
@@ -99,11 +99,11 @@ async function readCheckpoints(path: string | undefined, { logKeys }: OpenDataba
     }
     if (read.kind === 'checkpoint') checkpoints.push(...read.logs);
     if (read.kind !== 'restore') return;
-    checkpoints = checkpoints.filter((each) => isOfBackup(each, read));
+    checkpoints = checkpoints.filter((each) => isBeforeBackup(each, read));
     restored = read;
   };
   if (path !== undefined) {
-    for await (const lines of linesOf(chunksOf(path))) for (const line of lines) take(line);
+    for await (const lines of linesOf(chunksOf(path))) for (const line of lines) readCheckpointLine(line);
   }
   return { checkpoints, unsigned, restored };
 }
@@ -118,14 +118,14 @@ async function* chunksOf(path: string): AsyncGenerator<Uint8Array> {
 }
 
 /** Whether a checkpoint was written before the backup was taken; later ones describe the replaced database. */
-function isOfBackup({ at }: Checkpoint, { takenAt }: Restoration): boolean {
+function isBeforeBackup({ at }: Checkpoint, { takenAt }: Restoration): boolean {
   return takenAt !== undefined && at < takenAt - LIMITS.clockLeewayMs;
 }
 
-interface Report {
+interface VerifyReport {
   readonly path: string | undefined;
   readonly unsigned: readonly number[];
-  readonly told: number;
+  readonly checkpointCount: number;
   /** The last restore of a backup over this database. */
   readonly restored: Restoration | undefined;
   readonly verified: VerificationResult;
@@ -133,38 +133,38 @@ interface Report {
 }
 
 /** What the database alone cannot prove. */
-const UNSEEN =
+const NOT_VERIFIABLE =
   'without checkpoints, verification cannot detect removed entries at the end of a log, an older copy of the database, ' +
   'or a log rewritten or trimmed by a holder of the master key';
 
-function tell(report: Report): void {
-  const { path, unsigned, told, restored, verified, findings } = report;
+function printReport(report: VerifyReport): void {
+  const { path, unsigned, checkpointCount, restored, verified, findings } = report;
   for (const found of findings) console.log(sentenceOf(found));
   for (const line of unsigned) console.log(`${path} line ${line}: not signed by this installation`);
   const { logs, entries, untagged } = verified;
-  console.log(`${entries} entries of ${logs} logs, ${told} checkpoints`);
+  console.log(`${entries} entries of ${logs} logs, ${checkpointCount} checkpoints`);
   if (untagged > 0) {
     console.log(
       `${untagged} entries are not chained yet: an older release or another program wrote them. The next start of the service chains them`,
     );
   }
   if (restored) console.log(restorationOf(restored));
-  if (told === 0) console.log(UNSEEN);
+  if (checkpointCount === 0) console.log(NOT_VERIFIABLE);
   console.log(
     isClean(report) ? 'clean' : `not clean: ${findings.length + unsigned.length + untagged} findings`,
   );
 }
 
 function restorationOf({ at, takenAt }: Restoration): string {
-  const isUntold = takenAt === undefined;
-  const which = isUntold
+  const isUndated = takenAt === undefined;
+  const which = isUndated
     ? 'a backup of unknown date'
     : `a backup taken at ${new Date(takenAt).toISOString()}`;
-  const uncompared = isUntold ? 'before the restore' : 'between the two';
-  return `${which} was restored at ${new Date(at).toISOString()}: checkpoints ${uncompared} are not compared`;
+  const comparedRange = isUndated ? 'before the restore' : 'between the two';
+  return `${which} was restored at ${new Date(at).toISOString()}: checkpoints ${comparedRange} are not compared`;
 }
 
-function isClean({ findings, unsigned, verified }: Report): boolean {
+function isClean({ findings, unsigned, verified }: VerifyReport): boolean {
   return findings.length === 0 && unsigned.length === 0 && verified.untagged === 0;
 }
 
@@ -173,17 +173,17 @@ function sentenceOf({ log, seq, message: says }: LogFinding): string {
   return `${name}${seq === undefined ? '' : `, entry ${seq}`}: ${says}`;
 }
 
-function jsonOf(report: Report) {
-  const { path, unsigned, told, restored, verified, findings } = report;
+function jsonOf(report: VerifyReport) {
+  const { path, unsigned, checkpointCount, restored, verified, findings } = report;
   return {
     clean: isClean(report),
     ...verified,
-    checkpoints: told,
+    checkpoints: checkpointCount,
     checkpoint_file: path ?? null,
     unsigned_lines: unsigned,
     restored_at: restored ? new Date(restored.at).toISOString() : null,
     restored_taken_at: restored?.takenAt === undefined ? null : new Date(restored.takenAt).toISOString(),
-    not_seen: told === 0 ? UNSEEN : null,
+    not_seen: checkpointCount === 0 ? NOT_VERIFIABLE : null,
     findings: findings.map(({ log, seq, message: says }) => ({ log, seq: seq ?? null, says })),
   };
 }

@@ -7,7 +7,7 @@ import { VERSION } from '../platform/version.ts';
 import type { BackedUp, Target } from '../store/backups/backup.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
 import { openArchiver } from './archiver.ts';
-import { addDatabaseSettings, type CliContext as Desk } from './context.ts';
+import { addDatabaseSettings, type CliContext } from './context.ts';
 import { openProgress } from './progress.ts';
 
 interface BackupOptions {
@@ -23,7 +23,7 @@ export const POSTGRES_TOOLS =
   'docs/operating.md (Backups) has the commands';
 
 /** `backup`: a complete copy of the database while the service runs. */
-export function addBackup(program: Command, desk: Desk): void {
+export function addBackup(program: Command, context: CliContext): void {
   addDatabaseSettings(program.command('backup'))
     .description('back up a SQLite database while the service runs, and verify the copy')
     .option('--to <FILE>', 'file to create; an existing file is never overwritten')
@@ -37,14 +37,14 @@ export function addBackup(program: Command, desk: Desk): void {
     .option('--json', 'write JSON')
     .action(async (options: BackupOptions, command: Command) => {
       const target = targetOf(options);
-      const database = databaseOf(desk.settingsOf(command));
+      const database = databaseOf(context.settingsOf(command));
       const { backUp } = await import('../store/backups/backup.ts');
       const progress = openProgress(statSync(database).size, systemClock, process.stderr, 'bytes');
       const archiver = openArchiver((done) => progress.show(done, done));
       const release = { version: VERSION, clock: systemClock };
       const made = await backUp(database, target, release, archiver).finally(progress.stop);
       if (options.json) console.log(JSON.stringify(asJson(made), null, 2));
-      else tell(made);
+      else printBackup(made);
     });
 }
 
@@ -77,7 +77,7 @@ function databaseOf({ database }: Settings): string {
 
 const asJson = ({ path, manifest, removed }: BackedUp) => ({ path, ...manifest, removed });
 
-function tell({ path, manifest, removed }: BackedUp): void {
+function printBackup({ path, manifest, removed }: BackedUp): void {
   const { bytes, taken_at, schema, sha256, rows } = manifest;
   console.log(`${path}: ${bytes} bytes, schema ${schema}, as of ${taken_at}, verified`);
   console.log(`sha256 ${sha256}; ${totalOf(rows)} rows. The manifest is ${path}.json: keep both files`);

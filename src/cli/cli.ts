@@ -27,7 +27,7 @@ import { nameVariables, withVariables } from './variables.ts';
 import { addWebhookCommands } from './webhooks.ts';
 
 /** Runs a command line and returns its exit code. */
-export async function run(argv: readonly string[], environment: Environment): Promise<number> {
+export async function runCommandLine(argv: readonly string[], environment: Environment): Promise<number> {
   let code: number = EXIT.done;
   const program = new Command('authrealm')
     .description('The self-hosted directory of identity links.')
@@ -36,7 +36,7 @@ export async function run(argv: readonly string[], environment: Environment): Pr
     .showHelpAfterError()
     .addHelpText('after', exitCodes());
   const context = openContext(environment, () => variables);
-  const end = (outcome: number) => {
+  const setExitCode = (outcome: number) => {
     code = outcome;
   };
   addServe(program, context);
@@ -46,15 +46,15 @@ export async function run(argv: readonly string[], environment: Environment): Pr
   addKeyCommands(program, context);
   addWebhookCommands(program, context);
   addMigrate(program, context);
-  addImport(program, context, end);
+  addImport(program, context, setExitCode);
   addExport(program, context);
   addCopy(program, argv);
   addBackup(program, context);
   addRestore(program, context);
   addPurge(program, context);
   addDemo(program, context);
-  addDoctor(program, context, end);
-  addAuditCommands(program, context, end);
+  addDoctor(program, context, setExitCode);
+  addAuditCommands(program, context, setExitCode);
   addErase(program, context);
   addSubjectAccess(program, context);
   addRecordCommands(program, context, environment[CLIENT_SECRET_VARIABLE]);
@@ -62,13 +62,13 @@ export async function run(argv: readonly string[], environment: Environment): Pr
   try {
     await program.parseAsync(withVariables(program, argv, environment), { from: 'user' });
   } catch (error) {
-    code = codeOf(error);
+    code = exitCodeOf(error);
   }
   return code;
 }
 
 /** Prints why a command failed and returns its exit code. An unexpected error is a bug: it is thrown again, with its stack. */
-function codeOf(error: unknown): number {
+function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   const refusal = asRefusal(error);
   if (!refusal) throw error;

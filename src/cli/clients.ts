@@ -4,7 +4,7 @@ import type { Uuid } from '../domain/id.ts';
 import { parseScopes, SCOPE_WORDS, type Scopes } from '../domain/principal.ts';
 import type { CliContext } from './context.ts';
 import { realmIds } from './identifiers.ts';
-import { changesIn, openManaged, realmsIn } from './managed.ts';
+import { givenMembers, openManaged, realmsOption } from './managed.ts';
 
 interface ClientOptions {
   readonly name?: string;
@@ -47,7 +47,7 @@ export function addClientCommands(program: Command, context: CliContext): void {
     .option('--all-realms', 'allow all realms')
     .action(
       client.showing('update', ({ name, scope, ...options }: ClientOptions) =>
-        changesIn({ name, scopes: scope && [...scope], realms: realmsIn(options) }),
+        givenMembers({ name, scopes: scope && [...scope], realms: realmsOption(options) }),
       ),
     );
   client.addChanges();

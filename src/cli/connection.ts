@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { AuthrealmError, connect, type Directory } from '../client/client.ts';
+import { AuthrealmError, connect, type DirectoryClient } from '../client/client.ts';
 import { readSettingFile } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { printable } from './table.ts';
@@ -36,7 +36,7 @@ export function addConnection(command: Command): Command {
 }
 
 /** Throws a Refusal that names all missing options. */
-export function connectBy(options: ConnectionOptions, secretGiven: string | undefined): Directory {
+export function connectBy(options: ConnectionOptions, secretGiven: string | undefined): DirectoryClient {
   const { url = URL_FALLBACK, clientId, clientSecretFile: file, allowPlainHttp = false } = options;
   const clientSecret =
     file === undefined ? secretGiven : readSettingFile('--client-secret-file', file).trim();

@@ -83,7 +83,7 @@ function flagsOf(command: Command): Flags {
 }
 
 /** The flags as words of a command line. */
-export function written(flags: Flags): string[] {
+export function toArguments(flags: Flags): string[] {
   return (Object.entries(flags) as [SettingName, string][]).flatMap(([name, value]) => {
     const { flag, value: named } = SETTINGS[name] as (typeof SETTINGS)['database'];
     if (named === undefined) return value === 'true' ? [`--${flag}`] : [];

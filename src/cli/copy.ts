@@ -6,7 +6,7 @@ import { receiveSignal } from '../platform/signals.ts';
 import { VERSION } from '../platform/version.ts';
 import type { Compared, CopyRun } from '../store/copying/open.ts';
 import { type DatabaseAddress, isInMemory } from '../store/open.ts';
-import { openProgress, type Progress } from './progress.ts';
+import { openProgress, type ProgressDisplay } from './progress.ts';
 
 interface CopyOptions {
   readonly from: string;
@@ -78,7 +78,7 @@ function addressOf(side: 'from' | 'to', options: CopyOptions, argv: readonly str
 function openWatch(): Pick<CopyRun, 'signal' | 'onStage'> & { readonly end: () => void } {
   const stop = new AbortController();
   void receiveSignal('once').then(() => stop.abort());
-  let progress: Progress | undefined;
+  let progress: ProgressDisplay | undefined;
   return {
     signal: stop.signal,
     onStage(stage, rows) {

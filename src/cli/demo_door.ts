@@ -6,19 +6,19 @@ import type { Route } from '../http/server/router.ts';
 import { systemClock } from '../platform/clock.ts';
 
 /** The path that signs in to the console of the demo. */
-export const DEMO_DOOR = '/demo';
+export const DEMO_SIGN_IN_PATH = '/demo';
 
 /**
  * Redirects to the console with a new sign-in code that grants every scope: the data belongs to this process and is deleted with
  * it. The Host header must name this machine, so a page of another site cannot obtain a code by DNS rebinding.
  */
-export function demoDoor(store: Pick<AuthStore, 'insertConsoleLink'>, url: string): Route {
+export function demoSignIn(store: Pick<AuthStore, 'insertConsoleLink'>, url: string): Route {
   const { port } = new URL(url);
   // Browsers leave port 80 out of the Host header.
-  const behind = port === '' ? '' : `:${port}`;
-  const hosts = new Set(['127.0.0.1', 'localhost'].map((name) => name + behind));
+  const portSuffix = port === '' ? '' : `:${port}`;
+  const hosts = new Set(['127.0.0.1', 'localhost'].map((name) => name + portSuffix));
   return {
-    pattern: DEMO_DOOR,
+    pattern: DEMO_SIGN_IN_PATH,
     isOwn: true,
     answers: {
       async GET({ request }) {

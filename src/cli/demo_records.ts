@@ -18,7 +18,7 @@ import type { OpenDatabase } from '../service/open_database.ts';
 
 const DAY_MS = 86_400_000;
 /** Age of the oldest record. */
-const DAYS = 40;
+const OLDEST_DAYS = 40;
 
 const ISSUERS = { google: 'https://accounts.google.com', azure: 'https://login.example.com/' };
 
@@ -58,7 +58,7 @@ const PEOPLE: readonly (readonly [given: string, family: string, mailbox: string
   ['Kwame', 'Boateng', 'kwame'],
 ];
 
-interface Home {
+interface DemoRealm {
   readonly realm: Uuid;
   readonly google: Uuid;
   readonly azure: Uuid;
@@ -66,7 +66,7 @@ interface Home {
 }
 
 /** A user and its two records that the demo looks up. */
-export interface Planted extends Home {
+export interface DemoRecords extends DemoRealm {
   readonly user: Uuid;
   readonly oidcLink: Uuid;
   readonly passwordLink: Uuid;
@@ -77,19 +77,19 @@ export interface Planted extends Home {
 const { mintId: mint } = systemClock;
 
 /** Creates two realms: the first has Jane, a user with two OIDC links and a username, and most of the other users. */
-export async function plantDemo({ engine }: Pick<OpenDatabase, 'engine'>): Promise<Planted> {
-  const first = DAYS * DAY_MS;
-  const home = newHome();
-  const other = newHome();
+export async function createDemoRecords({ engine }: Pick<OpenDatabase, 'engine'>): Promise<DemoRecords> {
+  const first = OLDEST_DAYS * DAY_MS;
+  const home = newRealmIds();
+  const other = newRealmIds();
   const drafts = [
-    ...homeDrafts(home, { name: 'Buyer Organization', ago: first }),
-    ...homeDrafts(other, { name: 'Wholesale — Großhandel', ago: first }),
+    ...realmDrafts(home, { name: 'Buyer Organization', ago: first }),
+    ...realmDrafts(other, { name: 'Wholesale — Großhandel', ago: first }),
   ];
   const people: Uuid[] = [];
   for (const [place, person] of PEOPLE.entries()) {
     const ago = Math.floor(first * (1 - (place + 1) / (PEOPLE.length + 1)));
     const id = mint();
-    drafts.push(...personDrafts(place % 8 === 7 ? other : home, id, { person, place, ago }));
+    drafts.push(...userDrafts(place % 8 === 7 ? other : home, id, { person, place, ago }));
     if (place % 8 !== 7) people.push(id);
   }
   const jane = { user: mint(), oidcLink: mint(), passwordLink: mint() };
@@ -97,7 +97,7 @@ export async function plantDemo({ engine }: Pick<OpenDatabase, 'engine'>): Promi
   return { ...home, ...jane, people };
 }
 
-function newHome(): Home {
+function newRealmIds(): DemoRealm {
   return { realm: mint(), google: mint(), azure: mint(), passwords: mint() };
 }
 
@@ -107,8 +107,8 @@ function draft(resource: Resource, key: Key, members: Record<string, unknown>, a
   return draftDescribed(resource, key, members, { clock, actor: 'demo' });
 }
 
-function homeDrafts(
-  { realm: id, google, azure, passwords }: Home,
+function realmDrafts(
+  { realm: id, google, azure, passwords }: DemoRealm,
   { name, ago }: { readonly name: string; readonly ago: number },
 ): readonly Write[] {
   const profile = (issuer: string) => ({
@@ -125,14 +125,14 @@ function homeDrafts(
   ];
 }
 
-interface Arrival {
+interface DemoUser {
   readonly person: (typeof PEOPLE)[number];
   readonly place: number;
   readonly ago: number;
 }
 
 /** A user with zero to three links. */
-function personDrafts(home: Home, id: Uuid, { person, place, ago }: Arrival): readonly Write[] {
+function userDrafts(home: DemoRealm, id: Uuid, { person, place, ago }: DemoUser): readonly Write[] {
   const [given, family, mailbox] = person;
   const email = `${mailbox}@example.com`;
   const members = { name: `${given} ${family}`, email, given_name: given, family_name: family };
@@ -156,8 +156,8 @@ function personDrafts(home: Home, id: Uuid, { person, place, ago }: Arrival): re
 }
 
 function janeDrafts(
-  { realm: id, google, azure, passwords }: Home,
-  jane: Pick<Planted, 'user' | 'oidcLink' | 'passwordLink'>,
+  { realm: id, google, azure, passwords }: DemoRealm,
+  jane: Pick<DemoRecords, 'user' | 'oidcLink' | 'passwordLink'>,
 ): readonly Write[] {
   const name = { name: 'Jane Doe', email: 'jane@example.com', given_name: 'Jane', family_name: 'Doe' };
   const link = (profile: Uuid, issuer: string, subject: string) => ({

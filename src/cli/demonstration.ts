@@ -13,11 +13,11 @@ import { openLog } from '../platform/log.ts';
 import { receiveSignal } from '../platform/signals.ts';
 import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { serve } from '../service/service.ts';
-import { DEMO_DOOR, demoDoor } from './demo_door.ts';
-import { type Planted, plantDemo } from './demo_records.ts';
+import { DEMO_SIGN_IN_PATH, demoSignIn } from './demo_door.ts';
+import { createDemoRecords, type DemoRecords } from './demo_records.ts';
 
 /** Serves two small realms from a new temporary database and performs two lookups; then exits, or serves until a signal. */
-export async function demonstrate(port: string, isOnce: boolean): Promise<void> {
+export async function runDemo(port: string, isOnce: boolean): Promise<void> {
   // First of all: a signal without a handler would end the process and leave the database behind.
   const stopped = receiveSignal('on');
   const folder = mkdtempSync(join(tmpdir(), 'authrealm-demo-'));
@@ -33,10 +33,10 @@ export async function demonstrate(port: string, isOnce: boolean): Promise<void> 
 async function serveUntil(stopped: Promise<unknown> | undefined, settings: Settings): Promise<void> {
   const db = await openDatabase(settings, systemClock);
   try {
-    const door = (url: string) => demoDoor(db.engine.access, url);
-    const server = await serve(settings, { ...db, extraRoute: door }, openLog(), systemClock);
+    const signInRoute = (url: string) => demoSignIn(db.engine.access, url);
+    const server = await serve(settings, { ...db, extraRoute: signInRoute }, openLog(), systemClock);
     try {
-      await show(db, server.url, stopped);
+      await performLookups(db, server.url, stopped);
     } finally {
       await server.stop();
     }
@@ -45,26 +45,30 @@ async function serveUntil(stopped: Promise<unknown> | undefined, settings: Setti
   }
 }
 
-async function show(db: OpenDatabase, baseUrl: string, stopped: Promise<unknown> | undefined): Promise<void> {
-  const planted = await plantDemo(db);
-  const links = linksOf(planted, baseUrl);
+async function performLookups(
+  db: OpenDatabase,
+  baseUrl: string,
+  stopped: Promise<unknown> | undefined,
+): Promise<void> {
+  const records = await createDemoRecords(db);
+  const links = linksOf(records, baseUrl);
   const reader = await addClient(db, 'demo', 'profile-infos:read');
   const writer = await addClient(db, 'shop front', 'users:write profile-infos:write');
   const token = await fetchToken(reader, baseUrl);
   console.log(`serving a demo realm at ${baseUrl}\n`);
-  for (const link of links) await look(link, token);
+  for (const link of links) await printLookup(link, token);
   console.log('Try it yourself:\n');
   for (const link of links) console.log(`curl -H 'Authorization: Bearer ${token}' ${link}\n`);
   if (!stopped) return;
-  await liveOn(planted, baseUrl, await fetchToken(writer, baseUrl));
-  console.log(`Open the console, signed in:\n\n${baseUrl}${DEMO_DOOR}\n`);
+  await changeRecords(records, baseUrl, await fetchToken(writer, baseUrl));
+  console.log(`Open the console, signed in:\n\n${baseUrl}${DEMO_SIGN_IN_PATH}\n`);
   console.log('Ctrl-C ends the demo and removes its database.');
   await stopped;
 }
 
 /** The URLs of one OIDC link and one password link. */
 function linksOf(
-  { realm, user: of, oidcLink, passwordLink }: Planted,
+  { realm, user: of, oidcLink, passwordLink }: DemoRecords,
   baseUrl: string,
 ): readonly [string, string] {
   return [
@@ -74,12 +78,12 @@ function linksOf(
 }
 
 /** Changes some records over HTTP, so that the audit log and the change feed have entries. */
-async function liveOn(planted: Planted, baseUrl: string, token: string): Promise<void> {
+async function changeRecords(planted: DemoRecords, baseUrl: string, token: string): Promise<void> {
   const { realm, people, user: jane, azure } = planted;
   const [first, second] = people as [Uuid, Uuid];
   const atUser = (id: Uuid) => selfLinks(user, baseUrl)([realm, id]);
   const { type } = user;
-  const said: [method: string, url: string, data?: object][] = [
+  const writes: [method: string, url: string, data?: object][] = [
     ['PUT', atUser(first), { type, name: 'Amélie Dubois' }],
     ['PUT', atUser(first), { type, email: 'amelie@example.com' }],
     ['PUT', atUser(second), { type, middle_name: 'Jan' }],
@@ -97,7 +101,7 @@ async function liveOn(planted: Planted, baseUrl: string, token: string): Promise
     ['DELETE', atUser(people.at(-1) as Uuid)],
   ];
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
-  for (const [method, url, data] of said) {
+  for (const [method, url, data] of writes) {
     const body = data ? { body: JSON.stringify({ data }) } : {};
     const answer = await fetch(url, { method, headers, proxy: false, ...body });
     if (!answer.ok) throw new Refusal(`the demo failed: a write was answered with status ${answer.status}`);
@@ -127,7 +131,7 @@ async function fetchToken({ client, secret }: IssuedClient, baseUrl: string): Pr
 }
 
 /** Performs one lookup and prints the request and the response. */
-async function look(link: string, token: string): Promise<void> {
+async function printLookup(link: string, token: string): Promise<void> {
   const answer = await fetch(link, { headers: { Authorization: `Bearer ${token}` }, proxy: false });
   console.log(`GET ${new URL(link).pathname}\nAuthorization: Bearer ${token.slice(0, 12)}…\n`);
   console.log(`${answer.status} ${answer.statusText}\nETag: ${answer.headers.get('etag')}`);

@@ -1,12 +1,12 @@
 /** The properties of a client, webhook target or delivery, in the order in which they are printed. */
-export type Description = Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
+export type Properties = Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
 
-export function showAll(descriptions: readonly Description[], asJson: true | undefined): void {
+export function printAll(descriptions: readonly Properties[], asJson: true | undefined): void {
   if (asJson) console.log(JSON.stringify(descriptions, null, 2));
-  else for (const each of descriptions) show(each, undefined);
+  else for (const each of descriptions) printProperties(each, undefined);
 }
 
-export function show(description: Description, asJson: true | undefined): void {
+export function printProperties(description: Properties, asJson: true | undefined): void {
   if (asJson) {
     console.log(JSON.stringify(description, null, 2));
     return;

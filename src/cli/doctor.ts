@@ -11,12 +11,12 @@ import {
 } from '../config/parse.ts';
 import {
   type Check,
-  examine,
-  type Finding,
+  type CheckFinding,
+  type CheckReport,
+  type CheckReporter,
   isHealthy,
-  type Report,
   recordChecks,
-  type Sheet,
+  runCheck,
 } from '../doctor/inspection.ts';
 import { Refusal } from '../domain/fault.ts';
 import { UNICODE_VERSION } from '../domain/text/folding.ts';
@@ -25,47 +25,50 @@ import { EXIT } from '../platform/exit.ts';
 import { VERSION } from '../platform/version.ts';
 import { givenKeyring, inspect } from '../service/open_database.ts';
 import { fileOf } from '../store/open.ts';
-import { addSettings, type CliContext as Desk } from './context.ts';
+import { addSettings, type CliContext } from './context.ts';
 
 /** `doctor`: checks an installation. It reports and repairs nothing. */
-export function addDoctor(program: Command, desk: Desk, end: (code: number) => void): void {
+export function addDoctor(program: Command, context: CliContext, end: (code: number) => void): void {
   addSettings(program.command('doctor'), Object.keys(SETTINGS) as SettingName[])
     .description('check settings, files and database, and report problems; changes nothing')
     .option('--json', 'write JSON')
     .action(async ({ json }: { json?: true }, command: Command) => {
-      const settings = desk.settingsOf(command);
-      const origins = desk.originsOf(command);
-      const reports: Report[] = [];
-      for await (const report of examined(settings, origins)) {
+      const settings = context.settingsOf(command);
+      const origins = context.originsOf(command);
+      const reports: CheckReport[] = [];
+      for await (const report of runChecks(settings, origins)) {
         reports.push(report);
-        if (!json) tell(report);
+        if (!json) printReport(report);
       }
-      const ill = reports.filter((report) => !isHealthy(report)).length;
-      if (json) console.log(JSON.stringify({ healthy: ill === 0, checks: reports }, null, 2));
+      const unhealthyCount = reports.filter((report) => !isHealthy(report)).length;
+      if (json) console.log(JSON.stringify({ healthy: unhealthyCount === 0, checks: reports }, null, 2));
       else
         console.log(
-          ill === 0
+          unhealthyCount === 0
             ? 'healthy'
-            : `not healthy: ${ill} of ${reports.length} checks reported problems, see above`,
+            : `not healthy: ${unhealthyCount} of ${reports.length} checks reported problems, see above`,
         );
-      end(ill === 0 ? EXIT.done : EXIT.failed);
+      end(unhealthyCount === 0 ? EXIT.done : EXIT.failed);
     });
 }
 
-async function* examined(settings: Settings, origins: readonly SettingOrigin[]): AsyncGenerator<Report> {
-  yield examine({ name: 'settings', run: (sheet) => tellSettings(origins, sheet) });
-  yield examine({ name: 'files', run: (sheet) => checkFiles(settings, sheet) });
-  yield examine({ name: 'leftovers', run: (sheet) => checkLeftovers(settings, sheet) });
+async function* runChecks(
+  settings: Settings,
+  origins: readonly SettingOrigin[],
+): AsyncGenerator<CheckReport> {
+  yield runCheck({ name: 'settings', run: (reporter) => reportSettings(origins, reporter) });
+  yield runCheck({ name: 'files', run: (reporter) => checkFiles(settings, reporter) });
+  yield runCheck({ name: 'leftovers', run: (reporter) => checkLeftovers(settings, reporter) });
   const opened = await open(settings);
   const program = `authrealm ${VERSION}, Bun ${Bun.version}, Unicode ${UNICODE_VERSION}`;
-  yield examine({
+  yield runCheck({
     name: 'program',
-    async run(sheet) {
-      sheet.fact(program);
-      sheet.fact(await opened.database().engine());
+    async run(reporter) {
+      reporter.fact(program);
+      reporter.fact(await opened.database().engine());
     },
   });
-  for (const check of checksOf(settings, opened.database)) yield examine(check);
+  for (const check of checksOf(settings, opened.database)) yield runCheck(check);
   await opened.close();
 }
 
@@ -99,31 +102,31 @@ function checksOf(settings: Settings, database: () => Database): readonly Check[
 }
 
 /** Every setting with its value and source. */
-function tellSettings(origins: readonly SettingOrigin[], sheet: Sheet): void {
-  for (const { env, value, from } of origins) sheet.fact(`${env} = ${value} (${from})`);
+function reportSettings(origins: readonly SettingOrigin[], reporter: CheckReporter): void {
+  for (const { env, value, from } of origins) reporter.fact(`${env} = ${value} (${from})`);
 }
 
 const OTHERS_MAY_READ = 0o044;
 const OTHERS_MAY_WRITE = 0o022;
 
 /** Sizes and modes of the database files, the master key, copies of the database, and password files. */
-function checkFiles(settings: Settings, sheet: Sheet): void {
+function checkFiles(settings: Settings, reporter: CheckReporter): void {
   const path = fileOf(settings.database);
   for (const file of filesOf(settings)) {
     const { size, mode } = statSync(file);
-    const told = (mode & 0o777).toString(8).padStart(4, '0');
-    sheet.fact(`${file}: ${size} bytes, mode ${told}`);
+    const octalMode = (mode & 0o777).toString(8).padStart(4, '0');
+    reporter.fact(`${file}: ${size} bytes, mode ${octalMode}`);
     const verbs = [mode & OTHERS_MAY_READ && 'read', mode & OTHERS_MAY_WRITE && 'write'].filter(Boolean);
     if (verbs.length > 0) {
-      sheet.find({
-        says: `${file} has mode ${told}, so other users can ${verbs.join(' and ')} it: run chmod 600`,
+      reporter.find({
+        says: `${file} has mode ${octalMode}, so other users can ${verbs.join(' and ')} it: run chmod 600`,
       });
     }
   }
   if (path !== undefined && !existsSync(path)) throw new Refusal(`database ${path} does not exist`);
   const key = masterKeySource(settings);
   if ('path' in key && !existsSync(key.path))
-    sheet.find({ says: `the master key file ${key.path} is missing` });
+    reporter.find({ says: `the master key file ${key.path} is missing` });
 }
 
 function filesOf(settings: Settings): readonly string[] {
@@ -138,7 +141,7 @@ function filesOf(settings: Settings): readonly string[] {
 
 function databaseFiles(path: string | undefined): readonly string[] {
   if (path === undefined) return [];
-  return besides(path)
+  return siblingFiles(path)
     .filter((name) =>
       /^(-wal|-shm|\.key|\.key\.old-.*|\.schema-[\d.]+|\.rescued|\.replaced-[^-]+)?$/.test(rest(name, path)),
     )
@@ -146,7 +149,7 @@ function databaseFiles(path: string | undefined): readonly string[] {
 }
 
 /** Names of files next to the database whose names begin with its own. */
-function besides(path: string): readonly string[] {
+function siblingFiles(path: string): readonly string[] {
   const folder = dirname(path);
   return existsSync(folder)
     ? readdirSync(folder)
@@ -161,35 +164,35 @@ function rest(name: string, path: string): string {
 
 /** Unfinished key files and copies. */
 const LEFTOVER = /\.partial(-journal)?$|\.key\.(next-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const REHEARSAL = /^\.authrealm-/;
+const DRY_RUN_FOLDER = /^\.authrealm-/;
 
 /** Temporary files that killed commands left next to the database. */
-function checkLeftovers(settings: Settings, sheet: Sheet): void {
+function checkLeftovers(settings: Settings, reporter: CheckReporter): void {
   const path = fileOf(settings.database);
   if (path === undefined) return;
   const folder = dirname(path);
   if (!existsSync(folder)) return;
   for (const name of readdirSync(folder)) {
-    const isOurs = name.startsWith(basename(path)) ? LEFTOVER.test(name) : REHEARSAL.test(name);
+    const isOurs = name.startsWith(basename(path)) ? LEFTOVER.test(name) : DRY_RUN_FOLDER.test(name);
     if (!isOurs) continue;
-    sheet.find({
+    reporter.find({
       says: `${join(folder, name)} is left over from a killed command: remove it unless a command is running now`,
     });
   }
 }
 
-function tell({ check, facts, findings, total, notes, notesTotal, unchecked }: Report): void {
+function printReport({ check, facts, findings, total, notes, notesTotal, unchecked }: CheckReport): void {
   const state = unchecked !== undefined ? 'could not be checked' : total === 0 ? 'ok' : `${total} found`;
   console.log(`${check}: ${state}`);
   for (const fact of facts) console.log(`  ${fact}`);
-  for (const finding of findings) console.log(`  ! ${written(finding)}`);
+  for (const finding of findings) console.log(`  ! ${sentenceOf(finding)}`);
   if (total > findings.length) console.log(`  ! and ${total - findings.length} more`);
-  for (const note of notes) console.log(`  - ${written(note)}`);
+  for (const note of notes) console.log(`  - ${sentenceOf(note)}`);
   if (notesTotal > notes.length) console.log(`  - and ${notesTotal - notes.length} more`);
   if (unchecked !== undefined) console.log(`  ! ${unchecked}`);
 }
 
-function written({ says, table, realm, ids }: Finding): string {
+function sentenceOf({ says, table, realm, ids }: CheckFinding): string {
   const place = [table, realm && `realm ${realm}`, ...(ids ?? [])].filter((part) => part !== undefined);
   return place.length === 0 ? says : `${says} (${place.join(', ')})`;
 }

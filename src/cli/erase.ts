@@ -17,7 +17,7 @@ import { fileOf } from '../store/open.ts';
 import { openSearcher } from '../workers/searcher.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 import { identifiersIn } from './identifiers.ts';
-import { proveKept } from './kept.ts';
+import { assertDatabaseExists } from './kept.ts';
 
 /** `erase`: permanently removes the data of a person (GDPR, Article 17). */
 export function addErase(program: Command, context: CliContext): void {
@@ -30,10 +30,10 @@ export function addErase(program: Command, context: CliContext): void {
     )
     .action(async (realm: string, id: string, _options, command: Command) => {
       const settings = context.settingsOf(command);
-      proveKept(settings);
+      assertDatabaseExists(settings);
       const db = await openDatabase(settings, systemClock);
       try {
-        await erasePerson(personIn(realm, id), db, settings);
+        await erasePerson(parsePerson(realm, id), db, settings);
       } finally {
         await db.engine.close();
       }
@@ -41,7 +41,7 @@ export function addErase(program: Command, context: CliContext): void {
 }
 
 /** The user with this realm ID and user ID. Throws Refusal for an invalid ID. */
-export function personIn(realm: string, id: string): Person {
+export function parsePerson(realm: string, id: string): Person {
   const [inRealm, of] = identifiersIn(user, [realm, id], 2);
   return { realm: inRealm, user: of } as Person;
 }
@@ -52,7 +52,7 @@ async function erasePerson(
   settings: Settings,
 ): Promise<void> {
   const sinks = checkpointSinksOf(settings, logKeys, systemClock);
-  const rooms = {
+  const deps = {
     records: engine.records,
     reading: openLogReading(engine.log, logKeys),
     scrub: engine.scrub,
@@ -63,32 +63,32 @@ async function erasePerson(
       await writeToAll(sinks, [line]);
     },
   };
-  const erasing = await eraseUser(rooms, person, systemClock);
-  if (!erasing) throw new Refusal(`no user ${person.user} in realm ${person.realm}`);
+  const erasure = await eraseUser(deps, person, systemClock);
+  if (!erasure) throw new Refusal(`no user ${person.user} in realm ${person.realm}`);
   console.log(`user ${person.user} is erased`);
   const { search, close } = openSearcher();
   try {
-    tellScrubbed(await erasing.scrub({ search, mayRewrite: true }));
+    printScrubbed(await erasure.scrub({ search, mayRewrite: true }));
   } finally {
     await close();
   }
-  for (const copy of copiesBeside(settings)) {
+  for (const copy of olderCopies(settings)) {
     console.log(
       `${copy} is an older copy of the database that still contains the data: delete it when you can`,
     );
   }
-  const trouble = await erasing.reportError;
-  if (trouble !== undefined) throw untold(person, trouble as NodeJS.ErrnoException);
+  const recordingError = await erasure.reportError;
+  if (recordingError !== undefined) throw unrecordedErasure(person, recordingError as NodeJS.ErrnoException);
 }
 
-function untold({ user: id }: Person, { code = 'unknown' }: NodeJS.ErrnoException): Refusal {
+function unrecordedErasure({ user: id }: Person, { code = 'unknown' }: NodeJS.ErrnoException): Refusal {
   return new Refusal(
     `user ${id} is erased, but the erasure could not be recorded outside the database (${code}): until then, restoring ` +
       'an older backup may bring the user back. Run the same command again, or wait for the next checkpoint of the service',
   );
 }
 
-function tellScrubbed(scrubbed: ScrubResult): void {
+function printScrubbed(scrubbed: ScrubResult): void {
   if (scrubbed.kind === 'clean') {
     const how = scrubbed.isRewritten ? ' after it was rewritten' : '';
     console.log(`no erased data is left in the database file${how}; its write-ahead log is empty`);
@@ -107,14 +107,14 @@ function tellScrubbed(scrubbed: ScrubResult): void {
   }
 }
 
-const KEPT = ['schema-', 'replaced-', 'rescued'];
+const COPY_SUFFIXES = ['schema-', 'replaced-', 'rescued'];
 
 /** Older copies of the database file that this program made. */
-function copiesBeside({ database }: Settings): readonly string[] {
+function olderCopies({ database }: Settings): readonly string[] {
   const file = fileOf(database);
   if (file === undefined) return [];
   const folder = dirname(file);
   return readdirSync(folder)
-    .filter((name) => KEPT.some((word) => name.startsWith(`${basename(file)}.${word}`)))
+    .filter((name) => COPY_SUFFIXES.some((word) => name.startsWith(`${basename(file)}.${word}`)))
     .map((name) => join(folder, name));
 }

@@ -11,7 +11,7 @@ import { receiveSignal } from '../platform/signals.ts';
 import { openDatabase, openEngineFor } from '../service/open_database.ts';
 import { countRecords, exportRecords } from '../transfer/export.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
-import { proveKept } from './kept.ts';
+import { assertDatabaseExists } from './kept.ts';
 import { newFile, type Output, standardOutput } from './output.ts';
 import { openProgress } from './progress.ts';
 
@@ -34,11 +34,11 @@ export function addExport(program: Command, context: CliContext): void {
     .addOption(new Option('--realm <ID>', 'export only this realm').argParser(realmId))
     .action(async (file: string, options: ExportOptions, command: Command) => {
       const settings = context.settingsOf(command);
-      proveTarget(file, options);
-      proveKept(settings, 'export');
+      assertWritableTarget(file, options);
+      assertDatabaseExists(settings, 'export');
       const { picture, open, close } = await openSource(settings, options);
       try {
-        await proveRealm(picture, options.realm);
+        await assertRealmExists(picture, options.realm);
         await exportInto(file, { picture, open, within: options.realm });
       } finally {
         picture.close();
@@ -54,7 +54,7 @@ function realmId(raw: string): Uuid {
 }
 
 /** Secrets are written only to a new file: terminals and pipes may keep what passes through them. */
-function proveTarget(file: string, { withSecrets }: ExportOptions): void {
+function assertWritableTarget(file: string, { withSecrets }: ExportOptions): void {
   if (file === STANDARD_OUTPUT) {
     if (!withSecrets) return;
     throw new Refusal('--with-secrets requires a FILE: secrets are never written to a terminal or a pipe', {
@@ -91,18 +91,18 @@ async function openSource(settings: Settings, { withSecrets }: ExportOptions): P
   }
 }
 
-async function proveRealm(picture: RecordSnapshot, within: Uuid | undefined): Promise<void> {
+async function assertRealmExists(picture: RecordSnapshot, within: Uuid | undefined): Promise<void> {
   if (within !== undefined && (await picture.count(realm, within)) === 0) {
     throw new Refusal(`no realm ${within}`);
   }
 }
 
-type What = Pick<Source, 'picture' | 'open'> & { readonly within: Uuid | undefined };
+type ExportSource = Pick<Source, 'picture' | 'open'> & { readonly within: Uuid | undefined };
 
-async function exportInto(file: string, what: What): Promise<void> {
+async function exportInto(file: string, source: ExportSource): Promise<void> {
   const output = file === STANDARD_OUTPUT ? standardOutput() : newFile(file, systemClock);
   try {
-    const records = await write(output, what);
+    const records = await write(output, source);
     output.finish();
     console.error(`exported ${records} records${file === STANDARD_OUTPUT ? '' : ` to ${file}`}`);
   } finally {
@@ -110,7 +110,7 @@ async function exportInto(file: string, what: What): Promise<void> {
   }
 }
 
-async function write(output: Output, { picture, open, within }: What): Promise<number> {
+async function write(output: Output, { picture, open, within }: ExportSource): Promise<number> {
   const stop = new AbortController();
   void receiveSignal('once').then(() => stop.abort());
   const total = process.stderr.isTTY ? await countRecords(picture, within) : undefined;

@@ -14,8 +14,8 @@ import { importLines, type Report, type Tally } from '../transfer/import.ts';
 import { linesOf } from '../transfer/line_reader.ts';
 import { lineReader } from '../transfer/lines.ts';
 import { isUnavailable, patiently } from '../transfer/retry.ts';
-import { addDatabaseSettings, type CliContext, written } from './context.ts';
-import { tellKeyFile } from './key_file.ts';
+import { addDatabaseSettings, type CliContext, toArguments } from './context.ts';
+import { printNewKeyFile } from './key_file.ts';
 import { openProgress } from './progress.ts';
 
 interface ImportOptions {
@@ -47,15 +47,21 @@ export function addImport(program: Command, context: CliContext, end: (code: num
     .action(async (file: string, options: ImportOptions, command: Command) => {
       const settings = context.settingsOf(command);
       const source = { file, size: sizeOf(file), options, signal: stopSignal() };
-      const report = await (options.dryRun ? rehearse : perform)(settings, source);
-      tellTally(report.tally, options);
+      const report = await (options.dryRun ? runDryRun : runImport)(settings, source);
+      printSummary(report.tally, options);
       if (report.resumeLine !== undefined && !options.dryRun) {
-        const flags = written(context.flagsOf(command));
-        tellResume(report.resumeLine, [context.programName, 'import', file, ...again(options), ...flags]);
+        const flags = toArguments(context.flagsOf(command));
+        printResumeCommand(report.resumeLine, [
+          context.programName,
+          'import',
+          file,
+          ...resumeOptions(options),
+          ...flags,
+        ]);
       }
       if (report.trouble)
         throw new Refusal(`the import stopped because the database failed: ${causeOf(report.trouble)}`);
-      end(codeOf(report));
+      end(exitCodeOf(report));
     });
 }
 
@@ -100,10 +106,10 @@ function unreadable(file: string, cause: unknown): Refusal {
   return new Refusal(`${file} cannot be read: ${(cause as Error).message}`, { cause });
 }
 
-async function perform(settings: Settings, source: Source): Promise<ImportReport> {
+async function runImport(settings: Settings, source: Source): Promise<ImportReport> {
   const db = await openDatabase(settings, systemClock);
   try {
-    tellKeyFile(db);
+    printNewKeyFile(db);
     return await importInto(db, source);
   } finally {
     await db.engine.close();
@@ -111,7 +117,7 @@ async function perform(settings: Settings, source: Source): Promise<ImportReport
 }
 
 /** Imports into a complete copy of the database, so that writers of the real one never wait. */
-async function rehearse(settings: Settings, source: Source): Promise<ImportReport> {
+async function runDryRun(settings: Settings, source: Source): Promise<ImportReport> {
   const path = fileOf(settings.database);
   if (isInMemory(settings.database))
     throw new Refusal('--dry-run is not possible with an in-memory database: leave it out');
@@ -192,7 +198,7 @@ async function importInto(
       onProgress: ({ imported, unchanged, replaced, refused }, bytes) =>
         progress.show(imported + unchanged + replaced + refused, bytes),
     });
-    await noteEnd(engine, report.tally, signal);
+    await recordImportEnd(engine, report.tally, signal);
     return { ...report, isInterrupted: signal.aborted };
   } finally {
     progress.stop();
@@ -200,7 +206,11 @@ async function importInto(
 }
 
 /** Logs the end of an import. Its writes are in the log already, so an unavailable database is no error here. */
-async function noteEnd({ log }: OpenDatabase['engine'], tally: Tally, signal: AbortSignal): Promise<void> {
+async function recordImportEnd(
+  { log }: OpenDatabase['engine'],
+  tally: Tally,
+  signal: AbortSignal,
+): Promise<void> {
   const auditEntry = createAuditEntry(
     'records.imported',
     { id: systemClock.mintId(), detail: { ...tally } },
@@ -218,19 +228,19 @@ async function* chunksOf(file: string, signal: AbortSignal): AsyncGenerator<Uint
   if (signal.aborted) return;
   const input =
     file === STANDARD_INPUT ? process.stdin : createReadStream(file, { highWaterMark: READ_BYTES });
-  const leave = () => input.destroy();
-  signal.addEventListener('abort', leave, { once: true });
+  const stopReading = () => input.destroy();
+  signal.addEventListener('abort', stopReading, { once: true });
   try {
     yield* input as AsyncIterable<Uint8Array>;
   } catch (error) {
     if (!signal.aborted) throw unreadable(file, error);
   } finally {
-    signal.removeEventListener('abort', leave);
+    signal.removeEventListener('abort', stopReading);
     input.destroy();
   }
 }
 
-function tellTally({ imported, unchanged, replaced, refused }: Tally, { dryRun }: ImportOptions): void {
+function printSummary({ imported, unchanged, replaced, refused }: Tally, { dryRun }: ImportOptions): void {
   const what = dryRun ? 'dry run, nothing was changed; the import would have ' : '';
   console.log(
     `${what}imported ${imported}, unchanged ${unchanged}, replaced ${replaced}, refused ${refused}`,
@@ -238,11 +248,11 @@ function tellTally({ imported, unchanged, replaced, refused }: Tally, { dryRun }
 }
 
 /** The options that a resumed import needs again. */
-function again({ onError, upsert }: ImportOptions): string[] {
+function resumeOptions({ onError, upsert }: ImportOptions): string[] {
   return [...(onError === 'skip' ? ['--on-error', onError] : []), ...(upsert ? ['--upsert'] : [])];
 }
 
-function tellResume(line: number, words: readonly string[]): void {
+function printResumeCommand(line: number, words: readonly string[]): void {
   const command = [...words, '--from-line', String(line)].map(quoted).join(' ');
   console.log(`line ${line} is the first line not imported; resume with:\n${command}`);
 }
@@ -256,7 +266,7 @@ function causeOf({ cause }: Fault): string {
   return cause instanceof Error ? cause.message : `it was busy in ${LIMITS.importCommitAttemptsMax} attempts`;
 }
 
-function codeOf({ tally, isInterrupted }: ImportReport): number {
+function exitCodeOf({ tally, isInterrupted }: ImportReport): number {
   if (isInterrupted) return EXIT.failed;
   return tally.refused > 0 ? EXIT.linesRefused : EXIT.done;
 }

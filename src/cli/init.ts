@@ -12,11 +12,11 @@ import { selfLinks } from '../http/pipeline/links.ts';
 import { urlOf } from '../http/server/url.ts';
 import { systemClock } from '../platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
-import { addDatabaseSettings, addSettings, type CliContext, written } from './context.ts';
-import { tellKeyFile } from './key_file.ts';
+import { addDatabaseSettings, addSettings, type CliContext, toArguments } from './context.ts';
+import { printNewKeyFile } from './key_file.ts';
 
 /** What `init` created. */
-interface Beginning {
+interface InitResult {
   readonly realmId: Uuid;
   readonly profileId: Uuid;
   readonly issued: IssuedClient;
@@ -43,7 +43,7 @@ export function addInit(program: Command, context: CliContext): void {
       const settings = context.settingsOf(command);
       const db = await openDatabase(settings, systemClock);
       try {
-        const account = options.presetRealms && (await addPresetRealms(db));
+        const account = options.presetRealms && (await createPresetRealms(db));
         const isInUse = (await listClients(db.engine.access)).length > 0;
         if (isInUse && options.presetRealms) return;
         if (isInUse) {
@@ -51,10 +51,10 @@ export function addInit(program: Command, context: CliContext): void {
             'this database already has clients: create another one with "authrealm client create"',
           );
         }
-        const beginning = await begin(db, account);
-        tellKeyFile(db);
-        const calls = { program: context.programName, flags: context.flagsOf(command) };
-        tellNext(settings, beginning, calls);
+        const result = await createFirstRecords(db, account);
+        printNewKeyFile(db);
+        const invocation = { program: context.programName, flags: context.flagsOf(command) };
+        printNextSteps(settings, result, invocation);
       } finally {
         await db.engine.close();
       }
@@ -62,7 +62,7 @@ export function addInit(program: Command, context: CliContext): void {
 }
 
 /** Creates the preset realms, and returns the one for password profiles (docs/wire.md#realms). */
-async function addPresetRealms({ engine }: OpenDatabase): Promise<Uuid | undefined> {
+async function createPresetRealms({ engine }: OpenDatabase): Promise<Uuid | undefined> {
   const from = { clock: systemClock, actor: 'init' };
   const realms = await makePresetRealms(engine.records, await engine.access.storeId(), from);
   for (const { id, name, isNew } of realms) console.log(`${id}  ${name}${isNew ? '' : ' (exists)'}`);
@@ -70,7 +70,7 @@ async function addPresetRealms({ engine }: OpenDatabase): Promise<Uuid | undefin
 }
 
 /** Creates a password profile in the given realm, or in a new one, and a client that may read there. */
-async function begin({ engine }: OpenDatabase, given: Uuid | undefined): Promise<Beginning> {
+async function createFirstRecords({ engine }: OpenDatabase, given: Uuid | undefined): Promise<InitResult> {
   const from = { clock: systemClock, actor: 'init' };
   const realmId = given ?? systemClock.mintId();
   const profileId = systemClock.mintId();
@@ -86,12 +86,16 @@ async function begin({ engine }: OpenDatabase, given: Uuid | undefined): Promise
 }
 
 /** How the operator runs this program again on the same database. */
-interface Calls {
+interface Invocation {
   readonly program: string;
   readonly flags: Flags;
 }
 
-function tellNext(settings: Settings, { realmId, profileId, issued }: Beginning, calls: Calls): void {
+function printNextSteps(
+  settings: Settings,
+  { realmId, profileId, issued }: InitResult,
+  calls: Invocation,
+): void {
   const { client, secret } = issued;
   const base = settings.baseUrl ?? urlOf(settings.host, settings.port, settings.tlsCert !== undefined);
   const userId = systemClock.mintId();
@@ -109,8 +113,8 @@ function tellNext(settings: Settings, { realmId, profileId, issued }: Beginning,
   ];
   const link = selfLinks(passwordProfileInfo, base)([realmId, userId, linkId]);
   const { program, flags } = calls;
-  const forServe = ['', ...written(flags)].join(' ');
-  const forImport = ['', ...written(pick(flags, DATABASE_SETTINGS))].join(' ');
+  const forServe = ['', ...toArguments(flags)].join(' ');
+  const forImport = ['', ...toArguments(pick(flags, DATABASE_SETTINGS))].join(' ');
   console.log(`
 realm             ${realmId}
 password profile  ${profileId}

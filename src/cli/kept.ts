@@ -4,7 +4,7 @@ import { Refusal } from '../domain/fault.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
 
 /** Throws Refusal if the database does not exist: opening it would create it. */
-export function proveKept({ database }: Settings, purpose?: 'purge' | 'export'): void {
+export function assertDatabaseExists({ database }: Settings, purpose?: 'purge' | 'export'): void {
   const nothing = purpose === undefined ? '' : `: nothing to ${purpose}`;
   if (isInMemory(database)) {
     throw new Refusal(`an in-memory database is empty${nothing}`);
@@ -14,7 +14,7 @@ export function proveKept({ database }: Settings, purpose?: 'purge' | 'export'):
 }
 
 /** The file with the checkpoints and erasures of a database, if it exists. */
-export function keptCheckpoints(settings: Settings): string | undefined {
+export function existingCheckpointFile(settings: Settings): string | undefined {
   const path = checkpointFileOf(settings);
   return path !== undefined && existsSync(path) ? path : undefined;
 }

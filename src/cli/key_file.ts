@@ -1,7 +1,7 @@
 import type { OpenDatabase } from '../service/open_database.ts';
 
 /** Prints what the operator must do about a new master key file. */
-export function tellKeyFile({ keyFileMade }: OpenDatabase): void {
+export function printNewKeyFile({ keyFileMade }: OpenDatabase): void {
   if (keyFileMade === undefined) return;
   console.log(
     `created the master key ${keyFileMade}: back it up separately from the database. Without it, signing keys and the ` +

@@ -59,12 +59,12 @@ export function addKeyCommands(program: Command, context: CliContext): void {
     .description('replace the master key while the service runs; if interrupted, run it again')
     .requiredOption('--new-master-key-file <FILE>', 'file with the new key; created if it does not exist')
     .action(async ({ newMasterKeyFile: file }: { newMasterKeyFile: string }, command: Command) => {
-      tellRewrapped(await rewrap(context.settingsOf(command), file, systemClock), file);
+      printRewrapResult(await rewrap(context.settingsOf(command), file, systemClock), file);
     });
 }
 
 /** Prints the result, and what the operator must still do. */
-function tellRewrapped(done: Awaited<ReturnType<typeof rewrap>>, file: string): void {
+function printRewrapResult(done: Awaited<ReturnType<typeof rewrap>>, file: string): void {
   const { keyId, ended, resealed, isKeyMade, source } = done;
   if (isKeyMade) console.log(`created the master key ${file}: back it up separately from the database`);
   if (ended.length === 0) {

@@ -5,7 +5,7 @@ import { Refusal } from '../domain/fault.ts';
 import { type Line as FileLine, linesOf } from '../transfer/line_reader.ts';
 
 /** The erasures of a checkpoint file. */
-export interface Ledger {
+export interface ErasureList {
   /** The last erasure of each user. */
   readonly erasures: readonly Erasure[];
   /** The numbers of the accepted lines without a valid signature. */
@@ -13,7 +13,7 @@ export interface Ledger {
 }
 
 /** How a ledger is read and verified. */
-export interface LedgerReading {
+export interface LedgerOptions {
   /** For messages. */
   readonly name: string;
   /** The log keys of the backup; undefined if the backup is older than the audit log. */
@@ -26,17 +26,17 @@ export interface LedgerReading {
  * Reads the erasures of a ledger. Throws Refusal at the first malformed line, which may be the erasure of a user who must not
  * be restored, and at the first line that the installation of the backup did not sign, which may be forged.
  */
-export async function readLedger(
+export async function readErasures(
   chunks: AsyncIterable<Uint8Array>,
-  { name, keys, takesUnsigned }: LedgerReading,
-): Promise<Ledger> {
+  { name, keys, takesUnsigned }: LedgerOptions,
+): Promise<ErasureList> {
   const found = new Map<string, Erasure>();
   const unsigned: number[] = [];
   const decoder = new TextDecoder();
   const take = ({ number, bytes }: FileLine): void => {
     const line = bytes && readLine(decoder.decode(bytes), keys);
-    if (!line || line.kind === 'malformed') throw malformed(name, number);
-    if (!line.isSigned && !takesUnsigned) throw unproven(name, number, keys !== undefined);
+    if (!line || line.kind === 'malformed') throw malformedLine(name, number);
+    if (!line.isSigned && !takesUnsigned) throw unsignedLine(name, number, keys !== undefined);
     if (!line.isSigned) unsigned.push(number);
     if (line.kind === 'erasure') keepLast(found, line);
   };
@@ -51,7 +51,7 @@ function keepLast(found: Map<string, Erasure>, { realm, user, at }: Erasure): vo
   if (!known || known.at < at) found.set(place, { realm, user, at });
 }
 
-function malformed(name: string, number: number): Refusal {
+function malformedLine(name: string, number: number): Refusal {
   return new Refusal(
     `line ${number} of the ledger ${name} is malformed: it must be a JSON object with kind, and an erasure has ` +
       'realm_id, user_id and at. If a crash truncated it, find the erased user in the audit log, remove ' +
@@ -59,7 +59,7 @@ function malformed(name: string, number: number): Refusal {
   );
 }
 
-function unproven(name: string, number: number, hasKeys: boolean): Refusal {
+function unsignedLine(name: string, number: number, hasKeys: boolean): Refusal {
   const why = hasKeys
     ? 'is not signed by the installation of the backup: it was changed, or another installation wrote it'
     : 'cannot be verified: the backup is older than the audit log and contains no key for it';

@@ -7,7 +7,7 @@ import type { LocalRequest } from '../http/operations/admin/operation.ts';
 import { systemClock } from '../platform/clock.ts';
 import { openDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
-import { type Description, show, showAll } from './descriptions.ts';
+import { type Properties, printAll, printProperties } from './descriptions.ts';
 
 /** A client or a webhook target as the admin operations return it; optional members belong to one of the two. */
 interface Item {
@@ -71,17 +71,20 @@ export function openManaged(program: Command, context: CliContext, kind: Kind) {
   }
 
   /** An action that runs an operation on the client or target that its argument names, and prints the result. */
-  const showing =
+  const showResultOf =
     <O extends Options>(verb: string, dataOf: (options: O) => object = () => ({})) =>
     async (id: string, options: O, by: Command) => {
       const data = dataOf(options);
-      show(describe((await perform<{ data: Item }>(by, `${verb}-${type}`, { id, data })).data), options.json);
+      printProperties(
+        describe((await perform<{ data: Item }>(by, `${verb}-${type}`, { id, data })).data),
+        options.json,
+      );
     };
 
   function addCreate<O extends Options>(create: Command, dataOf: (options: O) => object): void {
     create.option('--json', 'write JSON').action(async (options: O, by: Command) => {
       const { data } = await perform<{ data: Item }>(by, `create-${type}`, { data: dataOf(options) });
-      show(describe(data), options.json);
+      printProperties(describe(data), options.json);
     });
   }
 
@@ -92,14 +95,14 @@ export function openManaged(program: Command, context: CliContext, kind: Kind) {
         const query = { 'page[limit]': Number.MAX_SAFE_INTEGER - 1 };
         const { data } = await perform<{ data: readonly Item[] }>(by, `list-${type}s`, { query });
         const oldestFirst = data.toSorted((left, right) => timeOf(left) - timeOf(right));
-        showAll(oldestFirst.map(describe), json);
+        printAll(oldestFirst.map(describe), json);
       });
   }
 
   /** `disable`, `enable`, `delete` and `rotate`. */
   function addChanges(): void {
     for (const verb of ['disable', 'enable'] as const)
-      named(verb, texts[verb]).option('--json', 'write JSON').action(showing(verb));
+      named(verb, texts[verb]).option('--json', 'write JSON').action(showResultOf(verb));
     named('delete', texts.delete).action(async (id: string, _options, by: Command) => {
       await perform(by, `delete-${type}`, { id });
       console.log(`${id} is deleted`);
@@ -108,10 +111,10 @@ export function openManaged(program: Command, context: CliContext, kind: Kind) {
       .option('--overlap <HOURS>', texts.overlap, hours)
       .option('--json', 'write JSON')
       .action(
-        showing('rotate', ({ overlap }) => (overlap === undefined ? {} : { overlap_seconds: overlap })),
+        showResultOf('rotate', ({ overlap }) => (overlap === undefined ? {} : { overlap_seconds: overlap })),
       );
   }
-  return { command, named, perform, showing, addCreate, addList, addChanges };
+  return { command, named, perform, showing: showResultOf, addCreate, addList, addChanges };
 }
 
 type Request = LocalRequest & { readonly id?: string };
@@ -126,7 +129,7 @@ function refusalBy(error: unknown, missing: string): unknown {
 }
 
 /** The members of a response, by the names and in the order of the command line. */
-function describe({ id, type, secret, client_secret, name, scopes, ...item }: Item): Description {
+function describe({ id, type, secret, client_secret, name, scopes, ...item }: Item): Properties {
   const { is_disabled, previous_secret_expires_at, meta, links, last_used_at, ...members } = item;
   return {
     ...(secret === undefined ? {} : { secret }),
@@ -151,20 +154,20 @@ interface RealmOptions {
 }
 
 /** The realms that the options name; undefined if they name none. */
-export function realmsIn({ realm, allRealms }: RealmOptions): '*' | readonly Uuid[] | undefined {
-  if (realm && allRealms) throw excluded('--realm', '--all-realms');
+export function realmsOption({ realm, allRealms }: RealmOptions): '*' | readonly Uuid[] | undefined {
+  if (realm && allRealms) throw mutuallyExclusive('--realm', '--all-realms');
   return allRealms ? '*' : realm;
 }
 
 /** The members that have a value. Throws Refusal if none has. */
-export function changesIn(members: Readonly<Record<string, unknown>>): object {
+export function givenMembers(members: Readonly<Record<string, unknown>>): object {
   const changes = Object.entries(members).filter(([, value]) => value !== undefined);
   if (changes.length === 0)
     throw new Refusal('nothing to change: pass at least one option', { isUsage: true });
   return Object.fromEntries(changes);
 }
 
-export function excluded(left: string, right: string): Refusal {
+export function mutuallyExclusive(left: string, right: string): Refusal {
   return new Refusal(`${left} and ${right} are mutually exclusive`, { isUsage: true });
 }
 

@@ -10,7 +10,7 @@ import { pendingMigrations } from '../store/webhooks/pending.ts';
 import { addSettings, type CliContext } from './context.ts';
 
 /** SQL that --print writes instead of running it. */
-const PRINTS: Readonly<Record<string, (settings: Settings) => string | Promise<string>>> = {
+const PRINTABLE_SQL: Readonly<Record<string, (settings: Settings) => string | Promise<string>>> = {
   pending: pendingSql,
   citus: citusSql,
 };
@@ -24,19 +24,19 @@ export function addMigrate(program: Command, context: CliContext): void {
       new Option(
         '--print <WHAT>',
         'only print SQL: the pending migrations, or the statements that distribute the tables with Citus',
-      ).choices(Object.keys(PRINTS)),
+      ).choices(Object.keys(PRINTABLE_SQL)),
     )
     .action(async ({ print }: { print?: string }, command: Command) => {
       const settings = context.settingsOf(command);
-      const printed = await PRINTS[print ?? '']?.(settings);
-      if (printed === undefined) console.log(await bringUp(settings));
+      const printed = await PRINTABLE_SQL[print ?? '']?.(settings);
+      if (printed === undefined) console.log(await applyPending(settings));
       else process.stdout.write(printed);
     });
 }
 
 /** Applies pending migrations and returns a sentence that lists them. */
-async function bringUp(settings: Settings): Promise<string> {
-  const { newest, migrations } = await pendingIn(settings);
+async function applyPending(settings: Settings): Promise<string> {
+  const { newest, migrations } = await pendingMigrationsOf(settings);
   const engine = await openEngineFor({ ...settings, migrate: 'auto' }, systemClock);
   await engine.close();
   if (migrations.length === 0) return `the database has schema ${newest}, the newest: nothing was pending`;
@@ -48,7 +48,7 @@ const HEADING =
   '-- For review only. Apply it with "authrealm migrate", which records applied migrations in the database.\n';
 
 async function pendingSql(settings: Settings): Promise<string> {
-  const { newest, migrations } = await pendingIn(settings);
+  const { newest, migrations } = await pendingMigrationsOf(settings);
   if (migrations.length === 0)
     return `-- The database has schema ${newest}, the newest: nothing is pending.\n`;
   return [HEADING, ...migrations.map(({ version, name, sql }) => `-- ${version} ${name}\n\n${sql}`)].join(
@@ -57,7 +57,7 @@ async function pendingSql(settings: Settings): Promise<string> {
 }
 
 /** Connects as the role that will migrate: the serving role may not see the tables yet. */
-function pendingIn({ database, migrateDatabase }: Settings): ReturnType<typeof pendingMigrations> {
+function pendingMigrationsOf({ database, migrateDatabase }: Settings): ReturnType<typeof pendingMigrations> {
   if (isInMemory(database))
     throw new Refusal('an in-memory database cannot be migrated: it ends with its process');
   return pendingMigrations(migrateDatabase ?? database, { version: VERSION, clock: systemClock });

@@ -22,7 +22,7 @@ export function standardOutput(): Output {
       try {
         await writeAll(STANDARD_OUTPUT, Buffer.from(text));
       } catch (error) {
-        throw new Refusal(adviceOf('standard output', error), { cause: error });
+        throw new Refusal(errorText('standard output', error), { cause: error });
       }
     },
     finish: () => undefined,
@@ -35,9 +35,9 @@ export function standardOutput(): Output {
  * temporary file next to it. Throws Refusal if the name exists: nothing is ever overwritten.
  */
 export function newFile(path: string, clock: Pick<Clock, 'mintId'>): Output {
-  const draft = `${path}.${clock.mintId()}.partial`;
-  const refused = (error: unknown): Refusal => new Refusal(adviceOf(path, error), { cause: error });
-  const file = attempt(() => openSync(draft, 'wx', 0o600), refused);
+  const temporaryPath = `${path}.${clock.mintId()}.partial`;
+  const refusalOf = (error: unknown): Refusal => new Refusal(errorText(path, error), { cause: error });
+  const file = attempt(() => openSync(temporaryPath, 'wx', 0o600), refusalOf);
   let isOpen = true;
   const close = (): void => {
     if (isOpen) closeSync(file);
@@ -48,20 +48,20 @@ export function newFile(path: string, clock: Pick<Clock, 'mintId'>): Output {
       try {
         await writeAll(file, Buffer.from(text));
       } catch (error) {
-        throw refused(error);
+        throw refusalOf(error);
       }
     },
     finish: () =>
       attempt(() => {
         fsyncSync(file);
         close();
-        linkSync(draft, path);
-        rmSync(draft);
+        linkSync(temporaryPath, path);
+        rmSync(temporaryPath);
         syncPath(dirname(path));
-      }, refused),
+      }, refusalOf),
     abandon() {
       close();
-      rmSync(draft, { force: true });
+      rmSync(temporaryPath, { force: true });
     },
   };
 }
@@ -74,7 +74,7 @@ function attempt<T>(work: () => T, refused: (error: unknown) => Refusal): T {
   }
 }
 
-function adviceOf(what: string, error: unknown): string {
+function errorText(what: string, error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   switch (code) {
     case 'EEXIST':

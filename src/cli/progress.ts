@@ -2,7 +2,7 @@ import { Presets, SingleBar } from 'cli-progress';
 import type { Clock } from '../domain/id.ts';
 
 /** Shows the progress of a long command. */
-export interface Progress {
+export interface ProgressDisplay {
   /** `done` counts in the unit of the total. */
   show(records: number, done: number): void;
   /** Clears the bar, so that another line can be printed. */
@@ -22,7 +22,7 @@ export function openProgress(
   clock: Pick<Clock, 'monotonic'>,
   stream: Stream,
   unit: Unit = 'records',
-): Progress {
+): ProgressDisplay {
   const startedAt = clock.monotonic();
   const rate = (records: number): number =>
     Math.round(records / Math.max(0.001, (clock.monotonic() - startedAt) / 1_000));
@@ -35,7 +35,7 @@ function bar(
   { total, unit }: { readonly total: number; readonly unit: Unit },
   rate: (done: number) => number,
   stream: Stream,
-): Progress {
+): ProgressDisplay {
   const format = `{bar} {percentage}% | {records} ${unit} | {rate}/s | {eta_formatted} left`;
   const single = new SingleBar(
     { format, stream, gracefulExit: false, clearOnComplete: false },
@@ -54,12 +54,12 @@ function plainLines(
   rate: (records: number) => number,
   clock: Pick<Clock, 'monotonic'>,
   stream: Stream,
-): Progress {
-  let toldAt = clock.monotonic();
+): ProgressDisplay {
+  let shownAt = clock.monotonic();
   return {
     show(records) {
-      if (clock.monotonic() - toldAt < PLAIN_EVERY_MS) return;
-      toldAt = clock.monotonic();
+      if (clock.monotonic() - shownAt < PLAIN_EVERY_MS) return;
+      shownAt = clock.monotonic();
       stream.write(`${records} ${unit}, ${rate(records)}/s\n`);
     },
     clear: () => undefined,

@@ -6,21 +6,21 @@ import { systemClock } from '../platform/clock.ts';
 import { openDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { identifiersIn } from './identifiers.ts';
-import { proveKept } from './kept.ts';
+import { assertDatabaseExists } from './kept.ts';
 import { openProgress } from './progress.ts';
-import { resourceNamed, resourceWords } from './resource_word.ts';
+import { resourceNamed, resourceNames } from './resource_word.ts';
 
 /** `purge`: removes a record with everything below it, in steps of bounded size. */
 export function addPurge(program: Command, context: CliContext): void {
   addDatabaseSettings(program.command('purge'))
-    .argument('<resource>', `one of ${resourceWords().join(', ')}`)
+    .argument('<resource>', `one of ${resourceNames().join(', ')}`)
     .argument('<id...>', 'the IDs of its path, realm first')
     .description('delete a record and everything below it, in batches of 1,000; if interrupted, run it again')
     .action(async (word: string, ids: readonly string[], _options, command: Command) => {
       const resource = resourceNamed(word);
       const key = identifiersIn(resource, ids, keyColumns(resource).length) as unknown as Key;
       const settings = context.settingsOf(command);
-      proveKept(settings, 'purge');
+      assertDatabaseExists(settings, 'purge');
       const { engine } = await openDatabase(settings, systemClock);
       try {
         const records = await purge(engine.records, resource, key);
@@ -56,6 +56,6 @@ async function purge(store: Store, resource: Resource, key: Key): Promise<number
 }
 
 const REFUSALS = {
-  not_found: 'there is no such record',
-  protected: 'this record is kept and cannot be removed',
+  not_found: 'no such record',
+  protected: 'records of this resource cannot be deleted',
 };

@@ -1,17 +1,17 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Collection, FindableCollection, RecordOf, SortKey, WriteOptions } from '../client/client.ts';
-import { written } from '../client/client.ts';
+import { rawFilter } from '../client/client.ts';
 import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { isVisible, keyColumns, membersOf, type Resource } from '../domain/resource.ts';
 import { type CollectionName, DESCRIPTIONS, RESOURCES } from '../domain/resources.ts';
 import { isVisibleWord, VISIBLE_WORD } from '../domain/text/visible_word.ts';
-import { inputReader, readCriteria, readSaid } from './arguments.ts';
+import { openInputReader, readCriteria, readMembers } from './arguments.ts';
 import { addConnection, type ConnectionOptions, connectBy, refusalBy } from './connection.ts';
 import type { CliContext } from './context.ts';
 import { identifiersIn } from './identifiers.ts';
 import { standardOutput } from './output.ts';
-import { resourceNamed, resourceWords, wordOf } from './resource_word.ts';
+import { commandLineName, resourceNamed, resourceNames } from './resource_word.ts';
 import { namesAndValues, openTable, printable, printableJson } from './table.ts';
 
 interface RecordOptions extends ConnectionOptions {
@@ -99,7 +99,7 @@ const JSON_HELP = 'write JSON, one record per line';
 const MEMBERS_HELP =
   'members as name=value; name=@FILE reads the value from a file, name=@- from standard input';
 
-const RESOURCE_HELP = `one of ${resourceWords().join(', ')}`;
+const RESOURCE_HELP = `one of ${resourceNames().join(', ')}`;
 
 /** The collection of the client library for a resource. */
 function collectionOf(resource: Resource): CollectionName {
@@ -120,7 +120,7 @@ async function list({ resource, records, words, options }: Call): Promise<void> 
   }
   const scope = identifiersIn(resource, words, keyColumns(resource).length - 1);
   const listed = records.list(scope, {
-    filter: filter === undefined ? undefined : written(filter),
+    filter: filter === undefined ? undefined : rawFilter(filter),
     sort,
     pageSize: Math.min(limit, LIMITS.pageRecordsMax),
   });
@@ -130,12 +130,12 @@ async function list({ resource, records, words, options }: Call): Promise<void> 
 async function find({ resource, records, words, options }: Call): Promise<void> {
   if (!records.find) {
     const known = RESOURCES.filter(({ reverseLookup }) => reverseLookup !== undefined)
-      .map(wordOf)
+      .map(commandLineName)
       .join(', ');
     throw new Refusal(`find works for ${known}; for other resources use list --filter`, { isUsage: true });
   }
   const [realm = ''] = identifiersIn(resource, words.slice(0, 1), 1);
-  const found = await records.find(realm, await readCriteria(resource, words.slice(1), inputReader()));
+  const found = await records.find(realm, await readCriteria(resource, words.slice(1), openInputReader()));
   await showAll(resource, found, 1, options);
 }
 
@@ -143,7 +143,7 @@ async function create({ resource, records, words, options }: Call): Promise<void
   const depth = keyColumns(resource).length - 1;
   const scope = identifiersIn(resource, words.slice(0, depth), depth);
   const told = { words: words.slice(depth), body: options.body };
-  const said = await readSaid(resource, 'create', told, inputReader());
+  const said = await readMembers(resource, 'create', told, openInputReader());
   const { idempotencyKey } = options;
   const created = await records.create(scope, said, { idempotencyKey });
   if (options.id) await standardOutput().write(`${printable(created.id)}\n`);
@@ -154,7 +154,7 @@ async function update({ resource, records, words, options }: Call): Promise<void
   const depth = keyColumns(resource).length;
   const key = identifiersIn(resource, words.slice(0, depth), depth);
   const told = { words: words.slice(depth), body: options.body };
-  const said = await readSaid(resource, 'update', told, inputReader());
+  const said = await readMembers(resource, 'update', told, openInputReader());
   await show(resource, await records.update(key, said, condition(options)), options);
 }
 

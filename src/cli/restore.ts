@@ -13,9 +13,9 @@ import type { Restored } from '../store/backups/restoration.ts';
 import { type Engine, fileOf, isInMemory } from '../store/open.ts';
 import { openArchiver } from './archiver.ts';
 import { POSTGRES_TOOLS, totalOf } from './backup.ts';
-import { addDatabaseSettings, addSettings, type CliContext as Desk } from './context.ts';
-import { keptCheckpoints } from './kept.ts';
-import { readLedger } from './ledger.ts';
+import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
+import { existingCheckpointFile } from './kept.ts';
+import { readErasures } from './ledger.ts';
 import { openProgress } from './progress.ts';
 
 interface RestoreOptions {
@@ -27,7 +27,7 @@ interface RestoreOptions {
 }
 
 /** `restore`: replaces the database by a backup. */
-export function addRestore(program: Command, desk: Desk): void {
+export function addRestore(program: Command, context: CliContext): void {
   const restoring = program.command('restore').argument('<backup>', 'file that authrealm backup created');
   addSettings(addDatabaseSettings(restoring), CHECKPOINT_SINK_SETTINGS)
     .description('verify a backup, remove users erased since, and install it as --database')
@@ -40,9 +40,9 @@ export function addRestore(program: Command, desk: Desk): void {
     .option('--no-manifest', 'restore a file without the manifest of authrealm backup')
     .option('--json', 'write JSON')
     .action(async (backup: string, options: RestoreOptions, command: Command) => {
-      const settings = desk.settingsOf(command);
+      const settings = context.settingsOf(command);
       const database = databaseOf(settings);
-      const ledger = options.ledger ?? keptCheckpoints(settings);
+      const ledger = options.ledger ?? existingCheckpointFile(settings);
       if (ledger !== undefined && !existsSync(ledger)) throw new Refusal(`ledger ${ledger} does not exist`);
       const { restore } = await import('../store/backups/restoration.ts');
       let unsigned: readonly number[] = [];
@@ -58,19 +58,19 @@ export function addRestore(program: Command, desk: Desk): void {
           async erasuresBy(keys) {
             if (ledger === undefined) return [];
             const how = { name: ledger, keys, takesUnsigned: options.takeUnsigned === true };
-            const read = await readLedger(Bun.file(ledger).stream(), how);
+            const read = await readErasures(Bun.file(ledger).stream(), how);
             unsigned = read.unsigned;
             return read.erasures;
           },
-          openKept: (path) => openKept(settings, path),
+          openOtherFile: (path) => openKept(settings, path),
         },
         { version: VERSION, clock: systemClock },
         openArchiver(() => undefined),
         (done) => progress.show(done, done),
       ).finally(progress.stop);
-      await noteRestored(settings, restored);
+      await recordRestore(settings, restored);
       if (options.json) console.log(JSON.stringify(asJson(database, restored, unsigned), null, 2));
-      else tell(database, restored, ledger, unsigned);
+      else printRestore(database, restored, ledger, unsigned);
     });
 }
 
@@ -98,7 +98,7 @@ export async function openKept(settings: Settings, path: string): Promise<Engine
  * Records the restore in the audit log and in the checkpoint sinks, because checkpoints since the backup describe the replaced
  * database. Skipped for a backup with an older schema, which has no audit log yet.
  */
-async function noteRestored(settings: Settings, { takenAt }: Restored): Promise<void> {
+async function recordRestore(settings: Settings, { takenAt }: Restored): Promise<void> {
   const db = await openDatabase({ ...settings, migrate: 'check' }, systemClock).catch((error: unknown) => {
     if (error instanceof Refusal) return undefined;
     throw error;
@@ -138,7 +138,7 @@ function asJson(path: string, restored: Restored, unsigned: readonly number[]) {
   };
 }
 
-function tell(
+function printRestore(
   path: string,
   restored: Restored,
   ledger: string | undefined,

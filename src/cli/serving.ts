@@ -13,7 +13,7 @@ import { type OpenDatabase, openDatabase, reopenDatabase } from '../service/open
 import { readIssuers, type Service, serve, serveMetrics } from '../service/service.ts';
 import { abandon } from '../store/open.ts';
 import { connectToParent } from '../workers/parent.ts';
-import { tellKeyFile } from './key_file.ts';
+import { printNewKeyFile } from './key_file.ts';
 import {
   type Listening,
   type ServingProcesses,
@@ -37,11 +37,11 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
     }
   };
   try {
-    tellKeyFile(db);
+    printNewKeyFile(db);
     if (bootstrap) await ensureClient(db.engine.access, bootstrap, systemClock);
     const running = await startServing(settings, db, flags, log);
     try {
-      await tellReady(running, db, settings, log);
+      await announceReady(running, db, settings, log);
       // The worker processes have their own connections.
       if (settings.processes > 1) await close();
       log.write({ event: 'stopping', signal: await stopped });
@@ -72,7 +72,7 @@ export async function serveForParent(settings: Settings): Promise<void> {
   let service: Service | undefined;
   const request = <T>(message: ServingRequest) => parent.request<T>(message);
   // Twice the limit, because the parent waits for the other processes.
-  const askTogether = async () => {
+  const requestAllMetrics = async () => {
     return withTimeout(request<Snapshot>({ ask: 'metrics of all' }), 2 * LIMITS.metricsMsMax, () => {
       throw new Fault('unavailable');
     });
@@ -80,7 +80,7 @@ export async function serveForParent(settings: Settings): Promise<void> {
   try {
     const db = await reopenDatabase(settings, systemClock);
     try {
-      service = await serve(settings, { ...db, readAllMetrics: askTogether }, openLog(), systemClock);
+      service = await serve(settings, { ...db, readAllMetrics: requestAllMetrics }, openLog(), systemClock);
       parent.ready({ url: service.url } satisfies Listening);
       await ended;
       await service.stop();
@@ -130,7 +130,7 @@ async function startProcesses(
   return { url, stop, metrics: metrics.own };
 }
 
-async function tellReady(
+async function announceReady(
   { url, metricsUrl }: Running,
   { engine }: OpenDatabase,
   settings: Settings,

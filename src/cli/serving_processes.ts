@@ -9,7 +9,7 @@ import { serverSettings } from '../service/service.ts';
 import { openBackOff, RESTART_MS_MAX } from '../workers/back_off.ts';
 import { workerCommand } from '../workers/command.ts';
 import { startWorkerProcess, type WorkerProcess } from '../workers/worker_process.ts';
-import { written } from './context.ts';
+import { toArguments } from './context.ts';
 import { type MetricsSource, openMetricsAggregation } from './metrics_aggregation.ts';
 
 /** Sent by a serving process when it is ready. */
@@ -47,7 +47,7 @@ export async function startServingProcesses(
     const ready = Promise.withResolvers<string>();
     const startedAt = systemClock.monotonic();
     let isReady = false;
-    const command = workerCommand('worker', ...written({ ...flags, port: String(port) }));
+    const command = workerCommand('worker', ...toArguments({ ...flags, port: String(port) }));
     const child = startWorkerProcess(
       { command, hasEnvironment: true },
       {

@@ -4,8 +4,8 @@ import { subjectAccess } from '../audit/subject_access.ts';
 import { systemClock } from '../platform/clock.ts';
 import { openDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
-import { personIn } from './erase.ts';
-import { proveKept } from './kept.ts';
+import { parsePerson } from './erase.ts';
+import { assertDatabaseExists } from './kept.ts';
 import { newFile, standardOutput } from './output.ts';
 import { printableJson } from './table.ts';
 
@@ -18,13 +18,13 @@ export function addSubjectAccess(program: Command, context: CliContext): void {
     .description('write all data about a user as JSON lines')
     .action(async (realm: string, id: string, { to }: { to?: string }, command: Command) => {
       const settings = context.settingsOf(command);
-      proveKept(settings);
+      assertDatabaseExists(settings);
       const db = await openDatabase(settings, systemClock);
       const output = to === undefined ? standardOutput() : newFile(to, systemClock);
       try {
         const { records, log } = db.engine;
         const rooms = { records, log, reading: openLogReading(log, db.logKeys) };
-        for await (const held of subjectAccess(rooms, personIn(realm, id), systemClock)) {
+        for await (const held of subjectAccess(rooms, parsePerson(realm, id), systemClock)) {
           await output.write(`${printableJson(held)}\n`);
         }
         output.finish();

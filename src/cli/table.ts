@@ -42,7 +42,7 @@ export function namesAndValues(pairs: readonly (readonly [string, unknown])[]): 
 }
 
 /** Writes rows under a heading as they arrive. */
-export interface Table {
+export interface TableWriter {
   add(row: Readonly<Record<string, unknown>>): Promise<void>;
   /** Writes the remaining rows; resolves with the number of all rows. */
   end(): Promise<number>;
@@ -51,7 +51,7 @@ export interface Table {
 /** The first rows determine the column widths, so that output starts before the last row arrives. */
 const ROWS_MEASURED = 100;
 
-export function openTable(columns: readonly string[], output: Pick<Output, 'write'>): Table {
+export function openTable(columns: readonly string[], output: Pick<Output, 'write'>): TableWriter {
   let waiting: (readonly string[])[] = [columns];
   let widths: readonly number[] | undefined;
   let rows = 0;

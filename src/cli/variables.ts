@@ -52,13 +52,13 @@ export function withVariables(program: Command, argv: readonly string[], environ
   const added = ownOptions(command).flatMap((option) => {
     const value = option.envVar === undefined ? undefined : environment[option.envVar];
     const isGiven = optional.some((word) => word === option.long || word.startsWith(`${option.long}=`));
-    return value === undefined || isGiven ? [] : spelled(option, value);
+    return value === undefined || isGiven ? [] : optionWords(option, value);
   });
   return [...argv.slice(0, named), ...added, ...words];
 }
 
 /** An option as words of a command line; a boolean one is set by `true` and `1`. */
-function spelled({ long, required }: Option, value: string): string[] {
+function optionWords({ long, required }: Option, value: string): string[] {
   if (required) return [`${long}=${value}`];
   return value === 'true' || value === '1' ? [long ?? ''] : [];
 }

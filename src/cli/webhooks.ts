@@ -4,9 +4,9 @@ import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { EVENT_NAMES } from '../events/webhooks/targets.ts';
 import { addSettings, type CliContext } from './context.ts';
-import { type Description, showAll } from './descriptions.ts';
+import { type Properties, printAll } from './descriptions.ts';
 import { realmIds } from './identifiers.ts';
-import { changesIn, excluded, openManaged, realmsIn } from './managed.ts';
+import { givenMembers, mutuallyExclusive, openManaged, realmsOption } from './managed.ts';
 
 interface WebhookOptions {
   readonly name?: string;
@@ -73,14 +73,14 @@ function addCreate({ command, addCreate }: Webhooks): void {
       .option(
         '--events-max <N>',
         `maximum number of events per message, 1 to ${LIMITS.webhookEventsMax}`,
-        whole,
+        positiveInteger,
         1,
       )
       .option('--skip-client <ID>', 'do not deliver changes made by this client')
       .option(
         '--from <present|oldest>',
         'where deliveries start: at new events, or at the oldest stored event',
-        beginning,
+        startPosition,
         'present',
       ),
     ({ name, url, event, realm, withData, eventsMax, skipClient, from }) => ({
@@ -99,11 +99,11 @@ function addUpdate({ named, showing }: Webhooks): void {
     .option('--all-events', 'deliver all events')
     .option('--realm <ID>', REALM_HELP, realmIds)
     .option('--all-realms', 'deliver events of all realms')
-    .option('--with-data <true|false>', 'include the current state of the record in events', truth)
+    .option('--with-data <true|false>', 'include the current state of the record in events', boolean)
     .option(
       '--events-max <N>',
       `maximum number of events per message, 1 to ${LIMITS.webhookEventsMax}`,
-      whole,
+      positiveInteger,
     )
     .option(
       '--skip-client <ID>',
@@ -113,9 +113,9 @@ function addUpdate({ named, showing }: Webhooks): void {
 }
 
 function changesOf({ name, url, event, allEvents, skipClient, ...options }: WebhookOptions): object {
-  if (event && allEvents) throw excluded('--event', '--all-events');
-  return changesIn({
-    ...{ name, url, events: allEvents ? '*' : event, realms: realmsIn(options) },
+  if (event && allEvents) throw mutuallyExclusive('--event', '--all-events');
+  return givenMembers({
+    ...{ name, url, events: allEvents ? '*' : event, realms: realmsOption(options) },
     ...{ with_data: options.withData, events_max: options.eventsMax },
     skipped_client: skipClient === '' ? null : skipClient,
   });
@@ -123,21 +123,21 @@ function changesOf({ name, url, event, allEvents, skipClient, ...options }: Webh
 
 function addDeliveries({ named, perform }: Webhooks): void {
   named('deliveries', 'list recent deliveries to a target, newest first')
-    .option('--limit <N>', 'maximum number of entries', whole, LIMITS.pageRecordsMax)
+    .option('--limit <N>', 'maximum number of entries', positiveInteger, LIMITS.pageRecordsMax)
     .option('--dead', 'list dead letters instead: messages whose delivery was given up')
     .option('--json', 'write JSON')
     .action(async (id: string, { limit, dead, json }: WebhookOptions, by: Command) => {
       const operation = dead ? 'list-dead-letters' : 'list-deliveries';
       const query = { 'page[limit]': limit };
-      const { data } = await perform<{ data: readonly Entry[] }>(by, operation, { id, query });
-      showAll(data.map(describeEntry), json);
+      const { data } = await perform<{ data: readonly DeliveryEntry[] }>(by, operation, { id, query });
+      printAll(data.map(describeEntry), json);
     });
 }
 
-type Entry = Description & { readonly id: string; readonly type: 'delivery' | 'dead_letter' };
+type DeliveryEntry = Properties & { readonly id: string; readonly type: 'delivery' | 'dead_letter' };
 
 /** A dead letter is identified by its members realm and first_seq, so its ID is left out. */
-function describeEntry({ id, type, ...members }: Entry): Description {
+function describeEntry({ id, type, ...members }: DeliveryEntry): Properties {
   return type === 'delivery' ? { delivery_id: id, ...members } : members;
 }
 
@@ -145,9 +145,9 @@ function addRedeliver({ named, perform }: Webhooks): void {
   named('redeliver', 'deliver dead letters again')
     .option('--all', 'all dead letters of the target')
     .option('--realm <ID>', 'realm of the dead letter', realmIds)
-    .option('--first-seq <N>', 'sequence number of the first event in the dead letter', whole)
+    .option('--first-seq <N>', 'sequence number of the first event in the dead letter', positiveInteger)
     .action(async (id: string, options: WebhookOptions, by: Command) => {
-      const data = { dead_letter: letterIn(options) };
+      const data = { dead_letter: deadLetterId(options) };
       const redelivery = await perform<{ data: { dead_letters: number } }>(by, 'redeliver-webhook', {
         id,
         data,
@@ -163,7 +163,7 @@ const REALM_HELP =
   'deliver only events of this realm; separate several by spaces or repeat the option (default: all realms)';
 
 /** The ID of the dead letter that the options name; `*` for all. */
-function letterIn({ all, realm, firstSeq }: WebhookOptions): string {
+function deadLetterId({ all, realm, firstSeq }: WebhookOptions): string {
   const [one] = realm ?? [];
   if (all && !realm && firstSeq === undefined) return '*';
   if (!all && one && firstSeq !== undefined) return `${one}.${firstSeq}`;
@@ -174,17 +174,17 @@ function words(raw: string, before: readonly string[] = []): readonly string[] {
   return [...before, ...raw.split(' ').filter(Boolean)];
 }
 
-function whole(raw: string): number {
+function positiveInteger(raw: string): number {
   if (!/^[1-9]\d{0,14}$/.test(raw)) throw new InvalidArgumentError('Expected a whole number of at least 1.');
   return Number(raw);
 }
 
-function truth(raw: string): boolean {
+function boolean(raw: string): boolean {
   if (raw !== 'true' && raw !== 'false') throw new InvalidArgumentError('Expected true or false.');
   return raw === 'true';
 }
 
-function beginning(raw: string): 'present' | 'oldest' {
+function startPosition(raw: string): 'present' | 'oldest' {
   if (raw !== 'present' && raw !== 'oldest') throw new InvalidArgumentError('Expected present or oldest.');
   return raw;
 }

@@ -1,7 +1,7 @@
 /** `fetch`, or a function that behaves like it. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-export interface Question {
+export interface AttemptRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Below the URL of the service, query included. */
   readonly path: string;
@@ -10,33 +10,33 @@ export interface Question {
 }
 
 /** The result of one attempt. The service may or may not have processed a lost one. */
-export type Outcome =
+export type AttemptOutcome =
   | { readonly kind: 'answered'; readonly status: number; readonly headers: Headers; readonly text: string }
   | { readonly kind: 'lost'; readonly reason: string };
 
-export interface Timing {
+export interface AttemptLimits {
   readonly timeoutMs: number;
   /** The caller's own. */
   readonly signal: AbortSignal | undefined;
 }
 
-const SILENTLY_REPEATED: ReadonlySet<string> = new Set(['PUT', 'DELETE']);
+const REPEATED_BY_BUN: ReadonlySet<string> = new Set(['PUT', 'DELETE']);
 
 /**
  * Sends a request once and reads the complete response within `timeoutMs`. Rejects only if the caller's signal aborts, with
  * its reason.
  */
-export async function attempt(
+export async function attemptRequest(
   fetch: Fetch,
   url: string,
-  { method, path, headers, body }: Question,
-  { timeoutMs, signal }: Timing,
-): Promise<Outcome> {
+  { method, path, headers, body }: AttemptRequest,
+  { timeoutMs, signal }: AttemptLimits,
+): Promise<AttemptOutcome> {
   signal?.throwIfAborted();
   const own = new AbortController();
   const timer = setTimeout(() => own.abort(), timeoutMs);
-  const follow = () => own.abort();
-  signal?.addEventListener('abort', follow, { once: true });
+  const abortOwn = () => own.abort();
+  signal?.addEventListener('abort', abortOwn, { once: true });
   try {
     const init: RequestInit & { readonly proxy: false } = {
       method,
@@ -47,7 +47,7 @@ export async function attempt(
       // Bun uses HTTP_PROXY by default, for loopback too. Other runtimes ignore this option.
       proxy: false,
       // Bun silently repeats a PUT or DELETE when a kept-alive connection is lost.
-      ...(SILENTLY_REPEATED.has(method) ? { keepalive: false } : {}),
+      ...(REPEATED_BY_BUN.has(method) ? { keepalive: false } : {}),
     };
     const response = await fetch(url + path, body === undefined ? init : { ...init, body });
     const text = await response.text();
@@ -57,7 +57,7 @@ export async function attempt(
     return { kind: 'lost', reason: own.signal.aborted ? `no answer in ${timeoutMs} ms` : codeOf(error) };
   } finally {
     clearTimeout(timer);
-    signal?.removeEventListener('abort', follow);
+    signal?.removeEventListener('abort', abortOwn);
   }
 }
 

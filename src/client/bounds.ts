@@ -5,7 +5,7 @@ export const BOUNDS = Object.freeze({
   /** Default timeout of one attempt, from the first byte sent to the last byte read. */
   timeoutMs: 10_000,
   /** Default timeout of all attempts of a request and the delays between them. */
-  patienceMs: 60_000,
+  totalTimeoutMs: 60_000,
   /** Limit for a Retry-After header. */
   retryAfterMsMax: 30_000,
   /** First delay of the exponential backoff, used without a Retry-After header. */

@@ -1,53 +1,66 @@
 import type { Resource } from '../domain/resource.ts';
 import { isVisibleWord, VISIBLE_WORD } from '../domain/text/visible_word.ts';
-import { pathOf } from './address.ts';
+import { recordPath } from './address.ts';
 import { BOUNDS } from './bounds.ts';
 import type { CallOptions, Collection, Revise, WriteOptions } from './collection.ts';
 import { type FlatRecord, readSingle, writeSingle } from './envelope.ts';
 import { isAbsent, isStale } from './error.ts';
-import type { Answer, Request } from './exchange.ts';
-import { askPage, walk } from './lists.ts';
-import { growing, pause } from './patience.ts';
-import type { Wire } from './wires.ts';
+import type { ServiceRequest, ServiceResponse } from './exchange.ts';
+import { fetchPage, listRecords } from './lists.ts';
+import { backoffDelay, sleep } from './patience.ts';
+import type { WireFormat } from './wires.ts';
 
 /** Sends an authenticated request. */
-export type Ask = (request: Request) => Promise<Answer>;
+export type SendRequest = (request: ServiceRequest) => Promise<ServiceResponse>;
 
 type Key = readonly string[];
-type Said = Readonly<Record<string, unknown>>;
-type Tagged = FlatRecord & { readonly etag: string };
+type MemberValues = Readonly<Record<string, unknown>>;
+type RecordWithTag = FlatRecord & { readonly etag: string };
 
 const JSON_BODY = { 'Content-Type': 'application/json' } as const;
 
 /** The methods of every collection. */
-export function callsOf(wire: Wire, ask: Ask): Collection<Resource> {
+export function collectionMethods(wire: WireFormat, send: SendRequest): Collection<Resource> {
   const depth = wire.collections.length;
 
-  const get = async (key: Key, { signal }: CallOptions = {}): Promise<Tagged> =>
-    tagged(wire, await ask({ method: 'GET', path: pathOf(wire, key, depth), signal }), key.slice(0, -1));
+  const get = async (key: Key, { signal }: CallOptions = {}): Promise<RecordWithTag> =>
+    recordWithTag(
+      wire,
+      await send({ method: 'GET', path: recordPath(wire, key, depth), signal }),
+      key.slice(0, -1),
+    );
 
-  const update = async (key: Key, changes: Said, { ifMatch, signal }: WriteOptions = {}): Promise<Tagged> => {
+  const update = async (
+    key: Key,
+    changes: MemberValues,
+    { ifMatch, signal }: WriteOptions = {},
+  ): Promise<RecordWithTag> => {
     const headers = { ...JSON_BODY, ...condition(ifMatch) };
     const body = JSON.stringify(writeSingle(wire, changes));
-    const answer = await ask({ method: 'PUT', path: pathOf(wire, key, depth), headers, body, signal });
-    return tagged(wire, answer, key.slice(0, -1));
+    const answer = await send({ method: 'PUT', path: recordPath(wire, key, depth), headers, body, signal });
+    return recordWithTag(wire, answer, key.slice(0, -1));
   };
 
   return {
     get,
     update,
-    list: (scope, options = {}) => walk(wire, ask, scope, options),
-    page: (scope, options = {}) => askPage(wire, ask, scope, options),
+    list: (scope, options = {}) => listRecords(wire, send, scope, options),
+    page: (scope, options = {}) => fetchPage(wire, send, scope, options),
     async create(scope, input, { idempotencyKey = crypto.randomUUID(), signal } = {}) {
-      const headers = { ...JSON_BODY, 'Idempotency-Key': visible('idempotencyKey', idempotencyKey) };
+      const headers = { ...JSON_BODY, 'Idempotency-Key': assertVisible('idempotencyKey', idempotencyKey) };
       const body = JSON.stringify(writeSingle(wire, input));
-      const path = pathOf(wire, scope, depth - 1);
-      return tagged(wire, await ask({ method: 'POST', path, headers, body, signal }), scope);
+      const path = recordPath(wire, scope, depth - 1);
+      return recordWithTag(wire, await send({ method: 'POST', path, headers, body, signal }), scope);
     },
     modify: (key, revise, options) => modify({ get, update }, key, revise, options),
     async delete(key, { ifMatch, signal } = {}) {
       try {
-        await ask({ method: 'DELETE', path: pathOf(wire, key, depth), headers: condition(ifMatch), signal });
+        await send({
+          method: 'DELETE',
+          path: recordPath(wire, key, depth),
+          headers: condition(ifMatch),
+          signal,
+        });
       } catch (error) {
         // The response of an earlier attempt was lost: that attempt deleted the record.
         if (!isAbsent(error) || !error.isUncertain) throw error;
@@ -61,7 +74,7 @@ async function modify(
   key: Key,
   revise: Revise<Resource>,
   { signal }: CallOptions = {},
-): Promise<Tagged> {
+): Promise<RecordWithTag> {
   for (let done = 1; ; done += 1) {
     const record = await get(key, { signal });
     const changes = await revise(record);
@@ -71,23 +84,23 @@ async function modify(
     } catch (error) {
       // A lost attempt may have made the change; repeating it could apply it twice.
       if (!isStale(error) || error.isUncertain || done === BOUNDS.modifyAttemptsMax) throw error;
-      await pause(growing(done), signal);
+      await sleep(backoffDelay(done), signal);
     }
   }
 }
 
-function tagged(wire: Wire, { body, headers }: Answer, above: Key): Tagged {
+function recordWithTag(wire: WireFormat, { body, headers }: ServiceResponse, above: Key): RecordWithTag {
   // A compressing proxy turns the strong ETag of the service into a weak one, which If-Match cannot use (RFC 9110, 13.1.1).
   const etag = (headers.get('etag') ?? '').replace(/^W\//, '');
   return { ...readSingle(wire, body, above), etag };
 }
 
 function condition(ifMatch: string | undefined): Readonly<Record<string, string>> {
-  return ifMatch === undefined ? {} : { 'If-Match': visible('ifMatch', ifMatch) };
+  return ifMatch === undefined ? {} : { 'If-Match': assertVisible('ifMatch', ifMatch) };
 }
 
 /** Throws TypeError for a value that is invalid in a header; its message does not repeat the value. */
-function visible(name: string, value: string): string {
+function assertVisible(name: string, value: string): string {
   if (!isVisibleWord(value)) throw new TypeError(`${name} must be ${VISIBLE_WORD}`);
   return value;
 }

@@ -2,17 +2,17 @@ import { isLoopbackHost } from '../domain/loopback.ts';
 import type { CollectionName, DESCRIPTIONS } from '../domain/resources.ts';
 import type { Fetch } from './attempt.ts';
 import { BOUNDS } from './bounds.ts';
-import { callsOf } from './calls.ts';
+import { collectionMethods } from './calls.ts';
 import type { CollectionOf } from './collection.ts';
-import { exchange, type Line, type Request } from './exchange.ts';
-import { findingOf } from './lists.ts';
-import type { RecordOf } from './shapes.ts';
-import { clientIdentity, lentIdentity } from './token.ts';
-import { WIRES, type Wire } from './wires.ts';
+import { type ServiceConnection, type ServiceRequest, sendWithRetries } from './exchange.ts';
+import { searchMethods } from './lists.ts';
+import type { ResourceRecord } from './shapes.ts';
+import { clientCredentialsIdentity, tokenIdentity } from './token.ts';
+import { WIRE_FORMATS, type WireFormat } from './wires.ts';
 
 export type { Fetch } from './attempt.ts';
 export type * from './collection.ts';
-export { AuthrealmError, type Complaint, isAbsent, isStale } from './error.ts';
+export { AuthrealmError, type ErrorObject as Complaint, isAbsent, isStale } from './error.ts';
 export * from './filter.ts';
 export type {
   ChangesOf,
@@ -20,13 +20,13 @@ export type {
   FieldOf,
   KeyOf,
   NewOf,
-  RecordOf,
+  RecordWithEtag as TaggedOf,
+  ResourceRecord as RecordOf,
   ScopeOf,
   SortKey,
-  TaggedOf,
 } from './shapes.ts';
 
-interface Reach {
+interface ServiceOptions {
   /** URL of the service, with its path prefix if it has one. */
   readonly url: string;
   /**
@@ -41,47 +41,48 @@ interface Reach {
   /** Timeout of one attempt. Default 10,000. */
   readonly timeoutMs?: number;
   /** Timeout of all attempts of a request and the delays between them. Default 60,000. */
-  readonly patienceMs?: number;
+  readonly totalTimeoutMs?: number;
 }
 
 /** The credentials: a client ID with its secret, or a function that returns a token and is called before each attempt. */
-type Caller =
+type CallerOptions =
   | { readonly clientId: string; readonly clientSecret: string }
   | { readonly token: () => Promise<string> };
 
-export type ConnectOptions = Reach & Caller;
+export type ConnectOptions = ServiceOptions & CallerOptions;
 
 type Described<N extends CollectionName> = (typeof DESCRIPTIONS)[N];
 
 /** The service, one collection per resource. */
-export type Directory = { readonly [N in CollectionName]: CollectionOf<Described<N>> };
+export type DirectoryClient = { readonly [N in CollectionName]: CollectionOf<Described<N>> };
 
 /** A record of the collection with this name. */
-export type Entry<N extends CollectionName> = RecordOf<Described<N>>;
+export type Entry<N extends CollectionName> = ResourceRecord<Described<N>>;
 
 /**
  * Returns a client for the service. Sends nothing before the first call. Throws TypeError for invalid options.
  */
-export function connect(options: ConnectOptions): Directory {
-  const line: Line = {
+export function connect(options: ConnectOptions): DirectoryClient {
+  const connection: ServiceConnection = {
     url: serviceUrl(options),
     fetch: options.fetch ?? ((url, init) => fetch(url, init)),
     retries: wholeNumber('retries', options.retries ?? BOUNDS.retries, 0),
     timeoutMs: wholeNumber('timeoutMs', options.timeoutMs ?? BOUNDS.timeoutMs, 1),
-    patienceMs: wholeNumber('patienceMs', options.patienceMs ?? BOUNDS.patienceMs, 1),
+    totalTimeoutMs: wholeNumber('totalTimeoutMs', options.totalTimeoutMs ?? BOUNDS.totalTimeoutMs, 1),
   };
-  const identity = 'token' in options ? lentIdentity(options.token) : clientIdentity(line, options);
-  const ask = (request: Request) => exchange(line, request, identity);
-  const open = (wire: Wire) => ({
-    ...callsOf(wire, ask),
-    ...(wire.isFindable ? findingOf(wire, ask) : {}),
+  const identity =
+    'token' in options ? tokenIdentity(options.token) : clientCredentialsIdentity(connection, options);
+  const send = (request: ServiceRequest) => sendWithRetries(connection, request, identity);
+  const openCollection = (wire: WireFormat) => ({
+    ...collectionMethods(wire, send),
+    ...(wire.isFindable ? searchMethods(wire, send) : {}),
   });
-  const opened = Object.entries(WIRES).map(([name, wire]) => [name, open(wire)]);
+  const collections = Object.entries(WIRE_FORMATS).map(([name, wire]) => [name, openCollection(wire)]);
   // The wire formats are made from the descriptions that the types are inferred from.
-  return Object.freeze(Object.fromEntries(opened)) as Directory;
+  return Object.freeze(Object.fromEntries(collections)) as DirectoryClient;
 }
 
-function serviceUrl({ url: raw, allowPlainHttp = false }: Reach): string {
+function serviceUrl({ url: raw, allowPlainHttp = false }: ServiceOptions): string {
   const url = URL.canParse(raw) ? new URL(raw) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || /[?#]/.test(raw)) {
     throw new TypeError('url must be an absolute http or https URL without userinfo, query and fragment');

@@ -6,10 +6,10 @@ import type {
   FieldOf,
   KeyOf,
   NewOf,
-  RecordOf,
+  RecordWithEtag,
+  ResourceRecord,
   ScopeOf,
   SortKey,
-  TaggedOf,
 } from './shapes.ts';
 
 export interface CallOptions {
@@ -31,7 +31,7 @@ export interface WriteOptions extends CallOptions {
 }
 
 /** `filter` and `sort`, for resources whose lists support them. */
-type Narrowing<R extends Resource> = [FieldOf<R>] extends [never]
+type FilterOptions<R extends Resource> = [FieldOf<R>] extends [never]
   ? object
   : {
       readonly filter?: Filter<FieldOf<R>> | undefined;
@@ -40,28 +40,28 @@ type Narrowing<R extends Resource> = [FieldOf<R>] extends [never]
     };
 
 export type ListOptions<R extends Resource> = CallOptions &
-  Narrowing<R> & {
+  FilterOptions<R> & {
     /** Records per request, 1 to 100. */
     readonly pageSize?: number | undefined;
   };
 
 export type PageOptions<R extends Resource> = CallOptions &
-  Narrowing<R> & {
+  FilterOptions<R> & {
     /** Records to skip, 0 to 10,000. */
     readonly offset?: number | undefined;
     /** Records per page, 1 to 100. */
     readonly limit?: number | undefined;
   };
 
-export interface Page<R extends Resource> {
-  readonly records: readonly RecordOf<R>[];
+export interface RecordPage<R extends Resource> {
+  readonly records: readonly ResourceRecord<R>[];
   /** Number of records that match the filter. */
   readonly total: number;
 }
 
 /** Returns the changes to a record that was read; undefined leaves it unchanged. */
 export type Revise<R extends Resource> = (
-  record: TaggedOf<R>,
+  record: RecordWithEtag<R>,
 ) => ChangesOf<R> | undefined | Promise<ChangesOf<R> | undefined>;
 
 /**
@@ -69,27 +69,31 @@ export type Revise<R extends Resource> = (
  * option.
  */
 export interface Collection<R extends Resource> {
-  get(key: KeyOf<R>, options?: CallOptions): Promise<TaggedOf<R>>;
+  get(key: KeyOf<R>, options?: CallOptions): Promise<RecordWithEtag<R>>;
   /** All records of a scope, fetched page by page; concurrent creates and deletes neither skip nor repeat other records. */
-  list(scope: ScopeOf<R>, options?: ListOptions<R>): AsyncIterable<RecordOf<R>>;
+  list(scope: ScopeOf<R>, options?: ListOptions<R>): AsyncIterable<ResourceRecord<R>>;
   /** One page by offset, with the total. */
-  page(scope: ScopeOf<R>, options?: PageOptions<R>): Promise<Page<R>>;
-  create(scope: ScopeOf<R>, input: NewOf<R>, options?: CreateOptions): Promise<TaggedOf<R>>;
+  page(scope: ScopeOf<R>, options?: PageOptions<R>): Promise<RecordPage<R>>;
+  create(scope: ScopeOf<R>, input: NewOf<R>, options?: CreateOptions): Promise<RecordWithEtag<R>>;
   /** Changes the given members and keeps the others. The last writer wins unless `ifMatch` is set. */
-  update(key: KeyOf<R>, changes: ChangesOf<R>, options?: WriteOptions): Promise<TaggedOf<R>>;
+  update(key: KeyOf<R>, changes: ChangesOf<R>, options?: WriteOptions): Promise<RecordWithEtag<R>>;
   /**
    * Reads the record, calls `revise` for the changes, and writes them with `ifMatch`; starts again if the record has changed
    * since. Throws status 412 after 20 attempts, or if a lost attempt may have made the change.
    */
-  modify(key: KeyOf<R>, revise: Revise<R>, options?: CallOptions): Promise<TaggedOf<R>>;
+  modify(key: KeyOf<R>, revise: Revise<R>, options?: CallOptions): Promise<RecordWithEtag<R>>;
   delete(key: KeyOf<R>, options?: WriteOptions): Promise<void>;
 }
 
 /** Records that can be found in their realm by their values, which are never sent in a URL. */
 export interface FindableCollection<R extends Resource> extends Collection<R> {
-  find(realm: string, criteria: CriteriaOf<R>, options?: CallOptions): Promise<readonly RecordOf<R>[]>;
+  find(realm: string, criteria: CriteriaOf<R>, options?: CallOptions): Promise<readonly ResourceRecord<R>[]>;
   /** The existing records among these, in the order of the IDs. */
-  getMany(realm: string, ids: readonly string[], options?: CallOptions): Promise<readonly RecordOf<R>[]>;
+  getMany(
+    realm: string,
+    ids: readonly string[],
+    options?: CallOptions,
+  ): Promise<readonly ResourceRecord<R>[]>;
 }
 
 export type CollectionOf<R extends Resource> = R extends { readonly reverseLookup: object }

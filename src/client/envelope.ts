@@ -1,5 +1,5 @@
 import { AuthrealmError } from './error.ts';
-import type { Wire, WireMember } from './wires.ts';
+import type { WireFormat, WireMember } from './wires.ts';
 
 /** A record of any resource as this library returns it. */
 export interface FlatRecord {
@@ -22,15 +22,15 @@ export interface Envelope {
 }
 
 /** The record of a single-record response. */
-export function readSingle(wire: Wire, body: unknown, above: readonly string[]): FlatRecord {
+export function readSingle(wire: WireFormat, body: unknown, above: readonly string[]): FlatRecord {
   const { data, links } = objectOf(body);
   return flatten(wire, { ...objectOf(data), links }, above);
 }
 
 /** The records of a list response; `above` are the IDs of its path. In a list of a realm each record names its user. */
-export function readMany(wire: Wire, body: unknown, above: readonly string[]): Envelope {
+export function readMany(wire: WireFormat, body: unknown, above: readonly string[]): Envelope {
   const { data, meta, links } = objectOf(body);
-  if (!Array.isArray(data)) throw foreign();
+  if (!Array.isArray(data)) throw unexpectedResponse();
   const total = objectOr(objectOr(meta).results).total;
   const next = objectOr(links).next;
   return {
@@ -41,30 +41,30 @@ export function readMany(wire: Wire, body: unknown, above: readonly string[]): E
 }
 
 /** The request body of a write, with every member in its place (docs/wire.md#request-bodies). */
-export function writeSingle(wire: Wire, said: JsonObject): JsonObject {
-  const direct = Object.entries(said).filter(([name]) => !wire.placed.some((each) => each.name === name));
-  const placed = wire.placed.filter(({ name }) => said[name] !== undefined);
+export function writeSingle(wire: WireFormat, input: JsonObject): JsonObject {
+  const direct = Object.entries(input).filter(([name]) => !wire.placed.some((each) => each.name === name));
+  const placed = wire.placed.filter(({ name }) => input[name] !== undefined);
   const holders = Object.fromEntries(
     placed.map(({ within = '' }) => [
       within,
       Object.fromEntries(
-        placed.filter((each) => each.within === within).map(({ name }) => [name, said[name]]),
+        placed.filter((each) => each.within === within).map(({ name }) => [name, input[name]]),
       ),
     ]),
   );
   return { data: { ...Object.fromEntries(direct), ...holders, type: wire.type } };
 }
 
-function flatten(wire: Wire, data: JsonObject, above: readonly string[]): FlatRecord {
+function flatten(wire: WireFormat, data: JsonObject, above: readonly string[]): FlatRecord {
   const { id, meta, links } = data;
   const { created_at, updated_at } = objectOf(meta);
   if (typeof id !== 'string' || typeof created_at !== 'string' || typeof updated_at !== 'string')
-    throw foreign();
+    throw unexpectedResponse();
   const members = wire.members.map((member) => [member.name, memberOf(member, data)]);
   return {
     ...(Object.fromEntries(members) as JsonObject),
     id,
-    key: [...above, ...ownersBetween(wire, data, above), id],
+    key: [...above, ...ownerIds(wire, data, above), id],
     created_at,
     updated_at,
     links: objectOr(links) as Readonly<Record<string, string>>,
@@ -76,15 +76,15 @@ function memberOf({ name, within }: WireMember, data: JsonObject): unknown {
 }
 
 /** The user ID of a record in a list or search of a realm, where the path does not contain it. */
-function ownersBetween(wire: Wire, data: JsonObject, above: readonly string[]): readonly string[] {
+function ownerIds(wire: WireFormat, data: JsonObject, above: readonly string[]): readonly string[] {
   if (above.length >= wire.keyNames.length - 1) return [];
   const owner = objectOr(objectOr(objectOr(data.relationships)[wire.parentType ?? '']).data).id;
-  if (typeof owner !== 'string') throw foreign();
+  if (typeof owner !== 'string') throw unexpectedResponse();
   return [owner];
 }
 
 function objectOf(value: unknown): JsonObject {
-  if (typeof value !== 'object' || value === null) throw foreign();
+  if (typeof value !== 'object' || value === null) throw unexpectedResponse();
   return value as JsonObject;
 }
 
@@ -92,6 +92,6 @@ function objectOr(value: unknown): JsonObject {
   return typeof value === 'object' && value !== null ? (value as JsonObject) : {};
 }
 
-function foreign(): AuthrealmError {
+function unexpectedResponse(): AuthrealmError {
   return new AuthrealmError('the response does not come from authrealm: check the URL of the service');
 }

@@ -1,5 +1,5 @@
 /** One error object of an error response. */
-export interface Complaint {
+export interface ErrorObject {
   readonly status: string;
   readonly title: string;
   readonly detail?: string;
@@ -7,10 +7,10 @@ export interface Complaint {
   readonly source?: { readonly pointer?: string; readonly parameter?: string };
 }
 
-interface Circumstances {
+interface ErrorDetails {
   /** Undefined without a response. */
   readonly status?: number | undefined;
-  readonly errors?: readonly Complaint[];
+  readonly errors?: readonly ErrorObject[];
   readonly requestId?: string | undefined;
   readonly isUncertain?: boolean;
 }
@@ -24,13 +24,13 @@ export class AuthrealmError extends Error {
   /** The status of the response; undefined without one. */
   readonly status: number | undefined;
   /** The error objects of the response; empty if it has none. */
-  readonly errors: readonly Complaint[];
+  readonly errors: readonly ErrorObject[];
   /** The ID of the request in the logs of the service. */
   readonly requestId: string | undefined;
   /** An attempt of this request was lost, and the service may have processed it. */
   readonly isUncertain: boolean;
 
-  constructor(message: string, { status, errors = [], requestId, isUncertain = false }: Circumstances = {}) {
+  constructor(message: string, { status, errors = [], requestId, isUncertain = false }: ErrorDetails = {}) {
     super(message);
     this.status = status;
     this.errors = errors;
@@ -49,31 +49,31 @@ export function isAbsent(error: unknown): error is AuthrealmError & { readonly s
   return error instanceof AuthrealmError && error.status === 404;
 }
 
-const COMPLAINTS_MAX = 20;
-const WORDS_MAX = 300;
+const ERRORS_MAX = 20;
+const TEXT_LENGTH_MAX = 300;
 
 /** The error objects of a response body (docs/wire.md#errors); empty for any other body. */
-export function readComplaints(body: unknown): readonly Complaint[] {
+export function readErrors(body: unknown): readonly ErrorObject[] {
   const errors = (body as { errors?: unknown } | null | undefined)?.errors;
   if (!Array.isArray(errors)) return [];
-  return errors.slice(0, COMPLAINTS_MAX).flatMap((each) => readComplaint(each));
+  return errors.slice(0, ERRORS_MAX).flatMap((each) => readError(each));
 }
 
-function readComplaint(raw: unknown): readonly Complaint[] {
+function readError(raw: unknown): readonly ErrorObject[] {
   if (typeof raw !== 'object' || raw === null) return [];
   const { status, title, detail, source } = raw as Record<string, unknown>;
   if (typeof title !== 'string') return [];
   return [
     {
       status: String(status),
-      title: title.slice(0, WORDS_MAX),
-      ...(typeof detail === 'string' ? { detail: detail.slice(0, WORDS_MAX) } : {}),
+      title: title.slice(0, TEXT_LENGTH_MAX),
+      ...(typeof detail === 'string' ? { detail: detail.slice(0, TEXT_LENGTH_MAX) } : {}),
       ...(typeof source === 'object' && source !== null ? { source } : {}),
     },
   ];
 }
 
 /** All errors in one line. */
-export function wordsOf(errors: readonly Complaint[]): string {
+export function summaryOf(errors: readonly ErrorObject[]): string {
   return errors.map(({ title, detail }) => (detail ? `${title}: ${detail}` : title)).join('; ');
 }

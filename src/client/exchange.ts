@@ -1,9 +1,9 @@
-import { attempt, type Fetch, type Outcome, type Question } from './attempt.ts';
-import { AuthrealmError, readComplaints, wordsOf } from './error.ts';
-import { clock, isDoubtful, type Patience, pause, pauseBefore } from './patience.ts';
+import { type AttemptOutcome, type AttemptRequest, attemptRequest, type Fetch } from './attempt.ts';
+import { AuthrealmError, readErrors, summaryOf } from './error.ts';
+import { mayHaveExecuted, monotonicMs, type RetryLimits, retryDelay, sleep } from './patience.ts';
 
 /** The service, and the time limits of requests. */
-export interface Line extends Patience {
+export interface ServiceConnection extends RetryLimits {
   readonly fetch: Fetch;
   /** URL of the service, without a final slash. */
   readonly url: string;
@@ -11,7 +11,7 @@ export interface Line extends Patience {
   readonly timeoutMs: number;
 }
 
-export interface Answer {
+export interface ServiceResponse {
   readonly status: number;
   readonly headers: Headers;
   /** Undefined if the response has no body. */
@@ -21,7 +21,7 @@ export interface Answer {
 }
 
 /** The same for every attempt, except for the Authorization header: the token may be renewed in between. */
-export interface Request extends Omit<Question, 'headers'> {
+export interface ServiceRequest extends Omit<AttemptRequest, 'headers'> {
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
 }
@@ -37,65 +37,76 @@ export interface Identity {
  * Sends a request, with retries, until the service answers, retries are exhausted or time is up. The request must be
  * idempotent. Throws AuthrealmError for every response without success, or the reason of the caller's signal.
  */
-export async function exchange(line: Line, request: Request, identity?: Identity): Promise<Answer> {
-  const startedAt = clock();
+export async function sendWithRetries(
+  connection: ServiceConnection,
+  request: ServiceRequest,
+  identity?: Identity,
+): Promise<ServiceResponse> {
+  const startedAt = monotonicMs();
   let isUncertain = false;
   let isRenewed = false;
   for (let done = 1; ; done += 1) {
     const own = await identity?.headers(request.signal);
     const headers = { ...request.headers, ...own };
-    const timing = { timeoutMs: line.timeoutMs, signal: request.signal };
-    const outcome = await attempt(line.fetch, line.url, { ...request, headers }, timing);
-    if (isRefused(outcome) && own !== undefined && !isRenewed && identity?.renew(own)) {
+    const timing = { timeoutMs: connection.timeoutMs, signal: request.signal };
+    const outcome = await attemptRequest(connection.fetch, connection.url, { ...request, headers }, timing);
+    if (isUnauthorized(outcome) && own !== undefined && !isRenewed && identity?.renew(own)) {
       isRenewed = true;
       done -= 1;
       continue;
     }
-    const wait = pauseBefore(outcome, done, startedAt, line);
-    if (wait === undefined) return answerOf(outcome, request, isUncertain);
-    isUncertain ||= isDoubtful(outcome);
-    await pause(wait, request.signal);
+    const wait = retryDelay(outcome, done, startedAt, connection);
+    if (wait === undefined) return responseOf(outcome, request, isUncertain);
+    isUncertain ||= mayHaveExecuted(outcome);
+    await sleep(wait, request.signal);
   }
 }
 
-function isRefused(outcome: Outcome): boolean {
+function isUnauthorized(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'answered' && outcome.status === 401;
 }
 
-function answerOf(outcome: Outcome, request: Request, wasUncertain: boolean): Answer {
-  const isUncertain = wasUncertain || isDoubtful(outcome);
+function responseOf(
+  outcome: AttemptOutcome,
+  request: ServiceRequest,
+  wasUncertain: boolean,
+): ServiceResponse {
+  const isUncertain = wasUncertain || mayHaveExecuted(outcome);
   const what = `${request.method} ${request.path.split('?', 1)[0]}`;
   if (outcome.kind === 'lost') {
     throw new AuthrealmError(`${what} failed without a response: ${outcome.reason}`, { isUncertain });
   }
   const { status, headers } = outcome;
-  const body = parse(outcome.text);
+  const body = parseJson(outcome.text);
   const circumstances = { status, requestId: headers.get('x-request-id') ?? undefined, isUncertain };
   if (status >= 200 && status < 300) {
-    if (body === UNREADABLE)
+    if (body === NOT_JSON)
       throw new AuthrealmError(`${what} was answered ${status} without JSON`, circumstances);
     return { status, headers, body, isUncertain };
   }
-  const errors = readComplaints(body);
-  throw new AuthrealmError(`${what} was answered ${status} ${wordsOf(errors) || adviceOf(status)}`.trim(), {
-    ...circumstances,
-    errors,
-  });
+  const errors = readErrors(body);
+  throw new AuthrealmError(
+    `${what} was answered ${status} ${summaryOf(errors) || redirectAdvice(status)}`.trim(),
+    {
+      ...circumstances,
+      errors,
+    },
+  );
 }
 
-const UNREADABLE = Symbol('no JSON');
+const NOT_JSON = Symbol('no JSON');
 
-function parse(text: string): unknown {
+function parseJson(text: string): unknown {
   if (text === '') return undefined;
   try {
     return JSON.parse(text);
   } catch {
-    return UNREADABLE;
+    return NOT_JSON;
   }
 }
 
 /** Browsers report an unfollowed redirect as status 0. */
-function adviceOf(status: number): string {
+function redirectAdvice(status: number): string {
   const isRedirect = status === 0 || (status >= 300 && status < 400);
   return isRedirect ? '(redirects are not followed: use the URL of the service itself)' : '';
 }

@@ -8,7 +8,7 @@ export interface Filter<F extends string = string> {
 }
 
 /** A single comparison, which `anyOf` accepts. */
-export interface Term<F extends string = string> extends Filter<F> {
+export interface FilterTerm<F extends string = string> extends Filter<F> {
   readonly isTerm: true;
 }
 
@@ -17,7 +17,7 @@ function quoted(value: string): string {
   return `'${value.replaceAll(/[\\']/g, '\\$&')}'`;
 }
 
-function term<F extends string>(operator: string, field: F, values: readonly string[]): Term<F> {
+function term<F extends string>(operator: string, field: F, values: readonly string[]): FilterTerm<F> {
   return { text: `${operator}(${[field, ...values].join(',')})`, isTerm: true };
 }
 
@@ -26,60 +26,60 @@ function pattern<F extends string>(
   field: F,
   value: string,
   [before, after]: readonly [string, string],
-): Term<F> {
+): FilterTerm<F> {
   const escaped = value.replaceAll(/[\\'*]/g, '\\$&');
   return term('ilike', field, [`'${before}${escaped}${after}'`]);
 }
 
 /** The attribute equals this value; names and e-mail addresses are compared case-insensitively. */
-export function eq<F extends string>(field: F, value: string): Term<F> {
+export function eq<F extends string>(field: F, value: string): FilterTerm<F> {
   return term('eq', field, [quoted(value)]);
 }
 
 /** The attribute equals one of these values, at most 100. */
-export function oneOf<F extends string>(field: F, values: readonly string[]): Term<F> {
+export function oneOf<F extends string>(field: F, values: readonly string[]): FilterTerm<F> {
   return term('in', field, values.map(quoted));
 }
 
 /** Case-insensitive. */
-export function startsWith<F extends string>(field: F, value: string): Term<F> {
+export function startsWith<F extends string>(field: F, value: string): FilterTerm<F> {
   return pattern(field, value, ['', '*']);
 }
 
 /** Case-insensitive. */
-export function endsWith<F extends string>(field: F, value: string): Term<F> {
+export function endsWith<F extends string>(field: F, value: string): FilterTerm<F> {
   return pattern(field, value, ['*', '']);
 }
 
 /** Case-insensitive. */
-export function contains<F extends string>(field: F, value: string): Term<F> {
+export function contains<F extends string>(field: F, value: string): FilterTerm<F> {
   return pattern(field, value, ['*', '*']);
 }
 
 /** The attribute is less than this value: a timestamp in ISO 8601, or an ID. */
-export function below<F extends string>(field: F, value: string): Term<F> {
+export function below<F extends string>(field: F, value: string): FilterTerm<F> {
   return term('lt', field, [quoted(value)]);
 }
 
-export function atMost<F extends string>(field: F, value: string): Term<F> {
+export function atMost<F extends string>(field: F, value: string): FilterTerm<F> {
   return term('le', field, [quoted(value)]);
 }
 
-export function above<F extends string>(field: F, value: string): Term<F> {
+export function above<F extends string>(field: F, value: string): FilterTerm<F> {
   return term('gt', field, [quoted(value)]);
 }
 
-export function atLeast<F extends string>(field: F, value: string): Term<F> {
+export function atLeast<F extends string>(field: F, value: string): FilterTerm<F> {
   return term('ge', field, [quoted(value)]);
 }
 
 /** The attribute has no value. */
-export function isNull<F extends string>(field: F): Term<F> {
+export function isNull<F extends string>(field: F): FilterTerm<F> {
   return term('is_null', field, []);
 }
 
 /** At least one of these terms matches; at most 4 terms. */
-export function anyOf<F extends string>(...terms: readonly Term<F>[]): Filter<F> {
+export function anyOf<F extends string>(...terms: readonly FilterTerm<F>[]): Filter<F> {
   return { text: `(${terms.map(({ text }) => text).join('|')})` };
 }
 
@@ -89,6 +89,6 @@ export function allOf<F extends string>(...filters: readonly Filter<F>[]): Filte
 }
 
 /** A hand-written filter. Its values are not quoted. */
-export function written(text: string): Filter<never> {
+export function rawFilter(text: string): Filter<never> {
   return { text };
 }

@@ -1,56 +1,59 @@
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
-import { identifier, pathOf, searchPath } from './address.ts';
-import type { Ask } from './calls.ts';
-import type { CallOptions, FindableCollection, ListOptions, Page, PageOptions } from './collection.ts';
+import { parseIdentifier, recordPath, searchPath } from './address.ts';
+import type { SendRequest } from './calls.ts';
+import type { CallOptions, FindableCollection, ListOptions, PageOptions, RecordPage } from './collection.ts';
 import { type Envelope, type FlatRecord, readMany } from './envelope.ts';
 import { AuthrealmError } from './error.ts';
 import { allOf, eq, type Filter, oneOf } from './filter.ts';
-import type { Wire } from './wires.ts';
+import type { WireFormat } from './wires.ts';
 
 type Scope = readonly string[];
 
 /** Every record of a list, by cursor pages, so that none is returned twice. */
-export async function* walk(
-  wire: Wire,
-  ask: Ask,
+export async function* listRecords(
+  wire: WireFormat,
+  send: SendRequest,
   scope: Scope,
   options: ListOptions<Resource>,
 ): AsyncGenerator<FlatRecord, void, undefined> {
-  const path = pathOf(wire, scope, wire.collections.length - 1);
+  const path = recordPath(wire, scope, wire.collections.length - 1);
   const limit = options.pageSize ?? LIMITS.pageRecordsMax;
-  let query = queryOf({ 'page[limit]': String(limit), 'page[after]': '', ...narrowing(options) });
+  let query = queryOf({ 'page[limit]': String(limit), 'page[after]': '', ...filterAndSort(options) });
   for (;;) {
-    const { body } = await ask({ method: 'GET', path: path + query, signal: options.signal });
+    const { body } = await send({ method: 'GET', path: path + query, signal: options.signal });
     const { records, next } = readMany(wire, body, scope);
     yield* records;
     if (next === undefined) return;
     // Only the query of the link is used: a response must not choose where the token is sent.
-    const following = new URL(next).search;
-    if (following === query) throw new AuthrealmError('the list response links to itself as its next page');
-    query = following;
+    const nextQuery = new URL(next).search;
+    if (nextQuery === query) throw new AuthrealmError('the list response links to itself as its next page');
+    query = nextQuery;
   }
 }
 
 /** One page of a list, by offset. */
-export async function askPage(
-  wire: Wire,
-  ask: Ask,
+export async function fetchPage(
+  wire: WireFormat,
+  send: SendRequest,
   scope: Scope,
   options: PageOptions<Resource>,
-): Promise<Page<Resource>> {
-  const path = pathOf(wire, scope, wire.collections.length - 1);
+): Promise<RecordPage<Resource>> {
+  const path = recordPath(wire, scope, wire.collections.length - 1);
   const query = queryOf({
     ...(options.limit === undefined ? {} : { 'page[limit]': String(options.limit) }),
     ...(options.offset === undefined ? {} : { 'page[offset]': String(options.offset) }),
-    ...narrowing(options),
+    ...filterAndSort(options),
   });
-  const { body } = await ask({ method: 'GET', path: path + query, signal: options.signal });
-  return counted(readMany(wire, body, scope));
+  const { body } = await send({ method: 'GET', path: path + query, signal: options.signal });
+  return pageOf(readMany(wire, body, scope));
 }
 
 /** The additional methods of collections whose records can be found by value. */
-export function findingOf(wire: Wire, ask: Ask): Pick<FindableCollection<Resource>, 'find' | 'getMany'> {
+export function searchMethods(
+  wire: WireFormat,
+  send: SendRequest,
+): Pick<FindableCollection<Resource>, 'find' | 'getMany'> {
   const find = async (
     realm: string,
     filter: Filter,
@@ -67,7 +70,7 @@ export function findingOf(wire: Wire, ask: Ask): Pick<FindableCollection<Resourc
         body,
         signal,
       } as const;
-      const { records, total } = counted(readMany(wire, (await ask(request)).body, [realm]));
+      const { records, total } = pageOf(readMany(wire, (await send(request)).body, [realm]));
       found.push(...records);
       if (records.length === 0 || found.length >= total) return found;
     }
@@ -76,25 +79,25 @@ export function findingOf(wire: Wire, ask: Ask): Pick<FindableCollection<Resourc
     find: (realm, criteria, options = {}) =>
       find(realm, allOf(...Object.entries(criteria).map(([name, value]) => eq(name, value))), options),
     async getMany(realm, ids, options = {}) {
-      const wanted = [...new Set(ids.map((id) => identifier(id)))];
+      const distinctIds = [...new Set(ids.map((id) => parseIdentifier(id)))];
       const found = new Map<string, FlatRecord>();
-      for (let from = 0; from < wanted.length; from += LIMITS.filterValuesMax) {
-        const batch = wanted.slice(from, from + LIMITS.filterValuesMax);
+      for (let from = 0; from < distinctIds.length; from += LIMITS.filterValuesMax) {
+        const batch = distinctIds.slice(from, from + LIMITS.filterValuesMax);
         for (const record of await find(realm, oneOf('id', batch), options)) found.set(record.id, record);
       }
-      return wanted.flatMap((id) => found.get(id) ?? []);
+      return distinctIds.flatMap((id) => found.get(id) ?? []);
     },
   };
 }
 
 const JSON_BODY = { 'Content-Type': 'application/json' } as const;
 
-function counted({ records, total }: Envelope): Page<Resource> {
+function pageOf({ records, total }: Envelope): RecordPage<Resource> {
   if (total === undefined) throw new AuthrealmError('the list response has no total');
   return { records, total };
 }
 
-function narrowing({ filter, sort }: ListOptions<Resource>): Readonly<Record<string, string>> {
+function filterAndSort({ filter, sort }: ListOptions<Resource>): Readonly<Record<string, string>> {
   return { ...(filter ? { filter: filter.text } : {}), ...(sort ? { sort } : {}) };
 }
 

@@ -9,20 +9,20 @@ type PlacementOf<S> = S extends { readonly '~placement'?: infer P }
     : NonNullable<P>
   : Record<never, never>;
 
-type Unseen = { readonly secret: unknown } | { readonly hidden: true };
+type Invisible = { readonly secret: unknown } | { readonly hidden: true };
 
 type Members<R extends Resource> = R['members'];
 
 /** Members that responses contain. */
-type SeenName<M> = { [N in keyof M]: PlacementOf<M[N]> extends Unseen ? never : N }[keyof M];
+type VisibleName<M> = { [N in keyof M]: PlacementOf<M[N]> extends Invisible ? never : N }[keyof M];
 
 /** Members that may be said, unless `saidBy` is one of these. */
-type SayableName<M, Not> = {
+type WritableName<M, Not> = {
   [N in keyof M]: PlacementOf<M[N]> extends { readonly saidBy: Not } ? never : N;
 }[keyof M];
 
 /** The members among these that are required to create a record. */
-type AskedName<M, N extends keyof M> = {
+type RequiredName<M, N extends keyof M> = {
   [K in N]: PlacementOf<M[K]> extends { readonly asked: true }
     ? K
     : undefined extends InputOf<M[K]>
@@ -34,9 +34,9 @@ type AskedName<M, N extends keyof M> = {
 type InputOf<S> = S extends { readonly _zod: { readonly input: infer I } } ? I : never;
 type OutputOf<S> = S extends { readonly _zod: { readonly output: infer O } } ? O : never;
 
-type Said<S> = Exclude<InputOf<S>, undefined>;
+type InputValue<S> = Exclude<InputOf<S>, undefined>;
 /** Absent members are null in responses. */
-type Shown<S> = Exclude<OutputOf<S>, undefined> | (undefined extends OutputOf<S> ? null : never);
+type ResponseValue<S> = Exclude<OutputOf<S>, undefined> | (undefined extends OutputOf<S> ? null : never);
 
 /** Write-only members, passwords for example. */
 type InputName<R extends Resource> = R extends { readonly inputs: infer I } ? keyof I : never;
@@ -56,7 +56,7 @@ export type ScopeOf<R extends Resource> = Resource extends R['parent']
     : readonly [];
 
 /** The properties that every record has. */
-export interface Stamped<R extends Resource> {
+export interface RecordMetadata<R extends Resource> {
   readonly id: string;
   /** The key for `get`, `update`, `modify` and `delete`. */
   readonly key: KeyOf<R>;
@@ -68,26 +68,26 @@ export interface Stamped<R extends Resource> {
 }
 
 /** A record of a list: every member of its description except secrets, in one flat object. */
-export type RecordOf<R extends Resource> = Stamped<R> & {
-  readonly [N in SeenName<Members<R>>]: Shown<Members<R>[N]>;
+export type ResourceRecord<R extends Resource> = RecordMetadata<R> & {
+  readonly [N in VisibleName<Members<R>>]: ResponseValue<Members<R>[N]>;
 };
 
 /** A record of a single-record response. */
-export type TaggedOf<R extends Resource> = RecordOf<R> & {
+export type RecordWithEtag<R extends Resource> = ResourceRecord<R> & {
   /** The version of the record, for `ifMatch`. */
   readonly etag: string;
 };
 
 /** The input that creates a record. */
 export type NewOf<R extends Resource> = {
-  readonly [N in AskedName<Members<R>, SayableName<Members<R>, 'nobody'>>]: Said<Members<R>[N]>;
+  readonly [N in RequiredName<Members<R>, WritableName<Members<R>, 'nobody'>>]: InputValue<Members<R>[N]>;
 } & {
-  readonly [N in SayableName<Members<R>, 'nobody'>]?: Said<Members<R>[N]>;
+  readonly [N in WritableName<Members<R>, 'nobody'>]?: InputValue<Members<R>[N]>;
 } & { readonly [N in InputName<R>]: string };
 
 /** The changes to a record; members that are left out keep their values. */
 export type ChangesOf<R extends Resource> = {
-  readonly [N in SayableName<Members<R>, 'nobody' | 'creator'>]?: Said<Members<R>[N]>;
+  readonly [N in WritableName<Members<R>, 'nobody' | 'creator'>]?: InputValue<Members<R>[N]>;
 } & { readonly [N in InputName<R>]?: string };
 
 /** The attributes that can be filtered by; never for resources without filters. */

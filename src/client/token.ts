@@ -1,15 +1,15 @@
 import { BOUNDS } from './bounds.ts';
 import { AuthrealmError } from './error.ts';
-import { exchange, type Identity, type Line } from './exchange.ts';
-import { clock } from './patience.ts';
+import { type Identity, type ServiceConnection, sendWithRetries } from './exchange.ts';
+import { monotonicMs } from './patience.ts';
 
-interface Held {
+interface CachedToken {
   readonly token: string;
   /** By the monotonic clock of this library. */
   readonly usableUntil: number;
 }
 
-export interface Credentials {
+export interface SecretCredentials {
   readonly clientId: string;
   readonly clientSecret: string;
 }
@@ -18,46 +18,55 @@ export interface Credentials {
  * Authenticates by client credentials. The token is fetched at the first request, shared by all requests, and renewed shortly
  * before it expires or when it is rejected.
  */
-export function clientIdentity(line: Line, credentials: Credentials): Identity {
-  let held: Held | undefined;
-  let coming: Promise<Held> | undefined;
-  const fetchOnce = (): Promise<Held> => {
-    coming ??= fetchToken(line, credentials)
+export function clientCredentialsIdentity(
+  connection: ServiceConnection,
+  credentials: SecretCredentials,
+): Identity {
+  let cached: CachedToken | undefined;
+  let pending: Promise<CachedToken> | undefined;
+  const fetchOnce = (): Promise<CachedToken> => {
+    pending ??= fetchToken(connection, credentials)
       .then((fetched) => {
-        held = fetched;
+        cached = fetched;
         return fetched;
       })
       .finally(() => {
-        coming = undefined;
+        pending = undefined;
       });
-    return coming;
+    return pending;
   };
   return {
     async headers(signal) {
       const { token } =
-        held !== undefined && clock() < held.usableUntil ? held : await unless(signal, fetchOnce());
+        cached !== undefined && monotonicMs() < cached.usableUntil
+          ? cached
+          : await abortable(signal, fetchOnce());
       return bearer(token);
     },
     renew(refused) {
       // A concurrent request may have renewed it already.
-      if (held !== undefined && bearer(held.token).Authorization === refused.Authorization) held = undefined;
+      if (cached !== undefined && bearer(cached.token).Authorization === refused.Authorization)
+        cached = undefined;
       return true;
     },
   };
 }
 
 /** Authenticates by tokens of the caller, whose function is called before each attempt. */
-export function lentIdentity(token: () => Promise<string>): Identity {
+export function tokenIdentity(token: () => Promise<string>): Identity {
   return {
-    headers: async (signal) => bearer(await unless(signal, token())),
+    headers: async (signal) => bearer(await abortable(signal, token())),
     renew: () => true,
   };
 }
 
-async function fetchToken(line: Line, { clientId, clientSecret }: Credentials): Promise<Held> {
-  const askedAt = clock();
+async function fetchToken(
+  connection: ServiceConnection,
+  { clientId, clientSecret }: SecretCredentials,
+): Promise<CachedToken> {
+  const requestedAt = monotonicMs();
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret };
-  const { body } = await exchange(line, {
+  const { body } = await sendWithRetries(connection, {
     method: 'POST',
     path: '/oauth/access_token',
     headers: { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'application/json' },
@@ -68,7 +77,7 @@ async function fetchToken(line: Line, { clientId, clientSecret }: Credentials): 
     throw new AuthrealmError('the token endpoint returned no token: check the URL of the service');
   }
   const life = seconds * 1_000;
-  return { token, usableUntil: askedAt + Math.max(life - BOUNDS.tokenLeewayMs, life * 0.9) };
+  return { token, usableUntil: requestedAt + Math.max(life - BOUNDS.tokenLeewayMs, life * 0.9) };
 }
 
 function bearer(token: string): { readonly Authorization: string } {
@@ -79,12 +88,12 @@ function bearer(token: string): { readonly Authorization: string } {
 }
 
 /** Waits for shared work: the signal aborts only this wait. */
-function unless<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
+function abortable<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
   if (!signal) return work;
   return new Promise((resolve, reject) => {
-    const leave = () => reject(signal.reason);
-    if (signal.aborted) leave();
-    signal.addEventListener('abort', leave, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave));
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
   });
 }

@@ -12,7 +12,7 @@ export interface WireMember {
  * What this library needs to know about a resource at run time. Plain data that the build writes into the package, so that a
  * page that loads the library does not load the validation of records.
  */
-export interface Wire {
+export interface WireFormat {
   readonly type: string;
   /** The path segments of the collections, from the realms down to its own. */
   readonly collections: readonly string[];
@@ -27,7 +27,7 @@ export interface Wire {
   readonly isFindable: boolean;
 }
 
-export function wireOf(resource: Resource): Wire {
+export function wireFormatOf(resource: Resource): WireFormat {
   return {
     type: resource.type,
     collections: lineage(resource).map(({ collection }) => collection),
@@ -43,6 +43,6 @@ export function wireOf(resource: Resource): Wire {
   };
 }
 
-export const WIRES = Object.freeze(
-  Object.fromEntries(Object.entries(DESCRIPTIONS).map(([name, resource]) => [name, wireOf(resource)])),
-) as Readonly<Record<CollectionName, Wire>>;
+export const WIRE_FORMATS = Object.freeze(
+  Object.fromEntries(Object.entries(DESCRIPTIONS).map(([name, resource]) => [name, wireFormatOf(resource)])),
+) as Readonly<Record<CollectionName, WireFormat>>;

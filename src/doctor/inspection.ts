@@ -3,7 +3,7 @@ import { Refusal } from '../domain/fault.ts';
 import { foldedKey, UNICODE_VERSION } from '../domain/text/folding.ts';
 
 /** One problem. It names tables and IDs, never personal data. */
-export interface Finding {
+export interface CheckFinding {
   readonly says: string;
   readonly table?: string;
   readonly realm?: string;
@@ -11,48 +11,48 @@ export interface Finding {
 }
 
 /** The result of one check. */
-export interface Report {
+export interface CheckReport {
   readonly check: string;
   readonly facts: readonly string[];
   /** The first `FINDINGS_SHOWN` findings; `total` counts all of them. */
-  readonly findings: readonly Finding[];
+  readonly findings: readonly CheckFinding[];
   readonly total: number;
   /** Information that is no problem; bounded like the findings. */
-  readonly notes: readonly Finding[];
+  readonly notes: readonly CheckFinding[];
   readonly notesTotal: number;
   /** Why the check could not be completed. */
   readonly unchecked: string | undefined;
 }
 
 /** Receives the results of a check. */
-export interface Sheet {
+export interface CheckReporter {
   fact(text: string): void;
-  find(finding: Finding): void;
-  note(finding: Finding): void;
+  find(finding: CheckFinding): void;
+  note(finding: CheckFinding): void;
 }
 
 export interface Check {
   readonly name: string;
-  readonly run: (sheet: Sheet) => MaybePromise<void>;
+  readonly run: (reporter: CheckReporter) => MaybePromise<void>;
 }
 
 export const FINDINGS_SHOWN = 20;
 
 /** Runs a check. An error becomes `unchecked` of the report, so that the other checks still run. */
-export async function examine({ name, run }: Check): Promise<Report> {
+export async function runCheck({ name, run }: Check): Promise<CheckReport> {
   const facts: string[] = [];
-  const findings: Finding[] = [];
-  const notes: Finding[] = [];
+  const findings: CheckFinding[] = [];
+  const notes: CheckFinding[] = [];
   let total = 0;
   let notesTotal = 0;
   let unchecked: string | undefined;
-  const sheet: Sheet = {
+  const reporter: CheckReporter = {
     fact: (text) => facts.push(text),
     find: (finding) => ++total <= FINDINGS_SHOWN && findings.push(finding),
     note: (finding) => ++notesTotal <= FINDINGS_SHOWN && notes.push(finding),
   };
   try {
-    await run(sheet);
+    await run(reporter);
   } catch (error) {
     const { message, cause } = error as Error;
     unchecked = cause instanceof Error && !(error instanceof Refusal) ? cause.message : message;
@@ -60,7 +60,7 @@ export async function examine({ name, run }: Check): Promise<Report> {
   return { check: name, facts, findings, total, notes, notesTotal, unchecked };
 }
 
-export function isHealthy({ total, unchecked }: Report): boolean {
+export function isHealthy({ total, unchecked }: CheckReport): boolean {
   return total === 0 && unchecked === undefined;
 }
 
@@ -149,15 +149,15 @@ export interface Inspection {
 
 /** The checks of the stored data, quick ones first. `inspection` throws if the database cannot be opened. */
 export function recordChecks(inspection: () => Inspection): readonly Check[] {
-  return CHECKS.map(([name, check]) => ({ name, run: (sheet) => check(inspection(), sheet) }));
+  return CHECKS.map(([name, check]) => ({ name, run: (reporter) => check(inspection(), reporter) }));
 }
 
-type RecordCheck = (inspection: Inspection, sheet: Sheet) => Promise<void>;
+type RecordCheck = (inspection: Inspection, reporter: CheckReporter) => Promise<void>;
 
 /** Violations that a schema constraint prevents are not checked: docs/decisions/0048-doctor-trusts-constraints.md. */
 const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
-  ['server', (inspection, sheet) => reportState(inspection.server(), sheet)],
-  ['rights', (inspection, sheet) => reportState(inspection.rights(), sheet)],
+  ['server', (inspection, reporter) => reportState(inspection.server(), reporter)],
+  ['rights', (inspection, reporter) => reportState(inspection.rights(), reporter)],
   ['migrations', checkMigrations],
   ['schema', checkSchema],
   ['integrity', checkIntegrity],
@@ -167,55 +167,55 @@ const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
   ['changes', checkRecordCounts],
 ];
 
-async function reportState(state: MaybePromise<EngineState>, sheet: Sheet): Promise<void> {
+async function reportState(state: MaybePromise<EngineState>, reporter: CheckReporter): Promise<void> {
   const { facts, findings } = await state;
-  for (const fact of facts) sheet.fact(fact);
-  for (const says of findings) sheet.find({ says });
+  for (const fact of facts) reporter.fact(fact);
+  for (const says of findings) reporter.find({ says });
 }
 
-async function checkMigrations(inspection: Inspection, sheet: Sheet): Promise<void> {
+async function checkMigrations(inspection: Inspection, reporter: CheckReporter): Promise<void> {
   const { applied, known } = await inspection.migrations();
   const done = new Set(applied.map(({ version }) => version));
   const newest = known.at(-1)?.version ?? 0;
   for (const { version, name, program } of applied) {
-    sheet.fact(`${version} ${name}, applied by ${program}`);
+    reporter.fact(`${version} ${name}, applied by ${program}`);
     if (version > newest) {
-      sheet.find({
+      reporter.find({
         says: `schema ${version} is newer than this program: install authrealm ${program} or newer`,
       });
     }
   }
   for (const { version, name } of known) {
-    if (!done.has(version)) sheet.find({ says: `${version} ${name} is pending: run "authrealm migrate"` });
+    if (!done.has(version)) reporter.find({ says: `${version} ${name} is pending: run "authrealm migrate"` });
   }
 }
 
-async function checkSchema(inspection: Inspection, sheet: Sheet): Promise<void> {
+async function checkSchema(inspection: Inspection, reporter: CheckReporter): Promise<void> {
   for await (const { type, name, is } of inspection.schema())
-    sheet.find({ says: `${type} ${name} is ${is}` });
+    reporter.find({ says: `${type} ${name} is ${is}` });
 }
 
-async function checkIntegrity(inspection: Inspection, sheet: Sheet): Promise<void> {
-  for await (const says of inspection.integrity()) sheet.find({ says });
+async function checkIntegrity(inspection: Inspection, reporter: CheckReporter): Promise<void> {
+  for await (const says of inspection.integrity()) reporter.find({ says });
 }
 
-async function checkPurges(inspection: Inspection, sheet: Sheet): Promise<void> {
+async function checkPurges(inspection: Inspection, reporter: CheckReporter): Promise<void> {
   for await (const { table, realm, id, resource } of inspection.unfinishedPurges()) {
     const says = `a purge was started but not completed: run "authrealm purge" for this ${resource}`;
-    sheet.find({ says, table, realm, ids: [id] });
+    reporter.find({ says, table, realm, ids: [id] });
   }
 }
 
-async function checkFoldedKeys(inspection: Inspection, sheet: Sheet): Promise<void> {
-  sheet.fact(`Unicode ${UNICODE_VERSION}`);
+async function checkFoldedKeys(inspection: Inspection, reporter: CheckReporter): Promise<void> {
+  reporter.fact(`Unicode ${UNICODE_VERSION}`);
   for await (const { table, realm, id, column, ...row } of inspection.foldedTexts(UNICODE_VERSION)) {
     if ((row.text === null ? null : foldedKey(row.text)) !== row.key) {
       const since =
         row.unicodeVersion === UNICODE_VERSION ? '' : `; it was computed with Unicode ${row.unicodeVersion}`;
-      sheet.find({ says: `${column}_key does not match ${column}${since}`, table, realm, ids: [id] });
+      reporter.find({ says: `${column}_key does not match ${column}${since}`, table, realm, ids: [id] });
     } else if (row.unicodeVersion !== UNICODE_VERSION) {
       const says = `${column}_key was computed with Unicode ${row.unicodeVersion}, and is still correct`;
-      sheet.note({ says, table, realm, ids: [id] });
+      reporter.note({ says, table, realm, ids: [id] });
     }
   }
 }
@@ -223,7 +223,7 @@ async function checkFoldedKeys(inspection: Inspection, sheet: Sheet): Promise<vo
 /** Limit of compared spellings in one realm, which bounds memory. */
 const SPELLINGS_MAX = 100_000;
 
-async function checkIssuers(inspection: Inspection, sheet: Sheet): Promise<void> {
+async function checkIssuers(inspection: Inspection, reporter: CheckReporter): Promise<void> {
   let spellings = new Map<string, IssuerUse>();
   let realm: string | undefined;
   for await (const use of inspection.issuers()) {
@@ -234,13 +234,13 @@ async function checkIssuers(inspection: Inspection, sheet: Sheet): Promise<void>
     if (known === undefined) {
       if (spellings.size === SPELLINGS_MAX) {
         const says = `the realm has more than ${SPELLINGS_MAX} issuers; only the first ${SPELLINGS_MAX} were compared`;
-        sheet.note({ says, table: use.table, realm });
+        reporter.note({ says, table: use.table, realm });
       }
       if (spellings.size <= SPELLINGS_MAX) spellings.set(plain, use);
-    } else if (known.issuer !== use.issuer) sheet.find(sameIssuer(known, use));
+    } else if (known.issuer !== use.issuer) reporter.find(sameIssuer(known, use));
   }
   for await (const { table, realm, id } of inspection.foreignLinks()) {
-    sheet.note({
+    reporter.note({
       says: 'the issuer of the link differs from the issuer of its profile',
       table,
       realm,
@@ -249,10 +249,10 @@ async function checkIssuers(inspection: Inspection, sheet: Sheet): Promise<void>
   }
 }
 
-function sameIssuer(known: IssuerUse, use: IssuerUse): Finding {
-  const told = ({ issuer, count, table }: IssuerUse) => `${issuer} (${count} in ${table})`;
+function sameIssuer(known: IssuerUse, use: IssuerUse): CheckFinding {
+  const usageText = ({ issuer, count, table }: IssuerUse) => `${issuer} (${count} in ${table})`;
   const ids = [known.id, use.id];
-  const says = `issuers differ only by final slash, host case or default port: ${told(known)} and ${told(use)}`;
+  const says = `issuers differ only by final slash, host case or default port: ${usageText(known)} and ${usageText(use)}`;
   return { says, table: use.table, realm: use.realm, ids };
 }
 
@@ -264,10 +264,10 @@ export function plainIssuer(issuer: string): string {
 }
 
 /** `authrealm audit verify` checks that the log itself is complete and in order, by its chain. */
-async function checkRecordCounts(inspection: Inspection, sheet: Sheet): Promise<void> {
+async function checkRecordCounts(inspection: Inspection, reporter: CheckReporter): Promise<void> {
   for await (const { realm, table, stored, logged } of inspection.recordCounts()) {
     if (stored === logged) continue;
-    sheet.find({
+    reporter.find({
       says: `${stored} records are stored, but the logged changes add up to ${logged}`,
       table,
       realm,

@@ -4,7 +4,7 @@ import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readLine } from '../../src/audit/checkpoint.ts';
 import { startCheckpoints } from '../../src/audit/checkpoints.ts';
-import { readLedger } from '../../src/cli/ledger.ts';
+import { readErasures } from '../../src/cli/ledger.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import { openLeases } from '../../src/jobs/leases.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -85,7 +85,7 @@ describe('a receiver', () => {
       EXIT.done,
       { clean: true, not_seen: null, checkpoint_file: keeper.path },
     ]);
-    const { erasures } = await readLedger(Bun.file(keeper.path).stream(), {
+    const { erasures } = await readErasures(Bun.file(keeper.path).stream(), {
       name: keeper.path,
       keys: db.logKeys,
       takesUnsigned: false,

@@ -5,7 +5,7 @@ import { readLine } from '../../src/audit/checkpoint.ts';
 import { type CheckpointSink, trackSink } from '../../src/audit/checkpoint_sink.ts';
 import { writeErasures } from '../../src/audit/checkpoints.ts';
 import type { Erasure } from '../../src/audit/port.ts';
-import { readLedger } from '../../src/cli/ledger.ts';
+import { readErasures } from '../../src/cli/ledger.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { EXIT } from '../../src/platform/exit.ts';
 import { backUp } from '../../src/store/backups/backup.ts';
@@ -112,7 +112,7 @@ describe('who was erased by a process that was killed before it told so', () => 
     await serveOnce(database, path);
     const keys = await withDatabase(database, async ({ logKeys }) => logKeys);
     const how = { name: path, keys, takesUnsigned: false };
-    const { erasures } = await readLedger(Bun.file(path).stream(), how);
+    const { erasures } = await readErasures(Bun.file(path).stream(), how);
     const users = erasures.map(({ user }) => user);
     expect(users.toSorted()).toEqual([...others, planted.user].toSorted());
     expect(await untoldIn(database)).toEqual(isEmbedded ? [{ user_id: 'at all' }] : []);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { readdirSync } from 'node:fs';
-import { demoDoor } from '../../src/cli/demo_door.ts';
+import { demoSignIn } from '../../src/cli/demo_door.ts';
 import { type ServerSettings, startServer } from '../../src/http/server/server.ts';
 import { AUTHREALM, type Running, start } from '../support/processes.ts';
 import { freshFolder, startService } from '../support/service.ts';
@@ -68,7 +68,7 @@ test.each(['evil.example', 'evil.example:80', '127.0.0.1', 'localhost', '127.0.0
 
 test('at port 80 a browser names no port', async () => {
   const service = await startService();
-  const at80 = async () => [demoDoor(service.db.engine.access, 'http://127.0.0.1:80')];
+  const at80 = async () => [demoSignIn(service.db.engine.access, 'http://127.0.0.1:80')];
   const { url: here, stop } = await startServer(LISTENING, { write: () => undefined }, at80);
   const ask = (Host: string) => fetch(`${here}/demo`, { redirect: 'manual', headers: { Host } });
   const statuses = await Promise.all(['127.0.0.1', 'localhost', 'evil.example'].map(ask));

@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { readSettings } from '../../src/config/parse.ts';
-import { plainIssuer, type Report } from '../../src/doctor/inspection.ts';
+import { type CheckReport, plainIssuer } from '../../src/doctor/inspection.ts';
 import { foldedKey } from '../../src/domain/text/folding.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
@@ -55,7 +55,7 @@ test('every check stands in docs/operating.md, in its order', async () => {
   const page = await Bun.file(join(import.meta.dir, '../../docs/operating.md')).text();
   const told = [...(page.split('\n## Doctor\n')[1]?.split('\n## ')[0] ?? '').matchAll(/^\| `([^`]+)`/gm)];
   const { text } = await doctor(path);
-  const { checks } = JSON.parse(text) as { checks: Report[] };
+  const { checks } = JSON.parse(text) as { checks: CheckReport[] };
   expect(told.map(([, name]) => name)).toEqual(checks.map(({ check }) => check));
 });
 
@@ -223,7 +223,7 @@ describe('it does what it can', () => {
     chmodSync(dirname(path), 0o555);
     const command = [...HELD_BACK, 'doctor', '--json', '--database', `sqlite:${path}`];
     const { stdout, code } = await runCommand(command);
-    const { checks } = JSON.parse(stdout) as { checks: Report[] };
+    const { checks } = JSON.parse(stdout) as { checks: CheckReport[] };
     expect([code, checks.filter(({ unchecked }) => unchecked !== undefined)]).toEqual([0, []]);
     expect(stdout).toContain('read as the file lies');
     chmodSync(dirname(path), 0o755);

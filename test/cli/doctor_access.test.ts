@@ -3,7 +3,7 @@ import { changeClient } from '../../src/auth/clients/clients.ts';
 import { authChecks } from '../../src/auth/inspection.ts';
 import { keyCheckOf, openKeyring } from '../../src/auth/keys/keyring.ts';
 import { mintSigningKey, rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
-import { examine, type Finding, isHealthy, type Report } from '../../src/doctor/inspection.ts';
+import { type CheckFinding, type CheckReport, isHealthy, runCheck } from '../../src/doctor/inspection.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 afterEach(() => service.stop());
 
-async function reports(): Promise<ReadonlyMap<string, Report>> {
+async function reports(): Promise<ReadonlyMap<string, CheckReport>> {
   const { db, clock, settings } = service;
   const database = await inspect(settings);
   try {
@@ -30,16 +30,16 @@ async function reports(): Promise<ReadonlyMap<string, Report>> {
       unknownRealms: () => database.unknownRealms(),
       clock,
     });
-    const told = new Map<string, Report>();
-    for (const check of checks) told.set(check.name, await examine(check));
+    const told = new Map<string, CheckReport>();
+    for (const check of checks) told.set(check.name, await runCheck(check));
     return told;
   } finally {
     await database.close();
   }
 }
 
-const reportOf = async (name: string) => (await reports()).get(name) as Report;
-const saidBy = ({ findings }: Report) => findings.map(({ says }: Finding) => says);
+const reportOf = async (name: string) => (await reports()).get(name) as CheckReport;
+const saidBy = ({ findings }: CheckReport) => findings.map(({ says }: CheckFinding) => says);
 
 test('what is sound is told, and nothing is found', async () => {
   const { clientId } = await service.client('users:read');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { SQL } from 'bun';
 import { createNewKeyFile } from '../../src/auth/keys/master_key.ts';
 import { type Flags, readSettings } from '../../src/config/parse.ts';
-import type { Report } from '../../src/doctor/inspection.ts';
+import type { CheckReport } from '../../src/doctor/inspection.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { type Examined, examined, NOBODY, plantHealthy } from '../support/doctor_report.ts';
@@ -92,7 +92,7 @@ test('of the schema of an older release nothing is asked that is still to come',
   for (const { version, name } of known.slice(0, -1)) {
     await migrateTo(url, known.slice(0, version));
     const found = await examined(['--database', url, '--master-key-file', masterKeyFile]);
-    const { checks } = JSON.parse(found.text) as { checks: Report[] };
+    const { checks } = JSON.parse(found.text) as { checks: CheckReport[] };
     expect([name, checks.filter(({ unchecked }) => unchecked !== undefined)]).toEqual([name, []]);
     // Nobody has served it yet, and a superuser looks.
     expect(found.unhealthy).toEqual(['master key', 'signing keys', 'rights', 'migrations']);

@@ -6,14 +6,14 @@ import {
   anyOf,
   connect,
   contains,
-  type Directory,
+  type DirectoryClient,
   endsWith,
   eq,
+  type FilterTerm,
   isNull,
   oneOf,
+  rawFilter,
   startsWith,
-  type Term,
-  written,
 } from '../../src/client/client.ts';
 import { DESCRIPTIONS, RESOURCES } from '../../src/domain/resources.ts';
 import { ISSUER, type Service, startService } from '../support/service.ts';
@@ -26,7 +26,7 @@ const SCOPE = ['realms', 'profiles', 'users', 'profile-infos'].flatMap((noun) =>
 ]);
 
 let service: Service;
-let directory: Directory;
+let directory: DirectoryClient;
 let credentials: { readonly clientId: string; readonly clientSecret: string };
 
 beforeAll(async () => {
@@ -172,7 +172,7 @@ describe('lists', () => {
     for (const name of [...ODD, 'starlight', 'Jane Doe']) await newUser(realm, name);
   });
 
-  const named = async (filter: Term<'name'> | ReturnType<typeof anyOf<'name'>>) =>
+  const named = async (filter: FilterTerm<'name'> | ReturnType<typeof anyOf<'name'>>) =>
     (await everything(directory.users.list(realm.key, { filter }))).map(({ name }) => name).sort();
 
   test('are walked to the end, by pages of any size', async () => {
@@ -217,9 +217,9 @@ describe('lists', () => {
   });
 
   test('a filter by hand goes as it is, and is refused in words of the service', async () => {
-    const filter = written('eq(name,Jane Doe)');
+    const filter = rawFilter('eq(name,Jane Doe)');
     expect((await directory.users.page(realm.key, { filter })).total).toBe(1);
-    const error = await errorOf(directory.users.page(realm.key, { filter: written('eq(name') }));
+    const error = await errorOf(directory.users.page(realm.key, { filter: rawFilter('eq(name') }));
     expect(error.status).toBe(400);
     expect(error.message).toContain('Could not parse the supplied filter');
     expect(error.message).not.toContain('eq(name');

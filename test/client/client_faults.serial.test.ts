@@ -1,5 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
-import { AuthrealmError, type ConnectOptions, connect, type Directory } from '../../src/client/client.ts';
+import {
+  AuthrealmError,
+  type ConnectOptions,
+  connect,
+  type DirectoryClient,
+} from '../../src/client/client.ts';
 import { type FaultyProxy, startFaultyProxy, type Trouble } from '../support/faulty_proxy.ts';
 import { type Service, startService } from '../support/service.ts';
 
@@ -10,7 +15,7 @@ const SCOPE = 'realms:read realms:write users:read users:write';
 let service: Service;
 let proxy: FaultyProxy;
 let credentials: { readonly clientId: string; readonly clientSecret: string };
-let directory: Directory;
+let directory: DirectoryClient;
 
 beforeAll(async () => {
   service = await startService();
@@ -24,7 +29,7 @@ beforeEach(async () => {
 });
 afterEach(() => proxy.stop());
 
-function connectBy(options: Partial<Omit<ConnectOptions, 'token'>>): Directory {
+function connectBy(options: Partial<Omit<ConnectOptions, 'token'>>): DirectoryClient {
   return connect({ url: proxy.url, ...credentials, ...options });
 }
 
@@ -165,7 +170,7 @@ describe('how long a request goes on', () => {
     const { key } = await newRealm();
     proxy.plan(/^GET /, { status: 503, headers: { 'Retry-After': '86400' } });
     const startedAt = performance.now();
-    const error = await errorOf(connectBy({ patienceMs: 5_000 }).realms.get(key));
+    const error = await errorOf(connectBy({ totalTimeoutMs: 5_000 }).realms.get(key));
     expect(error.status).toBe(503);
     expect(performance.now() - startedAt).toBeLessThan(2_000);
   });
@@ -277,6 +282,6 @@ test.each<[string, Trouble]>([
   await errorOf(directory.realms.get(key));
 });
 
-function newRealmBy(other: Directory) {
+function newRealmBy(other: DirectoryClient) {
   return other.realms.create([], { name: 'Shop' });
 }

@@ -4,7 +4,7 @@ import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { checkpointLine, erasureLine, readLine, restoreLine } from '../../src/audit/checkpoint.ts';
 import { type LogKeys, openLogKeys } from '../../src/audit/log_keys.ts';
-import { readLedger } from '../../src/cli/ledger.ts';
+import { readErasures } from '../../src/cli/ledger.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { EXIT } from '../../src/platform/exit.ts';
@@ -44,7 +44,7 @@ async function* chunks(text: string): AsyncGenerator<Uint8Array> {
 }
 
 const read = (lines: readonly string[], how: { keys?: LogKeys | undefined; takesUnsigned?: boolean } = {}) =>
-  readLedger(chunks(lines.join('\n')), { name: 'ledger.jsonl', keys: OWN, takesUnsigned: false, ...how });
+  readErasures(chunks(lines.join('\n')), { name: 'ledger.jsonl', keys: OWN, takesUnsigned: false, ...how });
 
 describe('a ledger', () => {
   test('tells each user once, as of the last time, whatever else it holds', async () => {

@@ -159,7 +159,7 @@ export function restoring(order: Partial<RestoreOrder> & Pick<RestoreOrder, 'bac
     erasuresBy: async () => [],
     proveKeys: async () => undefined,
   };
-  return restore({ ...whole, openKept, ...order }, program, archiver, () => undefined);
+  return restore({ ...whole, openOtherFile: openKept, ...order }, program, archiver, () => undefined);
 }
 
 /** Why a restore is refused. Throws where it is not, and where it left anything else in the folder than was there. */

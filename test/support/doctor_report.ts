@@ -4,7 +4,7 @@ import { chmodSync, copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createClient } from '../../src/auth/clients/clients.ts';
 import { readSettings } from '../../src/config/parse.ts';
-import { isHealthy, type Report } from '../../src/doctor/inspection.ts';
+import { type CheckReport, isHealthy } from '../../src/doctor/inspection.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
 import { oidcProfile } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -21,7 +21,7 @@ export interface Examined {
   readonly text: string;
   /** The checks that found something, or could not be made. */
   readonly unhealthy: readonly string[];
-  report(check: string): Report;
+  report(check: string): CheckReport;
 }
 
 export function doctor(path: string, environment: Environment = {}): Promise<Examined> {
@@ -46,13 +46,13 @@ export async function examine(
 export async function examined(words: readonly string[], environment: Environment = {}): Promise<Examined> {
   const { stdout, stderr, code } = await runCommand([AUTHREALM, 'doctor', '--json', ...words], environment);
   expect(stderr).toBe('');
-  const { healthy, checks } = JSON.parse(stdout) as { healthy: boolean; checks: Report[] };
+  const { healthy, checks } = JSON.parse(stdout) as { healthy: boolean; checks: CheckReport[] };
   return {
     code,
     healthy,
     text: stdout,
     unhealthy: checks.filter((report) => !isHealthy(report)).map(({ check }) => check),
-    report: (name) => checks.find(({ check }) => check === name) as Report,
+    report: (name) => checks.find(({ check }) => check === name) as CheckReport,
   };
 }
 

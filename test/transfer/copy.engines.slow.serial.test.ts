@@ -1,5 +1,5 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
-import type { Report } from '../../src/doctor/inspection.ts';
+import type { CheckReport } from '../../src/doctor/inspection.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { carried, INSTANCE, TABLES } from '../../src/store/copying/tables.ts';
@@ -151,7 +151,7 @@ describe.each(WAYS)('the log, from %s to %s', (from, to) => {
 
 /** What doctor has found in the tables. */
 async function findingsIn(database: TestDatabase) {
-  const { checks } = JSON.parse((await examine(database)).text) as { checks: Report[] };
+  const { checks } = JSON.parse((await examine(database)).text) as { checks: CheckReport[] };
   return checks.flatMap(({ findings }) => findings).filter(({ table }) => table !== undefined);
 }
 

@@ -1,4 +1,4 @@
-import { allOf, eq, type Filter, written } from '../../../src/client/filter.ts';
+import { allOf, eq, type Filter, rawFilter } from '../../../src/client/filter.ts';
 import { callApi } from '../../api/call_api.ts';
 import { type Problem, toProblem } from '../../api/problem.ts';
 import { type ApiRecord, parseRecord, RESOURCES } from '../../api/records.ts';
@@ -65,7 +65,7 @@ function visible(text: string): string {
 
 /** The search over all realms supports prefixes only. */
 function startsWith(field: string, text: string): Filter {
-  return written(`like(${field},'${text.replaceAll(/[\\'*]/g, '\\$&')}*')`);
+  return rawFilter(`like(${field},'${text.replaceAll(/[\\'*]/g, '\\$&')}*')`);
 }
 
 /** A found user and the matching record. */

@@ -40,7 +40,7 @@ export interface RestoreOrder {
   readonly proveKeys: (path: string) => Promise<LogKeys | undefined>;
   /** Those that are known outside of any database, as these keys signed them. Throws Refusal where they did not. */
   readonly erasuresBy: (keys: LogKeys | undefined) => Promise<readonly Erasure[]>;
-  readonly openKept: OpenKept;
+  readonly openOtherFile: OpenKept;
 }
 
 export interface Restored {
@@ -87,7 +87,7 @@ export async function restore(
         knowsUntil,
         folder,
         erasures: latestOf([...told, ...(lock?.erasures ?? [])]),
-        open: order.openKept,
+        open: order.openOtherFile,
       };
       const complete = await applyErasuresTo(erasing, program, archiver);
       syncPath(complete.path);
