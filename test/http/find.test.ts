@@ -92,7 +92,7 @@ describe('who is this?', () => {
           relationships: {
             user_authentication_info: { data: { id: planted.user, type: 'user_authentication_info' } },
           },
-          // In a list this link is versioned (contract 3.2).
+          // In a list this link is versioned (docs/wire.md#self-links).
           links: { self: `${service.url}${passwordPath(planted)}` },
         },
       ]);

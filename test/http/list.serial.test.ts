@@ -115,7 +115,7 @@ describe('every collection', () => {
   }
 
   for (const [name, pathOf, idOf] of COLLECTIONS.filter(([each]) => each !== 'user-authentication-info')) {
-    test(`${name}: what belongs to other lists is ignored (contract 8, row 29)`, async () => {
+    test(`the list of ${name} ignores filter, sort and include`, async () => {
       const odd = await bodyOf(`${pathOf(planted)}?filter=%ff)((&sort=nothing&include=x&filter=twice`);
       expect(idsOf(odd)).toEqual([idOf(planted)]);
       expect(odd.links.current).not.toContain('filter');

@@ -86,7 +86,7 @@ describe('pages counted from the start', () => {
     expect(await page(`${path}?page%5Boffset%5D=1&page%5blimit%5d=2`)).toEqual(raw);
   });
 
-  test('one page, no page, and a page past the end (contract 8, rows 23 to 25)', async () => {
+  test('a single page, an empty list and a page past the end have the documented numbers and links', async () => {
     const one = await peopled(2);
     const whole = await page(one.path);
     expect(whole.meta).toEqual({

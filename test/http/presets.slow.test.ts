@@ -8,7 +8,7 @@ import { AUTHREALM, clientCreate, runCommand } from '../support/processes.ts';
 import { FULL_SCOPE } from '../support/resource_cases.ts';
 import { freshFolder } from '../support/service.ts';
 
-/** `init --preset-realms`: the three realms that clients of the family expect (contract 8, row 31). */
+/** `init --preset-realms`: the three realms that clients of the family expect (docs/wire.md#realms). */
 
 const PRESETS = [
   ['Buyer Organization', 'customer-authentication-settings'],

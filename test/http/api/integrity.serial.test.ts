@@ -16,7 +16,7 @@ import {
 } from '../../support/resource_cases.ts';
 import { errorsOf, ISSUER, type Service, seen, startService } from '../../support/service.ts';
 
-/** What must hold between records; the database decides it (contract 8, rows 10, 14 to 16). */
+/** What must hold between records; the database decides it (docs/wire.md#uniqueness). */
 
 let service: Service;
 let token: string;
@@ -228,7 +228,7 @@ describe('a record that is named must be there', () => {
   });
 });
 
-describe('body id (contract 8, row 9)', () => {
+describe('body id (docs/wire.md#updates)', () => {
   const put = ({ resource }: Kind, path: string, id: unknown) =>
     service.put(path, token, { data: { type: resource.type, id } });
 
@@ -269,7 +269,7 @@ describe('body id (contract 8, row 9)', () => {
   });
 });
 
-describe('redirect URIs (contract 8, row 35)', () => {
+describe('redirect URIs (docs/wire.md#realms)', () => {
   const GOOD = [
     ...[
       'https://shop.example',

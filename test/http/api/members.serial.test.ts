@@ -166,7 +166,7 @@ describe.each([...KINDS])('$name', (kind) => {
   });
 
   describe.each(Object.entries(kind.forms))('%s', (name, form) => {
-    // Whoever refers to a profile stays with it: a PUT ignores the member (contract 8, row 10).
+    // Whoever refers to a profile stays with it: a PUT ignores the member (docs/wire.md#updates).
     const isIgnored = form.of === 'reference';
     test('is refused, and nothing is written', async () => {
       const before = await rowsOf(service);

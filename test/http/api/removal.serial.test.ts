@@ -20,7 +20,7 @@ import {
 } from '../../support/resource_cases.ts';
 import { errorsOf, type Service, seen, startService } from '../../support/service.ts';
 
-/** What a DELETE takes along, what it does not take, and what it leaves (contract 8, rows 31 and 33). */
+/** What a DELETE takes along, what it does not take, and what it leaves (docs/wire.md#deletes). */
 
 let service: Service;
 let token: string;
