@@ -5,19 +5,19 @@ const late = (): never => {
   throw new Error('late');
 };
 
-test('a promise that settles in time settles the same way', async () => {
+test('withTimeout settles as a promise that settles in time', async () => {
   expect(await withTimeout(Promise.resolve('value'), 60_000, late)).toBe('value');
   await expect(withTimeout(Promise.reject(new Error('failed')), 60_000, late)).rejects.toThrow('failed');
 });
 
-test('after the time the value or error of onTimeout counts, and a later rejection is ignored', async () => {
+test('withTimeout settles as onTimeout after the time, and ignores a later rejection', async () => {
   const { promise, reject } = Promise.withResolvers<string>();
   expect(await withTimeout(promise, 1, () => 'default')).toBe('default');
   await expect(withTimeout(promise, 1, late)).rejects.toThrow('late');
   reject(new Error('nobody waits for this'));
 });
 
-test('the outcome of onTimeout counts even where it makes the promise settle', async () => {
+test('withTimeout settles as onTimeout even if onTimeout settles the promise', async () => {
   const { promise, reject } = Promise.withResolvers<string>();
   const cancelled = withTimeout(promise, 1, () => {
     reject(new Error('cancelled'));

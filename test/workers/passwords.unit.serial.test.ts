@@ -35,7 +35,7 @@ describe('a password', () => {
     ['1,024 bytes', 'x'.repeat(1_024)],
     ['1,023 bytes that NFKC makes 341', '\uff58'.repeat(341)],
     ['93 bytes that NFKC makes 1,023', LIGATURE.repeat(31)],
-  ])('may be %s', (_, value) => {
+  ])('a password of %s is accepted', (_, value) => {
     expect(password().parse(value)).toBe(value);
   });
 
@@ -53,23 +53,23 @@ describe('a password', () => {
     ['the whole of a body', 'x'.repeat(65_000), SIZE],
     ['a lone surrogate', 'password\ud800', 'must hold no lone surrogate'],
     ['surrogates the wrong way round', 'password\udc00\ud800', 'must hold no lone surrogate'],
-  ])('may not be %s', (_, value, rule) => {
+  ])('a password of %s is rejected', (_, value, rule) => {
     const { error } = password().safeParse(value);
     expect(error?.issues.map(({ message }) => message)).toEqual([rule]);
     if (value !== '') expect(JSON.stringify(error?.issues)).not.toContain(JSON.stringify(value).slice(1, -1));
   });
 
-  test.each([[null], [12_345_678], [['abcdefgh']], [{}], [true]])('may not be %p', (value) => {
+  test.each([[null], [12_345_678], [['abcdefgh']], [{}], [true]])('%p is rejected as a password', (value) => {
     expect(password().safeParse(value).success).toBe(false);
   });
 
-  test('is described as one', () => {
+  test('a password has a description in the schema', () => {
     expect(z.toJSONSchema(password())).toMatchObject({ type: 'string', minLength: 8, format: 'password' });
   });
 });
 
 describe('a hash', () => {
-  test('is argon2id of the given cost, may be stored, and fits its password alone', async () => {
+  test('a password hash is argon2id of the given cost, and verifies its password only', async () => {
     const { hash, isNormalised } = await open().hash('correct horse');
     expect(hash).toStartWith('$argon2id$v=19$m=19456,t=2,p=1$');
     expect(passwordHash().safeParse(hash).success).toBe(true);
@@ -80,7 +80,7 @@ describe('a hash', () => {
     expect(dearer.hash).toStartWith('$argon2id$v=19$m=32768,t=3,p=1$');
   });
 
-  test('is another one each time', async () => {
+  test('each hash of a password is different', async () => {
     const hasher = open(CHEAP);
     const hashes = await Promise.all([hasher.hash('correct horse'), hasher.hash('correct horse')]);
     expect(hashes[0]?.hash).not.toBe(hashes[1]?.hash);
@@ -98,7 +98,7 @@ describe('a hash', () => {
     expect(await Bun.password.verify(normalisedPassword(given), ofOther)).toBe(true);
   });
 
-  test('takes every byte of the longest password, and what follows a NUL', async () => {
+  test('a hash depends on every byte of the longest password, and on bytes after a NUL', async () => {
     const hasher = open(CHEAP);
     const long = 'x'.repeat(LIMITS.passwordBytesMax - 1);
     const { hash } = await hasher.hash(`${long}a`);
@@ -109,8 +109,8 @@ describe('a hash', () => {
   });
 });
 
-describe('hashing beside the service', () => {
-  test('does not use the processor of this process', async () => {
+describe('the hasher process', () => {
+  test('hashing a password takes no CPU time of the serving process', async () => {
     const hasher = open();
     await hasher.hash('correct horse');
     const [began, before] = [performance.now(), process.cpuUsage()];
@@ -119,7 +119,7 @@ describe('hashing beside the service', () => {
     expect((user + system) / 1_000).toBeLessThan((performance.now() - began) / 4);
   });
 
-  test('64 wait beside the one that is hashed; more are refused at once', async () => {
+  test('the hasher lets 64 passwords wait, and rejects more at once', async () => {
     const hasher = open(CHEAP);
     await hasher.hash('correct horse');
     const codes: string[] = [];
@@ -134,7 +134,7 @@ describe('hashing beside the service', () => {
     expect(codes.slice(5)).toEqual(Array(65).fill('hashed'));
   });
 
-  test('after 2 s it is given up', async () => {
+  test('a password hash is rejected as overloaded after 2 s', async () => {
     const hasher = open({ memoryKib: 65_536, passes: 1_000 });
     const began = performance.now();
     const error = await hasher.hash('correct horse').catch((reason: unknown) => reason);
@@ -145,7 +145,7 @@ describe('hashing beside the service', () => {
   }, 300_000);
 });
 
-describe('what a hash may cost', () => {
+describe('the cost of a password hash', () => {
   const OWASP: readonly [number, number][] = [
     [47_104, 1],
     [19_456, 2],
@@ -154,17 +154,20 @@ describe('what a hash may cost', () => {
     [7_168, 5],
   ];
 
-  test.each(OWASP)('%p KiB and %p passes are enough; less of either is not', (memoryKib, passes) => {
-    expect(costRule({ memoryKib, passes })).toBeUndefined();
-    expect(costRule({ memoryKib: memoryKib - 1, passes })).toMatch(/^must name at least/);
-    if (passes > 1) expect(costRule({ memoryKib, passes: passes - 1 })).toMatch(/at least \d passes/);
-  });
+  test.each(OWASP)(
+    '%p KiB and %p passes are a sufficient hash cost, and less of either is not',
+    (memoryKib, passes) => {
+      expect(costRule({ memoryKib, passes })).toBeUndefined();
+      expect(costRule({ memoryKib: memoryKib - 1, passes })).toMatch(/^must name at least/);
+      if (passes > 1) expect(costRule({ memoryKib, passes: passes - 1 })).toMatch(/at least \d passes/);
+    },
+  );
 
-  test('no number of passes makes up for too little memory', () => {
+  test('a hash cost with too little memory is rejected with any number of passes', () => {
     expect(costRule({ memoryKib: 7_167, passes: 10 })).toBe('must name at least 7168 KiB');
   });
 
-  test('one that could not end in time is refused', () => {
+  test('a hash cost that takes too long is rejected', () => {
     expect(costRule({ memoryKib: 262_144, passes: 2 })).toBeUndefined();
     expect(costRule({ memoryKib: 262_144, passes: 3 })).toMatch(/at most 524288 KiB/);
   });

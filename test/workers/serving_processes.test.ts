@@ -3,11 +3,11 @@ import { renameSync } from 'node:fs';
 import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, start } from '../support/processes.ts';
 
-/** The processes that share a port: one that ends is replaced. */
+/** The processes that share a port: one that exits is replaced. */
 
 setDefaultTimeout(300_000);
 
-test('one that cannot begin is begun again until it can', async () => {
+test('a serving process that cannot start is restarted until it can', async () => {
   const { words, masterKeyFile } = await freshDatabase();
   const running = start([
     AUTHREALM,
@@ -21,21 +21,21 @@ test('one that cannot begin is begun again until it can', async () => {
     ...words,
   ]);
   const metrics = (await running.line(/^metrics on /)).slice('metrics on '.length);
-  const told = (event: string) => [
+  const logged = (event: string) => [
     ...running.output().matchAll(new RegExp(`"event":"${event}","pid":(\\d+)`, 'g')),
   ];
-  const isTold = async (event: string, times: number) => {
-    while (told(event).length < times) {
+  const waitForEvents = async (event: string, times: number) => {
+    while (logged(event).length < times) {
       if (running.process.exitCode !== null) throw new Error(running.output());
       await Bun.sleep(20);
     }
   };
   renameSync(masterKeyFile, `${masterKeyFile}.away`);
-  process.kill(Number(told('process_started')[1]?.[1]), 'SIGKILL');
-  // That one, and two that find no key.
-  await isTold('process_exited', 3);
+  process.kill(Number(logged('process_started')[1]?.[1]), 'SIGKILL');
+  // The killed process, and two that find no key.
+  await waitForEvents('process_exited', 3);
   renameSync(`${masterKeyFile}.away`, masterKeyFile);
-  const answering = /^authrealm_processes\{state="responding"\} 2$/m;
-  while (!answering.test(await (await fetch(metrics)).text())) await Bun.sleep(100);
+  const allResponding = /^authrealm_processes\{state="responding"\} 2$/m;
+  while (!allResponding.test(await (await fetch(metrics)).text())) await Bun.sleep(100);
   expect(await running.stop()).toBe(0);
 });

@@ -5,7 +5,7 @@ import { freshFolder } from '../support/folder.ts';
 import { ends, isAlive } from '../support/process_tree.ts';
 import { start } from '../support/processes.ts';
 
-/** What a backup starts, and has not yet asked anything. */
+/** The worker of a backup, without a request yet. */
 const ARCHIVER = workerCommand('archiver');
 
 const PARENT = `
@@ -14,9 +14,9 @@ const PARENT = `
   setInterval(() => {}, 1_000);`;
 
 test.each([
-  ['before it has begun', 0],
-  ['while it waits to be asked', 1_000],
-])('an archiver ends after kill -9 of its parent %s, and does not turn for ever', async (_, ms) => {
+  ['before it is ready', 0],
+  ['while it waits for a request', 1_000],
+])('an archiver exits after kill -9 of its parent %s', async (_, ms) => {
   const parent = start([process.execPath, '-e', PARENT]);
   const pid = Number((await parent.line(/^child \d+$/)).split(' ')[1]);
   await Bun.sleep(ms);
@@ -28,11 +28,11 @@ test.each([
   expect(hasEnded).toBe(true);
 });
 
-test('one that cannot open its database says which, and what has to be mended', async () => {
+test('a reader that cannot open its database names it on standard error and exits with 1', async () => {
   const path = join(freshFolder(), 'nowhere', 'read.db');
   const command = [...workerCommand('reader', path)];
   const child = Bun.spawn(command, { stdio: ['ignore', 'ignore', 'pipe'], env: {}, ipc() {} });
-  const said = await new Response(child.stderr).text();
-  expect(said).toStartWith(`authrealm: the database ${path} cannot be opened: `);
+  const stderr = await new Response(child.stderr).text();
+  expect(stderr).toStartWith(`authrealm: the database ${path} cannot be opened: `);
   expect(await child.exited).toBe(1);
 });
