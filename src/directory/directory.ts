@@ -25,7 +25,7 @@ export interface WriteContext {
   readonly trace?: TraceContext | undefined;
 }
 
-/** The revision the caller has seen, if it named one; the write lands only on that one. */
+/** The revision that the stored record must have, if the caller named one (`If-Match`). */
 export interface Precondition {
   readonly expectedRevision: Revision | undefined;
 }
@@ -35,18 +35,18 @@ export interface PreparedRecord extends KeyedRecord {
   readonly writes: readonly Write[];
 }
 
-/** The writing verbs, over every resource. Each lands whole, or rejects with a Fault that says which rule was broken. */
+/** The writing verbs of every resource. Each commits completely, or rejects with the Fault of the rule it violates. */
 export interface Directory {
-  /** Makes a record, and writes nothing yet. Rejects with Fault `invalid`, `conflict`, `overloaded`. */
+  /** Builds a record, and writes nothing. Rejects with Fault `invalid`, `conflict`, `overloaded`. */
   prepare(resource: Resource, scope: Scope, data: JsonObject, by: WriteContext): Promise<PreparedRecord>;
   /**
-   * Writes a prepared record, and the answer that is kept for a repetition of its request. Answers false where the same
+   * Writes a prepared record, and the idempotency record of its request. Returns false where the same
    * request was answered concurrently. Rejects with Fault `conflict`, `not_found` (for a parent), `overloaded`.
    */
   create(prepared: PreparedRecord, answer?: IdempotencyRecord): Promise<boolean>;
   /** Partial: members that `data` leaves out stay. Rejects as both do, and with `precondition_failed`. */
   update(resource: Resource, key: Key, data: JsonObject, by: WriteContext & Precondition): Promise<AnyRecord>;
-  /** Rejects with `not_found`, `precondition_failed`, and `conflict` for what is kept or takes too much along. */
+  /** Rejects with `not_found`, `precondition_failed`, and `conflict` for a protected record, or one with too many below it. */
   remove(resource: Resource, key: Key, by: WriteContext & Precondition): Promise<void>;
 }
 
@@ -78,9 +78,9 @@ export function openDirectory(
     },
 
     async create({ writes }, answer) {
-      const verdict = await store.commit(writes, answer);
-      if (verdict.kind === 'already_answered') return false;
-      assertWritten(verdict);
+      const result = await store.commit(writes, answer);
+      if (result.kind === 'already_answered') return false;
+      assertWritten(result);
       return true;
     },
 
@@ -96,9 +96,9 @@ export function openDirectory(
         ...precondition,
         guards: guardsOf(members),
       };
-      const verdict = await store.commit([patch, ...parentTouches(resource, key, stamp)]);
-      assertWritten(verdict);
-      return patchedRecord(verdict);
+      const result = await store.commit([patch, ...parentTouches(resource, key, stamp)]);
+      assertWritten(result);
+      return patchedRecord(result);
     },
 
     async remove(resource, key, by) {
@@ -136,7 +136,7 @@ function preparations(makers: DirectoryDeps, settings: DirectorySettings) {
   };
 }
 
-/** A record below a user moves the user (contract 2.5); what hangs right under a realm moves nothing. */
+/** A write below a user touches the user (docs/wire.md#changes); a write directly below a realm touches nothing. */
 function parentTouches({ parent }: Resource, key: Key, stamp: Stamp): readonly Write[] {
   const above = parentKey(key);
   return parent?.parent && above ? [draftPatch(parent, above, {}, stamp)] : [];
@@ -147,13 +147,13 @@ export async function commitWrites(store: Store, writes: readonly Write[]): Prom
   assertWritten(await store.commit(writes));
 }
 
-function patchedRecord(verdict: WriteResult): AnyRecord {
-  const record = verdict.kind === 'written' ? verdict.patched?.[0] : undefined;
-  if (!record) throw new Error('a patch that landed leaves a record');
+function patchedRecord(result: WriteResult): AnyRecord {
+  const record = result.kind === 'written' ? result.patched?.[0] : undefined;
+  if (!record) throw new Error('a patch returned no record');
   return record;
 }
 
-/** How many records would go with this one; undefined where that is not told in time, which changes no answer. */
+/** How many records would be removed with this one; undefined where counting takes too long. */
 async function tryCountBelow(store: Store, resource: Resource, key: Key): Promise<number | undefined> {
   try {
     return await store.countBelow(resource, key);
@@ -166,15 +166,15 @@ async function tryCountBelow(store: Store, resource: Resource, key: Key): Promis
 function tooManyRule(count: number | undefined): string {
   const most = LIMITS.cascadeRecordsMax;
   const way = 'authrealm purge removes them';
-  // Some may have gone since, and remembered answers count for the bound but are no records.
+  // The count can be lower than the limit: records go meanwhile, and idempotency records count for the limit as well.
   return count !== undefined && count > most
     ? `${count} records would go with this one, more than ${most}: ${way}`
     : `more than ${most} records would go with this one: ${way}`;
 }
 
-/** Throws what a verdict means to a caller, unless the write landed. */
-function assertWritten(verdict: WriteResult): void {
-  switch (verdict.kind) {
+/** Throws the Fault of a result, unless the write was committed. */
+function assertWritten(result: WriteResult): void {
+  switch (result.kind) {
     case 'written':
       return;
     case 'not_found':
@@ -184,14 +184,14 @@ function assertWritten(verdict: WriteResult): void {
     case 'unique':
       throw new Fault(
         'conflict',
-        verdict.members.map((name) => fieldError(name, uniqueRule(verdict.members, name))),
+        result.members.map((name) => fieldError(name, uniqueRule(result.members, name))),
       );
     case 'foreign_key':
-      throw fieldConflict(`data.${verdict.member}`, 'must name a record of the realm');
+      throw fieldConflict(`data.${result.member}`, 'must name a record of the realm');
     case 'guard':
-      throw fieldConflict(`data.${fieldOf(verdict.guard)}`, guardRule(verdict.guard));
+      throw fieldConflict(`data.${fieldOf(result.guard)}`, guardRule(result.guard));
     case 'already_answered':
-      throw new Error('nothing was to be remembered');
+      throw new Error('a write without an idempotency key has no idempotency record');
   }
 }
 
@@ -210,7 +210,7 @@ function fieldConflict(field: string, rule: string): Fault {
   return new Fault('conflict', [{ field, rule }]);
 }
 
-/** The member by which the caller said what is refused. */
+/** The member that the caller wrote. */
 function fieldOf(guard: Guard): string {
   return guard.kind === 'settled' ? guard.saidAs : guard.member;
 }

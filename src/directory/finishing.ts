@@ -21,7 +21,10 @@ export interface DirectoryDeps {
   seal(place: SecretLocation, plain: string): Uint8Array;
   /** Throws Fault `overloaded` where too many passwords wait. */
   hashPassword(password: string): Promise<{ readonly hash: string; readonly isNormalised: boolean }>;
-  /** Asks a provider who it is. Throws Fault `overloaded` where too many are being asked, for this realm or for all. */
+  /**
+   * Reads the issuer from a provider's discovery document. Throws Fault `overloaded` where too many requests are running,
+   * for this realm or for all.
+   */
   discoverIssuer(
     discoveryUrl: string,
     realm: Uuid,
@@ -46,13 +49,13 @@ interface Finishing {
   readonly trace: TraceContext | undefined;
 }
 
-/** Adds to the members of a record what nobody writes. */
+/** Adds members that callers do not write. */
 type Step = (members: Members, by: Finishing) => void | Promise<void>;
 
 /** Turns input into what is stored of a record. Throws Fault `conflict`, `overloaded`. */
 export type Finish = (by: Finishing) => Promise<Members>;
 
-/** Decides once for a resource and verb what has to be added; of most links it is nothing. */
+/** Decides once for a resource and verb which members are added; for most links there are none. */
 export function finisherFor(
   resource: Resource,
   verb: InputVerb,

@@ -7,13 +7,13 @@ import { type InputVerb, type Sayable, sayableOf } from '../domain/text/visible_
 
 export type { InputVerb } from '../domain/text/visible_text.ts';
 
-/** A JSON object that somebody sent. */
+/** A JSON object of a request. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** What a caller said about a record, every value checked. What was not said is not here. */
+/** The members of a request, every value checked. Members that the request omits are missing here. */
 export interface Input {
   readonly members: Readonly<Record<string, unknown>>;
-  /** Of the description's `inputs`: values that are made into members and never kept. */
+  /** Of the description's `inputs`: values that members are made of, and that are never stored. */
   readonly passwords: Readonly<Record<string, string>>;
 }
 
@@ -22,50 +22,50 @@ export type InputReader = (data: JsonObject) => Input;
 
 /**
  * Makes the reader of a verb. To create, what is missing is a complaint or has its default; an update is partial: what is
- * missing stays as it is (contract 8, row 9). Members that nobody knows are ignored, so are those that are not the
+ * missing stays as it is (docs/wire.md#updates). Unknown members are ignored, so are those that are not the
  * caller's to say.
  */
 export function inputReaderFor(resource: Resource, verb: InputVerb): InputReader {
   const sayable = sayableOf(resource, verb);
   return (data) => {
-    const said = collectFieldErrors();
-    if (data.type !== resource.type) said.add('data.type', `must be ${resource.type}`);
-    const holders = { data, relationships: relationshipsOf(data.relationships, said) };
+    const errors = collectFieldErrors();
+    if (data.type !== resource.type) errors.add('data.type', `must be ${resource.type}`);
+    const holders = { data, relationships: relationshipsOf(data.relationships, errors) };
     const members: Record<string, unknown> = {};
     const passwords: Record<string, string> = {};
     for (const each of sayable) {
       const value = inputValue(holders, each);
       if (value === undefined && verb === 'update') continue;
-      const parsed = read(each, value, said);
+      const parsed = read(each, value, errors);
       if (parsed !== undefined) (each.isPassword ? passwords : members)[each.name] = parsed as string;
     }
-    said.throwIfAny();
+    errors.throwIfAny();
     return { members, passwords };
   };
 }
 
 type InputObjects = Readonly<Record<Sayable['within'], JsonObject>>;
 
-/** Clients send null for a relationship that names nothing (contract 2.1). */
+/** Clients send null for an empty relationship (docs/wire.md#request-bodies). */
 function inputValue(holders: InputObjects, { name, within }: Sayable): unknown {
   const value = holders[within][name];
   return value === null && within === 'relationships' ? undefined : value;
 }
 
 /** The value of a member, with its default; undefined where it has none, or breaks a rule. */
-function read({ name, schema, within, isAsked }: Sayable, value: unknown, said: FieldErrors): unknown {
+function read({ name, schema, within, isAsked }: Sayable, value: unknown, errors: FieldErrors): unknown {
   const field = within === 'data' ? `data.${name}` : `data.${within}.${name}`;
-  if (value === undefined && isAsked) said.add(field, 'is missing');
+  if (value === undefined && isAsked) errors.add(field, 'is missing');
   const parsed = schema.safeParse(value);
-  if (!parsed.success) said.addIssues(field, value, parsed.error.issues);
+  if (!parsed.success) errors.addIssues(field, value, parsed.error.issues);
   return parsed.data;
 }
 
-/** Clients send null for what holds nothing (contract 2.1). */
-function relationshipsOf(value: unknown, said: FieldErrors): JsonObject {
+/** Clients send null for an empty object (docs/wire.md#request-bodies). */
+function relationshipsOf(value: unknown, errors: FieldErrors): JsonObject {
   if (value === undefined || value === null) return NOTHING;
   if (typeof value === 'object' && !Array.isArray(value)) return value as JsonObject;
-  said.add('data.relationships', 'must be an object');
+  errors.add('data.relationships', 'must be an object');
   return NOTHING;
 }
 
@@ -84,7 +84,7 @@ function collectFieldErrors(): FieldErrors {
   return {
     add: (field, rule) => invalid.push({ field, rule }),
     addIssues(field, value, issues) {
-      // A value that is missing breaks one rule, whatever else might be said of it.
+      // A missing value is reported once, as missing.
       if (value === undefined) {
         if (!invalid.some((complaint) => complaint.field === field))
           invalid.push({ field, rule: 'is missing' });
@@ -107,7 +107,7 @@ function isImpossible(issue: z.core.$ZodIssue): boolean {
 }
 
 /**
- * Judges an `id` in the body of an update (contract 8, row 9). Throws Fault `conflict` where it names another record,
+ * Judges an `id` in the body of an update (docs/wire.md#updates). Throws Fault `conflict` where it names another record,
  * `invalid` where it is no text.
  */
 export function assertBodyId(resource: Resource, key: Key, { id }: JsonObject): void {

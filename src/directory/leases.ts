@@ -9,12 +9,12 @@ export interface Lease {
   readonly until: number;
 }
 
-/** Where leases rest. */
+/** Stores leases. */
 export interface LeaseStore {
   release(name: string, holder: string): Promise<void>;
   list(): MaybePromise<readonly Lease[]>;
-  /** Puts a lease in the place of the one that was seen, or where none was; answers whether it was still so. */
-  replace(lease: Lease, seen: Lease | undefined): Promise<boolean>;
-  /** Moves those that are still this holder's, in one commit, and answers their names. */
+  /** Writes a lease if the stored one is still `expected` (undefined: none). Returns whether it did. */
+  replace(lease: Lease, expected: Lease | undefined): Promise<boolean>;
+  /** Extends those that this holder still has, in one commit. Returns their names. */
   renew(holder: string, names: readonly string[], until: number): Promise<readonly string[]>;
 }

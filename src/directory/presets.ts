@@ -36,8 +36,8 @@ export async function makePresetRealms(
   for (let attempt = 1; ; attempt += 1) {
     const stored = await Promise.all(presets.map(({ write }) => store.get(realm, write.key)));
     const missing = presets.filter((_, index) => stored[index] === undefined);
-    const { kind } = missing.length === 0 ? LANDED : await store.commit(missing.map(({ write }) => write));
-    // Whoever was faster made what was missing: the next look tells.
+    const { kind } = missing.length === 0 ? WRITTEN : await store.commit(missing.map(({ write }) => write));
+    // Another process created them first: read again.
     if (kind === 'unique' && attempt < ATTEMPTS_MAX) continue;
     if (kind !== 'written') throw new Error(`a pre-set realm was ${kind}`);
     return presets.map((preset) => ({
@@ -51,7 +51,7 @@ export async function makePresetRealms(
 /** Nobody makes them more than once, so that the second look finds them. */
 const ATTEMPTS_MAX = 3;
 
-const LANDED = { kind: 'written' } as const;
+const WRITTEN = { kind: 'written' } as const;
 
 /** A UUID of version 8 (RFC 9562, 5.8): its bits are a digest of what it names. */
 function presetId(installation: string, origin: string): Uuid {

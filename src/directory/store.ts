@@ -59,14 +59,14 @@ export type Write = Insert | PatchWrite | Replacement;
 
 /**
  * What the engine decided about one write, in the words of the directory.
- * - `landed`: it is in the transaction. `patched` holds the records that the patches left, in their order, as `get`
+ * - `written`: it is in the transaction. `patched` holds the records that the patches left, in their order, as `get`
  *   would answer them; absent where there was none.
- * - `absent`: there is no such record, parent or realm, or it is being purged.
- * - `stale`: the record is there, and no longer of the revision that was seen.
- * - `taken`: another record holds these members (`id`, or a set of the description's `unique`).
- * - `dangling`: this member names a record that the realm does not have.
- * - `refused`: a guard does not hold.
- * - `remembered`: the memory that was to land with it is there already.
+ * - `not_found`: there is no such record, parent or realm, or it is being purged.
+ * - `revision_mismatch`: the stored record has another revision than `expectedRevision`.
+ * - `unique`: another record has these values (`id`, or a set of the description's `unique`).
+ * - `foreign_key`: this member names a record that the realm does not have.
+ * - `guard`: this guard does not hold.
+ * - `already_answered`: the same request has an idempotency record already.
  */
 export type WriteResult =
   | { readonly kind: 'written'; readonly patched?: readonly AnyRecord[] }
@@ -77,7 +77,7 @@ export type WriteResult =
   | { readonly kind: 'guard'; readonly guard: Guard }
   | { readonly kind: 'already_answered' };
 
-/** Where the answer to a request with an idempotency key is kept. */
+/** What an idempotency record is found by. */
 export interface IdempotencyRecordKey {
   /** The nil UUID where the request names no realm. */
   readonly realm: Uuid;
@@ -86,13 +86,13 @@ export interface IdempotencyRecordKey {
   readonly key: string;
 }
 
-/** The answer to a request, kept for its repetition. */
+/** The stored answer to a request with an `Idempotency-Key`, for its repetition. */
 export interface IdempotencyRecord extends IdempotencyRecordKey {
   /** A digest of the body, under the keyring. */
   readonly body: string;
   readonly status: number;
   readonly recordId: Uuid | undefined;
-  /** The user it tells about: it goes when the user goes. */
+  /** The user that the answer is about: the record is deleted with the user. */
   readonly user: Uuid | undefined;
   /** The answer, encrypted. */
   readonly sealed: Uint8Array;
@@ -110,15 +110,16 @@ export interface Removal {
   readonly origin: ChangeOrigin;
   /** New revisions of the users that lose a record. */
   readonly mintRevision: () => Revision;
-  /** The log is not to tell what went. */
+  /** Set for an erasure: the log entries hold no values. */
   readonly isErasure?: true;
 }
 
 /**
- * Where several hold, the first of `absent`, `kept`, `crowded` and `stale`: a precondition decides last (RFC 9110, 13.2.1).
+ * Where several hold, the first of `not_found`, `protected`, `too_many` and `revision_mismatch`: a precondition decides
+ * last (RFC 9110, 13.2.1).
  * - `removed`: it is gone, with all it took along; each of them left its change.
- * - `kept`: the description keeps this record (`keptBy`).
- * - `crowded`: more than LIMITS.cascadeRecordsMax records would go with it, or more remembered answers.
+ * - `protected`: the description protects this record from removal (`keptBy`).
+ * - `too_many`: more than LIMITS.cascadeRecordsMax records would be removed with it, or more idempotency records.
  */
 export type RemoveResult = {
   readonly kind: 'removed' | 'not_found' | 'revision_mismatch' | 'protected' | 'too_many';
@@ -199,7 +200,7 @@ export interface Store {
 
   /**
    * The one record of a realm that says what is sought, by an index, as `get` would answer it. Undefined where there is
-   * none or more than one: then `list` tells.
+   * none or more than one: then use `list`.
    */
   find(resource: Resource, realm: Uuid, sought: LookupKey): MaybePromise<KeyedRecord | undefined>;
 
@@ -215,14 +216,14 @@ export interface Store {
   ): MaybePromise<readonly string[]>;
 
   /**
-   * All writes, each with its change, and the memory land together, or none does. Resolves with `landed` after the commit
-   * is on disk; resolves with the first other verdict when a rule is broken. Each change gets the next place in its realm's
-   * order, and order of place is order of commit.
+   * Commits all writes, each with its change, and the idempotency record, or nothing. Resolves with `written` after the commit
+   * is on disk, or with the first other result where a rule is violated. Each change gets the next sequence number of its realm;
+   * the order of sequence numbers is the order of commits.
    */
-  commit(writes: readonly Write[], memory?: IdempotencyRecord): Promise<WriteResult>;
+  commit(writes: readonly Write[], answer?: IdempotencyRecord): Promise<WriteResult>;
 
   /**
-   * What is remembered at a place, unless it has expired at `now`, or its realm or the user it tells about is being
+   * The idempotency record of a request, unless it has expired at `now`, or its realm or its user is being
    * purged.
    */
   loadIdempotencyRecord(
@@ -230,18 +231,18 @@ export interface Store {
     now: number,
   ): MaybePromise<IdempotencyRecord | undefined>;
 
-  /** Forgets answers that have expired at `now`, at most LIMITS.cascadeRecordsMax of them, and says how many. */
+  /** Deletes idempotency records that have expired at `now`, at most LIMITS.cascadeRecordsMax. Returns how many. */
   sweepIdempotency(now: number): Promise<number>;
 
-  /** Removes a record and all it takes along, in one commit, each with its change; or nothing. */
+  /** Removes a record and all that goes with it in one commit, each with its change; or nothing. */
   remove(removal: Removal): Promise<RemoveResult>;
 
   /**
    * Removes at most LIMITS.cascadeRecordsMax of what a record takes along, or at last the record itself, in one commit.
-   * From the first step on the record is absent and nothing can be put below it or refer to it. To be called until it
-   * is done, by whomever; between two steps others get to write.
+   * From the first step on the record is not found, and nothing can be written below it or refer to it. Call it until it
+   * is done; any process may make the next call. Other writes run between two steps.
    */
-  purge(removal: Omit<Removal, 'seen'>): Promise<PurgeResult>;
+  purge(removal: Omit<Removal, 'expectedRevision'>): Promise<PurgeResult>;
 
   /** How many records would go with this one. Rejects with Fault `overloaded` where too much of this waits. */
   countBelow(resource: Resource, key: Key): MaybePromise<number>;
@@ -249,7 +250,7 @@ export interface Store {
   /** The changes of a realm after a place in its order, oldest first, at most `limit`. */
   changes(realm: Uuid, after: number, limit: number): MaybePromise<readonly SequencedChange[]>;
 
-  /** Whether work of a kind is better refused before it begins. Absent for kinds that wait for nothing. */
+  /** Whether to refuse a request before it begins. Undefined for kinds of work that never wait. */
   readonly overloaded: OverloadChecks;
 
   /** Settles when a read would succeed now; throws or rejects with Fault `unavailable` otherwise. */
@@ -261,7 +262,7 @@ export type Comparison = 'same' | 'replace' | 'refuse';
 
 export interface ComparedRecord {
   readonly comparison: Comparison;
-  /** Names the members that differ; lands with a replacement. */
+  /** Names the members that differ; committed with a replacement. */
   readonly change: Change;
   /** What a replacement writes, where it keeps something of the stored record; else the record at hand. */
   readonly record?: AnyRecord;
@@ -281,7 +282,7 @@ export type LoadOutcome =
   | { readonly kind: 'replaced' }
   | { readonly kind: 'differs'; readonly members: readonly string[] };
 
-/** Where a reading in order stands: the last record that was read. The empty one is before all of them. */
+/** The last record that a scan returned. The empty position is before all records. */
 export interface ScanPosition {
   readonly realm: string;
   readonly id: string;
@@ -318,7 +319,7 @@ export interface Loader {
   /**
    * Writes the records in order, each by itself, in one transaction that ends committed. With `stopAtFirst` the
    * first outcome that refuses a record is the last one attempted: the answer is then shorter than the question,
-   * and what came before is kept. `absent` and `dangling` do not count as that: what is missing may come later.
+   * and what came before is kept. `not_found` and `foreign_key` do not count: the missing record may come later.
    */
   load(loads: readonly Load[], stopAtFirst: boolean): Promise<readonly LoadOutcome[]>;
 }

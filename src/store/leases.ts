@@ -16,11 +16,11 @@ interface LeaseRow {
   readonly until: Long;
 }
 
-/** Leases as rows: whoever writes the row has it. */
+/** Leases as rows: the process that writes the row has the lease. */
 export function openLeaseStore({ read, write }: Transactions): LeaseStore {
-  function* replace({ name, holder, until }: Lease, seen: Lease | undefined): Work<boolean> {
-    const count = seen
-      ? yield* execute(REPLACE, holder, until, name, seen.holder, seen.until)
+  function* replace({ name, holder, until }: Lease, expected: Lease | undefined): Work<boolean> {
+    const count = expected
+      ? yield* execute(REPLACE, holder, until, name, expected.holder, expected.until)
       : yield* execute(INSERT, name, holder, until);
     return count === 1;
   }
@@ -35,9 +35,9 @@ export function openLeaseStore({ read, write }: Transactions): LeaseStore {
         const rows = yield* all<LeaseRow>(ALL);
         return rows.map(({ name, holder, until }): Lease => ({ name, holder, until: Number(until) }));
       }),
-    replace: (lease, seen) =>
+    replace: (lease, expected) =>
       write([], function* () {
-        const value = yield* replace(lease, seen);
+        const value = yield* replace(lease, expected);
         return { value, keep: value };
       }),
     renew: (holder, names, until) =>

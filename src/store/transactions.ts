@@ -20,6 +20,6 @@ export interface Transactions {
   write<T>(scene: WriteScope, work: () => Work<WorkResult<T>>): Promise<T>;
   /** Whether a write would wait for too long. */
   readonly isOverloaded: IsOverloaded;
-  /** For whoever writes again and again: lets others write. */
+  /** Lets other writers run between the commits of a long job. */
   yieldToWriters(): Promise<void>;
 }

@@ -8,7 +8,7 @@ type Row = Record<string, unknown>;
 export type StatementRequest = SingleStatement | StatementBatch;
 
 export interface SingleStatement extends Statement {
-  /** The rows it answers, the first one of them, or how many it wrote: what is not wanted need not be told. */
+  /** What the session returns: all rows, the first row, or the number of rows written. */
   readonly returns: 'rows' | 'row' | 'count';
   /** A rule of the schema may refuse it, and the work goes on then: the statement alone is undone. */
   readonly mayViolate: boolean;

@@ -15,21 +15,21 @@ const INSERT = `insert into erasure (realm_id, user_id, at) values (?, ?, ?)
   on conflict (realm_id, user_id) do update set at = excluded.at, scrubbed_at = null, told_at = null`;
 const SCRUBBED = 'update erasure set scrubbed_at = ? where realm_id = ? and user_id = ?';
 
-/** Removes users so that nothing of them is left to read. */
+/** Erases users: their records, the keys of their log entries, and the values in them. */
 export function openErasing(
   of: (resource: Resource) => Statements,
   removals: Removals,
   { write }: Transactions,
 ): Eraser {
-  function* erase(asked: EraseRequest): Work<WorkResult<EraseResult>> {
-    const { key, origin, mintRevision, auditEntry } = asked;
+  function* erase(request: EraseRequest): Work<WorkResult<EraseResult>> {
+    const { key, origin, mintRevision, auditEntry } = request;
     const [realm, id] = key;
-    const { value, entries = [] } = yield* removals.remove({ ...asked, resource: user, isErasure: true });
-    if (value.kind === 'too_many') return nothing('too_many');
+    const { value, entries = [] } = yield* removals.remove({ ...request, resource: user, isErasure: true });
+    if (value.kind === 'too_many') return refused('too_many');
     // One that is being purged is absent, and may be there still.
     if (value.kind === 'not_found' && (yield* first(of(user).selectForRemoval, ...key)))
-      return nothing('too_many');
-    if (value.kind === 'not_found' && !(yield* isKnown(realm, id))) return nothing('unknown');
+      return refused('too_many');
+    if (value.kind === 'not_found' && !(yield* isKnown(realm, id))) return refused('unknown');
     yield* execute(DELETE_SALT, realm, id);
     yield* execute(INSERT, realm, id, origin.at);
     const change = changeOf(user, 'erased', { key, revision: mintRevision() }, origin);
@@ -42,7 +42,7 @@ export function openErasing(
   }
 
   return {
-    erase: (asked) => write([asked.key[0]], () => erase(asked)),
+    erase: (request) => write([request.key[0]], () => erase(request)),
     markScrubbed: ({ realm, user: id }, at) =>
       write([realm], function* () {
         return { value: undefined, keep: (yield* execute(SCRUBBED, at, realm, id)) === 1 };
@@ -50,11 +50,11 @@ export function openErasing(
   };
 }
 
-function nothing(kind: EraseResult['kind']): WorkResult<EraseResult> {
+function refused(kind: EraseResult['kind']): WorkResult<EraseResult> {
   return { value: { kind }, keep: false };
 }
 
-/** Whether anything tells that there was such a user. */
+/** Whether any row shows that there was such a user. */
 function* isKnown(realm: string, id: string): Work<boolean> {
   for (const text of [SELECT_SALT, CHANGE, ERASURE]) if (yield* first(text, realm, id)) return true;
   return false;

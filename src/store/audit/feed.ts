@@ -7,7 +7,7 @@ import type { Dialect } from '../dialect.ts';
 import type { Transactions } from '../transactions.ts';
 import { all, type Long, type Work } from '../work.ts';
 
-/** What is read of a change to tell it. */
+/** The columns of a change that the feed reports. */
 export const CHANGE_ROW =
   'realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at';
 

@@ -16,13 +16,13 @@ import { openUserKeys, type UserKeys } from './user_keys.ts';
  */
 export interface AuditLog {
   /**
-   * From here on entries are tagged, and tell what was before and after. Without keys they are as those of release 0.1.0,
+   * From here on entries are tagged, and hold the record before and after. Without keys they are as those of release 0.1.0,
    * which logged no acts.
    */
   useKeys(keys: LogKeys): void;
   /** Gives entries and acts their places: one step of each clock, then the rows. */
   write(entries: readonly ChangeEntry[], auditEntries?: readonly AuditEntry[]): Work<void>;
-  /** Brings the chain of a realm on towards its last entry. Answers whether there is more to do. */
+  /** Continues the chain of a realm towards its last entry. Returns whether there is more to do. */
   catchUp(realm: Uuid, at: number): Work<WorkResult<boolean>>;
 }
 
@@ -57,7 +57,7 @@ interface ClockRow {
 
 export function openAuditLog({ moves }: Pick<Dialect, 'moves'>): AuditLog {
   const advance = advanceBy(moves);
-  let keyed: { readonly keys: LogKeys; readonly salts: UserKeys } | undefined;
+  let keyed: { readonly keys: LogKeys; readonly userKeys: UserKeys } | undefined;
 
   /** Takes `count` places in a log; answers the place before them, and the chain that goes on there, if it goes so far. */
   function* advanceClock(log: Uuid, count: number, at: number): Work<ClockStep> {
@@ -68,7 +68,7 @@ export function openAuditLog({ moves }: Pick<Dialect, 'moves'>): AuditLog {
     return { before, chain: chain.seq === before ? chain : undefined, auditEntries };
   }
 
-  /** Answers what is to be told of the chain itself. */
+  /** Writes the entries of a realm. Returns audit entries about the chain itself. */
   function* writeRealm(realm: Uuid, entries: readonly ChangeEntry[]): Work<readonly AuditEntry[]> {
     const { before, chain, auditEntries } = yield* advanceClock(
       realm,
@@ -76,11 +76,11 @@ export function openAuditLog({ moves }: Pick<Dialect, 'moves'>): AuditLog {
       entries[0]?.change.at ?? 0,
     );
     const reported = withoutErased(entries);
-    const persons = keyed && (yield* keyed.salts.of(realm, reported));
+    const encryption = keyed && (yield* keyed.userKeys.of(realm, reported));
     let seq = before;
     const statements = reported.map(({ change, detail, personal }): Statement => {
       seq += 1;
-      const secret = personal === undefined ? undefined : persons?.encrypt(change, personal);
+      const secret = personal === undefined ? undefined : encryption?.encrypt(change, personal);
       const { event, user, id, revision, members, actor, requestId, at, address } = change;
       const columns: EntryColumns = [
         ...[realm, seq, event, user ?? null, id, revision, members.join(' '), actor, requestId ?? null, at],
@@ -88,7 +88,7 @@ export function openAuditLog({ moves }: Pick<Dialect, 'moves'>): AuditLog {
       ];
       return { text: INSERT, values: [...columns, chain ? chain.next(seq, columns) : null] };
     });
-    yield* writeRows(realm, [...(persons?.statements ?? []), ...statements], chain);
+    yield* writeRows(realm, [...(encryption?.statements ?? []), ...statements], chain);
     return auditEntries;
   }
 
@@ -106,7 +106,7 @@ export function openAuditLog({ moves }: Pick<Dialect, 'moves'>): AuditLog {
 
   return {
     useKeys(keys) {
-      keyed = { keys, salts: openUserKeys(keys) };
+      keyed = { keys, userKeys: openUserKeys(keys) };
     },
     *write(entries, auditEntries = []) {
       // The installation's clock first, as its claim is (decision 0028).
@@ -119,14 +119,14 @@ export function openAuditLog({ moves }: Pick<Dialect, 'moves'>): AuditLog {
     },
     *catchUp(realm, at) {
       const clock = yield* first<ClockRow>(CLOCK, realm);
-      if (!keyed || !clock) return nothing(false);
+      if (!keyed || !clock) return unchanged(false);
       const { chain, auditEntries } = yield* continueChain(
         keyed.keys,
         { log: realm, at },
         clock,
         Number(clock.seq),
       );
-      if (auditEntries.length === 0) return nothing(false);
+      if (auditEntries.length === 0) return unchanged(false);
       yield* writeRows(realm, [], chain);
       return { value: chain.seq < Number(clock.seq), keep: true, auditEntries };
     },
@@ -159,7 +159,7 @@ interface ClockStep {
   readonly auditEntries: readonly AuditEntry[];
 }
 
-function nothing<T>(value: T): WorkResult<T> {
+function unchanged<T>(value: T): WorkResult<T> {
   return { value, keep: false };
 }
 

@@ -27,10 +27,10 @@ const ACTS_OF = `select ${ACT_COLUMNS}, tag from act
 const BEHIND = `select realm_id from realm_clock
   where realm_id > ? and (tagged_seq is null or tagged_seq < seq) order by realm_id limit ?`;
 const ERASURE = 'select at from erasure where realm_id = ? and user_id = ?';
-const UNTOLD = `select realm_id, user_id, at from erasure
+const UNREPORTED = `select realm_id, user_id, at from erasure
   where told_at is null and (realm_id, user_id) > (?, ?) order by realm_id, user_id limit ?`;
-/** Erased once more meanwhile, it is told once more. */
-const TOLD = 'update erasure set told_at = ? where realm_id = ? and user_id = ? and at = ?';
+/** A user that was erased again since then is reported again. */
+const MARK_REPORTED = 'update erasure set told_at = ? where realm_id = ? and user_id = ? and at = ?';
 
 interface HeadRow {
   readonly realm_id: Uuid;
@@ -50,11 +50,11 @@ interface ErasureRow {
   readonly at: Long;
 }
 
-/** The log of the installation and of every realm, to be read and kept short. */
+/** Reads the logs of the installation and of every realm, and trims them. */
 export function openLogStore({ read, write }: Transactions, log: AuditLog, dialect: Dialect): LogStore {
   const ofUser = { realm: changesOf(dialect), installation: ACTS_OF };
   let keys: LogKeys | undefined;
-  /** Acts of which nobody heard whether they were written. */
+  /** Audit entries whose commit may or may not have happened. */
   const doubtful = new WeakSet<AuditEntry>();
 
   return {
@@ -64,7 +64,7 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
     },
     async append(auditEntries) {
       try {
-        await write([NIL_UUID], () => nothingBut(auditEntries, doubtful));
+        await write([NIL_UUID], () => missingEntries(auditEntries, doubtful));
       } catch (error) {
         if (error instanceof Fault && error.code === 'unknown_outcome') {
           for (const auditEntry of auditEntries) doubtful.add(auditEntry);
@@ -116,13 +116,16 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
     unreportedErasures: (after, limit) =>
       read(function* () {
         const behind = [after?.realm ?? NIL_UUID, after?.user ?? NIL_UUID];
-        const rows = yield* all<ErasureRow>(UNTOLD, ...behind, limit);
+        const rows = yield* all<ErasureRow>(UNREPORTED, ...behind, limit);
         return rows.map(({ realm_id, user_id, at }) => ({ realm: realm_id, user: user_id, at: Number(at) }));
       }),
     markErasuresReported: (erasures, at) =>
       write('instance', function* () {
         yield* executeAll(
-          erasures.map((told) => ({ text: TOLD, values: [at, told.realm, told.user, told.at] })),
+          erasures.map((erasure) => ({
+            text: MARK_REPORTED,
+            values: [at, erasure.realm, erasure.user, erasure.at],
+          })),
         );
         return { value: undefined, keep: true, rows: erasures.length };
       }),
@@ -130,10 +133,10 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
 }
 
 /**
- * The work of who writes acts alone: nothing of its own. It waits for the commit that nobody heard of, if that goes on, because
- * both claim the clock of the installation: then what is there of the doubtful ones is there.
+ * Writes audit entries alone. It waits for a commit with an unknown outcome, if that is still running, because
+ * both lock the clock of the installation: afterwards it is known which of the entries are there.
  */
-function* nothingBut(
+function* missingEntries(
   auditEntries: readonly AuditEntry[],
   doubtful: WeakSet<AuditEntry>,
 ): Work<WorkResult<undefined>> {
@@ -250,6 +253,18 @@ const TRIM_TEXTS: readonly string[] = [
 
 /** Every text that reads the log or keeps it short. */
 export const logReadingTexts = (dialect: Pick<Dialect, 'lists'>): readonly string[] => [
-  ...[HEADS, ONE_HEAD, CHANGES, ACTS, ACT, changesOf(dialect), ACTS_OF, ERASURE, UNTOLD, TOLD, BEHIND],
+  ...[
+    HEADS,
+    ONE_HEAD,
+    CHANGES,
+    ACTS,
+    ACT,
+    changesOf(dialect),
+    ACTS_OF,
+    ERASURE,
+    UNREPORTED,
+    MARK_REPORTED,
+    BEHIND,
+  ],
   ...TRIM_TEXTS,
 ];

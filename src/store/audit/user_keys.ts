@@ -4,15 +4,15 @@ import type { Uuid } from '../../domain/id.ts';
 import { all, first, type Statement, type Work } from '../work.ts';
 import type { ChangeEntry } from './entry.ts';
 
-/** What personal values in the log are encrypted with, user by user. */
+/** The keys that encrypt personal values in the log, one per user, derived from a salt. */
 export interface UserKeys {
-  /** The salts of those whom these entries tell about: read, or made where there is none yet. */
+  /** The encryption of these entries: each user's salt is read, or created where there is none yet. */
   of(realm: Uuid, entries: readonly ChangeEntry[]): Work<EntryEncryption>;
 }
 
 export interface EntryEncryption {
   encrypt(change: Change, plain: string): Uint8Array;
-  /** Keeps the salts that were made. */
+  /** Store the salts that were created. */
   readonly statements: readonly Statement[];
 }
 
@@ -70,5 +70,5 @@ export function* findUserSalts(realm: Uuid, users: readonly Uuid[]): Work<Map<Uu
   return found;
 }
 
-/** Every text about salts. */
+/** Every statement about salts. */
 export const USER_KEY_TEXTS: readonly string[] = [SELECT, SELECT_MANY, INSERT];

@@ -7,27 +7,27 @@ import type { Dialect } from '../dialect.ts';
 import { unlessPurged } from '../records/purge_mark.ts';
 import { execute, first, type Long, type Work } from '../work.ts';
 
-/** Answers that are kept for the repetition of their request. */
+/** Idempotency records: stored answers, for the repetition of their request. */
 export interface IdempotencyStore {
-  /** What is remembered at a place, unless it has expired at `now` or what it tells about is being purged. */
+  /** The record of a request, unless it has expired at `now`, or its realm or user is being purged. */
   load(place: IdempotencyRecordKey, now: number): Work<IdempotencyRecord | undefined>;
   /**
-   * Keeps an answer; answers false where `recall` would find one. Some of those that have expired, and the oldest of a
-   * client that has too many, are forgotten on the way.
+   * Stores a record; returns false where `load` would find one. Also deletes some expired records, and the oldest of a
+   * client that has too many.
    */
-  save(memory: IdempotencyRecord): Work<boolean>;
-  /** Forgets at most `limit` answers that have expired at `now`, and says how many. */
+  save(record: IdempotencyRecord): Work<boolean>;
+  /** Deletes at most `limit` records that have expired at `now`. Returns how many. */
   deleteExpired(now: number, limit: number): Work<number>;
   /**
-   * Counts the answers that end with a record, no further than `limit`: those that tell about a user; those in a realm,
-   * and the one to its creation. None end with another record.
+   * Counts the records that are deleted with a user or a realm, up to `limit`: those about the user; those of the realm,
+   * and the one of its creation. No other resource has any.
    */
   countOwned(resource: Resource, key: Key, limit: number): Work<number>;
-  /** Forgets at most `limit` of them, and says how many. */
+  /** Deletes at most `limit` of them. Returns how many. */
   deleteOwned(resource: Resource, key: Key, limit: number): Work<number>;
 }
 
-/** How many that have expired are forgotten when one is kept: more than one, so that they get fewer. */
+/** Expired records that are deleted when one is stored: more than one, so that their number shrinks. */
 const EXPIRED_PER_SAVE = 10;
 
 const COLUMNS =
@@ -44,12 +44,12 @@ const UNLESS_PURGED = [
 const SELECT_RECORD = `select ${COLUMNS} from idempotency m
   where realm_id = ? and client_id = ? and key = ? and expires_at > ?${UNLESS_PURGED}`;
 const CLEAR = 'delete from idempotency where realm_id = ? and client_id = ? and key = ?';
-// A client's numbers only grow as long as one of its answers is kept: the newest is the last one of their index.
+// A client's numbers grow as long as it has a record: the newest is the last entry of the index.
 const INSERT = `insert into idempotency (${COLUMNS})
   values (?1, ?2, ?3, coalesce((select max(ordinal) from idempotency where client_id = ?2), 0) + 1,
     ?4, ?5, ?6, ?7, ?8, ?9, ?10) returning ordinal`;
 
-/** Deletes the answers that a selection names. */
+/** Deletes the records that a condition selects. */
 export function deleteWhere(selection: string): string {
   return `delete from idempotency where (realm_id, client_id, key) in
     (select realm_id, client_id, key from idempotency where ${selection})`;
@@ -58,7 +58,7 @@ export function deleteWhere(selection: string): string {
 export function openIdempotencyStore(dialect: Pick<Dialect, 'claims'>): IdempotencyStore {
   const { forgetOldest, sweep, endings } = deleteStatements(dialect);
 
-  /** What becomes of the answers that end with a record. */
+  /** The statements about the records that are deleted with a record. */
   function ownedBy({ foreignKey }: Resource): readonly CountAndDelete[] {
     return foreignKey ? endings[foreignKey] : [];
   }
@@ -72,8 +72,8 @@ export function openIdempotencyStore(dialect: Pick<Dialect, 'claims'>): Idempote
       if (yield* first(SELECT_RECORD, where, clientId, key, at)) return false;
       yield* execute(CLEAR, where, clientId, key);
       yield* execute(sweep, at, EXPIRED_PER_SAVE);
-      const told = [body, status, recordId ?? null, owner ?? null, sealed, at, expiresAt];
-      const row = yield* first<{ ordinal: Long }>(INSERT, where, clientId, key, ...told);
+      const values = [body, status, recordId ?? null, owner ?? null, sealed, at, expiresAt];
+      const row = yield* first<{ ordinal: Long }>(INSERT, where, clientId, key, ...values);
       yield* execute(forgetOldest, clientId, Number(row?.ordinal ?? 0) - LIMITS.idempotencyKeysPerClientMax);
       return true;
     },
@@ -116,7 +116,7 @@ function deleteStatements({ claims }: Pick<Dialect, 'claims'>) {
   const endings: OwnedStatements = {
     realm_id: [
       'realm_id = ?1 and realm_id = ?2',
-      // There was no realm to name when the answer to its creation was remembered.
+      // The answer to a realm's creation was stored before there was a realm to name.
       `realm_id = '${NIL_UUID}' and record_id = ?1 and record_id = ?2`,
     ].map(endingOf),
     user_id: [
@@ -131,7 +131,7 @@ function deleteStatements({ claims }: Pick<Dialect, 'claims'>) {
   };
 }
 
-/** Every text about answers. */
+/** Every statement about idempotency records. */
 export function idempotencyTexts(dialect: Pick<Dialect, 'claims'>): readonly string[] {
   const { forgetOldest, sweep, endings } = deleteStatements(dialect);
   const ofEndings = Object.values(endings).flat();

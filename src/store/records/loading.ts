@@ -24,10 +24,10 @@ export function openLoading({ of, applier, insertsTogether }: LoadingDeps) {
   function* loadOne(load: Load, by: Applier, isLikelyThere: boolean): Work<Loaded> {
     const known = isLikelyThere ? yield* compare(load, by) : undefined;
     if (known) return known;
-    const verdict = yield* by.apply(load.write);
+    const result = yield* by.apply(load.write);
     // An identifier can also be taken by a record under another user: then there is nothing to compare.
-    const there = verdict === ID_TAKEN ? yield* compare(load, by) : undefined;
-    return there ?? { outcome: verdict };
+    const there = result === ID_TAKEN ? yield* compare(load, by) : undefined;
+    return there ?? { outcome: result };
   }
 
   function* compare({ write, compare: judge }: Load, { apply }: Applier): Work<Loaded | undefined> {
@@ -44,7 +44,7 @@ export function openLoading({ of, applier, insertsTogether }: LoadingDeps) {
     return { outcome: { kind: 'replaced' }, entry: entryOf(change, write.resource, versions) };
   }
 
-  /** The outcomes of the next loads: of several that land together, or of one. */
+  /** The outcomes of the next loads: of several inserted together, or of one. */
   function* takeNext(loads: readonly Load[], course: LoadProgress): Work<readonly Loaded[]> {
     const { at, by } = course;
     if (!course.isLikelyThere && at >= course.tried) {

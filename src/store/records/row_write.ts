@@ -11,7 +11,7 @@ const REVISION_MISMATCH: WriteResult = Object.freeze({ kind: 'revision_mismatch'
 
 type Of = (resource: Resource) => Statements;
 
-/** A write in its transaction, which gains what its steps find and make. */
+/** A write in its transaction; the steps of the commit add to it. */
 export interface PendingWrite {
   readonly write: Write;
   /** Whether any record is being removed by several commits. */
@@ -19,24 +19,24 @@ export interface PendingWrite {
   /** The record before the write and after it, as far as the log reports it. */
   before?: AnyRecord | undefined;
   after?: AnyRecord | undefined;
-  /** The guard that the record as it was before does not let through. */
+  /** A guard that the record before the write violates. */
   violatedGuard?: Guard | undefined;
 }
 
-/** Writes one row, or answers which rule it breaks. Other engine errors are thrown as they are. */
-export function* writeRow(writing: PendingWrite, of: Of): Work<WriteResult | undefined> {
-  const { write } = writing;
+/** Writes one row. Returns the result of a violated constraint; throws other engine errors. */
+export function* writeRow(pending: PendingWrite, of: Of): Work<WriteResult | undefined> {
+  const { write } = pending;
   const texts = of(write.resource);
   try {
-    writing.after = yield* runWrite(write, texts);
+    pending.after = yield* runWrite(write, texts);
   } catch (error) {
     if (!(error instanceof ConstraintViolation)) throw error;
     return yield* constraintResult(error, write, of);
   }
-  if (writing.after) return undefined;
-  // One statement looks for key and revision together, so a second one tells which of them it was.
-  const isSeen = write.op === 'patch' && write.expectedRevision !== undefined;
-  return isSeen && (yield* first(texts.select, ...write.key)) ? REVISION_MISMATCH : NOT_FOUND;
+  if (pending.after) return undefined;
+  // The statement matches key and revision together: a second one finds out which of them did not match.
+  const hasPrecondition = write.op === 'patch' && write.expectedRevision !== undefined;
+  return hasPrecondition && (yield* first(texts.select, ...write.key)) ? REVISION_MISMATCH : NOT_FOUND;
 }
 
 /** Runs the statement of a write and answers the record it left, or undefined where it found none. */
@@ -67,18 +67,18 @@ export function* insertAll(inserts: readonly Insert[], of: Of): Work<boolean> {
 
 /** Patches one record and answers what it left of it, or undefined where it found none. */
 export function* runPatch(
-  { patch, key, expectedRevision: seen }: PatchWrite,
+  { patch, key, expectedRevision }: PatchWrite,
   texts: Statements,
 ): Work<AnyRecord | undefined> {
-  const { update, updateIfRevision: updateSeen, values } = texts.patchStatements(patch.members);
+  const { update, updateIfRevision, values } = texts.patchStatements(patch.members);
   const [row] =
-    seen === undefined
+    expectedRevision === undefined
       ? yield* tryQuery(update, [...values(patch), ...key])
-      : yield* tryQuery(updateSeen, [...values(patch), ...key, seen]);
+      : yield* tryQuery(updateIfRevision, [...values(patch), ...key, expectedRevision]);
   return row && texts.decode(row);
 }
 
-/** Engines say which columns were not unique, but not which reference was missing. */
+/** Engines name the columns of a unique violation, but not the reference that was missing. */
 function* constraintResult({ rule, cause }: ConstraintViolation, write: Write, of: Of): Work<WriteResult> {
   if (rule.kind === 'foreign_key') return yield* foreignKeyResult(write, of);
   const { key, resource } = write;

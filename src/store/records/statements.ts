@@ -173,7 +173,7 @@ function referenceOf(member: string, target: Resource): Reference {
   return { member, target, exists: `select 1 from ${target.table} where realm_id = ? and id = ?` };
 }
 
-/** Only what others hang on can be purged; what nothing hangs on is removed at once, and never asks. */
+/** Only a record with dependents can be purged; others are removed at once and need no check. */
 function presence(resource: Resource, all: readonly Resource[]): string {
   if (dependentsOf(resource, all).length === 0) return '';
   const { table } = resource;
@@ -268,10 +268,10 @@ function decodeRow(row: Row, decoders: readonly Column[]): AnyRecord {
 
 /** A row of a scan: the columns above its own identifier are its address, the rest its record. */
 function decodePlaced(row: Row, decoders: readonly Column[]): KeyedRecord {
-  const said: Row = {};
+  const members: Row = {};
   // Half the time that a rest of the row takes.
-  for (const name in row) if (name !== 'realm_id' && name !== 'user_id') said[name] = row[name];
-  const record = decodeRow(said, decoders);
+  for (const name in row) if (name !== 'realm_id' && name !== 'user_id') members[name] = row[name];
+  const record = decodeRow(members, decoders);
   const { realm_id, user_id } = row;
   const { id } = record;
   const key =
@@ -292,7 +292,7 @@ function stampColumns({ returnsLongsAsText }: StatementDialect): readonly Column
   return [instant('created_at'), instant('updated_at'), stamp('revision')];
 }
 
-/** The column of a member. Booleans are kept as 0 and 1, lists and objects as JSON, the rest as it is. */
+/** The column of a member. Booleans are stored as 0 and 1, lists and objects as JSON, the rest as it is. */
 function memberColumns(member: Member): readonly Column[] {
   const { name, schema, placement } = member;
   const isSealed = placement.secret === 'sealed';
@@ -342,7 +342,7 @@ function mayBeMissing(schema: z.ZodType): boolean {
 /** The Unicode version that the keys of a row were made with. */
 const FOLDED_WITH = 'unicode_version';
 
-/** What engines compare by, beside the members themselves. */
+/** Columns derived from members, which engines compare by. */
 function derivedColumns(resource: Resource, { hasHashColumns }: StatementDialect): readonly Column[] {
   return [...foldingColumns(resource), ...(hasHashColumns ? hashColumns(resource) : [])];
 }
@@ -384,7 +384,7 @@ function foldedMembers(resource: Resource): readonly Member[] {
   return membersOf(resource).filter(({ placement }) => placement.folded);
 }
 
-/** The column of the checksum of what a member is compared by. */
+/** The column with the hash of the value that a member is compared by. */
 export function hashColumn(member: string): string {
   return `${member}_crc`;
 }
