@@ -19,13 +19,13 @@ await writeTypes();
 await writeProgram();
 
 /** The descriptions as plain data: what makes and validates them stays behind. */
-function wiresAsData(): BunPlugin {
+function wireFormatsAsData(): BunPlugin {
   return {
     name: 'wires',
     setup(build) {
       build.onLoad({ filter: /\/client\/wires\.ts$/ }, () => ({
         loader: 'js',
-        contents: `export const WIRES = Object.freeze(${JSON.stringify(WIRE_FORMATS)});`,
+        contents: `export const WIRE_FORMATS = Object.freeze(${JSON.stringify(WIRE_FORMATS)});`,
       }));
     },
   };
@@ -37,7 +37,7 @@ async function writeProgram(): Promise<void> {
     outdir: DIST,
     target: 'browser',
     format: 'esm',
-    plugins: [wiresAsData()],
+    plugins: [wireFormatsAsData()],
   });
 }
 

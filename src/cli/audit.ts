@@ -12,7 +12,7 @@ import { EXIT } from '../platform/exit.ts';
 import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { type Line as FileLine, linesOf } from '../transfer/line_reader.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
-import { assertDatabaseExists, existingCheckpointFile } from './kept.ts';
+import { assertDatabaseExists, existingCheckpointFile } from './existing_database.ts';
 import { newFile, type Output, standardOutput } from './output.ts';
 import { printableJson } from './table.ts';
 

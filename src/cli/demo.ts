@@ -10,7 +10,7 @@ export function addDemo(program: Command, context: CliContext): void {
     .option('--once', 'exit after the lookups')
     .action(async ({ once }: { once?: true }, command: Command) => {
       const { port } = context.flagsOf(command);
-      const { runDemo: demonstrate } = await import('./demonstration.ts');
+      const { runDemo: demonstrate } = await import('./demo_service.ts');
       await demonstrate(port ?? '0', once === true);
     });
 }

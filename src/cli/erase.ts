@@ -16,8 +16,8 @@ import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { fileOf } from '../store/open.ts';
 import { openSearcher } from '../workers/searcher.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
+import { assertDatabaseExists } from './existing_database.ts';
 import { identifiersIn } from './identifiers.ts';
-import { assertDatabaseExists } from './kept.ts';
 
 /** `erase`: permanently removes the data of a person (GDPR, Article 17). */
 export function addErase(program: Command, context: CliContext): void {

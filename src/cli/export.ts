@@ -11,7 +11,7 @@ import { receiveSignal } from '../platform/signals.ts';
 import { openDatabase, openEngineFor } from '../service/open_database.ts';
 import { countRecords, exportRecords } from '../transfer/export.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
-import { assertDatabaseExists } from './kept.ts';
+import { assertDatabaseExists } from './existing_database.ts';
 import { newFile, type Output, standardOutput } from './output.ts';
 import { openProgress } from './progress.ts';
 

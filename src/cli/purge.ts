@@ -5,8 +5,8 @@ import { type Key, keyColumns, type Resource } from '../domain/resource.ts';
 import { systemClock } from '../platform/clock.ts';
 import { openDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
+import { assertDatabaseExists } from './existing_database.ts';
 import { identifiersIn } from './identifiers.ts';
-import { assertDatabaseExists } from './kept.ts';
 import { openProgress } from './progress.ts';
 import { resourceNamed, resourceNames } from './resource_word.ts';
 

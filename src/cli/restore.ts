@@ -14,8 +14,8 @@ import { type Engine, fileOf, isInMemory } from '../store/open.ts';
 import { openArchiver } from './archiver.ts';
 import { POSTGRES_TOOLS, totalOf } from './backup.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
-import { existingCheckpointFile } from './kept.ts';
-import { readErasures } from './ledger.ts';
+import { readErasures } from './erasure_list.ts';
+import { existingCheckpointFile } from './existing_database.ts';
 import { openProgress } from './progress.ts';
 
 interface RestoreOptions {

@@ -5,7 +5,7 @@ import { systemClock } from '../platform/clock.ts';
 import { openDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { parsePerson } from './erase.ts';
-import { assertDatabaseExists } from './kept.ts';
+import { assertDatabaseExists } from './existing_database.ts';
 import { newFile, standardOutput } from './output.ts';
 import { printableJson } from './table.ts';
 

@@ -7,7 +7,7 @@ import { type FlatRecord, readSingle, writeSingle } from './envelope.ts';
 import { isAbsent, isStale } from './error.ts';
 import type { ServiceRequest, ServiceResponse } from './exchange.ts';
 import { fetchPage, listRecords } from './lists.ts';
-import { backoffDelay, sleep } from './patience.ts';
+import { backoffDelay, sleep } from './retries.ts';
 import type { WireFormat } from './wires.ts';
 
 /** Sends an authenticated request. */

@@ -6,7 +6,7 @@ import { collectionMethods } from './calls.ts';
 import type { CollectionOf } from './collection.ts';
 import { type ServiceConnection, type ServiceRequest, sendWithRetries } from './exchange.ts';
 import { searchMethods } from './lists.ts';
-import type { ResourceRecord } from './shapes.ts';
+import type { ResourceRecord } from './record_types.ts';
 import { clientCredentialsIdentity, tokenIdentity } from './token.ts';
 import { WIRE_FORMATS, type WireFormat } from './wires.ts';
 
@@ -24,7 +24,7 @@ export type {
   ResourceRecord as RecordOf,
   ScopeOf,
   SortKey,
-} from './shapes.ts';
+} from './record_types.ts';
 
 interface ServiceOptions {
   /** URL of the service, with its path prefix if it has one. */

@@ -10,7 +10,7 @@ import type {
   ResourceRecord,
   ScopeOf,
   SortKey,
-} from './shapes.ts';
+} from './record_types.ts';
 
 export interface CallOptions {
   /** Aborts the call, which then rejects with the signal's reason. */

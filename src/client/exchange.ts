@@ -1,6 +1,6 @@
 import { type AttemptOutcome, type AttemptRequest, attemptRequest, type Fetch } from './attempt.ts';
 import { AuthrealmError, readErrors, summaryOf } from './error.ts';
-import { mayHaveExecuted, monotonicMs, type RetryLimits, retryDelay, sleep } from './patience.ts';
+import { mayHaveExecuted, monotonicMs, type RetryLimits, retryDelay, sleep } from './retries.ts';
 
 /** The service, and the time limits of requests. */
 export interface ServiceConnection extends RetryLimits {

@@ -1,7 +1,7 @@
 import { BOUNDS } from './bounds.ts';
 import { AuthrealmError } from './error.ts';
 import { type Identity, type ServiceConnection, sendWithRetries } from './exchange.ts';
-import { monotonicMs } from './patience.ts';
+import { monotonicMs } from './retries.ts';
 
 interface CachedToken {
   readonly token: string;

@@ -13,8 +13,8 @@ import { openLog } from '../platform/log.ts';
 import { receiveSignal } from '../platform/signals.ts';
 import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { serve } from '../service/service.ts';
-import { DEMO_SIGN_IN_PATH, demoSignIn } from './demo_door.ts';
 import { createDemoRecords, type DemoRecords } from './demo_records.ts';
+import { DEMO_SIGN_IN_PATH, demoSignIn } from './demo_sign_in.ts';
 
 /** Serves two small realms from a new temporary database and performs two lookups; then exits, or serves until a signal. */
 export async function runDemo(port: string, isOnce: boolean): Promise<void> {
