@@ -1,8 +1,11 @@
+import { z } from 'zod';
 import type { Directory, WriteContext } from '../../directory/directory.ts';
 import type { Store } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { Principal } from '../../domain/principal.ts';
-import type { AnyRecord, Key, Resource, Scope } from '../../domain/resource.ts';
+import { type AnyRecord, type Key, membersOf, type Resource, type Scope } from '../../domain/resource.ts';
+import { RESOURCES } from '../../domain/resources.ts';
+import { IMPOSSIBLE } from '../../domain/text/text.ts';
 import { readTraceContext } from '../../domain/trace_context.ts';
 import { requestExample } from '../openapi/examples.ts';
 import { header } from '../openapi/responses.ts';
@@ -23,7 +26,6 @@ import {
 } from '../pipeline/pipeline.ts';
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
 import { etags, matchesEtag, presenterOf } from '../pipeline/present.ts';
-import { canRefuseDelete, canRefuseWrite } from '../pipeline/refusable.ts';
 import { JSON_TYPE, type Reply } from '../server/reply.ts';
 import { recordAnswer, recordOperation, schemaOf, writeDescription } from './record_operation.ts';
 
@@ -238,4 +240,34 @@ function recordReplies(resource: Resource, { baseUrl, installation }: RecordDeps
     headers: { 'Content-Type': JSON_TYPE, ETag: etagOf(record), 'Cache-Control': RECORD_CACHING, ...more },
     body: present(record, key),
   });
+}
+
+/** Whether a well-formed record can be rejected with 422: because of other records, or of its own values. */
+function canRefuseWrite(resource: Resource): boolean {
+  return (
+    resource.unique.length > 0 ||
+    membersOf(resource).some(({ schema, placement }) => {
+      const { references, emailWhere, sameAs, settled, learnedFrom } = placement;
+      return [references, emailWhere, sameAs, settled, learnedFrom].some(Boolean) || canRefuseValue(schema);
+    })
+  );
+}
+
+/** Whether a well-formed value can be rejected with 422 (docs/wire.md#errors). */
+function canRefuseValue(schema: z.core.$ZodType): boolean {
+  if (schema instanceof z.ZodDefault || schema instanceof z.ZodOptional)
+    return canRefuseValue(schema.unwrap());
+  if (schema instanceof z.ZodArray) return canRefuseValue(schema.element);
+  const checks = schema._zod.def.checks ?? [];
+  return checks.some(({ _zod: { def } }) => 'params' in def && def.params === IMPOSSIBLE);
+}
+
+/** Whether a delete can be rejected with 422: the record is preset, or too many records depend on it. */
+function canRefuseDelete(resource: Resource): boolean {
+  const dependents = RESOURCES.filter(
+    (other) =>
+      other.parent === resource ||
+      membersOf(other).some(({ placement }) => placement.references === resource.name),
+  );
+  return resource.keptBy !== undefined || dependents.length > 0;
 }

@@ -10,7 +10,7 @@ import { openCors } from './cors.ts';
 import type { CallListener } from './listener.ts';
 import { type CountCall, type RateLimits, UNLIMITED } from './rate_limits.ts';
 import { faultReply, OVERLOADED, REQUEST_ID, type Reply } from './reply.ts';
-import { type Endpoint, openRequestLog, type RequestLog } from './request_notes.ts';
+import { type Endpoint, openRequestLog, type RequestLog } from './request_log.ts';
 import { allowedMethods, coveredMethods, type Method, openRouter, pathOf, type Route } from './router.ts';
 import { urlOf } from './url.ts';
 
