@@ -24,14 +24,14 @@ const PROMPT_MS_MAX = 3_000;
 /** How often it may fail for no reason of the mutant's. */
 const TRIES_MAX = 5;
 
-const OF_TOKENS = ['token', 'grant', 'rights', 'matrix', 'parsers'];
+const OF_TOKENS = ['token', 'token_grant', 'rights', 'matrix', 'parsers'];
 const OF_EXTERNAL = ['external_tokens', 'issuers_file', 'external_provider', 'issuer_keys'];
 const OF_CONSOLE = ['console_links', 'console_id_tokens', 'console_entry', 'console_provider'];
 const OF_PATHS = [
   ...['api/order', 'lookup', 'api/conditional', 'api/absence', 'matrix', 'api/spelling'],
   'overload_before_authentication',
 ];
-const OF_CLIENTS = ['access_clients', 'grant', 'rights', 'admin/clients'];
+const OF_CLIENTS = ['auth/clients', 'token_grant', 'rights', 'admin/clients'];
 const OF_KEYS = ['sealed_secrets', 'doctor_access', 'rewrap'];
 const OF_FEED = ['changes', 'changes_of_user', 'matrix', 'change_streams'];
 
@@ -39,13 +39,13 @@ const OF_FEED = ['changes', 'changes_of_user', 'matrix', 'change_streams'];
 const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/auth/clients/bootstrap.ts': ['bootstrap'],
   'src/auth/tokens/claim_rights.ts': OF_EXTERNAL,
-  'src/auth/clients/client_credentials.ts': ['grant', 'revocation', 'rights'],
+  'src/auth/clients/client_credentials.ts': ['token_grant', 'revocation', 'rights'],
   'src/auth/clients/clients.ts': [...OF_CLIENTS, 'bootstrap'],
   'src/auth/sessions/console_links.ts': OF_CONSOLE,
   'src/auth/sessions/console_providers.ts': OF_CONSOLE,
   'src/auth/tokens/external_tokens.ts': OF_EXTERNAL,
   'src/auth/tokens/token_grant.ts': [...OF_TOKENS, 'grants_logged'],
-  'src/auth/keys/imported_keys.ts': ['imported_keys', 'access_cache'],
+  'src/auth/keys/imported_keys.ts': ['imported_keys', 'auth_cache'],
   'src/auth/inspection.ts': ['doctor_access'],
   'src/auth/issuers/issuer_keys.ts': ['issuer_key_sets', ...OF_EXTERNAL],
   'src/auth/tokens/external_jwt.ts': [...OF_EXTERNAL, ...OF_CONSOLE],
@@ -59,15 +59,15 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/auth/sessions/sessions.ts': OF_CONSOLE,
   'src/auth/keys/signing.ts': [...OF_TOKENS, 'signing', 'clock_skew', 'admin/signing_keys'],
   'src/auth/tokens/unique_key_json.ts': OF_EXTERNAL,
-  'src/auth/tokens/auth_cache.ts': ['access_cache', ...OF_TOKENS, 'clock_skew'],
+  'src/auth/tokens/auth_cache.ts': ['auth_cache', ...OF_TOKENS, 'clock_skew'],
   'src/auth/tokens/token.ts': [
-    ...['access_cache', ...OF_TOKENS, 'external_tokens', 'revocation', 'clock_skew'],
+    ...['auth_cache', ...OF_TOKENS, 'external_tokens', 'revocation', 'clock_skew'],
     'bad_tokens',
     'console_links',
   ],
   'src/auth/tokens/introspection.ts': ['revocation'],
-  'src/auth/tokens/client_usage.ts': ['refusals_logged', 'grant', 'external_tokens'],
-  'src/auth/tokens/verified_tokens.ts': ['verified', ...OF_TOKENS, 'external_tokens'],
+  'src/auth/tokens/client_usage.ts': ['refusals_logged', 'token_grant', 'external_tokens'],
+  'src/auth/tokens/verified_tokens.ts': ['verified_token_cache', ...OF_TOKENS, 'external_tokens'],
   'src/domain/principal.ts': [...OF_TOKENS, 'issuers_file', 'bootstrap', 'admin/clients'],
   'src/domain/token_buckets.ts': ['token_buckets', 'rate_limits'],
   'src/events/feed/cursor.ts': OF_FEED,
@@ -95,9 +95,9 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
     'search_all_realms',
   ],
   'src/http/operations/lists.ts': ['matrix', 'paging', 'find', 'list'],
-  'src/http/operations/oauth.ts': ['grant', 'revocation', 'rate_limits'],
+  'src/http/operations/oauth.ts': ['token_grant', 'revocation', 'rate_limits'],
   'src/http/operations/oauth_form.ts': [
-    'grant',
+    'token_grant',
     'revocation',
     'bad_tokens',
     'rate_limits',
@@ -122,7 +122,7 @@ const { values: given } = parseArgs({
     workers: { type: 'string', default: '2' },
   },
 });
-const access = [...new Bun.Glob('src/access/*.ts').scanSync(ROOT)];
+const access = [...new Bun.Glob('src/auth/**/*.ts').scanSync(ROOT)];
 const unheld = access.filter((path) => !(path in SUITES) && path !== 'src/auth/port.ts');
 if (unheld.length > 0) throw new Error(`no suites are named for ${unheld.join(', ')}`);
 const isChosen = (line: string): boolean => given.only.some((part) => line.includes(part));
