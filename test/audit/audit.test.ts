@@ -44,7 +44,7 @@ async function checkpointsOf({ engine, logKeys }: OpenDatabase): Promise<readonl
 }
 
 describe('what is written', () => {
-  test('stands in the log of its realm with who, from where, before and after', async () => {
+  test('a change is in its realm log with actor, address, before and after', async () => {
     const service = await startService();
     const { realm: id, user: of } = await plant(service.db);
     const token = await service.token(WRITES, new Set([id]));
@@ -77,7 +77,7 @@ describe('what is written', () => {
     await service.stop();
   });
 
-  test('holds no personal value in the clear, and no secret at all', async () => {
+  test('a log entry contains no personal value in plain text and no secret', async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
     const planted = await plant(db);
@@ -131,13 +131,13 @@ describe('verifying', () => {
 
   afterAll(() => db.engine.close());
 
-  test('what nobody touched is clean, with checkpoints and without', async () => {
+  test('verify finds an untouched log clean, with checkpoints and without', async () => {
     expect(await verified(db)).toEqual([]);
     expect(await verified(db, checkpoints)).toEqual([]);
     expect(checkpoints).toHaveLength(3);
   });
 
-  test('any one of 200 random edits is found, and nothing once it is undone', async () => {
+  test('verify finds each of 200 random edits, and nothing once it is undone', async () => {
     let state = 20_261_121;
     const draw = (below: number): number => {
       state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
@@ -171,7 +171,7 @@ describe('verifying', () => {
     await spoilt.engine.close();
   });
 
-  test('an entry that was removed is found', async () => {
+  test('verify finds a removed entry', async () => {
     const own = await freshDatabase();
     const spoilt = await openDatabase(own.settings(), systemClock);
     const { realm: id } = await plant(spoilt);
@@ -206,13 +206,13 @@ describe('an end that was cut off', () => {
     return { db, checkpoints, id, before, bytes, isKept };
   }
 
-  test('is found by where the end is said to be', async () => {
+  test('verify finds a cut-off end by the log head', async () => {
     const { db } = await cut();
     expect(await verified(db)).not.toEqual([]);
     await db.engine.close();
   });
 
-  test('together with what says where it is, is found by a checkpoint alone', async () => {
+  test('verify finds an end cut off together with the log head only with a checkpoint', async () => {
     const { db, checkpoints, before, bytes, isKept } = await cut();
     await isKept(
       `seq = ${before?.tagged_seq}, tagged_seq = ${before?.tagged_seq}, entries = ${before?.entries}, tag = ${bytes}`,
@@ -256,13 +256,13 @@ describe('a log that was written anew', () => {
     return { db, checkpoints };
   }
 
-  test('with all that the database holds, and no master key, is found', async () => {
+  test('verify finds a log rewritten without the master key', async () => {
     const { db } = await rewritten(false);
     expect(await verified(db)).not.toEqual([]);
     await db.engine.close();
   });
 
-  test('with the master key, is found by a checkpoint alone', async () => {
+  test('verify finds a log rewritten with the master key only with a checkpoint', async () => {
     const { db, checkpoints } = await rewritten(true);
     expect(await verified(db)).toEqual([]);
     expect((await verified(db, checkpoints)).map(({ message }) => message)).toEqual([
@@ -273,7 +273,7 @@ describe('a log that was written anew', () => {
 });
 
 describe('an older database in the place of a newer one', () => {
-  test('is found by a checkpoint, in each log that went on', async () => {
+  test('verify finds an older database by checkpoints, in each log that changed', async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
     await plant(db);
@@ -300,7 +300,7 @@ describe('an older database in the place of a newer one', () => {
 });
 
 describe('a log that is kept short', () => {
-  test('begins behind what went, says so under its keys, and is clean; the last entry stays', async () => {
+  test('a trimmed log starts after the removed entries, verifies clean, and keeps its last entry', async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
     const { realm: id } = await plant(db);
@@ -317,7 +317,7 @@ describe('a log that is kept short', () => {
     await db.engine.close();
   });
 
-  test('goes a thousand entries at a time', async () => {
+  test('a log is trimmed a thousand entries at a time', async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
     const id = systemClock.mintId();

@@ -71,7 +71,7 @@ const rename = ({ db, planted }: World, name: string) =>
   ]);
 
 describe('a stranger', () => {
-  test('who takes the end of a chain away is found, and after the next write as well', () =>
+  test('a removed end of a chain is found, also after the next write', () =>
     inWorld(async ({ database, db, planted }) => {
       await database.spoil('update realm_clock set tag = null where realm_id = ?', planted.realm);
       await database.spoil(
@@ -83,14 +83,14 @@ describe('a stranger', () => {
       expect((await verify(db)).says).toContainEqual(expect.stringContaining('the log was recreated'));
     }));
 
-  test('who takes a whole log away is found', () =>
+  test('a removed log is found', () =>
     inWorld(async ({ database, db, planted }) => {
       await database.spoil('delete from change where realm_id = ?', planted.realm);
       await database.spoil('delete from realm_clock where realm_id = ?', planted.realm);
       expect((await verify(db)).says).toEqual(['this log was started, and it does not exist']);
     }));
 
-  test('who adds an entry as an older release would is told of, before it is adopted and after', () =>
+  test('an entry inserted in the format of an older release is reported, before and after its adoption', () =>
     inWorld(async ({ database, db, planted }) => {
       await database.spoil(
         `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at)
@@ -108,7 +108,7 @@ describe('a stranger', () => {
       expect(acts.map(({ realm_id }) => realm_id)).toEqual([planted.realm]);
     }));
 
-  test('who puts an entry behind the clock is found', () =>
+  test('an entry inserted after the log head is found', () =>
     inWorld(async ({ database, db, planted }) => {
       await database.spoil(
         `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at, tag)
@@ -119,7 +119,7 @@ describe('a stranger', () => {
       expect((await verify(db)).says).toEqual(['this entry is after the head of the log']);
     }));
 
-  test('who has a user forgotten without an erasure is found', () =>
+  test('a deleted user key without an erasure is found', () =>
     inWorld(async ({ database, db, planted }) => {
       await database.spoil('delete from user_salt where user_id = ?', planted.user);
       await database.spoil(
@@ -130,7 +130,7 @@ describe('a stranger', () => {
       expect((await verify(db)).says).toContainEqual(expect.stringContaining('was not erased later'));
     }));
 
-  test('who makes entries old does not have them removed', () =>
+  test('backdated entries are not removed by retention', () =>
     inWorld(async ({ database, db, planted }) => {
       await database.spoil('update change set at = 1 where realm_id = ? and seq <= 3', planted.realm);
       const trimming = db.engine.log.trim(planted.realm, 1_000);
@@ -138,7 +138,7 @@ describe('a stranger', () => {
       expect(await database.ask('select 1 from change where at = 1')).toHaveLength(3);
     }));
 
-  test('is not hidden by a later checkpoint of the same place', () =>
+  test('tampering is not hidden by a later checkpoint of the same position', () =>
     inWorld(async ({ db, planted }) => {
       const head = await db.engine.log.head(planted.realm);
       const line = readLine(

@@ -116,7 +116,7 @@ describe('who has the database and the master key, and moves the beginning of a 
     }
   });
 
-  test('to its very end is found, and so is one entry that is put behind it and said to be old', () =>
+  test('a log start moved to its end is found, and so is a backdated entry after it', () =>
     inWorld(async (world) => {
       await begin(world, WRITES);
       expect(await verify(world.db, [], NOW)).toEqual([

@@ -70,7 +70,7 @@ const telling = (url: string) => ({ checkpointUrl: url, allowLoopbackWebhooks: '
 const kindsOf = (lines: readonly string[]) => lines.map((line) => JSON.parse(line).kind as string);
 
 describe('a receiver', () => {
-  test('keeps signed messages whose lines verify and restore read', async () => {
+  test('a checkpoint receiver stores signed messages whose lines verify and restore read', async () => {
     const keeper = openKeeper();
     const office = await openOffice(telling(keeper.url));
     const { db, database } = office.service;

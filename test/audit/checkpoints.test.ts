@@ -40,7 +40,7 @@ describe('a file of checkpoints', () => {
     expect(forged.stdout).toContain('not signed by this installation');
   });
 
-  test('gets its lines whole behind one that was cut short', () => {
+  test('a checkpoint file gets complete lines after a truncated one', () => {
     const path = join(freshFolder(), 'cut');
     writeFileSync(path, '{"kind":"check');
     appendLines(path, ['one', 'two']);
@@ -50,7 +50,7 @@ describe('a file of checkpoints', () => {
 });
 
 describe('checkpoints', () => {
-  test('are told by one of the processes that share a place, of logs that moved', async () => {
+  test('one of the processes that share a sink writes checkpoints, of changed logs', async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
     const { realm } = await plant(db);
@@ -95,7 +95,7 @@ describe('checkpoints', () => {
     await db.engine.close();
   });
 
-  test('that could not be told are told the next time', async () => {
+  test('checkpoints that could not be written are written in the next round', async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
     await plant(db);
@@ -164,7 +164,7 @@ describe('checkpoints', () => {
     await engine.close();
   });
 
-  test('of a database in memory are told to nobody', async () => {
+  test('a database in memory writes no checkpoints', async () => {
     const service = await startService({ database: 'sqlite::memory:' });
     await service.stop();
     expect(existsSync(':memory:.checkpoints')).toBe(false);

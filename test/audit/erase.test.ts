@@ -15,7 +15,7 @@ afterAll(endAll);
 const verify = ({ words }: TestDatabase) => runCommand([AUTHREALM, 'audit', 'verify', ...words]);
 
 describe('a user who is erased', () => {
-  test('is gone from records, log and remembered answers; the log is clean and says that it happened', async () => {
+  test('an erased user is gone from records, log and stored responses, and the log verifies clean', async () => {
     const { database, planted } = await erasable();
     const { realm, user: id } = planted;
     const { code, stdout, stderr } = await erase(database, realm, id);
@@ -44,7 +44,7 @@ describe('a user who is erased', () => {
     expect((await erase(database, realm, id)).code).toBe(0);
   });
 
-  test('takes along more than a commit does', async () => {
+  test('an erased user with more links than one commit takes is erased in several', async () => {
     const database = await freshDatabase();
     const planted = await withDatabase(database, async (db) => {
       const found = await plant(db);
@@ -66,7 +66,7 @@ describe('a user who is erased', () => {
     expect((await verify(database)).code).toBe(0);
   });
 
-  test('whom nothing tells of is refused, and nothing is noted', async () => {
+  test('erasing an unknown user is refused and not logged', async () => {
     const database = await freshDatabase();
     const planted = await withDatabase(database, plant);
     const { code, stderr } = await erase(database, planted.realm, systemClock.mintId());
@@ -76,7 +76,7 @@ describe('a user who is erased', () => {
 });
 
 describe('subject access', () => {
-  test('tells every record and every entry of one user, and is logged itself', async () => {
+  test('subject access returns every record and log entry of one user, and is logged', async () => {
     const { database, planted, texts } = await erasable();
     const { realm, user: id } = planted;
     const { code, stdout } = await runCommand([AUTHREALM, 'subject-access', realm, id, ...database.words]);

@@ -18,7 +18,7 @@ function folderOf({ address }: TestDatabase): string {
 }
 
 describe('a user who is erased from a file', () => {
-  test('leaves no byte of it in any file of a SQLite database, nor in a backup made later', async () => {
+  test('an erased user leaves no byte in the files of a SQLite database, nor in a later backup', async () => {
     const { database, planted, texts } = await erasable();
     const folder = folderOf(database);
     expect(leftIn(folder, texts).length).toBeGreaterThan(4);

@@ -225,7 +225,7 @@ describe('erasures with several sinks', () => {
   });
 });
 
-test('a sink that failed is asked no more before the next round', async () => {
+test('a failed sink is not tried again before the next round', async () => {
   let asked = 0;
   const { write, beginRound } = trackSink(async () => {
     asked += 1;
@@ -237,7 +237,7 @@ test('a sink that failed is asked no more before the next round', async () => {
   expect(asked).toBe(2);
 });
 
-test('writing erasures gives requests their turn between pages, while the only sink is away', async () => {
+test('writing erasures yields to requests between pages while the only sink is unreachable', async () => {
   const erasures = Array.from({ length: 1_000 }, (_, at): Erasure => {
     return { realm: systemClock.mintId(), user: systemClock.mintId(), at };
   });

@@ -16,7 +16,7 @@ const TEXTS = [
   ...[...USER_KEY_TEXTS, ...ERASING_TEXTS],
 ];
 
-test.each(TEXTS)('a long log costs what a short one does: %s', (text) => {
+test.each(TEXTS)('a query costs the same on a long log as on a short one: %s', (text) => {
   const db = new Database(':memory:');
   for (const { sql } of knownMigrations()) db.run(sql);
   const plan = db.query<{ detail: string }, []>(`explain query plan ${text}`).all();

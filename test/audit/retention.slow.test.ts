@@ -143,7 +143,7 @@ test('a lease that a killed process left behind is had a term later, not at the 
   await service.stop();
 }, 300_000);
 
-test('a log that was spoilt is named, and no other one waits for it', async () => {
+test('retention names a tampered log and goes on with the others', async () => {
   const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
   const { engine } = service.db;
   const realms = [(await plant(service.db)).realm, (await plant(service.db)).realm].sort();
@@ -182,7 +182,7 @@ test('a log that was spoilt is named, and no other one waits for it', async () =
   await service.stop();
 }, 300_000);
 
-test('the lease is given back where removing is in trouble', async () => {
+test('retention releases its lease after an error', async () => {
   const service = await startService({ offline: 'true' });
   const { engine } = service.db;
   const troubles: unknown[] = [];

@@ -71,13 +71,13 @@ test('guesses at the token endpoint spend the same budget, right ones do not', a
   expect(await ask(secret, ELSEWHERE)).toBe(200);
 });
 
-test('off: every one is looked at', async () => {
+test('without the limit every invalid token is verified', async () => {
   const other = await startService({ badTokenRate: 'off' });
   for (let count = 0; count < 150; count += 1) expect((await other.get(path, 'none')).status).toBe(401);
   await other.stop();
 });
 
-test('unless told otherwise it is on', async () => {
+test('the limit of failed authentication is on by default', async () => {
   const other = await startService();
   const statuses = [];
   for (let count = 0; count < 101; count += 1) statuses.push((await other.get(path, 'none')).status);

@@ -199,7 +199,7 @@ test('a code may be as long as providers make them', async () => {
   expect(await statusWith(await by(), { code: `${code}c` })).toBe(400);
 });
 
-test('what time it is the service says', async () => {
+test('ID tokens are checked by the clock of the service', async () => {
   service.clock.advance(3_600_000);
   publish();
   expect(await statusWith(await by({ nbf: now() }))).toBe(200);

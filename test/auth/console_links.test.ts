@@ -38,7 +38,7 @@ async function acts() {
 }
 
 describe('a link', () => {
-  test('is worth its rights for 15 minutes, under its label', async () => {
+  test('a console link grants its rights for 15 minutes, under its label', async () => {
     const told = await signIn(service, {
       scope: 'oidc-profile-infos:read',
       realms: new Set([planted.realm]),
@@ -57,12 +57,12 @@ describe('a link', () => {
     expect((await service.get('/admin/v1/clients', token)).status).toBe(403);
   });
 
-  test('is used once', async () => {
+  test('a console link is used once', async () => {
     const { code } = await linkOf(service);
     expect([await statusOf(code), await statusOf(code)]).toEqual([200, 400]);
   });
 
-  test('is late after a minute, and not before', async () => {
+  test('a console link expires after a minute, and not before', async () => {
     const [early, late] = [await linkOf(service), await linkOf(service)];
     service.clock.advance(LIMITS.consoleLinkMsMax - 5_000);
     expect(await statusOf(early.code)).toBe(200);
@@ -94,7 +94,7 @@ describe('a link', () => {
     },
   );
 
-  test('is found by no other spelling of its code', async () => {
+  test('a console link is not found by another spelling of its code', async () => {
     const { code } = await linkOf(service);
     for (const other of [
       ` ${code}`,
@@ -105,7 +105,7 @@ describe('a link', () => {
     expect(await statusOf(code)).toBe(200);
   });
 
-  test('leaves nothing of its code in the database', async () => {
+  test('the code of a console link is not stored in the database', async () => {
     const { code } = await linkOf(service);
     const rows = await service.database.ask<Record<string, unknown>>('select * from console_link');
     expect(rows.length).toBeGreaterThan(0);
@@ -115,7 +115,7 @@ describe('a link', () => {
     expect(JSON.stringify(service.log)).not.toContain(code);
   });
 
-  test('of two who follow it at once lets one in', async () => {
+  test('of two concurrent requests with one console link one succeeds', async () => {
     for (let round = 0; round < 10; round += 1) {
       const { code } = await linkOf(service);
       const statuses = await Promise.all(Array.from({ length: 8 }, () => statusOf(code)));
@@ -204,7 +204,7 @@ describe('the page that asks', () => {
 describe('a session', () => {
   const path = '/console/token';
 
-  test('ends when its page says so', async () => {
+  test('a console session ends at sign-out', async () => {
     const { access_token: token } = await signIn(service, { scope: 'oidc-profile-infos:read' });
     expect((await service.get(oidcPath(planted), token)).status).toBe(200);
     expect((await service.del(path, token)).status).toBe(403);
@@ -214,7 +214,7 @@ describe('a session', () => {
     expect((await service.del(path, token, ownPage(service))).status).toBe(401);
   });
 
-  test('ends after 15 minutes', async () => {
+  test('a console session ends after 15 minutes', async () => {
     const { access_token: token } = await signIn(service, { scope: 'oidc-profile-infos:read' });
     service.clock.advance(900_000 - 1_000);
     expect((await service.get(oidcPath(planted), token)).status).toBe(200);
@@ -306,7 +306,7 @@ describe('a session', () => {
     expect((await service.once.del(path, token, ownPage(service))).status).toBe(503);
   });
 
-  test('is none without a console', async () => {
+  test('there are no console sessions when the console is off', async () => {
     const { access_token: token } = await signIn(service, { scope: 'oidc-profile-infos:read' });
     const { code } = await linkOf(service);
     const off = await startService({

@@ -90,7 +90,7 @@ test('a scope without an entry is no right', async () => {
   expect((await service.get(path(planted), token)).status).toBe(403);
 });
 
-test('a token for somebody else is none here', async () => {
+test('a token for another audience is refused', async () => {
   const token = await tokenOf('stranger', 'directory.read', CLIENTS.stranger);
   expect((await service.get(path(planted), token)).status).toBe(401);
 });

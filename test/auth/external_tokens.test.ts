@@ -234,7 +234,7 @@ test('what can be refused for free asks the issuer nothing', async () => {
   }
 });
 
-test('what the time is, the service says', async () => {
+test('external tokens are checked by the clock of the service', async () => {
   service.clock.advance(2 * 86_400_000);
   const token = await by({ nbf: now(), exp: now() + 60 });
   expect(await statusOf(token)).toBe(200);
@@ -255,7 +255,7 @@ function respelled(token: string): string {
   return token.slice(0, -1) + letters[letters.indexOf(token.at(-1) as string) + 1];
 }
 
-test('ends no session of the console: it is none', async () => {
+test('an external token cannot end a console session', async () => {
   const token = await by();
   expect((await service.del('/console/token', token, ownPage(service))).status).toBe(403);
   expect(await statusOf(token)).toBe(200);

@@ -111,7 +111,7 @@ test('entries that wait when the service ends are written then', async () => {
   expect(await grantsOf(service)).toHaveLength(1);
 });
 
-test('a bug is no reason to give a token', async () => {
+test('no token is issued when logging its grant fails with an unexpected error', async () => {
   const gate = { wrap: (engine: Engine): Engine => ({ ...engine, log: { ...engine.log, append: broken } }) };
   const broken = () => Promise.reject(new TypeError('broken'));
   const other = await startService({}, gate.wrap);
@@ -148,7 +148,7 @@ describe('what waits', () => {
     at,
   });
 
-  test('is bounded: who comes beyond is counted, and the count is an entry', async () => {
+  test('the queue of grant entries is bounded: grants beyond it are counted in one entry', async () => {
     const store = openStore();
     const told: PendingGrants[] = [];
     const notes = openTokenGrantLog(store, { ...systemClock, now: () => 5 }, (waiting) => told.push(waiting));
@@ -170,7 +170,7 @@ describe('what waits', () => {
     ]);
   });
 
-  test('and of whose count nobody knows whether it was written is counted by the same entry again', async () => {
+  test('dropped grants whose entry has an unknown outcome are counted by the same entry again', async () => {
     const seen: (readonly AuditEntry[])[] = [];
     let code: 'unavailable' | 'unknown_outcome' | undefined = 'unavailable';
     const note = async (auditEntries: readonly AuditEntry[]) => {
@@ -192,7 +192,7 @@ describe('what waits', () => {
     expect(seen.at(-1)?.map(({ at }) => at)).toEqual([-2]);
   });
 
-  test('and cannot be written at the end either is told as lost', async () => {
+  test('grant entries that cannot be written at stop are reported as lost', async () => {
     const store = openStore();
     const told: PendingGrants[] = [];
     const notes = openTokenGrantLog(store, { ...systemClock, now: () => 5 }, (waiting) => told.push(waiting));

@@ -19,7 +19,7 @@ function watched() {
   return { loaded, failing, ...imported };
 }
 
-test('a key is read once, however many ask for it', async () => {
+test('a signing key is imported once for concurrent callers', async () => {
   const { get: of, loaded } = watched();
   const [first, second] = await Promise.all([of(one), of(one)]);
   expect(second).toBe(first as CryptoKey);
@@ -28,7 +28,7 @@ test('a key is read once, however many ask for it', async () => {
   expect(loaded).toEqual(['one', 'other']);
 });
 
-test('what could not be read is read again', async () => {
+test('a signing key whose import failed is imported again', async () => {
   const { get: of, failing, loaded } = watched();
   failing.add('one');
   await expect(of(one)).rejects.toThrow('it does not open');
@@ -37,7 +37,7 @@ test('what could not be read is read again', async () => {
   expect(loaded).toEqual(['one', 'one']);
 });
 
-test('what is kept stays as it was read, and all else is let go', async () => {
+test('retained signing keys stay loaded, and all others are dropped', async () => {
   const { get: of, retainOnly: keep, failing, loaded } = watched();
   for (const key of [one, other]) await of(key);
   keep([one, other]);

@@ -335,7 +335,7 @@ describe('an issuer that misbehaves', () => {
     expect(readings()).toBe(4);
   });
 
-  test('silence keeps its own tokens waiting, so many at most, and nobody else', async () => {
+  test('a silent issuer delays a bounded number of its own tokens, and no others', async () => {
     acme.answers.set('/keys', silent);
     const own = await service.token('oidc-profile-infos:read');
     const start = performance.now();
@@ -357,7 +357,7 @@ describe('an issuer that misbehaves', () => {
 });
 
 describe('two issuers', () => {
-  test('one that is silent does not stop the other', async () => {
+  test('a silent issuer does not affect another issuer', async () => {
     const silent = await startIssuer();
     silent.answers.set(DISCOVERY, () => undefined);
     const believer = await startBeliever(entryOf(silent, { name: 'silent' }), entryOf(acme));

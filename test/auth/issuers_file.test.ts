@@ -169,7 +169,7 @@ describe('refused:', () => {
     );
   });
 
-  test('what is no JSON object, or says a member twice', () => {
+  test('an issuers file that is not a JSON object, or has a duplicate key, is refused', () => {
     for (const content of [
       '',
       '[]',
@@ -183,7 +183,7 @@ describe('refused:', () => {
     }
   });
 
-  test('everything at once', () => {
+  test('all mistakes of an issuers file are reported at once', () => {
     const wrong = { ...entry, name: '', algorithms: ['HS256'], rights: [{ ...right, scopes: 'x' }] };
     expect(complaints(() => read(wrong))).toHaveLength(3);
   });

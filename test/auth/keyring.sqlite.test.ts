@@ -19,7 +19,7 @@ describe('the key file beside a database', () => {
     return { database, keyFile: `${database}.key`, db };
   }
 
-  test('is made once, 0600, and said so once', async () => {
+  test('the key file next to a database is created once with mode 0600 and logged once', async () => {
     const { database, keyFile, db } = await made();
     expect(db.keyFileMade).toBe(keyFile);
     for (const file of [database, keyFile]) expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -29,7 +29,7 @@ describe('the key file beside a database', () => {
     again.engine.close();
   });
 
-  test('is made by one of twenty starts at once, and used by all', async () => {
+  test('of twenty concurrent starts one creates the key file, and all use it', async () => {
     const database = join(freshFolder(), 'first.db');
     const start = () => runCommand([AUTHREALM, 'import', '-', '--database', `sqlite:${database}`]);
     const ended = await Promise.all(Array.from({ length: 20 }, start));
@@ -39,7 +39,7 @@ describe('the key file beside a database', () => {
     );
   }, 300_000);
 
-  test('takes the drafts of killed starts away, and nothing else', async () => {
+  test('a start removes the key file drafts of killed starts, and nothing else', async () => {
     const { database, keyFile } = await made();
     const others = [
       `${keyFile}.old-0123456789abcdef`,
@@ -52,7 +52,7 @@ describe('the key file beside a database', () => {
     expect([draft, ...others].map((file) => existsSync(file))).toEqual([false, true, true, true]);
   });
 
-  test('is told, not replaced, when it is lost', async () => {
+  test('a missing key file is reported and not replaced', async () => {
     const { database, keyFile } = await made();
     rmSync(keyFile);
     expect(open(database)).rejects.toThrow(/is missing.*restore it/);
@@ -68,7 +68,7 @@ describe('the key file beside a database', () => {
     expect(open(database)).rejects.toThrow(/32 bytes/);
   });
 
-  test('gives way to the environment, which must hold the same key', async () => {
+  test('a master key in the environment takes precedence and must be the same key', async () => {
     const { database, keyFile } = await made();
     const key = readFileSync(keyFile, 'utf8').trim();
     rmSync(keyFile);
@@ -83,7 +83,7 @@ describe('the key file beside a database', () => {
     expect(open(database, { AUTHREALM_MASTER_KEY_FILE: '/nowhere/key' })).rejects.toThrow(/cannot be read/);
   });
 
-  test('is never inside the database', async () => {
+  test('the master key is not stored in the database', async () => {
     const { database, keyFile } = await made();
     const key = Buffer.from(readFileSync(keyFile, 'utf8').trim(), 'base64url');
     const bytes = readFileSync(database);

@@ -64,7 +64,7 @@ describe('where a master key comes from', () => {
       expect(parseMasterKey(wrong)).toBeUndefined();
   });
 
-  test('by value, by file, or made for a database in memory', () => {
+  test('a master key comes by value, by file, or is generated for a database in memory', () => {
     const [one, other] = [key(), key()];
     const obtain = (source: Parameters<typeof obtainMasterKeys>[0]) =>
       obtainMasterKeys(source, true, systemClock);
@@ -75,14 +75,14 @@ describe('where a master key comes from', () => {
     expect(refusalOf(() => obtain({ from: 'file', path: freshPath() }))).toContain('cannot be read');
   });
 
-  test('the operator alone has one: nothing starts without it', () => {
+  test('a service on PostgreSQL does not start without a master key', () => {
     const said = 'this database needs a master key file';
     expect(refusalOf(() => obtainMasterKeys({ from: 'operator' }, false, systemClock))).toContain(said);
     expect(refusalOf(() => assertKeyConfigured({ from: 'operator' }))).toContain(said);
     expect(refusalOf(() => assertKeyConfigured({ from: 'file' }))).toBe('not refused');
   });
 
-  test('blank lines are none, and a file without a key is refused', () => {
+  test('blank lines of a key file are ignored, and a file without a key is refused', () => {
     const [one, other] = [key(), key()];
     const path = freshPath();
     writeFileSync(path, `\n${lineOf(one)}\n  \n${lineOf(other)}`);
@@ -117,7 +117,7 @@ describe('beside a database', () => {
     expect(readdirSync(dirname(path))).toEqual([basename(path)]);
   });
 
-  test('one that is lost is told, and not replaced', () => {
+  test('a lost key file is reported and not replaced', () => {
     const path = freshPath();
     expect(refusalOf(() => beside(path, true))).toContain('is missing');
     expect(existsSync(path)).toBe(false);
@@ -132,7 +132,7 @@ describe('beside a database', () => {
     expect(readFileSync(path, 'utf8')).toBe(lineOf(first));
   });
 
-  test('a folder that is not there is told', () => {
+  test('a missing folder of the key file is reported', () => {
     const path = join(freshFolder(), 'none', 'a.key');
     expect(refusalOf(() => beside(path, false))).toContain('cannot be created');
   });
@@ -203,14 +203,14 @@ describe('a key file is replaced', () => {
     for (const each of left) expect(readFileSync(oldKeyFile(path, idOf(each)), 'utf8')).toBe(lineOf(each));
   });
 
-  test('not where it holds these keys already', () => {
+  test('a key file with the same keys is not replaced', () => {
     const path = fileOf(one, other);
     const { ino } = statSync(path);
     replaceKeyFile(path, [other, one], systemClock);
     expect([statSync(path).ino, readFileSync(path, 'utf8')]).toEqual([ino, lineOf(one) + lineOf(other)]);
   });
 
-  test('whole or not at all: what cannot be is told, and leaves nothing', () => {
+  test('a key file that cannot be replaced is reported and stays unchanged', () => {
     const path = fileOf(one);
     const away = { ...systemClock, mintId: () => 'gone/draft' as Uuid };
     expect(refusalOf(() => replaceKeyFile(path, [one, other], away))).toContain('cannot be replaced');

@@ -67,7 +67,7 @@ function forged({ form }: Holder, claims: object): Promise<string> {
 }
 
 describe('revocation', () => {
-  test('ends the token within a second, known or not, and no other one', async () => {
+  test('a revoked token is rejected within a second, cached or not, and no other token', async () => {
     const mine = await holder();
     const kept = await grantTo(mine.form);
     expect([await statusOf(mine.token), await statusOf(kept)]).toEqual([200, 200]);
@@ -96,7 +96,7 @@ describe('revocation', () => {
     expect(await service.database.ask('select * from act where request_id = ?', 'once-more')).toEqual([]);
   });
 
-  test('twice is as once, and a hint is read over', async () => {
+  test('revoking a token twice has no further effect, and token_type_hint is ignored', async () => {
     const { form, token } = await holder();
     for (const hint of ['access_token', 'refresh_token', 'nonsense']) {
       const answer = await send('revoke', { ...form, token, token_type_hint: hint });
@@ -204,7 +204,7 @@ describe('revocation', () => {
 });
 
 describe('introspection', () => {
-  test('tells what a token says and may do now', async () => {
+  test('introspection returns the claims and current rights of a token', async () => {
     const { form, token } = await holder('profile-infos:read');
     const iat = expect.any(Number);
     const active = {

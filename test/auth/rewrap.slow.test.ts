@@ -55,7 +55,7 @@ async function opensAll(settings: Settings): Promise<{ secrets: number; keyId: s
 }
 
 describe('keys rewrap', () => {
-  test('changes the key under a running service, which goes on and restarts with the new one', async () => {
+  test('keys rewrap changes the master key of a running service, which restarts with the new one', async () => {
     const service = await startService();
     const planted = await plant(service.db);
     await plantSecret(service.db, planted.realm);
@@ -98,7 +98,7 @@ describe('keys rewrap', () => {
     await again.stop();
   }, 300_000);
 
-  test('a service of several processes grants and looks up all the while', async () => {
+  test('a service of several processes grants tokens and serves lookups during keys rewrap', async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
     const planted = await plant(db);
@@ -136,7 +136,7 @@ describe('keys rewrap', () => {
     expect(await service.stop()).toBe(0);
   }, 300_000);
 
-  test('a process that only has the old key goes on signing with what it had opened', async () => {
+  test('a process with only the old master key keeps signing with its loaded signing key', async () => {
     const key = Buffer.from(systemClock.randomBytes(32)).toString('hex');
     const database = await freshDatabase();
     const settings = keyedBy(database, key);
@@ -161,7 +161,7 @@ describe('keys rewrap', () => {
     expect((await opensAll(renewed)).keyId).toBe(done.keyId);
   });
 
-  test('run again with the same file changes nothing; with the file in force, or a third one, it is refused', async () => {
+  test('keys rewrap with the same file again changes nothing; with the current or a third key file it is refused', async () => {
     const { database } = await keyed();
     const file = newKeyFile();
     const first = await rewrap(database.settings(), file, systemClock);
@@ -173,7 +173,7 @@ describe('keys rewrap', () => {
     expect(rewrap(database.settings(), empty, systemClock)).rejects.toThrow(/32 bytes/);
   });
 
-  test('a value that does not open keeps the old key in force beside the new one', async () => {
+  test('a sealed value that does not decrypt keeps the old master key in use next to the new one', async () => {
     const { database, realm } = await keyed();
     const [{ id } = { id: '' }] = await database.ask<{ id: string }>(
       'select id from oidc_profile where client_secret_sealed is not null',
@@ -193,7 +193,7 @@ describe('keys rewrap', () => {
     expect((await opensAll(database.settings())).secrets).toBe(1);
   });
 
-  test('what was sealed by a key that has ended is refused, not stored', async () => {
+  test('a value sealed by a retired master key is refused and not stored', async () => {
     const { database, realm } = await keyed();
     const stale = await openDatabase(database.settings(), systemClock);
     await rewrap(database.settings(), newKeyFile(), systemClock);
@@ -288,7 +288,7 @@ describe('an interrupted change', () => {
     }, 300_000);
   }
 
-  test('half changed, one key alone does not start, and another change is refused', async () => {
+  test('during a master key change one key alone does not start a service, and another change is refused', async () => {
     const { database } = await keyed();
     const before = readFileSync(database.masterKeyFile, 'utf8').trim();
     const next = systemClock.randomBytes(32);
@@ -309,7 +309,7 @@ describe('an interrupted change', () => {
     await opensAll(database.settings());
   });
 
-  test('without a key that the database asks for nothing is changed', async () => {
+  test('keys rewrap without a required master key changes nothing', async () => {
     const { database } = await keyed();
     const held = parseMasterKey(readFileSync(database.masterKeyFile, 'utf8')) as Uint8Array;
     const { keyId } = openKeyring(held, systemClock);
@@ -328,7 +328,7 @@ describe('an interrupted change', () => {
     await engine.close();
   });
 
-  test('killed by force again and again, it ends right', async () => {
+  test('keys rewrap that is killed repeatedly completes when run again', async () => {
     const { database, realm } = await keyed();
     const db = await openDatabase(database.settings(), systemClock);
     for (let more = 0; more < 40; more += 1) await plantSecret(db, realm);

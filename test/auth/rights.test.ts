@@ -290,7 +290,7 @@ describe('verified tokens', () => {
     expect(await verify(token)).toEqual({ opens: true, isChecked: true });
   });
 
-  test('what can be refused for free is refused before a signature is looked at', async () => {
+  test('an obviously invalid token is refused before its signature is verified', async () => {
     const verify = await counting();
     const { clientId } = await service.client('profile-infos:read');
     const { header, claims, sign } = await openForge(service);
@@ -317,7 +317,7 @@ describe('verified tokens', () => {
     }
   });
 
-  test('a token that does not open is never kept', async () => {
+  test('an invalid token is never cached', async () => {
     const verify = await counting();
     const { token } = await granted('profile-infos:read');
     const wrong = `${token.slice(0, -86)}${'A'.repeat(86)}`;

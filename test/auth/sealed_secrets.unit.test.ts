@@ -25,7 +25,7 @@ const SECRET = 'a client secret';
 describe('a sealed secret', () => {
   const sealed = keyring.seal('oidc-client-secret', location, SECRET);
 
-  test('opens where it belongs, and with the same master key only', () => {
+  test('a sealed secret decrypts only in its location and with its master key', () => {
     expect(keyring.open('oidc-client-secret', location, sealed)).toBe(SECRET);
     expect(openKeyring(master, systemClock).open('oidc-client-secret', location, sealed)).toBe(SECRET);
     const stranger = openKeyring(systemClock.randomBytes(32), systemClock);
@@ -46,11 +46,11 @@ describe('a sealed secret', () => {
     });
   }
 
-  test('does not open for another purpose', () => {
+  test('a sealed secret does not decrypt for another purpose', () => {
     expect(() => keyring.open('signing-key', location, sealed)).toThrow();
   });
 
-  test('does not open with any one bit changed, or cut', () => {
+  test('a sealed secret does not decrypt with any bit changed, or truncated', () => {
     for (let index = 0; index < sealed.length; index += 1) {
       const changed = Buffer.from(sealed);
       changed[index] = (changed[index] ?? 0) ^ 1;
@@ -59,13 +59,13 @@ describe('a sealed secret', () => {
     }
   });
 
-  test('of no character is one as well', () => {
+  test('an empty secret can be sealed', () => {
     expect(
       keyring.open('oidc-client-secret', location, keyring.seal('oidc-client-secret', location, '')),
     ).toBe('');
   });
 
-  test('names its key and never looks the same twice', () => {
+  test('a sealed secret names its key, and sealing twice gives different bytes', () => {
     expect(Buffer.from(sealed).subarray(1, 9).toString('hex')).toBe(keyring.keyId);
     expect(keyring.seal('oidc-client-secret', location, SECRET)).not.toEqual(sealed);
   });
@@ -75,7 +75,7 @@ describe('a keyring of several keys', () => {
   const [one, two] = [systemClock.randomBytes(32), systemClock.randomBytes(32)];
   const ids = [one, two].map((key) => openKeyring(key, systemClock).keyId) as [string, string];
 
-  test('opens what any of them sealed, in its place only, and seals by the newest that has a proof', () => {
+  test('a keyring of several keys decrypts values of each and seals with the newest that has a key check', () => {
     const keyring = openLiveKeyring([one, two], () => [], systemClock);
     for (const keyId of ids) {
       keyring.activateNewest([...ids.filter((each) => each !== keyId), keyId]);
@@ -87,7 +87,7 @@ describe('a keyring of several keys', () => {
     }
   });
 
-  test('reads nothing again for a key that it holds', () => {
+  test('a keyring does not read the key file again for a loaded key', () => {
     let reads = 0;
     const reread = () => {
       reads += 1;
@@ -100,7 +100,7 @@ describe('a keyring of several keys', () => {
     expect(reads).toBe(0);
   });
 
-  test('reads its keys again where one is named that it lacks, and bears that they are gone', () => {
+  test('a keyring reads the key file again for an unknown key, and tolerates its absence', () => {
     let given: Uint8Array[] | undefined;
     const keyring = openLiveKeyring(
       [one],
@@ -135,14 +135,14 @@ describe('the proofs of a database', () => {
     return '';
   };
 
-  test('are opened by the key that made them, and by no other one', () => {
+  test('a key check decrypts only with its own master key', () => {
     expect(opensKeyCheck(one, keyCheckOf(one))).toBe(true);
     expect(opensKeyCheck(one, keyCheckOf(two))).toBe(false);
     const elsewhere = { keyId: one.keyId, sealed: one.seal('key-check', location, 'authrealm') };
     expect(opensKeyCheck(one, elsewhere)).toBe(false);
   });
 
-  test('all open, or a stranger is told; where some do, the change of a key is', () => {
+  test('a wrong master key and an incomplete key change are refused with different messages', () => {
     expect(complaint([one])).toBe('');
     expect(complaint([])).toBe('');
     expect(complaint([two, three])).toContain(`was given, and ${two.keyId}, ${three.keyId} is required`);
@@ -151,7 +151,7 @@ describe('the proofs of a database', () => {
   });
 });
 
-test('a master key of another length is a bug, and so is a keyring without one', () => {
+test('a master key of another length throws, and so does a keyring without a key', () => {
   expect(() => openKeyring(new Uint8Array(31), systemClock)).toThrow('32 bytes');
   expect(() => openLiveKeyring([], () => [], systemClock)).toThrow('needs a master key');
 });

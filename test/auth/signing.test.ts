@@ -11,7 +11,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { startService } from '../support/service.ts';
 
 describe('withdrawing a signing key', () => {
-  test('that does not sign leaves the one that does, and forgets its private half', async () => {
+  test('withdrawing a key that does not sign keeps the signing key and deletes the private key', async () => {
     const service = await startService();
     const { access } = service.db.engine;
     const keys = async () => access.signingKeys();
@@ -28,7 +28,7 @@ describe('withdrawing a signing key', () => {
     await service.stop();
   });
 
-  test('keys that are outlived lose their private half at the next rotation', async () => {
+  test('expired signing keys lose their private key at the next rotation', async () => {
     const service = await startService();
     const { engine, keyring } = service.db;
     await rotateSigningKey(engine.access, keyring, service.clock);
@@ -41,7 +41,7 @@ describe('withdrawing a signing key', () => {
   });
 });
 
-test('why there is no new key is told', () => {
+test('the refusal of a new signing key says why', () => {
   expect(new SigningKeyRefusal('too many').message).toContain('32 signing keys are in use');
   for (const why of ['unproven', 'not needed'] as const)
     expect(new SigningKeyRefusal(why).message).toBe(
@@ -50,7 +50,7 @@ test('why there is no new key is told', () => {
 });
 
 describe('a first signing key', () => {
-  test('is made where none signs any more, once, and nowhere else', async () => {
+  test('a first signing key is created only if none is in use, and once', async () => {
     const service = await startService();
     const { engine, keyring } = service.db;
     const live = async () => {

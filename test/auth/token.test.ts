@@ -259,7 +259,7 @@ describe('the Authorization header', () => {
     expect((await service.get(path(planted), undefined, headers)).status).toBe(200);
   });
 
-  test('two headers are none', async () => {
+  test('two Authorization headers are 401', async () => {
     const headers = new Headers({ Authorization: `Bearer ${await forged()}` });
     headers.append('Authorization', `Bearer ${await forged()}`);
     expect((await fetch(service.url + path(planted), { headers })).status).toBe(401);

@@ -266,7 +266,7 @@ describe('413', () => {
   const whole = LIMITS.bodyBytesMax;
   const padded = (size: number) => form().padEnd(size, '&');
 
-  test('exactly 64 KiB are read', async () => {
+  test('a token request of exactly 64 KiB is read', async () => {
     expect((await send({ body: padded(whole) })).status).toBe(200);
     expect((await send({ body: inChunks(padded(whole)) })).status).toBe(200);
   });

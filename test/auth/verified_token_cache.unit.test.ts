@@ -18,7 +18,7 @@ function entry(): VerifiedToken {
   return { notBefore: 0, expiresAt: Number.POSITIVE_INFINITY, resolvePrincipal: () => undefined };
 }
 
-test('until two turns are over a token is remembered that nobody showed', () => {
+test('an unused token stays in the cache until its second rotation', () => {
   const verified = openVerifiedTokenCache();
   const [token, other] = [entry(), entry()];
   verified.set('token', token);
@@ -27,7 +27,7 @@ test('until two turns are over a token is remembered that nobody showed', () => 
   expect([verified.get('token'), verified.get('other')]).toEqual([token, other]);
 });
 
-test('behind them nothing is left of it where no other one came, whether it was the last one or not', () => {
+test('an unused token is gone after two rotations even without traffic', () => {
   const verified = openVerifiedTokenCache();
   for (const name of ['first', 'last']) {
     verified.set(name, entry());
@@ -39,18 +39,21 @@ test('behind them nothing is left of it where no other one came, whether it was 
   expect(jest.getTimerCount()).toBe(0);
 });
 
-test.each([['alone'], ['beside others']])('shown in each turn it stays: %s', (company) => {
-  const verified = openVerifiedTokenCache();
-  const busy = entry();
-  verified.set('busy', busy);
-  for (let turn = 0; turn < 5; turn += 1) {
-    jest.advanceTimersByTime(TURN_MS - 1);
-    expect(verified.get('busy')).toBe(busy);
-    if (company !== 'alone') verified.set(`other ${turn}`, entry());
-  }
-});
+test.each([['alone'], ['beside others']])(
+  'a token used in each rotation stays in the cache: %s',
+  (company) => {
+    const verified = openVerifiedTokenCache();
+    const busy = entry();
+    verified.set('busy', busy);
+    for (let turn = 0; turn < 5; turn += 1) {
+      jest.advanceTimersByTime(TURN_MS - 1);
+      expect(verified.get('busy')).toBe(busy);
+      if (company !== 'alone') verified.set(`other ${turn}`, entry());
+    }
+  },
+);
 
-test('one that is to be forgotten is gone from both generations', () => {
+test('a deleted token is gone from both generations of the cache', () => {
   const verified = openVerifiedTokenCache();
   verified.set('token', entry());
   jest.advanceTimersByTime(TURN_MS);
@@ -59,7 +62,7 @@ test('one that is to be forgotten is gone from both generations', () => {
   expect(verified.get('token')).toBeUndefined();
 });
 
-test('the next one is forgotten in its time as well', () => {
+test('a token cached after a rotation expires in its turn as well', () => {
   const verified = openVerifiedTokenCache();
   verified.set('token', entry());
   jest.advanceTimersByTime(2 * TURN_MS);
@@ -68,7 +71,7 @@ test('the next one is forgotten in its time as well', () => {
   expect(verified.get('later')).toBeUndefined();
 });
 
-test('full, it turns at once, and the time of a turn begins anew', () => {
+test('a full cache rotates at once and restarts its timer', () => {
   const verified = openVerifiedTokenCache();
   const half = LIMITS.verifiedTokensMax / 2;
   const kept = entry();
