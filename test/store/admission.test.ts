@@ -61,14 +61,14 @@ test('workTriedMin: so many are let in however slow it is', () => {
   expect(gate.fill()).toBe(LIMITS.workTriedMin);
 });
 
-test('of work of which nothing is known nothing is refused', () => {
+test('admission refuses nothing before it has measured any work', () => {
   const gate = gateAt();
   gate.enter(50_000);
   gate.pass(3_000);
   expect(gate.isOverloaded()).toBe(false);
 });
 
-test('it opens again as what is inside is done', () => {
+test('admission opens again when admitted work is done', () => {
   const gate = gateAt();
   gate.serve(1_000, 2_000);
   gate.fill();
@@ -91,14 +91,14 @@ test('while nothing is done it closes, and what comes after is done at the old p
   expect(gate.fill()).toBeGreaterThan(EXPECTED(1_000) * 0.9);
 });
 
-test('time in which nothing waits says nothing', () => {
+test('admission ignores time in which nothing waits', () => {
   const gate = gateAt();
   gate.serve(2_000, 2_000);
   gate.pass(3_600_000);
   expect(gate.fill()).toBeGreaterThanOrEqual(EXPECTED(2_000));
 });
 
-test('what is given up is not what was done', () => {
+test('admission does not count abandoned work as done', () => {
   const gate = gateAt();
   gate.serve(1_000, 2_000);
   for (let round = 0; round < 20; round += 1) {
@@ -110,7 +110,7 @@ test('what is given up is not what was done', () => {
   expect(gate.fill()).toBeLessThanOrEqual(EXPECTED(400));
 });
 
-describe('in the long run', () => {
+describe('admission in the long run', () => {
   /** Twice as many come as can be done; `group` at a time are done, in so many milliseconds. */
   function overload(groupMs: (size: number) => number, perMs: number) {
     const gate = gateAt();

@@ -27,7 +27,7 @@ import {
 const tablesOf = (gone: Resource, all: readonly Resource[] = RESOURCES) =>
   dependentsOf(gone, all).map(({ resource }) => resource);
 
-describe('what goes along follows from the descriptions', () => {
+describe('dependents follow from the descriptions', () => {
   test.each([
     [realm, [passwordProfileInfo, oidcProfileInfo, user, passwordProfile, oidcProfile], []],
     [user, [passwordProfileInfo, oidcProfileInfo], []],
@@ -41,7 +41,7 @@ describe('what goes along follows from the descriptions', () => {
     expect(touched).toEqual([...bereft]);
   });
 
-  test('a resource that is added goes along with what it hangs on and what it refers to, however far', () => {
+  test('a new resource is a dependent of its parents and of what it refers to, at any depth', () => {
     const plain = { bodyId: 'own', selfPrefix: '/v2', scope: 's', summary: 'S.', unique: [] } as const;
     const badge = described({
       ...plain,
@@ -83,7 +83,7 @@ describe('on a disk, with others at it', () => {
     expect(await database.disagreements()).toEqual([]);
   });
 
-  test('records and changes agree after every step of a purge, whoever makes it', async () => {
+  test('records and changes agree after every step of a purge by any process', async () => {
     const ids = await crowdedGround(ours.records, 1_200);
     const key = [ids.realm, ids.user] as const;
     const steps: unknown[] = [];
@@ -120,7 +120,7 @@ describe('on a disk, with others at it', () => {
     }
   }, 300_000);
 
-  test('a record that is brought along again after its removal is in agreement', async () => {
+  test('a record that is imported again after its removal agrees with its changes', async () => {
     const ids = await crowdedGround(ours.records, 1);
     await ours.records.remove(removing(user, [ids.realm, ids.user]));
     const again = { ...anotherUser(ids, ids.user) };

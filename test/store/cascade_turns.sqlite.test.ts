@@ -33,7 +33,7 @@ async function turnsOf(asked: readonly Promise<unknown>[]): Promise<readonly num
 
 const CROWD = 8;
 
-test('of removals that each take as many as they may, each has a turn of its own', async () => {
+test('removals of as many records as the limit run in one turn each', async () => {
   const ids = await crowdedGround(engine.records, 0);
   const owners = await Promise.all(
     Array.from({ length: CROWD }, () => put(engine.records, anotherUser(ids))),
@@ -51,13 +51,13 @@ test('of removals that each take as many as they may, each has a turn of its own
   expect(await Promise.all(removed)).toEqual(Array(CROWD).fill({ kind: 'removed' }));
 }, 300_000);
 
-test('small writes still share their turn', async () => {
+test('small writes share one turn', async () => {
   const ids = await crowdedGround(engine.records, 0);
   const writes = Array.from({ length: 100 }, (_, at) => put(engine.records, oidcLink(ids, `small-${at}`)));
   expect(new Set(await turnsOf(writes)).size).toBe(1);
 });
 
-test('nor do removals that are refused for too many pile up in one turn', async () => {
+test('removals refused as too_many do not run in one turn', async () => {
   const ids = await crowdedGround(engine.records, LIMITS.cascadeRecordsMax);
   const refused = Array.from({ length: CROWD }, () =>
     engine.records.remove(removing(user, [ids.realm, ids.user])),

@@ -76,7 +76,7 @@ test.each([0, LIMITS.commitPauseReadsMin - BESIDE])(
   },
 );
 
-test('beside more reads a write waits for the end of the pause, and shares the next commit', async () => {
+test('under many reads a write waits for the end of the pause, and shares the next commit', async () => {
   const { done, write, commits, readFor, close } = await database();
   await write('start');
   let shared = 0;
@@ -96,7 +96,7 @@ test('beside more reads a write waits for the end of the pause, and shares the n
   close();
 });
 
-test('what one commit could not take does not wait for another pause', async () => {
+test('jobs that one commit could not take do not wait for another pause', async () => {
   const { done, write, readFor, close } = await database();
   await write('start');
   await readFor(10 * LIMITS.commitPauseReadsMin);

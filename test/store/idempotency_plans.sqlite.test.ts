@@ -7,7 +7,7 @@ import { openEngine } from '../../src/store/open.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 import { freshFolder } from '../support/folder.ts';
 
-test('nothing about answers walks the table: a client with very many costs what one with few does', async () => {
+test('no statement about idempotency records scans the table', async () => {
   const path = join(freshFolder(), 'memory.db');
   const program = { version: 'test', clock: systemClock };
   await (await openEngine({ engine: 'sqlite', path }, 'auto', program)).close();

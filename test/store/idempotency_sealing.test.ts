@@ -65,8 +65,8 @@ const unavailable = async (work: Promise<unknown>) => {
 
 const changed = createAuditEntry('master-key.changed', { detail: {} }, systemClock);
 
-describe('answers and the master key', () => {
-  test('what was sealed by a key without proof is refused, not stored', async () => {
+describe('idempotency records and the master key', () => {
+  test('an idempotency record sealed by a key without proof is refused', async () => {
     const stranger = keyringOf();
     const kept = memory(stranger);
     await unavailable(keep(kept));
@@ -74,7 +74,7 @@ describe('answers and the master key', () => {
     expect(await keep(memory(first))).toEqual(LANDED);
   });
 
-  test('so is a secret in a patch', async () => {
+  test('a secret in a patch sealed by a key without proof is refused', async () => {
     const profile = groundWrites(ids)[1];
     if (!profile) throw new Error('no profile');
     const { client_secret, ...members } = profile.record;
@@ -97,7 +97,7 @@ describe('answers and the master key', () => {
     ]);
   });
 
-  test('a change of the key is not held up by answers: they go with the proof of theirs', async () => {
+  test('a change of the master key deletes idempotency records with the proof of their key', async () => {
     const next = keyringOf();
     const [old, young] = [memory(first), memory(next)];
     await keep(old);
@@ -121,7 +121,7 @@ describe('answers and the master key', () => {
     current = next;
   });
 
-  test('very many answers go before the proof of their key does, a thousand to a commit', async () => {
+  test('very many idempotency records are deleted before the proof of their key, a thousand per commit', async () => {
     const next = keyringOf();
     const many = Array.from({ length: 3 * LIMITS.cascadeRecordsMax }, () => memory(current));
     await keepAll(many);
@@ -159,7 +159,7 @@ describe('answers and the master key', () => {
   });
 });
 
-describe('answers that have expired', () => {
+describe('expired idempotency records', () => {
   const expired = () => ({ ...memory(current), at: now - 1_000, expiresAt: now - 500 });
   const isThere = async (each: IdempotencyRecord) =>
     (await engine.records.loadIdempotencyRecord(each, now - 600)) !== undefined;
@@ -167,7 +167,7 @@ describe('answers that have expired', () => {
     while (await isThere(each)) await Bun.sleep(1);
   };
 
-  test('go when a sweep begins and at every interval, until it is stopped', async () => {
+  test('expired idempotency records are deleted when a sweep starts and at every interval', async () => {
     const kept = { ...memory(current), expiresAt: now + 3_600_000 };
     const old = [expired(), expired(), expired()] as const;
     await keep(kept);
@@ -182,7 +182,7 @@ describe('answers that have expired', () => {
     expect([await isThere(old[2]), await isThere(kept)]).toEqual([true, true]);
   });
 
-  test('go however many they are, a thousand to a commit', async () => {
+  test('any number of expired idempotency records is deleted, a thousand per commit', async () => {
     const many = Array.from({ length: 2 * LIMITS.cascadeRecordsMax + 1 }, expired);
     await keepAll(many);
     const sweeping = startExpiry([engine.records.sweepIdempotency], systemClock, 3_600_000);
@@ -190,7 +190,7 @@ describe('answers that have expired', () => {
     await sweeping.stop();
   });
 
-  test('a database in trouble hinders no sweep that comes later', async () => {
+  test('a sweep that fails does not prevent later sweeps', async () => {
     const [old, faults] = [expired(), [new Fault('unavailable'), new Fault('unavailable')]];
     await keepAll([old]);
     const forgetExpired = (at: number) => {
@@ -202,7 +202,7 @@ describe('answers that have expired', () => {
     await sweeping.stop();
   });
 
-  test('go when a service starts', async () => {
+  test('expired idempotency records are deleted when a service starts', async () => {
     const swept = await freshDatabase();
     const db = await openDatabase(swept.settings(), systemClock);
     const { keyring } = db;
@@ -221,7 +221,7 @@ describe('answers that have expired', () => {
   });
 });
 
-test('that a provider is out of reach is not remembered: the same request succeeds once it answers', async () => {
+test('a refusal because a provider is unreachable is not stored: the same request succeeds once it answers', async () => {
   const service = await startService({ allowLoopbackDiscovery: 'true' });
   const token = await service.token(FULL_SCOPE);
   const { realm: id } = await plant(service.db);

@@ -12,7 +12,7 @@ import { anotherUser, ground, put } from './contract/store_fixtures.ts';
 /** Three records each, a thousand of which go with a step. */
 const USERS = 10_000;
 
-test('between two steps of a purge, a write of another process that waits for it lands', async () => {
+test('a waiting write of another process is committed between two steps of a purge', async () => {
   const folder = freshFolder();
   const file = join(folder, 'lines.ndjson');
   writeFileSync(file, [...lines(USERS)].join('\n'));

@@ -56,10 +56,10 @@ async function recordsOf(id: string): Promise<number> {
   return row?.n ?? 0;
 }
 
-describe('a realm with more below it than a removal takes along', () => {
+describe('a realm with more records than the limit of a removal', () => {
   const jane = { type: user.type, name: 'Jane Doe', email: 'jane@example.com' };
 
-  test('is not deleted over HTTP: 422 with the count and the way', async () => {
+  test('DELETE of a realm with too many records is 422 with the count and the command', async () => {
     const refused = await call('DELETE', `/${crowded}`);
     const { errors } = (await refused.json()) as { errors: { detail: string }[] };
     const count = (await recordsOf(crowded)) - 1;
@@ -72,7 +72,7 @@ describe('a realm with more below it than a removal takes along', () => {
     expect((await call('POST', `/${crowded}/user-authentication-info`, jane)).status).toBe(201);
   });
 
-  test('is absent from the first step of a purge on, however often that is killed, until it is gone', async () => {
+  test('a realm is not found from the first step of a purge on, however often the purge is killed', async () => {
     const seed = freshSeed();
     console.log(`seed ${seed}`);
     const chance = chanceOf(seed);
@@ -146,7 +146,7 @@ describe('a realm with more below it than a removal takes along', () => {
 });
 
 describe('a purge of less', () => {
-  test('takes what hangs on the record, and nothing else', async () => {
+  test('a purge removes the dependents of the record, and nothing else', async () => {
     const { ids } = small;
     const removed = async (...words: string[]) => (await purge(...words)).stdout;
     expect(await removed('user-authentication-oidc-profile-info', ids.realm, ids.user, ids.link)).toBe(

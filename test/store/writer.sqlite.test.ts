@@ -40,7 +40,7 @@ async function database(isThere: (proof: number) => boolean, workMs = 0) {
   return { settled, proofs: () => proofs, worked: () => worked };
 }
 
-test('writesQueuedMax: one more is refused, those before it land', async () => {
+test('writesQueuedMax: one more write is refused, and those before it are committed', async () => {
   const { settled } = await database(() => true);
   const all = await settled(LIMITS.writesQueuedMax + 1);
   expect(all.indexOf('rejected')).toBe(LIMITS.writesQueuedMax);
@@ -58,13 +58,13 @@ test('commitWorkMsMax: what takes longer waits for the next commit, and others r
   expect(turns).toBeGreaterThan(0);
 });
 
-test('all jobs of a commit share one look at the file', async () => {
+test('all jobs of a commit share one check of the file', async () => {
   const { settled, proofs } = await database(() => true);
   expect(await settled(5)).toEqual(Array(5).fill('fulfilled'));
   expect(proofs()).toBe(1);
 });
 
-test('a commit to a file that is gone is not acknowledged; once the file is back, the next write lands', async () => {
+test('a commit to a file that is gone is not acknowledged; once the file is back, the next write succeeds', async () => {
   const { settled, worked } = await database((proof) => proof !== 1);
   expect(await settled(3)).toEqual(Array(3).fill('rejected'));
   expect(worked()).toBe(3);

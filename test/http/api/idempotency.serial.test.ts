@@ -197,7 +197,7 @@ test('a key is 1 to 255 visible ASCII characters', async () => {
   }
 });
 
-test('on other verbs the header says nothing', async () => {
+test('Idempotency-Key has no effect on other methods', async () => {
   const headers = { 'Idempotency-Key': 'two words' };
   const { path } = await make(service, token, { kind: users, home });
   const put = { data: { type: users.resource.type } };
@@ -209,7 +209,7 @@ test('on other verbs the header says nothing', async () => {
   expect((await service.del(path, token, headers)).status).toBe(204);
 });
 
-test('a replay passes token, scope and realm again; 401 and 403 are not kept', async () => {
+test('a replay checks token, scope and realm again; 401 and 403 are not stored', async () => {
   const { clientId, secret } = await service.client('users:write users:read');
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
   const login = async () =>
@@ -245,8 +245,8 @@ test('a replay passes token, scope and realm again; 401 and 403 are not kept', a
   expect(await seen(await post({ ...asking, bearer: await login() }))).toBe(answer);
 });
 
-describe('what the database keeps of it', () => {
-  test('neither key, nor body, nor answer in the clear', async () => {
+describe('idempotency records in the database', () => {
+  test('an idempotency record holds neither key, body nor answer in the clear', async () => {
     const [key, note] = [word('a-key-to-look-for'), word('a-note-to-look-for')];
     const data = { ...users.fresh(home), email: `${word('stored')}@example.com`, note };
     expect((await post({ kind: users, data, key })).status).toBe(201);
@@ -256,7 +256,7 @@ describe('what the database keeps of it', () => {
     expect(await service.database.stored([...secrets, data.email])).toEqual([data.email]);
   });
 
-  test('it goes with the user, and with the realm', async () => {
+  test('an idempotency record is deleted with its user and with its realm', async () => {
     const count = async (user: string) => {
       const sql =
         'select count(*) as n from idempotency where user_id = ?1 or record_id = ?1 or realm_id = ?1';
@@ -289,7 +289,7 @@ describe('what the database keeps of it', () => {
   });
 });
 
-test('after a day it is forgotten, not before', async () => {
+test('an idempotency record expires after a day, not before', async () => {
   const { clientId, secret } = await service.client(FULL_SCOPE);
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
   const login = async () =>

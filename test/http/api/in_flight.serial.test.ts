@@ -110,7 +110,7 @@ test('many at once with one key make one record', async () => {
   expect((await rowsOf(service)).oidc_profile).toBe((before.oidc_profile ?? 0) + 1);
 });
 
-test('503 is not kept: the same request succeeds once there is room again', async () => {
+test('503 is not stored: the same request succeeds once the server has room again', async () => {
   isHolding = true;
   const busy = Array.from({ length: LIMITS.discoveriesPerRealmMax }, () =>
     post({ ...kind.fresh(home), discovery_url: discoveryUrl() }, word('key')),
@@ -127,7 +127,7 @@ test('503 is not kept: the same request succeeds once there is room again', asyn
   expect((await post(data, key)).status).toBe(201);
 });
 
-test('a provider that says another issuer is a refusal, and kept as one', async () => {
+test('a refusal because the provider has another issuer is stored and replayed', async () => {
   const url = `${discoveryUrl()}?tenant=one`;
   const data = { ...kind.fresh(home), discovery_url: url };
   const key = word('key');

@@ -59,7 +59,7 @@ describe.each([...KINDS])('$name', (kind) => {
     service.put(path, token, { data: { type } }, condition === undefined ? {} : { 'If-Match': condition });
   const del = (path: string, condition: string) => service.del(path, token, { 'If-Match': condition });
 
-  test('a condition that is met: the write lands', async () => {
+  test('If-Match that holds: the write succeeds', async () => {
     const { path, etag } = await make(service, token, { kind, home });
     let last = etag;
     for (const [what, spell] of MET) {
@@ -73,7 +73,7 @@ describe.each([...KINDS])('$name', (kind) => {
     }
   });
 
-  test('one that is not: 412, and nothing is written', async () => {
+  test('If-Match that does not hold: 412, and nothing is written', async () => {
     const { path, etag } = await make(service, token, { kind, home });
     const stale = etag;
     await put(path);
@@ -103,7 +103,7 @@ describe.each([...KINDS])('$name', (kind) => {
     }
   });
 
-  test('a condition opens nothing: 401, 403, 400 and 422 come before 412', async () => {
+  test('401, 403, 400 and 422 come before 412', async () => {
     const { path } = await make(service, token, { kind, home });
     const reader = await service.token(`${kind.resource.scope}:read`);
     const stale = { 'If-Match': '"0000000000000000-AAAAAAAA"' };

@@ -95,7 +95,7 @@ const CASCADES: [what: string, gone: readonly string[], touched: readonly string
   ],
 ];
 
-describe('a removal takes along what hangs on the record, each with its change', () => {
+describe('DELETE removes the dependents of a record, each with its change', () => {
   test.each(CASCADES)('%s', async (what, gone, touched) => {
     const { home, paths } = await family();
     const before = new Map<string, { etag: string | null; id: string }>();
@@ -141,7 +141,7 @@ describe('a removal takes along what hangs on the record, each with its change',
     ]);
   });
 
-  test('what was taken can be made again', async () => {
+  test('a removed record can be created again', async () => {
     const { home, paths } = await family();
     const identity = ((await (await service.get(paths["jane's identity"] ?? '', token)).json()) as Body).data;
     await service.del(paths.jane ?? '', token);
@@ -151,7 +151,7 @@ describe('a removal takes along what hangs on the record, each with its change',
   });
 });
 
-test('every write leaves its change: which record, who asked, and no value of anybody', async () => {
+test('every write stores a change with the record and the caller, and no personal value', async () => {
   const { clientId, secret } = await service.client(FULL_SCOPE);
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
   const bearer = ((await (await service.grant(form)).json()) as { access_token: string }).access_token;

@@ -17,7 +17,7 @@ export function alikeContract(name: string, open: () => Promise<OpenStore>): voi
     });
     afterAll(() => opened.close());
 
-    test('tells identifiers apart that differ only at their end, whichever of them is still there', async () => {
+    test('identifiers that differ only at their end are different records, also after one is removed', async () => {
       const stem = systemClock.mintId().slice(0, 24);
       const alike = ['0', '1', '2', '3'].map((end) =>
         oidcLink(at, `alike-${stem}-${end}`, `${stem}00000000000${end}` as Uuid),
@@ -44,7 +44,7 @@ export function alikeContract(name: string, open: () => Promise<OpenStore>): voi
       expect(await found()).toEqual(alike.map(({ record }) => record.subject as string));
     });
 
-    test('tells one identifier apart in two realms', async () => {
+    test('one identifier in two realms names two records', async () => {
       const there = await ground(store);
       const id = systemClock.mintId();
       const here = oidcLink(at, 'in one realm', id);

@@ -46,7 +46,7 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
       return land(store, { op: 'patch', resource, key, patch: what });
     };
 
-    test('the values that an index has behind the realm are told once each and in order, of this realm alone', async () => {
+    test('distinctValues returns each value of the realm once and in order', async () => {
       const own = await ground(store);
       const issuers = ['https://b.example', 'https://a.example', 'https://b.example', 'https://ü.example'];
       for (const [place, issuer] of issuers.entries()) {
@@ -62,7 +62,7 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
       expect(await told(9, mint())).toEqual([]);
     });
 
-    test('answers the record with its address, and nothing for another realm, letter case or issuer', async () => {
+    test('find returns the record with its key, and nothing for another realm, letter case or issuer', async () => {
       const link = oidcLink(at, 'auth0|Found');
       await land(store, link);
       const there = await ground(store);
@@ -81,7 +81,7 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
       }
     });
 
-    test('those that are asked at once hear each its own answer, whatever their texts hold', async () => {
+    test('concurrent finds each get their own result, whatever characters their values hold', async () => {
       const there = await ground(store);
       const subjects = ['a"b', 'a\\b', '{a,b}', 'NULL', ' a', "o'a", 'ä€😀'];
       const links = subjects.map((subject) => oidcLink(there, subject));
@@ -103,7 +103,7 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
       expect((await Promise.all(byId)).map((each) => each?.key)).toEqual(keys);
     });
 
-    test('who asks at once for what two records say is told of neither', async () => {
+    test('concurrent finds of a value that two records have return neither', async () => {
       const there = await ground(store);
       const second = insert(passwordProfile, [there.realm, mint()], {
         name: 'Others',
@@ -121,7 +121,7 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
       expect(found.map((each) => each?.key)).toEqual([undefined, once.key, undefined]);
     });
 
-    test('follows what a patch says, and forgets what it said before', async () => {
+    test('find returns a patched record by its new value and not by its old one', async () => {
       const link = oidcLink(at, 'before');
       const name = usernameLink(at, 'Before@example.com');
       await land(store, link, name);
@@ -137,7 +137,7 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
       expect((await store.find(oidcProfileInfo, at.realm, moved))?.key).toEqual(link.key);
     });
 
-    test('answers nothing where more than one says it; all that tells them apart finds each', async () => {
+    test('find returns nothing where several records match, and each by what distinguishes it', async () => {
       const other = insert(passwordProfile, [at.realm, mint()], {
         name: 'Others',
         username_format: 'any',
@@ -156,7 +156,7 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
       }
     });
 
-    test('finds by identifier, and no record that was removed', async () => {
+    test('find by identifier returns no removed record', async () => {
       const link = oidcLink(at, 'removed');
       await land(store, link);
       const byId = sought(oidcProfileInfo, { id: link.record.id });

@@ -23,7 +23,7 @@ const KEPT_AT_ONCE = 50;
 
 /** What a Store promises of answers it remembers, in the sentences of its port. */
 export function memoryContract(name: string, open: () => Promise<OpenStore>): void {
-  describe(`memory contract: ${name}`, () => {
+  describe(`idempotency contract: ${name}`, () => {
     let opened: OpenStore;
     let store: OpenStore['store'];
     let at: Ground;
@@ -55,7 +55,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
         await Promise.all(all.slice(from, from + KEPT_AT_ONCE).map(keep));
     };
 
-    test('what is remembered comes back as it was, until it has expired', async () => {
+    test('an idempotency record is returned unchanged until it expires', async () => {
       for (const kept of [memory({ user: at.user }), memory({ recordId: undefined, status: 422 })]) {
         expect(await keep(kept)).toEqual(LANDED);
         expect(await store.loadIdempotencyRecord(kept, now)).toEqual(kept);
@@ -64,7 +64,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       }
     });
 
-    test('the place is realm, client and key together', async () => {
+    test('an idempotency record is found by realm, client and key together', async () => {
       const there = await ground(store);
       const kept = memory();
       await keep(kept);
@@ -79,7 +79,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       }
     });
 
-    test('it lands with the writes, or with none of them', async () => {
+    test('an idempotency record is committed with its writes or not at all', async () => {
       const [link, kept] = [oidcLink(at, 'already_answered'), memory()];
       expect(await store.commit([logged(link)], kept)).toEqual(LANDED);
       expect(await store.loadIdempotencyRecord(kept, now)).toEqual(kept);
@@ -91,7 +91,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       expect(await store.loadIdempotencyRecord(other, now)).toBeUndefined();
     });
 
-    test('what is there already lets nothing land, and says so before any rule is asked', async () => {
+    test('a commit with a stored idempotency record writes nothing and reports it before any violated rule', async () => {
       const kept = memory();
       const link = oidcLink(at, 'once');
       await store.commit([logged(link)], kept);
@@ -103,7 +103,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       expect(await store.loadIdempotencyRecord(kept, now)).toEqual(kept);
     });
 
-    test('of two hundred with one key one lands', async () => {
+    test('of 200 concurrent commits with one idempotency key, one is written', async () => {
       const kept = memory();
       const links = Array.from({ length: 200 }, (_, index) => oidcLink(at, `raced-${index}`));
       const verdicts = await Promise.all(links.map((link) => store.commit([link], kept)));
@@ -113,7 +113,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       ]);
     });
 
-    test('one that has expired is replaced', async () => {
+    test('an expired idempotency record is replaced', async () => {
       const old = memory({ at: now - 10, expiresAt: now });
       await keep(old);
       const fresh = { ...memory(), key: old.key, body: 'fresh' };
@@ -121,7 +121,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       expect(await store.loadIdempotencyRecord(old, now)).toEqual(fresh);
     });
 
-    test('those that have expired go a few at a time', async () => {
+    test('each save deletes a few expired idempotency records', async () => {
       const clientId = 'swept';
       const old = Array.from({ length: 25 }, (_, index) =>
         memory({ clientId, at: now - 1_000, expiresAt: now - 500 + index }),
@@ -142,7 +142,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       expect(counts.at(-1)).toBe(0);
     });
 
-    test('all that have expired go when they are swept, no more at once than may be; what has not stays', async () => {
+    test('a sweep deletes all expired idempotency records in bounded commits, and no others', async () => {
       const clientId = 'expired';
       const expiresAt = now - 500;
       const all = Array.from({ length: LIMITS.cascadeRecordsMax + 5 }, () =>
@@ -161,14 +161,14 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       expect(await store.loadIdempotencyRecord(kept, now)).toBeDefined();
     });
 
-    test('a step of a purge forgets what has expired as well', async () => {
+    test('a step of a purge also deletes expired idempotency records', async () => {
       const [here, old] = [await ground(store), memory({ at: now - 1_000, expiresAt: now - 500 })];
       await keep(old);
       await store.purge(removing(user, [here.realm, here.user]));
       expect(await store.loadIdempotencyRecord(old, now - 600)).toBeUndefined();
     });
 
-    test('the oldest of a client is forgotten for one more, and no other one', async () => {
+    test('one idempotency record too many deletes the oldest one of its client only', async () => {
       const [clientId, others] = ['busy', memory({ clientId: 'idle' })];
       await keep(others);
       const all = Array.from({ length: LIMITS.idempotencyKeysPerClientMax }, () => memory({ clientId }));
@@ -185,7 +185,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       expect(await isKept(others)).toBe(true);
     }, 300_000);
 
-    test('what tells about a user goes when the user goes, and nothing else', async () => {
+    test('removing a user deletes the idempotency records about it, and no others', async () => {
       const here = await ground(store);
       const owner = anotherUser(here);
       await land(store, owner);
@@ -248,7 +248,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       },
     );
 
-    test('as many as go in one commit hinder no removal', async () => {
+    test('as many idempotency records as fit in one commit do not prevent a removal', async () => {
       const here = await ground(store);
       const all = Array.from({ length: LIMITS.cascadeRecordsMax }, () =>
         memory({ realm: here.realm, user: here.user, clientId: 'just enough' }),
@@ -258,7 +258,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       for (const each of all) expect(await store.loadIdempotencyRecord(each, now)).toBeUndefined();
     });
 
-    test('from the first step of a purge on nothing is recalled of its user or realm, and nothing hinders', async () => {
+    test('from the first step of a purge on, no idempotency record of its user or realm is loaded', async () => {
       const here = await ground(store);
       const links = Array.from({ length: LIMITS.cascadeRecordsMax }, (_, index) =>
         oidcLink(here, `${index}`),
@@ -292,7 +292,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       expect(await told(elsewhere)).toEqual([true, true]);
     });
 
-    test('a purge forgets as it removes: no more in a step than it may', async () => {
+    test('a step of a purge deletes no more idempotency records than records', async () => {
       const here = await ground(store);
       const all = Array.from({ length: LIMITS.cascadeRecordsMax + 1 }, () =>
         memory({ realm: here.realm, clientId: 'many' }),

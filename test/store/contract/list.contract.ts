@@ -217,7 +217,7 @@ export function listContract(name: string, open: () => Promise<OpenStore>): void
       });
     }
 
-    test('a mark from elsewhere in the list is a place in every narrower one', async () => {
+    test('a list position from a wider list is valid in every narrower one', async () => {
       const bounds = [10, 40].map((ms) => new Date(FIRST_AT + ms).toISOString());
       const filter = filtered(`ge(created_at,${bounds[0]}):lt(created_at,${bounds[1]})`);
       const inside = people.filter(({ created_at: at }) => at >= FIRST_AT + 10 && at < FIRST_AT + 40);

@@ -37,7 +37,7 @@ export function loadContract(name: string, open: () => Promise<OpenStore>): void
         compare: () => ({ comparison: judgement, change: changeFor(write, 'updated') }),
       });
 
-      test('tells the outcome of every record and leaves a change for each that was written', async () => {
+      test('load returns the outcome of every record and stores a change for each written one', async () => {
         const here = await ground(store);
         const link = oidcLink(here, 'l-1');
         const changed: Insert = {
@@ -63,7 +63,7 @@ export function loadContract(name: string, open: () => Promise<OpenStore>): void
         expect((await store.get(oidcProfileInfo, link.key))?.subject).toBe('l-2');
       });
 
-      test('hands the stored record to the judge, secrets included', async () => {
+      test('load passes the stored record to compare, secrets included', async () => {
         const link = usernameLink(at, 'judged@example.com');
         await land(store, link);
         const seen: AnyRecord[] = [];
@@ -78,7 +78,7 @@ export function loadContract(name: string, open: () => Promise<OpenStore>): void
         expect(seen).toEqual([link.record]);
       });
 
-      test('an identifier under another user is taken, whatever the judge would say', async () => {
+      test('load reports an identifier under another user as in use, whatever compare would return', async () => {
         const here = await ground(store);
         const other = mint();
         await land(store, insert(user, [here.realm, other], userMembers));

@@ -65,7 +65,7 @@ export function longestContract(name: string, open: () => Promise<OpenStore>): v
     });
     afterAll(() => opened.close());
 
-    test('an identity is told from another one by its last character, and is taken once', async () => {
+    test('identities that differ only in their last character are distinct, and each is unique', async () => {
       const path = crypto.getRandomValues(Buffer.alloc(ISSUER_MAX)).toString('base64url');
       const issuer = `https://login.example.com/${path}`.slice(0, ISSUER_MAX);
       const stem = scattered(0x20000, 0x2a6df, LENGTH_MAX - 1);
@@ -87,7 +87,7 @@ export function longestContract(name: string, open: () => Promise<OpenStore>): v
       });
     });
 
-    test('so is a username', async () => {
+    test('usernames that differ only in their last character are distinct, and each is unique', async () => {
       const stem = scattered(0x20000, 0x2a6df, KEY_BYTES_MAX / 4 - 1);
       const [one, other] = [
         usernameLink(at, `${stem}\u{20000}`),

@@ -60,7 +60,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
     }
 
     describe('some members of a record become something else', () => {
-      test('the others stay; `patched` holds the record as `get` would answer it', async () => {
+      test('a patch leaves other members, and `patched` holds the record as `get` returns it', async () => {
         const jane = await planted(anotherUser(at));
         const write = patch(user, jane.key, { name: 'Janet', middle_name: 'Q' });
         const verdict = await land(store, write);
@@ -121,7 +121,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
         expect(seen).toEqual([expect.objectContaining({ ...members, username: 'secret@example.com' })]);
       });
 
-      test('with no member the record is only touched', async () => {
+      test('a patch without members only touches the record', async () => {
         const jane = await planted(anotherUser(at));
         const touch = patch(user, jane.key, {}, jane.record.updated_at + 5);
         const touched = {
@@ -173,8 +173,8 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
       });
     });
 
-    describe('absent and stale', () => {
-      test('another realm, another user and another record are absent', async () => {
+    describe('not_found and revision_mismatch', () => {
+      test('a patch in another realm, of another user or of another record is not_found', async () => {
         const there = await ground(store);
         const link = await planted(oidcLink(at, 'addressed'));
         const id = link.key[2] as Uuid;
@@ -193,7 +193,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
         expect(await store.get(oidcProfileInfo, link.key)).toEqual(link.record as never);
       });
 
-      test('with `seen` it lands only while the record carries that revision', async () => {
+      test('a patch with expectedRevision is written only while the record has that revision', async () => {
         const jane = await planted(anotherUser(at));
         const first = { ...patch(user, jane.key, { name: 'First' }), expectedRevision: jane.record.revision };
         expect((await land(store, first)).kind).toBe('written');
@@ -206,7 +206,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
         expect((await store.get(user, jane.key))?.name).toBe('Second');
       });
 
-      test('of a hundred that saw the same revision one lands', async () => {
+      test('of 100 concurrent patches with the same expectedRevision, one is written', async () => {
         const jane = await planted(anotherUser(at));
         const verdicts = await Promise.all(
           Array.from({ length: 100 }, (_, index) =>
@@ -296,7 +296,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
         expect((await land(store, { ...beyond, guards: [settled] })).kind).toBe('written');
       });
 
-      test('what is missing, taken or stale is told as that', async () => {
+      test('not_found, unique and revision_mismatch are reported before a guard', async () => {
         const here = await ground(store);
         await land(store, oidcLink(here, 'twice'));
         const again: Insert = { ...oidcLink(here, 'twice'), guards: [sameIssuer] };

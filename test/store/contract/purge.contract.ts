@@ -75,7 +75,7 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
     const recordsOf = (steps: readonly PurgeResult[]) =>
       steps.map((each) => (each.kind === 'purged' ? each.records : 0));
 
-    test('a step takes no more than the bound; the last one takes the record itself', async () => {
+    test('a step of a purge removes no more than the limit, and the last one the record itself', async () => {
       const { here, links, others } = await crowded();
       const key: Key = [here.realm, here.user];
       const steps = await toItsEnd(user, key);
@@ -94,7 +94,7 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
       expect(await land(store, insert(user, key, userMembers), oidcLink(here, 'again'))).toEqual(LANDED);
     }, 300_000);
 
-    test('from the first step on the record is absent, and nothing lands on, below or beside it', async () => {
+    test('from the first step of a purge on, the record is not found and nothing is written to it, below it or with a reference to it', async () => {
       const { here, other, links } = await crowded();
       const key: Key = [here.realm, here.oidc];
       const many = Array.from({ length: LIMITS.cascadeRecordsMax }, (_, index) =>
@@ -187,7 +187,7 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
       expect(events.every((event) => event.endsWith('.deleted'))).toBe(true);
     });
 
-    test('of many that purge one record each does a part, and none does harm', async () => {
+    test('concurrent purges of one record share the steps', async () => {
       const { here } = await crowded();
       const key: Key = [here.realm];
       const total = await store.countBelow(realm, key);
@@ -211,7 +211,7 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
       expect(await store.countBelow(realm, [here.realm])).toBe(5);
     }, 300_000);
 
-    test('what nothing hangs on goes in one step, and what is not there is absent', async () => {
+    test('a purge of a record without dependents takes one step, and of a missing one is not_found', async () => {
       const link = await put(store, oidcLink(at, 'alone'));
       expect(await step(oidcProfileInfo, [at.realm, mint(), link.key[2] as Uuid])).toEqual(ABSENT);
       expect(await step(oidcProfileInfo, link.key)).toEqual({ kind: 'purged', records: 1, isDone: true });

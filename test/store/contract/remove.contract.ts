@@ -115,7 +115,7 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
       });
     });
 
-    describe('a record takes along what hangs on it', () => {
+    describe('removing a record removes its dependents', () => {
       test('a user its links, children first, and no other user', async () => {
         const { ids, jane, john, links } = await peopled();
         const before = (await eventsOf(store, ids.realm)).length;
@@ -199,8 +199,8 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
       });
     });
 
-    describe('with `seen`, kept, and too many', () => {
-      test('it lands only while the record carries that revision', async () => {
+    describe('revision_mismatch, protected and too_many', () => {
+      test('a removal with expectedRevision is written only while the record has that revision', async () => {
         const jane = await put(store, anotherUser(at));
         const link = await put(store, oidcLink({ ...at, user: jane.key[1] as Uuid }, 'seen'));
         const stale = { ...removing(user, jane.key), expectedRevision: systemClock.mintRevision() };
@@ -210,7 +210,7 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
         expect(await store.remove({ ...stale, expectedRevision: jane.record.revision })).toEqual(REMOVED);
       });
 
-      test('a record that its description keeps stays, with all below it', async () => {
+      test('a protected record is not removed, nor anything below it', async () => {
         const id = mint();
         await land(store, insert(realm, [id], { ...realmMembers, preset: true }));
         const inside = insert(user, [id, mint()], anotherUser(at).record);
@@ -222,7 +222,7 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
         expect(await store.changes(id, 0, 10)).toEqual([]);
       });
 
-      test('as many as the bound go in one commit; one more is crowded, and nothing is touched', async () => {
+      test('as many records as the limit are removed in one commit; one more is too_many, and nothing changes', async () => {
         const here = await ground(store);
         const links = Array.from({ length: LIMITS.cascadeRecordsMax + 1 }, (_, at) =>
           oidcLink(here, `${at}`),

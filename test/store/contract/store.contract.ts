@@ -124,8 +124,8 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       });
     });
 
-    describe('commit: all writes and all changes land together, or none does', () => {
-      test('a refused write takes its neighbours and their changes with it', async () => {
+    describe('commit: all writes and changes, or none', () => {
+      test('a refused write undoes the other writes of its commit and their changes', async () => {
         const first = await ground(store);
         const kept = oidcLink(first, 'kept');
         await land(store, kept);
@@ -171,7 +171,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       });
     });
 
-    describe('verdicts: in the words of the directory', () => {
+    describe('results of commits', () => {
       test('one record per realm, issuer and subject, whichever profile and user', async () => {
         const here = await ground(store);
         const [other, profile] = [mint(), mint()];
@@ -214,7 +214,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         expect(await land(store, usernameLink(there, 'straße@example.com'))).toEqual(LANDED);
       });
 
-      test('an identifier is taken once per realm, and free in another', async () => {
+      test('an identifier is unique in its realm, and free in another', async () => {
         const link = oidcLink(at, 'identifier');
         await land(store, link);
         const double = oidcLink(at, 'identifier-2', link.key[2] as Uuid);
@@ -223,7 +223,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         expect(await land(store, oidcLink(there, 'identifier', link.key[2] as Uuid))).toEqual(LANDED);
       });
 
-      test('a missing parent is absence, a missing profile is named', async () => {
+      test('a missing parent is not_found, and a missing profile is foreign_key', async () => {
         const there = await ground(store);
         expect(await land(store, oidcLink({ ...at, user: mint() }, 'no-user'))).toEqual(ABSENT);
         expect(await land(store, oidcLink({ ...at, realm: mint() }, 'no-realm'))).toEqual(ABSENT);
