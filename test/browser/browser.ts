@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import manifest from '../../package.json';
 
-/** The Chromium that npm brings: unpacked once a version, started once a process. */
+/** The Chromium of an npm package: unpacked once per version, started once per process. */
 
 const HOME = join(tmpdir(), `authrealm-chromium-${manifest.devDependencies['@sparticuz/chromium']}`);
 
@@ -43,7 +43,7 @@ async function start(): Promise<Browser> {
   });
 }
 
-/** Unpacked beside its place and moved there whole: who is stopped meanwhile leaves nothing that looks finished. */
+/** Unpacks next to the destination, then renames: an interrupted run leaves nothing that looks complete. */
 async function program(): Promise<string> {
   if (!existsSync(HOME)) {
     const fresh = mkdtempSync(`${HOME}-`);
@@ -51,14 +51,14 @@ async function program(): Promise<string> {
     try {
       renameSync(fresh, HOME);
     } catch {
-      // Another process was faster.
+      // Another process has unpacked it already.
       rmSync(fresh, { recursive: true, force: true });
     }
   }
   return join(HOME, 'chromium');
 }
 
-/** The package unpacks where files of the moment lie, and its libraries only where it believes to be in a cloud. */
+/** The package unpacks into TMPDIR, and its libraries only if it seems to run on AWS Lambda. */
 async function unpackInto(folder: string): Promise<void> {
   const before = { TMPDIR: process.env.TMPDIR, AWS_EXECUTION_ENV: process.env.AWS_EXECUTION_ENV };
   Object.assign(process.env, { TMPDIR: folder, AWS_EXECUTION_ENV: 'AWS_Lambda_nodejs22.x' });

@@ -8,7 +8,7 @@ import { BROWSER_TEST_MS, VIEWS, type Visit } from './visits.ts';
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
-/** The changes of a realm, as the page follows them. */
+/** The Changes page: the live stream of a realm, its filters and its history. */
 
 let service: Service;
 let shop: Planted;
@@ -95,7 +95,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await dialog.waitFor({ state: 'detached' });
     await page.waitForURL((at) => !at.hash.includes('entry='));
 
-    // The address of an entry opens it for whoever has it.
+    // The address of an entry opens that entry.
     await page.goto(address);
     await page.reload();
     await dialog.getByRole('row', { name: `Name New ${mark} Renamed ${mark}` }).waitFor();
@@ -124,7 +124,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await rows(window).first().click();
     await page.getByText('The values before and after are in the audit log').waitFor();
     expect(await page.getByRole('heading', { name: 'Before and after' }).count()).toBe(0);
-    // No scope reads the records: they are told by their IDs.
+    // Without a scope that reads records, only their IDs are shown.
     expect(await page.content()).not.toContain('Jane');
     await expectSound(window);
     await window.close();
@@ -161,7 +161,7 @@ test('the Changes page loads a long feed in pages, and reports how far a search 
   await list.evaluate((element) => element.scrollTo(0, element.scrollHeight));
   await rows(window).filter({ hasText: 'realm' }).filter({ hasText: 'Crowd' }).waitFor();
 
-  // What comes at the top leaves what is seen where it is.
+  // A new row at the top does not move the visible rows.
   const seen = await rows(window).last().boundingBox();
   await addUser('One more', 'more@example.com', realm);
   await page.getByText('232 changes').waitFor();
@@ -291,12 +291,12 @@ describe('the stream of changes', () => {
     const token = await service.token(WRITING);
     const path = `${service.url}/v2/authentication-realms/${shop.realm}/changes`;
     const headers = { Accept: 'text/event-stream', Authorization: `Bearer ${token}` };
-    // Held on to: an answer that nobody knows any more is let go of by the runtime, and its stream with it.
+    // Keep a reference: the runtime collects an unreferenced response and closes its stream.
     const others = await Promise.all(Array.from({ length: 4 }, () => fetch(path, { headers })));
     expect(others.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     const window = await signedIn(service, `#/changes?realm=${shop.realm}`, { token });
     await window.page.getByText('The service has no free streams').waitFor();
-    // What was written until now is there all the same.
+    // Changes written so far are shown anyway.
     await rows(window).first().waitFor();
     await Promise.all(others.map(({ body }) => body?.cancel()));
     await live(window);

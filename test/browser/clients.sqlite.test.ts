@@ -3,7 +3,7 @@ import { type Service, startService } from '../support/service.ts';
 import { expectSound, READING, STRANGE, signedIn } from './signed_in.ts';
 import { BROWSER_TEST_MS, VIEWS, type Visit, WIDE } from './visits.ts';
 
-/** Clients and signing keys, as who holds `admin` sees and manages them. */
+/** Management of clients and signing keys in a session with the scope `admin`. */
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
@@ -44,18 +44,18 @@ async function clientNamed(name: string): Promise<Shown> {
   return found[0] as Shown;
 }
 
-/** What was done to a client is felt within a second. */
+/** Changes of a client take effect within a second. */
 async function tokenWorks(clientId: string, secret: string): Promise<boolean> {
   service.clock.advance(1_000);
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
   return (await service.grant(form)).status === 200;
 }
 
-/** Copies the secret of the dialog that shows it, closes the dialog, and answers it: nothing of the page holds it any more. */
+/** Copies the secret from its dialog and closes the dialog. Checks that nothing on the page holds it. */
 async function takeSecret({ page }: Visit): Promise<string> {
   const dialog = page.getByRole('dialog', { name: 'Secret of this client' });
   await dialog.getByRole('button', { name: 'Copy the secret' }).click();
-  // Where the dialog keeps what is under it silent.
+  // The live region of the dialog: those below it are inert.
   await dialog.getByRole('status').filter({ hasText: 'Copied the secret.' }).waitFor();
   expect(await page.getByText('Copied the secret.').count()).toBe(1);
   const secret = String(await page.evaluate('navigator.clipboard.readText()'));

@@ -4,7 +4,7 @@ import { openShop } from './open_console.ts';
 import { placesOf } from './places.ts';
 import { expectSound, signedIn, WRITING } from './signed_in.ts';
 
-/** Two who work on the same record, and records that go while somebody has them before them. */
+/** Concurrent edits of a record, and records deleted while a page shows them. */
 
 const { service, shop } = await openShop();
 
@@ -12,7 +12,7 @@ const press = (page: Page, name: string) => page.getByRole('button', { name, exa
 const userPath = () => `/v2/authentication-realms/${shop.realm}/user-authentication-info/${shop.user}`;
 const facts = (page: Page) => page.getByRole('region', { name: 'Profile' });
 
-/** Two windows of one user, both with the form open; the first one has saved another middle name. */
+/** Two windows with the same form open; the first has saved another middle name. */
 async function contend(words: string) {
   const [first, second] = [
     await signedIn(service, placesOf(shop).user),
@@ -77,7 +77,7 @@ describe('an edit conflict', () => {
     const token = await service.token(WRITING);
     const body = { data: { type: 'user_authentication_info', middle_name: 'a fourth' } };
     await service.put(userPath(), token, body);
-    // The network goes between the answer and what is asked then.
+    // The network fails between the response and the next request.
     await second.page.route(`**${userPath()}`, (route) =>
       route.request().method() === 'GET' ? route.abort() : route.continue(),
     );
@@ -161,7 +161,7 @@ test('deleting a user first warns of a link added since the page was loaded', as
   await window.close();
 });
 
-/** The collection of the OIDC links of the user, and one of them, made for a test. */
+/** Creates an OIDC link of the user for one test. */
 async function madeLink(subject: string) {
   const token = await service.token(WRITING);
   const collection = `${userPath()}/user-authentication-oidc-profile-info`;
@@ -177,7 +177,7 @@ async function madeLink(subject: string) {
   };
 }
 
-/** Where it is asked whether a link is to be removed. */
+/** The page of the user, with the dialog that confirms the removal of a link. */
 async function removing(subject: string) {
   const window = await signedIn(service, placesOf(shop).user);
   const dialog = window.page.getByRole('dialog', { name: 'Remove this OIDC link?' });

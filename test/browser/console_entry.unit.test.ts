@@ -9,7 +9,7 @@ import { readIssuers } from '../../src/service/authentication.ts';
 import { freshFolder } from '../support/folder.ts';
 import { issuersFile } from '../support/issuers.ts';
 
-/** The member `console` of an issuer in the file. */
+/** The member `console` of an issuer in the issuers file. */
 
 const right = { claim: 'groups', value: 'readers', scopes: 'users:read', realms: '*' };
 const client = { client_id: 'console', client_secret: 'secret' };

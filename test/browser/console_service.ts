@@ -10,22 +10,22 @@ import { type Home, kindOf, make, PASSWORD } from '../support/resource_cases.ts'
 import type { Service } from '../support/service.ts';
 import { STRANGE, WRITING } from './signed_in.ts';
 
-/** A realm as a shop may have it: several ways in, users with and without links, and texts of strangers. */
+/** A realm of a shop: several profiles, users with and without links, and hostile texts. */
 export interface Shop extends Home {
   readonly otherProfile: string;
   /** Links of the user. */
   readonly subjectLink: string;
   readonly usernameLink: string;
-  /** A user whose every text is an attempt at something. */
+  /** A user whose texts are all hostile. */
   readonly strange: string;
   readonly client: string;
-  /** Disabled: nothing is sent to it. */
+  /** Disabled, so it receives nothing. */
   readonly webhook: string;
 }
 
 const NAMES = ['Ada Lovelace', 'Alan Turing', 'Grace Hopper', 'Katherine Johnson', 'Анна Каренина', '王小明'];
 
-/** Makes it over HTTP, on a service that learns no issuers. */
+/** Creates the shop over HTTP, on a service that runs with --offline. */
 export async function plantShop(service: Service): Promise<Shop> {
   const token = await service.token(WRITING);
   const write = async (
@@ -84,7 +84,7 @@ export async function plantShop(service: Service): Promise<Shop> {
   return { ...home, user: jane, otherProfile: other, subjectLink, usernameLink, strange, client, webhook };
 }
 
-/** Returns the ID of what is made. */
+/** Returns the ID of the created record. */
 async function administer(service: Service, path: string, data: object): Promise<string> {
   const response = await service.post(`/admin/v1/${path}`, await service.token('admin'), { data });
   if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);

@@ -5,7 +5,7 @@ import { curlOf, draftOf, type HttpRequest, requestOf } from '../../console/open
 import { runCommand } from '../support/processes.ts';
 import { type Service, startService } from '../support/service.ts';
 
-/** The commands that the console gives to copy: a shell reads back what was meant, whatever stands in it. */
+/** The curl commands of the console, parsed by a real shell. */
 
 let service: Service;
 let api: Api;
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** The words that curl is given. */
+/** The arguments that curl receives. */
 async function wordsOf(command: string): Promise<readonly string[]> {
   const script = `curl() { printf '%s\\0' "$@"; }\n${command}\n`;
   const { code, stdout, stderr } = await runCommand(['sh', '-euc', script], { TOKEN: 'the token' });

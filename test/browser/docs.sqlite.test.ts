@@ -3,7 +3,7 @@ import { type Service, startService } from '../support/service.ts';
 import { expectSound, signedIn } from './signed_in.ts';
 import { BROWSER_TEST_MS, VIEWS, type View, type Visit, visit, WIDE } from './visits.ts';
 
-/** The rendered OpenAPI document, for anybody. */
+/** The rendered OpenAPI document, which needs no session. */
 
 setDefaultTimeout(BROWSER_TEST_MS);
 

@@ -15,20 +15,20 @@ import {
 import { expectSound, READING, STRANGE, signedIn } from './signed_in.ts';
 import { BROWSER_TEST_MS } from './visits.ts';
 
-/** One box, any clue. */
+/** The Find page: one search box for IDs, names, e-mail addresses, links and log lines. */
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
 let service: Service;
 let planted: Planted;
 
-/** As many a provider has it: the subject is an ID, and another one stands in the issuer. */
+/** Like several providers: the subject is an ID, and the issuer contains another one. */
 const identified = {
   subject: crypto.randomUUID(),
   issuer: `https://login.example.com/${crypto.randomUUID()}/v2.0`,
 };
 
-/** As a program makes users: by identifiers of its own. */
+/** Like users created by a program: identifiers inside names and e-mail addresses. */
 const made = {
   email: `${crypto.randomUUID()}@example.com`,
   name: `Load test ${crypto.randomUUID()} again`,
@@ -125,7 +125,7 @@ describe('a search over more realms than one request covers', () => {
   }, BROWSER_TEST_MS);
   afterAll(() => many.stop());
 
-  /** A window in which searches that go on behind a realm wait until they are let. */
+  /** A window in which follow-up searches (`after_realm`) wait for `goOn`. */
   async function opened() {
     const window = await signedIn(many, '#/', { scope: READING });
     const { page } = window;
@@ -178,7 +178,7 @@ describe('a search over more realms than one request covers', () => {
 });
 
 describe('a search that fails in part', () => {
-  /** Holds searches for subjects until it is opened. */
+  /** Blocks searches for subjects until the gate is opened. */
   function subjectsHeld() {
     const held = Promise.withResolvers<void>();
     const gate = { isClosed: false, open: held.resolve };
@@ -210,11 +210,11 @@ describe('a search that fails in part', () => {
     await page.getByRole('searchbox').fill(clue);
     const told = page.getByText('The service is busy.');
     await told.waitFor();
-    // The ID of an OIDC link meets it, and the subject of one.
+    // Two searches fail, one for IDs of OIDC links and one for subjects.
     expect(await told.count()).toBe(1);
     await page.getByText(/Retrying in \d+ s/).waitFor();
     await page.getByRole('button', { name: 'Retry now' }).click();
-    // What was answered stands below it.
+    // The results of the other searches are shown below the note.
     await page.locator(`a.row[href$="${clue}"]`).waitFor();
     expect(await page.locator('a.row').count()).toBe(1);
     await window.expectTrouble(/status of 503/);
@@ -239,7 +239,7 @@ describe('a search that fails in part', () => {
     const told = page.getByText('The service is busy.');
     await told.waitFor();
     await window.expectTrouble(/status of 429/);
-    // In several rounds: it asks for more at once than the rate lets through in a second.
+    // It takes several retries: a search sends more requests than the rate permits per second.
     await page.locator('a.row', { hasText: username }).waitFor();
     await told.waitFor({ state: 'detached' });
     await window.close();

@@ -7,7 +7,7 @@ import { BROWSER_TEST_MS, VIEWS, type Visit } from './visits.ts';
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
-/** What the service measures, as the page draws it. */
+/** The Health page, and the rates and quantiles that it derives from metrics. */
 
 const ADMIN = `${READING} admin`;
 const FLAGS = { offline: 'true', metricsPort: '0', allowLoopbackWebhooks: 'true' } as const;
@@ -84,7 +84,7 @@ afterEach(() => {
   for (const end of ends.splice(0)) end();
 });
 
-/** Looks records up until it is told to stop, or the test is over. */
+/** Sends lookups until stopped or the test ends. */
 function load(): () => Promise<void> {
   let isOver = false;
   ends.push(() => {
@@ -122,12 +122,12 @@ test.each(VIEWS)(
     const told = await row(window, 'Lookups').getByRole('cell').innerText();
     expect(Number.parseFloat(told)).toBeGreaterThan(0);
     await row(window, 'Lookup latency, 99th percentile').getByText('ms').waitFor();
-    // Lists without the scope for them are refused.
+    // The background load lists realms without the scope for it.
     expect(await row(window, 'Client errors (4xx)').innerText()).not.toContain('none');
     const figure = page.getByRole('figure').filter({ hasText: 'Webhook lag' });
     await figure.getByText(/\d s/).waitFor();
     expect(await page.locator('.chart-plot canvas').count()).toBe(4);
-    // Something is drawn: some of its points have a colour.
+    // Checks that the canvases are not blank.
     const drawn = `[...document.querySelectorAll('.chart-plot canvas')].map((canvas) => canvas.getContext('2d')
     .getImageData(0, 0, canvas.width, canvas.height).data.some((part) => part > 0))`;
     expect(await page.evaluate(drawn)).toEqual([true, true, true, true]);

@@ -4,7 +4,7 @@ import { openShop } from './open_console.ts';
 import { placesOf } from './places.ts';
 import { expectSound, signedIn, WRITING } from './signed_in.ts';
 
-/** What was done with a user and each link of theirs, from the change feed; and what goes on beyond a page of it. */
+/** The history of a user and of each link, from the change feed, and lists longer than one page. */
 
 const { service, shop } = await openShop();
 
@@ -13,7 +13,7 @@ test('the history of a link shows its own changes, that of a user also removed l
   const { page } = window;
   const told = () => page.getByRole('region', { name: 'History' }).getByRole('listitem').allTextContents();
   await page.getByRole('region', { name: 'History' }).getByText('User created').waitFor();
-  // The user and four links; that each of them touched the user is not told beside it.
+  // The user and four links; the updates of the user by each link are not listed.
   const before = await told();
   expect(before.map((line) => /(User|OIDC link|Password link) (created|updated)/.exec(line)?.[0])).toEqual([
     'Password link created',
@@ -56,7 +56,7 @@ test('the history shows times in the time zone of the browser, and in UTC as a t
   await window.close();
 });
 
-/** A page of links, or of changes. */
+/** Records in one page of a list. */
 const PAGE = LIMITS.pageRecordsMax;
 
 test('a long history says how far it reaches, and loads older changes on demand', async () => {
@@ -114,7 +114,7 @@ test('the page of a user with many links loads more of them on demand', async ()
   await page.getByText('links of this user.').waitFor({ state: 'detached' });
   const added = (await namesOf()).filter((name) => !before.includes(name));
   expect(added).toHaveLength(1);
-  // What is changed among them does not take the rest away again.
+  // An edit keeps the additional links on the page.
   const subject = added[0]?.replace('OIDC link ', '') ?? '';
   await page
     .getByRole('button', { name: `Edit ${before[0]?.replace('OIDC link ', '')}`, exact: true })

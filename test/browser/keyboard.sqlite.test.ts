@@ -4,7 +4,7 @@ import { placesOf } from './places.ts';
 import { expectSound, READING, signedIn } from './signed_in.ts';
 import { PHONE, VIEWS } from './visits.ts';
 
-/** Everything without a mouse; and the look that a reader chooses. */
+/** Keyboard operation, and the theme. */
 
 const { service, shop } = await openShop();
 
@@ -17,7 +17,7 @@ test('keyboard shortcuts open pages, and ? lists them', async () => {
   await page.keyboard.press('?');
   const list = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
   await list.getByText('Go to Find').waitFor();
-  // Pages that this session has nothing to see on are not led to.
+  // Pages that the session may not read have no shortcut.
   expect(await list.getByText('Go to Clients and keys').count()).toBe(0);
   await expectSound(window);
   await page.keyboard.press('Escape');
@@ -25,7 +25,7 @@ test('keyboard shortcuts open pages, and ? lists them', async () => {
   await page.keyboard.press('g');
   await page.keyboard.press('f');
   await page.getByRole('searchbox').waitFor();
-  // What is typed is typed.
+  // In a text field, shortcut keys are text.
   await page.keyboard.type('gr?');
   expect(await page.getByRole('searchbox').inputValue()).toBe('gr?');
   await window.close();
@@ -49,7 +49,7 @@ test('the first tab stop skips the navigation, and a dialog traps the focus and 
   const window = await signedIn(service, placesOf(shop).user);
   const { page } = window;
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
-  // The page begins at its heading; who goes back from there comes to the skip control at last.
+  // The initial focus is on the heading; the skip button is before it.
   await page.locator('button.skip').focus();
   expect((await page.locator('button.skip').boundingBox())?.y).toBeGreaterThanOrEqual(0);
   await page.keyboard.press('Enter');

@@ -7,12 +7,12 @@ import { realmMembers, type Service, stamped, startService, userMembers } from '
 import { expectSound, signedIn } from './signed_in.ts';
 import { BROWSER_TEST_MS } from './visits.ts';
 
-/** A list that is longer than what is kept of it. */
+/** A list longer than the rows kept in memory. */
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
 const USERS = 7_000;
-/** Rows in the page at any time, of a window of 900 pixels. */
+/** Rendered rows at any time in a window of 900 pixels. */
 const DRAWN_MAX = 60;
 
 let service: Service;
@@ -70,7 +70,7 @@ test('a long list is paged by keys alone after the first focused row was unloade
   const { page } = window;
   const rows = page.locator('.long-list .row');
   await rows.filter({ hasText: `User ${USERS - 1}j` }).focus();
-  // Each press leads to the end of what was read, and the next page is read there.
+  // Each press scrolls to the last loaded row, which loads the next page.
   let reached = 0;
   for (let press = 0; press < 200 && reached < 1_200; press += 1) {
     await page.keyboard.press('End');

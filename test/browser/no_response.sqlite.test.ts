@@ -5,7 +5,7 @@ import { openShop } from './open_console.ts';
 import { placesOf } from './places.ts';
 import { expectSound, READING, signedIn, WRITING } from './signed_in.ts';
 
-/** Returns that never come, come in part, or come from somebody else. */
+/** Responses that are missing, cut off, or sent by an intermediary. */
 
 const { service, shop } = await openShop();
 

@@ -4,7 +4,7 @@ import { type Service, startService } from '../support/service.ts';
 import { plantShop, type Shop } from './console_service.ts';
 import { BROWSER_TEST_MS } from './visits.ts';
 
-/** A service with a shop on it, for as long as the tests of a file run. They have the time that browsers take. */
+/** Starts a service with a shop for all tests of a file, and sets their time-out for browsers. */
 export async function openShop(
   flags: Flags = {},
 ): Promise<{ readonly service: Service; readonly shop: Shop }> {

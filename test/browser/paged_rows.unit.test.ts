@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { createPagedRows } from '../../console/parts/paged_rows.ts';
 
-/** The rows of a list of a million, read a hundred at a time. */
+/** The rows of a list of a million, loaded in pages of 100. */
 
 const ALL = 1_000_000;
 const PAGE = 100;

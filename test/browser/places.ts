@@ -1,7 +1,7 @@
 import type { Shop } from './console_service.ts';
 import type { Visit } from './visits.ts';
 
-/** A place of each page: what walks them all, and what makes pictures of them, begins here. */
+/** The address of an example of each page. */
 export function placesOf({ realm, user, strange, oidcProfile, passwordProfile, client, webhook }: Shop) {
   return {
     find: '#/',
@@ -28,7 +28,7 @@ export function placesOf({ realm, user, strange, oidcProfile, passwordProfile, c
 
 export type PlaceName = keyof ReturnType<typeof placesOf>;
 
-/** Resolves once a page has what it asks for when it comes up; a stream of changes never ends. */
+/** Resolves when a page has loaded. A stream never becomes idle, so its status is awaited. */
 export async function settled({ page }: Visit): Promise<void> {
   if (page.url().includes('#/changes')) await page.getByText('Live', { exact: true }).waitFor();
   else await page.waitForLoadState('networkidle');

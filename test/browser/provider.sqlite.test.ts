@@ -7,7 +7,7 @@ import { freePort, type Planted, plant, put, type Service, startService } from '
 import { expectSound, READING, STRANGE, signedIn } from './signed_in.ts';
 import { BROWSER_TEST_MS, PHONE, type Visit } from './visits.ts';
 
-/** The page of an OIDC profile shows what its provider says now: a real one, and servers that answer wrongly. */
+/** Provider status on the page of an OIDC profile, with a real provider and with faulty servers. */
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
@@ -36,7 +36,7 @@ afterAll(async () => {
   await service.stop();
 });
 
-/** The page of a profile with this URL and issuer. */
+/** Opens the page of a new profile with this URL and issuer. */
 async function opened(discovery_url: string, issuer: string, at = service, realm = planted.realm) {
   const id = at.clock.mintId();
   await put(at.db, oidcProfile, [realm, id], { name: 'Login', discovery_url, client_id: 'shop', issuer });

@@ -6,15 +6,15 @@ import { placesOf, settled } from './places.ts';
 import { expectSound, READING, signedIn, WRITING } from './signed_in.ts';
 import { BROWSER_TEST_MS, type Visit, visit } from './visits.ts';
 
-/** Nobody is offered what they may not do; and could not do it. */
+/** The console offers only the writes that a session may perform, and the API rejects the others. */
 
 const { service, shop } = await openShop({ consoleClientCredentials: 'true' });
 
-/** Buttons that write, or begin to. */
+/** Buttons that write or open a form. */
 const WRITES = /^(New|Edit|Add|Remove|Delete|Erase|Create|Save)\b/;
 const writes = (page: Page) => page.getByRole('button', { name: WRITES });
 
-/** How many of them who may do everything is offered. */
+/** How many of them a session with all scopes is offered, by page. */
 const OFFERED = { realms: 1, realm: 4, users: 1, user: 13, oidcProfile: 2, passwordProfile: 2 } as const;
 type Written = keyof typeof OFFERED;
 
@@ -36,13 +36,13 @@ describe.each(Object.entries(OFFERED))('the page %s', (place, count) => {
   });
 });
 
-/** What else begins a write, on pages about everything. */
+/** Further buttons that write, on the other pages. */
 const OTHER_WRITES = /^(Import|Rotate|Disable|Enable|Withdraw|Send (POST|PUT|DELETE)|Resend|Send again)\b/;
 
-/** What a walk over all pages in one window may take. */
+/** The time-out of a visit to all pages in one window. */
 const WALK_MS = 4 * BROWSER_TEST_MS;
 
-/** The pages on which a session of these scopes is offered a write. */
+/** The pages that offer a write in this window. */
 async function placesToWrite(window: Visit): Promise<readonly string[]> {
   const found: string[] = [];
   for (const [place, fragment] of Object.entries(placesOf(shop))) {

@@ -6,7 +6,7 @@ import { placesOf } from './places.ts';
 import { enter, expectSound, READING, signedIn } from './signed_in.ts';
 import { type Visit, visit } from './visits.ts';
 
-/** How a session goes on, and ends. */
+/** The lifetime of a session, and how it ends. */
 
 const { service, shop } = await openShop();
 
@@ -18,8 +18,8 @@ async function tokenOf({ page }: Visit): Promise<string> {
   return JSON.parse(kept).grant.access_token;
 }
 
-async function expectEnded({ page }: Visit): Promise<void> {
-  await page.getByText(/Your session has ended/).waitFor();
+async function expectEnded({ page }: Visit, message: RegExp): Promise<void> {
+  await page.getByText(message).waitFor();
   await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
 }
 
@@ -38,7 +38,7 @@ describe.each([
     await window.page.clock.fastForward(780_000);
     await window.page.getByText(/Ends in 1:\d\d|Ends in 2:00/).waitFor();
     await window.page.clock.fastForward(121_000);
-    await expectEnded(window);
+    await expectEnded(window, /Your session has expired\./);
     expect(await window.page.evaluate('sessionStorage.length')).toBe(0);
     expect(window.troubles).toEqual([]);
     await window.close();
@@ -75,7 +75,7 @@ test('a revoked token ends the session, and the next one opens at the same page'
   await service.del('/console/token', token, { Origin: service.url });
   service.clock.advance(1_000);
   await page.evaluate(`location.hash = '${placesOf(shop).user}'`);
-  await expectEnded(window);
+  await expectEnded(window, /Your session has ended/);
   await window.expectTrouble(/status of 401/);
   await expectSound(window);
   const { code } = await linkOf(service, { scope: READING });

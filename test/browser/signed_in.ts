@@ -10,14 +10,14 @@ export const WRITING = `${READING} realms:write profiles:write users:write profi
 
 interface SignedIn {
   readonly scope?: string;
-  /** IDs of the realms it is limited to. */
+  /** IDs of the realms to which the session is limited. Default: all. */
   readonly realms?: readonly string[];
   readonly view?: View;
-  /** Instead of that of a new client. */
+  /** Default: the token of a new client. */
   readonly token?: string;
 }
 
-/** A window in which somebody with this scope is signed in, as after a reload, at this place of the console. */
+/** Opens a window with a session of this scope at this address of the console, as after a reload. */
 export async function signedIn(
   service: Pick<Service, 'url' | 'token'>,
   fragment: string,
@@ -37,7 +37,7 @@ export async function signedIn(
   return window;
 }
 
-/** Keeps a session as a link does, before the first page of a window; not again, where it was ended since. */
+/** Stores a session before the first page of a window loads, but not again after it has ended. */
 function keptOnce(opening: object): string {
   const kept = `{ method: 'link', savedAt: Date.now(), grant: ${JSON.stringify(opening)} }`;
   return `if (window.name !== 'begun') {
@@ -50,7 +50,7 @@ function uuid(id: string): Uuid {
   return parseUuid(id) as Uuid;
 }
 
-/** Opens a fresh link in a window. */
+/** Signs in by a new link. */
 export async function enter(
   window: Visit,
   service: Pick<Service, 'db' | 'clock'>,
@@ -61,14 +61,14 @@ export async function enter(
   await window.page.locator('[data-left]').waitFor({ state: 'attached' });
 }
 
-/** Shows the menu, with the session at its foot, where a window is too narrow to have it beside the page. */
+/** Opens the menu, which shows the session, if the window is too narrow to show it permanently. */
 export async function openMenu({ page }: Visit): Promise<void> {
   await page.locator('[data-left]').waitFor({ state: 'attached' });
   const button = page.getByRole('button', { name: 'Menu', expanded: false });
   if (await button.isVisible()) await button.click();
 }
 
-/** Nothing went wrong in a window, and nobody is hindered. */
+/** Expects no errors, no accessibility violations, no executed script and no horizontal scrolling. */
 export async function expectSound(window: Visit): Promise<void> {
   expect(await window.hindrances()).toEqual([]);
   expect(window.troubles).toEqual([]);
@@ -77,7 +77,7 @@ export async function expectSound(window: Visit): Promise<void> {
   expect(await window.page.evaluate(wider)).toBeLessThanOrEqual(0);
 }
 
-/** Texts that strangers may have written. */
+/** Hostile and unusual texts. */
 export const STRANGE = {
   script: `<script>${RAN}</script>`,
   image: `<img src=x onerror="${RAN}">`,

@@ -6,7 +6,7 @@ import { placesOf } from './places.ts';
 import { enter, expectSound, openMenu, READING } from './signed_in.ts';
 import { VIEWS, type Visit, visit } from './visits.ts';
 
-/** The ways in that need nobody else: a link, and the credentials of a client. */
+/** Sign-in by a link and by client credentials. */
 
 const { service, shop } = await openShop({ consoleClientCredentials: 'true' });
 
@@ -14,7 +14,7 @@ const storage = ({ page }: Visit) =>
   page.evaluate('JSON.stringify([{ ...sessionStorage }, { ...localStorage }])') as Promise<string>;
 const address = ({ page }: Visit) => page.evaluate('location.href') as Promise<string>;
 
-/** Comes when the service has answered that a session is over. */
+/** Resolves when the service has answered the revocation of a token. */
 const given = ({ page }: Visit) => page.waitForResponse((answer) => answer.request().method() === 'DELETE');
 
 async function expectSignIn({ page }: Visit, words: RegExp): Promise<void> {
@@ -227,7 +227,7 @@ describe('a sign-in over an open session', () => {
     await window.close();
   });
 
-  /** A window with a session, and the button that tries a code again which could not be asked for. */
+  /** A window with a session, and the retry button of a code that could not be sent. */
   async function hindered(code: string) {
     const window = await visit(service.url);
     const { page } = window;

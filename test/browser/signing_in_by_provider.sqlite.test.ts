@@ -9,7 +9,7 @@ import { placesOf } from './places.ts';
 import { expectSound, openMenu } from './signed_in.ts';
 import { BROWSER_TEST_MS, VIEWS, type Visit, visit } from './visits.ts';
 
-/** Signing in to the console by a real provider, oidc-provider from npm on loopback: over its own pages and back. */
+/** Sign-in by a real provider (oidc-provider from npm, on loopback), through its own pages. */
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
@@ -23,7 +23,7 @@ let issuer: string;
 let service: Service;
 let shop: Shop;
 
-/** What is done to the addresses that the provider sends people back to. */
+/** Modifies the redirects of the provider to the console. */
 let spoil: (back: URL) => void = () => undefined;
 
 const isBack = (name: string, value: unknown) =>
@@ -77,9 +77,9 @@ afterAll(async () => {
   server.close();
 });
 
-/** Goes to the provider by the button, from this place of the console. */
+/** Opens this address of the console and starts a sign-in by the provider. */
 async function leave(window: Visit, fragment = ''): Promise<void> {
-  // Its pages ask for a font, which is no matter of the console.
+  // The pages of the provider load a font.
   await window.page.route('https://fonts.googleapis.com/**', (route) =>
     route.fulfill({ contentType: 'text/css', body: '' }),
   );
@@ -88,7 +88,7 @@ async function leave(window: Visit, fragment = ''): Promise<void> {
   await window.page.waitForURL((url) => url.origin === issuer);
 }
 
-/** Signs in at the provider, and lets the console know who one is. */
+/** Signs in at the provider, and consents. */
 async function signInThere({ page }: Visit, login: string): Promise<void> {
   await page.locator('[name=login]').fill(login);
   await page.locator('[name=password]').fill('any');
@@ -105,7 +105,7 @@ async function expectSignIn(window: Visit, words: RegExp): Promise<void> {
   expect(await page.evaluate('sessionStorage.length')).toBe(0);
 }
 
-/** Whoever was at the provider was elsewhere: nothing but its pages. */
+/** Like `expectSound`, except for requests to the pages of the provider. */
 async function expectSoundBut(window: Visit): Promise<void> {
   await window.expectTrouble(new RegExp(`elsewhere: (${issuer}|https://fonts.googleapis.com)$`));
   await expectSound(window);
@@ -149,7 +149,7 @@ test('the next sign-in by the provider after a session ended returns to the same
   await expectSignIn(window, /Your session has ended: it expired or was revoked/);
   await window.expectTrouble(/status of 401/);
   await page.getByRole('button', { name: /^Sign in with\s+staff$/ }).click();
-  // The provider knows them still.
+  // The session at the provider is still open.
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
   await expectSoundBut(window);
   await window.close();

@@ -15,7 +15,7 @@ import { settled } from './places.ts';
 import { expectSound, STRANGE, signedIn, WRITING } from './signed_in.ts';
 import { BROWSER_TEST_MS, PHONE, visit, WIDE } from './visits.ts';
 
-/** An attempt at something in every text that can be stored, and every page that shows it. */
+/** Hostile texts in every member that can store them, on every page that shows them. */
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
@@ -26,13 +26,13 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** What usernames may not hold is refused when it is written. */
+/** The API rejects U+202E in usernames. */
 const USERNAMES = { ...STRANGE, override: 'jane\u200b' };
 
-/** Characters of the label of a link. */
+/** The maximum length of the label of a link, in characters. */
 const LABEL_MAX = 64;
 
-/** Every text of every resource is this one, as far as its rules let it be. */
+/** Creates one record of each type with this text in every member that accepts it. */
 async function plantAll(attempt: keyof typeof STRANGE): Promise<Home> {
   const token = await service.token(WRITING);
   const text = STRANGE[attempt];
@@ -59,7 +59,7 @@ async function plantAll(attempt: keyof typeof STRANGE): Promise<Home> {
   return home;
 }
 
-/** What is seen of it, however it is marked. */
+/** The beginning of the text, which is visible in any rendering. */
 function beginningOf(attempt: keyof typeof STRANGE): string {
   const [beginning = ''] = STRANGE[attempt];
   return beginning;

@@ -8,15 +8,15 @@ import {
   windowAtEnd,
 } from '../../console/parts/list_window.ts';
 
-/** A list of which a browser can hold a stretch. */
+/** The scroll window of a list that is longer than a browser can render. */
 
 const ALL = 1_000_000;
 const HEIGHT = 628;
 
-/** The row at the upper edge of what is seen. */
+/** The first visible row. */
 const rowAt = ({ base, top }: WindowView) => base + top / ROW_PX;
 
-/** Scrolls by some rows in a list of so many, as far as the stretch goes that is drawn; and then along with the next one. */
+/** Scrolls by a number of rows, as far as the rendered window allows, then moves the window. */
 function scrolled(view: WindowView, rows: number, all = ALL): WindowView {
   const reached = ({ base }: WindowView, top: number) =>
     Math.min(Math.max(top, 0), Math.min(all - base, WINDOW_ROWS) * ROW_PX - HEIGHT);
@@ -26,7 +26,7 @@ function scrolled(view: WindowView, rows: number, all = ALL): WindowView {
     get scrollTop() {
       return this.top;
     },
-    // No browser scrolls further than what is drawn.
+    // A browser cannot scroll beyond the rendered rows.
     set scrollTop(top: number) {
       this.top = reached(view, top);
     },

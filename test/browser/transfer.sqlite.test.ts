@@ -9,7 +9,7 @@ import { openShop } from './open_console.ts';
 import { expectSound, READING, STRANGE, signedIn, WRITING } from './signed_in.ts';
 import { BROWSER_TEST_MS, VIEWS, type Visit } from './visits.ts';
 
-/** Realms into files and files into realms, over the API. */
+/** Export and import of realms in the browser. */
 
 const PLACE = '#/transfer';
 const FILE = 'File written by authrealm export';
@@ -39,7 +39,7 @@ async function saved({ page }: Visit, button: string): Promise<string> {
   return readFileSync(await download.path(), 'utf8');
 }
 
-/** Starts the import of the file that was chosen, and waits for its end. */
+/** Starts the import of the chosen file, and waits until it ends. */
 async function run({ page }: Visit): Promise<void> {
   await page.getByRole('button', { name: 'Import', exact: true }).click();
   await page.getByText('Import complete.').waitFor();
@@ -100,7 +100,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.getByRole('button', { name: 'Export', exact: true }).click();
     await page.getByText('Export complete.').waitFor();
     const file = await saved(window, 'Save file');
-    // What no answer shows: which realm an installation began with.
+    // The API does not return `preset`.
     const wanted = (await exported(shop.realm)).map(({ preset: _, ...line }) => line as Line);
     expect(byId(linesIn(file))).toEqual(byId(wanted));
     const types = linesIn(file).map(({ type }) => type);
@@ -113,7 +113,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.getByRole('combobox', { name: 'Into' }).selectOption(shop.realm);
     await expectSound(window);
     await run(window);
-    // The profiles are used; links that are there already and passwords that are nowhere are refused.
+    // Profiles are reused; existing links, and password links without a password, are rejected.
     await page.getByText('8 created, 4 existing, 12 rejected.').waitFor();
     await window.expectTrouble(/4(00|22)/);
     const refused = await saved(window, 'Save list');
@@ -145,7 +145,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       ...{ user_authentication_info_id: ID(user), issuer: 'https://a.example', oidc_profile_id: ID(2) },
     });
     const users = Object.values(STRANGE).map((strange, index) => userLine(10 + index, { name: strange }));
-    // Children first, CRLF, a byte order mark and an empty line: as `import` takes them.
+    // Children first, CRLF, a byte order mark and an empty line, which `import` accepts.
     const lines = [link(30, 10, 'one'), link(31, 11, 'one'), ...users, profile, realmLine(name)];
     const window = await signedIn(service, PLACE, { view });
     await choose(window, `\ufeff${lines.map((line) => JSON.stringify(line)).join('\r\n\r\n')}`);
@@ -315,7 +315,7 @@ test('an import continues after a restart of the service, and creates nothing tw
   const after = await startService({ ...before.database.flags, offline: 'true', port });
   after.clock.advance(5_000);
   await page.getByText('401 created, 0 rejected.').waitFor({ timeout: 30_000 });
-  // How often it was tried in between depends on how long the service took.
+  // The number of retries depends on how long the restart took.
   if (window.troubles.length > 0) await window.expectTrouble(/ERR_|50\d/);
   await expectSound(window);
   expect((await usersOf(after, await realmNamed(after, 'Restarted'))).meta.results.total).toBe(400);

@@ -7,7 +7,7 @@ import { openShop } from './open_console.ts';
 import { expectSound, WRITING } from './signed_in.ts';
 import { BROWSER_TEST_MS, type Visit, visit } from './visits.ts';
 
-/** An export and an import are of whoever began them, and of nobody who comes to the tab later. */
+/** An export or import belongs to the user who started it, not to a later user of the tab. */
 
 const { service, shop } = await openShop();
 
@@ -49,7 +49,7 @@ async function recordsOf({ page }: Visit): Promise<number> {
   return Number(/Export complete\. (\d+) records/.exec(said ?? '')?.[1]);
 }
 
-/** Chooses a file of a realm with many users, and starts its import. */
+/** Starts the import of a realm with many users. */
 async function importCrowd({ page }: Visit, users: number): Promise<void> {
   const realm = crypto.randomUUID();
   const lines = [
@@ -138,7 +138,7 @@ test('an export is complete although the session expires during it', async () =>
   await page.getByRole('link', { name: 'Realms' }).click();
   await page.getByText(/Your session has ended/).waitFor();
   await window.expectTrouble(/401/);
-  // What is below the users is asked for, though nobody is signed in to ask.
+  // The export requests the links of the users after the session has expired.
   const refused = page.waitForResponse(
     (answer) => /profile-info/.test(answer.url()) && answer.status() === 401,
   );

@@ -5,7 +5,7 @@ import { openShop } from './open_console.ts';
 import { expectSound, READING, STRANGE, signedIn, WRITING } from './signed_in.ts';
 import { VIEWS, type Visit } from './visits.ts';
 
-/** Any operation of the API, from the browser. */
+/** Try it: any operation of the API, from the browser. */
 
 const { service, shop } = await openShop();
 
@@ -87,7 +87,7 @@ test('the copied curl command of Try it sends the same request from a shell, wit
   const { code, stdout } = await runCommand(['sh', '-c', command], { TOKEN });
   expect(code).toBe(0);
   const made = JSON.parse(stdout) as { data?: { name: string }; errors?: unknown };
-  // A key of letters and signs alone: a space is none.
+  // An Idempotency-Key must not contain spaces.
   expect(made.errors).toBeDefined();
   await page.getByLabel('Idempotency-Key', { exact: true }).fill("it's-once");
   const mended = await runCommand(['sh', '-c', await copiedCommand(window)], { TOKEN });
@@ -180,7 +180,7 @@ test('Try it has a page for every operation of /openapi.json', async () => {
 
 test('Try it opens the next operation when the address changes as soon as a page is drawn', async () => {
   const window = await signedIn(service, '#/try', { scope: READING });
-  // A timer of the same frame as the one that ends a drawing: the page goes on before it has done what it does when it is there.
+  // A timer in the frame that draws the page changes the address before the effects of the page have run.
   await window.page.evaluate(`requestAnimationFrame(function look() {
     const isThere = document.querySelector('a[href="docs#/list-authentication-realm"]');
     if (isThere) setTimeout(() => { location.hash = '#/try/list-oidc-profile'; });

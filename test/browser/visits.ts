@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { sharedBrowser } from './browser.ts';
 
-/** A window on the console, and everything that must not happen in it. */
+/** A browser window on the console, which records everything that must not happen in it. */
 
 export const PHONE = { width: 390, height: 844 } as const;
 export const DESKTOP = { width: 1440, height: 900 } as const;
@@ -22,17 +22,17 @@ export const WIDE: View = { viewport: DESKTOP, scheme: 'light' };
 
 export interface Visit {
   readonly page: Page;
-  /** Errors of the page, of its policy, and requests that went elsewhere; empty where all is well. */
+  /** Page errors, CSP violations and requests to other origins. */
   readonly troubles: readonly string[];
-  /** Takes out troubles that the test has brought about itself, once there are any. Throws where none of them come. */
+  /** Waits for errors that the test provokes and removes them. Throws if there are none. */
   expectTrouble(pattern: RegExp): Promise<void>;
-  /** What hinders readers, as axe sees the page now. */
+  /** Accessibility violations on the current page, found by axe. */
   hindrances(): Promise<readonly string[]>;
   goto(fragment: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Whatever a stored script would do, it would do this. */
+/** What every hostile script does. */
 export const RAN = 'globalThis.scriptsRan = true';
 
 const WATCH = `addEventListener('securitypolicyviolation', (event) =>
@@ -60,7 +60,7 @@ export async function visit(url: string, { viewport, scheme }: View = WIDE): Pro
     async expectTrouble(pattern) {
       const isIt = (trouble: string) => pattern.test(trouble);
       const end = performance.now() + WAIT_MS;
-      // The browser tells of a failed request when it comes to it: the page may have shown it before.
+      // The browser may report a failed request after the page has shown it.
       while (!troubles.some(isIt) && performance.now() < end) await Bun.sleep(LOOK_MS);
       const kept = troubles.filter((trouble) => !isIt(trouble));
       if (kept.length === troubles.length) throw new Error(`no trouble like ${pattern}: ${troubles}`);
@@ -72,7 +72,7 @@ export async function visit(url: string, { viewport, scheme }: View = WIDE): Pro
   };
 }
 
-/** What a test with a browser may take; one that is late takes the browser along, so a wait is shorter. */
+/** The time-out of a browser test. It ends the shared browser, so single waits time out earlier. */
 export const BROWSER_TEST_MS = 300_000;
 const WAIT_MS = 60_000;
 const LOOK_MS = 20;

@@ -4,11 +4,11 @@ import { type PlaceName, placesOf, settled } from './places.ts';
 import { expectSound, signedIn, WRITING } from './signed_in.ts';
 import { VIEWS, visit } from './visits.ts';
 
-/** Every page, for phones and for desks, light and dark: nothing goes wrong, and nobody is hindered. */
+/** Every page on a phone and a desktop, light and dark, without errors and accessibility violations. */
 
 const { service, shop } = await openShop();
 
-/** What is there once a page has come. */
+/** A text that appears once the page has loaded. */
 const SIGNS: Readonly<Record<PlaceName, string>> = {
   find: 'Type or paste anything you know about a user:',
   found: 'jane.doe@example.com',
@@ -31,7 +31,7 @@ const SIGNS: Readonly<Record<PlaceName, string>> = {
   nowhere: 'Nothing at this address',
 };
 
-/** The same, of the reference of the API, which is for anybody. */
+/** The same for pages of /docs. */
 const REFERENCE: readonly (readonly [string, string])[] = [
   ['', '/admin/v1/clients/{client_id}/rotate'],
   ['#/create-user-authentication-info', 'given_name'],

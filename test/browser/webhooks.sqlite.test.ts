@@ -8,7 +8,7 @@ import { BROWSER_TEST_MS, VIEWS, type Visit } from './visits.ts';
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
-/** Webhook targets, as who holds `admin` sees and manages them: a real receiver is told. */
+/** Management of webhooks in a session with the scope `admin`, with a real receiver. */
 
 const ADMIN = `${READING} admin`;
 
@@ -58,7 +58,7 @@ async function change(name: string): Promise<void> {
   await put(service.db, user, [planted.realm, id], { ...userMembers, name });
 }
 
-/** Copies the secret of the dialog that shows it, closes the dialog, and answers it: nothing of the page holds it any more. */
+/** Copies the secret from its dialog and closes the dialog. Checks that nothing on the page holds it. */
 async function takeSecret({ page }: Visit): Promise<string> {
   const dialog = page.getByRole('dialog', { name: 'Secret of this webhook' });
   await dialog.getByRole('button', { name: 'Copy the secret' }).click();
@@ -111,7 +111,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const before = receiver.accepted.length;
     await change(name);
     await receiver.until(() => receiver.accepted.slice(before).some(signedBy(secret)));
-    // What was sent is written down a moment later.
+    // The delivery is logged shortly after it was sent.
     const delivered = section(window, 'Deliveries').getByText('delivered 204').first();
     for (let turn = 0; turn < 20 && !(await delivered.isVisible()); turn += 1) {
       await page.getByRole('button', { name: 'Refresh' }).click();

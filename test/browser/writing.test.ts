@@ -5,7 +5,7 @@ import { placesOf } from './places.ts';
 import { expectSound, signedIn, WRITING } from './signed_in.ts';
 import { VIEWS, type Visit } from './visits.ts';
 
-/** Every write of the pages about users, realms and profiles, as whoever may write does it. */
+/** Every write on the pages of users, realms and profiles. */
 
 const { service, shop } = await openShop();
 
@@ -62,7 +62,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await press(page, 'Edit');
       await page.getByLabel('Given name').fill('');
       await press(page, 'Save');
-      // What is announced may be the change before.
+      // The announcement may be that of the previous change.
       await told.waitFor({ state: 'detached' });
       await saved(page, 'Saved.');
       const id = (await fragment(window)).split('/').at(-1) ?? '';
