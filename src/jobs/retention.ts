@@ -27,8 +27,8 @@ interface RetentionDeps {
  * newest entry of every log stays. The log of the installation gets an entry for each log that was trimmed. A log that was
  * modified is skipped.
  */
-export async function removeOld(rooms: RetentionDeps): Promise<void> {
-  const { log, webhooks, clock, days, mayContinue, pause, onTampered } = rooms;
+export async function removeOld(deps: RetentionDeps): Promise<void> {
+  const { log, webhooks, clock, days, mayContinue, pause, onTampered } = deps;
   const before = daysBefore(clock.now(), days);
 
   async function removeAll(some: () => Promise<number>): Promise<number> {
@@ -84,7 +84,7 @@ interface RetentionSchedule extends Omit<RetentionDeps, 'mayContinue' | 'pause'>
 
 /** Runs `removeOld` every hour, one process at a time, until it is stopped. Does not keep the process alive. */
 export function startRetention(
-  { leases, onError: onTrouble, ...rooms }: RetentionSchedule,
+  { leases, onError, ...deps }: RetentionSchedule,
   everyMs: number = LIMITS.retentionEveryMs,
 ): { stop(): Promise<void> } {
   const stopping = Promise.withResolvers<void>();
@@ -111,12 +111,12 @@ export function startRetention(
         await Bun.sleep(LIMITS.retentionPauseMs);
         await keep();
       };
-      if (mayContinue()) await removeOld({ ...rooms, mayContinue: mayContinue, pause });
+      if (mayContinue()) await removeOld({ ...deps, mayContinue, pause });
     } catch (error) {
       // The rest is deleted at the next run.
-      onTrouble(error);
+      onError(error);
     } finally {
-      await leases.release().catch(onTrouble);
+      await leases.release().catch(onError);
     }
   }
 

@@ -49,26 +49,26 @@ export interface ChangeDelivery extends Pick<FeedDeps, 'feed' | 'writeEvents' | 
 }
 
 /** Delivers changes to streams and webhook targets, and deletes what is older than the retention, until it is stopped. */
-export function startChangeDelivery(rooms: ChangeDeliveryDeps): ChangeDelivery {
-  const { engine, store, tokens, clock } = rooms;
+export function startChangeDelivery(deps: ChangeDeliveryDeps): ChangeDelivery {
+  const { engine, store, tokens, clock } = deps;
   const { feed } = engine;
-  const writeEvents = eventsOf(rooms);
+  const writeEvents = eventsOf(deps);
   const streams = openChangeStreams({
     ...{ store, feed, tokens, writeEvents, clock },
-    onError: errorLoggerOf(rooms, 'changes'),
+    onError: errorLoggerOf(deps, 'changes'),
   });
   const counts = openDeliveryCounts(DELIVERY_OUTCOMES);
-  const dispatcher = startWebhooks(rooms, writeEvents, counts);
+  const dispatcher = startWebhooks(deps, writeEvents, counts);
   const retention = startRetention({
     log: engine.log,
     webhooks: engine.webhooks,
     clock,
-    days: rooms.settings.retentionDays,
+    days: deps.settings.retentionDays,
     leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, clock),
     onTampered: (log, error) => {
-      rooms.log.write({ event: 'retention_failed', log, cause: traceOf(error).cause });
+      deps.log.write({ event: 'retention_failed', log, cause: traceOf(error).cause });
     },
-    onError: errorLoggerOf(rooms, 'retention'),
+    onError: errorLoggerOf(deps, 'retention'),
   });
   return {
     feed,
@@ -91,11 +91,11 @@ function errorLoggerOf({ log }: Pick<ChangeDeliveryDeps, 'log'>, route: string):
 }
 
 function startWebhooks(
-  rooms: ChangeDeliveryDeps,
+  deps: ChangeDeliveryDeps,
   writeEvents: WriteEvents,
   counts: DeliveryCounts,
 ): Dispatcher {
-  const { settings, engine, keyring, log, clock } = rooms;
+  const { settings, engine, keyring, log, clock } = deps;
   const { webhooks: store } = engine;
   const post = openGuardedPost({ allowLoopback: settings.allowLoopbackWebhooks });
   const caller = { actor: 'webhooks', address: undefined, requestId: undefined };
@@ -113,7 +113,7 @@ function startWebhooks(
     onList: counts.retain,
     onDelivery: counts.record,
     onGivenUp: (webhookId) => log.write({ event: 'webhook_dead_letter', webhook_id: webhookId }),
-    onTrouble: errorLoggerOf(rooms, 'webhooks'),
+    onTrouble: errorLoggerOf(deps, 'webhooks'),
   });
 }
 
