@@ -2,7 +2,7 @@ import type { Database, Statement } from 'bun:sqlite';
 import type { Uuid } from '../src/domain/id.ts';
 import { foldedKey, UNICODE_VERSION } from '../src/domain/text/folding.ts';
 import { textHash } from '../src/store/records/text_hash.ts';
-import { slotOf } from '../src/store/sqlite/slot.ts';
+import { rowIdOf } from '../src/store/sqlite/slot.ts';
 
 type Value = string | number | null;
 
@@ -98,7 +98,7 @@ export function prepareBare(db: Database, lastSeq = 0): (line: string) => readon
     const owned = line.user_authentication_info_id ?? null;
     const event = `${line.type.replaceAll('_', '-')}.created`;
     return [
-      { statement, values: [...table.values(line), at, at, REVISION, slotOf(line.id as Uuid)] },
+      { statement, values: [...table.values(line), at, at, REVISION, rowIdOf(line.id as Uuid)] },
       {
         statement: change,
         values: [line.realm_id ?? line.id, seq, event, owned, line.id, REVISION, '', 'bare', at],

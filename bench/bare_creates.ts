@@ -1,4 +1,4 @@
-import { connect } from '../src/store/sqlite/connection.ts';
+import { connectSqlite } from '../src/store/sqlite/connection.ts';
 import { ISSUER, OIDC_PROFILE, REALM, subjectAt, userAt } from '../test/support/population.ts';
 import { type BareInsert, prepareBare } from './bare.ts';
 
@@ -10,7 +10,7 @@ import { type BareInsert, prepareBare } from './bare.ts';
 const [path = '', users = '', creates = '', first = ''] = process.argv.slice(2);
 const AT = '2026-01-31T09:00:00.000Z';
 
-const db = connect(path);
+const db = connectSqlite(path);
 const prepare = prepareBare(db, Number(first) * 2);
 const touch = db.prepare('update user_info set updated_at = ?, revision = ? where realm_id = ? and id = ?');
 const begin = db.prepare('begin immediate');

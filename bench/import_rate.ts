@@ -1,6 +1,6 @@
 import type { Database } from 'bun:sqlite';
-import { connect } from '../src/store/sqlite/connection.ts';
-import { knownMigrations } from '../src/store/sqlite/open.ts';
+import { connectSqlite } from '../src/store/sqlite/connection.ts';
+import { sqliteMigrations } from '../src/store/sqlite/open.ts';
 import { lines, type UserOf } from '../test/support/population.ts';
 import { type BareInsert, prepareBare } from './bare.ts';
 import { memoryOf } from './server.ts';
@@ -51,9 +51,9 @@ export async function fillByImport(
  * durable; records per second. Only the engine is timed: the rows are made ready before.
  */
 export function fillBare(path: string, users: number): number {
-  const db = connect(path);
+  const db = connectSqlite(path);
   db.run('pragma journal_mode = wal');
-  for (const { sql } of knownMigrations()) db.run(sql);
+  for (const { sql } of sqliteMigrations()) db.run(sql);
   const prepare = prepareBare(db);
   let ready: BareInsert[] = [];
   let milliseconds = 0;

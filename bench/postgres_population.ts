@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { oidcProfileInfo, passwordProfileInfo } from '../src/domain/resources.ts';
-import { statementsOf } from '../src/store/postgres/dialect.ts';
-import { numbered } from '../src/store/postgres/places.ts';
+import { postgresStatements } from '../src/store/postgres/dialect.ts';
+import { numberParameters } from '../src/store/postgres/places.ts';
 import { REALM, type User } from '../test/support/population.ts';
 
 /** What the identifiers of a user are made from, with the user's number behind it. */
@@ -33,14 +33,17 @@ export function lookupStatements(users: number, count: number): readonly LookupS
   return Array.from({ length: count }, (_, index) => {
     const { resource, link } = KINDS[index % 2] as (typeof KINDS)[number];
     const user = hashedUserAt(Math.floor((index * users) / count));
-    return { text: numbered(statementsOf(resource).select).text, values: [REALM, user.user, user[link]] };
+    return {
+      text: numberParameters(postgresStatements(resource).select).text,
+      values: [REALM, user.user, user[link]],
+    };
   });
 }
 
 /** A script for pgbench that draws one of those lookups each time, one script for each kind. */
 export function lookupScripts(users: number, count: number): readonly string[] {
   return KINDS.map(({ resource, link }, kind) => {
-    const { text } = numbered(statementsOf(resource).select);
+    const { text } = numberParameters(postgresStatements(resource).select);
     const made = (salt: string) => `md5('${salt}' || :number)::uuid`;
     const places = [`'${REALM}'`, made(SALTS.user), made(SALTS[link])];
     const select = text.replace(/\$(\d)/g, (_, place: string) => places[Number(place) - 1] ?? '');

@@ -1,7 +1,7 @@
 import { RESOURCES } from '../src/domain/resources.ts';
-import { statementsOf as postgresStatementsOf } from '../src/store/postgres/dialect.ts';
-import { numbered } from '../src/store/postgres/places.ts';
-import { statementsOf as sqliteStatementsOf } from '../src/store/sqlite/dialect.ts';
+import { postgresStatements as postgresStatementsOf } from '../src/store/postgres/dialect.ts';
+import { numberParameters } from '../src/store/postgres/places.ts';
+import { sqliteStatements as sqliteStatementsOf } from '../src/store/sqlite/dialect.ts';
 
 /**
  * Prints the SQL that the store derives from the description of a resource, on both engines:
@@ -16,7 +16,7 @@ if (!resource) {
 }
 const engines = [
   ['SQLite', sqliteStatementsOf(resource), (text: string) => text],
-  ['PostgreSQL', postgresStatementsOf(resource), (text: string) => numbered(text).text],
+  ['PostgreSQL', postgresStatementsOf(resource), (text: string) => numberParameters(text).text],
 ] as const;
 for (const [engine, statements, write] of engines) {
   console.log(`-- ${engine}`);

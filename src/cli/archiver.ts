@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { Refusal } from '../domain/fault.ts';
 import { receiveSignal } from '../platform/signals.ts';
-import type { Archiver, Errand } from '../store/backups/archiver.ts';
+import type { Archiver, ArchiverTask } from '../store/backups/archiver.ts';
 import { workerCommand } from '../workers/command.ts';
 import { startWorkerProcess } from '../workers/worker_process.ts';
 
@@ -11,13 +11,15 @@ const PROGRESS_MS = 100;
 export function openArchiver(onBytes: (done: number) => void): Archiver {
   const stop = receiveSignal('once');
 
-  async function run<T>(errand: Errand): Promise<T> {
+  async function run<T>(errand: ArchiverTask): Promise<T> {
     const worker = startWorkerProcess({ command: workerCommand('archiver') }, {});
     const interrupted = stop.then(() => {
       throw new Refusal('interrupted; nothing was changed');
     });
     const exited = worker.exited.then((code) => {
-      throw new Refusal(`a worker exited with code ${code} before it finished; see its output above`);
+      throw new Refusal(
+        `a worker exited with code ${code} before it assertCopyComplete; see its output above`,
+      );
     });
     try {
       return await Promise.race([worker.request<T>(errand), interrupted, exited]);

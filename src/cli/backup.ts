@@ -4,7 +4,7 @@ import type { Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { VERSION } from '../platform/version.ts';
-import type { BackedUp, Target } from '../store/backups/backup.ts';
+import type { BackupResult, BackupTarget } from '../store/backups/backup.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
 import { openArchiver } from './archiver.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
@@ -54,7 +54,7 @@ function days(raw: string): number {
   throw new InvalidArgumentError('Expected a number of days from 1 to 99999.');
 }
 
-function targetOf({ to, into, keep }: BackupOptions): Target {
+function targetOf({ to, into, keep }: BackupOptions): BackupTarget {
   if ((to === undefined) === (into === undefined))
     throw new Refusal('pass either --to FILE or --into FOLDER', { isUsage: true });
   if (into !== undefined) return { folder: into, keepDays: keep };
@@ -75,9 +75,9 @@ function databaseOf({ database }: Settings): string {
   return path;
 }
 
-const asJson = ({ path, manifest, removed }: BackedUp) => ({ path, ...manifest, removed });
+const asJson = ({ path, manifest, removed }: BackupResult) => ({ path, ...manifest, removed });
 
-function printBackup({ path, manifest, removed }: BackedUp): void {
+function printBackup({ path, manifest, removed }: BackupResult): void {
   const { bytes, taken_at, schema, sha256, rows } = manifest;
   console.log(`${path}: ${bytes} bytes, schema ${schema}, as of ${taken_at}, verified`);
   console.log(`sha256 ${sha256}; ${totalOf(rows)} rows. The manifest is ${path}.json: keep both files`);

@@ -9,7 +9,7 @@ import { systemClock } from '../platform/clock.ts';
 import { VERSION } from '../platform/version.ts';
 import { checkpointSinksOf } from '../service/checkpoint_sinks.ts';
 import { openDatabase, proveKeysOf } from '../service/open_database.ts';
-import type { Restored } from '../store/backups/restoration.ts';
+import type { RestoreResult } from '../store/backups/restoration.ts';
 import { type Engine, fileOf, isInMemory } from '../store/open.ts';
 import { openArchiver } from './archiver.ts';
 import { POSTGRES_TOOLS, totalOf } from './backup.ts';
@@ -98,7 +98,7 @@ export async function openKept(settings: Settings, path: string): Promise<Engine
  * Records the restore in the audit log and in the checkpoint sinks, because checkpoints since the backup describe the replaced
  * database. Skipped for a backup with an older schema, which has no audit log yet.
  */
-async function recordRestore(settings: Settings, { takenAt }: Restored): Promise<void> {
+async function recordRestore(settings: Settings, { takenAt }: RestoreResult): Promise<void> {
   const db = await openDatabase({ ...settings, migrate: 'check' }, systemClock).catch((error: unknown) => {
     if (error instanceof Refusal) return undefined;
     throw error;
@@ -122,7 +122,7 @@ async function recordRestore(settings: Settings, { takenAt }: Restored): Promise
   }
 }
 
-function asJson(path: string, restored: Restored, unsigned: readonly number[]) {
+function asJson(path: string, restored: RestoreResult, unsigned: readonly number[]) {
   const { examined, takenAt, erased, aside } = restored;
   const { schema, storeId, rows } = examined;
   return {
@@ -140,7 +140,7 @@ function asJson(path: string, restored: Restored, unsigned: readonly number[]) {
 
 function printRestore(
   path: string,
-  restored: Restored,
+  restored: RestoreResult,
   ledger: string | undefined,
   unsigned: readonly number[],
 ): void {

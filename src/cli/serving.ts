@@ -11,7 +11,7 @@ import { withTimeout } from '../platform/timeout.ts';
 import { VERSION } from '../platform/version.ts';
 import { type OpenDatabase, openDatabase, reopenDatabase } from '../service/open_database.ts';
 import { readIssuers, type Service, serve, serveMetrics } from '../service/service.ts';
-import { abandon } from '../store/open.ts';
+import { closeQuietly } from '../store/open.ts';
 import { connectToParent } from '../workers/parent.ts';
 import { printNewKeyFile } from './key_file.ts';
 import {
@@ -50,7 +50,7 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
     }
     await close();
   } catch (error) {
-    await abandon({ close });
+    await closeQuietly({ close });
     throw error;
   }
   log.write({ event: 'stopped' });

@@ -18,10 +18,10 @@ import { Refusal } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import { VERSION } from '../platform/version.ts';
 import {
-  abandon,
+  addressName,
+  closeQuietly,
   type Engine,
   inspectEngine,
-  nameOf,
   openEngine,
   refusalOf,
   reopenEngine,
@@ -53,8 +53,8 @@ export async function openDatabase(settings: Settings, clock: Clock): Promise<Op
     await ensureSigningKey(engine.access, keyring, clock);
     return { engine, keyring, logKeys, keyFileMade: made };
   } catch (error) {
-    await abandon(engine);
-    throw refusalOf(error, nameOf(settings.database));
+    await closeQuietly(engine);
+    throw refusalOf(error, addressName(settings.database));
   }
 }
 
@@ -75,8 +75,8 @@ export async function reopenDatabase(settings: Settings, clock: Clock): Promise<
     const logKeys = await startAuditLog(engine, keyring, clock);
     return { engine, keyring, logKeys, keyFileMade: undefined };
   } catch (error) {
-    await abandon(engine);
-    throw refusalOf(error, nameOf(settings.database));
+    await closeQuietly(engine);
+    throw refusalOf(error, addressName(settings.database));
   }
 }
 

@@ -69,7 +69,7 @@ function openStoreWithReaders({ database }: Settings, engine: Engine): StoreWith
     waitingMax: LIMITS.listsWaitingMax,
     waitMsMax: LIMITS.listMsMax,
   });
-  const list = embedded.listBeside(readers.request);
+  const list = embedded.listDelegating(readers.request);
   const countBelow: Store['countBelow'] = ({ name }, key) => {
     const question: CountQuestion = { resource: name, key };
     return readers.request<number>(question);

@@ -37,7 +37,7 @@ export function serviceMetrics(measured: ServiceMetricSources): Collector {
     counter(
       'authrealm_commit_retries_total',
       'Commits delayed or retried because of lock contention.',
-      figures().busy,
+      figures().retries,
     ),
   ];
 }

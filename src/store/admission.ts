@@ -28,7 +28,7 @@ export function openAdmission(now: () => number = () => performance.now()): Admi
   let busyMs = 0;
   let since = 0;
 
-  function pass(leaving: number, finished: number): void {
+  function settle(leaving: number, finished: number): void {
     const at = now();
     const elapsed = at - since;
     const kept = Math.exp(-elapsed / MEMORY_MS);
@@ -51,7 +51,7 @@ export function openAdmission(now: () => number = () => performance.now()): Admi
       if (inside === 0) since = now();
       inside += 1;
     },
-    leave: (count) => pass(count, count),
-    giveUp: (count) => pass(count, 0),
+    leave: (count) => settle(count, count),
+    giveUp: (count) => settle(count, 0),
   };
 }

@@ -7,13 +7,13 @@ import { type Advice, BUSY_ADVICE, sqliteAdvice } from './sqlite/advice.ts';
  * is. `name` is what the database is called, a path where it is a file: given where it could not even be opened.
  */
 export function refusalOf(error: unknown, name?: string): unknown {
-  if (!(error instanceof Fault)) return told(error, name) ?? error;
+  if (!(error instanceof Fault)) return refusalFor(error, name) ?? error;
   const { code, cause } = error;
   if (code === 'unknown_outcome') return new Refusal(UNKNOWN, { cause: error });
   if (code !== 'unavailable') return error;
   if (cause === undefined) return refusal(BUSY_ADVICE, name);
   const why = cause instanceof Error ? cause.message : 'it is not available';
-  return told(cause, name) ?? refusal({ why, advice: undefined }, name, error);
+  return refusalFor(cause, name) ?? refusal({ why, advice: undefined }, name, error);
 }
 
 const UNKNOWN =
@@ -21,7 +21,7 @@ const UNKNOWN =
   'try again where it is not';
 
 /** Undefined for what is no trouble of the database. */
-function told(error: unknown, name: string | undefined): Refusal | undefined {
+function refusalFor(error: unknown, name: string | undefined): Refusal | undefined {
   const advice = sqliteAdvice(error, name) ?? postgresAdvice(error);
   return advice && refusal(advice, name, error);
 }

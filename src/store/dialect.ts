@@ -27,14 +27,14 @@ export interface Dialect {
   readonly returnsLongsAsText: boolean;
   readonly lists: ListDialect;
   /** What a select that ends so does with the rows it answers, until the transaction ends. */
-  readonly claims: Claims;
-  readonly moves: Moves;
+  readonly rowLocks: RowLocks;
+  readonly clockOrder: ClockOrder;
 }
 
 /** How lists are read. */
 export interface ListDialect {
   /** Behind the name of a table: the index to read it by. Empty where the engine is left to choose. */
-  readonly by: (index: string) => string;
+  readonly indexHint: (index: string) => string;
   /** Whether a column has one of the values of a place, and those values as one. */
   readonly isAmong: (column: string) => string;
   readonly among: (values: readonly string[]) => SqlValue;
@@ -44,11 +44,11 @@ export interface ListDialect {
    */
   readonly few: (source: string, most: number) => string;
   /** What holds of the rows in those slots, which are its one value; undefined where none were told. */
-  readonly isInSlots: string | undefined;
+  readonly isInRowIds: string | undefined;
 }
 
 /** The order in which clocks of realms moved, told by numbers that may be shared. */
-export interface Moves {
+export interface ClockOrder {
   /** The number of what is being written now. */
   readonly now: string;
   /**
@@ -59,11 +59,11 @@ export interface Moves {
 }
 
 /** Ends of a select where writers of several realms meet. Empty where an engine has one writer at a time. */
-export interface Claims {
+export interface RowLocks {
   /** Waits for whoever writes these rows, and lets nobody else write them. */
-  readonly alone: string;
+  readonly exclusive: string;
   /** The same, of those that nobody else claims: it never waits. */
-  readonly free: string;
+  readonly skipLocked: string;
   /** Others may claim them so as well, and nobody may write them. */
-  readonly together: string;
+  readonly shared: string;
 }

@@ -5,7 +5,7 @@ import type { Loader, MaybePromise, Scanner, Store } from '../directory/store.ts
 import type { Inspection } from '../doctor/inspection.ts';
 import type { FeedStore } from '../events/feed/port.ts';
 import type { WebhookStore } from '../events/webhooks/port.ts';
-import type { AskReader } from './lists/lists.ts';
+import type { ReaderClient } from './lists/lists.ts';
 
 /** An open database: a port for each of those who use it. */
 export interface Engine {
@@ -38,7 +38,7 @@ export interface WriterFigures {
   readonly writesWaiting: number;
   readonly commits: number;
   /** How often a commit had to wait, or to begin again, because somebody else was in the way. */
-  readonly busy: number;
+  readonly retries: number;
 }
 
 export interface QueueFigures {
@@ -49,7 +49,7 @@ export interface QueueFigures {
 /** A database that lives in this process and a file. */
 export interface Embedded {
   /** `records.list` for a process that must not stop for it: what could touch many rows is asked of another one. */
-  listBeside(ask: AskReader): Store['list'];
+  listDelegating(ask: ReaderClient): Store['list'];
   /** Copies everything into a new file, complete and consistent, while the service runs. */
   copyTo(path: string): Promise<void>;
 }

@@ -25,7 +25,7 @@ export interface Program {
 }
 
 /** A migration as it is written down in the database. */
-export interface AppliedRow {
+export interface MigrationRow {
   readonly version: number;
   readonly program_version: string;
   /** As the migration says it; null where it says nothing. Files of 0.1.0 have no such column. */
@@ -33,7 +33,7 @@ export interface AppliedRow {
 }
 
 /** How far a database is. */
-export interface Applied {
+export interface SchemaVersion {
   readonly version: number;
   readonly program_version: string;
   /** The oldest schema whose programs can serve it. */
@@ -54,20 +54,20 @@ export function migrationsIn(folder: URL): readonly Migration[] {
 const SERVES = /^-- serves: (\d+)\n/;
 
 /** What a migration says about older programs. */
-export function servesFrom({ sql }: Migration): number | null {
+export function servesFromOf({ sql }: Migration): number | null {
   const number = SERVES.exec(sql)?.[1];
   return number === undefined ? null : Number(number);
 }
 
 /** How far a database is that has these migrations, undefined for one without any. */
-export function appliedOf(rows: readonly AppliedRow[]): Applied | undefined {
+export function schemaVersionOf(rows: readonly MigrationRow[]): SchemaVersion | undefined {
   const newest = rows.toSorted((one, other) => other.version - one.version)[0];
   return newest && { ...newest, serves_from: Math.max(...rows.map((row) => row.serves_from ?? row.version)) };
 }
 
 /** The schema that is there, undefined for none, where `mode` allows to go on from it. Throws Refusal otherwise. */
-export function judgeApplied(
-  found: Applied | undefined,
+export function assertServableSchema(
+  found: SchemaVersion | undefined,
   mode: MigrateMode,
   newest: number,
   programVersion: string,
@@ -95,7 +95,7 @@ function tooOld(found: number, newest: number): Refusal {
   );
 }
 
-function tooNew(found: Applied, newest: number, version: string): Refusal {
+function tooNew(found: SchemaVersion, newest: number, version: string): Refusal {
   return new Refusal(
     `the database has schema ${found.version}, made by authrealm ${found.program_version}; this is authrealm ` +
       `${version}, which knows schemas up to ${newest}: install authrealm ${found.program_version} or newer`,

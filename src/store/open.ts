@@ -5,16 +5,20 @@ import type { MigrateMode, Program } from './migrations.ts';
 import { type PostgresAddress, parsePostgres } from './postgres/address.ts';
 import { inspectPostgres } from './postgres/inspection.ts';
 import { openPostgres } from './postgres/open.ts';
-import { knownMigrations as knownToPostgres } from './postgres/readiness.ts';
+import { postgresMigrations as knownToPostgres } from './postgres/readiness.ts';
 import { inspectSqlite } from './sqlite/inspection.ts';
-import { knownMigrations, openSqlite, reopenSqlite } from './sqlite/open.ts';
+import { openSqlite, reopenSqlite, sqliteMigrations } from './sqlite/open.ts';
 
 export { refusalOf } from './advice.ts';
 export type { EmbeddedEngine, Engine } from './engine.ts';
-export type { CountQuestion } from './lists/count_below.ts';
-export type { AskReader, ListQuestion } from './lists/lists.ts';
+export type { CountRequest as CountQuestion } from './lists/count_below.ts';
+export type { ReaderClient as AskReader, ReaderListRequest as ListQuestion } from './lists/lists.ts';
 export type { MigrateMode, Program } from './migrations.ts';
-export { complaintAboutPostgres, type PostgresAddress, parsePostgres } from './postgres/address.ts';
+export {
+  type PostgresAddress,
+  parsePostgres,
+  postgresUrlError as complaintAboutPostgres,
+} from './postgres/address.ts';
 
 /** A SQLite file, or `:memory:` for a database that ends with the process. */
 export interface SqliteAddress {
@@ -53,29 +57,29 @@ export async function openEngine(
   owner?: PostgresAddress,
 ): Promise<Engine> {
   try {
-    return await finished(
+    return await assertCopyComplete(
       await (address.engine === 'sqlite'
         ? openSqlite(address.path, mode, program)
         : openPostgres(address, mode, program, owner)),
     );
   } catch (error) {
-    throw refusalOf(error, nameOf(address));
+    throw refusalOf(error, addressName(address));
   }
 }
 
 /** The same engine, closed where a copy into its database has not ended. */
-async function finished(engine: Engine): Promise<Engine> {
+async function assertCopyComplete(engine: Engine): Promise<Engine> {
   try {
     assertComplete(await engine.access.storeId());
     return engine;
   } catch (error) {
-    await abandon(engine);
+    await closeQuietly(engine);
     throw error;
   }
 }
 
 /** Closes what was opened in vain. Why it was is what is told, and not that it cannot be closed either. */
-export async function abandon(engine: Pick<Engine, 'close'>): Promise<void> {
+export async function closeQuietly(engine: Pick<Engine, 'close'>): Promise<void> {
   try {
     await engine.close();
   } catch {}
@@ -87,7 +91,7 @@ export function urlWithoutPassword(url: string): string {
 }
 
 /** What an address is called in a message: never with a password. */
-export function nameOf(address: DatabaseAddress): string {
+export function addressName(address: DatabaseAddress): string {
   if (address.engine === 'sqlite') return address.path;
   return `${address.database} on ${address.hosts.map(({ host, port }) => `${host}:${port}`).join(', ')}`;
 }
@@ -106,10 +110,10 @@ export function fileOf(address: DatabaseAddress): string | undefined {
 export async function inspectEngine(address: DatabaseAddress): Promise<EngineInspection> {
   try {
     return await (address.engine === 'sqlite'
-      ? inspectSqlite(address.path, knownMigrations())
+      ? inspectSqlite(address.path, sqliteMigrations())
       : inspectPostgres(address, knownToPostgres()));
   } catch (error) {
-    throw refusalOf(error, nameOf(address));
+    throw refusalOf(error, addressName(address));
   }
 }
 
@@ -120,6 +124,6 @@ export async function reopenEngine(address: DatabaseAddress, program: Program): 
       ? reopenSqlite(address.path)
       : openPostgres(address, 'off', program));
   } catch (error) {
-    throw refusalOf(error, nameOf(address));
+    throw refusalOf(error, addressName(address));
   }
 }

@@ -21,7 +21,7 @@ export interface QueryRunner {
 }
 
 /** The queries of `doctor` that are the same for every engine. */
-export type Questions = Pick<
+export type InspectionQueries = Pick<
   Inspection,
   'unfinishedPurges' | 'foldedTexts' | 'issuers' | 'foreignLinks' | 'recordCounts' | 'unknownRealms'
 > & {
@@ -31,9 +31,9 @@ export type Questions = Pick<
   readonly schema: () => Promise<number>;
 };
 
-export function questionsOver(runner: QueryRunner): Questions {
+export function inspectionQueries(runner: QueryRunner): InspectionQueries {
   const { rows } = runner;
-  const applied: Questions['applied'] = () => rows(APPLIED);
+  const applied: InspectionQueries['applied'] = () => rows(APPLIED);
   async function schema(): Promise<number> {
     let newest = 0;
     for await (const { version } of applied()) newest = version;

@@ -1,8 +1,8 @@
 import { Refusal } from '../domain/fault.ts';
 import { EXIT, printRefusal } from '../platform/exit.ts';
-import type { Errand } from '../store/backups/archiver.ts';
-import type { CountQuestion } from '../store/lists/count_below.ts';
-import type { ListQuestion } from '../store/lists/lists.ts';
+import type { ArchiverTask } from '../store/backups/archiver.ts';
+import type { CountRequest } from '../store/lists/count_below.ts';
+import type { ReaderListRequest } from '../store/lists/lists.ts';
 import { lowerPriority, serveParent } from './parent.ts';
 import type { SearchRequest } from './searcher.ts';
 
@@ -23,28 +23,28 @@ const KINDS = {
     const reader = await openReader(path);
     lowerPriority();
     await serveParent((request) => {
-      const question = request as ListQuestion | CountQuestion;
+      const question = request as ReaderListRequest | CountRequest;
       return 'listing' in question ? reader.answer(question) : reader.count(question);
     });
     reader.close();
   },
   /** Searches files of databases that the parent has open. */
   async searcher() {
-    const { hasStray } = await import('../store/sqlite/strays.ts');
+    const { hasUnreferencedText } = await import('../store/sqlite/strays.ts');
     lowerPriority();
     await serveParent((request) => {
       const { path, texts } = request as SearchRequest;
-      return hasStray(path, texts);
+      return hasUnreferencedText(path, texts);
     });
   },
   /** Copies a database, or examines one. */
   async archiver() {
-    const { runErrand } = await import('../store/backups/archiver.ts');
+    const { runArchiverTask } = await import('../store/backups/archiver.ts');
     await serveParent((request) => {
-      const errand = request as Errand;
+      const errand = request as ArchiverTask;
       // A copy keeps the log of the database from being folded back, so it should end soon; an examination may take its time.
       if (errand.does === 'examine') lowerPriority();
-      return runErrand(errand);
+      return runArchiverTask(errand);
     });
   },
 } satisfies Readonly<Record<string, (path: string) => Promise<void>>>;

@@ -6,7 +6,7 @@ import { logTexts } from '../../src/store/audit/log.ts';
 import { logReadingTexts } from '../../src/store/audit/log_reading.ts';
 import { USER_KEY_TEXTS } from '../../src/store/audit/user_keys.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
-import { knownMigrations } from '../../src/store/sqlite/open.ts';
+import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
 
 /** By their names, or by what a text calls them. */
 const TABLE = /\b(change|act|realm_clock|user_salt|erasure|k|c)\b/;
@@ -18,7 +18,7 @@ const TEXTS = [
 
 test.each(TEXTS)('a query costs the same on a long log as on a short one: %s', (text) => {
   const db = new Database(':memory:');
-  for (const { sql } of knownMigrations()) db.run(sql);
+  for (const { sql } of sqliteMigrations()) db.run(sql);
   const plan = db.query<{ detail: string }, []>(`explain query plan ${text}`).all();
   const steps = plan.map(({ detail }) => detail);
   expect(steps.filter((step) => TABLE.test(step) && !step.startsWith('SEARCH '))).toEqual([]);

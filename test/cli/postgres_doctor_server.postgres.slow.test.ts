@@ -6,8 +6,8 @@ import { readSettings } from '../../src/config/parse.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
-import { BEGIN_QUESTION } from '../../src/store/postgres/inspection.ts';
-import { openStream } from '../../src/store/postgres/streaming.ts';
+import { BEGIN_INSPECTION } from '../../src/store/postgres/inspection.ts';
+import { openRowStream } from '../../src/store/postgres/streaming.ts';
 import { type Examined, examined } from '../support/doctor_report.ts';
 import { freshFolder } from '../support/folder.ts';
 import { startPgBouncer } from '../support/pgbouncer.ts';
@@ -28,7 +28,7 @@ async function made(url: string): Promise<string> {
 describe('a question', () => {
   test('that the engine does not answer in time is given up, and so is what comes behind it', async () => {
     const sql = new SQL(await (await sharedServer()).freshDatabase(), { max: 1 });
-    const stream = openStream(sql, 300);
+    const stream = openRowStream(sql, 300);
     const ask = (text: string) => Array.fromAsync(stream.rows('begin', text, []));
     expect(await ask('select 1 as one')).toEqual([{ one: 1 }]);
     await expect(ask('select pg_sleep(60)')).rejects.toThrow('DATABASE_TIMEOUT');
@@ -52,7 +52,7 @@ describe('a question', () => {
     expect((await going).report('purges').unchecked).toContain('57014');
     clearInterval(cancelling);
     await Promise.all([holder.close(), watcher.close()]);
-    expect(BEGIN_QUESTION).toBe(
+    expect(BEGIN_INSPECTION).toBe(
       `begin isolation level repeatable read, read only; set local statement_timeout = ${LIMITS.questionMsMax}`,
     );
   });

@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { expect, test } from 'bun:test';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
-import { knownMigrations } from '../../src/store/sqlite/open.ts';
+import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
 import { deliveryTexts } from '../../src/store/webhooks/deliveries.ts';
 import { webhookProgressTexts } from '../../src/store/webhooks/progress.ts';
 
@@ -14,7 +14,7 @@ test.each([...webhookProgressTexts(SQLITE), ...deliveryTexts(SQLITE)].filter((te
   'many realms, and many that were told, cost what few do: %s',
   (text) => {
     const db = new Database(':memory:');
-    for (const { sql } of knownMigrations()) db.run(sql);
+    for (const { sql } of sqliteMigrations()) db.run(sql);
     const plan = db.query<{ detail: string }, []>(`explain query plan ${text}`).all();
     const steps = plan.map(({ detail }) => detail);
     expect(steps.filter((step) => TABLE.test(step) && !step.startsWith('SEARCH '))).toEqual([]);

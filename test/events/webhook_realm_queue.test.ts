@@ -125,7 +125,7 @@ test('more realms than fit into a page are queued once each', async () => {
   if (database.address.engine === 'postgres') {
     // These numbers are those of no transaction that was, as after another cluster's rows were put in.
     expect(realmsOf(await takeAll()).filter((realm) => made.includes(realm))).toEqual([]);
-    await database.spoil(`update realm_clock set moved = ${POSTGRES.moves.now} where seq = 1`);
+    await database.spoil(`update realm_clock set moved = ${POSTGRES.clockOrder.now} where seq = 1`);
   }
   expect(realmsOf(await takeAll()).filter((realm) => made.includes(realm))).toEqual(made);
 });
@@ -300,7 +300,7 @@ async function whileOneIsWritten(during: () => Promise<void>): Promise<void> {
   const client = new SQL(database.url, { max: 1 });
   await client.begin(async (writing) => {
     await writing.unsafe(
-      `update realm_clock set seq = seq + 1, moved = ${POSTGRES.moves.now} where realm_id = '${one}'`,
+      `update realm_clock set seq = seq + 1, moved = ${POSTGRES.clockOrder.now} where realm_id = '${one}'`,
     );
     await during();
   });
@@ -376,5 +376,5 @@ test('more realms than one look has time for are queued by those that follow, al
 
 /** The number that a write has now. */
 function moveOf({ address }: TestDatabase): string {
-  return (address.engine === 'postgres' ? POSTGRES : SQLITE).moves.now;
+  return (address.engine === 'postgres' ? POSTGRES : SQLITE).clockOrder.now;
 }

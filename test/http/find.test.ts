@@ -121,8 +121,8 @@ describe('who is this?', () => {
       };
       const { embedded } = engine;
       if (!embedded) return { ...engine, records };
-      const listBeside: typeof embedded.listBeside = (ask) => counting(embedded.listBeside(ask));
-      return { ...engine, records, embedded: { ...embedded, listBeside } };
+      const listBeside: typeof embedded.listDelegating = (ask) => counting(embedded.listDelegating(ask));
+      return { ...engine, records, embedded: { ...embedded, listDelegating: listBeside } };
     });
     const at = await plant(counted.db, { subject: 'auth0|Jane' });
     const as = await counted.token('profile-infos:read');

@@ -11,7 +11,7 @@ import { RESOURCES } from '../../src/domain/resources.ts';
 import { openApiDocument } from '../../src/http/openapi/document.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { EXIT } from '../../src/platform/exit.ts';
-import { knownMigrations } from '../../src/store/sqlite/open.ts';
+import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
 import { lineReader } from '../../src/transfer/lines.ts';
 import { operationsOf } from '../support/document_caller.ts';
 import { DOORS } from '../support/import_rules.ts';
@@ -113,7 +113,7 @@ describe('docs/operating.md', () => {
 
   test('every table of the database stands there', () => {
     const db = new Database(':memory:');
-    for (const { sql } of knownMigrations()) db.run(sql);
+    for (const { sql } of sqliteMigrations()) db.run(sql);
     const tables = db
       .query<{ name: string }, []>(`select name from sqlite_schema where type = 'table'`)
       .all();

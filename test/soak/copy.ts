@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { readableStreamToText, SQL } from 'bun';
 import { prepareBare } from '../../bench/bare.ts';
 import { INSTANCE, TABLES } from '../../src/store/copying/tables.ts';
-import { connect } from '../../src/store/sqlite/connection.ts';
+import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { lines, REALM } from '../support/population.ts';
 import { endServers, startServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
@@ -29,7 +29,7 @@ async function fill(path: string): Promise<void> {
   const words = ['--name', 'n', '--scope', 'profile-infos:read', '--database', `sqlite:${path}`];
   const { code, stderr } = await runCommand([AUTHREALM, 'client', 'create', ...words]);
   if (code !== 0) throw new Error(stderr);
-  const db = connect(path);
+  const db = connectSqlite(path);
   db.run('pragma synchronous = off');
   const insertsOf = prepareBare(db);
   let count = 0;

@@ -4,11 +4,11 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openAuditLog } from '../../src/store/audit/log.ts';
 import { openEngine } from '../../src/store/open.ts';
-import { connect } from '../../src/store/sqlite/connection.ts';
+import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
-import { openPlace } from '../../src/store/sqlite/place.ts';
-import { openSnapshot } from '../../src/store/sqlite/snapshot.ts';
-import { openWriter } from '../../src/store/sqlite/writer.ts';
+import { trackDatabaseFiles } from '../../src/store/sqlite/place.ts';
+import { openSharedReadTransaction } from '../../src/store/sqlite/snapshot.ts';
+import { openSqliteWriter } from '../../src/store/sqlite/writer.ts';
 import { execute } from '../../src/store/work.ts';
 import { freshFolder } from '../support/service.ts';
 
@@ -17,15 +17,15 @@ import { freshFolder } from '../support/service.ts';
 async function database() {
   const path = join(freshFolder(), 'pauses.db');
   (await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock })).close();
-  const db = connect(path);
-  const snapshot = openSnapshot(db);
-  const place = openPlace(path);
+  const db = connectSqlite(path);
+  const snapshot = openSharedReadTransaction(db);
+  const place = trackDatabaseFiles(path);
   let proofs = 0;
   const prove = () => {
     proofs += 1;
-    place.prove();
+    place.assertInPlace();
   };
-  const writer = openWriter(db, snapshot, { prove }, openAuditLog(SQLITE));
+  const writer = openSqliteWriter(db, snapshot, { assertInPlace: prove }, openAuditLog(SQLITE));
   const done: string[] = [];
   return {
     done,

@@ -7,13 +7,13 @@ import { Fault } from '../../src/domain/fault.ts';
 import { realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openAuditLog } from '../../src/store/audit/log.ts';
-import { connect } from '../../src/store/sqlite/connection.ts';
+import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
-import { openPlace } from '../../src/store/sqlite/place.ts';
+import { trackDatabaseFiles } from '../../src/store/sqlite/place.ts';
 import { openSqliteRecords } from '../../src/store/sqlite/records.ts';
-import { openSnapshot } from '../../src/store/sqlite/snapshot.ts';
-import { openTransactions } from '../../src/store/sqlite/transactions.ts';
-import { openWriter } from '../../src/store/sqlite/writer.ts';
+import { openSharedReadTransaction } from '../../src/store/sqlite/snapshot.ts';
+import { openSqliteTransactions } from '../../src/store/sqlite/transactions.ts';
+import { openSqliteWriter } from '../../src/store/sqlite/writer.ts';
 import { sqliteAt } from '../support/database.ts';
 import { AUTHREALM, clientCreate, runCommand } from '../support/processes.ts';
 import {
@@ -71,12 +71,12 @@ function boundedByDisk({ db }: Service, folder: string): Bounded {
 
 /** Where nothing can be mounted: another connection to the same file, which is told how large it may become. */
 function boundedByEngine({ settings }: Service): Bounded {
-  const db = connect(databaseFile({ settings }));
-  const snapshot = openSnapshot(db);
-  const writer = openWriter(db, snapshot, openPlace(db.filename), openAuditLog(SQLITE));
+  const db = connectSqlite(databaseFile({ settings }));
+  const snapshot = openSharedReadTransaction(db);
+  const writer = openSqliteWriter(db, snapshot, trackDatabaseFiles(db.filename), openAuditLog(SQLITE));
   const pages = db.query<{ page_count: number }, []>('pragma page_count').get()?.page_count ?? 0;
   return {
-    records: openSqliteRecords(db, snapshot, openTransactions(db, snapshot, writer)),
+    records: openSqliteRecords(db, snapshot, openSqliteTransactions(db, snapshot, writer)),
     fill: () => db.run(`pragma max_page_count = ${pages}`),
     free: () => db.run(`pragma max_page_count = ${pages * 1_000}`),
   };

@@ -16,12 +16,12 @@ import {
 } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { clauseOf } from '../../src/store/lists/filters.ts';
-import { listTable, planOf, type Reading } from '../../src/store/lists/list_plans.ts';
-import { entered } from '../../src/store/lists/list_reading.ts';
-import type { ListQuestion } from '../../src/store/lists/lists.ts';
-import { openTotals } from '../../src/store/lists/totals.ts';
+import { type ListStatement, listTable, planList } from '../../src/store/lists/list_plans.ts';
+import { startAtCursor } from '../../src/store/lists/list_reading.ts';
+import type { ReaderListRequest } from '../../src/store/lists/lists.ts';
+import { openTotalCache } from '../../src/store/lists/totals.ts';
 import { type EmbeddedEngine, openEngine } from '../../src/store/open.ts';
-import { SQLITE, statementsOf } from '../../src/store/sqlite/dialect.ts';
+import { SQLITE, sqliteStatements } from '../../src/store/sqlite/dialect.ts';
 import { indexesOf } from '../../src/store/sqlite/lists.ts';
 import { openReader } from '../../src/store/sqlite/reader.ts';
 import { freshFolder, userMembers } from '../support/service.ts';
@@ -83,11 +83,11 @@ const filterOf = (resource: Resource, text: string | undefined) =>
 
 /** The statements of a shape, and how the engine goes about each of them. */
 function planned({ resource, depth, filter: text, sort = NEWEST, only }: Asked, narrowed?: Filter) {
-  const table = listTable(resource, statementsOf(resource), indexesOf(db, resource.table));
+  const table = listTable(resource, sqliteStatements(resource), indexesOf(db, resource.table));
   const filter = narrowed ?? filterOf(resource, text);
   const { text: where } = clauseOf(filter, table.columnOf, SQLITE);
-  const plan = planOf(table, { depth, filter, hasOnly: only === true, sort, where }, SQLITE.lists);
-  const steps = (reading: Reading, mayBePurging = false): readonly string[] =>
+  const plan = planList(table, { depth, filter, hasOnly: only === true, sort, where }, SQLITE.lists);
+  const steps = (reading: ListStatement, mayBePurging = false): readonly string[] =>
     db
       .query<{ detail: string }, []>(`explain query plan ${plan.text(reading, mayBePurging)}`)
       .all()
@@ -192,7 +192,7 @@ describe('what is read where lookups run goes by an index', () => {
       const { by } = asked.sort ?? NEWEST;
       const after = { at: by === 'id' ? undefined : Date.UTC(2026, 0, 10), id: LAST_ID };
       const filter = filterOf(asked.resource, asked.filter);
-      const { filter: left } = entered({
+      const { filter: left } = startAtCursor({
         filter,
         sort: asked.sort ?? NEWEST,
         page: { kind: 'after', after, limit: 5 },
@@ -225,7 +225,7 @@ describe('what is read where lookups run goes by an index', () => {
 });
 
 describe('what is read beside the service', () => {
-  const taken = (filter: string, reading: Reading) =>
+  const taken = (filter: string, reading: ListStatement) =>
     planned({ resource: user, depth: 1, filter }).steps(reading).join();
 
   test('goes along the index that holds what the filter looks at, and else along the rows', () => {
@@ -258,9 +258,9 @@ describe('what is read beside the service', () => {
 
 describe('who reads what', () => {
   const ask = async (resource: Resource, filter: string | undefined, listing: Partial<ListRequest> = {}) => {
-    const questions: ListQuestion[] = [];
+    const questions: ReaderListRequest[] = [];
     const reader = await openReader(path);
-    const list = engine.embedded.listBeside((question) => {
+    const list = engine.embedded.listDelegating((question) => {
       questions.push(question);
       return reader.answer(question);
     });
@@ -320,7 +320,7 @@ describe('totals', () => {
   async function counting(delayMs = 0) {
     const reader = await openReader(path);
     let asked = 0;
-    const list = engine.embedded.listBeside(async (question) => {
+    const list = engine.embedded.listDelegating(async (question) => {
       asked += 1;
       await Bun.sleep(delayMs);
       return reader.answer(question);
@@ -363,7 +363,7 @@ describe('totals', () => {
   test('a count that fails is not kept', async () => {
     let isBroken = true;
     const reader = await openReader(path);
-    const list = engine.embedded.listBeside(async (question) => {
+    const list = engine.embedded.listDelegating(async (question) => {
       if (isBroken) throw new Error('gone');
       return reader.answer(question);
     });
@@ -375,7 +375,7 @@ describe('totals', () => {
   });
 
   test('the oldest of too many is forgotten', async () => {
-    const totals = openTotals();
+    const totals = openTotalCache();
     const questions = Array.from({ length: LIMITS.totalsKeptMax + 1 }, (_, number) => `question ${number}`);
     for (const question of questions) totals.keep(question, Promise.resolve(5));
     await Bun.sleep(1);

@@ -6,21 +6,21 @@ import { Refusal } from '../../src/domain/fault.ts';
 import { keyColumns, membersOf, type Resource } from '../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfileInfo, RESOURCES, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { type Migration, servesFrom } from '../../src/store/migrations.ts';
+import { type Migration, servesFromOf } from '../../src/store/migrations.ts';
 import { openEngine } from '../../src/store/open.ts';
-import { knownMigrations as knownToPostgres } from '../../src/store/postgres/readiness.ts';
+import { postgresMigrations as knownToPostgres } from '../../src/store/postgres/readiness.ts';
 import { INSTANCE_TABLES } from '../../src/store/postgres/tables.ts';
 import { dependentsOf } from '../../src/store/records/cascade.ts';
-import { connect } from '../../src/store/sqlite/connection.ts';
-import { statementsOf } from '../../src/store/sqlite/dialect.ts';
-import { migrate } from '../../src/store/sqlite/migrate.ts';
-import { keepLog, knownMigrations } from '../../src/store/sqlite/open.ts';
-import { atSlot } from '../../src/store/sqlite/slot.ts';
+import { connectSqlite } from '../../src/store/sqlite/connection.ts';
+import { sqliteStatements } from '../../src/store/sqlite/dialect.ts';
+import { migrateSqlite } from '../../src/store/sqlite/migrate.ts';
+import { enableWal, sqliteMigrations } from '../../src/store/sqlite/open.ts';
+import { atRowId } from '../../src/store/sqlite/slot.ts';
 import { AUTHREALM, runCommand, start } from '../support/processes.ts';
 import { freshFolder, ISSUER } from '../support/service.ts';
 
 const program = { version: '0.1.0', clock: systemClock };
-const known = knownMigrations();
+const known = sqliteMigrations();
 const next: Migration = {
   version: known.length + 1,
   name: 'next',
@@ -38,7 +38,7 @@ const LARGE_ROWS = 80_000;
 /** A database of several MB. */
 async function large(): Promise<string> {
   const path = await fresh();
-  const db = connect(path);
+  const db = connectSqlite(path);
   const insert = db.prepare('insert into realm_clock (realm_id, seq) values (?, 1)');
   db.transaction(() => {
     for (let row = 0; row < LARGE_ROWS; row += 1) insert.run(`${row}`.padEnd(36, '-'));
@@ -72,17 +72,17 @@ describe('migrations', () => {
   });
 
   test('say no more about older programs than there can be, and those of both engines the same', () => {
-    const says = (each: Migration) => servesFrom(each) ?? each.version;
+    const says = (each: Migration) => servesFromOf(each) ?? each.version;
     for (const each of known) expect(says(each)).toBeLessThanOrEqual(each.version);
     expect(known.map(says)).toEqual(knownToPostgres().map(says));
-    expect(servesFrom({ ...next, sql: 'select 1;\n-- serves: 1\n' })).toBeNull();
+    expect(servesFromOf({ ...next, sql: 'select 1;\n-- serves: 1\n' })).toBeNull();
   });
 
   test('auto brings an older file up and keeps a copy of it, 0600', async () => {
     const path = await fresh();
     const before = tables(path);
-    const db = connect(path);
-    await migrate(db, 'auto', [...known, next], { ...program, version: '0.2.0' });
+    const db = connectSqlite(path);
+    await migrateSqlite(db, 'auto', [...known, next], { ...program, version: '0.2.0' });
     db.close();
     expect(tables(path)).toContain('later');
     const copy = `${path}.schema-${known.length}`;
@@ -98,8 +98,8 @@ describe('migrations', () => {
 
   test('check refuses an older file and names the way; off leaves it', async () => {
     const path = await fresh();
-    const db = connect(path);
-    const run = (mode: 'check' | 'off') => migrate(db, mode, [...known, next], program);
+    const db = connectSqlite(path);
+    const run = (mode: 'check' | 'off') => migrateSqlite(db, mode, [...known, next], program);
     expect(run('check')).rejects.toThrow(/--migrate auto/);
     await run('off');
     db.close();
@@ -108,8 +108,8 @@ describe('migrations', () => {
 
   test('a newer schema is refused naming the version that is needed', async () => {
     const path = await fresh();
-    const db = connect(path);
-    await migrate(db, 'auto', [...known, next], { ...program, version: '0.2.0' });
+    const db = connectSqlite(path);
+    await migrateSqlite(db, 'auto', [...known, next], { ...program, version: '0.2.0' });
     db.close();
     const refusal = await openEngine({ engine: 'sqlite', path }, 'auto', program).catch(
       (error: unknown) => error,
@@ -121,20 +121,20 @@ describe('migrations', () => {
   test('a migration that fails leaves the file as it was', async () => {
     const path = await fresh();
     const before = tables(path);
-    const db = connect(path);
+    const db = connectSqlite(path);
     const broken = {
       ...next,
       sql: 'create table half (id text) strict; create table half (id text) strict;',
     };
-    expect(migrate(db, 'auto', [...known, broken], program)).rejects.toThrow();
+    expect(migrateSqlite(db, 'auto', [...known, broken], program)).rejects.toThrow();
     db.close();
     expect(tables(path)).toEqual(before);
   });
 
   test('twenty at once apply each migration once', async () => {
     const path = await fresh();
-    const connections = Array.from({ length: 20 }, () => connect(path));
-    await Promise.all(connections.map((db) => migrate(db, 'auto', [...known, next], program)));
+    const connections = Array.from({ length: 20 }, () => connectSqlite(path));
+    await Promise.all(connections.map((db) => migrateSqlite(db, 'auto', [...known, next], program)));
     const rows = connections[0]?.query('select version from migration order by version').all();
     expect(rows).toEqual([...known, next].map(({ version }) => ({ version })));
     for (const db of connections) db.close();
@@ -212,7 +212,7 @@ describe('migrations', () => {
 
   test('where no write-ahead log can be kept, it says so', () => {
     const db = new Database(':memory:');
-    expect(() => keepLog(db)).toThrow(/cannot keep a write-ahead log.*local file system/);
+    expect(() => enableWal(db)).toThrow(/cannot keep a write-ahead log.*local file system/);
     db.close();
   });
 
@@ -271,7 +271,7 @@ describe('the schema is what the descriptions say', () => {
 
     test(`${resource.table}: columns and key`, () => {
       const found = columns(resource.table);
-      const statements = statementsOf(resource);
+      const statements = sqliteStatements(resource);
       expect(found.map(({ name }) => name).sort()).toEqual(['slot', ...statements.columns].sort());
       expect(found.filter(({ pk }) => pk > 0).map(({ name }) => name)).toEqual(['slot']);
       expect(indexes(resource.table, 1)).toContain([...new Set(['realm_id', keyOf(resource)])].join());
@@ -315,9 +315,9 @@ describe('the schema is what the descriptions say', () => {
     });
 
     test(`${resource.table}: a lookup is one search by slot, or else one of the key's index`, () => {
-      const statements = statementsOf(resource);
+      const statements = sqliteStatements(resource);
       const key = keyColumns(resource).map(() => ISSUER);
-      const selectAt = atSlot(statements.select);
+      const selectAt = atRowId(statements.select);
       const isLink = resource === oidcProfileInfo || resource === passwordProfileInfo;
       // What others hang on may be being purged, which is one more search; what nothing hangs on never asks.
       const marks = isLink
@@ -337,7 +337,7 @@ describe('the schema is what the descriptions say', () => {
     });
 
     test(`${resource.table}: a scan walks the key's index, and sorts nothing`, () => {
-      const { scan, scanRealm, selectInRealm: holder, remove } = statementsOf(resource);
+      const { scan, scanRealm, selectInRealm: holder, remove } = sqliteStatements(resource);
       const key = keyColumns(resource).map(() => ISSUER);
       for (const plan of [
         planOf(scan, ISSUER, ISSUER, 5),

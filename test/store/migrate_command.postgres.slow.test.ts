@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { SQL } from 'bun';
 import { migrationsIn } from '../../src/store/migrations.ts';
 import { citusSql } from '../../src/store/postgres/citus.ts';
-import { connect } from '../../src/store/sqlite/connection.ts';
+import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
@@ -20,7 +20,7 @@ const TARGETS: Readonly<Record<string, () => Promise<Target>>> = {
     return {
       url: `sqlite:${path}`,
       async change(text) {
-        const db = connect(path);
+        const db = connectSqlite(path);
         db.run(text);
         db.close();
       },

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { readSettings } from '../../src/config/parse.ts';
 import { Refusal } from '../../src/domain/fault.ts';
-import { nameOf, type PostgresAddress, parseDatabase } from '../../src/store/open.ts';
-import { complaintAboutPostgres, parsePostgres } from '../../src/store/postgres/address.ts';
+import { addressName, type PostgresAddress, parseDatabase } from '../../src/store/open.ts';
+import { parsePostgres, postgresUrlError } from '../../src/store/postgres/address.ts';
 
 const PLAIN: PostgresAddress = {
   engine: 'postgres',
@@ -60,7 +60,7 @@ describe('read', () => {
   ];
   test.each(rows)('%s', (url, differences) => {
     expect(parseDatabase(url)).toEqual({ ...PLAIN, ...differences });
-    expect(complaintAboutPostgres(url)).toBeUndefined();
+    expect(postgresUrlError(url)).toBeUndefined();
   });
 });
 
@@ -102,7 +102,7 @@ describe('refused', () => {
   ];
   test.each(rows)('%s', (url, says) => {
     expect(parseDatabase(url)).toBeUndefined();
-    expect(complaintAboutPostgres(url)).toContain(says);
+    expect(postgresUrlError(url)).toContain(says);
     expect(() => readSettings({}, { AUTHREALM_DATABASE: url })).toThrow(says);
   });
 });
@@ -136,7 +136,7 @@ test('whatever user, password and database are, they come back as they were writ
       const [u, p, d] = [user, password, database].map(encodeURIComponent);
       const read = parsePostgres(`postgres://${u}:${p}@localhost/${d}`);
       expect(read).toEqual({ ...PLAIN, user, password, database });
-      expect(nameOf(read as PostgresAddress)).toBe(`${database} on localhost:5432`);
+      expect(addressName(read as PostgresAddress)).toBe(`${database} on localhost:5432`);
     }),
   );
 });
@@ -163,7 +163,7 @@ test('whatever is given, it is read or refused', () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(piece, fc.string({ maxLength: 3 })), { maxLength: 20 }), (pieces) => {
       const url = `postgres://${pieces.join('')}`;
-      expect(parsePostgres(url) === undefined).toBe(complaintAboutPostgres(url) !== undefined);
+      expect(parsePostgres(url) === undefined).toBe(postgresUrlError(url) !== undefined);
     }),
     { numRuns: 2_000 },
   );

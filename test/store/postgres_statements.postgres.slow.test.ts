@@ -15,7 +15,7 @@ import { openDatabase, rewrap } from '../../src/service/open_database.ts';
 import { migrationsIn } from '../../src/store/migrations.ts';
 import { type Engine, openEngine, type PostgresAddress, parseDatabase } from '../../src/store/open.ts';
 import { readIndexes } from '../../src/store/postgres/indexes.ts';
-import { letsNamesMeet } from '../../src/store/postgres/pooler.ts';
+import { hasSharedStatementNames } from '../../src/store/postgres/pooler.ts';
 import { type PostgresServer, startServer } from '../support/postgres_server.ts';
 import { explaining, type Judgement, judge } from '../support/realms_named.ts';
 import { freshFolder, plant, put } from '../support/service.ts';
@@ -190,7 +190,7 @@ async function serveAsAnother(url: string): Promise<void> {
 /** What a start asks where it has found a pooler. */
 async function askAsBehindPooler(url: string): Promise<void> {
   const client = new SQL(url, { max: 1 });
-  expect(await letsNamesMeet(client)).toBe(true);
+  expect(await hasSharedStatementNames(client)).toBe(true);
   await client.close();
 }
 

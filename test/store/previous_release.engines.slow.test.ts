@@ -9,9 +9,9 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import type { Migration } from '../../src/store/migrations.ts';
 import { openEngine } from '../../src/store/open.ts';
-import { connect } from '../../src/store/sqlite/connection.ts';
-import { migrate } from '../../src/store/sqlite/migrate.ts';
-import { knownMigrations } from '../../src/store/sqlite/open.ts';
+import { connectSqlite } from '../../src/store/sqlite/connection.ts';
+import { migrateSqlite } from '../../src/store/sqlite/migrate.ts';
+import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
 import { freshFolder } from '../support/folder.ts';
 import { family } from '../support/import_fixtures.ts';
 import { AUTHREALM, runCommand, start } from '../support/processes.ts';
@@ -27,7 +27,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const NEXT_RELEASE = join(import.meta.dir, 'contract/next_release.ts');
 const UPGRADED_BENEATH = join(import.meta.dir, 'contract/upgraded_beneath.ts');
 
-const known = knownMigrations();
+const known = sqliteMigrations();
 const nextVersion = known.length + 1;
 const program = { version: '0.1.0', clock: systemClock };
 
@@ -244,10 +244,10 @@ describe('a file', () => {
   async function broughtUp(version: string, ...more: readonly Migration[]): Promise<string> {
     const path = join(freshFolder(), 'later.db');
     (await openEngine({ engine: 'sqlite', path }, 'auto', program)).close();
-    const db = connect(path);
+    const db = connectSqlite(path);
     // As 0.1.0 has left it, which said nothing about older programs.
     db.run('alter table migration drop column serves_from');
-    await migrate(db, 'auto', [...known, ...more], { ...program, version });
+    await migrateSqlite(db, 'auto', [...known, ...more], { ...program, version });
     db.close();
     return path;
   }
@@ -261,7 +261,7 @@ describe('a file', () => {
       engine.close();
     }
     expect(readFileSync(path).equals(before)).toBe(true);
-    const db = connect(path);
+    const db = connectSqlite(path);
     expect(db.prepare('select version, serves_from from migration order by version').all()).toEqual([
       ...known.map(({ version }) => ({ version, serves_from: null })),
       { version: nextVersion, serves_from: known.length },

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { chmodSync, copyFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { VERSION } from '../../src/platform/version.ts';
-import { knownMigrations } from '../../src/store/sqlite/open.ts';
+import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
 import { sqliteAt } from '../support/database.ts';
 import { doctor } from '../support/doctor_report.ts';
 import { AUTHREALM, runCommand, start } from '../support/processes.ts';
@@ -34,7 +34,7 @@ async function migrationsSince(path: string) {
   const [found] = await sqliteAt(path).ask<{ schema: number }>(
     'select max(version) as schema from migration',
   );
-  return knownMigrations().filter(({ version }) => version > (found?.schema ?? 0));
+  return sqliteMigrations().filter(({ version }) => version > (found?.schema ?? 0));
 }
 
 /** None before the first release. */

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { EXIT } from '../../src/platform/exit.ts';
-import { lockDatabase, replace } from '../../src/store/backups/restoration.ts';
+import { lockDatabase, replaceDatabase } from '../../src/store/backups/restoration.ts';
 import { contentOf, copied, program, type Rehearsed, rehearsed, runOn } from '../support/archive.ts';
 import { AUTHREALM, start } from '../support/processes.ts';
 
@@ -96,7 +96,7 @@ describe('a command that opens the database during a restore', () => {
     const seen = new Set<number>();
     while (seen.size < opening.length)
       for (const { process: child } of opening) if (hasOpen(child.pid, database)) seen.add(child.pid);
-    const aside = replace(database, complete, program.clock.now());
+    const aside = replaceDatabase(database, complete, program.clock.now());
     const inode = statSync(database).ino;
     lock.release();
     for (const { process: child, output } of opening) {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { oidcProfileInfo } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type Engine, openEngine } from '../../src/store/open.ts';
-import { connect } from '../../src/store/sqlite/connection.ts';
+import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { freshFolder, ISSUER } from '../support/service.ts';
 import { sought } from './contract/find.contract.ts';
 import { type Ground, ground, land, oidcLink } from './contract/store_fixtures.ts';
@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => engine.close());
 
 function change(sql: string): void {
-  const db = connect(path);
+  const db = connectSqlite(path);
   db.run(sql);
   db.close();
 }
@@ -44,7 +44,7 @@ test.each([1, 2, 8, 9, 40])('each of %d subjects of one checksum is found, and n
 });
 
 test('what is sought goes through the index of checksums, then straight to the row', () => {
-  const db = connect(path);
+  const db = connectSqlite(path);
   const planOf = (sql: string) => db.query<{ detail: string }, []>(`explain query plan ${sql}`).all();
   expect(planOf('select slot from oidc_profile_info where subject_crc = 1 limit 9')[0]?.detail).toContain(
     'oidc_profile_info_subject_crc',

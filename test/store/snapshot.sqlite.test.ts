@@ -2,8 +2,8 @@ import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openEngine } from '../../src/store/open.ts';
-import { connect } from '../../src/store/sqlite/connection.ts';
-import { openSnapshot } from '../../src/store/sqlite/snapshot.ts';
+import { connectSqlite } from '../../src/store/sqlite/connection.ts';
+import { openSharedReadTransaction } from '../../src/store/sqlite/snapshot.ts';
 import { freshFolder } from '../support/service.ts';
 
 const LOG_RESTART_PAGES = 1_000;
@@ -11,8 +11,8 @@ const LOG_RESTART_PAGES = 1_000;
 async function database() {
   const path = join(freshFolder(), 'snapshot.db');
   (await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock })).close();
-  const [ours, theirs] = [connect(path), connect(path)];
-  const snapshot = openSnapshot(ours);
+  const [ours, theirs] = [connectSqlite(path), connectSqlite(path)];
+  const snapshot = openSharedReadTransaction(ours);
   const count = ours.prepare<{ n: number }, []>('select count(*) as n from realm_clock');
   const commit = theirs.prepare('insert into realm_clock (realm_id, seq) values (?, 1)');
   return {
@@ -71,8 +71,8 @@ describe('reads of one turn share a read transaction', () => {
   });
 
   test('a database in memory shares nothing', () => {
-    const db = connect(':memory:');
-    const snapshot = openSnapshot(db);
+    const db = connectSqlite(':memory:');
+    const snapshot = openSharedReadTransaction(db);
     expect(snapshot.read(() => db.query('select 1 as one').get())).toEqual({ one: 1 });
     expect(db.inTransaction).toBe(false);
   });

@@ -16,7 +16,7 @@ listContract('sqlite on disk, the long ones beside', async () => {
   });
   const reader = await openReader(path);
   return {
-    store: { ...engine.records, list: engine.embedded.listBeside(reader.answer) },
+    store: { ...engine.records, list: engine.embedded.listDelegating(reader.answer) },
     close() {
       reader.close();
       engine.close();

@@ -4,11 +4,11 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openAuditLog } from '../../src/store/audit/log.ts';
 import { openEngine } from '../../src/store/open.ts';
-import { connect } from '../../src/store/sqlite/connection.ts';
+import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
-import { FileGone } from '../../src/store/sqlite/place.ts';
-import { openSnapshot } from '../../src/store/sqlite/snapshot.ts';
-import { openWriter } from '../../src/store/sqlite/writer.ts';
+import { DatabaseFileMoved } from '../../src/store/sqlite/place.ts';
+import { openSharedReadTransaction } from '../../src/store/sqlite/snapshot.ts';
+import { openSqliteWriter } from '../../src/store/sqlite/writer.ts';
 import { execute } from '../../src/store/work.ts';
 import { freshFolder } from '../support/service.ts';
 
@@ -18,15 +18,15 @@ import { freshFolder } from '../support/service.ts';
 async function database(isThere: (proof: number) => boolean, workMs = 0) {
   const path = join(freshFolder(), 'writer.db');
   (await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock })).close();
-  const db = connect(path);
+  const db = connectSqlite(path);
   let proofs = 0;
   const place = {
-    prove() {
+    assertInPlace() {
       proofs += 1;
-      if (!isThere(proofs)) throw new FileGone();
+      if (!isThere(proofs)) throw new DatabaseFileMoved();
     },
   };
-  const writer = openWriter(db, openSnapshot(db), place, openAuditLog(SQLITE));
+  const writer = openSqliteWriter(db, openSharedReadTransaction(db), place, openAuditLog(SQLITE));
   let worked = 0;
   const write = () =>
     writer.write(function* () {

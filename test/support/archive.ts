@@ -20,11 +20,11 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { openDatabase, proveKeysOf } from '../../src/service/open_database.ts';
 import type { Archiver } from '../../src/store/backups/archiver.ts';
-import { runErrand } from '../../src/store/backups/archiver.ts';
+import { runArchiverTask } from '../../src/store/backups/archiver.ts';
 import { backUp } from '../../src/store/backups/backup.ts';
-import type { OpenKept } from '../../src/store/backups/erasures.ts';
-import type { Examined } from '../../src/store/backups/examination.ts';
-import { type Restored, type RestoreOrder, restore } from '../../src/store/backups/restoration.ts';
+import type { OpenRestored } from '../../src/store/backups/erasures.ts';
+import type { DatabaseSummary } from '../../src/store/backups/examination.ts';
+import { type RestoreOptions, type RestoreResult, restore } from '../../src/store/backups/restoration.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 import { freshFolder, type Planted, plant } from './service.ts';
 
@@ -32,9 +32,9 @@ export const program = { version: VERSION, clock: systemClock };
 
 /** Does its errands here, where the commands have a process for each. */
 export const archiver: Archiver = {
-  copy: async (from, to) => void runErrand({ does: 'copy', from, to }),
+  copy: async (from, to) => void runArchiverTask({ does: 'copy', from, to }),
   examine: async (path, called, programVersion) =>
-    runErrand({ does: 'examine', path, called, programVersion }) as Examined,
+    runArchiverTask({ does: 'examine', path, called, programVersion }) as DatabaseSummary,
 };
 
 /** Runs a command on a database file; standard error is a sentence, or nothing. */
@@ -144,13 +144,13 @@ export async function logKeysOf(path: string): Promise<LogKeys> {
 }
 
 /** Opens files by the master key of a database, as the command does. */
-export function openKeptOf(database: string): OpenKept {
+export function openKeptOf(database: string): OpenRestored {
   const settings = readSettings({ database: `sqlite:${database}` }, {});
   return (path) => openKept(settings, path);
 }
 
 /** Restores over a database in this process. */
-export function restoring(order: Partial<RestoreOrder> & Pick<RestoreOrder, 'backup' | 'database'>) {
+export function restoring(order: Partial<RestoreOptions> & Pick<RestoreOptions, 'backup' | 'database'>) {
   const { database } = order;
   const openKept = openKeptOf(database);
   const whole = {
@@ -164,11 +164,11 @@ export function restoring(order: Partial<RestoreOrder> & Pick<RestoreOrder, 'bac
 
 /** Why a restore is refused. Throws where it is not, and where it left anything else in the folder than was there. */
 export async function refusalOfRestoring(
-  order: Partial<RestoreOrder> & Pick<RestoreOrder, 'backup' | 'database'>,
+  order: Partial<RestoreOptions> & Pick<RestoreOptions, 'backup' | 'database'>,
 ): Promise<string> {
   const folder = dirname(order.database);
   const before = filesIn(folder);
-  const outcome: Restored | Error = await restoring(order).catch((error: Error) => error);
+  const outcome: RestoreResult | Error = await restoring(order).catch((error: Error) => error);
   if (!(outcome instanceof Error)) throw new Error('it was restored');
   if (!Bun.deepEquals(filesIn(folder), before)) throw new Error('it left traces');
   return outcome.message;

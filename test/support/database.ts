@@ -6,7 +6,7 @@ import { type Flags, readSettings, SETTINGS, type Settings } from '../../src/con
 import { systemClock } from '../../src/platform/clock.ts';
 import { openEngineFor } from '../../src/service/open_database.ts';
 import { type DatabaseAddress, type Engine, parseDatabase } from '../../src/store/open.ts';
-import { numbered } from '../../src/store/postgres/places.ts';
+import { numberParameters } from '../../src/store/postgres/places.ts';
 import { disagreements, LOOKS, type Look } from './agreement.ts';
 import { freshFolder } from './folder.ts';
 import { ROLES, sharedServer } from './postgres_server.ts';
@@ -182,7 +182,7 @@ export function postgresAt(url: string, masterKeyFile: string, roles: Flags = tw
     const client = new SQL(url, { max: 1, bigint: true });
     return {
       async ask<R>(sql: string, ...values: readonly string[]) {
-        const { text, order } = numbered(sql);
+        const { text, order } = numberParameters(sql);
         const places = order.map((place) => values[place]);
         return (await client.unsafe(text, places)).map(plain) as R[];
       },
@@ -196,7 +196,7 @@ export function postgresAt(url: string, masterKeyFile: string, roles: Flags = tw
     ask,
     async spoil(sql, ...values) {
       const client = new SQL(url, { max: 1 });
-      const { text, order } = numbered(sql);
+      const { text, order } = numberParameters(sql);
       await client.unsafe('set session_replication_role = replica');
       const { count } = await client
         .unsafe(

@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url';
 import { parsePostgres } from '../../src/store/postgres/address.ts';
-import { partsOf } from '../../src/store/postgres/inspection_schema.ts';
-import { openAlone } from '../../src/store/postgres/primary.ts';
-import { openStream } from '../../src/store/postgres/streaming.ts';
+import { schemaObjects } from '../../src/store/postgres/inspection_schema.ts';
+import { connectToPrimary } from '../../src/store/postgres/primary.ts';
+import { openRowStream } from '../../src/store/postgres/streaming.ts';
 
 /** What `doctor` compares a schema of PostgreSQL with; `scripts/write_schema.ts` writes it. */
 export const SCHEMA_TABLE = fileURLToPath(new URL('../../src/store/postgres/schema.tsv', import.meta.url));
@@ -11,9 +11,9 @@ export const SCHEMA_TABLE = fileURLToPath(new URL('../../src/store/postgres/sche
 export async function schemaTable(url: string): Promise<string> {
   const address = parsePostgres(url);
   if (!address) throw new Error(`${url} is not a PostgreSQL URL`);
-  const stream = openStream(await openAlone(address), 5_000);
+  const stream = openRowStream(await connectToPrimary(address), 5_000);
   try {
-    const parts = partsOf((text, ...values) => stream.rows('begin', text, values));
+    const parts = schemaObjects((text, ...values) => stream.rows('begin', text, values));
     const lines = await Array.fromAsync(parts, ({ type, name, definition }) =>
       [type, name, definition].join('\t').trimEnd(),
     );

@@ -4,13 +4,13 @@ import { systemClock } from '../../src/platform/clock.ts';
 import type { MigrateMode, Migration } from '../../src/store/migrations.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { type PostgresAddress, parsePostgres } from '../../src/store/postgres/address.ts';
-import { migrate } from '../../src/store/postgres/migrate.ts';
-import { openAlone } from '../../src/store/postgres/primary.ts';
-import { knownMigrations } from '../../src/store/postgres/readiness.ts';
+import { migratePostgres } from '../../src/store/postgres/migrate.ts';
+import { connectToPrimary } from '../../src/store/postgres/primary.ts';
+import { postgresMigrations } from '../../src/store/postgres/readiness.ts';
 import { sharedServer } from './postgres_server.ts';
 
 export const program = { version: '0.1.0', clock: systemClock };
-export const known = knownMigrations();
+export const known = postgresMigrations();
 /** The migration of a release to come. */
 export const next: Migration = {
   version: known.length + 1,
@@ -57,8 +57,8 @@ export async function migrateTo(
   migrations: readonly Migration[],
   version = '0.2.0',
 ): Promise<void> {
-  const client = await openAlone(addressOf(url));
-  await migrate(client, migrations, { ...program, version }).finally(() => client.close());
+  const client = await connectToPrimary(addressOf(url));
+  await migratePostgres(client, migrations, { ...program, version }).finally(() => client.close());
 }
 
 export async function tables(url: string, schema = 'public'): Promise<readonly string[]> {

@@ -12,16 +12,16 @@ import { ACCESS_TEXTS } from '../../src/store/auth/access.ts';
 import { idempotencyTexts } from '../../src/store/idempotency/idempotency_store.ts';
 import { LEASE_TEXTS } from '../../src/store/leases.ts';
 import {
+  type ListPlan,
+  type ListStatement,
   listTable,
-  type Plan,
-  planOf,
-  presenceText,
-  type Reading,
+  planList,
+  scopePresenceText,
 } from '../../src/store/lists/list_plans.ts';
-import { CLAIM_TEXTS } from '../../src/store/postgres/claims.ts';
-import { POSTGRES, statementsOf } from '../../src/store/postgres/dialect.ts';
-import type { Indexes } from '../../src/store/postgres/indexes.ts';
-import { numbered } from '../../src/store/postgres/places.ts';
+import { SCOPE_LOCK_TEXTS } from '../../src/store/postgres/claims.ts';
+import { POSTGRES, postgresStatements } from '../../src/store/postgres/dialect.ts';
+import type { IndexCatalog } from '../../src/store/postgres/indexes.ts';
+import { numberParameters } from '../../src/store/postgres/places.ts';
 import { CASCADES } from '../../src/store/records/cascade.ts';
 import { deliveryTexts } from '../../src/store/webhooks/deliveries.ts';
 import { webhookProgressTexts } from '../../src/store/webhooks/progress.ts';
@@ -46,7 +46,7 @@ export function textsIn(log: string, databases: ReadonlySet<string>): ReadonlySe
 }
 
 /** What follows from the descriptions, whether anybody has asked for it yet or not. */
-export function derivedTexts(indexes: Indexes): ReadonlySet<string> {
+export function derivedTexts(indexes: IndexCatalog): ReadonlySet<string> {
   const texts = [
     ...RESOURCES.flatMap((resource) => [...recordTexts(resource), ...listTexts(resource, indexes)]),
     ...[...CASCADES.values()].flat().flatMap(({ select, count }) => [select, count]),
@@ -64,14 +64,14 @@ export function derivedTexts(indexes: Indexes): ReadonlySet<string> {
       ...deliveryTexts(POSTGRES),
       ...webhookProgressTexts(POSTGRES),
     ],
-    ...CLAIM_TEXTS,
+    ...SCOPE_LOCK_TEXTS,
     ...ACCESS_TEXTS,
   ];
-  return new Set(texts.map((text) => plainText(numbered(text).text)));
+  return new Set(texts.map((text) => plainText(numberParameters(text).text)));
 }
 
 function recordTexts(resource: Resource): readonly string[] {
-  const statements = statementsOf(resource);
+  const statements = postgresStatements(resource);
   const {
     select,
     selectStored,
@@ -97,7 +97,7 @@ function recordTexts(resource: Resource): readonly string[] {
   ];
 }
 
-const READINGS: readonly Reading[] = [
+const READINGS: readonly ListStatement[] = [
   ...(['gather', 'probe', 'few', 'count'] as const),
   ...(['walk', 'narrow', 'free'] as const).flatMap((way) => [`${way} from`, `${way} behind`] as const),
 ];
@@ -106,23 +106,27 @@ const READINGS: readonly Reading[] = [
  * Lists without a filter: one adds a condition to the same text, and narrows it. Only realms are listed without a scope
  * that names one.
  */
-function listTexts(resource: Resource, indexes: Indexes): readonly string[] {
+function listTexts(resource: Resource, indexes: IndexCatalog): readonly string[] {
   const line = lineage(resource);
-  const table = listTable(resource, statementsOf(resource), indexes.of(resource.table));
+  const table = listTable(resource, postgresStatements(resource), indexes.of(resource.table));
   const scopes = line.map((_, depth) => line.slice(0, depth)).slice(resource.parent ? 1 : 0);
   return scopes.flatMap((scope) => [
-    presenceText(scope),
+    scopePresenceText(scope),
     ...plansOf(table, scope.length).flatMap((plan) =>
       READINGS.flatMap((reading) => [plan.text(reading, false), plan.text(reading, true)]),
     ),
   ]);
 }
 
-function plansOf(table: ReturnType<typeof listTable>, depth: number): readonly Plan[] {
+function plansOf(table: ReturnType<typeof listTable>, depth: number): readonly ListPlan[] {
   return (['created_at', 'updated_at', 'id'] as const).flatMap((by) =>
     [true, false].flatMap((isDescending) =>
       [true, false].map((hasOnly) =>
-        planOf(table, { depth, filter: [], hasOnly, sort: { by, isDescending }, where: '' }, POSTGRES.lists),
+        planList(
+          table,
+          { depth, filter: [], hasOnly, sort: { by, isDescending }, where: '' },
+          POSTGRES.lists,
+        ),
       ),
     ),
   );

@@ -2,7 +2,7 @@ import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { CheckReport } from '../../src/doctor/inspection.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { carried, INSTANCE, TABLES } from '../../src/store/copying/tables.ts';
+import { INSTANCE, TABLES, transferredColumns } from '../../src/store/copying/tables.ts';
 import {
   answersOf,
   copy,
@@ -180,7 +180,7 @@ describe('the tables of a copy', () => {
           .map(({ column }) => column)
           .filter((column) => column !== 'slot' && column !== 'moved' && !column.endsWith('_crc'));
         const table = known.get(name);
-        expect([name, ...(table ? carried(table) : [])].sort()).toEqual([name, ...own].sort());
+        expect([name, ...(table ? transferredColumns(table) : [])].sort()).toEqual([name, ...own].sort());
       }
     },
   );

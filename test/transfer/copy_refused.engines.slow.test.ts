@@ -5,7 +5,7 @@ import { realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { unfinishedCopyOf } from '../../src/store/copying/mark.ts';
 import { openPostgresTarget } from '../../src/store/copying/postgres.ts';
-import type { Installation, Target } from '../../src/store/copying/side.ts';
+import type { CopyTarget, Installation } from '../../src/store/copying/side.ts';
 import { openSqliteSource, openSqliteTarget } from '../../src/store/copying/sqlite.ts';
 import { TABLES } from '../../src/store/copying/tables.ts';
 import {
@@ -51,7 +51,7 @@ function pathOf({ url }: TestDatabase): string {
   return url.slice('sqlite:'.length);
 }
 
-function openTarget(database: TestDatabase): Promise<Target> {
+function openTarget(database: TestDatabase): Promise<CopyTarget> {
   const { address } = database;
   return address.engine === 'postgres'
     ? openPostgresTarget(address, PROGRAM)

@@ -52,7 +52,7 @@ const SOME_HEADS = `${SELECT} where k.realm_id in (${Array.from({ length: TOGETH
 
 /** The index is named, because to an engine that has not counted its rows all changes of the realm look cheaper. */
 const changesOf = ({ lists }: Pick<Dialect, 'lists'>) => `select ${CHANGE_ROW}
-  from change${lists.by('change_of_user')}
+  from change${lists.indexHint('change_of_user')}
   where realm_id = ? and user_id = ? and seq < ? order by seq desc limit ?`;
 
 interface HeadRow {

@@ -5,7 +5,7 @@ import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { user } from '../../domain/resources.ts';
-import type { Dialect, Moves } from '../dialect.ts';
+import type { ClockOrder, Dialect } from '../dialect.ts';
 import { all, executeAll, first, type Long, type Statement, type Work, type WorkResult } from '../work.ts';
 import type { ChangeEntry } from './entry.ts';
 import { openUserKeys, type UserKeys } from './user_keys.ts';
@@ -28,7 +28,7 @@ export interface AuditLog {
 
 const advanceBy = ({
   now,
-}: Moves): string => `insert into realm_clock (realm_id, seq, moved) values (?, ?, ${now})
+}: ClockOrder): string => `insert into realm_clock (realm_id, seq, moved) values (?, ?, ${now})
   on conflict (realm_id) do update set seq = realm_clock.seq + excluded.seq, moved = excluded.moved
   returning seq, tagged_seq, tag, entries`;
 const CLOCK = 'select seq, tagged_seq, tag, entries from realm_clock where realm_id = ?';
@@ -55,7 +55,7 @@ interface ClockRow {
   readonly entries: Long | null;
 }
 
-export function openAuditLog({ moves }: Pick<Dialect, 'moves'>): AuditLog {
+export function openAuditLog({ clockOrder: moves }: Pick<Dialect, 'clockOrder'>): AuditLog {
   const advance = advanceBy(moves);
   let keyed: { readonly keys: LogKeys; readonly userKeys: UserKeys } | undefined;
 
@@ -232,6 +232,6 @@ export function namedColumns(
 }
 
 /** Every text of the log. */
-export const logTexts = ({ moves }: Pick<Dialect, 'moves'>): readonly string[] => [
+export const logTexts = ({ clockOrder: moves }: Pick<Dialect, 'clockOrder'>): readonly string[] => [
   ...[advanceBy(moves), CLOCK, SETTLE, BEGIN, INSERT, INSERT_ACT, UNTAGGED, ADOPT],
 ];

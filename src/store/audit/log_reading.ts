@@ -20,7 +20,7 @@ const ACTS = `select ${ACT_COLUMNS}, tag from act where seq > ? order by seq lim
 const ACT = 'select 1 from act where id = ?';
 /** The index is named, because to an engine that has not counted its rows all changes of the realm look cheaper. */
 const changesOf = ({ lists }: Pick<Dialect, 'lists'>) => `select ${CHANGE_COLUMNS}, tag
-  from change${lists.by('change_of_user')}
+  from change${lists.indexHint('change_of_user')}
   where realm_id = ? and user_id = ? and seq > ? order by seq limit ?`;
 const ACTS_OF = `select ${ACT_COLUMNS}, tag from act
   where realm_id = ? and user_id = ? and seq > ? order by seq limit ?`;

@@ -23,7 +23,7 @@ import {
   removeClient,
   updateClient,
 } from './clients.ts';
-import { findLink, forgetLate, isAnyLate, keepLink, takeLink } from './console_links.ts';
+import { deleteExpiredLinks, findLink, hasExpiredLinks, keepLink, takeLink } from './console_links.ts';
 import { ALL_REVOKED, revokeToken } from './revoked_tokens.ts';
 
 const INSTANCE = 'select store_id, access_version from instance';
@@ -53,20 +53,20 @@ const INSERT_SECRET =
   'insert into instance_secret (name, sealed, created_at) values (?, ?, ?) on conflict do nothing';
 const CHECKS = 'select key_id, sealed from keyring order by created_at, key_id';
 export const ANY_CHECK = 'select 1 from keyring limit 1';
-export const IS_PROVEN = 'select 1 from keyring where key_id = ?';
+export const IS_KEY_KNOWN = 'select 1 from keyring where key_id = ?';
 export const INSERT_CHECK = 'insert into keyring (key_id, sealed, created_at) values (?, ?, ?)';
 
 /** What is left of a secret that was forgotten. */
 const FORGOTTEN = new Uint8Array();
 
 /** Clients, signing keys and the keyring's proofs. */
-export function openAccess({ read, write }: Transactions): AuthStore {
+export function openAuthStore({ read, write }: Transactions): AuthStore {
   /** One piece of work that answers whether it changed anything. */
   const change = (work: () => Work<boolean>, auditEntry?: AuditEntry) =>
     changing(write, work, Boolean, auditEntry);
 
   return {
-    state: (known) => read(() => wholeTable(known)),
+    state: (known) => read(() => readAccessTable(known)),
     client: (clientId) => read(() => readClient(clientId)),
     clientsAfter: (after, limit) => read(() => readClientsBehind(after, limit)),
     insertClient: (client, auditEntry) => change(() => insertClient(client), auditEntry),
@@ -114,7 +114,7 @@ export function openAccess({ read, write }: Transactions): AuthStore {
       }),
     insertSecret: async (name, sealed, at) => {
       await change(function* () {
-        return (yield* first(IS_PROVEN, keyIdOf(sealed)))
+        return (yield* first(IS_KEY_KNOWN, keyIdOf(sealed)))
           ? (yield* execute(INSERT_SECRET, name, sealed, at)) === 1
           : false;
       });
@@ -147,8 +147,8 @@ function openKeys({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<A
   return {
     signingKeys: () => read(() => keysOf(KEYS)),
     signingKeysInUse: () => read(() => keysOf(KEYS_IN_USE)),
-    signingKey: (kid) => read(() => keysAmong(KEY, kid)),
-    signingKeysAfter: (after, limit) => read(() => keysAmong(KEYS_BEHIND, after, limit)),
+    signingKey: (kid) => read(() => readKeys(KEY, kid)),
+    signingKeysAfter: (after, limit) => read(() => readKeys(KEYS_BEHIND, after, limit)),
     insertSigningKey: (key, place, auditEntry) =>
       changing(
         write,
@@ -196,10 +196,10 @@ function openLinks({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<
         return { value, keep: value !== undefined, ...(value ? { auditEntries: [auditEntry(value)] } : {}) };
       }),
     async deleteExpiredConsoleLinks(now) {
-      const isAny = await read(() => isAnyLate(now));
+      const isAny = await read(() => hasExpiredLinks(now));
       if (!isAny) return 0;
       return write('instance', function* () {
-        const value = yield* forgetLate(now);
+        const value = yield* deleteExpiredLinks(now);
         return { value, keep: value > 0, rows: value };
       });
     },
@@ -210,23 +210,23 @@ function openLinks({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<
 const TRUST_SCHEMA = 2;
 
 /** What only reads, of a database that is looked at, which may have an older schema. */
-export function openAccessToLook(
+export function openAuthReading(
   transactions: Transactions,
   schema: () => Promise<number>,
 ): Pick<AuthStore, 'state' | 'signingKeys' | 'keyChecks' | 'secret'> {
-  const access = openAccess(transactions);
+  const access = openAuthStore(transactions);
   const isTrusted = async () => (await schema()) >= TRUST_SCHEMA;
   return {
     ...access,
     async state(known) {
       const hasRevoked = await isTrusted();
-      return transactions.read(() => wholeTable(known, hasRevoked));
+      return transactions.read(() => readAccessTable(known, hasRevoked));
     },
     secret: async (name) => ((await isTrusted()) ? access.secret(name) : undefined),
   };
 }
 
-function* wholeTable(known: number | undefined, hasRevoked = true): Work<AuthState | undefined> {
+function* readAccessTable(known: number | undefined, hasRevoked = true): Work<AuthState | undefined> {
   const instance = yield* first<InstanceRow>(INSTANCE);
   assertServable(instance?.store_id ?? '');
   const version = Number(instance?.access_version ?? 0);
@@ -245,7 +245,7 @@ function* keysOf(text: string, ...values: readonly SqlValue[]): Work<readonly Si
   return (yield* all<KeyRow>(text, ...values)).map(keyOf);
 }
 
-function* keysAmong(text: string, ...values: readonly SqlValue[]): Work<SigningKeyPage> {
+function* readKeys(text: string, ...values: readonly SqlValue[]): Work<SigningKeyPage> {
   return { keys: yield* keysOf(text, ...values), inUse: yield* keysOf(KEYS_IN_USE) };
 }
 
@@ -262,7 +262,7 @@ function* insertKey(key: SigningKey, place: SigningKeyCondition): Work<SigningKe
 
 /** Answers false for a key that was sealed by a master key without proof. */
 function* addKey(key: SigningKey): Work<boolean> {
-  if (!(yield* first(IS_PROVEN, keyIdOf(key.privateSealed)))) return false;
+  if (!(yield* first(IS_KEY_KNOWN, keyIdOf(key.privateSealed)))) return false;
   return (yield* execute(INSERT_KEY, ...keyColumnsOf(key))) === 1;
 }
 

@@ -41,12 +41,12 @@ export function* takeLink(digest: string, now: number): Work<ConsoleLink | undef
 }
 
 /** Whether any has come too late, and is still there. */
-export function* isAnyLate(now: number): Work<boolean> {
+export function* hasExpiredLinks(now: number): Work<boolean> {
   return (yield* all(ANY_LATE, now)).length > 0;
 }
 
 /** Removes those. Answers how many. */
-export function forgetLate(now: number): Work<number> {
+export function deleteExpiredLinks(now: number): Work<number> {
   return execute(FORGET_LATE, now);
 }
 

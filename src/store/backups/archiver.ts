@@ -2,10 +2,10 @@ import { Database } from 'bun:sqlite';
 import { Refusal } from '../../domain/fault.ts';
 import { refusalOf } from '../advice.ts';
 import { writeCopy } from '../sqlite/copy.ts';
-import { type Examined, examine } from './examination.ts';
+import { type DatabaseSummary, examineDatabase } from './examination.ts';
 
 /** What takes long, and is asked of a process of its own: it can be ended then, and somebody sees how far it is. */
-export type Errand =
+export type ArchiverTask =
   | { readonly does: 'copy'; readonly from: string; readonly to: string }
   | {
       readonly does: 'examine';
@@ -18,14 +18,14 @@ export type Errand =
 export interface Archiver {
   copy(from: string, to: string): Promise<void>;
   /** `called` is what a refusal begins with: the path may be that of a draft. */
-  examine(path: string, called: string, programVersion: string): Promise<Examined>;
+  examine(path: string, called: string, programVersion: string): Promise<DatabaseSummary>;
 }
 
 /** How long a copy waits for a log that is being recovered. */
 const WAIT_MS = 5_000;
 
 /** Does an errand. Throws Refusal. */
-export function runErrand(errand: Errand): Examined | undefined {
+export function runArchiverTask(errand: ArchiverTask): DatabaseSummary | undefined {
   if (errand.does === 'examine') return examineNamed(errand);
   try {
     copyLive(errand.from, errand.to);
@@ -35,9 +35,13 @@ export function runErrand(errand: Errand): Examined | undefined {
   return undefined;
 }
 
-function examineNamed({ path, called, programVersion }: Extract<Errand, { does: 'examine' }>): Examined {
+function examineNamed({
+  path,
+  called,
+  programVersion,
+}: Extract<ArchiverTask, { does: 'examine' }>): DatabaseSummary {
   try {
-    return examine(path, programVersion);
+    return examineDatabase(path, programVersion);
   } catch (error) {
     const refusal = refusalOf(error, path);
     if (!(refusal instanceof Refusal)) throw error;

@@ -10,12 +10,12 @@ import { withDrafts } from './drafts.ts';
 import { type Manifest, manifestOf, manifestPath, readManifest } from './manifest.ts';
 
 /** Where a backup goes. */
-export type Target =
+export type BackupTarget =
   | { readonly file: string }
   /** A folder of backups, and after how many days the older ones go. */
   | { readonly folder: string; readonly keepDays: number | undefined };
 
-export interface BackedUp {
+export interface BackupResult {
   readonly path: string;
   readonly manifest: Manifest;
   /** Names of older backups that went. */
@@ -28,13 +28,13 @@ export interface BackedUp {
  */
 export async function backUp(
   database: string,
-  target: Target,
+  target: BackupTarget,
   { version, clock }: Program,
   archiver: Archiver,
-): Promise<BackedUp> {
+): Promise<BackupResult> {
   const takenAt = clock.now();
   const path = 'file' in target ? target.file : join(target.folder, backupName(database, takenAt));
-  proveTarget(path);
+  assertFreeTarget(path);
   return withDrafts(path, clock, async (folder) => {
     const draft = join(folder, 'draft.db');
     await archiver.copy(database, draft);
@@ -55,25 +55,25 @@ export async function backUp(
   });
 }
 
-function proveTarget(path: string): void {
+function assertFreeTarget(path: string): void {
   const folder = dirname(path);
   if (!existsSync(folder) || !statSync(folder).isDirectory())
     throw new Refusal(`there is no folder ${folder}: make it, with mode 0700`);
   for (const name of [path, manifestPath(path)]) {
-    if (lstatSync(name, { throwIfNoEntry: false })) throw taken(name);
+    if (lstatSync(name, { throwIfNoEntry: false })) throw nameTaken(name);
   }
 }
 
 /** The manifest first: a backup that has its name has its manifest. */
 function publishBoth(draft: string, path: string): void {
   const manifest = manifestPath(path);
-  if (!publish(manifestPath(draft), manifest)) throw taken(manifest);
+  if (!publish(manifestPath(draft), manifest)) throw nameTaken(manifest);
   if (publish(draft, path)) return;
   rmSync(manifest);
-  throw taken(path);
+  throw nameTaken(path);
 }
 
-function taken(name: string): Refusal {
+function nameTaken(name: string): Refusal {
   return new Refusal(`${name} is there already, and nothing is overwritten: name another file`);
 }
 
@@ -98,7 +98,7 @@ function stemOf(database: string): string {
   return basename(database, extname(database));
 }
 
-interface Kept {
+interface Retention {
   readonly days: number;
   readonly now: number;
   /** The installation whose backups they are. */
@@ -110,7 +110,7 @@ interface Kept {
  * this program gives, and whose manifest names the file and the installation; and what is left of backups that were never
  * completed. Answers the names.
  */
-function removeOld(folder: string, database: string, { days, now, storeId }: Kept): string[] {
+function removeOld(folder: string, database: string, { days, now, storeId }: Retention): string[] {
   const newest = backupName(database, daysBefore(now, days));
   const isOld = (name: string): boolean =>
     name.length === newest.length && name.startsWith(`${stemOf(database)}-`) && name < newest;

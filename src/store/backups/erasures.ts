@@ -5,20 +5,20 @@ import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { user } from '../../domain/resources.ts';
 import type { Engine } from '../engine.ts';
-import { rowsOnce } from '../sqlite/connection.ts';
+import { queryOnce } from '../sqlite/connection.ts';
 
 /** Erasures that a database knows of; none where its schema is older than they are. */
 export function readErasures(db: Database): readonly Erasure[] {
-  const tables = rowsOnce(db, `select 1 from sqlite_schema where type = 'table' and name = 'erasure'`);
+  const tables = queryOnce(db, `select 1 from sqlite_schema where type = 'table' and name = 'erasure'`);
   if (tables.length === 0) return [];
-  return rowsOnce<Erasure>(db, 'select realm_id as realm, user_id as user, at from erasure');
+  return queryOnce<Erasure>(db, 'select realm_id as realm, user_id as user, at from erasure');
 }
 
 /** Opens a database that is about to be served, its schema brought up and its log kept. */
-export type OpenKept = (path: string) => Promise<Pick<Engine, 'records' | 'close'>>;
+export type OpenRestored = (path: string) => Promise<Pick<Engine, 'records' | 'close'>>;
 
 /** A database, and the time up to which it can know of anything, in milliseconds since the epoch. */
-export interface Ending {
+export interface RestoredDatabase {
   readonly path: string;
   readonly knowsUntil: number;
 }
@@ -31,9 +31,9 @@ export interface Ending {
  * how many users were there.
  */
 export async function applyErasures(
-  { path, knowsUntil }: Ending,
+  { path, knowsUntil }: RestoredDatabase,
   erasures: readonly Erasure[],
-  open: OpenKept,
+  open: OpenRestored,
   clock: Clock,
 ): Promise<{ readonly applied: number; readonly users: number }> {
   const missing = missingIn({ path, knowsUntil }, erasures);
@@ -65,7 +65,7 @@ async function eraseAgain(
   return isThere;
 }
 
-function missingIn({ path, knowsUntil }: Ending, erasures: readonly Erasure[]): readonly Erasure[] {
+function missingIn({ path, knowsUntil }: RestoredDatabase, erasures: readonly Erasure[]): readonly Erasure[] {
   const db = new Database(path, { readonly: true });
   try {
     const believed = readErasures(db).filter(({ at }) => at <= knowsUntil + LIMITS.clockLeewayMs);

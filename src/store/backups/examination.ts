@@ -2,13 +2,13 @@ import { constants, Database, SQLiteError } from 'bun:sqlite';
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { Refusal } from '../../domain/fault.ts';
 import { assertComplete } from '../copying/mark.ts';
-import { judgeApplied } from '../migrations.ts';
-import { schemaDifferences } from '../sqlite/inspection.ts';
-import { newestApplied } from '../sqlite/migrate.ts';
-import { knownMigrations } from '../sqlite/open.ts';
+import { assertServableSchema } from '../migrations.ts';
+import { sqliteSchemaDifferences } from '../sqlite/inspection.ts';
+import { sqliteSchemaVersion } from '../sqlite/migrate.ts';
+import { sqliteMigrations } from '../sqlite/open.ts';
 
 /** What a database was found to be. */
-export interface Examined {
+export interface DatabaseSummary {
   readonly schema: number;
   readonly storeId: string;
   readonly rows: Readonly<Record<string, number>>;
@@ -18,13 +18,13 @@ export interface Examined {
  * Looks through a file that nobody writes: whole, sound, of this program, and of a schema that it serves or can bring up.
  * Throws Refusal with what is wrong; the sentence goes on after the name of the file.
  */
-export function examine(path: string, programVersion: string): Examined {
-  proveLength(path);
-  const db = openStill(path);
+export function examineDatabase(path: string, programVersion: string): DatabaseSummary {
+  assertLength(path);
+  const db = openImmutable(path);
   try {
-    const schema = judgeSchema(db, programVersion);
-    proveSound(db);
-    for (const { type, name, is } of schemaDifferences(db, knownMigrations()))
+    const schema = assertKnownSchema(db, programVersion);
+    assertIntegrity(db);
+    for (const { type, name, is } of sqliteSchemaDifferences(db, sqliteMigrations()))
       throw new Refusal(`the ${type} ${name} is ${is}`);
     const storeId = textOf(db, 'select store_id as text from instance');
     if (storeId === undefined) throw new Refusal('it does not say which installation it is of');
@@ -39,7 +39,7 @@ export function examine(path: string, programVersion: string): Examined {
 }
 
 /** Without a lock, and without looking for a log beside it. */
-function openStill(path: string): Database {
+function openImmutable(path: string): Database {
   const still = `${Bun.pathToFileURL(path).href}?immutable=1`;
   return new Database(still, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);
 }
@@ -63,7 +63,7 @@ export function headerOf(path: string): Buffer | undefined {
 }
 
 /** The engine reads a file that was cut as far as it goes, and finds nothing wrong with some. */
-function proveLength(path: string): void {
+function assertLength(path: string): void {
   const { size } = statSync(path);
   const header = headerOf(path);
   if (!header) throw new Refusal('it is no SQLite database');
@@ -74,15 +74,15 @@ function proveLength(path: string): void {
     throw new Refusal(`it has ${size} bytes, its own header says ${expected}: it was cut, or is damaged`);
 }
 
-function judgeSchema(db: Database, programVersion: string): number {
-  const known = knownMigrations();
-  const found = newestApplied(db);
-  const schema = judgeApplied(found, 'auto', known.at(-1)?.version ?? 0, programVersion);
+function assertKnownSchema(db: Database, programVersion: string): number {
+  const known = sqliteMigrations();
+  const found = sqliteSchemaVersion(db);
+  const schema = assertServableSchema(found, 'auto', known.at(-1)?.version ?? 0, programVersion);
   if (schema === undefined) throw new Refusal('it is empty');
   return schema;
 }
 
-function proveSound(db: Database): void {
+function assertIntegrity(db: Database): void {
   const complaint = db
     .query<{ integrity_check: string }, []>('pragma integrity_check(1)')
     .get()?.integrity_check;

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { z } from 'zod';
 import { Refusal } from '../../domain/fault.ts';
-import type { Examined } from './examination.ts';
+import type { DatabaseSummary } from './examination.ts';
 
 const KIND = 'authrealm backup';
 
@@ -31,7 +31,7 @@ export function manifestPath(backup: string): string {
   return `${backup}.json`;
 }
 
-export interface Made extends Examined {
+export interface BackupFacts extends DatabaseSummary {
   readonly path: string;
   readonly bytes: number;
   readonly sha256: string;
@@ -39,7 +39,16 @@ export interface Made extends Examined {
   readonly program: string;
 }
 
-export function manifestOf({ path, bytes, sha256, takenAt, program, schema, storeId, rows }: Made): Manifest {
+export function manifestOf({
+  path,
+  bytes,
+  sha256,
+  takenAt,
+  program,
+  schema,
+  storeId,
+  rows,
+}: BackupFacts): Manifest {
   const taken_at = new Date(takenAt).toISOString();
   const about = { kind: KIND, version: 1, file: basename(path) } as const;
   return { ...about, bytes, sha256, taken_at, program, schema, store_id: storeId, rows };
@@ -55,7 +64,7 @@ export function readManifest(path: string): Manifest | undefined {
 }
 
 /** The manifest of a backup. Throws Refusal where there is none that can be read. */
-export function manifestBeside(backup: string): Manifest {
+export function manifestFor(backup: string): Manifest {
   const path = manifestPath(backup);
   if (!existsSync(path)) {
     throw new Refusal(

@@ -18,18 +18,18 @@ import type { Erasure } from '../../domain/erasure.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { syncPath } from '../../platform/fsync.ts';
 import type { Program } from '../migrations.ts';
-import { isBusy, rowsOnce } from '../sqlite/connection.ts';
+import { isBusy, queryOnce } from '../sqlite/connection.ts';
 import { publish, writeCopy } from '../sqlite/copy.ts';
-import { newestApplied } from '../sqlite/migrate.ts';
+import { sqliteSchemaVersion } from '../sqlite/migrate.ts';
 import type { Archiver } from './archiver.ts';
 import { instantName } from './backup.ts';
 import { withDrafts } from './drafts.ts';
-import { applyErasures, type OpenKept, readErasures } from './erasures.ts';
-import { type Examined, headerOf } from './examination.ts';
-import { type Manifest, manifestBeside } from './manifest.ts';
+import { applyErasures, type OpenRestored, readErasures } from './erasures.ts';
+import { type DatabaseSummary, headerOf } from './examination.ts';
+import { type Manifest, manifestFor } from './manifest.ts';
 
 /** What is to be restored, and over what. */
-export interface RestoreOrder {
+export interface RestoreOptions {
   readonly backup: string;
   readonly database: string;
   /** A database that is there is kept under another name. */
@@ -40,11 +40,11 @@ export interface RestoreOrder {
   readonly proveKeys: (path: string) => Promise<LogKeys | undefined>;
   /** Those that are known outside of any database, as these keys signed them. Throws Refusal where they did not. */
   readonly erasuresBy: (keys: LogKeys | undefined) => Promise<readonly Erasure[]>;
-  readonly openOtherFile: OpenKept;
+  readonly openOtherFile: OpenRestored;
 }
 
-export interface Restored {
-  readonly examined: Examined;
+export interface RestoreResult {
+  readonly examined: DatabaseSummary;
   /** When the backup was taken; undefined without a manifest. */
   readonly takenAt: string | undefined;
   /** Erasures that the backup did not know of, and how many of their users it held. */
@@ -61,11 +61,11 @@ export type OnBytes = (done: number, total: number) => void;
  * then the database that is there is not touched. Throws Refusal with what to do.
  */
 export async function restore(
-  order: RestoreOrder,
+  order: RestoreOptions,
   program: Program,
   archiver: Archiver,
   onBytes: OnBytes,
-): Promise<Restored> {
+): Promise<RestoreResult> {
   const { backup } = order;
   const path = existsSync(order.database) ? realpathSync(order.database) : resolve(order.database);
   const manifest = checkBackup(order, path);
@@ -91,7 +91,7 @@ export async function restore(
       };
       const complete = await applyErasuresTo(erasing, program, archiver);
       syncPath(complete.path);
-      const aside = lock && replace(path, complete.path, program.clock.now());
+      const aside = lock && replaceDatabase(path, complete.path, program.clock.now());
       if (!lock) putInto(path, complete.path);
       return {
         examined: complete.examined ?? examined,
@@ -106,7 +106,7 @@ export async function restore(
 }
 
 /** Checks the backup before its content is read. */
-function checkBackup({ backup, hasManifest }: RestoreOrder, path: string): Manifest | undefined {
+function checkBackup({ backup, hasManifest }: RestoreOptions, path: string): Manifest | undefined {
   const found = statSync(backup, { throwIfNoEntry: false });
   if (!found) throw new Refusal(`there is no backup ${backup}`);
   if (!found.isFile()) throw new Refusal(`${backup} is no file: name the backup itself`);
@@ -119,7 +119,7 @@ function checkBackup({ backup, hasManifest }: RestoreOrder, path: string): Manif
         'authrealm backup',
     );
   }
-  const manifest = hasManifest ? manifestBeside(backup) : undefined;
+  const manifest = hasManifest ? manifestFor(backup) : undefined;
   if (manifest && manifest.bytes !== found.size) {
     throw new Refusal(
       `the backup ${backup}: it has ${found.size} bytes, its manifest says ${manifest.bytes}: it was cut, or is another one`,
@@ -129,7 +129,7 @@ function checkBackup({ backup, hasManifest }: RestoreOrder, path: string): Manif
 }
 
 /** Checks the destination before the backup is read, so that a refusal comes at once. */
-function checkDestination({ replaces }: RestoreOrder, path: string): void {
+function checkDestination({ replaces }: RestoreOptions, path: string): void {
   const folder = dirname(path);
   if (!existsSync(folder)) throw new Refusal(`there is no folder ${folder}: make it, with mode 0700`);
   if (!existsSync(path)) {
@@ -144,14 +144,14 @@ function checkDestination({ replaces }: RestoreOrder, path: string): void {
   }
 }
 
-interface Fetched {
+interface BackupCopy {
   readonly backup: string;
   readonly draft: string;
   readonly manifest: Manifest | undefined;
 }
 
 /** This copy is examined and served, whatever happens to the backup meanwhile. */
-async function fetchBackup({ backup, draft, manifest }: Fetched, onBytes: OnBytes): Promise<void> {
+async function fetchBackup({ backup, draft, manifest }: BackupCopy, onBytes: OnBytes): Promise<void> {
   const total = statSync(backup).size;
   let done = 0;
   const sha256 = await copyHashing(backup, draft, (count) => {
@@ -180,7 +180,7 @@ async function copyHashing(from: string, to: string, onBytes: (count: number) =>
   return hasher.digest('hex');
 }
 
-function assertMatchesManifest(manifest: Manifest, { schema, storeId, rows }: Examined): void {
+function assertMatchesManifest(manifest: Manifest, { schema, storeId, rows }: DatabaseSummary): void {
   const isSame =
     manifest.schema === schema && manifest.store_id === storeId && Bun.deepEquals(manifest.rows, rows);
   if (!isSame) throw new Refusal('it does not hold what its manifest says');
@@ -207,14 +207,14 @@ interface Erasing {
   readonly knowsUntil: number;
   readonly folder: string;
   readonly erasures: readonly Erasure[];
-  readonly open: OpenKept;
+  readonly open: OpenRestored;
 }
 
 interface Complete {
   readonly path: string;
-  readonly erased: Restored['erased'];
+  readonly erased: RestoreResult['erased'];
   /** Set where it differs from the backup. */
-  readonly examined?: Examined;
+  readonly examined?: DatabaseSummary;
 }
 
 /** Where users were removed, the file is written again, so that its pages keep nothing of them. */
@@ -255,7 +255,7 @@ export function lockDatabase(path: string): DatabaseLock {
   const db = new Database(path, { readwrite: true, strict: true });
   try {
     db.run(`pragma busy_timeout = ${LOCK_WAIT_MS}`);
-    const hasSchema = newestApplied(db) !== undefined;
+    const hasSchema = sqliteSchemaVersion(db) !== undefined;
     lockWhole(db, path);
     const erasures = hasSchema ? readErasures(db) : [];
     return { erasures, release: () => unlock(db) };
@@ -273,7 +273,7 @@ export function lockDatabase(path: string): DatabaseLock {
 function lockWhole(db: Database, path: string): void {
   db.run('pragma journal_mode = delete');
   db.run('begin exclusive');
-  const [now] = rowsOnce<{ journal_mode: string }>(db, 'pragma journal_mode');
+  const [now] = queryOnce<{ journal_mode: string }>(db, 'pragma journal_mode');
   // Another process opened it in between.
   if (now?.journal_mode !== 'delete') throw inUse(path);
 }
@@ -306,7 +306,7 @@ function putInto(path: string, complete: string): void {
  * Puts a complete file in the place of a locked database, in one step: killed before it the old one is there, after it the
  * new one. Returns the name under which the old one is kept.
  */
-export function replace(path: string, complete: string, now: number): string {
+export function replaceDatabase(path: string, complete: string, now: number): string {
   const aside = `${path}.replaced-${instantName(now)}`;
   const { uid, gid, mode } = statSync(path);
   chownSync(complete, uid, gid);

@@ -1,17 +1,17 @@
 import { Refusal } from '../../domain/fault.ts';
 import { assertMarked, isUnfinished, isUnfinishedCopyOf, unfinishedCopyOf } from './mark.ts';
-import type { Installation, Key, Range, Side, Sum, Target } from './side.ts';
-import { INSTANCE, TABLES, type Table } from './tables.ts';
+import type { CopySource, CopyTarget, Installation, KeyRange, PrimaryKey, RangeDigest } from './side.ts';
+import { type CopiedTable, INSTANCE, TABLES } from './tables.ts';
 
 /** What both sides hold of a table in the end. */
-export interface Compared {
+export interface TableComparison {
   readonly table: string;
-  readonly source: Sum;
-  readonly target: Sum;
+  readonly source: RangeDigest;
+  readonly target: RangeDigest;
 }
 
-export interface Copied {
-  readonly tables: readonly Compared[];
+export interface CopyResult {
+  readonly tables: readonly TableComparison[];
   readonly added: number;
   readonly removed: number;
 }
@@ -28,8 +28,8 @@ export interface CopyRun {
 }
 
 interface Sides {
-  readonly source: Side;
-  readonly target: Target;
+  readonly source: CopySource;
+  readonly target: CopyTarget;
 }
 
 /**
@@ -37,14 +37,14 @@ interface Sides {
  * differ: all of them into an empty target, the rest into an unfinished copy. Throws Refusal where the target holds
  * anything else; it is not written then.
  */
-export async function copyAll({ source, target }: Sides, run: CopyRun): Promise<Copied> {
+export async function copyAll({ source, target }: Sides, run: CopyRun): Promise<CopyResult> {
   const installation = await source.installation();
   const found = await target.installation();
   await assertCopyable(installation, found, target);
   const marked = { ...found, storeId: unfinishedCopyOf(installation.storeId, run.id) };
   assertMarked(await target.replaceInstallation(found, marked));
   const pages = await comparePages({ source, target }, run);
-  const differing = pages.filter((page) => !isSame(page));
+  const differing = pages.filter((page) => !isEqual(page));
   const counts = { added: 0, removed: 0 };
   if (differing.length > 0) {
     const job = { source, target, run, counts, mark: marked.storeId };
@@ -53,7 +53,7 @@ export async function copyAll({ source, target }: Sides, run: CopyRun): Promise<
     await target.analyze();
   }
   const tables = TABLES.map((table) => comparedOf(table, pages));
-  if (run.isPreparation || !tables.every(isSame)) return { tables, ...counts };
+  if (run.isPreparation || !tables.every(isEqual)) return { tables, ...counts };
   assertMarked(await target.replaceInstallation(marked, installation));
   const instance = {
     table: INSTANCE.name,
@@ -63,10 +63,10 @@ export async function copyAll({ source, target }: Sides, run: CopyRun): Promise<
   return { tables: [...tables, instance], ...counts };
 }
 
-const WHOLE: Range = { after: undefined, to: undefined };
+const WHOLE: KeyRange = { after: undefined, to: undefined };
 
 /** Throws Refusal unless the target is empty or an unfinished copy of the same installation. */
-async function assertCopyable(ours: Installation, theirs: Installation, target: Target): Promise<void> {
+async function assertCopyable(ours: Installation, theirs: Installation, target: CopyTarget): Promise<void> {
   if (isUnfinishedCopyOf(ours.storeId, theirs.storeId)) return;
   if (isUnfinished(theirs.storeId))
     throw new Refusal('the target is an unfinished copy of another installation: name an empty database');
@@ -81,16 +81,22 @@ async function assertCopyable(ours: Installation, theirs: Installation, target: 
 
 /** A part of a table, and what both sides hold of it. */
 interface Page {
-  readonly table: Table;
-  readonly range: Range;
-  source: Sum;
+  readonly table: CopiedTable;
+  readonly range: KeyRange;
+  source: RangeDigest;
   /** Read again after each write to the page. */
-  target: Sum;
+  target: RangeDigest;
 }
 
-const NOTHING: Sum = { rows: 0, digest: new Bun.CryptoHasher('sha256').update('').digest('hex') };
+const NOTHING: RangeDigest = { rows: 0, digest: new Bun.CryptoHasher('sha256').update('').digest('hex') };
 
-export function isSame({ source, target }: { readonly source: Sum; readonly target: Sum }): boolean {
+export function isEqual({
+  source,
+  target,
+}: {
+  readonly source: RangeDigest;
+  readonly target: RangeDigest;
+}): boolean {
   return source.rows === target.rows && source.digest === target.digest;
 }
 
@@ -122,8 +128,8 @@ async function comparePages(
 }
 
 /** Ranges that leave out no key there may be. */
-async function* rangesOf(table: Table, source: Side): AsyncGenerator<Range> {
-  let after: Key | undefined;
+async function* rangesOf(table: CopiedTable, source: CopySource): AsyncGenerator<KeyRange> {
+  let after: PrimaryKey | undefined;
   for (;;) {
     const to = await source.pageEnd(table, after);
     yield { after, to };
@@ -170,8 +176,11 @@ interface Job extends Sides {
   readonly counts: { added: number; removed: number };
 }
 
-const rowsOf = (side: Side, { table, range }: Page, { rows }: Sum): Promise<readonly string[]> =>
-  rows === 0 ? Promise.resolve([]) : side.rows(table, range);
+const rowsOf = (
+  side: CopySource,
+  { table, range }: Page,
+  { rows }: RangeDigest,
+): Promise<readonly string[]> => (rows === 0 ? Promise.resolve([]) : side.rows(table, range));
 
 /**
  * Removes rows that are in the way, those that refer to others first. Of a table that others refer to, rows that are gone;
@@ -220,7 +229,7 @@ async function fill(pages: readonly Page[], { source, target, mark, run, counts 
 }
 
 /** Returns the key in a row. */
-function keyIn({ key }: Table): (row: string) => string {
+function keyIn({ key }: CopiedTable): (row: string) => string {
   return (row) => {
     const columns = JSON.parse(row) as Record<string, unknown>;
     return JSON.stringify(key.map((column) => columns[column]));
@@ -228,9 +237,9 @@ function keyIn({ key }: Table): (row: string) => string {
 }
 
 /** The digest of a table is that of the digests of its pages, which begin where the source's rows say. */
-function comparedOf(table: Table, pages: readonly Page[]): Compared {
+function comparedOf(table: CopiedTable, pages: readonly Page[]): TableComparison {
   const own = pages.filter((page) => page.table === table);
-  const sumOf = (sums: readonly Sum[]): Sum => ({
+  const sumOf = (sums: readonly RangeDigest[]): RangeDigest => ({
     rows: sums.reduce((rows, sum) => rows + sum.rows, 0),
     digest: new Bun.CryptoHasher('sha256').update(sums.map(({ digest }) => digest).join('\n')).digest('hex'),
   });

@@ -1,27 +1,32 @@
 import { Refusal } from '../../domain/fault.ts';
 import { refusalOf } from '../advice.ts';
 import type { Program } from '../migrations.ts';
-import { type DatabaseAddress, nameOf } from '../open.ts';
-import { type Copied, type CopyRun, copyAll } from './copy.ts';
+import { addressName, type DatabaseAddress } from '../open.ts';
+import { type CopyResult, type CopyRun, copyAll } from './copy.ts';
 import { isUnfinished } from './mark.ts';
 import { openPostgresSource, openPostgresTarget } from './postgres.ts';
-import type { Side, Target } from './side.ts';
+import type { CopySource, CopyTarget } from './side.ts';
 import { openSqliteSource, openSqliteTarget } from './sqlite.ts';
 
-export { type Compared, type Copied, type CopyRun, isSame } from './copy.ts';
+export {
+  type CopyResult as Copied,
+  type CopyRun,
+  isEqual as isSame,
+  type TableComparison as Compared,
+} from './copy.ts';
 
 /** From where to where. */
-export interface Move {
+export interface CopyEndpoints {
   readonly from: DatabaseAddress;
   readonly to: DatabaseAddress;
 }
 
 /** Copies an installation into another database. Throws Refusal with what to do. */
 export async function copyDatabase(
-  { from, to }: Move,
+  { from, to }: CopyEndpoints,
   program: Program,
   run: Omit<CopyRun, 'id'>,
-): Promise<Copied> {
+): Promise<CopyResult> {
   const source = await openNamed('source', from, () =>
     from.engine === 'sqlite' ? openSqliteSource(from.path, program) : openPostgresSource(from, program),
   );
@@ -50,12 +55,12 @@ const NAMES: Readonly<Record<Which, readonly [flag: string, variable: string]>> 
 };
 
 /** Opens a side whose errors name it. */
-async function openNamed<S extends Side | Target>(
+async function openNamed<S extends CopySource | CopyTarget>(
   which: Which,
   address: DatabaseAddress,
   open: () => Promise<S>,
 ): Promise<S> {
-  const name = nameOf(address);
+  const name = addressName(address);
   async function withName<T>(work: () => Promise<T>, path?: string): Promise<T> {
     try {
       return await work();
@@ -77,7 +82,7 @@ async function openNamed<S extends Side | Target>(
   return Object.fromEntries(methods) as S;
 }
 
-async function assertCompleteSource(source: Side): Promise<void> {
+async function assertCompleteSource(source: CopySource): Promise<void> {
   const { storeId } = await source.installation();
   if (!isUnfinished(storeId)) return;
   throw new Refusal(
@@ -85,7 +90,7 @@ async function assertCompleteSource(source: Side): Promise<void> {
   );
 }
 
-async function assertDistinct(source: Side, target: Side): Promise<void> {
+async function assertDistinct(source: CopySource, target: CopySource): Promise<void> {
   if ((await source.identity()) !== (await target.identity())) return;
   throw new Refusal('the source and the target are one database: name two');
 }

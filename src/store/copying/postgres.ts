@@ -3,25 +3,25 @@ import { withTimeout } from '../../platform/timeout.ts';
 import type { Program } from '../migrations.ts';
 import type { PostgresAddress } from '../postgres/address.ts';
 import { openClient } from '../postgres/client.ts';
-import { asFault } from '../postgres/connection.ts';
-import { judgeSchema } from '../postgres/migrate.ts';
-import { DATABASE } from '../postgres/place.ts';
-import { numbered, sent } from '../postgres/places.ts';
-import { openAlone, openPrimary } from '../postgres/primary.ts';
-import { knownMigrations, makeReady } from '../postgres/readiness.ts';
-import { OWN, Trouble } from '../postgres/trouble.ts';
+import { postgresFault } from '../postgres/connection.ts';
+import { assertPostgresSchema } from '../postgres/migrate.ts';
+import { DATABASE_IDENTITY } from '../postgres/place.ts';
+import { numberParameters, parameterValues } from '../postgres/places.ts';
+import { connectToPrimary, openPrimary } from '../postgres/primary.ts';
+import { postgresMigrations, prepareSchema } from '../postgres/readiness.ts';
+import { DatabaseError, ERROR_CODES } from '../postgres/trouble.ts';
 import { assertMarked } from './mark.ts';
 import { assertNewest } from './schema.ts';
-import type { Batch, Key, Range, Side, Target } from './side.ts';
-import { carried, TABLES, type Table } from './tables.ts';
+import type { CopySource, CopyTarget, KeyRange, PrimaryKey, RowBatch } from './side.ts';
+import { type CopiedTable, TABLES, transferredColumns } from './tables.ts';
 import {
   onConflict,
-  pageEndWithin,
   REPLACE_INSTALLATION,
   SELECT_INSTALLATION,
   SELECT_MARK,
-  type Text,
-  within,
+  type SqlText,
+  selectPageEnd,
+  selectRange,
 } from './texts.ts';
 
 /** How many pages are read or written at once: as many as are under way in a copy. */
@@ -31,7 +31,7 @@ const STATEMENT_MS_MAX = 300_000;
 
 type Row = Readonly<Record<string, unknown>>;
 /** Runs a statement on one of some connections. */
-type Ask = (text: Text) => Promise<readonly Row[]>;
+type Ask = (text: SqlText) => Promise<readonly Row[]>;
 
 /** Pages are read along the index of the key. Without statistics, or with old ones, the planner takes another one. */
 const ALONG_THE_KEY = ['seqscan', 'bitmapscan', 'sort', 'incremental_sort']
@@ -42,7 +42,7 @@ const NO_TIMEOUTS = 'set local statement_timeout = 0; set local idle_in_transact
 const BEGIN = `begin isolation level repeatable read, read only; ${ALONG_THE_KEY}; ${NO_TIMEOUTS}`;
 
 /** A PostgreSQL database that is copied from, by read transactions of one snapshot. */
-export async function openPostgresSource(address: PostgresAddress, program: Program): Promise<Side> {
+export async function openPostgresSource(address: PostgresAddress, program: Program): Promise<CopySource> {
   await assertSchema(address, 'source', program);
   const sql = await openAtPrimary(address);
   try {
@@ -59,9 +59,9 @@ export async function openPostgresSource(address: PostgresAddress, program: Prog
 }
 
 /** A PostgreSQL database that is copied to. Its schema is made where there is none. */
-export async function openPostgresTarget(address: PostgresAddress, program: Program): Promise<Target> {
+export async function openPostgresTarget(address: PostgresAddress, program: Program): Promise<CopyTarget> {
   await assertSchema(address, 'target', program);
-  await makeReady(address, 'check', program, undefined);
+  await prepareSchema(address, 'check', program, undefined);
   return writing(await openAtPrimary(address));
 }
 
@@ -70,10 +70,10 @@ async function assertSchema(
   which: 'source' | 'target',
   program: Program,
 ): Promise<void> {
-  const sql = await openAlone(address);
+  const sql = await connectToPrimary(address);
   try {
-    const migrations = knownMigrations();
-    const found = await judgeSchema(sql, 'auto', migrations, program);
+    const migrations = postgresMigrations();
+    const found = await assertPostgresSchema(sql, 'auto', migrations, program);
     assertNewest(found, migrations.at(-1)?.version ?? 0, which);
   } finally {
     await sql.close();
@@ -97,18 +97,18 @@ async function beginSharedRead(sql: SQL): Promise<readonly ReservedSQL[]> {
   return connections;
 }
 
-async function query(via: Pick<SQL, 'unsafe'>, { text, values }: Text): Promise<readonly Row[]> {
-  const { text: sql, order } = numbered(text);
+async function query(via: Pick<SQL, 'unsafe'>, { text, values }: SqlText): Promise<readonly Row[]> {
+  const { text: sql, order } = numberParameters(text);
   try {
-    return await inTime(via.unsafe(sql, sent(values, order)));
+    return await inTime(via.unsafe(sql, parameterValues(values, order)));
   } catch (error) {
-    throw asFault(error);
+    throw postgresFault(error);
   }
 }
 
 function inTime<T>(answer: Promise<T>): Promise<T> {
   return withTimeout(answer, STATEMENT_MS_MAX, () => {
-    throw new Trouble(OWN.late);
+    throw new DatabaseError(ERROR_CODES.late);
   });
 }
 
@@ -117,10 +117,10 @@ async function closeSoon(sql: SQL): Promise<void> {
   await sql.close({ timeout: 0 }).catch(() => undefined);
 }
 
-function reading(sql: SQL, ask: Ask): Side {
+function reading(sql: SQL, ask: Ask): CopySource {
   const kinds = kindsFrom(ask);
-  const linesOf = (table: Table, columns: readonly string[], range: Range) => {
-    const { text, values } = within(table, range);
+  const linesOf = (table: CopiedTable, columns: readonly string[], range: KeyRange) => {
+    const { text, values } = selectRange(table, range);
     const selected = columns.map((column) => jsonValueOf(column, kinds.of(table, column))).join(', ');
     return { from: `from (select ${selected} ${text}) as r`, values };
   };
@@ -138,9 +138,9 @@ function reading(sql: SQL, ask: Ask): Side {
       return Number(row?.n);
     },
     async pageEnd(table, after) {
-      const { text, values } = pageEndWithin(table, after);
+      const { text, values } = selectPageEnd(table, after);
       const [row] = await ask({ text: `select json_build_array(${table.key}) as page_end ${text}`, values });
-      return row?.page_end as Key | undefined;
+      return row?.page_end as PrimaryKey | undefined;
     },
     async sum(table, range) {
       await kinds.learn(table);
@@ -150,7 +150,7 @@ function reading(sql: SQL, ask: Ask): Side {
     },
     async rows(table, range) {
       await kinds.learn(table);
-      const { from, values } = linesOf(table, carried(table), range);
+      const { from, values } = linesOf(table, transferredColumns(table), range);
       const [row] = await ask({ text: `select ${LINES} as lines ${from}`, values });
       const lines = String(row?.lines ?? '');
       return lines === '' ? [] : lines.split('\n');
@@ -161,7 +161,7 @@ function reading(sql: SQL, ask: Ask): Side {
 
 const LINES = `coalesce(string_agg(row_to_json(r)::text, E'\\n'), '')`;
 const DIGEST = `encode(sha256(convert_to(${LINES}, 'UTF8')), 'hex')`;
-const SELECT_IDENTITY = `select ${DATABASE} || ' ' || current_schema() as identity`;
+const SELECT_IDENTITY = `select ${DATABASE_IDENTITY} || ' ' || current_schema() as identity`;
 
 function jsonValueOf(column: string, kind: string): string {
   return kind === BYTES ? `encode(${column}, 'hex') as ${column}` : column;
@@ -169,7 +169,7 @@ function jsonValueOf(column: string, kind: string): string {
 
 const BYTES = 'bytea';
 
-function writing(sql: SQL): Target {
+function writing(sql: SQL): CopyTarget {
   const ask: Ask = (text) => query(sql, text);
   const kinds: TableKinds = kindsFrom(ask);
   const askAlongTheKey: Ask = async (text) => {
@@ -187,7 +187,7 @@ function writing(sql: SQL): Target {
   };
 
   /** Rows as a table, each column of the kind it is kept as. */
-  const recordsetOf = (table: Table, columns: readonly string[]): string => {
+  const recordsetOf = (table: CopiedTable, columns: readonly string[]): string => {
     const named = columns.map((column) => {
       const kind = kinds.of(table, column);
       return `${column} ${kind === BYTES ? 'text' : kind}`;
@@ -196,7 +196,7 @@ function writing(sql: SQL): Target {
   };
 
   /** A run that marks the target waits for this statement; after it, a statement of another run writes nothing. */
-  async function write({ rows, mark }: Batch, text: string): Promise<void> {
+  async function write({ rows, mark }: RowBatch, text: string): Promise<void> {
     const marked = `with marked as (${SELECT_MARK} for share)`;
     const written = await ask({
       text: `${marked}, written as (${text} returning 1) select count(*) as n from written`,
@@ -217,7 +217,7 @@ function writing(sql: SQL): Target {
     async put(batch) {
       const { table } = batch;
       await kinds.learn(table);
-      const columns = carried(table);
+      const columns = transferredColumns(table);
       const kept = columns.map((column) =>
         kinds.of(table, column) === BYTES ? `decode(x.${column}, 'hex')` : `x.${column}`,
       );
@@ -244,15 +244,15 @@ function arrayOf(rows: readonly string[]): string {
 /** The kinds of columns, as the schema has them. */
 interface TableKinds {
   /** Must be called before a table is asked about. */
-  learn(table: Table): Promise<void>;
-  of(table: Table, column: string): string;
+  learn(table: CopiedTable): Promise<void>;
+  of(table: CopiedTable, column: string): string;
 }
 
 const KINDS = `select attname::text as name, format_type(atttypid, atttypmod) as kind from pg_attribute
   where attrelid = ?::text::regclass and attnum > 0 and not attisdropped`;
 
 function kindsFrom(ask: Ask): TableKinds {
-  const known = new Map<Table, ReadonlyMap<string, string>>();
+  const known = new Map<CopiedTable, ReadonlyMap<string, string>>();
   return {
     async learn(table) {
       if (known.has(table)) return;

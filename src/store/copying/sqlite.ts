@@ -7,29 +7,29 @@ import { membersOf } from '../../domain/resource.ts';
 import type { Program } from '../migrations.ts';
 import { comparedColumn, hashColumn, type SqlValue } from '../records/statements.ts';
 import { textHash } from '../records/text_hash.ts';
-import { connect, MAPPED_BYTES_MAX, retryWhileBusy } from '../sqlite/connection.ts';
+import { connectSqlite, MAPPED_BYTES_MAX, retryWhileBusy } from '../sqlite/connection.ts';
 import { SQLITE } from '../sqlite/dialect.ts';
-import { judgeSchema } from '../sqlite/migrate.ts';
-import { knownMigrations, openSqlite } from '../sqlite/open.ts';
-import { proveNoOrphan } from '../sqlite/place.ts';
+import { assertSqliteSchema } from '../sqlite/migrate.ts';
+import { openSqlite, sqliteMigrations } from '../sqlite/open.ts';
+import { assertNoOrphanedLog } from '../sqlite/place.ts';
 import { assertMarked } from './mark.ts';
 import { assertNewest } from './schema.ts';
-import type { Key, Side, Target } from './side.ts';
-import { carried, type Table } from './tables.ts';
+import type { CopySource, CopyTarget, PrimaryKey } from './side.ts';
+import { type CopiedTable, transferredColumns } from './tables.ts';
 import {
   onConflict,
-  pageEndWithin,
   REPLACE_INSTALLATION,
   SELECT_INSTALLATION,
   SELECT_MARK,
-  type Text,
-  within,
+  type SqlText,
+  selectPageEnd,
+  selectRange,
 } from './texts.ts';
 
 type Row = Readonly<Record<string, string | number | null>>;
 
 /** A SQLite file that is copied from, by one read transaction; writers do not wait for it. */
-export async function openSqliteSource(path: string, program: Program): Promise<Side> {
+export async function openSqliteSource(path: string, program: Program): Promise<CopySource> {
   const db = await openToRead(path);
   try {
     assertSchema(db, 'source', program);
@@ -47,7 +47,7 @@ export async function openSqliteSource(path: string, program: Program): Promise<
 
 async function openToRead(path: string): Promise<Database> {
   if (path === ':memory:') throw new Refusal('a database in memory ends with its process: name a file');
-  proveNoOrphan(path);
+  assertNoOrphanedLog(path);
   if (!existsSync(path)) throw new Refusal('there is no database there');
   return retryWhileBusy(() => {
     const db = new Database(path, { readonly: true, strict: true });
@@ -58,12 +58,12 @@ async function openToRead(path: string): Promise<Database> {
 }
 
 function assertSchema(db: Database, which: 'source' | 'target', { version }: Program): void {
-  const newest = knownMigrations().at(-1)?.version ?? 0;
-  assertNewest(judgeSchema(db, 'auto', newest, version), newest, which);
+  const newest = sqliteMigrations().at(-1)?.version ?? 0;
+  assertNewest(assertSqliteSchema(db, 'auto', newest, version), newest, which);
 }
 
 /** A SQLite file that is copied to, made where there is none. */
-export async function openSqliteTarget(path: string, program: Program): Promise<Target> {
+export async function openSqliteTarget(path: string, program: Program): Promise<CopyTarget> {
   if (existsSync(path) && statSync(path).size > 0) {
     const looking = await openToRead(path);
     try {
@@ -73,7 +73,7 @@ export async function openSqliteTarget(path: string, program: Program): Promise<
     }
   }
   await (await openSqlite(path, 'check', program)).close();
-  const db = await retryWhileBusy(() => connect(path), LIMITS.startWaitMsMax);
+  const db = await retryWhileBusy(() => connectSqlite(path), LIMITS.startWaitMsMax);
   db.run(`pragma cache_size = -${CACHE_KIB}`);
   return writing(db);
 }
@@ -81,10 +81,10 @@ export async function openSqliteTarget(path: string, program: Program): Promise<
 /** New rows go into every index, all over it. */
 const CACHE_KIB = 262_144;
 
-function reading(db: Database): Side {
+function reading(db: Database): CopySource {
   const prepared = preparing(db);
   const kinds = kindsOf(db);
-  const lines = (table: Table, columns: readonly string[], range: Text): string[] => {
+  const lines = (table: CopiedTable, columns: readonly string[], range: SqlText): string[] => {
     const members = columns
       .map((column) => `'${column}', ${jsonValueOf(kinds(table.name), column)}`)
       .join(', ');
@@ -102,15 +102,17 @@ function reading(db: Database): Side {
     },
     count: async ({ name }) => Number(prepared(`select count(*) from ${name}`).values()[0]?.[0]),
     async pageEnd(table, after) {
-      const { text, values } = pageEndWithin(table, after);
-      return prepared(`select ${table.key.join(', ')} ${text}`).values(...values)[0] as Key | undefined;
+      const { text, values } = selectPageEnd(table, after);
+      return prepared(`select ${table.key.join(', ')} ${text}`).values(...values)[0] as
+        | PrimaryKey
+        | undefined;
     },
     async sum(table, range) {
-      const found = lines(table, table.columns, within(table, range));
+      const found = lines(table, table.columns, selectRange(table, range));
       const digest = new Bun.CryptoHasher('sha256').update(found.join('\n')).digest('hex');
       return { rows: found.length, digest };
     },
-    rows: async (table, range) => lines(table, carried(table), within(table, range)),
+    rows: async (table, range) => lines(table, transferredColumns(table), selectRange(table, range)),
     close: async () => db.close(false),
   };
 }
@@ -122,12 +124,12 @@ function jsonValueOf(kinds: ReadonlyMap<string, string>, column: string): string
   return kind === 'BLOB' ? `iif(${column} is null, null, lower(hex(${column})))` : column;
 }
 
-function writing(db: Database): Target {
+function writing(db: Database): CopyTarget {
   const prepared = preparing(db);
   const kinds = kindsOf(db);
-  const insertions = new Map<Table, Insertion>();
+  const insertions = new Map<CopiedTable, Insertion>();
 
-  function insertionOf(table: Table): Insertion {
+  function insertionOf(table: CopiedTable): Insertion {
     const insertion = insertions.get(table) ?? insertionInto(table, kinds(table.name));
     insertions.set(table, insertion);
     return insertion;
@@ -176,9 +178,9 @@ interface Insertion {
 }
 
 /** Also fills the columns that this engine keeps in addition to those of the description, as for any other record. */
-function insertionInto(table: Table, kinds: ReadonlyMap<string, string>): Insertion {
+function insertionInto(table: CopiedTable, kinds: ReadonlyMap<string, string>): Insertion {
   const { resource, loose } = table;
-  const columns = carried(table);
+  const columns = transferredColumns(table);
   const isBytes = columns.map((column) => kinds.get(column) === 'BLOB');
   const own = (row: Row): SqlValue[] =>
     columns.map((column, at) => {

@@ -1,11 +1,11 @@
 import type { Resource } from '../../domain/resource.ts';
 import { keyColumns } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import { statementsOf } from '../postgres/dialect.ts';
+import { postgresStatements } from '../postgres/dialect.ts';
 import { dependentsOf } from '../records/cascade.ts';
 
 /** A table as every engine has it. What an engine keeps in addition is made by the target. */
-export interface Table {
+export interface CopiedTable {
   readonly name: string;
   /** The columns of the primary key: pages are read in their order. */
   readonly key: readonly string[];
@@ -28,13 +28,13 @@ const LONG_PAGE_ROWS = 200;
 const ENTRY_PAGE_ROWS = 1_000;
 
 /** The installation itself: its row is written last, and says until then that the copy is not finished. */
-export const INSTANCE: Table = table('instance', ['singleton'], ['store_id', 'access_version']);
+export const INSTANCE: CopiedTable = table('instance', ['singleton'], ['store_id', 'access_version']);
 
 /**
  * Every other table, each behind those that it refers to. Migrations and leases
  * belong to a database, and are not copied.
  */
-export const TABLES: readonly Table[] = [
+export const TABLES: readonly CopiedTable[] = [
   table('keyring', ['key_id'], ['sealed', 'created_at']),
   table('signing_key', ['kid'], ['public_jwk', 'private_sealed', 'created_at', 'signs_from', 'withdrawn_at']),
   {
@@ -128,17 +128,17 @@ export const TABLES: readonly Table[] = [
   },
 ];
 
-function table(name: string, key: readonly string[], others: readonly string[]): Table {
+function table(name: string, key: readonly string[], others: readonly string[]): CopiedTable {
   return { name, key, columns: [...key, ...others], isReferredTo: false, pageRows: PAGE_ROWS };
 }
 
-function tableOf(resource: Resource): Table {
+function tableOf(resource: Resource): CopiedTable {
   const [realm = '', ...below] = keyColumns(resource);
   return {
     name: resource.table,
     key: [realm, ...below.slice(-1)],
     // This engine keeps nothing beside what the description says.
-    columns: statementsOf(resource).columns,
+    columns: postgresStatements(resource).columns,
     isReferredTo: dependentsOf(resource, RESOURCES).length > 0,
     pageRows: PAGE_ROWS,
     resource,
@@ -146,6 +146,6 @@ function tableOf(resource: Resource): Table {
 }
 
 /** The columns of a row on its way, in their order. */
-export function carried({ columns, loose }: Table): readonly string[] {
+export function transferredColumns({ columns, loose }: CopiedTable): readonly string[] {
   return loose === undefined ? columns : [...columns, loose];
 }

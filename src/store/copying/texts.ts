@@ -1,14 +1,14 @@
-import type { Key, Range } from './side.ts';
-import type { Table } from './tables.ts';
+import type { KeyRange, PrimaryKey } from './side.ts';
+import type { CopiedTable } from './tables.ts';
 
 /** A statement whose places are `?`. */
-export interface Text {
+export interface SqlText {
   readonly text: string;
-  readonly values: Key;
+  readonly values: PrimaryKey;
 }
 
 /** The rows of a range in the order of the key: what stands behind the columns of a select. */
-export function within({ name, key }: Table, { after, to }: Range): Text {
+export function selectRange({ name, key }: CopiedTable, { after, to }: KeyRange): SqlText {
   const columns = `(${key.join(', ')})`;
   const places = `(${key.map(() => '?').join(', ')})`;
   const conditions = [
@@ -23,13 +23,16 @@ export function within({ name, key }: Table, { after, to }: Range): Text {
 }
 
 /** The last row of the page behind a key. */
-export function pageEndWithin(table: Table, after: Key | undefined): Text {
-  const { text, values } = within(table, { after, to: undefined });
+export function selectPageEnd(table: CopiedTable, after: PrimaryKey | undefined): SqlText {
+  const { text, values } = selectRange(table, { after, to: undefined });
   return { text: `${text} limit 1 offset ${table.pageRows - 1}`, values };
 }
 
 /** What an insert does where the key is there: it replaces the row, if that is wanted. */
-export function onConflict({ key, columns, isReferredTo }: Table, derived: readonly string[] = []): string {
+export function onConflict(
+  { key, columns, isReferredTo }: CopiedTable,
+  derived: readonly string[] = [],
+): string {
   if (!isReferredTo) return '';
   const others = [...columns.filter((column) => !key.includes(column)), ...derived];
   const assignments = others.map((column) => `${column} = excluded.${column}`).join(', ');

@@ -55,7 +55,7 @@ export function deleteWhere(selection: string): string {
     (select realm_id, client_id, key from idempotency where ${selection})`;
 }
 
-export function openIdempotencyStore(dialect: Pick<Dialect, 'claims'>): IdempotencyStore {
+export function openIdempotencyStore(dialect: Pick<Dialect, 'rowLocks'>): IdempotencyStore {
   const { forgetOldest, sweep, endings } = deleteStatements(dialect);
 
   /** The statements about the records that are deleted with a record. */
@@ -108,10 +108,10 @@ type OwnedStatements = Readonly<Record<NonNullable<Resource['foreignKey']>, read
  * The texts that forget. Those of a client or of a time reach into realms that others write in, and leave what these
  * claim for the next one; those that go with a record must have them all.
  */
-function deleteStatements({ claims }: Pick<Dialect, 'claims'>) {
+function deleteStatements({ rowLocks: claims }: Pick<Dialect, 'rowLocks'>) {
   const endingOf = (condition: string): CountAndDelete => ({
     count: `select count(*) as n from (select 1 from idempotency where ${condition} limit ?3) as ending`,
-    remove: deleteWhere(`${condition} limit ?3${claims.alone}`),
+    remove: deleteWhere(`${condition} limit ?3${claims.exclusive}`),
   });
   const endings: OwnedStatements = {
     realm_id: [
@@ -125,14 +125,14 @@ function deleteStatements({ claims }: Pick<Dialect, 'claims'>) {
     ].map(endingOf),
   };
   return {
-    forgetOldest: deleteWhere(`client_id = ? and ordinal <= ?${claims.free}`),
-    sweep: deleteWhere(`expires_at <= ?1 order by expires_at limit ?2${claims.free}`),
+    forgetOldest: deleteWhere(`client_id = ? and ordinal <= ?${claims.skipLocked}`),
+    sweep: deleteWhere(`expires_at <= ?1 order by expires_at limit ?2${claims.skipLocked}`),
     endings,
   };
 }
 
 /** Every statement about idempotency records. */
-export function idempotencyTexts(dialect: Pick<Dialect, 'claims'>): readonly string[] {
+export function idempotencyTexts(dialect: Pick<Dialect, 'rowLocks'>): readonly string[] {
   const { forgetOldest, sweep, endings } = deleteStatements(dialect);
   const ofEndings = Object.values(endings).flat();
   return [

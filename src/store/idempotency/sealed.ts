@@ -1,7 +1,7 @@
 import type { KeyCheck, SealedStore, SealedValue, SecretLocation } from '../../auth/port.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { INSERT_CHECK, IS_PROVEN, TOUCH_ACCESS } from '../auth/access.ts';
+import { INSERT_CHECK, IS_KEY_KNOWN, TOUCH_ACCESS } from '../auth/access.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Transactions } from '../transactions.ts';
 import { all, execute, first, type Long, type Work, type WorkResult } from '../work.ts';
@@ -64,10 +64,10 @@ export function openSealedStore(
 ): SealedStore {
   const columns = those.map((column) => textsOf(column, dialect));
   const forgetSome = deleteWhere(
-    `${dialect.hexBehindFirst('answer_sealed')} <> ? limit ${LIMITS.cascadeRecordsMax}${dialect.claims.alone}`,
+    `${dialect.hexBehindFirst('answer_sealed')} <> ? limit ${LIMITS.cascadeRecordsMax}${dialect.rowLocks.exclusive}`,
   );
 
-  const otherChecks = `select key_id from keyring where key_id <> ?${dialect.claims.alone}`;
+  const otherChecks = `select key_id from keyring where key_id <> ?${dialect.rowLocks.exclusive}`;
 
   function* valuesBehind(
     notBy: string,
@@ -95,7 +95,7 @@ export function openSealedStore(
     keyId: string,
     auditEntry: AuditEntry,
   ): Work<WorkResult<'refused' | 'goes on' | 'retired'>> {
-    if (!(yield* first(IS_PROVEN, keyId))) return { value: 'refused', keep: false };
+    if (!(yield* first(IS_KEY_KNOWN, keyId))) return { value: 'refused', keep: false };
     // From here on nobody stores what another key sealed, and all that was stored so is seen.
     yield* all(otherChecks, keyId);
     for (const { hasOther } of columns) {

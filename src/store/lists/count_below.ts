@@ -6,14 +6,14 @@ import type { Transactions } from '../transactions.ts';
 import { first } from '../work.ts';
 
 /** What is asked of another process about what goes along with a record. Plain data. */
-export interface CountQuestion {
+export interface CountRequest {
   /** The name of the resource. */
   readonly resource: string;
   readonly key: Key;
 }
 
 /** Counts here, however many there are: for processes that have nothing else to answer meanwhile. */
-export function openCounting({ read }: Pick<Transactions, 'read'>): Store['countBelow'] {
+export function openCountBelow({ read }: Pick<Transactions, 'read'>): Store['countBelow'] {
   return (resource, key) =>
     read(function* () {
       let sum = 0;

@@ -10,12 +10,12 @@ export interface Clause {
 }
 
 /** The column that a condition on a member compares. Throws where the resource has no such member: that is a bug. */
-export type Columns = (condition: Condition) => string;
+export type ColumnOf = (condition: Condition) => string;
 
 const STAMPS = ['created_at', 'updated_at'] as const;
 
 /** The columns of a resource by which its records can be found, from its description. */
-export function columnsOf(resource: Resource): Columns {
+export function columnsOf(resource: Resource): ColumnOf {
   const names = new Map<string, string>([
     ['id', keyColumns(resource).at(-1) ?? 'id'],
     ...STAMPS.map((name): [string, string] => [name, name]),
@@ -29,7 +29,7 @@ export function columnsOf(resource: Resource): Columns {
 }
 
 /** A filter as a clause: groups joined by AND, the conditions of a group by OR. Empty where it lets everything through. */
-export function clauseOf(filter: Filter, columns: Columns, dialect: Pick<Dialect, 'position'>): Clause {
+export function clauseOf(filter: Filter, columns: ColumnOf, dialect: Pick<Dialect, 'position'>): Clause {
   const values: Finished[] = [];
   let text = '';
   for (const group of filter) {
@@ -37,7 +37,7 @@ export function clauseOf(filter: Filter, columns: Columns, dialect: Pick<Dialect
     for (const condition of group) {
       const one = textOf(condition, columns(condition), dialect);
       alternatives = alternatives === '' ? one : `${alternatives} or ${one}`;
-      collect(condition, values);
+      collectValues(condition, values);
     }
     if (group.length > 1) alternatives = `(${alternatives})`;
     text = text === '' ? alternatives : `${text} and ${alternatives}`;
@@ -70,11 +70,11 @@ function both(from: string | undefined, to: string | undefined): string {
   return from && to ? `(${from} and ${to})` : (from ?? to ?? 'true');
 }
 
-function collect(condition: Condition, into: Finished[]): void {
+function collectValues(condition: Condition, into: Finished[]): void {
   switch (condition.kind) {
     case 'one_of':
       into.push(...condition.values);
-      for (let count = condition.values.length; count < width(condition); count += 1) {
+      for (let count = condition.values.length; count < parameterCount(condition); count += 1) {
         into.push(condition.values[0] as Finished);
       }
       return;
@@ -105,12 +105,12 @@ function partsOf({ part, text }: Extract<Condition, { kind: 'pattern' }>): Finis
  * How many places the values of a condition take: the next power of two, the last ones filled up with a value that is
  * there already. Lists of a hundred lengths then make do with eight texts.
  */
-export function width({ values }: Extract<Condition, { kind: 'one_of' }>): number {
+export function parameterCount({ values }: Extract<Condition, { kind: 'one_of' }>): number {
   return 2 ** Math.ceil(Math.log2(values.length));
 }
 
 function placesOf(condition: Extract<Condition, { kind: 'one_of' }>): string {
-  return Array.from({ length: width(condition) }, () => '?').join(', ');
+  return Array.from({ length: parameterCount(condition) }, () => '?').join(', ');
 }
 
 const LAST_CODE_POINT = 0x10ffff;

@@ -5,7 +5,7 @@ import { keyColumns, lineage, type Resource } from '../../domain/resource.ts';
 import type { ListDialect } from '../dialect.ts';
 import { unlessPurged } from '../records/purge_mark.ts';
 import type { Statements } from '../records/statements.ts';
-import { type Columns, columnsOf, width } from './filters.ts';
+import { type ColumnOf, columnsOf, parameterCount } from './filters.ts';
 
 /** An index as the engine has it: what it can serve is read from the schema, and so is described nowhere else. */
 export interface Index {
@@ -18,10 +18,10 @@ export interface Index {
 export interface ListTable {
   readonly table: string;
   /** The resources from the realm down to this one. */
-  readonly line: readonly Resource[];
+  readonly lineage: readonly Resource[];
   /** The columns of a record's address; the last one is its identifier. */
   readonly keys: readonly string[];
-  readonly columnOf: Columns;
+  readonly columnOf: ColumnOf;
   /** What a list reads of a row: the address, and the members a caller may see. */
   readonly select: string;
   readonly unlessPurged: string;
@@ -37,7 +37,7 @@ export function listTable(
   const columns = [...keys.slice(0, -1), ...visible];
   return {
     table: resource.table,
-    line: lineage(resource),
+    lineage: lineage(resource),
     keys,
     columnOf: columnsOf(resource),
     select: `select ${columns.join(', ')} from ${resource.table}`,
@@ -47,7 +47,7 @@ export function listTable(
 }
 
 /** The part of a list's question that decides its statements; values take no part. */
-export interface Shape {
+export interface ListShape {
   readonly depth: number;
   readonly filter: Filter;
   readonly hasOnly: boolean;
@@ -67,12 +67,12 @@ export interface Shape {
  * - `free`: a page in whichever way the engine thinks best.
  * Pages take as values, `from` an offset: limit, offset; and `behind` a mark: its place, limit.
  */
-export type Reading = 'gather' | 'probe' | 'few' | 'count' | `${PageWay} ${'from' | 'behind'}`;
+export type ListStatement = 'gather' | 'probe' | 'few' | 'count' | `${PageWay} ${'from' | 'behind'}`;
 
 type PageWay = 'walk' | 'narrow' | 'free';
 
 /** How lists of one shape are read. */
-export interface Plan {
+export interface ListPlan {
   /** An index finds the records of scope and filter, and touches no others: `gather`, `probe` and `few` touch few. */
   readonly isServed: boolean;
   /** An index has just these records in their order: `walk` touches those of the page, and those its offset skips. */
@@ -81,41 +81,41 @@ export interface Plan {
    * Records that are being purged are left out where there may be any; `gather` always leaves them out. Each text is
    * made once.
    */
-  text(reading: Reading, mayBePurging: boolean): string;
+  text(reading: ListStatement, mayBePurging: boolean): string;
   /** Those that were made. */
   made(): Iterable<string>;
 }
 
 export const GATHERED_MAX = LIMITS.pageRecordsMax;
 
-export function planOf(table: ListTable, shape: Shape, dialect: ListDialect): Plan {
+export function planList(table: ListTable, shape: ListShape, dialect: ListDialect): ListPlan {
   const { select, keys } = table;
   const id = keys.at(-1) as string;
-  const wanted = wantedOf(table, shape);
+  const wanted = indexConditions(table, shape);
   const walking = table.indexes.find(
-    (index) => isOrderedBy(index, shape, keys) && walks(index, shape, wanted),
+    (index) => isOrderedBy(index, shape, keys) && isWalkableBy(index, shape, wanted),
   );
-  const served = walking ?? findingOf(table, wanted);
-  const by = (index: Index | undefined) => (index ? dialect.by(index.name) : '');
+  const served = walking ?? findIndex(table, wanted);
+  const by = (index: Index | undefined) => (index ? dialect.indexHint(index.name) : '');
   const all = conditionsOf(table, shape, dialect);
   const { order, behind } = orderOf(shape.sort, id);
 
   const most = LIMITS.listRecordsInTurnMax + 1;
 
   function page(way: PageWay, isBehind: boolean, conditions: string): string {
-    const where = (way === 'narrow' ? dialect.isInSlots : undefined) ?? conditions;
+    const where = (way === 'narrow' ? dialect.isInRowIds : undefined) ?? conditions;
     const source = `${select}${way === 'walk' ? by(walking) : ''} where ${where}`;
     return isBehind
       ? `${source} and ${behind} order by ${order} limit ?`
       : `${source} order by ${order} limit ? offset ?`;
   }
 
-  function make(reading: Reading, mayBePurging: boolean): string {
+  function make(reading: ListStatement, mayBePurging: boolean): string {
     const conditions = mayBePurging ? all + table.unlessPurged : all;
-    const source = `from ${table.table}${by(served ?? scanningOf(table, shape))} where ${conditions}`;
+    const source = `from ${table.table}${by(served ?? scanIndex(table, shape))} where ${conditions}`;
     switch (reading) {
       case 'gather': {
-        const present = all + table.unlessPurged + scopeUnlessPurged(table.line.slice(0, shape.depth));
+        const present = all + table.unlessPurged + scopeUnlessPurged(table.lineage.slice(0, shape.depth));
         return `${select}${by(served)} where ${present} limit ${GATHERED_MAX + 1}`;
       }
       case 'probe':
@@ -131,8 +131,8 @@ export function planOf(table: ListTable, shape: Shape, dialect: ListDialect): Pl
     }
   }
 
-  const usual = new Map<Reading, string>();
-  const whilePurging = new Map<Reading, string>();
+  const usual = new Map<ListStatement, string>();
+  const whilePurging = new Map<ListStatement, string>();
   return {
     isServed: served !== undefined,
     isWalkable: walking !== undefined,
@@ -151,7 +151,7 @@ export function planOf(table: ListTable, shape: Shape, dialect: ListDialect): Pl
 
 function conditionsOf(
   { keys }: ListTable,
-  { depth, hasOnly, where }: Shape,
+  { depth, hasOnly, where }: ListShape,
   { isAmong }: ListDialect,
 ): string {
   const conditions = [
@@ -180,7 +180,7 @@ function orderOf(
 }
 
 /** What scope and filter ask of the columns, as far as an index can serve it. */
-interface Wanted {
+interface IndexConditions {
   /** Columns that must have one of so many values. */
   readonly equal: ReadonlyMap<string, number>;
   /** Columns that must lie between two values, or on one side of one. */
@@ -189,7 +189,7 @@ interface Wanted {
   readonly hasMore: boolean;
 }
 
-function wantedOf({ keys, columnOf }: ListTable, shape: Shape): Wanted {
+function indexConditions({ keys, columnOf }: ListTable, shape: ListShape): IndexConditions {
   const equal = new Map(keys.slice(0, shape.depth).map((column) => [column, 1]));
   if (shape.hasOnly) equal.set(keys.at(-1) as string, Number.POSITIVE_INFINITY);
   const bounds = new Map<string, Set<string>>();
@@ -199,7 +199,7 @@ function wantedOf({ keys, columnOf }: ListTable, shape: Shape): Wanted {
     const column = columnOf(condition);
     if (condition.kind === 'one_of') {
       if (equal.has(column)) return false;
-      equal.set(column, width(condition));
+      equal.set(column, parameterCount(condition));
       return true;
     }
     const taken = bounds.get(column) ?? new Set();
@@ -220,7 +220,7 @@ function sidesOf(condition: Condition): readonly string[] {
 }
 
 /** Whether an index finds just what is wanted: by its first columns, of which the last may be ranged. */
-function serves({ columns }: Index, { equal, ranged, hasMore }: Wanted): boolean {
+function isServedBy({ columns }: Index, { equal, ranged, hasMore }: IndexConditions): boolean {
   if (hasMore || ranged.size > 1) return false;
   const [range] = ranged;
   if (range !== undefined && equal.has(range)) return false;
@@ -233,18 +233,20 @@ function serves({ columns }: Index, { equal, ranged, hasMore }: Wanted): boolean
  * Whether an index that has the order of a list can be read along for it. Nothing but the scope may be set to a value:
  * of a thousand records of one instant, an index would look at each for one place among them.
  */
-function walks(index: Index, { depth }: Shape, wanted: Wanted): boolean {
-  return wanted.equal.size === depth && serves(index, wanted);
+function isWalkableBy(index: Index, { depth }: ListShape, wanted: IndexConditions): boolean {
+  return wanted.equal.size === depth && isServedBy(index, wanted);
 }
 
 /** Whether an index finds so few of its entries that what else is wanted can be looked at row by row. */
-function narrows({ columns, isUnique }: Index, { equal }: Wanted): boolean {
+function isNarrowedBy({ columns, isUnique }: Index, { equal }: IndexConditions): boolean {
   const found = columns.reduce((product, column) => product * (equal.get(column) ?? Number.NaN), 1);
   return isUnique && found <= LIMITS.listRecordsInTurnMax;
 }
 
-function findingOf({ indexes }: ListTable, wanted: Wanted): Index | undefined {
-  return indexes.find((index) => narrows(index, wanted)) ?? indexes.find((index) => serves(index, wanted));
+function findIndex({ indexes }: ListTable, wanted: IndexConditions): Index | undefined {
+  return (
+    indexes.find((index) => isNarrowedBy(index, wanted)) ?? indexes.find((index) => isServedBy(index, wanted))
+  );
 }
 
 /**
@@ -253,7 +255,7 @@ function findingOf({ indexes }: ListTable, wanted: Wanted): Index | undefined {
  * finds what some group of the filter asks of one column, or holds every column that the filter looks at. (Of two columns
  * joined by OR the engine looks into no index: it takes a scope for smaller than it is.)
  */
-function scanningOf({ indexes, keys, columnOf }: ListTable, { depth, filter }: Shape): Index | undefined {
+function scanIndex({ indexes, keys, columnOf }: ListTable, { depth, filter }: ListShape): Index | undefined {
   const above = keys.slice(0, depth);
   const scoped = indexes.filter(({ columns }) => above.every((column, place) => columns[place] === column));
   const columns = filter.flat().map(columnOf);
@@ -267,7 +269,7 @@ function scanningOf({ indexes, keys, columnOf }: ListTable, { depth, filter }: S
 }
 
 /** Whether an index has the records of a scope in this order. */
-function isOrderedBy({ columns }: Index, { depth, sort }: Shape, keys: readonly string[]): boolean {
+function isOrderedBy({ columns }: Index, { depth, sort }: ListShape, keys: readonly string[]): boolean {
   const id = keys.at(-1) as string;
   const ordered = [...keys.slice(0, depth), ...(sort.by === 'id' ? [] : [sort.by]), id];
   return ordered.every((column, place) => columns[place] === column);
@@ -277,7 +279,7 @@ function isOrderedBy({ columns }: Index, { depth, sort }: Shape, keys: readonly 
  * Answers a row where the record of this scope is there and neither it nor one above it is being purged; `purging` says
  * whether anything is. Values: the scope.
  */
-export function presenceText(line: readonly Resource[]): string {
+export function scopePresenceText(line: readonly Resource[]): string {
   const scope = line.at(-1);
   const purging = 'select case when exists (select 1 from purge) then 1 else 0 end as purging';
   if (!scope) return purging;

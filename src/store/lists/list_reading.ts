@@ -11,33 +11,33 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Resource, Scope } from '../../domain/resource.ts';
 import type { SqlValue } from '../records/statements.ts';
 import { all, first, type Work } from '../work.ts';
-import { GATHERED_MAX, type Plan, type Reading } from './list_plans.ts';
+import { GATHERED_MAX, type ListPlan, type ListStatement } from './list_plans.ts';
 
 /** What another process must read: the page as well, or no more than how many there are in all. */
-export type Elsewhere = 'page elsewhere' | 'total elsewhere';
+export type Delegated = 'page elsewhere' | 'total elsewhere';
 
 /** Undefined where the record that the scope names is not there. */
-export type Outcome = ListPage | undefined | Elsewhere;
+export type ListOutcome = ListPage | undefined | Delegated;
 
 /** What is asked of a store about a list. */
-export interface Question {
+export interface ListQuery {
   readonly resource: Resource;
   readonly scope: Scope;
   readonly listing: ListRequest;
 }
 
 /** How much may be read here, and what is known already. */
-export interface Budget {
+export interface ReadBudget {
   /** No more than LIMITS.listRecordsInTurnMax rows may be touched. */
   readonly isBounded: boolean;
   readonly isTotalWanted: boolean;
-  readonly knownTotal: (question: Question) => number | undefined;
+  readonly knownTotal: (question: ListQuery) => number | undefined;
 }
 
 /** A question in the words of its statements. */
-export interface Asked {
-  readonly question: Question;
-  readonly plan: Plan;
+export interface PlannedList {
+  readonly question: ListQuery;
+  readonly plan: ListPlan;
   /** The values of scope, `only` and filter. */
   readonly values: readonly SqlValue[];
   readonly decode: (row: Row) => KeyedRecord;
@@ -51,29 +51,34 @@ type Row = Record<string, unknown>;
  * Reads a list as far as the budget goes. What is touched is bounded by the statements alone: each of those that run
  * under a bounded budget walks an index that holds nothing else than what is asked for, and ends at a limit.
  */
-export function* readList(asked: Asked, budget: Budget): Work<Outcome> {
+export function* readList(asked: PlannedList, budget: ReadBudget): Work<ListOutcome> {
   const { isServed, isWalkable } = asked.plan;
-  const gathered = isServed && !isWalkable ? yield* gather(asked) : undefined;
-  if (gathered && gathered.length > 0) return cut(gathered, asked);
+  const gathered = isServed && !isWalkable ? yield* readAll(asked) : undefined;
+  if (gathered && gathered.length > 0) return pageOf(gathered, asked);
   const present = yield* first<{ purging: number }>(asked.presence, ...asked.question.scope);
   if (present === undefined) return undefined;
-  if (gathered) return cut(gathered, asked);
+  if (gathered) return pageOf(gathered, asked);
   const mayBePurging = present.purging === 1;
   return yield* (isWalkable ? walk : pick)(asked, mayBePurging, budget);
 }
 
-function read({ plan }: Asked, reading: Reading, values: readonly SqlValue[], mayBePurging: boolean) {
+function read(
+  { plan }: PlannedList,
+  reading: ListStatement,
+  values: readonly SqlValue[],
+  mayBePurging: boolean,
+) {
   return all<Row>(plan.text(reading, mayBePurging), ...values);
 }
 
 /** All records that are asked for, in no order; undefined where they are more than fit a page. */
-function* gather(asked: Asked): Work<KeyedRecord[] | undefined> {
+function* readAll(asked: PlannedList): Work<KeyedRecord[] | undefined> {
   const rows = yield* read(asked, 'gather', asked.values, true);
   return rows.length > GATHERED_MAX ? undefined : rows.map(asked.decode);
 }
 
 /** The page of a list that is wholly at hand. */
-function cut(all: KeyedRecord[], { question }: Asked): ListPage {
+function pageOf(all: KeyedRecord[], { question }: PlannedList): ListPage {
   const { sort, page } = question.listing;
   if (all.length > 1) all.sort((left, right) => compare(markOf(left, sort), markOf(right, sort), sort));
   const first = page.kind === 'offset' ? page.offset : indexBehind(all, page.after, sort);
@@ -100,7 +105,7 @@ function compare(left: PagePosition, right: PagePosition, { isDescending }: Sort
 }
 
 /** A page along the index of the order. It costs what it skips, so a deep one is read elsewhere. */
-function* walk(asked: Asked, mayBePurging: boolean, budget: Budget): Work<Outcome> {
+function* walk(asked: PlannedList, mayBePurging: boolean, budget: ReadBudget): Work<ListOutcome> {
   const { page } = asked.question.listing;
   const isDeep = page.kind === 'offset' && page.offset + page.limit >= LIMITS.listRecordsInTurnMax;
   if (isDeep && budget.isBounded && (yield* probe(asked, mayBePurging)) === undefined)
@@ -114,7 +119,7 @@ function* walk(asked: Asked, mayBePurging: boolean, budget: Budget): Work<Outcom
 }
 
 /** A page of records that no index has in order: few of them are found and sorted, many are for another process. */
-function* pick(asked: Asked, mayBePurging: boolean, budget: Budget): Work<Outcome> {
+function* pick(asked: PlannedList, mayBePurging: boolean, budget: ReadBudget): Work<ListOutcome> {
   if (budget.isBounded && !asked.plan.isServed) return 'page elsewhere';
   const [found] = yield* read(asked, 'few', asked.values, mayBePurging);
   const few = fewOf(found);
@@ -128,14 +133,14 @@ function* pick(asked: Asked, mayBePurging: boolean, budget: Budget): Work<Outcom
 }
 
 /** A page of few. What is being purged is not in their slots. */
-function readNarrow(asked: Asked, slots: unknown, mayBePurging: boolean): Work<ListPage> {
+function readNarrow(asked: PlannedList, slots: unknown, mayBePurging: boolean): Work<ListPage> {
   return slots === undefined
     ? readPage('narrow', asked, mayBePurging)
     : readPage('narrow', { ...asked, values: [slots as string] }, false);
 }
 
 /** How many there are, if they are few; undefined where they are more than may be touched in a turn. */
-function* probe(asked: Asked, mayBePurging: boolean): Work<number | undefined> {
+function* probe(asked: PlannedList, mayBePurging: boolean): Work<number | undefined> {
   return fewOf((yield* read(asked, 'probe', asked.values, mayBePurging))[0]);
 }
 
@@ -144,17 +149,26 @@ function fewOf(row: Row | undefined): number | undefined {
   return found > LIMITS.listRecordsInTurnMax ? undefined : found;
 }
 
-function* count(asked: Asked, mayBePurging: boolean): Work<number> {
+function* count(asked: PlannedList, mayBePurging: boolean): Work<number> {
   return Number((yield* read(asked, 'count', asked.values, mayBePurging))[0]?.n);
 }
 
-function* readPage(way: 'walk' | 'narrow' | 'free', asked: Asked, mayBePurging: boolean): Work<ListPage> {
+function* readPage(
+  way: 'walk' | 'narrow' | 'free',
+  asked: PlannedList,
+  mayBePurging: boolean,
+): Work<ListPage> {
   const { values, decode } = asked;
   const { page, sort } = asked.question.listing;
   const more = page.limit + 1;
   const rows =
     page.kind === 'after' && page.after
-      ? yield* read(asked, `${way} behind`, [...values, ...placeOf(page.after, sort), more], mayBePurging)
+      ? yield* read(
+          asked,
+          `${way} behind`,
+          [...values, ...positionValues(page.after, sort), more],
+          mayBePurging,
+        )
       : yield* read(
           asked,
           `${way} from`,
@@ -165,7 +179,7 @@ function* readPage(way: 'walk' | 'narrow' | 'free', asked: Asked, mayBePurging: 
   return { items: rows.slice(0, page.limit).map(decode), hasMore, total: undefined };
 }
 
-function placeOf({ at, id }: PagePosition, { by }: Sort): readonly SqlValue[] {
+function positionValues({ at, id }: PagePosition, { by }: Sort): readonly SqlValue[] {
   if (by === 'id') return [id];
   if (at === undefined) throw new Error(`a mark of a list by ${by} has its instant`);
   return [at, id];
@@ -174,20 +188,20 @@ function placeOf({ at, id }: PagePosition, { by }: Sort): readonly SqlValue[] {
 /** The page with its total, where one is wanted: told by the page itself, known already, or counted. */
 function* withTotal(
   listed: ListPage,
-  { question }: Asked,
-  { isBounded, isTotalWanted, knownTotal }: Budget,
+  { question }: PlannedList,
+  { isBounded, isTotalWanted, knownTotal }: ReadBudget,
   countAll: (isExact: boolean) => Work<number | undefined>,
-): Work<Outcome> {
+): Work<ListOutcome> {
   const { page } = question.listing;
   if (page.kind === 'after' || !isTotalWanted) return listed;
-  const told = fit(listed, page, 0);
+  const told = withConsistentTotal(listed, page, 0);
   if (told.isEnd) return told.listed;
   const total = knownTotal(question) ?? (yield* countAll(!isBounded));
-  return total === undefined ? 'total elsewhere' : fit(listed, page, total).listed;
+  return total === undefined ? 'total elsewhere' : withConsistentTotal(listed, page, total).listed;
 }
 
 /** A total that does not contradict its page, however old it is. `isEnd`: the page itself says how many there are. */
-export function fit(
+export function withConsistentTotal(
   listed: ListPage,
   page: PageRequest,
   total: number,
@@ -203,7 +217,7 @@ export function fit(
  * The same page of the same list, so asked that its mark alone says where it begins. An index is entered at one place:
  * asked for a bound of the filter as well, the engine enters there and reads on to the mark, the longer the deeper.
  */
-export function entered(listing: ListRequest): ListRequest {
+export function startAtCursor(listing: ListRequest): ListRequest {
   const { filter, sort, page } = listing;
   const mark = page.kind === 'after' ? page.after : undefined;
   const place = sort.by === 'id' ? mark?.id : mark?.at;

@@ -6,20 +6,27 @@ import type { Dialect } from '../dialect.ts';
 import type { SqlValue, Statements } from '../records/statements.ts';
 import type { Work } from '../work.ts';
 import { clauseOf } from './filters.ts';
-import { type Index, type ListTable, listTable, type Plan, planOf, presenceText } from './list_plans.ts';
 import {
-  type Budget,
-  type Elsewhere,
-  entered,
-  fit,
-  type Outcome,
-  type Question,
+  type Index,
+  type ListPlan,
+  type ListTable,
+  listTable,
+  planList,
+  scopePresenceText,
+} from './list_plans.ts';
+import {
+  type Delegated,
+  type ListOutcome,
+  type ListQuery,
+  type ReadBudget,
   readList,
+  startAtCursor,
+  withConsistentTotal,
 } from './list_reading.ts';
-import { openTotals } from './totals.ts';
+import { openTotalCache } from './totals.ts';
 
 /** What is asked of another process about a list. Plain data. */
-export interface ListQuestion {
+export interface ReaderListRequest {
   /** The name of the resource. */
   readonly resource: string;
   readonly scope: Scope;
@@ -28,50 +35,50 @@ export interface ListQuestion {
 }
 
 /** Without `listed` the record that the scope names is not there. */
-export interface ListAnswer {
+export interface ReaderListResponse {
   readonly listed?: ListPage;
 }
 
 /** Asks a process beside this one. Rejects with Fault `overloaded` where too much waits. */
-export type AskReader = (question: ListQuestion) => Promise<ListAnswer>;
+export type ReaderClient = (question: ReaderListRequest) => Promise<ReaderListResponse>;
 
 export interface Lists {
   /** Answers here, however much that touches: for whoever has nothing else to answer meanwhile. */
-  readonly here: Store['list'];
+  readonly local: Store['list'];
   /** Answers here what is asked of another process. */
-  answer(question: ListQuestion): Promise<ListAnswer>;
+  serve(question: ReaderListRequest): Promise<ReaderListResponse>;
   /** Answers what touches at most LIMITS.listRecordsInTurnMax rows, and asks another process for the rest. */
-  beside(ask: AskReader): Store['list'];
+  delegating(ask: ReaderClient): Store['list'];
 }
 
 /** Reads lists, each as far as its budget goes. */
-export type ReadLists<T> = (question: Question, budget: Budget) => T;
+export type ReadLists<T> = (question: ListQuery, budget: ReadBudget) => T;
 
 /** Lists over whatever reads them. */
-export function openLists(within: ReadLists<MaybePromise<Outcome>>): Lists {
-  const all = (question: Question, isTotalWanted: boolean) =>
+export function openLists(within: ReadLists<MaybePromise<ListOutcome>>): Lists {
+  const all = (question: ListQuery, isTotalWanted: boolean) =>
     within(question, { isBounded: false, isTotalWanted, knownTotal: () => undefined }) as MaybePromise<
       ListPage | undefined
     >;
 
   return {
-    here: (resource, scope, listing) => all({ resource, scope, listing }, true),
-    async answer({ resource: name, scope, listing, isTotalWanted }) {
+    local: (resource, scope, listing) => all({ resource, scope, listing }, true),
+    async serve({ resource: name, scope, listing, isTotalWanted }) {
       const listed = await all({ resource: resourceOf(name), scope, listing }, isTotalWanted);
       return listed ? { listed } : {};
     },
-    beside: (ask) => listBeside(within, ask),
+    delegating: (ask) => listDelegating(within, ask),
   };
 }
 
-function listBeside(within: ReadLists<MaybePromise<Outcome>>, ask: AskReader): Store['list'] {
-  const totals = openTotals();
-  const knownTotal = (question: Question) => totals.known(placeOf(question));
-  const counted: Budget = { isBounded: true, isTotalWanted: true, knownTotal };
-  const uncounted: Budget = { ...counted, isTotalWanted: false };
+function listDelegating(within: ReadLists<MaybePromise<ListOutcome>>, ask: ReaderClient): Store['list'] {
+  const totals = openTotalCache();
+  const knownTotal = (question: ListQuery) => totals.known(totalKey(question));
+  const counted: ReadBudget = { isBounded: true, isTotalWanted: true, knownTotal };
+  const uncounted: ReadBudget = { ...counted, isTotalWanted: false };
 
   /** The page by another process; and the total, where one is wanted and none is known. */
-  async function askAll(question: Question): Promise<ListPage | undefined> {
+  async function askAll(question: ListQuery): Promise<ListPage | undefined> {
     const { resource, scope, listing } = question;
     const known = listing.page.kind === 'offset' ? knownTotal(question) : undefined;
     const isTotalWanted = listing.page.kind === 'offset' && known === undefined;
@@ -80,17 +87,17 @@ function listBeside(within: ReadLists<MaybePromise<Outcome>>, ask: AskReader): S
     );
     if (isTotalWanted) {
       totals.keep(
-        placeOf(question),
+        totalKey(question),
         asked.then((listed) => listed?.total),
       );
     }
     const listed = await asked;
-    return listed && known !== undefined ? fit(listed, listing.page, known).listed : listed;
+    return listed && known !== undefined ? withConsistentTotal(listed, listing.page, known).listed : listed;
   }
 
   /** Many ask for the beginning of one list at once: one of them has it counted, each reads its own page. */
-  async function joinOrAsk(question: Question): Promise<ListPage | undefined> {
-    const counting = totals.awaited(placeOf(question));
+  async function joinOrAsk(question: ListQuery): Promise<ListPage | undefined> {
+    const counting = totals.awaited(totalKey(question));
     if (!counting) return askAll(question);
     const total = await counting;
     if (total === undefined) return undefined;
@@ -99,8 +106,8 @@ function listBeside(within: ReadLists<MaybePromise<Outcome>>, ask: AskReader): S
   }
 
   async function later(
-    question: Question,
-    pending: Promise<Outcome> | Elsewhere,
+    question: ListQuery,
+    pending: Promise<ListOutcome> | Delegated,
   ): Promise<ListPage | undefined> {
     const outcome = await pending;
     if (outcome === 'page elsewhere') return askAll(question);
@@ -115,7 +122,7 @@ function listBeside(within: ReadLists<MaybePromise<Outcome>>, ask: AskReader): S
 }
 
 /** What two questions with one total have in common. */
-function placeOf({ resource, scope, listing: { only, filter } }: Question): string {
+function totalKey({ resource, scope, listing: { only, filter } }: ListQuery): string {
   return JSON.stringify([resource.name, scope, only, filter]);
 }
 
@@ -127,7 +134,7 @@ interface Table {
   readonly presences: readonly string[];
 }
 
-interface Rooms {
+interface ListReadingDeps {
   readonly of: (resource: Resource) => Statements;
   readonly dialect: Pick<Dialect, 'lists' | 'position'>;
   readonly indexesOf: (table: string) => readonly Index[];
@@ -136,9 +143,14 @@ interface Rooms {
 }
 
 /** Makes the work of a list. */
-export function openListReading({ of, dialect, indexesOf, forget }: Rooms): ReadLists<Work<Outcome>> {
+export function openListReading({
+  of,
+  dialect,
+  indexesOf,
+  forget,
+}: ListReadingDeps): ReadLists<Work<ListOutcome>> {
   const tables = new Map<Resource, Table>();
-  const shapes = new Map<string, Plan>();
+  const shapes = new Map<string, ListPlan>();
 
   function tableOf(resource: Resource): Table {
     let table = tables.get(resource);
@@ -147,7 +159,7 @@ export function openListReading({ of, dialect, indexesOf, forget }: Rooms): Read
       table = {
         list: listTable(resource, of(resource), indexesOf(resource.table)),
         decode: of(resource).decodePlaced,
-        presences: line.map((_, depth) => presenceText(line.slice(0, depth))),
+        presences: line.map((_, depth) => scopePresenceText(line.slice(0, depth))),
       };
       tables.set(resource, table);
     }
@@ -155,7 +167,7 @@ export function openListReading({ of, dialect, indexesOf, forget }: Rooms): Read
   }
 
   /** Callers choose the shapes of their filters: the oldest one makes room for one more. */
-  function keep(name: string, plan: Plan): Plan {
+  function keep(name: string, plan: ListPlan): ListPlan {
     if (shapes.size >= LIMITS.listShapesKeptMax) {
       const oldest = shapes.keys().next().value as string;
       forget(shapes.get(oldest)?.made() ?? []);
@@ -166,7 +178,7 @@ export function openListReading({ of, dialect, indexesOf, forget }: Rooms): Read
   }
 
   return ({ resource, scope, listing: given }, budget) => {
-    const listing = entered(given);
+    const listing = startAtCursor(given);
     const { filter, sort, only } = listing;
     const { list, decode, presences } = tableOf(resource);
     const depth = scope.length;
@@ -174,7 +186,7 @@ export function openListReading({ of, dialect, indexesOf, forget }: Rooms): Read
     const hasOnly = only !== undefined;
     const name = `${list.table} ${depth} ${hasOnly} ${sort.by} ${sort.isDescending} ${where}`;
     const plan =
-      shapes.get(name) ?? keep(name, planOf(list, { depth, filter, hasOnly, sort, where }, dialect.lists));
+      shapes.get(name) ?? keep(name, planList(list, { depth, filter, hasOnly, sort, where }, dialect.lists));
     const values: SqlValue[] = hasOnly
       ? [...scope, dialect.lists.among(only), ...filtered]
       : [...scope, ...filtered];

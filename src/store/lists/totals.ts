@@ -4,7 +4,7 @@ import { LIMITS } from '../../domain/limits.ts';
  * Totals that were counted lately, and those that are being counted. One is told for LIMITS.totalAgeMsMax from the
  * moment it was asked for, so what it leaves out was committed no longer ago than that.
  */
-export interface Totals {
+export interface TotalCache {
   /** What was counted for a question. */
   known(question: string): number | undefined;
   /** What is being counted for a question; resolves with undefined where there is nothing to count. */
@@ -13,16 +13,16 @@ export interface Totals {
   keep(question: string, counting: Promise<number | undefined>): void;
 }
 
-interface Kept {
+interface CachedTotal {
   readonly since: number;
   readonly counting: Promise<number | undefined>;
   total: number | undefined;
 }
 
-export function openTotals(): Totals {
-  const kept = new Map<string, Kept>();
+export function openTotalCache(): TotalCache {
+  const kept = new Map<string, CachedTotal>();
 
-  function young(question: string): Kept | undefined {
+  function young(question: string): CachedTotal | undefined {
     const found = kept.get(question);
     if (!found || performance.now() - found.since <= LIMITS.totalAgeMsMax) return found;
     kept.delete(question);
@@ -33,7 +33,7 @@ export function openTotals(): Totals {
     known: (question) => young(question)?.total,
     awaited: (question) => young(question)?.counting,
     keep(question, counting) {
-      const entry: Kept = { since: performance.now(), counting, total: undefined };
+      const entry: CachedTotal = { since: performance.now(), counting, total: undefined };
       // The oldest stands first.
       kept.delete(question);
       if (kept.size >= LIMITS.totalsKeptMax) kept.delete(kept.keys().next().value as string);

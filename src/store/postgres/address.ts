@@ -46,7 +46,7 @@ export function parsePostgres(raw: string): PostgresAddress | undefined {
 }
 
 /** What such a URL must be, where this one is not. It repeats nothing of it: there may be a password in it. */
-export function complaintAboutPostgres(raw: string): string | undefined {
+export function postgresUrlError(raw: string): string | undefined {
   if (!/^postgres(?:ql)?:/.test(raw)) return undefined;
   const read = readPostgres(raw);
   return typeof read === 'string' ? `${FORM}: ${read}` : undefined;

@@ -1,11 +1,11 @@
 import { Refusal } from '../../domain/fault.ts';
 import type { Advice } from '../sqlite/advice.ts';
-import { isBug, OWN, type Trouble, troubleOf } from './trouble.ts';
+import { type DatabaseError, databaseError, ERROR_CODES, isBug } from './trouble.ts';
 
 /** What trouble of a kind is, and what an operator does about it, told by the first code that fits. */
 const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[] = [
   [
-    exactly(OWN.hostUnknown),
+    exactly(ERROR_CODES.hostUnknown),
     'nobody knows a host of that name',
     'look at the name in --database, and whether this machine can look names up',
   ],
@@ -26,7 +26,7 @@ const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[]
     passwordAdvice(),
   ],
   [
-    exactly(OWN.passwordFile),
+    exactly(ERROR_CODES.passwordFile),
     'the file with the password cannot be read',
     'let the user of this process read the file, or name another one',
   ],
@@ -59,7 +59,7 @@ const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[]
   ],
   [/^53100/, 'its disk is full', 'make room there and try again. What was committed is there'],
   [
-    exactly(OWN.standby),
+    exactly(ERROR_CODES.standby),
     'it is a standby, or takes no writes',
     'name every host by --database, separated by commas: the one that takes writes is found',
   ],
@@ -70,8 +70,12 @@ const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[]
   ],
   [/^57P/, 'it is starting up or being shut down', 'try again'],
   [/^(57014|55P03|25P0[34])/, 'other transactions kept it busy', 'try again'],
-  [exactly(OWN.late), 'it did not answer in time', 'look at its load and at the network, and try again'],
-  [exactly(OWN.crowded), 'all connections to it were busy', 'try again'],
+  [
+    exactly(ERROR_CODES.late),
+    'it did not answer in time',
+    'look at its load and at the network, and try again',
+  ],
+  [exactly(ERROR_CODES.crowded), 'all connections to it were busy', 'try again'],
   [/^(ERR_POSTGRES_CONNECTION|08)/, 'the connection ended', 'look at its log, and try again'],
   [
     /^ERR_POSTGRES_TLS/,
@@ -110,18 +114,18 @@ function passwordAdvice(): string {
 
 /** What to say about trouble of PostgreSQL or of the way there; undefined for other trouble, and for a bug. */
 export function postgresAdvice(error: unknown): Advice | undefined {
-  const trouble = troubleOf(error);
+  const trouble = databaseError(error);
   if (!trouble || isBug(trouble)) return undefined;
   return adviceFor(trouble);
 }
 
-function adviceFor({ code }: Trouble): Advice {
+function adviceFor({ code }: DatabaseError): Advice {
   const [, why = 'it answered with an error', advice] = ADVICE.find(([codes]) => codes.test(code)) ?? [];
   return { why: `${why} (${code})`, advice };
 }
 
 /** Trouble on the way of the role that owns the schema names the settings that say who that is. */
-export async function asOwner<T>(work: Promise<T>): Promise<T> {
+export async function withOwnerSettings<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {

@@ -1,22 +1,22 @@
 import { LIMITS } from '../../domain/limits.ts';
 import type { Admission } from '../admission.ts';
-import { asFault } from './connection.ts';
-import { inTime, type Waiting } from './in_time.ts';
+import { postgresFault } from './connection.ts';
+import { type QueuedWork, rejectExpired } from './in_time.ts';
 
 type Row = Record<string, unknown>;
 
 /** Asks questions about one realm with one statement. Resolves with their answers, in their order. */
-type AskTogether<Q, A> = (realm: string, questions: readonly Q[]) => Promise<readonly A[]>;
+type QueryTogether<Q, A> = (realm: string, questions: readonly Q[]) => Promise<readonly A[]>;
 
-interface Asked<Q, A> extends Waiting {
+interface BatchedQuery<Q, A> extends QueuedWork {
   readonly question: Q;
   readonly resolve: (answer: A) => void;
 }
 
 /** Questions about one realm: those that wait, and how many statements are under way. */
-interface Batch<Q, A> {
+interface RealmQueue<Q, A> {
   readonly realm: string;
-  readonly waiting: Asked<Q, A>[];
+  readonly waiting: BatchedQuery<Q, A>[];
   underWay: number;
 }
 
@@ -24,22 +24,22 @@ interface Batch<Q, A> {
  * Questions of one kind. Those that arrive in one turn of the event loop, about one realm, share a statement; so do those
  * that come while one is under way. One that is alone goes by itself, at once.
  */
-export function openBatches<Q, A>(
+export function openQueryBatches<Q, A>(
   gate: Admission,
-  ask: AskTogether<Q, A>,
+  ask: QueryTogether<Q, A>,
 ): (realm: string, question: Q) => Promise<A> {
-  const batches = new Map<string, Batch<Q, A>>();
-  const ready = new Set<Batch<Q, A>>();
+  const batches = new Map<string, RealmQueue<Q, A>>();
+  const ready = new Set<RealmQueue<Q, A>>();
 
   function flush(): void {
     for (const batch of ready) send(batch);
     ready.clear();
   }
 
-  function send(batch: Batch<Q, A>): void {
+  function send(batch: RealmQueue<Q, A>): void {
     while (isDue(batch)) {
       const next = batch.waiting.splice(0, LIMITS.lookupsTogetherMax);
-      const taken = inTime(next);
+      const taken = rejectExpired(next);
       if (taken.length < next.length) gate.giveUp(next.length - taken.length);
       if (taken.length === 0) continue;
       batch.underWay += 1;
@@ -51,7 +51,7 @@ export function openBatches<Q, A>(
     if (batch.waiting.length === 0 && batch.underWay === 0) batches.delete(batch.realm);
   }
 
-  async function answer(realm: string, taken: readonly Asked<Q, A>[]): Promise<void> {
+  async function answer(realm: string, taken: readonly BatchedQuery<Q, A>[]): Promise<void> {
     try {
       const questions = taken.map(({ question }) => question);
       const answers = await ask(realm, questions);
@@ -59,7 +59,7 @@ export function openBatches<Q, A>(
       for (const [place, { resolve }] of taken.entries()) resolve(answers[place] as A);
     } catch (error) {
       gate.giveUp(taken.length);
-      const fault = asFault(error);
+      const fault = postgresFault(error);
       for (const { reject } of taken) reject(fault);
     }
   }
@@ -80,13 +80,13 @@ export function openBatches<Q, A>(
 }
 
 /** One statement at a time: what comes meanwhile is the next one, and sooner than two that compete. Unless it is full. */
-function isDue({ waiting, underWay }: Batch<unknown, never>): boolean {
+function isDue({ waiting, underWay }: RealmQueue<unknown, never>): boolean {
   if (waiting.length === 0 || underWay === 0) return waiting.length > 0;
   return waiting.length >= LIMITS.lookupsTogetherMax && underWay < LIMITS.lookupStatementsMax;
 }
 
 /** For each of so many questions the row that says in `place` that it is of that one, and no other row says so. */
-export function solePerPlace(rows: readonly Row[], count: number): readonly (Row | undefined)[] {
+export function uniqueRowPerQuery(rows: readonly Row[], count: number): readonly (Row | undefined)[] {
   const found = new Array<Row | undefined>(count);
   const twice = new Set<number>();
   for (const row of rows) {

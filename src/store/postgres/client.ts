@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { SQL } from 'bun';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Host, PostgresAddress } from './address.ts';
-import { OWN, Trouble } from './trouble.ts';
+import { DatabaseError, ERROR_CODES } from './trouble.ts';
 
 /** The driver for one host of an address, with at most so many connections. Each is made when it is first needed. */
 export function openClient(
@@ -28,14 +28,15 @@ export function openClient(
 /** Asked for at every new connection. */
 function passwordOf({ password, passwordFile }: PostgresAddress): string {
   if (passwordFile === undefined) return password ?? '';
-  return readOr(passwordFile, OWN.passwordFile).replace(/\r?\n$/, '');
+  return readOr(passwordFile, ERROR_CODES.passwordFile).replace(/\r?\n$/, '');
 }
 
 /** Everything is said: what is not would be taken from the environment. */
 function tlsOf({ tls, rootCertificates }: PostgresAddress) {
   if (tls === 'disable') return false;
   if (tls === 'require' && rootCertificates === undefined) return { rejectUnauthorized: false };
-  const ca = rootCertificates === undefined ? {} : { ca: readOr(rootCertificates, OWN.rootCertificates) };
+  const ca =
+    rootCertificates === undefined ? {} : { ca: readOr(rootCertificates, ERROR_CODES.rootCertificates) };
   const anyName = tls === 'verify-full' ? {} : { checkServerIdentity: () => undefined };
   return { rejectUnauthorized: true, ...ca, ...anyName };
 }
@@ -44,6 +45,6 @@ function readOr(path: string, code: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch {
-    throw new Trouble(code);
+    throw new DatabaseError(code);
   }
 }

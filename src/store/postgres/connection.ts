@@ -1,12 +1,12 @@
 import { Fault } from '../../domain/fault.ts';
 import { ConstraintViolation } from '../work.ts';
-import type { Sent } from './places.ts';
-import { isBug, stateOf, troubleOf } from './trouble.ts';
+import type { ParameterValue } from './places.ts';
+import { databaseError, isBug, sqlState } from './trouble.ts';
 
 type Row = Record<string, unknown>;
 
 /** What a statement came to. */
-export interface Answer {
+export interface QueryResult {
   readonly rows: readonly Row[];
   /** How many rows it wrote. */
   readonly count: number;
@@ -17,13 +17,13 @@ export interface Answer {
  * values travel together, each of the others by itself.
  */
 export interface Connection {
-  ask(text: string, values: readonly Sent[]): Promise<Answer>;
+  query(text: string, values: readonly ParameterValue[]): Promise<QueryResult>;
 }
 
 /** Trouble of the engine or of the way there becomes `unavailable`, its code kept for the log. */
-export function asFault(error: unknown): unknown {
+export function postgresFault(error: unknown): unknown {
   if (error instanceof Fault) return error;
-  const trouble = troubleOf(error instanceof ConstraintViolation ? error.cause : error);
+  const trouble = databaseError(error instanceof ConstraintViolation ? error.cause : error);
   if (!trouble) return error;
   return isBug(trouble) ? trouble : new Fault('unavailable', [], trouble);
 }
@@ -33,7 +33,7 @@ const DEADLOCK_DETECTED = '40P01';
 
 /** Whether the engine undid a transaction only because of another one. */
 export function isRetryable(error: unknown): boolean {
-  const state = stateOf(error);
+  const state = sqlState(error);
   return state === SERIALIZATION_FAILURE || state === DEADLOCK_DETECTED;
 }
 
@@ -41,5 +41,5 @@ const QUERY_CANCELED = '57014';
 
 /** Whether the engine ended a statement because it took too long. */
 export function isCancelled(error: unknown): boolean {
-  return stateOf(error) === QUERY_CANCELED;
+  return sqlState(error) === QUERY_CANCELED;
 }

@@ -23,19 +23,19 @@ export const POSTGRES: Dialect = {
   insertsTogether: 100,
   returnsLongsAsText: true,
   lists: {
-    by: () => '',
+    indexHint: () => '',
     isAmong: (column) => `${column} = any(?::uuid[])`,
     among: (values) => `{${values.join()}}`,
     few: (source, most) => `select count(*) as n from (select 1 ${source} limit ${most}) as few`,
-    isInSlots: undefined,
+    isInRowIds: undefined,
   },
-  claims: { alone: ' for update', free: ' for update skip locked', together: ' for share' },
+  rowLocks: { exclusive: ' for update', skipLocked: ' for update skip locked', shared: ' for share' },
   // A transaction that was not visible to a look has no lesser identifier than the oldest one that ran then.
-  moves: {
+  clockOrder: {
     now: `(${rounded('pg_current_xact_id()')})`,
     bounds: `select ${rounded('pg_snapshot_xmin(s)')} as begins, ${longOf('pg_snapshot_xmax(s)')} as ends
       from pg_current_snapshot() s`,
   },
 };
 
-export const statementsOf = statementsOver(RESOURCES, POSTGRES);
+export const postgresStatements = statementsOver(RESOURCES, POSTGRES);

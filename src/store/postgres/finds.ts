@@ -3,19 +3,19 @@ import { keyColumns, type LookupKey, membersOf, type Resource } from '../../doma
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Admission } from '../admission.ts';
 import { comparedColumn } from '../records/statements.ts';
-import { openBatches, solePerPlace } from './batches.ts';
-import { statementsOf } from './dialect.ts';
-import type { Pool } from './pool.ts';
+import { openQueryBatches, uniqueRowPerQuery } from './batches.ts';
+import { postgresStatements } from './dialect.ts';
+import type { ConnectionPool } from './pool.ts';
 
 type Values = LookupKey['values'];
 
-interface Gated {
-  readonly pool: Pool;
+interface LookupDeps {
+  readonly pool: ConnectionPool;
   readonly gate: Admission;
 }
 
 /** The reverse lookup: those by one set of members in one realm travel together. */
-export function openFinds(pool: Pool, gate: Admission): Store['find'] {
+export function openPostgresReverseLookups(pool: ConnectionPool, gate: Admission): Store['find'] {
   const finders = new Map(
     RESOURCES.map((resource) => [
       resource,
@@ -34,18 +34,18 @@ export function openFinds(pool: Pool, gate: Admission): Store['find'] {
   };
 }
 
-function finderOf(resource: Resource, members: readonly string[], { pool, gate }: Gated) {
+function finderOf(resource: Resource, members: readonly string[], { pool, gate }: LookupDeps) {
   const { one, many } = textsOf(resource, members);
-  const { decodePlaced } = statementsOf(resource);
-  return openBatches<Values, KeyedRecord | undefined>(gate, async (realm, questions) => {
+  const { decodePlaced } = postgresStatements(resource);
+  return openQueryBatches<Values, KeyedRecord | undefined>(gate, async (realm, questions) => {
     if (questions.length === 1) {
-      const { rows } = await pool.ask(one, [realm, ...(questions[0] as Values).map(String)]);
+      const { rows } = await pool.query(one, [realm, ...(questions[0] as Values).map(String)]);
       const [row] = rows;
       return [row && rows.length === 1 ? decodePlaced(row) : undefined];
     }
     const arrays = members.map((_, at) => arrayOf(questions.map((values) => String(values[at]))));
-    const { rows } = await pool.ask(many, [realm, ...arrays]);
-    return solePerPlace(rows, questions.length).map((row) => row && decodePlaced(row));
+    const { rows } = await pool.query(many, [realm, ...arrays]);
+    return uniqueRowPerQuery(rows, questions.length).map((row) => row && decodePlaced(row));
   });
 }
 
@@ -57,7 +57,7 @@ function arrayOf(texts: readonly string[]): string {
 /** Of one question, and of many: then each row says in `place` which one it answers. A second row says that none does. */
 function textsOf(resource: Resource, members: readonly string[]) {
   const { table } = resource;
-  const columns = [...keyColumns(resource).slice(0, -1), ...statementsOf(resource).visible];
+  const columns = [...keyColumns(resource).slice(0, -1), ...postgresStatements(resource).visible];
   const soughtBy = (place: (at: number) => string) =>
     members.map((member, at) => `and ${comparedColumn(resource, member)} = ${place(at)}`).join(' ');
   const rowsBy = (place: (at: number) => string) =>

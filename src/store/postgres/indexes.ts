@@ -1,8 +1,8 @@
 import type { Index } from '../lists/list_plans.ts';
-import type { Asked } from './asking.ts';
+import type { SqlClient } from './asking.ts';
 
 /** The indexes of the schema, as the engine has them. */
-export interface Indexes {
+export interface IndexCatalog {
   /** Those of a table that hold all of its rows. */
   of(table: string): readonly Index[];
   /** Undefined for an index that is not there. */
@@ -22,7 +22,7 @@ interface Row {
   readonly columns: string;
 }
 
-export async function readIndexes(sql: Asked): Promise<Indexes> {
+export async function readIndexes(sql: SqlClient): Promise<IndexCatalog> {
   const rows = ((await sql.unsafe(INDEXES)) as Row[]).map(
     ({ table_name: table, name, is_unique, columns }) => ({
       table,

@@ -1,23 +1,23 @@
 import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { openAccessToLook } from '../auth/access.ts';
+import { openAuthReading } from '../auth/access.ts';
 import type { EngineInspection } from '../engine.ts';
 import { openSealedValueReader } from '../idempotency/sealed.ts';
 import type { Migration } from '../migrations.ts';
-import { questionsOver } from '../questions.ts';
+import { inspectionQueries } from '../questions.ts';
 import type { SqlValue } from '../records/statements.ts';
 import type { Transactions } from '../transactions.ts';
 import type { PostgresAddress } from './address.ts';
 import { POSTGRES } from './dialect.ts';
-import { rightsOf } from './inspection_rights.ts';
-import { schemaDifferences } from './inspection_schema.ts';
-import { serverOf } from './inspection_server.ts';
+import { roleState } from './inspection_rights.ts';
+import { postgresSchemaDifferences } from './inspection_schema.ts';
+import { serverState } from './inspection_server.ts';
 import { BEGIN_READING } from './openings.ts';
-import { openAlone } from './primary.ts';
-import { openStream, type Stream } from './streaming.ts';
+import { connectToPrimary } from './primary.ts';
+import { openRowStream, type RowStream } from './streaming.ts';
 
 /** The engine itself ends what takes longer. */
-export const BEGIN_QUESTION = `${BEGIN_READING}; set local statement_timeout = ${LIMITS.questionMsMax}`;
+export const BEGIN_INSPECTION = `${BEGIN_READING}; set local statement_timeout = ${LIMITS.questionMsMax}`;
 /** How much later it is given up where the engine does not answer at all. */
 const PATIENCE_MS = 5_000;
 
@@ -33,11 +33,11 @@ export async function inspectPostgres(
   known: readonly Migration[],
 ): Promise<EngineInspection> {
   // Nothing is asked twice.
-  const stream = openStream(
-    await openAlone({ ...address, isPrepared: false }),
+  const stream = openRowStream(
+    await connectToPrimary({ ...address, isPrepared: false }),
     LIMITS.questionMsMax + PATIENCE_MS,
   );
-  const rows: Ask = (text, ...values) => stream.rows(BEGIN_QUESTION, text, values);
+  const rows: InspectionQuery = (text, ...values) => stream.rows(BEGIN_INSPECTION, text, values);
   try {
     const [found] = await Array.fromAsync(rows<{ is_there: boolean }>(HAS_SCHEMA));
     if (!found?.is_there) throw new Refusal('there is no schema in this database: authrealm init makes it');
@@ -49,34 +49,34 @@ export async function inspectPostgres(
 }
 
 /** How the questions about the engine itself are asked. */
-export type Ask = <T>(text: string, ...values: readonly SqlValue[]) => AsyncGenerator<T>;
+export type InspectionQuery = <T>(text: string, ...values: readonly SqlValue[]) => AsyncGenerator<T>;
 
 function inspectionOver(
-  stream: Stream,
-  rows: Ask,
+  stream: RowStream,
+  rows: InspectionQuery,
   address: PostgresAddress,
   known: readonly Migration[],
 ): EngineInspection {
-  const questions = questionsOver({ rows, isBeyondAscii: (column) => `${column} ~ '[^ -~]'` });
+  const questions = inspectionQueries({ rows, isBeyondAscii: (column) => `${column} ~ '[^ -~]'` });
   return {
     ...questions,
     engine: () => versionOf(rows),
-    server: () => serverOf(rows, address),
-    rights: () => rightsOf(rows),
+    server: () => serverState(rows, address),
+    rights: () => roleState(rows),
     migrations: async () => ({ applied: await Array.fromAsync(questions.applied()), known }),
-    schema: () => schemaDifferences(rows, questions.applied, known),
-    integrity: () => complaintsOf(rows),
+    schema: () => postgresSchemaDifferences(rows, questions.applied, known),
+    integrity: () => integrityErrors(rows),
     accessOf() {
-      const transactions = readingOver(rows);
+      const transactions = inspectionTransactions(rows);
       const sealed = openSealedValueReader(transactions, POSTGRES, questions.schema);
-      return { access: openAccessToLook(transactions, questions.schema), sealed };
+      return { access: openAuthReading(transactions, questions.schema), sealed };
     },
     close: () => stream.close(),
   };
 }
 
 /** Each statement of a piece of work has a moment of its own: what is looked for here does not move. */
-function readingOver(rows: Ask): Transactions {
+function inspectionTransactions(rows: InspectionQuery): Transactions {
   return {
     async read(work) {
       const going = work();
@@ -95,7 +95,7 @@ function readingOver(rows: Ask): Transactions {
   };
 }
 
-async function versionOf(rows: Ask): Promise<string> {
+async function versionOf(rows: InspectionQuery): Promise<string> {
   const [told] = await Array.fromAsync(
     rows<{ version: string }>(`select current_setting('server_version') as version`),
   );
@@ -108,7 +108,7 @@ const INVALID_INDEXES = `select c.relname as name from pg_index i join pg_class 
   where c.relnamespace = to_regnamespace(quote_ident(current_schema())) and not (i.indisvalid and i.indisready) order by 1`;
 
 /** Rows are read by the other checks; what is damaged on the way is told by the engine there. */
-async function* complaintsOf(rows: Ask): AsyncGenerator<string> {
+async function* integrityErrors(rows: InspectionQuery): AsyncGenerator<string> {
   for await (const { count } of rows<{ count: string }>(CHECKSUM_FAILURES))
     yield `the engine has read ${count} pages whose checksum was wrong: see its log, and restore a backup`;
   for await (const { name } of rows<{ name: string }>(INVALID_INDEXES))

@@ -1,6 +1,6 @@
 import type { EngineState } from '../../doctor/inspection.ts';
-import type { Ask } from './inspection.ts';
-import { RIGHTS_OF_USE } from './rights.ts';
+import type { InspectionQuery } from './inspection.ts';
+import { TABLE_RIGHTS } from './rights.ts';
 
 /** What a role may do in general. */
 interface Role {
@@ -37,18 +37,18 @@ interface TableRight {
   readonly is_owned: boolean;
 }
 
-const UNWANTED = ['truncate', 'references', 'trigger'];
+const EXCESS_RIGHTS = ['truncate', 'references', 'trigger'];
 
-const TABLE_RIGHTS = `
+const SELECT_TABLE_RIGHTS = `
   select c.relname::text as "table", r.word as "right", has_table_privilege(c.oid, r.word) as is_allowed,
     pg_has_role(c.relowner, 'usage') as is_owned
   from pg_class c
-    cross join unnest(array[${[...RIGHTS_OF_USE, ...UNWANTED].map((word) => `'${word}'`).join(', ')}]) as r (word)
+    cross join unnest(array[${[...TABLE_RIGHTS, ...EXCESS_RIGHTS].map((word) => `'${word}'`).join(', ')}]) as r (word)
   where c.relkind in ('r', 'p') and c.relnamespace = to_regnamespace(quote_ident(current_schema()))
   order by 1, 2`;
 
 /** Whether the role may select, insert, update and delete in every table, and nothing else. */
-export async function rightsOf(rows: Ask): Promise<EngineState> {
+export async function roleState(rows: InspectionQuery): Promise<EngineState> {
   const [told] = await Array.fromAsync(rows<Omit<Role, 'may'> & { may: string }>(ROLE));
   if (!told) return { facts: [], findings: ['the engine does not tell who is asking'] };
   const { role, schema, is_superuser } = told;
@@ -61,7 +61,7 @@ export async function rightsOf(rows: Ask): Promise<EngineState> {
     rows<{ role: string }>(MEMBERSHIPS),
     (power) => `role ${role} has the powers of ${power.role}: ${ADVICE}`,
   );
-  const rights = await Array.fromAsync(rows<TableRight>(TABLE_RIGHTS));
+  const rights = await Array.fromAsync(rows<TableRight>(SELECT_TABLE_RIGHTS));
   return { facts, findings: [...may, ...memberships, ...tableFindings(role, rights)] };
 }
 
@@ -73,11 +73,11 @@ function tableFindings(role: string, rights: readonly TableRight[]): readonly st
   const tablesWhere = (holds: (right: TableRight) => boolean) =>
     [...new Set(rights.filter(holds).map(({ table }) => table))].join(', ');
   const owned = tablesWhere(({ is_owned }) => is_owned);
-  const beyond = UNWANTED.map((word) => ({
+  const beyond = EXCESS_RIGHTS.map((word) => ({
     word,
     tables: tablesWhere(({ right, is_allowed, is_owned }) => right === word && is_allowed && !is_owned),
   }));
-  const missing = RIGHTS_OF_USE.map((word) => ({
+  const missing = TABLE_RIGHTS.map((word) => ({
     word,
     tables: tablesWhere(({ right, is_allowed }) => right === word && !is_allowed),
   }));

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import type { Migration } from '../migrations.ts';
-import type { Questions } from '../questions.ts';
-import type { Ask } from './inspection.ts';
+import type { InspectionQueries } from '../questions.ts';
+import type { InspectionQuery } from './inspection.ts';
 
 /** What the newest migration leaves in a schema, a line each: kind, name and definition. */
 const SCHEMA_URL = new URL('./schema.tsv', import.meta.url);
 
-interface Part {
+interface SchemaObject {
   readonly type: string;
   readonly name: string;
   readonly definition: string;
@@ -39,21 +39,21 @@ const PARTS = `
   order by 1, 2`;
 
 /** The parts of the schema that is there. */
-export function partsOf(rows: Ask): AsyncIterable<Part> {
-  return rows<Part>(PARTS);
+export function schemaObjects(rows: InspectionQuery): AsyncIterable<SchemaObject> {
+  return rows<SchemaObject>(PARTS);
 }
 
 /** Compares the schema with the one that this release makes; not where it has other migrations. */
-export async function* schemaDifferences(
-  rows: Ask,
-  applied: Questions['applied'],
+export async function* postgresSchemaDifferences(
+  rows: InspectionQuery,
+  applied: InspectionQueries['applied'],
   known: readonly Migration[],
 ) {
   const versions = await Array.fromAsync(applied(), ({ version }) => version);
   if (versions.join() !== known.map(({ version }) => version).join()) return;
-  const found = new Map<string, Part>();
-  for await (const part of partsOf(rows)) found.set(`${part.type} ${part.name}`, part);
-  for (const { type, name, definition } of wantedParts()) {
+  const found = new Map<string, SchemaObject>();
+  for await (const part of schemaObjects(rows)) found.set(`${part.type} ${part.name}`, part);
+  for (const { type, name, definition } of expectedObjects()) {
     const there = found.get(`${type} ${name}`);
     found.delete(`${type} ${name}`);
     if (!there) yield { type, name, is: 'missing' };
@@ -62,7 +62,7 @@ export async function* schemaDifferences(
   for (const { type, name } of found.values()) yield { type, name, is: 'none of this program' };
 }
 
-function wantedParts(): readonly Part[] {
+function expectedObjects(): readonly SchemaObject[] {
   const lines = readFileSync(SCHEMA_URL, 'utf8').trimEnd().split('\n');
   return lines.map((line) => {
     const [type = '', name = '', definition = ''] = line.split('\t');

@@ -1,13 +1,13 @@
 import type { EngineState } from '../../doctor/inspection.ts';
 import type { PostgresAddress } from './address.ts';
-import type { Ask } from './inspection.ts';
-import { lookForPooler, POOLER_ADVICE } from './pooler.ts';
+import type { InspectionQuery } from './inspection.ts';
+import { detectPooler, POOLER_ADVICE } from './pooler.ts';
 
 /** The releases that this program was run on. */
 const MAJOR_MIN = 15;
 const MAJOR_MAX = 18;
 
-interface Told {
+interface ServerSettings {
   readonly version: number;
   readonly fsync: string;
   readonly synchronous_commit: string;
@@ -26,7 +26,7 @@ const SETTINGS = [
 ];
 
 /** As they are for whoever asks: a role or a database may have settings of its own. */
-const TOLD = `
+const SELECT_SETTINGS = `
   select current_setting('server_version_num')::integer / 10000 as version,
     ${SETTINGS.map((name) => `current_setting('${name}') as ${name}`).join(', ')},
     (select string_agg(relname::text, ', ' order by relname) from pg_class
@@ -34,20 +34,29 @@ const TOLD = `
         and relpersistence = 'u') as unlogged`;
 
 /** What decides whether a write that was acknowledged is there after a crash, and who stands in between. */
-export async function serverOf(rows: Ask, address: PostgresAddress): Promise<EngineState> {
-  const [told] = await Array.fromAsync(rows<Told>(TOLD));
+export async function serverState(rows: InspectionQuery, address: PostgresAddress): Promise<EngineState> {
+  const [told] = await Array.fromAsync(rows<ServerSettings>(SELECT_SETTINGS));
   if (!told) return { facts: [], findings: ['the engine does not tell its settings'] };
-  const pooler = await lookForPooler(address);
+  const pooler = await detectPooler(address);
   return {
     facts: [
-      ...SETTINGS.map((name) => `${name} = ${told[name as keyof Told]}`),
+      ...SETTINGS.map((name) => `${name} = ${told[name as keyof ServerSettings]}`),
       ...(pooler.isThere ? ['a pooler hands connections on after each transaction'] : []),
     ],
-    findings: [...losses(told), ...(pooler.mixesStatements ? [`${POOLER_ADVICE} --database`] : [])],
+    findings: [
+      ...durabilityFindings(told),
+      ...(pooler.sharesStatementNames ? [`${POOLER_ADVICE} --database`] : []),
+    ],
   };
 }
 
-function losses({ version, fsync, synchronous_commit, full_page_writes, unlogged }: Told): readonly string[] {
+function durabilityFindings({
+  version,
+  fsync,
+  synchronous_commit,
+  full_page_writes,
+  unlogged,
+}: ServerSettings): readonly string[] {
   const found: (string | false)[] = [
     (version < MAJOR_MIN || version > MAJOR_MAX) &&
       `this program was run on PostgreSQL ${MAJOR_MIN} to ${MAJOR_MAX}, and this is ${version}`,

@@ -3,9 +3,9 @@ import { LIMITS } from '../../domain/limits.ts';
 import { withTimeout } from '../../platform/timeout.ts';
 import type { QueueFigures } from '../engine.ts';
 import type { Work } from '../work.ts';
-import { asFault, isCancelled } from './connection.ts';
+import { isCancelled, postgresFault } from './connection.ts';
 import { BEGIN_READING } from './openings.ts';
-import type { Pool } from './pool.ts';
+import type { ConnectionPool } from './pool.ts';
 import type { Perform } from './session.ts';
 
 /** The engine ends what takes longer. */
@@ -20,7 +20,7 @@ export interface LongReading {
  * Reads what may take long: LIMITS.readersMax at once, LIMITS.listsWaitingMax wait, each for LIMITS.listMsMax. Rejects
  * with Fault `overloaded` beyond that.
  */
-export function openLongReading(pool: Pool, perform: Perform): LongReading {
+export function openLongReading(pool: ConnectionPool, perform: Perform): LongReading {
   const waiting: (() => void)[] = [];
   let atOnce = 0;
 
@@ -55,7 +55,7 @@ export function openLongReading(pool: Pool, perform: Perform): LongReading {
       }));
     } catch (error) {
       if (isCancelled(error)) throw overloaded('DEADLINE_EXCEEDED');
-      throw error instanceof Fault ? error : asFault(error);
+      throw error instanceof Fault ? error : postgresFault(error);
     } finally {
       leave();
     }

@@ -2,13 +2,13 @@ import type { Store } from '../../directory/store.ts';
 import { type AnyRecord, type Key, keyColumns, type RecordOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Admission } from '../admission.ts';
-import { openBatches, solePerPlace } from './batches.ts';
-import { statementsOf } from './dialect.ts';
-import { numbered } from './places.ts';
-import type { Pool } from './pool.ts';
+import { openQueryBatches, uniqueRowPerQuery } from './batches.ts';
+import { postgresStatements } from './dialect.ts';
+import { numberParameters } from './places.ts';
+import type { ConnectionPool } from './pool.ts';
 
 /** Lookups by ID: those of one resource in one realm travel together. */
-export function openLookups(pool: Pool, gate: Admission): Store['get'] {
+export function openLookups(pool: ConnectionPool, gate: Admission): Store['get'] {
   const lookups = new Map(RESOURCES.map((resource) => [resource, lookupOf(resource, pool, gate)]));
   return <R extends Resource>(resource: R, key: Key) => {
     const lookup = lookups.get(resource);
@@ -17,17 +17,17 @@ export function openLookups(pool: Pool, gate: Admission): Store['get'] {
   };
 }
 
-function lookupOf(resource: Resource, pool: Pool, gate: Admission) {
-  const { select, decode } = statementsOf(resource);
-  const one = numbered(select).text;
+function lookupOf(resource: Resource, pool: ConnectionPool, gate: Admission) {
+  const { select, decode } = postgresStatements(resource);
+  const one = numberParameters(select).text;
   const many = textOfMany(resource);
 
   async function askOne(key: Key): Promise<AnyRecord | undefined> {
-    const [row] = (await pool.ask(one, key)).rows;
+    const [row] = (await pool.query(one, key)).rows;
     return row && decode(row);
   }
 
-  return openBatches<Key, AnyRecord | undefined>(gate, async (realm, keys) => {
+  return openQueryBatches<Key, AnyRecord | undefined>(gate, async (realm, keys) => {
     const [key] = keys as readonly [Key];
     if (keys.length === 1) return [await askOne(key)];
     if (many === undefined) {
@@ -35,8 +35,8 @@ function lookupOf(resource: Resource, pool: Pool, gate: Admission) {
       const record = await askOne(key);
       return keys.map(() => record);
     }
-    const { rows } = await pool.ask(many, [realm, ...columnsOf(keys)]);
-    return solePerPlace(rows, keys.length).map((row) => row && decode(row));
+    const { rows } = await pool.query(many, [realm, ...columnsOf(keys)]);
+    return uniqueRowPerQuery(rows, keys.length).map((row) => row && decode(row));
   });
 }
 
@@ -49,7 +49,7 @@ function columnsOf(keys: readonly Key[]): readonly string[] {
 /** Of many keys in one realm: each row says in `place` which key it is of. Undefined where a realm has one alone. */
 function textOfMany(resource: Resource): string | undefined {
   const { table } = resource;
-  const { visible, unlessPurged } = statementsOf(resource);
+  const { visible, unlessPurged } = postgresStatements(resource);
   const [realm, ...below] = keyColumns(resource);
   if (below.length === 0) return undefined;
   const arrays = below.map((_, at) => `$${at + 2}::uuid[]`).join(', ');

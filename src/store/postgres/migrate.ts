@@ -1,30 +1,36 @@
 import type { SQL } from 'bun';
 import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { judgeApplied, type MigrateMode, type Migration, type Program, servesFrom } from '../migrations.ts';
-import { type Asked, asking } from './asking.ts';
+import {
+  assertServableSchema,
+  type MigrateMode,
+  type Migration,
+  type Program,
+  servesFromOf,
+} from '../migrations.ts';
+import { clientWithTimeout, type SqlClient } from './asking.ts';
 import { isRetryable } from './connection.ts';
-import { newestApplied, placeOf } from './place.ts';
-import { grantUse, hasUngranted, type Place, quoted } from './rights.ts';
-import { INSUFFICIENT_PRIVILEGE, stateOf, UNIQUE_VIOLATION } from './trouble.ts';
+import { currentRoleSchema, postgresSchemaVersion } from './place.ts';
+import { grantTableRights, hasMissingGrants, quoteIdentifier, type RoleSchema } from './rights.ts';
+import { INSUFFICIENT_PRIVILEGE, sqlState, UNIQUE_VIOLATION } from './trouble.ts';
 
 /** Throws Refusal where the schema cannot be served as `mode` says. Changes nothing. */
-export async function judgeSchema(
+export async function assertPostgresSchema(
   sql: SQL,
   mode: MigrateMode,
   migrations: readonly Migration[],
   program: Pick<Program, 'version'>,
 ): Promise<number | undefined> {
-  const found = await newestApplied(asking(sql, LIMITS.storeWaitMsMax));
-  return judgeApplied(found, mode, migrations.at(-1)?.version ?? 0, program.version);
+  const found = await postgresSchemaVersion(clientWithTimeout(sql, LIMITS.storeWaitMsMax));
+  return assertServableSchema(found, mode, migrations.at(-1)?.version ?? 0, program.version);
 }
 
 /** How long one of our own statements may take that others make wait: the engine is to be the one that gives up. */
-const PATIENCE_MS = LIMITS.startWaitMsMax + LIMITS.storeWaitMsMax;
+const STATEMENT_WAIT_MS_MAX = LIMITS.startWaitMsMax + LIMITS.storeWaitMsMax;
 /** How long an attempt waits for a table: who wants to read it stands behind, and goes on in the pauses. */
 const TABLE_WAIT_MS_MAX = 200;
 const PAUSE_MS = 1_000;
-const OVERTAKEN_MAX = 20;
+const CONFLICTS_MAX = 20;
 
 const MIGRATION_TABLE = `create table if not exists migration (
   version integer not null primary key, name text not null, applied_at bigint not null, program_version text not null,
@@ -39,17 +45,17 @@ const INSERT_INSTANCE =
  * many processes one applies it, the others wait for its row and find it applied. On an empty database all are one
  * transaction, so that nobody finds a schema that is half made. `user` gets the use of the tables.
  */
-export async function migrate(
+export async function migratePostgres(
   sql: SQL,
   migrations: readonly Migration[],
   program: Program,
   user?: string,
 ): Promise<void> {
-  const looking = asking(sql, LIMITS.storeWaitMsMax);
-  const { role, schema } = await placeOf(looking);
+  const looking = clientWithTimeout(sql, LIMITS.storeWaitMsMax);
+  const { role, schema } = await currentRoleSchema(looking);
   const grantee = user === role ? undefined : user;
   const deadline = performance.now() + LIMITS.startWaitMsMax;
-  const next = async () => nextOf(migrations, (await newestApplied(looking))?.version);
+  const next = async () => nextOf(migrations, (await postgresSchemaVersion(looking))?.version);
   let attempt = 1;
   for (let pending = await next(); pending.length > 0; attempt += 1) {
     try {
@@ -60,17 +66,17 @@ export async function migrate(
           await sql.unsafe(migration.sql).simple();
           await own.unsafe(INSERT_INSTANCE, [program.clock.mintId()]);
         }
-        if (grantee !== undefined) await grantUse(own, grantee, schema);
+        if (grantee !== undefined) await grantTableRights(own, grantee, schema);
       });
     } catch (error) {
-      if (isOf(error, INSUFFICIENT_PRIVILEGE)) throw mayNotChange(error, { role, schema });
-      await pauseBehind(error, attempt, deadline);
+      if (hasState(error, INSUFFICIENT_PRIVILEGE)) throw mayNotChange(error, { role, schema });
+      await waitForOtherMigration(error, attempt, deadline);
     }
     const later = await next();
     if (later[0] !== pending[0]) attempt = 0;
     pending = later;
   }
-  if (grantee !== undefined) await grantLate(sql, grantee, { role, schema });
+  if (grantee !== undefined) await grantMissing(sql, grantee, { role, schema });
 }
 
 /** What is applied together behind the version that is there. */
@@ -80,16 +86,16 @@ function nextOf(migrations: readonly Migration[], applied: number | undefined): 
 }
 
 /** Returns where the migration is to be tried again, unless another process has made it. Throws otherwise. */
-async function pauseBehind(error: unknown, attempt: number, deadline: number): Promise<void> {
-  if (isOvertaken(error) && attempt <= OVERTAKEN_MAX) return;
-  if (!isOf(error, LOCK_NOT_AVAILABLE)) throw error;
-  if (performance.now() > deadline) throw schemaBusy(error);
+async function waitForOtherMigration(error: unknown, attempt: number, deadline: number): Promise<void> {
+  if (isConcurrentMigration(error) && attempt <= CONFLICTS_MAX) return;
+  if (!hasState(error, LOCK_NOT_AVAILABLE)) throw error;
+  if (performance.now() > deadline) throw schemaLocked(error);
   await Bun.sleep(PAUSE_MS);
 }
 
 /** Runs `work` in a transaction of a client that has one connection. */
-async function transaction(sql: SQL, work: (own: Asked) => Promise<void>): Promise<void> {
-  const own = asking(sql, PATIENCE_MS);
+async function transaction(sql: SQL, work: (own: SqlClient) => Promise<void>): Promise<void> {
+  const own = clientWithTimeout(sql, STATEMENT_WAIT_MS_MAX);
   await own.unsafe('begin');
   try {
     await work(own);
@@ -100,23 +106,23 @@ async function transaction(sql: SQL, work: (own: Asked) => Promise<void>): Promi
   }
 }
 
-async function begin(own: Asked, migration: Migration, { version, clock }: Program): Promise<void> {
+async function begin(own: SqlClient, migration: Migration, { version, clock }: Program): Promise<void> {
   await own.unsafe(`set local lock_timeout = ${LIMITS.startWaitMsMax}`);
   await own.unsafe(MIGRATION_TABLE);
-  const row = [migration.version, migration.name, String(clock.now()), version, servesFrom(migration)];
+  const row = [migration.version, migration.name, String(clock.now()), version, servesFromOf(migration)];
   await own.unsafe(INSERT_MIGRATION, row);
   await own.unsafe(`set local lock_timeout = ${TABLE_WAIT_MS_MAX}`);
 }
 
-function mayNotChange(cause: unknown, { role, schema }: Place): Refusal {
+function mayNotChange(cause: unknown, { role, schema }: RoleSchema): Refusal {
   return new Refusal(
     `role ${role} may not change schema ${schema} (${(cause as Error).message}): name its owner by --migrate-database, ` +
-      `or as its owner: grant create on schema ${quoted(schema)} to ${quoted(role)}`,
+      `or as its owner: grant create on schema ${quoteIdentifier(schema)} to ${quoteIdentifier(role)}`,
     { cause },
   );
 }
 
-function schemaBusy(cause: unknown): Refusal {
+function schemaLocked(cause: unknown): Refusal {
   return new Refusal(
     'the schema could not be changed, because others kept its tables busy: try again when long exports and other ' +
       'migrations have ended',
@@ -125,15 +131,15 @@ function schemaBusy(cause: unknown): Refusal {
 }
 
 /** Grants what was not granted with the migrations. The row of the first one is the lock here too. */
-async function grantLate(sql: SQL, grantee: string, { role, schema }: Place): Promise<void> {
-  if (!(await hasUngranted(asking(sql, LIMITS.storeWaitMsMax), grantee))) return;
+async function grantMissing(sql: SQL, grantee: string, { role, schema }: RoleSchema): Promise<void> {
+  if (!(await hasMissingGrants(clientWithTimeout(sql, LIMITS.storeWaitMsMax), grantee))) return;
   try {
     await transaction(sql, async (own) => {
       await own.unsafe('select version from migration where version = 1 for update');
-      await grantUse(own, grantee, schema);
+      await grantTableRights(own, grantee, schema);
     });
   } catch (error) {
-    if (!isOf(error, INSUFFICIENT_PRIVILEGE)) throw error;
+    if (!hasState(error, INSUFFICIENT_PRIVILEGE)) throw error;
     throw new Refusal(
       `role ${role} may not grant the use of schema ${schema} to ${grantee} (${(error as Error).message}): name the ` +
         'owner of the schema by --migrate-database',
@@ -146,10 +152,10 @@ const DUPLICATE_TABLE = '42P07';
 const LOCK_NOT_AVAILABLE = '55P03';
 
 /** Another process was faster, or in the way: seen once or twice. What goes on is the migration's own. */
-function isOvertaken(error: unknown): boolean {
-  return isOf(error, UNIQUE_VIOLATION, DUPLICATE_TABLE) || isRetryable(error);
+function isConcurrentMigration(error: unknown): boolean {
+  return hasState(error, UNIQUE_VIOLATION, DUPLICATE_TABLE) || isRetryable(error);
 }
 
-function isOf(error: unknown, ...codes: readonly string[]): boolean {
-  return codes.includes(stateOf(error) ?? '');
+function hasState(error: unknown, ...codes: readonly string[]): boolean {
+  return codes.includes(sqlState(error) ?? '');
 }

@@ -2,7 +2,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { openFeedStore } from '../audit/feed.ts';
 import { openAuditLog } from '../audit/log.ts';
 import { openLogStore } from '../audit/log_reading.ts';
-import { openAccess } from '../auth/access.ts';
+import { openAuthStore } from '../auth/access.ts';
 import type { Engine } from '../engine.ts';
 import { openSealedStore } from '../idempotency/sealed.ts';
 import { openLeaseStore } from '../leases.ts';
@@ -11,16 +11,16 @@ import { openWebhookStore } from '../webhooks/webhooks.ts';
 import type { PostgresAddress } from './address.ts';
 import { openClient } from './client.ts';
 import { POSTGRES } from './dialect.ts';
-import type { Indexes } from './indexes.ts';
+import type { IndexCatalog } from './indexes.ts';
 import { openLongReading } from './long_reading.ts';
-import { openPool } from './pool.ts';
-import { proveApart } from './pooler.ts';
+import { openConnectionPool } from './pool.ts';
+import { assertNoSharedStatementNames } from './pooler.ts';
 import { openPrimary, type Primary } from './primary.ts';
-import { makeReady } from './readiness.ts';
+import { prepareSchema } from './readiness.ts';
 import { openPostgresRecords } from './records.ts';
-import { scrub } from './scrub.ts';
-import { openSession } from './session.ts';
-import { openReading, openTransactions } from './transactions.ts';
+import { scrubPostgres } from './scrub.ts';
+import { openPostgresSession } from './session.ts';
+import { openPostgresReading, openPostgresTransactions } from './transactions.ts';
 import { openPostgresWriter } from './writer.ts';
 
 /**
@@ -33,15 +33,15 @@ export async function openPostgres(
   program: Program,
   owner?: PostgresAddress,
 ): Promise<Engine> {
-  await proveApart(address, '--database');
-  if (owner && mode !== 'off') await proveApart(owner, '--migrate-database');
-  const indexes = await makeReady(address, mode, program, owner);
+  await assertNoSharedStatementNames(address, '--database');
+  if (owner && mode !== 'off') await assertNoSharedStatementNames(owner, '--migrate-database');
+  const indexes = await prepareSchema(address, mode, program, owner);
   return engineOver(address, indexes, await openPrimary(address));
 }
 
-function engineOver(address: PostgresAddress, indexes: Indexes, primary: Primary): Engine {
+function engineOver(address: PostgresAddress, indexes: IndexCatalog, primary: Primary): Engine {
   const open = (from: PostgresAddress, connectionsMax: number) =>
-    openPool((host) => openClient(from, connectionsMax, host), LIMITS.storeWaitMsMax, primary);
+    openConnectionPool((host) => openClient(from, connectionsMax, host), LIMITS.storeWaitMsMax, primary);
   // Callers choose the shapes of lists, so there is no end to what would be kept prepared.
   const unprepared = { ...address, isPrepared: false };
   const pools = {
@@ -53,21 +53,21 @@ function engineOver(address: PostgresAddress, indexes: Indexes, primary: Primary
     lists: open(unprepared, LIMITS.listConnectionsMax),
     long: open(unprepared, LIMITS.readersMax),
   };
-  const session = openSession(indexes.columnsOf);
+  const session = openPostgresSession(indexes.columnsOf);
   const log = openAuditLog(POSTGRES);
   const writer = openPostgresWriter(pools.transactions, session.perform, log);
-  const transactions = openTransactions(pools.transactions, session.perform, writer);
+  const transactions = openPostgresTransactions(pools.transactions, session.perform, writer);
   const long = openLongReading(pools.long, session.perform);
   const rooms = { session, transactions, indexes, readLong: long.read };
   const records = openPostgresRecords(pools, rooms);
   return {
     figures: () => ({ ...writer.figures(), lists: long.figures() }),
     records,
-    access: openAccess({ ...transactions, read: openReading(pools.access, session.perform) }),
+    access: openAuthStore({ ...transactions, read: openPostgresReading(pools.access, session.perform) }),
     sealed: openSealedStore(transactions, POSTGRES),
     log: openLogStore(transactions, log, POSTGRES),
     leases: openLeaseStore(transactions),
-    scrub: () => scrub(address),
+    scrub: () => scrubPostgres(address),
     feed: openFeedStore(transactions, POSTGRES),
     webhooks: openWebhookStore(transactions, POSTGRES),
     embedded: undefined,

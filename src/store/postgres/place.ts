@@ -1,13 +1,13 @@
 import { Refusal } from '../../domain/fault.ts';
-import { type Applied, type AppliedRow, appliedOf } from '../migrations.ts';
-import type { Asked } from './asking.ts';
-import { type Place, quoted } from './rights.ts';
-import { INSUFFICIENT_PRIVILEGE, stateOf } from './trouble.ts';
+import { type MigrationRow, type SchemaVersion, schemaVersionOf } from '../migrations.ts';
+import type { SqlClient } from './asking.ts';
+import { quoteIdentifier, type RoleSchema } from './rights.ts';
+import { INSUFFICIENT_PRIVILEGE, sqlState } from './trouble.ts';
 
 const IN_SCHEMA = 'c.relnamespace = to_regnamespace(quote_ident(current_schema()))';
 
 /** What extensions have brought belongs to nobody. */
-const LOOK = `
+const SELECT_SCHEMA_STATE = `
   select current_user::text as role, current_schema()::text as schema,
     (select count(*)::integer from pg_class c where ${IN_SCHEMA} and c.relkind in ('r', 'p')
       and not exists (select 1 from pg_depend d where d.objid = c.oid and d.deptype = 'e')) as tables,
@@ -17,7 +17,7 @@ const LOOK = `
       where c.oid = to_regclass('realm_clock')) as schema_of_ours`;
 const APPLIED = 'select version, program_version, serves_from from migration';
 
-interface Look {
+interface SchemaState {
   readonly role: string;
   readonly schema: string | null;
   readonly tables: number;
@@ -26,29 +26,29 @@ interface Look {
 }
 
 /** Where the tables of who asks are. Throws Refusal where there is no place for them. */
-export async function placeOf(sql: Asked): Promise<Place> {
-  const { role, schema } = await look(sql);
+export async function currentRoleSchema(sql: SqlClient): Promise<RoleSchema> {
+  const { role, schema } = await readSchemaState(sql);
   return { role, schema };
 }
 
-async function look(sql: Asked): Promise<Look & Place> {
-  const [found] = (await sql.unsafe(LOOK)) as [Look];
+async function readSchemaState(sql: SqlClient): Promise<SchemaState & RoleSchema> {
+  const [found] = (await sql.unsafe(SELECT_SCHEMA_STATE)) as [SchemaState];
   const { role, schema } = found;
   if (schema !== null) return { ...found, schema };
   throw new Refusal(
-    `role ${role} sees no schema to have its tables in: grant it usage of one, and alter role ${quoted(role)} set ` +
+    `role ${role} sees no schema to have its tables in: grant it usage of one, and alter role ${quoteIdentifier(role)} set ` +
       'search_path to that one',
   );
 }
 
 /** The newest migration there is. Throws Refusal for a schema of another program. */
-export async function newestApplied(sql: Asked): Promise<Applied | undefined> {
-  const { role, schema, tables, marks, schema_of_ours: ours } = await look(sql);
+export async function postgresSchemaVersion(sql: SqlClient): Promise<SchemaVersion | undefined> {
+  const { role, schema, tables, marks, schema_of_ours: ours } = await readSchemaState(sql);
   if (marks === 2) return readApplied(sql, role, schema);
   if (ours !== null && ours !== schema) {
     throw new Refusal(
       `the tables of authrealm are in schema ${ours}, and role ${role} would make others in ${schema}: alter role ` +
-        `${quoted(role)} set search_path to the one that is meant`,
+        `${quoteIdentifier(role)} set search_path to the one that is meant`,
     );
   }
   if (tables === 0) return undefined;
@@ -58,15 +58,15 @@ export async function newestApplied(sql: Asked): Promise<Applied | undefined> {
   );
 }
 
-async function readApplied(sql: Asked, role: string, schema: string): Promise<Applied | undefined> {
+async function readApplied(sql: SqlClient, role: string, schema: string): Promise<SchemaVersion | undefined> {
   try {
-    return appliedOf(await sql.unsafe<readonly AppliedRow[]>(APPLIED));
+    return schemaVersionOf(await sql.unsafe<readonly MigrationRow[]>(APPLIED));
   } catch (error) {
-    if (stateOf(error) !== INSUFFICIENT_PRIVILEGE) throw error;
+    if (sqlState(error) !== INSUFFICIENT_PRIVILEGE) throw error;
     throw new Refusal(
       `role ${role} may not read the tables in schema ${schema}: start once with --migrate-database naming their owner, ` +
         `which grants it, or as their owner: grant select, insert, update, delete on all tables in schema ` +
-        `${quoted(schema)} to ${quoted(role)}`,
+        `${quoteIdentifier(schema)} to ${quoteIdentifier(role)}`,
       { cause: error },
     );
   }
@@ -76,23 +76,23 @@ async function readApplied(sql: Asked, role: string, schema: string): Promise<Ap
  * Proves that a role finds the tables of `made`: a schema with the name of a role is its own before any other. Throws
  * Refusal otherwise.
  */
-export async function proveSameSchema(sql: Asked, made: Place): Promise<void> {
-  const { role, schema } = await look(sql);
+export async function assertSameSchema(sql: SqlClient, made: RoleSchema): Promise<void> {
+  const { role, schema } = await readSchemaState(sql);
   if (schema === made.schema) return;
   throw new Refusal(
     `role ${role} looks for its tables in schema ${schema}, and role ${made.role} makes them in ${made.schema}: alter ` +
-      `role ${quoted(role)} set search_path to ${quoted(made.schema)}`,
+      `role ${quoteIdentifier(role)} set search_path to ${quoteIdentifier(made.schema)}`,
   );
 }
 
 /** An expression that tells a database from every other one, whoever asks: instants as text are in a role's time zone. */
-export const DATABASE = `(select extract(epoch from pg_postmaster_start_time())::text || ' ' || oid::text
+export const DATABASE_IDENTITY = `(select extract(epoch from pg_postmaster_start_time())::text || ' ' || oid::text
   from pg_database where datname = current_database())`;
 
 /** Proves that the owner of a schema brings up the database that is served. Throws Refusal otherwise. */
-export async function proveSameDatabase(serving: Asked, owner: Asked): Promise<void> {
+export async function assertSameDatabase(serving: SqlClient, owner: SqlClient): Promise<void> {
   const [[served], [owned]] = (await Promise.all(
-    [serving, owner].map((sql) => sql.unsafe(`select ${DATABASE} as told`)),
+    [serving, owner].map((sql) => sql.unsafe(`select ${DATABASE_IDENTITY} as told`)),
   )) as [[{ told: string }], [{ told: string }]];
   if (served.told === owned.told) return;
   throw new Refusal(
@@ -102,7 +102,7 @@ export async function proveSameDatabase(serving: Asked, owner: Asked): Promise<v
 }
 
 /** The role that asks, whatever it may see. */
-export async function roleOf(sql: Asked): Promise<string> {
-  const [found] = (await sql.unsafe(LOOK)) as [Look];
+export async function currentRole(sql: SqlClient): Promise<string> {
+  const [found] = (await sql.unsafe(SELECT_SCHEMA_STATE)) as [SchemaState];
   return found.role;
 }

@@ -1,7 +1,7 @@
 import type { SqlValue } from '../records/statements.ts';
 
 /** A text with the places of the protocol, `$1` and on, and for each of them which value it takes. */
-export interface Numbered {
+export interface NumberedStatement {
   readonly text: string;
   readonly order: readonly number[];
 }
@@ -12,7 +12,7 @@ const PLACE = /\?(\d*)/g;
  * Numbers the places of a statement. Its own are `?`, which takes the value behind the last one named so far, or `?2`,
  * which may stand in several places; values that no place names are left out.
  */
-export function numbered(text: string): Numbered {
+export function numberParameters(text: string): NumberedStatement {
   const order: number[] = [];
   const known = new Map<number, number>();
   let last = 0;
@@ -30,10 +30,10 @@ export function numbered(text: string): Numbered {
 }
 
 /** A value as the driver sends it. */
-export type Sent = string | Uint8Array | null;
+export type ParameterValue = string | Uint8Array | null;
 
 /** Numbers go as text: their type is then the one of their place, and a statement has one form. */
-export function sent(values: readonly SqlValue[], order: readonly number[]): Sent[] {
+export function parameterValues(values: readonly SqlValue[], order: readonly number[]): ParameterValue[] {
   return order.map((index) => {
     const value = values[index];
     if (value === undefined) throw new Error('a place of the statement has no value');

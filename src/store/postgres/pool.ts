@@ -2,26 +2,29 @@ import type { ReservedSQL, SQL } from 'bun';
 import { Fault } from '../../domain/fault.ts';
 import { withTimeout } from '../../platform/timeout.ts';
 import type { Host } from './address.ts';
-import type { Answer, Connection } from './connection.ts';
-import type { Sent } from './places.ts';
+import type { Connection, QueryResult } from './connection.ts';
+import type { ParameterValue } from './places.ts';
 import type { Primary } from './primary.ts';
-import { driverTrouble, isRefusedCommit, OWN, Trouble, troubleOf } from './trouble.ts';
+import { DatabaseError, databaseError, driverError, ERROR_CODES, isRefusedCommit } from './trouble.ts';
 
 /** What a transaction came to: whether it is to be committed. */
-export interface Ended<T> {
+export interface TransactionResult<T> {
   readonly value: T;
   readonly isKept: boolean;
 }
 
 /** Connections to one database. Whatever is late rejects. */
-export interface Pool {
+export interface ConnectionPool {
   /** Runs one statement by itself. */
-  ask(text: string, values: readonly Sent[]): Promise<Answer>;
+  query(text: string, values: readonly ParameterValue[]): Promise<QueryResult>;
   /**
    * Runs `work` in a transaction that `opening` begins, and ends it. Rejects with Fault `unknown_outcome` where nobody
    * knows whether it was committed.
    */
-  transaction<T>(opening: string, work: (connection: Connection) => Promise<Ended<T>>): Promise<T>;
+  transaction<T>(
+    opening: string,
+    work: (connection: Connection) => Promise<TransactionResult<T>>,
+  ): Promise<T>;
   /** Waits for what is under way. */
   close(): Promise<void>;
 }
@@ -32,17 +35,20 @@ interface Client {
   readonly sql: SQL;
 }
 
-/** What the hosts of a pool are taken from; without, there is one, and nobody looks whether it is away. */
-type Hosts = Pick<Primary, 'hear'> & { current(): Host | undefined };
+type Values = readonly ParameterValue[];
+type OpenClient = (host: Host | undefined) => SQL;
+
+/** The hosts to connect to; by default one host, whose availability is not watched. */
+type Hosts = Pick<Primary, 'reportError'> & { current(): Host | undefined };
 
 const ignore = () => undefined;
-const ONE: Hosts = { current: ignore, hear: ignore };
+const ONE: Hosts = { current: ignore, reportError: ignore };
 
 /**
  * Connections to whichever host takes writes; `open` makes those to one. `waitMsMax`: how long one statement may take,
  * its wait for a connection included.
  */
-export function openPool(open: (host: Host | undefined) => SQL, waitMsMax: number, hosts: Hosts = ONE): Pool {
+export function openConnectionPool(open: OpenClient, waitMsMax: number, hosts: Hosts = ONE): ConnectionPool {
   let current: Client | undefined;
 
   function clientNow(): Client {
@@ -64,20 +70,20 @@ export function openPool(open: (host: Host | undefined) => SQL, waitMsMax: numbe
     try {
       return await withTimeout(asked, waitMsMax, onTimeout);
     } catch (error) {
-      const trouble = driverTrouble(error);
-      if (trouble) hosts.hear(trouble);
-      throw troubleOf(error) ? error : (trouble ?? error);
+      const trouble = driverError(error);
+      if (trouble) hosts.reportError(trouble);
+      throw databaseError(error) ? error : (trouble ?? error);
     }
   }
 
   function answered<T>(client: Client, asked: Promise<T>): Promise<T> {
     return inTime(asked, () => {
       giveUp(client);
-      throw new Trouble(OWN.late);
+      throw new DatabaseError(ERROR_CODES.late);
     });
   }
 
-  async function askOn(client: Client, via: SQL | ReservedSQL, text: string, values: readonly Sent[]) {
+  async function queryOn(client: Client, via: SQL | ReservedSQL, text: string, values: Values) {
     const rows = await answered(client, via.unsafe(text, [...values]));
     return { rows, count: (rows as { count?: number }).count ?? 0 };
   }
@@ -89,7 +95,7 @@ export function openPool(open: (host: Host | undefined) => SQL, waitMsMax: numbe
     return inTime(reserving, () => {
       reserving.then((reserved) => reserved.release(), ignore);
       wait.abort();
-      throw new Trouble(OWN.crowded);
+      throw new DatabaseError(ERROR_CODES.crowded);
     });
   }
 
@@ -98,23 +104,23 @@ export function openPool(open: (host: Host | undefined) => SQL, waitMsMax: numbe
     try {
       const { command } = await answered(client, reserved.unsafe('commit', []));
       // Where a statement before it has failed, the engine rolls back and calls that an answer.
-      if (command !== 'COMMIT') throw new Fault('unavailable', [], new Trouble(OWN.rolledBack));
+      if (command !== 'COMMIT') throw new Fault('unavailable', [], new DatabaseError(ERROR_CODES.rolledBack));
     } catch (error) {
-      const trouble = troubleOf(error);
+      const trouble = databaseError(error);
       if (!trouble || isRefusedCommit(trouble)) throw error;
       throw new Fault('unknown_outcome', [], trouble);
     }
   }
 
   return {
-    async ask(text, values) {
+    async query(text, values) {
       const client = clientNow();
-      return askOn(client, client.sql, text, values);
+      return queryOn(client, client.sql, text, values);
     },
     async transaction(opening, work) {
       const client = clientNow();
       const reserved = await reserve(client);
-      const connection: Connection = { ask: (text, values) => askOn(client, reserved, text, values) };
+      const connection: Connection = { query: (text, values) => queryOn(client, reserved, text, values) };
       try {
         // It travels with the first statement of the work.
         const begun = answered(client, reserved.unsafe(opening).simple());
@@ -122,10 +128,10 @@ export function openPool(open: (host: Host | undefined) => SQL, waitMsMax: numbe
         const { value, isKept } = await work(connection);
         await begun;
         if (isKept) await commit(client, reserved);
-        else await connection.ask('rollback', []);
+        else await connection.query('rollback', []);
         return value;
       } catch (error) {
-        await connection.ask('rollback', []).catch(ignore);
+        await connection.query('rollback', []).catch(ignore);
         throw error;
       } finally {
         reserved.release();

@@ -2,17 +2,17 @@ import type { SQL } from 'bun';
 import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { PostgresAddress } from './address.ts';
-import { asking } from './asking.ts';
+import { clientWithTimeout } from './asking.ts';
 import { openClient } from './client.ts';
 import { openPrimary } from './primary.ts';
-import { stateOf } from './trouble.ts';
+import { sqlState } from './trouble.ts';
 
 /** What stands between a client and the engine. */
-export interface Pooler {
+export interface PoolerState {
   /** A connection of the engine is a client's for one transaction. */
   readonly isThere: boolean;
   /** Names of prepared statements that several clients give meet there, so that one could run as another. */
-  readonly mixesStatements: boolean;
+  readonly sharesStatementNames: boolean;
 }
 
 /** What is wrong with one that mixes them, and what helps. */
@@ -21,22 +21,25 @@ export const POOLER_ADVICE =
   'prepare=off to the parameters of';
 
 /** Throws Refusal where statements of an address could be mixed up with those of others. `setting` is where it stands. */
-export async function proveApart(address: PostgresAddress, setting: string): Promise<void> {
+export async function assertNoSharedStatementNames(address: PostgresAddress, setting: string): Promise<void> {
   if (!address.isPrepared) return;
-  const { mixesStatements } = await lookForPooler(address);
+  const { sharesStatementNames: mixesStatements } = await detectPooler(address);
   if (mixesStatements) throw new Refusal(`${POOLER_ADVICE} ${setting}`);
 }
 
 /** Looks without a prepared statement until it is known that there is a pooler: another one could run instead. */
-export async function lookForPooler(address: PostgresAddress): Promise<Pooler> {
+export async function detectPooler(address: PostgresAddress): Promise<PoolerState> {
   const primary = await openPrimary(address);
   primary.close();
   const open = (isPrepared: boolean) => openClient({ ...address, isPrepared }, 1, primary.current());
   const clients = [open(false), open(false), open(true)] as const;
   const [mine, other, preparing] = clients;
   try {
-    const isThere = await handsOn(mine, other);
-    return { isThere, mixesStatements: isThere && address.isPrepared && (await letsNamesMeet(preparing)) };
+    const isThere = await isTransactionPooling(mine, other);
+    return {
+      isThere,
+      sharesStatementNames: isThere && address.isPrepared && (await hasSharedStatementNames(preparing)),
+    };
   } finally {
     for (const client of clients) client.close({ timeout: 0 }).catch(() => undefined);
   }
@@ -50,9 +53,11 @@ const ROUNDS = 4;
  * Two clients ask again and again who answers. The engine itself gives each an answer of its own, and so does a pooler
  * that leaves a client its connection.
  */
-async function handsOn(mine: SQL, other: SQL): Promise<boolean> {
+async function isTransactionPooling(mine: SQL, other: SQL): Promise<boolean> {
   const pidOf = async (client: SQL) => {
-    const [row] = await asking(client, LIMITS.storeWaitMsMax).unsafe<[{ readonly pid: number }]>(PID);
+    const [row] = await clientWithTimeout(client, LIMITS.storeWaitMsMax).unsafe<[{ readonly pid: number }]>(
+      PID,
+    );
     return row.pid;
   };
   const [first, second] = [await pidOf(mine), await pidOf(other)];
@@ -71,14 +76,14 @@ const NAMES = `select exists (select 1 from pg_prepared_statements where name ~ 
 const DUPLICATE_PREPARED_STATEMENT = '42P05';
 
 /** Within a transaction, so that no other connection of the engine, and no statement of another client, answers. */
-export async function letsNamesMeet(client: SQL): Promise<boolean> {
-  const asked = asking(client, LIMITS.storeWaitMsMax);
+export async function hasSharedStatementNames(client: SQL): Promise<boolean> {
+  const asked = clientWithTimeout(client, LIMITS.storeWaitMsMax);
   try {
     await asked.unsafe('begin');
     const [row] = await asked.unsafe<[{ readonly meet: boolean }]>(NAMES, ['']);
     return row.meet;
   } catch (error) {
-    if (stateOf(error) === DUPLICATE_PREPARED_STATEMENT) return true;
+    if (sqlState(error) === DUPLICATE_PREPARED_STATEMENT) return true;
     throw error;
   }
 }

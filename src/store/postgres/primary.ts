@@ -4,14 +4,21 @@ import { LIMITS } from '../../domain/limits.ts';
 import { withTimeout } from '../../platform/timeout.ts';
 import type { Host, PostgresAddress } from './address.ts';
 import { openClient } from './client.ts';
-import { driverTrouble, OWN, omenOf, TOO_MANY_CONNECTIONS, Trouble, troubleOf } from './trouble.ts';
+import {
+  DatabaseError,
+  databaseError,
+  driverError,
+  ERROR_CODES,
+  hostStateAfter,
+  TOO_MANY_CONNECTIONS,
+} from './trouble.ts';
 
 /** Which host of a database takes writes. */
 export interface Primary {
   /** The host to ask. Throws Fault `unavailable` at once while none is known to answer. */
   current(): Host;
   /** Is told of all trouble; where that says something about the host, looks whether it is still the one to ask. */
-  hear(trouble: Trouble): void;
+  reportError(trouble: DatabaseError): void;
   close(): void;
 }
 
@@ -20,25 +27,28 @@ const LOOK = `select pg_is_in_recovery() as is_standby, current_setting('transac
 
 /** Looks for the host once. Rejects with Trouble where no host is the one to ask. */
 export async function openPrimary(address: PostgresAddress): Promise<Primary> {
-  const found = await Promise.allSettled(address.hosts.map((host) => prove(address, host)));
+  const found = await Promise.allSettled(address.hosts.map((host) => assertWritable(address, host)));
   const first = address.hosts.find((_, at) => found[at]?.status === 'fulfilled');
-  if (first) return follow(address, first);
+  if (first) return trackPrimary(address, first);
   // The trouble of a host that is there says more than that another one is not.
   const troubles = found.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []));
-  throw troubles.find((trouble) => trouble instanceof Trouble && omenOf(trouble) === 'none') ?? troubles[0];
+  throw (
+    troubles.find((trouble) => trouble instanceof DatabaseError && hostStateAfter(trouble) === 'none') ??
+    troubles[0]
+  );
 }
 
 /** One connection, to the host that takes writes. */
-export async function openAlone(address: PostgresAddress): Promise<SQL> {
+export async function connectToPrimary(address: PostgresAddress): Promise<SQL> {
   const primary = await openPrimary(address);
   primary.close();
   return openClient(address, 1, primary.current());
 }
 
-function follow(address: PostgresAddress, first: Host): Primary {
+function trackPrimary(address: PostgresAddress, first: Host): Primary {
   let host = first;
   /** Why nobody is to be asked now. */
-  let away: Trouble | undefined;
+  let away: DatabaseError | undefined;
   let search: Timer | undefined;
   let isClosed = false;
 
@@ -56,9 +66,9 @@ function follow(address: PostgresAddress, first: Host): Primary {
   }
 
   async function lookAt(candidate: Host, own: Timer): Promise<void> {
-    const trouble = await prove(address, candidate).then(
+    const trouble = await assertWritable(address, candidate).then(
       () => undefined,
-      (error) => troubleOf(error) ?? new Trouble(OWN.late),
+      (error) => databaseError(error) ?? new DatabaseError(ERROR_CODES.late),
     );
     if (search !== own) return;
     // Full of connections, the host in force may have some of ours among them.
@@ -77,8 +87,8 @@ function follow(address: PostgresAddress, first: Host): Primary {
       if (away) throw new Fault('unavailable', [], away);
       return host;
     },
-    hear(trouble) {
-      const omen = omenOf(trouble);
+    reportError(trouble) {
+      const omen = hostStateAfter(trouble);
       if (omen === 'stalled') away ??= trouble;
       // A host alone that ends or refuses connections says so at once, and takes new ones as soon as it can.
       if (omen === 'none' || (omen === 'lost' && address.hosts.length === 1)) return;
@@ -93,11 +103,11 @@ function follow(address: PostgresAddress, first: Host): Primary {
 }
 
 /** Resolves where a host may be asked. Rejects with Trouble, in time. */
-async function prove(address: PostgresAddress, host: Host): Promise<void> {
+async function assertWritable(address: PostgresAddress, host: Host): Promise<void> {
   const client = openClient({ ...address, isPrepared: false }, 1, host);
   try {
     await withTimeout(look(client, address, host), LIMITS.answerMsMax, () => {
-      throw new Trouble(OWN.late);
+      throw new DatabaseError(ERROR_CODES.late);
     });
   } finally {
     client.close({ timeout: 0 }).catch(() => undefined);
@@ -108,19 +118,19 @@ async function look(client: SQL, address: PostgresAddress, host: Host): Promise<
   try {
     const [found] = await client.unsafe(LOOK);
     const isFit = !found.is_standby && (!found.is_read_only || address.hosts.length === 1);
-    if (!isFit) throw new Trouble(OWN.standby);
+    if (!isFit) throw new DatabaseError(ERROR_CODES.standby);
   } catch (error) {
-    const trouble = driverTrouble(error);
-    throw trouble?.code === REFUSED ? await whyRefused(trouble, host) : (trouble ?? error);
+    const trouble = driverError(error);
+    throw trouble?.code === REFUSED ? await refusalCause(trouble, host) : (trouble ?? error);
   }
 }
 
 const REFUSED = 'ERR_POSTGRES_CONNECTION_REFUSED';
 
 /** The driver says the same of a name that nobody knows and of a port that nobody listens on. */
-function whyRefused(refused: Trouble, { host }: Host): Promise<Trouble> {
+function refusalCause(refused: DatabaseError, { host }: Host): Promise<DatabaseError> {
   return dns.lookup(host).then(
     () => refused,
-    () => new Trouble(OWN.hostUnknown),
+    () => new DatabaseError(ERROR_CODES.hostUnknown),
   );
 }

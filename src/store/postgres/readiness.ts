@@ -2,18 +2,18 @@ import type { SQL } from 'bun';
 import { LIMITS } from '../../domain/limits.ts';
 import { type MigrateMode, type Migration, migrationsIn, type Program } from '../migrations.ts';
 import type { PostgresAddress } from './address.ts';
-import { asOwner } from './advice.ts';
-import { asking } from './asking.ts';
-import { type Indexes, readIndexes } from './indexes.ts';
-import { judgeSchema, migrate } from './migrate.ts';
-import { placeOf, proveSameDatabase, proveSameSchema, roleOf } from './place.ts';
-import { openAlone } from './primary.ts';
-import { proveUse } from './rights.ts';
+import { withOwnerSettings } from './advice.ts';
+import { clientWithTimeout } from './asking.ts';
+import { type IndexCatalog, readIndexes } from './indexes.ts';
+import { assertPostgresSchema, migratePostgres } from './migrate.ts';
+import { assertSameDatabase, assertSameSchema, currentRole, currentRoleSchema } from './place.ts';
+import { connectToPrimary } from './primary.ts';
+import { assertTableRights } from './rights.ts';
 
 const MIGRATIONS_URL = new URL('./migrations/', import.meta.url);
 
 /** The migrations of this release, in order. */
-export function knownMigrations(): readonly Migration[] {
+export function postgresMigrations(): readonly Migration[] {
   return migrationsIn(MIGRATIONS_URL);
 }
 
@@ -21,22 +21,22 @@ export function knownMigrations(): readonly Migration[] {
  * Brings the schema up as `mode` says, by the role of `owner` where there is one, and proves that the role of `address`
  * can serve. Answers the indexes there are. Throws Refusal where it cannot be served.
  */
-export async function makeReady(
+export async function prepareSchema(
   address: PostgresAddress,
   mode: MigrateMode,
   program: Program,
   owner: PostgresAddress | undefined,
-): Promise<Indexes> {
-  const migrations = knownMigrations();
-  const serving = await openAlone(address);
+): Promise<IndexCatalog> {
+  const migrations = postgresMigrations();
+  const serving = await connectToPrimary(address);
   try {
-    if (owner && mode !== 'off') await bringUpAs(owner, serving, mode, { migrations, program });
+    if (owner && mode !== 'off') await migrateAsOwner(owner, serving, mode, { migrations, program });
     else {
-      await judgeSchema(serving, mode, migrations, program);
-      if (mode !== 'off') await migrate(serving, migrations, program);
+      await assertPostgresSchema(serving, mode, migrations, program);
+      if (mode !== 'off') await migratePostgres(serving, migrations, program);
     }
-    const looking = asking(serving, LIMITS.storeWaitMsMax);
-    await proveUse(looking, await placeOf(looking));
+    const looking = clientWithTimeout(serving, LIMITS.storeWaitMsMax);
+    await assertTableRights(looking, await currentRoleSchema(looking));
     return await readIndexes(looking);
   } finally {
     await serving.close();
@@ -50,19 +50,19 @@ interface Release {
 }
 
 /** Brings the schema up by the role that owns it, and lets the one that serves use it. */
-async function bringUpAs(
+async function migrateAsOwner(
   address: PostgresAddress,
   serving: SQL,
   mode: MigrateMode,
   { migrations, program }: Release,
 ): Promise<void> {
-  const owner = await asOwner(openAlone(address));
+  const owner = await withOwnerSettings(connectToPrimary(address));
   try {
-    const looking = asking(serving, LIMITS.storeWaitMsMax);
-    await proveSameDatabase(looking, asking(owner, LIMITS.storeWaitMsMax));
-    await judgeSchema(owner, mode, migrations, program);
-    await migrate(owner, migrations, program, await roleOf(looking));
-    await proveSameSchema(looking, await placeOf(asking(owner, LIMITS.storeWaitMsMax)));
+    const looking = clientWithTimeout(serving, LIMITS.storeWaitMsMax);
+    await assertSameDatabase(looking, clientWithTimeout(owner, LIMITS.storeWaitMsMax));
+    await assertPostgresSchema(owner, mode, migrations, program);
+    await migratePostgres(owner, migrations, program, await currentRole(looking));
+    await assertSameSchema(looking, await currentRoleSchema(clientWithTimeout(owner, LIMITS.storeWaitMsMax)));
   } finally {
     await owner.close();
   }

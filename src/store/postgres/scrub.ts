@@ -2,8 +2,8 @@ import type { ScrubResult } from '../../audit/port.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import type { PostgresAddress } from './address.ts';
-import { asking } from './asking.ts';
-import { openAlone } from './primary.ts';
+import { clientWithTimeout } from './asking.ts';
+import { connectToPrimary } from './primary.ts';
 
 /** Where a user's values stand, or stood encrypted. */
 const TABLES = [...RESOURCES.map(({ table }) => table), 'user_salt', 'idempotency'];
@@ -16,10 +16,10 @@ const POSITION = 'select pg_current_wal_insert_lsn()::text as position';
  * Vacuums the tables where this role owns them, and tells the position of the write-ahead log behind which nothing holds
  * what was deleted before. What stands in the log and in archives before that position is for who runs the database.
  */
-export async function scrub(address: PostgresAddress): Promise<ScrubResult> {
-  const client = await openAlone(address);
+export async function scrubPostgres(address: PostgresAddress): Promise<ScrubResult> {
+  const client = await connectToPrimary(address);
   try {
-    const own = asking(client, LIMITS.questionMsMax);
+    const own = clientWithTimeout(client, LIMITS.questionMsMax);
     const [rights] = await own.unsafe<{ may: boolean }[]>(MAY_VACUUM, [`{${TABLES.join()}}`]);
     const isVacuumed = rights?.may === true;
     if (isVacuumed) await own.unsafe(`vacuum (index_cleanup on) ${TABLES.join(', ')}`);

@@ -1,9 +1,9 @@
 import type { SQL } from 'bun';
 import type { Constraint, StatementRequest, StatementResult, Work } from '../work.ts';
 import { ConstraintViolation } from '../work.ts';
-import type { Answer, Connection } from './connection.ts';
-import { numbered, sent } from './places.ts';
-import { stateOf, UNIQUE_VIOLATION } from './trouble.ts';
+import type { Connection, QueryResult } from './connection.ts';
+import { numberParameters, parameterValues } from './places.ts';
+import { sqlState, UNIQUE_VIOLATION } from './trouble.ts';
 
 /** Names the columns of a unique index. */
 export type IndexColumns = (index: string) => readonly string[] | undefined;
@@ -11,20 +11,20 @@ export type IndexColumns = (index: string) => readonly string[] | undefined;
 /** Runs a piece of work inside the transaction of a connection, with a wait at each statement. */
 export type Perform = <T>(connection: Connection, work: Work<T>) => Promise<T>;
 
-export interface Session {
+export interface PostgresSession {
   readonly perform: Perform;
   /** Drops what is kept of texts that nobody asks for any more. */
   forget(texts: Iterable<string>): void;
 }
 
 /** Every text is kept: those that follow from the descriptions have an end, others are to be forgotten. */
-export function openSession(columnsOf: IndexColumns): Session {
-  const known = new Map<string, ReturnType<typeof numbered>>();
+export function openPostgresSession(columnsOf: IndexColumns): PostgresSession {
+  const known = new Map<string, ReturnType<typeof numberParameters>>();
 
   function numberedOnce(text: string) {
     let found = known.get(text);
     if (!found) {
-      found = numbered(text);
+      found = numberParameters(text);
       known.set(text, found);
     }
     return found;
@@ -35,11 +35,11 @@ export function openSession(columnsOf: IndexColumns): Session {
     const send = () =>
       statements.map(({ text, values }) => {
         const { text: said, order } = numberedOnce(text);
-        return connection.ask(said, sent(values, order));
+        return connection.query(said, parameterValues(values, order));
       });
     if (!asked.mayViolate) return lastOf(await Promise.all(send()));
     try {
-      return lastOf(await attempt(connection, send));
+      return lastOf(await sendInSavepoint(connection, send));
     } catch (error) {
       const rule = ruleOf(error, columnsOf);
       throw rule ? new ConstraintViolation(rule, error) : error;
@@ -67,24 +67,24 @@ export function openSession(columnsOf: IndexColumns): Session {
   };
 }
 
-function lastOf(answers: readonly Answer[]): Answer {
-  return answers.at(-1) as Answer;
+function lastOf(answers: readonly QueryResult[]): QueryResult {
+  return answers.at(-1) as QueryResult;
 }
 
 /** Statements that a rule may refuse, alone undone then. */
-async function attempt(
+async function sendInSavepoint(
   connection: Connection,
-  send: () => readonly Promise<Answer>[],
-): Promise<readonly Answer[]> {
-  const begun = connection.ask('savepoint attempt', []);
+  send: () => readonly Promise<QueryResult>[],
+): Promise<readonly QueryResult[]> {
+  const begun = connection.query('savepoint attempt', []);
   const asked = send();
-  const released = connection.ask('release savepoint attempt', []);
+  const released = connection.query('release savepoint attempt', []);
   const [, , ...settled] = await Promise.allSettled([begun, released, ...asked]);
   // Those behind the one that was refused were not even tried, and say so.
   const refused = settled.find((each) => each.status === 'rejected');
   if (!refused) return Promise.all(asked);
   // A savepoint outlives its undoing: the next one would stand inside it.
-  await connection.ask('rollback to savepoint attempt; release savepoint attempt', []);
+  await connection.query('rollback to savepoint attempt; release savepoint attempt', []);
   throw refused.reason;
 }
 
@@ -92,7 +92,7 @@ const FOREIGN_KEY_VIOLATION = '23503';
 
 /** Which rule of the schema an error tells of; undefined for other trouble. */
 function ruleOf(error: unknown, columnsOf: IndexColumns): Constraint | undefined {
-  const state = stateOf(error);
+  const state = sqlState(error);
   if (state === FOREIGN_KEY_VIOLATION) return { kind: 'foreign_key' };
   if (state !== UNIQUE_VIOLATION) return undefined;
   const columns = columnsOf(String((error as SQL.PostgresError).constraint));

@@ -1,13 +1,13 @@
 import type { SQL } from 'bun';
 import type { SqlValue } from '../records/statements.ts';
-import { asking } from './asking.ts';
-import { numbered, type Sent, sent } from './places.ts';
-import { stateOf, troubleOf } from './trouble.ts';
+import { clientWithTimeout } from './asking.ts';
+import { numberParameters, type ParameterValue, parameterValues } from './places.ts';
+import { databaseError, sqlState } from './trouble.ts';
 
 const BATCH_ROWS = 1_000;
 
 /** Rows of one connection that nobody shares, for whoever has time. */
-export interface Stream {
+export interface RowStream {
   /**
    * The rows of a statement with the places `?`, some at a time, in a transaction of their own that `opening` begins.
    * The one before must be at its end.
@@ -17,14 +17,14 @@ export interface Stream {
 }
 
 /** `waitMsMax`: how long a batch of rows is waited for. */
-export function openStream(sql: SQL, waitMsMax: number): Stream {
-  const asked = asking(sql, waitMsMax);
+export function openRowStream(sql: SQL, waitMsMax: number): RowStream {
+  const asked = clientWithTimeout(sql, waitMsMax);
 
-  async function ask(text: string, values: readonly Sent[] = []): Promise<readonly unknown[]> {
+  async function ask(text: string, values: readonly ParameterValue[] = []): Promise<readonly unknown[]> {
     try {
       return await asked.unsafe(text, [...values]);
     } catch (error) {
-      throw tellable(error);
+      throw withoutValues(error);
     }
   }
 
@@ -32,8 +32,8 @@ export function openStream(sql: SQL, waitMsMax: number): Stream {
     async *rows<T>(opening: string, text: string, values: readonly SqlValue[]) {
       for (const statement of opening.split('; ')) await ask(statement);
       try {
-        const { text: said, order } = numbered(text);
-        await ask(`declare told no scroll cursor for ${said}`, sent(values, order));
+        const { text: said, order } = numberParameters(text);
+        await ask(`declare told no scroll cursor for ${said}`, parameterValues(values, order));
         for (;;) {
           const rows = (await ask(`fetch ${BATCH_ROWS} from told`)) as readonly T[];
           yield* rows;
@@ -50,7 +50,7 @@ export function openStream(sql: SQL, waitMsMax: number): Stream {
 /** What is not there or not granted: the engine names tables and columns then, and no values. */
 const ABOUT_SCHEMA = /^42/;
 
-function tellable(error: unknown): unknown {
-  if (ABOUT_SCHEMA.test(stateOf(error) ?? '')) return new Error((error as Error).message);
-  return troubleOf(error) ?? error;
+function withoutValues(error: unknown): unknown {
+  if (ABOUT_SCHEMA.test(sqlState(error) ?? '')) return new Error((error as Error).message);
+  return databaseError(error) ?? error;
 }

@@ -1,12 +1,12 @@
 import type { Transactions } from '../transactions.ts';
-import { asFault } from './connection.ts';
+import { postgresFault } from './connection.ts';
 import { BEGIN_SHORT_READING } from './openings.ts';
-import type { Pool } from './pool.ts';
+import type { ConnectionPool } from './pool.ts';
 import type { Perform } from './session.ts';
-import type { Writer } from './writer.ts';
+import type { PostgresWriter } from './writer.ts';
 
 /** Reading over a pool. */
-export function openReading(pool: Pool, perform: Perform): Transactions['read'] {
+export function openPostgresReading(pool: ConnectionPool, perform: Perform): Transactions['read'] {
   return async (work) => {
     try {
       return await pool.transaction(BEGIN_SHORT_READING, async (connection) => ({
@@ -14,15 +14,19 @@ export function openReading(pool: Pool, perform: Perform): Transactions['read'] 
         isKept: false,
       }));
     } catch (error) {
-      throw asFault(error);
+      throw postgresFault(error);
     }
   };
 }
 
 /** The transactions of a database with many writers. */
-export function openTransactions(pool: Pool, perform: Perform, { write, isCrowded }: Writer): Transactions {
+export function openPostgresTransactions(
+  pool: ConnectionPool,
+  perform: Perform,
+  { write, isCrowded }: PostgresWriter,
+): Transactions {
   return {
-    read: openReading(pool, perform),
+    read: openPostgresReading(pool, perform),
     write,
     isOverloaded: isCrowded,
     // Nobody here waits for a lock longer than for the transaction that has it.

@@ -8,14 +8,14 @@ import type { AuditLog } from '../audit/log.ts';
 import type { WriterFigures } from '../engine.ts';
 import type { WriteScope } from '../transactions.ts';
 import type { Work, WorkResult } from '../work.ts';
-import { claim } from './claims.ts';
-import { asFault, type Connection, isRetryable } from './connection.ts';
-import { inTime, type Waiting } from './in_time.ts';
+import { lockScope } from './claims.ts';
+import { type Connection, isRetryable, postgresFault } from './connection.ts';
+import { type QueuedWork, rejectExpired } from './in_time.ts';
 import { BEGIN_WRITING } from './openings.ts';
-import type { Ended, Pool } from './pool.ts';
+import type { ConnectionPool, TransactionResult } from './pool.ts';
 import type { Perform } from './session.ts';
 
-export interface Writer {
+export interface PostgresWriter {
   /** Runs `work` in a transaction that it may share with other waiting work; resolves after the commit is on disk. */
   write<T>(scope: WriteScope, work: () => Work<WorkResult<T>>): Promise<T>;
   figures(): WriterFigures;
@@ -23,15 +23,19 @@ export interface Writer {
 }
 
 /** Writes of one scope wait for the commit before theirs and share the next one. Scopes do not wait for each other. */
-export function openPostgresWriter(pool: Pool, perform: Perform, log: Pick<AuditLog, 'write'>): Writer {
-  const counts = { commits: 0, busy: 0 };
-  const commit = openGroups(pool, perform, log, counts);
-  const lanes = new Map<string, Lane>();
+export function openPostgresWriter(
+  pool: ConnectionPool,
+  perform: Perform,
+  log: Pick<AuditLog, 'write'>,
+): PostgresWriter {
+  const counts = { commits: 0, retries: 0 };
+  const commit = openGroupCommit(pool, perform, log, counts);
+  const lanes = new Map<string, ScopeQueue>();
   const admission = openAdmission();
   /** Jobs in all lanes, including those being committed. Lanes run concurrently, and share the connections. */
   let queued = 0;
 
-  async function drain(name: string, scope: WriteScope, lane: Lane): Promise<void> {
+  async function drain(name: string, scope: WriteScope, lane: ScopeQueue): Promise<void> {
     while (lane.jobs.length > 0) {
       const taken = lane.jobs.splice(0, LIMITS.writesGroupedMax);
       await commit(scope, taken);
@@ -77,7 +81,7 @@ export function openPostgresWriter(pool: Pool, perform: Perform, log: Pick<Audit
 }
 
 /** The jobs of one scope. */
-interface Lane {
+interface ScopeQueue {
   /** Those that wait for the next commit. */
   readonly jobs: Job[];
   /** Those, and those being committed. */
@@ -89,7 +93,7 @@ function laneNameOf(scope: WriteScope): string {
 }
 
 /** Work that waits for a transaction. */
-interface Job extends Waiting {
+interface Job extends QueuedWork {
   readonly work: () => Work<WorkResult<unknown>>;
   readonly resolve: (value: never) => void;
 }
@@ -98,7 +102,7 @@ interface Job extends Waiting {
 type Settle = () => void;
 
 /** The result of a job: no outcome where it failed. */
-interface Ran {
+interface JobResult {
   readonly outcome?: WorkResult<unknown>;
   readonly settle: Settle;
 }
@@ -128,15 +132,15 @@ const UNDO = 'rollback to savepoint job';
 /** Transactions that were committed, and those that were retried or failed because of a conflict. */
 interface Counts {
   commits: number;
-  busy: number;
+  retries: number;
 }
 
 /**
  * Runs jobs of one scope, in their order, in as few transactions as possible, and counts these. Each job has a savepoint of
  * its own unless it is alone. Resolves when all of them are settled.
  */
-function openGroups(
-  pool: Pool,
+function openGroupCommit(
+  pool: ConnectionPool,
   perform: Perform,
   log: Pick<AuditLog, 'write'>,
   counts: Counts,
@@ -152,11 +156,11 @@ function openGroups(
       for (const settle of settles) settle();
       return settles.length;
     } catch (error) {
-      counts.busy += Number(isRetryable(error));
+      counts.retries += Number(isRetryable(error));
       if (isRetryable(error) && !isLast) return 0;
       // Jobs that were not begun are tried again, unless none was begun.
       const concerned = taken.length > 0 ? taken : jobs;
-      for (const { reject } of concerned) reject(asFault(error));
+      for (const { reject } of concerned) reject(postgresFault(error));
       return concerned.length;
     }
   }
@@ -170,10 +174,10 @@ function openGroups(
     jobs: readonly Job[],
     connection: Connection,
     taken: Job[],
-  ): Promise<Ended<Group>> {
-    await claim(scope, connection);
+  ): Promise<TransactionResult<Group>> {
+    await lockScope(scope, connection);
     const isAlone = jobs.length === 1;
-    if (!isAlone) await connection.ask(SAVEPOINT, []);
+    if (!isAlone) await connection.query(SAVEPOINT, []);
     const end = halfwayTo(jobs[0]?.deadline ?? 0);
     const settles: Settle[] = [];
     const load: Load = { entries: [], auditEntries: [], rows: 0 };
@@ -181,7 +185,9 @@ function openGroups(
     for (const job of jobs) {
       if (taken.length > 0 && isFull(load.entries.length + load.auditEntries.length + load.rows, end)) break;
       taken.push(job);
-      const { outcome, settle } = await (isAlone ? runAlone(job, connection) : runApart(job, connection));
+      const { outcome, settle } = await (isAlone
+        ? runAlone(job, connection)
+        : runInSavepoint(job, connection));
       settles.push(settle);
       isKept = (outcome !== undefined && add(load, outcome)) || isKept;
     }
@@ -189,25 +195,25 @@ function openGroups(
     return { value: { settles, isKept }, isKept };
   }
 
-  async function runAlone({ work, resolve }: Job, connection: Connection): Promise<Ran> {
+  async function runAlone({ work, resolve }: Job, connection: Connection): Promise<JobResult> {
     const outcome = await perform(connection, work());
     return { outcome, settle: () => resolve(outcome.value as never) };
   }
 
-  async function runApart(job: Job, connection: Connection): Promise<Ran> {
+  async function runInSavepoint(job: Job, connection: Connection): Promise<JobResult> {
     try {
       const ran = await runAlone(job, connection);
-      await connection.ask(ran.outcome?.keep ? KEEP : UNDO, []);
+      await connection.query(ran.outcome?.keep ? KEEP : UNDO, []);
       return ran;
     } catch (error) {
       if (isRetryable(error)) throw error;
-      await connection.ask(UNDO, []);
-      return { settle: () => job.reject(asFault(error)) };
+      await connection.query(UNDO, []);
+      return { settle: () => job.reject(postgresFault(error)) };
     }
   }
 
   return async (scope, jobs) => {
-    let left = inTime(jobs);
+    let left = rejectExpired(jobs);
     let attempts = 0;
     while (left.length > 0) {
       attempts += 1;
@@ -215,7 +221,7 @@ function openGroups(
       if (settled > 0) attempts = 0;
       // A random pause keeps transactions that conflicted from conflicting again.
       else await Bun.sleep(Math.random() * attempts * PAUSE_MS);
-      left = inTime(left.slice(settled));
+      left = rejectExpired(left.slice(settled));
     }
   };
 }

@@ -4,7 +4,7 @@ import { type AnyRecord, keyColumns, type Resource, referenced } from '../../dom
 import { RESOURCES } from '../../domain/resources.ts';
 import { keyIdOf } from '../../domain/text/ciphertext.ts';
 import { type ChangeEntry, entryOf } from '../audit/entry.ts';
-import { ANY_CHECK, IS_PROVEN } from '../auth/access.ts';
+import { ANY_CHECK, IS_KEY_KNOWN } from '../auth/access.ts';
 import type { Dialect } from '../dialect.ts';
 import type { IdempotencyStore } from '../idempotency/idempotency_store.ts';
 import { sealedMembers } from '../idempotency/sealed_columns.ts';
@@ -18,7 +18,7 @@ interface CommitDeps {
   readonly of: (resource: Resource) => Statements;
   readonly purges: Purges;
   readonly idempotency: IdempotencyStore;
-  readonly claims: Dialect['claims'];
+  readonly rowLocks: Dialect['rowLocks'];
 }
 
 const ALREADY_ANSWERED: WriteResult = Object.freeze({ kind: 'already_answered' });
@@ -43,10 +43,10 @@ interface GuardQuery {
 const SEALED_MEMBERS = new Map(RESOURCES.map((resource) => [resource, sealedMembers(resource)]));
 
 /** The work of commits and of bulk loads. */
-export function openCommits({ of, purges, idempotency, claims }: CommitDeps) {
+export function openCommits({ of, purges, idempotency, rowLocks }: CommitDeps) {
   const guardQueries = guardQueriesOf(of);
   // A writer that removes a key's proof waits for those that store what was sealed by that key.
-  const selectProof = `${IS_PROVEN}${claims.together}`;
+  const selectProof = `${IS_KEY_KNOWN}${rowLocks.shared}`;
 
   /** The steps of a write in its transaction, in order; the first one that returns a result ends the commit. */
   const steps: readonly Step[] = [

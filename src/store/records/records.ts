@@ -29,7 +29,7 @@ export function openRecords(
   const purges = openPurges(of);
   const idempotency = openIdempotencyStore(dialect);
   const removals = openRemovals({ of, purges, idempotency });
-  const { commit, applier } = openCommits({ of, purges, idempotency, claims: dialect.claims });
+  const { commit, applier } = openCommits({ of, purges, idempotency, rowLocks: dialect.rowLocks });
   const load = openLoading({ of, applier, insertsTogether: dialect.insertsTogether });
 
   return {

@@ -1,6 +1,6 @@
 import { SQLiteError } from 'bun:sqlite';
 import { dirname } from 'node:path';
-import { FileGone } from './place.ts';
+import { DatabaseFileMoved } from './place.ts';
 
 /** What to say about trouble. */
 export interface Advice {
@@ -80,7 +80,7 @@ export const BUSY_ADVICE: Advice = adviceFor('SQLITE_BUSY', '', undefined);
  * Undefined for what is no trouble of theirs.
  */
 export function sqliteAdvice(error: unknown, path: string | undefined): Advice | undefined {
-  if (error instanceof SQLiteError || error instanceof FileGone) {
+  if (error instanceof SQLiteError || error instanceof DatabaseFileMoved) {
     return adviceFor(error.code ?? '', error.message, path);
   }
   const isSystemError = error instanceof Error && 'syscall' in error && 'code' in error;

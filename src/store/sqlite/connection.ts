@@ -3,7 +3,7 @@ import { closeSync, openSync } from 'node:fs';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ConstraintViolation } from '../work.ts';
-import type { Snapshot } from './snapshot.ts';
+import type { SharedReadTransaction } from './snapshot.ts';
 
 /** Reads go through the page cache of the system rather than through copies of our own. */
 export const MAPPED_BYTES_MAX = 2 ** 31 - 65_536;
@@ -12,8 +12,8 @@ export const MAPPED_BYTES_MAX = 2 ** 31 - 65_536;
  * Opens a database file, made with mode 0600 if it is not there. Nothing on the connection ever sleeps inside the
  * engine: a busy lock is an error at once, and waiting is done by the caller, off the event loop.
  */
-export function connect(path: string): Database {
-  if (path !== ':memory:') createPrivately(path);
+export function connectSqlite(path: string): Database {
+  if (path !== ':memory:') createPrivateFile(path);
   const db = new Database(path, { readwrite: true, create: true, strict: true });
   try {
     db.run('pragma busy_timeout = 0');
@@ -32,7 +32,7 @@ export function connect(path: string): Database {
  * Makes an empty file of mode 0600 unless the file is there. It is only ever opened to create: closing a second
  * descriptor of a database drops the locks of its process.
  */
-export function createPrivately(path: string): void {
+export function createPrivateFile(path: string): void {
   try {
     closeSync(openSync(path, 'wx', 0o600));
   } catch (error) {
@@ -44,7 +44,7 @@ export function createPrivately(path: string): void {
  * The rows of a text that is asked once. Where a statement is left, a connection that is closed does not let go of its file
  * before that is collected.
  */
-export function rowsOnce<T>(db: Database, text: string): T[] {
+export function queryOnce<T>(db: Database, text: string): T[] {
   const statement = db.prepare<T, []>(text);
   try {
     return statement.all();
@@ -62,13 +62,13 @@ export function isBusy(error: unknown): error is SQLiteError {
 }
 
 /** Engine trouble becomes `unavailable`, its cause kept for the log; anything else is a bug and stays what it is. */
-export function asFault(error: unknown): unknown {
+export function sqliteFault(error: unknown): unknown {
   const cause = error instanceof ConstraintViolation ? error.cause : error;
   return cause instanceof SQLiteError ? new Fault('unavailable', [], cause) : cause;
 }
 
 /** Rolls back what is open. An engine in trouble may refuse even that; then closing the connection does it. */
-export function abandon(db: Database): void {
+export function rollbackQuietly(db: Database): void {
   try {
     if (db.inTransaction) db.run('rollback');
   } catch {
@@ -78,10 +78,10 @@ export function abandon(db: Database): void {
 
 const PAUSE_MS_MIN = 1;
 const PAUSE_MS_MAX = 3;
-const GIVE_WAY_MS = 5;
+const YIELD_MS = 5;
 
 /** One to three milliseconds: long enough to let the other side finish, short enough to be next. */
-export function pause(): Promise<void> {
+export function pauseForLock(): Promise<void> {
   return Bun.sleep(PAUSE_MS_MIN + Math.random() * (PAUSE_MS_MAX - PAUSE_MS_MIN));
 }
 
@@ -89,8 +89,8 @@ export function pause(): Promise<void> {
  * For whoever takes the lock again and again: longer than `pause`, so that each other process that waits for it looks
  * once while it is free.
  */
-export function giveWay(): Promise<void> {
-  return Bun.sleep(GIVE_WAY_MS);
+export function yieldLock(): Promise<void> {
+  return Bun.sleep(YIELD_MS);
 }
 
 /** Runs `work` again while the database is busy, until the wait is over. */
@@ -102,18 +102,18 @@ export async function retryWhileBusy<T>(work: () => T, waitMs: number = LIMITS.s
     } catch (error) {
       if (!isBusy(error) || performance.now() - start > waitMs) throw error;
     }
-    await pause();
+    await pauseForLock();
   }
 }
 
 /** A read answers at once unless the database is busy, which a log being recovered can cause. */
-export function readFrom<T>(snapshot: Snapshot, work: () => T): T | Promise<T> {
+export function readRetrying<T>(snapshot: SharedReadTransaction, work: () => T): T | Promise<T> {
   try {
     return snapshot.read(work);
   } catch (error) {
-    if (!isBusy(error)) throw asFault(error);
+    if (!isBusy(error)) throw sqliteFault(error);
     return retryWhileBusy(() => snapshot.read(work)).catch((later) => {
-      throw asFault(later);
+      throw sqliteFault(later);
     });
   }
 }

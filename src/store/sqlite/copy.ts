@@ -3,13 +3,13 @@ import { closeSync, linkSync, openSync, readSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Refusal } from '../../domain/fault.ts';
 import { syncPath } from '../../platform/fsync.ts';
-import { createPrivately } from './connection.ts';
+import { createPrivateFile } from './connection.ts';
 
 /**
  * Copies a live database into a new file, complete and consistent. The file appears only when it is whole and on the
  * disk. Throws Refusal where the name is taken.
  */
-export function copy(db: Database, path: string): void {
+export function copyDatabaseFile(db: Database, path: string): void {
   withDraft(db, path, (draft) => {
     if (!publish(draft, path))
       throw new Refusal(`${path} is there already: move it away or name another file`);
@@ -20,9 +20,9 @@ export function copy(db: Database, path: string): void {
  * Keeps a copy of what `isWanted` finds worth it, under `path` or the first number after it that is free. A copy that
  * is there is never replaced: it may be of another upgrade. One with the same bytes will do.
  */
-export function keepCopy(db: Database, path: string, isWanted: (copied: Database) => boolean): void {
+export function keepUpgradeCopy(db: Database, path: string, isWanted: (copied: Database) => boolean): void {
   withDraft(db, path, (draft) => {
-    if (!looksAt(draft, isWanted)) return;
+    if (!checkCopy(draft, isWanted)) return;
     let name = path;
     for (let number = 2; !publish(draft, name) && !isSame(draft, name); number += 1)
       name = `${path}.${number}`;
@@ -44,7 +44,7 @@ function withDraft(db: Database, path: string, work: (draft: string) => void): v
 
 /** Writes a copy under a name that nobody has: of mode 0600, on the disk, and free of what was deleted. */
 export function writeCopy(db: Database, path: string): void {
-  createPrivately(path);
+  createPrivateFile(path);
   db.run('vacuum into ?', [path]);
   syncPath(path);
 }
@@ -61,7 +61,7 @@ export function publish(draft: string, path: string): boolean {
   return true;
 }
 
-function looksAt(path: string, look: (copied: Database) => boolean): boolean {
+function checkCopy(path: string, look: (copied: Database) => boolean): boolean {
   const copied = new Database(path, { readonly: true });
   try {
     return look(copied);

@@ -1,7 +1,7 @@
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import { statementsOver } from '../records/statements.ts';
-import { slotOf } from './slot.ts';
+import { rowIdOf } from './slot.ts';
 
 const NEXT_MOVE = 'coalesce(max(moved), 0) + 1';
 
@@ -17,26 +17,26 @@ export const SQLITE: Dialect = {
     return {
       text: `insert into ${table} (slot, ${columns.join(', ')})
         values (case when ${isTaken} then null else ?1 end, ${places})`,
-      lead: (id) => [slotOf(id)],
+      lead: (id) => [rowIdOf(id)],
     };
   },
   // A savepoint writes down every page that changes behind it.
   insertsTogether: 1,
   returnsLongsAsText: false,
   lists: {
-    by: (index) => ` indexed by ${index}`,
+    indexHint: (index) => ` indexed by ${index}`,
     isAmong: (column) => `${column} in (select value from json_each(?))`,
     among: (values) => JSON.stringify(values),
     few: (source, most) =>
       `select count(*) as n, json_group_array(slot) as slots from (select slot ${source} limit ${most})`,
-    isInSlots: 'slot in (select value from json_each(?))',
+    isInRowIds: 'slot in (select value from json_each(?))',
   },
-  claims: { alone: '', free: '', together: '' },
+  rowLocks: { exclusive: '', skipLocked: '', shared: '' },
   // There is one writer at a time: what is not visible yet gets a greater number.
-  moves: {
+  clockOrder: {
     now: `(select ${NEXT_MOVE} from realm_clock)`,
     bounds: `select n as begins, n as ends from (select ${NEXT_MOVE} as n from realm_clock)`,
   },
 };
 
-export const statementsOf = statementsOver(RESOURCES, SQLITE);
+export const sqliteStatements = statementsOver(RESOURCES, SQLITE);

@@ -4,9 +4,9 @@ import { type Key, keyColumns, type LookupKey, membersOf, type Resource } from '
 import { RESOURCES } from '../../domain/resources.ts';
 import { comparedColumn, hashColumn, type SqlValue } from '../records/statements.ts';
 import { textHash } from '../records/text_hash.ts';
-import { readFrom } from './connection.ts';
-import { statementsOf } from './dialect.ts';
-import type { Snapshot } from './snapshot.ts';
+import { readRetrying } from './connection.ts';
+import { sqliteStatements } from './dialect.ts';
+import type { SharedReadTransaction } from './snapshot.ts';
 
 type Row = Record<string, unknown>;
 type Values = LookupKey['values'];
@@ -19,12 +19,12 @@ type Seek = (realm: string, values: Values) => Row | undefined;
  * through in fewer and smaller steps than one of texts (decision 0018), so a member that has a checksum is sought by that
  * first. The checksum decides nothing: every row is compared.
  */
-export function openFinds(db: Database, snapshot: Snapshot): Store['find'] {
+export function openSqliteReverseLookups(db: Database, snapshot: SharedReadTransaction): Store['find'] {
   const finders = new Map(RESOURCES.map((resource) => [resource, findersOf(db, resource)]));
   return (resource, realm, { members, values }) => {
     const find = finders.get(resource)?.get(members);
     if (!find) throw new Error(`${resource.name} is not found by ${members.join(' and ')}`);
-    return readFrom(snapshot, () => find(realm, values));
+    return readRetrying(snapshot, () => find(realm, values));
   };
 }
 
@@ -34,7 +34,7 @@ function findersOf(db: Database, resource: Resource) {
 }
 
 function finderOf(db: Database, resource: Resource, members: readonly string[]) {
-  const { visible, decode } = statementsOf(resource);
+  const { visible, decode } = sqliteStatements(resource);
   // What is the same code point for code point is in the question already.
   const exact = members.flatMap((member, place) =>
     comparedColumn(resource, member) === member ? [{ member, place }] : [],

@@ -2,18 +2,18 @@ import { constants, Database, SQLiteError } from 'bun:sqlite';
 import { existsSync } from 'node:fs';
 import { Refusal } from '../../domain/fault.ts';
 import { openAuditLog } from '../audit/log.ts';
-import { openAccessToLook } from '../auth/access.ts';
+import { openAuthReading } from '../auth/access.ts';
 import type { EngineInspection } from '../engine.ts';
 import { openSealedValueReader } from '../idempotency/sealed.ts';
 import type { Migration } from '../migrations.ts';
-import { questionsOver } from '../questions.ts';
+import { inspectionQueries } from '../questions.ts';
 import type { SqlValue } from '../records/statements.ts';
 import { MAPPED_BYTES_MAX } from './connection.ts';
 import { SQLITE } from './dialect.ts';
-import { openPlace } from './place.ts';
+import { trackDatabaseFiles } from './place.ts';
 import { UNSHARED } from './snapshot.ts';
-import { openTransactions } from './transactions.ts';
-import { openWriter } from './writer.ts';
+import { openSqliteTransactions } from './transactions.ts';
+import { openSqliteWriter } from './writer.ts';
 
 /** How long a question waits for a log that is being recovered. Nobody else runs in this process. */
 const WAIT_MS = 5_000;
@@ -27,13 +27,13 @@ const COMPLAINTS_MAX = 1_000;
  */
 export function inspectSqlite(path: string, known: readonly Migration[]): EngineInspection {
   if (!existsSync(path)) throw new Refusal(`there is no database ${path}: authrealm init makes it`);
-  const { db, isStill } = openToLook(path);
+  const { db, isStill } = openReadOnly(path);
   db.run(`pragma busy_timeout = ${WAIT_MS}`);
   db.run(`pragma cache_size = -${CACHE_KIB}`);
   db.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
   const rows: Rows = <T>(sql: string, ...values: readonly SqlValue[]) =>
     db.prepare<T, SqlValue[]>(sql).iterate(...values);
-  const questions = questionsOver({ rows, isBeyondAscii });
+  const questions = inspectionQueries({ rows, isBeyondAscii });
   return {
     ...questions,
     engine: () => versionOf(rows) + (isStill ? ', read as the file lies: its folder cannot be written' : ''),
@@ -41,13 +41,13 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
     server: () => ({ facts: [], findings: [] }),
     rights: () => ({ facts: [], findings: [] }),
     migrations: async () => ({ applied: await Array.fromAsync(questions.applied()), known }),
-    schema: () => schemaDifferences(db, known),
-    integrity: () => complaintsOf(rows),
+    schema: () => sqliteSchemaDifferences(db, known),
+    integrity: () => integrityErrors(rows),
     accessOf: () => {
-      const writer = openWriter(db, UNSHARED, openPlace(path), openAuditLog(SQLITE));
-      const transactions = openTransactions(db, UNSHARED, writer);
+      const writer = openSqliteWriter(db, UNSHARED, trackDatabaseFiles(path), openAuditLog(SQLITE));
+      const transactions = openSqliteTransactions(db, UNSHARED, writer);
       const sealed = openSealedValueReader(transactions, SQLITE, questions.schema);
-      return { access: openAccessToLook(transactions, questions.schema), sealed };
+      return { access: openAuthReading(transactions, questions.schema), sealed };
     },
     close: () => db.close(false),
   };
@@ -61,7 +61,7 @@ const isBeyondAscii = (column: string): string => `${column} glob '*[^ -~]*'`;
  * A log keeps its index beside the database, which takes a folder that can be written. Where it cannot, and no log is
  * there, nobody has the database open: it is then read as a file that does not change.
  */
-function openToLook(path: string): { readonly db: Database; readonly isStill: boolean } {
+function openReadOnly(path: string): { readonly db: Database; readonly isStill: boolean } {
   const db = new Database(path, { readonly: true });
   try {
     db.query('select count(*) from sqlite_schema').get();
@@ -93,7 +93,7 @@ interface SchemaRow {
 const SCHEMA = `select type, name, sql from sqlite_schema where name not like 'sqlite_%' and name <> 'migration'`;
 
 /** Compares the schema with one that the same migrations make from nothing; not where the file has others. */
-export function* schemaDifferences(db: Database, known: readonly Migration[]) {
+export function* sqliteSchemaDifferences(db: Database, known: readonly Migration[]) {
   const applied = db.query<{ version: number }, []>('select version from migration').all();
   if (applied.some(({ version }) => !known.some((each) => each.version === version))) return;
   const model = new Database(':memory:');
@@ -120,7 +120,7 @@ export function* schemaDifferences(db: Database, known: readonly Migration[]) {
 }
 
 /** References are looked at as well: a connection that is not of this program may have left them unchecked. */
-function* complaintsOf(rows: Rows): Iterable<string> {
+function* integrityErrors(rows: Rows): Iterable<string> {
   for (const { integrity_check: says } of rows<{ integrity_check: string }>(
     `pragma integrity_check(${COMPLAINTS_MAX})`,
   )) {

@@ -1,28 +1,28 @@
 import type { Database } from 'bun:sqlite';
 import type { MaybePromise } from '../../directory/store.ts';
 import type { Index } from '../lists/list_plans.ts';
-import type { Outcome } from '../lists/list_reading.ts';
+import type { ListOutcome } from '../lists/list_reading.ts';
 import { type Lists, openListReading, openLists, type ReadLists } from '../lists/lists.ts';
-import { readFrom } from './connection.ts';
-import { SQLITE, statementsOf } from './dialect.ts';
-import { openSession } from './session.ts';
-import type { Snapshot } from './snapshot.ts';
+import { readRetrying } from './connection.ts';
+import { SQLITE, sqliteStatements } from './dialect.ts';
+import { openSqliteSession } from './session.ts';
+import type { SharedReadTransaction } from './snapshot.ts';
 
 /** Lists over one connection. */
-export function openSqliteLists(db: Database, snapshot: Snapshot): Lists {
-  const { perform, forget } = openSession(db);
+export function openSqliteLists(db: Database, snapshot: SharedReadTransaction): Lists {
+  const { perform, forget } = openSqliteSession(db);
   const reading = openListReading({
-    of: statementsOf,
+    of: sqliteStatements,
     dialect: SQLITE,
     indexesOf: (table) => indexesOf(db, table),
     forget,
   });
-  const read: ReadLists<Outcome> = (question, budget) => perform(reading(question, budget));
+  const read: ReadLists<ListOutcome> = (question, budget) => perform(reading(question, budget));
   const together = db.transaction(read);
 
   /** One read transaction for all statements of an answer, of its own where the snapshot shares none. */
-  const within: ReadLists<MaybePromise<Outcome>> = (question, budget) =>
-    readFrom(snapshot, () => (db.inTransaction ? read(question, budget) : together(question, budget)));
+  const within: ReadLists<MaybePromise<ListOutcome>> = (question, budget) =>
+    readRetrying(snapshot, () => (db.inTransaction ? read(question, budget) : together(question, budget)));
   return openLists(within);
 }
 

@@ -2,23 +2,23 @@ import type { Database } from 'bun:sqlite';
 import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import {
-  type Applied,
-  type AppliedRow,
-  appliedOf,
-  judgeApplied,
+  assertServableSchema,
   type MigrateMode,
   type Migration,
+  type MigrationRow,
   type Program,
-  servesFrom,
+  type SchemaVersion,
+  schemaVersionOf,
+  servesFromOf,
 } from '../migrations.ts';
-import { retryWhileBusy, rowsOnce } from './connection.ts';
-import { keepCopy } from './copy.ts';
+import { queryOnce, retryWhileBusy } from './connection.ts';
+import { keepUpgradeCopy } from './copy.ts';
 
 /**
  * Brings the schema to the newest migration, each applied once however many processes try: the check and the rows
  * stand in one transaction that holds the write lock. A file that already holds data is copied first.
  */
-export async function migrate(
+export async function migrateSqlite(
   db: Database,
   mode: MigrateMode,
   migrations: readonly Migration[],
@@ -26,15 +26,15 @@ export async function migrate(
 ): Promise<void> {
   const newest = migrations.at(-1)?.version ?? 0;
   const found = await retryWhileBusy(
-    () => judgeSchema(db, mode, newest, program.version),
+    () => assertSqliteSchema(db, mode, newest, program.version),
     LIMITS.startWaitMsMax,
   );
   if (mode === 'off' || (found !== undefined && found >= newest)) return;
   if (found !== undefined) {
     // Whoever was faster kept a copy before it migrated; what is migrated must never carry the number of what was.
-    const isUntouched = (copied: Database) => newestApplied(copied)?.version === found;
+    const isUntouched = (copied: Database) => sqliteSchemaVersion(copied)?.version === found;
     await retryWhileBusy(
-      () => keepCopy(db, `${db.filename}.schema-${found}`, isUntouched),
+      () => keepUpgradeCopy(db, `${db.filename}.schema-${found}`, isUntouched),
       LIMITS.startWaitMsMax,
     );
   }
@@ -45,24 +45,24 @@ export async function migrate(
  * The schema that is there, undefined for none, where `mode` allows to go on from it. Changes nothing: a file that is
  * refused stays as it is.
  */
-export function judgeSchema(
+export function assertSqliteSchema(
   db: Database,
   mode: MigrateMode,
   newest: number,
   programVersion: string,
 ): number | undefined {
-  return judgeApplied(newestApplied(db), mode, newest, programVersion);
+  return assertServableSchema(sqliteSchemaVersion(db), mode, newest, programVersion);
 }
 
 /** How far a database is, undefined for one without any table. Throws Refusal for one of another program. */
-export function newestApplied(db: Database): Applied | undefined {
-  const tables = rowsOnce<{ name: string }>(db, `select name from sqlite_schema where type = 'table'`);
+export function sqliteSchemaVersion(db: Database): SchemaVersion | undefined {
+  const tables = queryOnce<{ name: string }>(db, `select name from sqlite_schema where type = 'table'`);
   if (tables.length === 0) return undefined;
   const names = new Set(tables.map(({ name }) => name));
   if (!names.has('migration') || !names.has('instance')) {
     throw new Refusal('the database file belongs to another program: it has tables, but none of authrealm');
   }
-  return appliedOf(rowsOnce<AppliedRow>(db, 'select * from migration'));
+  return schemaVersionOf(queryOnce<MigrationRow>(db, 'select * from migration'));
 }
 
 const INSERT_MIGRATION =
@@ -73,12 +73,12 @@ const INSERT_INSTANCE =
 function applyPending(db: Database, migrations: readonly Migration[], { version, clock }: Program): void {
   db.run('begin immediate');
   try {
-    const done = newestApplied(db)?.version ?? 0;
-    makeTable(db);
+    const done = sqliteSchemaVersion(db)?.version ?? 0;
+    createMigrationTable(db);
     const insert = db.prepare(INSERT_MIGRATION);
     for (const migration of migrations.filter((each) => each.version > done)) {
       db.run(migration.sql);
-      insert.run(migration.version, migration.name, clock.now(), version, servesFrom(migration));
+      insert.run(migration.version, migration.name, clock.now(), version, servesFromOf(migration));
     }
     db.prepare(INSERT_INSTANCE).run(clock.mintId());
     db.run('commit');
@@ -89,7 +89,7 @@ function applyPending(db: Database, migrations: readonly Migration[], { version,
 }
 
 /** The table of migrations, with a column that files of 0.1.0 lack. */
-function makeTable(db: Database): void {
+function createMigrationTable(db: Database): void {
   db.run(`create table if not exists migration (
     version integer not null primary key, name text not null, applied_at integer not null,
     program_version text not null, serves_from integer) strict`);

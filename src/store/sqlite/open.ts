@@ -6,28 +6,28 @@ import { LIMITS } from '../../domain/limits.ts';
 import { openFeedStore } from '../audit/feed.ts';
 import { openAuditLog } from '../audit/log.ts';
 import { openLogStore } from '../audit/log_reading.ts';
-import { openAccess } from '../auth/access.ts';
+import { openAuthStore } from '../auth/access.ts';
 import type { EmbeddedEngine } from '../engine.ts';
 import { openSealedStore } from '../idempotency/sealed.ts';
 import { openLeaseStore } from '../leases.ts';
 import { type MigrateMode, type Migration, migrationsIn, noSchema, type Program } from '../migrations.ts';
 import { openWebhookStore } from '../webhooks/webhooks.ts';
-import { asFault, connect, retryWhileBusy } from './connection.ts';
-import { copy, keepCopy } from './copy.ts';
+import { connectSqlite, retryWhileBusy, sqliteFault } from './connection.ts';
+import { copyDatabaseFile, keepUpgradeCopy } from './copy.ts';
 import { SQLITE } from './dialect.ts';
 import { openSqliteLists } from './lists.ts';
-import { judgeSchema, migrate } from './migrate.ts';
-import { openPlace, proveNoOrphan } from './place.ts';
+import { assertSqliteSchema, migrateSqlite } from './migrate.ts';
+import { assertNoOrphanedLog, trackDatabaseFiles } from './place.ts';
 import { openSqliteRecords } from './records.ts';
-import { scrub } from './scrub.ts';
-import { openSnapshot } from './snapshot.ts';
-import { openTransactions } from './transactions.ts';
-import { openWriter } from './writer.ts';
+import { scrubSqlite } from './scrub.ts';
+import { openSharedReadTransaction } from './snapshot.ts';
+import { openSqliteTransactions } from './transactions.ts';
+import { openSqliteWriter } from './writer.ts';
 
 const MIGRATIONS_URL = new URL('./migrations/', import.meta.url);
 
 /** The migrations of this release, in order. */
-export function knownMigrations(): readonly Migration[] {
+export function sqliteMigrations(): readonly Migration[] {
   return migrationsIn(MIGRATIONS_URL);
 }
 
@@ -36,28 +36,28 @@ export function knownMigrations(): readonly Migration[] {
  * cannot be served; such a file is not changed.
  */
 export async function openSqlite(path: string, mode: MigrateMode, program: Program): Promise<EmbeddedEngine> {
-  const migrations = knownMigrations();
+  const migrations = sqliteMigrations();
   const newest = migrations.at(-1)?.version ?? 0;
   if (path !== ':memory:') {
-    proveNoOrphan(path);
-    if (existsSync(path)) proveWritable(path);
+    assertNoOrphanedLog(path);
+    if (existsSync(path)) assertWritable(path);
     else if (mode === 'off') throw noSchema();
   }
-  return opening(path, async (db) => {
-    await retryWhileBusy(() => judgeSchema(db, mode, newest, program.version), LIMITS.startWaitMsMax);
-    if (path !== ':memory:') await retryWhileBusy(() => keepLog(db), LIMITS.startWaitMsMax);
-    await migrate(db, mode, migrations, program);
+  return openPrepared(path, async (db) => {
+    await retryWhileBusy(() => assertSqliteSchema(db, mode, newest, program.version), LIMITS.startWaitMsMax);
+    if (path !== ':memory:') await retryWhileBusy(() => enableWal(db), LIMITS.startWaitMsMax);
+    await migrateSqlite(db, mode, migrations, program);
   });
 }
 
 /** The engine would open what it may only read, and fail at the first write. Throws the system's error instead. */
-function proveWritable(path: string): void {
+function assertWritable(path: string): void {
   accessSync(path, constants.R_OK | constants.W_OK);
   accessSync(dirname(realpathSync(path)), constants.W_OK | constants.X_OK);
 }
 
 /** Switches the file to a write-ahead log, which stays its way. Throws Refusal where the file system has no room for one. */
-export function keepLog(db: Database): void {
+export function enableWal(db: Database): void {
   const answer = db.query<{ journal_mode: string }, []>('pragma journal_mode = wal').get();
   if (answer?.journal_mode === 'wal') return;
   throw new Refusal(
@@ -68,20 +68,23 @@ export function keepLog(db: Database): void {
 
 /** Opens a database that another process has already made and migrated. */
 export function reopenSqlite(path: string): Promise<EmbeddedEngine> {
-  return opening(path, async () => undefined);
+  return openPrepared(path, async () => undefined);
 }
 
 /**
  * Any first touch of the file, even preparing a statement, can meet the lock of another start: each step waits for it.
  */
-async function opening(path: string, makeReady: (db: Database) => Promise<void>): Promise<EmbeddedEngine> {
-  const db = await retryWhileBusy(() => connect(path), LIMITS.startWaitMsMax);
+async function openPrepared(
+  path: string,
+  makeReady: (db: Database) => Promise<void>,
+): Promise<EmbeddedEngine> {
+  const db = await retryWhileBusy(() => connectSqlite(path), LIMITS.startWaitMsMax);
   // Whoever waits here may wait for a restore, which puts another file in this place.
-  const place = openPlace(path);
+  const place = trackDatabaseFiles(path);
   try {
     await makeReady(db);
     const engine = await retryWhileBusy(() => engineOver(db), LIMITS.startWaitMsMax);
-    place.prove();
+    place.assertInPlace();
     return engine;
   } catch (error) {
     db.close(false);
@@ -90,27 +93,27 @@ async function opening(path: string, makeReady: (db: Database) => Promise<void>)
 }
 
 function engineOver(db: Database): EmbeddedEngine {
-  const snapshot = openSnapshot(db);
-  const place = openPlace(db.filename);
+  const snapshot = openSharedReadTransaction(db);
+  const place = trackDatabaseFiles(db.filename);
   const log = openAuditLog(SQLITE);
-  const writer = openWriter(db, snapshot, place, log);
-  const transactions = openTransactions(db, snapshot, writer);
+  const writer = openSqliteWriter(db, snapshot, place, log);
+  const transactions = openSqliteTransactions(db, snapshot, writer);
   const records = openSqliteRecords(db, snapshot, transactions);
-  const access = openAccess(transactions);
+  const access = openAuthStore(transactions);
   return {
     figures: () => ({ ...writer.figures(), lists: undefined }),
     // Lookups are proven with the access table, which every one of them needs and no one trusts for a second.
     records: {
       ...records,
       ready() {
-        place.prove();
+        place.assertInPlace();
         return records.ready();
       },
     },
     access: {
       ...access,
       state(known) {
-        place.prove();
+        place.assertInPlace();
         return access.state(known);
       },
     },
@@ -118,22 +121,22 @@ function engineOver(db: Database): EmbeddedEngine {
     log: openLogStore(transactions, log, SQLITE),
     leases: openLeaseStore(transactions),
     scrub: (texts, how) =>
-      scrub(db, snapshot, texts, how).catch((error) => {
-        throw asFault(error);
+      scrubSqlite(db, snapshot, texts, how).catch((error) => {
+        throw sqliteFault(error);
       }),
     feed: openFeedStore(transactions, SQLITE),
     webhooks: openWebhookStore(transactions, SQLITE),
     embedded: {
-      listBeside: openSqliteLists(db, snapshot).beside,
+      listDelegating: openSqliteLists(db, snapshot).delegating,
       copyTo: (path) =>
         retryWhileBusy(() => {
           snapshot.end();
-          copy(db, path);
+          copyDatabaseFile(db, path);
         }),
     },
     close() {
       snapshot.close();
-      if (place.isLost()) rescue(db);
+      if (place.isMissing()) saveMovedDatabase(db);
       db.close(false);
     },
   };
@@ -143,9 +146,9 @@ function engineOver(db: Database): EmbeddedEngine {
  * A database whose file was taken away lives until its last connection ends: what it holds is kept under another name.
  * Then its log is folded back, so that the file which now has its place does not find the log of another one.
  */
-function rescue(db: Database): void {
+function saveMovedDatabase(db: Database): void {
   try {
-    keepCopy(db, `${db.filename}.rescued`, () => true);
+    keepUpgradeCopy(db, `${db.filename}.rescued`, () => true);
     db.run('pragma wal_checkpoint(truncate)');
   } catch {
     // Its folder may be gone too. Whoever ends the process must not be stopped by that.

@@ -1,23 +1,23 @@
 import { Database } from 'bun:sqlite';
 import type { RecordSnapshot } from '../../directory/store.ts';
-import { asFault, MAPPED_BYTES_MAX, retryWhileBusy } from './connection.ts';
-import { statementsOf } from './dialect.ts';
+import { MAPPED_BYTES_MAX, retryWhileBusy, sqliteFault } from './connection.ts';
+import { sqliteStatements } from './dialect.ts';
 
 /**
  * Takes a picture of a database: one read transaction on a connection of its own, so that lookups and commits go on
  * beside it. Until it is closed the write-ahead log cannot be folded back, and grows with what is written.
  */
-export async function takePicture(db: Database): Promise<RecordSnapshot> {
+export async function takeSqliteSnapshot(db: Database): Promise<RecordSnapshot> {
   try {
-    const own = await retryWhileBusy(() => secondConnection(db));
+    const own = await retryWhileBusy(() => openReadTransaction(db));
     return over(own);
   } catch (error) {
-    throw asFault(error);
+    throw sqliteFault(error);
   }
 }
 
 /** A read transaction on a connection of its own. */
-export function secondConnection(db: Database): Database {
+export function openReadTransaction(db: Database): Database {
   // Nothing but its own connection reaches a database in memory: its picture is a copy.
   if (db.filename === '' || db.filename === ':memory:') return Database.deserialize(db.serialize());
   const own = new Database(db.filename, { readonly: true });
@@ -38,13 +38,13 @@ function over(db: Database): RecordSnapshot {
   return {
     scan: (resource, after, limit, within) =>
       reading(() => {
-        const { scan, scanRealm, decodePlaced } = statementsOf(resource);
+        const { scan, scanRealm, decodePlaced } = sqliteStatements(resource);
         const rows = db.query<Record<string, unknown>, [string, string, number]>(within ? scanRealm : scan);
         return rows.all(within ?? after.realm, after.id, limit).map(decodePlaced);
       }),
     count: (resource, within) =>
       reading(() => {
-        const { count, countRealm } = statementsOf(resource);
+        const { count, countRealm } = sqliteStatements(resource);
         const row = within
           ? db.query<{ n: number }, [string]>(countRealm).get(within)
           : db.query<{ n: number }, []>(count).get();
@@ -58,6 +58,6 @@ function reading<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw asFault(error);
+    throw sqliteFault(error);
   }
 }

@@ -1,29 +1,29 @@
 import { Database } from 'bun:sqlite';
 import { LIMITS } from '../../domain/limits.ts';
 import { resourceOf } from '../../domain/resources.ts';
-import { type CountQuestion, openCounting } from '../lists/count_below.ts';
-import type { ListAnswer, ListQuestion } from '../lists/lists.ts';
+import { type CountRequest, openCountBelow } from '../lists/count_below.ts';
+import type { ReaderListRequest, ReaderListResponse } from '../lists/lists.ts';
 import { MAPPED_BYTES_MAX, retryWhileBusy } from './connection.ts';
 import { openSqliteLists } from './lists.ts';
-import { openSnapshot } from './snapshot.ts';
-import { openReading } from './transactions.ts';
+import { openSharedReadTransaction } from './snapshot.ts';
+import { openSqliteReading } from './transactions.ts';
 
 /** Answers what a serving process would not stop for. */
 export interface Reader {
-  answer(question: ListQuestion): Promise<ListAnswer>;
+  answer(question: ReaderListRequest): Promise<ReaderListResponse>;
   /** How many records would go with one. */
-  count(question: CountQuestion): Promise<number>;
+  count(question: CountRequest): Promise<number>;
   close(): void;
 }
 
 /** Opens a database that another process has made ready and has open. Nothing can be written through it. */
 export async function openReader(path: string): Promise<Reader> {
   const db = await retryWhileBusy(() => connectToRead(path), LIMITS.startWaitMsMax);
-  const snapshot = openSnapshot(db);
+  const snapshot = openSharedReadTransaction(db);
   const lists = openSqliteLists(db, snapshot);
-  const count = openCounting(openReading(db, snapshot));
+  const count = openCountBelow(openSqliteReading(db, snapshot));
   return {
-    answer: lists.answer,
+    answer: lists.serve,
     count: async ({ resource, key }) => count(resourceOf(resource), key),
     close() {
       snapshot.close();

@@ -3,16 +3,16 @@ import type { ScrubOptions, ScrubResult } from '../../audit/port.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { retryWhileBusy } from './connection.ts';
-import type { Snapshot } from './snapshot.ts';
+import type { SharedReadTransaction } from './snapshot.ts';
 
 /**
  * Folds the write-ahead log into the file and empties it, then has another process look for the texts in every byte of the
  * file. What is deleted is overwritten (`secure_delete`), so nothing of them is to be found, but what records of others hold,
  * and where another program wrote the file: then it is written anew.
  */
-export async function scrub(
+export async function scrubSqlite(
   db: Database,
-  snapshot: Snapshot,
+  snapshot: SharedReadTransaction,
   texts: readonly string[],
   { search, mayRewrite, rewriteAlways: isBlind = false }: ScrubOptions,
 ): Promise<ScrubResult> {
@@ -31,16 +31,16 @@ export async function scrub(
 }
 
 /** Somebody reads an older state. */
-class LogHeld extends Error {}
+class LogInUse extends Error {}
 
 /** Waits for readers of older states; they read no longer than a turn. Rejects with Fault `unavailable` where one stays. */
-async function emptyLog(db: Database, snapshot: Snapshot): Promise<void> {
+async function emptyLog(db: Database, snapshot: SharedReadTransaction): Promise<void> {
   const deadline = performance.now() + LIMITS.startWaitMsMax;
   for (;;) {
     snapshot.end();
     const row = db.query<{ busy: number }, []>('pragma wal_checkpoint(truncate)').get();
     if (row?.busy === 0) return;
-    if (performance.now() > deadline) throw new Fault('unavailable', [], new LogHeld());
+    if (performance.now() > deadline) throw new Fault('unavailable', [], new LogInUse());
     await Bun.sleep(LIMITS.commitPauseMs);
   }
 }

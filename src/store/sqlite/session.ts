@@ -14,7 +14,7 @@ const NO_ROWS: readonly Row[] = Object.freeze([]);
 const NOTHING: StatementResult = Object.freeze({ rows: NO_ROWS, count: 0 });
 
 /** Runs pieces of work on one connection, inside whatever transaction is open there. */
-export interface Session {
+export interface SqliteSession {
   /** Runs a piece to its end, in one go. */
   perform<T>(work: Work<T>): T;
   /** Drops what is prepared for texts that nobody asks for any more. */
@@ -22,7 +22,7 @@ export interface Session {
 }
 
 /** Every text is kept prepared: those that follow from the descriptions have an end, others are to be forgotten. */
-export function openSession(db: Database): Session {
+export function openSqliteSession(db: Database): SqliteSession {
   const kept = new Map<string, Statement<Row, SqlValue[]>>();
 
   function prepared(text: string): Statement<Row, SqlValue[]> {

@@ -5,7 +5,7 @@ import type { Uuid } from '../../domain/id.ts';
  * through an index of texts. It is made of the identifier's time and twelve of its random bits, so that new records
  * land side by side. Two identifiers may name one slot; then the later record lies elsewhere, and its index finds it.
  */
-export function slotOf(id: Uuid): number {
+export function rowIdOf(id: Uuid): number {
   const milliseconds = (digits(id, 0, 8) % 2 ** 25) * 2 ** 16 + digits(id, 9, 13);
   return milliseconds * 2 ** 12 + digits(id, 20, 23);
 }
@@ -24,6 +24,6 @@ const DIGIT_0 = 0x30;
 const LETTER_A = 0x61;
 
 /** A select by the key that looks where the record mostly lies. Parameters: the key, then slot. */
-export function atSlot(select: string): string {
+export function atRowId(select: string): string {
   return `${select} and slot = ?`;
 }

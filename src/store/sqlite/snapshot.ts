@@ -2,14 +2,14 @@ import { type Pointer, toArrayBuffer } from 'bun:ffi';
 import type { Database } from 'bun:sqlite';
 import { readFileSync, realpathSync } from 'node:fs';
 import { Fault } from '../../domain/fault.ts';
-import { abandon } from './connection.ts';
+import { rollbackQuietly } from './connection.ts';
 
 /**
  * Lets the reads of one turn of the event loop share a read transaction, which costs more than the lookup in it: four
  * system calls for its locks. Nothing is answered from it that a commit of any process, seen by anybody, has
  * overtaken.
  */
-export interface Snapshot {
+export interface SharedReadTransaction {
   /** Runs a read on the newest commit there is. */
   read<T>(work: () => T): T;
   /** How many reads there were; 0 for ever where nothing is shared. */
@@ -21,20 +21,20 @@ export interface Snapshot {
 }
 
 /** Opens the snapshot of a connection; where it cannot tell that something was committed, it shares nothing. */
-export function openSnapshot(db: Database): Snapshot {
+export function openSharedReadTransaction(db: Database): SharedReadTransaction {
   const header = logHeader(db);
   return header ? sharing(db, header) : UNSHARED;
 }
 
 /** Each read is a transaction of its own. */
-export const UNSHARED: Snapshot = Object.freeze({
+export const UNSHARED: SharedReadTransaction = Object.freeze({
   read: <T>(work: () => T): T => work(),
   reads: () => 0,
   end: () => undefined,
   close: () => undefined,
 });
 
-function sharing(db: Database, header: Uint32Array): Snapshot {
+function sharing(db: Database, header: Uint32Array): SharedReadTransaction {
   const begin = db.prepare('begin');
   const commit = db.prepare('commit');
   const seen = new Uint32Array(header.length);
@@ -60,7 +60,7 @@ function sharing(db: Database, header: Uint32Array): Snapshot {
       commit.run();
     } catch {
       // A read that met a damaged page fails the commit as well. It told so itself, and nothing was written.
-      abandon(db);
+      rollbackQuietly(db);
     }
   }
 

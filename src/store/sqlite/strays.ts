@@ -3,7 +3,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { isVisible, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { retryWhileBusy } from './connection.ts';
-import { statementsOf } from './dialect.ts';
+import { sqliteStatements } from './dialect.ts';
 import { connectToRead } from './reader.ts';
 import { searchFile } from './search_file.ts';
 
@@ -11,7 +11,7 @@ import { searchFile } from './search_file.ts';
  * Whether any of the texts stands in a byte of the file and in no record. Not for a process that has the file open as a
  * database: closing a second descriptor of it would drop the locks of that one.
  */
-export async function hasStray(path: string, texts: readonly string[]): Promise<boolean> {
+export async function hasUnreferencedText(path: string, texts: readonly string[]): Promise<boolean> {
   const found = searchFile(path, texts);
   if (found.length === 0) return false;
   const db = await retryWhileBusy(() => connectToRead(path), LIMITS.startWaitMsMax);
@@ -37,7 +37,7 @@ interface Looked {
 
 /** No read transaction is longer than so many rows, so that nobody who empties the write-ahead log waits for the whole. */
 async function isHeldBy(db: Database, resource: Resource, text: string): Promise<boolean> {
-  const columns = statementsOf(resource).columns.filter((column) => isTextual(resource, column));
+  const columns = sqliteStatements(resource).columns.filter((column) => isTextual(resource, column));
   const holds = columns.map((column) => `ifnull(instr(${column}, ?2), 0) > 0`).join(' or ');
   const look = db.prepare<Looked, [number, string, number]>(
     `select max(slot) as slot, max(holds) as holds from (

@@ -8,12 +8,12 @@ import type { ChangeEntry } from '../audit/entry.ts';
 import type { AuditLog } from '../audit/log.ts';
 import type { WriterFigures } from '../engine.ts';
 import type { Work, WorkResult } from '../work.ts';
-import { abandon, asFault, isBusy, pause } from './connection.ts';
-import type { Place } from './place.ts';
-import { openSession } from './session.ts';
-import type { Snapshot } from './snapshot.ts';
+import { isBusy, pauseForLock, rollbackQuietly, sqliteFault } from './connection.ts';
+import type { DatabaseFiles } from './place.ts';
+import { openSqliteSession } from './session.ts';
+import type { SharedReadTransaction } from './snapshot.ts';
 
-export interface Writer {
+export interface SqliteWriter {
   /** Runs `work` in a transaction shared with other waiting work; resolves after the commit is on disk. */
   write<T>(work: () => Work<WorkResult<T>>): Promise<T>;
   figures(): WriterFigures;
@@ -32,19 +32,19 @@ interface Job {
  * joins the same commit, and so shares its sync; each job has a savepoint of its own. Only what is in the file that
  * the next start will find is acknowledged.
  */
-export function openWriter(
+export function openSqliteWriter(
   db: Database,
-  snapshot: Snapshot,
-  place: Pick<Place, 'prove'>,
+  snapshot: SharedReadTransaction,
+  place: Pick<DatabaseFiles, 'assertInPlace'>,
   log: Pick<AuditLog, 'write'>,
-): Writer {
+): SqliteWriter {
   const begin = db.prepare('begin immediate');
   const commitGroup = openGroupCommit(db, place, log);
   const pauses = openPauses(snapshot);
   const gate = openAdmission();
   let queue: Job[] = [];
   let commits = 0;
-  let busy = 0;
+  let retries = 0;
   let isDraining = false;
 
   async function drain(): Promise<void> {
@@ -53,7 +53,7 @@ export function openWriter(
         await (queue.length < LIMITS.writesGroupedMax ? pauses.next() : nextTurn());
         // Nothing may run between taking the lock and the work: a read would find itself inside the transaction.
         if (!takeLock()) {
-          await pause();
+          await pauseForLock();
           continue;
         }
         const { jobs, isCommitted } = commitGroup(queue);
@@ -77,9 +77,9 @@ export function openWriter(
       return true;
     } catch (error) {
       if (isBusy(error)) {
-        busy += 1;
+        retries += 1;
         dismissLate(error);
-      } else dismiss(queue.splice(0), asFault(error));
+      } else dismiss(queue.splice(0), sqliteFault(error));
       return false;
     }
   }
@@ -109,7 +109,7 @@ export function openWriter(
       }
       return promise;
     },
-    figures: () => ({ writesWaiting: queue.length, commits, busy }),
+    figures: () => ({ writesWaiting: queue.length, commits, retries }),
     isCrowded: gate.isOverloaded,
   };
 }
@@ -129,12 +129,16 @@ interface Group {
  * meanwhile: once the jobs amount to LIMITS.cascadeRecordsMax rows or have taken LIMITS.commitWorkMsMax, the others stay
  * for the next commit. Answers how many jobs it ran and settled, and whether they were committed.
  */
-function openGroupCommit(db: Database, place: Pick<Place, 'prove'>, log: Pick<AuditLog, 'write'>) {
+function openGroupCommit(
+  db: Database,
+  place: Pick<DatabaseFiles, 'assertInPlace'>,
+  log: Pick<AuditLog, 'write'>,
+) {
   const commit = db.prepare('commit');
   const savepoint = db.prepare('savepoint job');
   const undo = db.prepare('rollback to job');
   const release = db.prepare('release job');
-  const { perform } = openSession(db);
+  const { perform } = openSqliteSession(db);
 
   /** Runs one job in its savepoint. */
   function run(job: Job, group: Group): void {
@@ -151,7 +155,7 @@ function openGroupCommit(db: Database, place: Pick<Place, 'prove'>, log: Pick<Au
       // Some errors (a full disk) have already ended the transaction; then every job in it must be told.
       if (!db.inTransaction) throw error;
       undo.run();
-      group.settle.push(() => job.reject(asFault(error)));
+      group.settle.push(() => job.reject(sqliteFault(error)));
     }
     release.run();
   }
@@ -168,10 +172,10 @@ function openGroupCommit(db: Database, place: Pick<Place, 'prove'>, log: Pick<Au
       }
       perform(log.write(entries, auditEntries));
       commit.run();
-      place.prove();
+      place.assertInPlace();
     } catch (error) {
-      for (const { reject } of jobs) reject(asFault(error));
-      abandon(db);
+      for (const { reject } of jobs) reject(sqliteFault(error));
+      rollbackQuietly(db);
       return { jobs: jobs.length, isCommitted: false };
     }
     for (const answer of settle) answer();
@@ -192,7 +196,7 @@ interface Pauses {
   begin(): void;
 }
 
-function openPauses({ reads }: Pick<Snapshot, 'reads'>): Pauses {
+function openPauses({ reads }: Pick<SharedReadTransaction, 'reads'>): Pauses {
   let begun = Number.NEGATIVE_INFINITY;
   let isReadFrom = false;
   let seenAt = Number.NEGATIVE_INFINITY;

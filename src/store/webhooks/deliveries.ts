@@ -32,7 +32,7 @@ const LETTER_COLUMNS = 'webhook_id, realm_id, first_seq, last_seq, attempts, at,
 const LETTER = `select ${LETTER_COLUMNS} from dead_letter where webhook_id = ?`;
 const LETTERS = `${LETTER} order by realm_id, first_seq limit ?`;
 const LETTERS_BEHIND = `${LETTER} and (realm_id, first_seq) > (?, ?) order by realm_id, first_seq limit ?`;
-const waitingBy = ({ by }: ListDialect): string => `select ${LETTER_COLUMNS}
+const waitingBy = ({ indexHint: by }: ListDialect): string => `select ${LETTER_COLUMNS}
   from dead_letter${by('dead_letter_waiting')} where webhook_id = ? and attempts = 0 order by realm_id, first_seq limit ?`;
 const RESEND = `update dead_letter set attempts = 0, redelivered_at = null
   where webhook_id = ? and realm_id = ? and first_seq = ?`;
@@ -63,11 +63,11 @@ type Elsewhere = 'list' | 'insert' | 'update' | 'rotate' | 'remove' | keyof Prog
 /** What was tried, and what was given up. */
 export function openDeliveries(
   { read, write }: Transactions,
-  { claims, lists }: Dialect,
+  { rowLocks: claims, lists }: Dialect,
 ): Omit<WebhookStore, Elsewhere> {
-  const isHeld = `${IS_HELD}${claims.together}`;
+  const isHeld = `${IS_HELD}${claims.shared}`;
   const waiting = waitingBy(lists);
-  const claimed = `${RECEIVER}${claims.together}`;
+  const claimed = `${RECEIVER}${claims.shared}`;
 
   /** What it was told of a realm that was taken off its list meanwhile is forgotten with that. */
   function* listed(webhookId: string, progress: readonly Progress[]): Work<readonly Progress[]> {

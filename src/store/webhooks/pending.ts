@@ -1,15 +1,15 @@
 import { existsSync } from 'node:fs';
 import { refusalOf } from '../advice.ts';
 import { type Migration, migrationsIn, type Program } from '../migrations.ts';
-import { type DatabaseAddress, nameOf } from '../open.ts';
+import { addressName, type DatabaseAddress } from '../open.ts';
 import type { PostgresAddress } from '../postgres/address.ts';
-import { judgeSchema as judgePostgres } from '../postgres/migrate.ts';
-import { openAlone } from '../postgres/primary.ts';
-import { connect } from '../sqlite/connection.ts';
-import { judgeSchema as judgeSqlite } from '../sqlite/migrate.ts';
+import { assertPostgresSchema as judgePostgres } from '../postgres/migrate.ts';
+import { connectToPrimary } from '../postgres/primary.ts';
+import { connectSqlite } from '../sqlite/connection.ts';
+import { assertSqliteSchema as judgeSqlite } from '../sqlite/migrate.ts';
 
 /** How far a database is behind the program. */
-export interface Pending {
+export interface PendingMigrations {
   /** The newest schema that this program knows, or that a newer one has left. */
   readonly newest: number;
   /** What brings the database there, in order. */
@@ -17,7 +17,10 @@ export interface Pending {
 }
 
 /** Looks, and changes nothing. Throws Refusal for a database that is newer than the program, or another program's. */
-export async function pendingMigrations(address: DatabaseAddress, program: Program): Promise<Pending> {
+export async function pendingMigrations(
+  address: DatabaseAddress,
+  program: Program,
+): Promise<PendingMigrations> {
   const known = migrationsIn(new URL(`../${address.engine}/migrations/`, import.meta.url));
   const newest = known.at(-1)?.version ?? 0;
   try {
@@ -28,13 +31,13 @@ export async function pendingMigrations(address: DatabaseAddress, program: Progr
     const migrations = known.filter(({ version }) => version > (found ?? 0));
     return { newest: Math.max(newest, found ?? 0), migrations };
   } catch (error) {
-    throw refusalOf(error, nameOf(address));
+    throw refusalOf(error, addressName(address));
   }
 }
 
 function appliedToFile(path: string, newest: number, { version }: Program): number | undefined {
   if (!existsSync(path)) return undefined;
-  const db = connect(path);
+  const db = connectSqlite(path);
   try {
     return judgeSqlite(db, 'auto', newest, version);
   } finally {
@@ -47,7 +50,7 @@ async function appliedToServer(
   known: readonly Migration[],
   program: Program,
 ): Promise<number | undefined> {
-  const client = await openAlone(address);
+  const client = await connectToPrimary(address);
   try {
     return await judgePostgres(client, 'auto', known, program);
   } finally {

@@ -18,13 +18,13 @@ const OLDEST_LAG = `select behind_since from webhook_progress where webhook_id =
   order by behind_since limit 1`;
 const LAGGING_REALMS = `select count(*) as n from (select 1 from webhook_progress
   where webhook_id = ? and behind_since > 0 limit ?) as counted`;
-const deadLettersBy = ({ by }: ListDialect): string => `select count(*) as n from (select 1
+const deadLettersBy = ({ indexHint: by }: ListDialect): string => `select count(*) as n from (select 1
   from dead_letter${by('dead_letter_left')} where webhook_id = ? and redelivered_at is null limit ?) as counted`;
 
 /** How far targets are in realms, found by index: realms without news cost nothing but in a sweep. */
 export function openProgressStore(
   { read }: Pick<Transactions, 'read'>,
-  { moves, lists }: Dialect,
+  { clockOrder: moves, lists }: Dialect,
 ): ProgressStore {
   const deadLetters = deadLettersBy(lists);
   return {
@@ -82,6 +82,6 @@ function cursorOf({ realm_id, head, seq, attempts, next_at, failed_seq }: Cursor
 }
 
 /** Every statement about progress. */
-export const webhookProgressTexts = ({ moves, lists }: Dialect): readonly string[] => [
+export const webhookProgressTexts = ({ clockOrder: moves, lists }: Dialect): readonly string[] => [
   ...[MOVED, BEHIND, DUE, moves.bounds, OLDEST_LAG, LAGGING_REALMS, deadLettersBy(lists)],
 ];

@@ -3,7 +3,7 @@ import { NIL_UUID, type Revision, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { keyIdOf } from '../../domain/text/ciphertext.ts';
 import type { Webhook, WebhookStore } from '../../events/webhooks/port.ts';
-import { IS_PROVEN } from '../auth/access.ts';
+import { IS_KEY_KNOWN } from '../auth/access.ts';
 import type { Dialect } from '../dialect.ts';
 import type { SqlValue } from '../records/statements.ts';
 import type { Transactions } from '../transactions.ts';
@@ -57,7 +57,7 @@ const OF_RECEIVER = ['webhook_realm', 'webhook_progress', 'delivery', 'dead_lett
 /** Receivers of events, and what was sent to them. */
 export function openWebhookStore(transactions: Transactions, dialect: Dialect): WebhookStore {
   const { read, write } = transactions;
-  const claimed = `${IS_AS_SEEN}${dialect.claims.alone}`;
+  const claimed = `${IS_AS_SEEN}${dialect.rowLocks.exclusive}`;
 
   return {
     ...openDeliveries(transactions, dialect),
@@ -67,7 +67,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
       write('instance', function* () {
         const { n } = (yield* first<{ readonly n: Long }>(COUNT)) as { readonly n: Long };
         if (Number(n) >= LIMITS.webhooksMax) return { value: false, keep: false };
-        yield* proveSealed(webhook);
+        yield* assertKnownKey(webhook);
         yield* execute(INSERT, ...plainColumns(webhook), ...secretColumns(webhook), webhook.webhookId);
         yield* keepRealms(webhook);
         yield* from === 'present' ? begin(webhook) : beginOldest(webhook);
@@ -85,7 +85,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
       }),
     rotate: (webhook, { revision, secretSealed }, auditEntry) =>
       write('instance', function* () {
-        yield* proveSealed(webhook);
+        yield* assertKnownKey(webhook);
         const count = yield* execute(
           ROTATE,
           ...secretColumns(webhook),
@@ -115,9 +115,9 @@ function* listed(): Work<readonly Webhook[]> {
 }
 
 /** Secrets are stored only as long as their key opens them: a change of the master key has ended otherwise. */
-function* proveSealed({ secretSealed, previous }: Webhook): Work<void> {
+function* assertKnownKey({ secretSealed, previous }: Webhook): Work<void> {
   for (const sealed of previous ? [secretSealed, previous.sealed] : [secretSealed]) {
-    if (yield* first(IS_PROVEN, keyIdOf(sealed))) continue;
+    if (yield* first(IS_KEY_KNOWN, keyIdOf(sealed))) continue;
     throw new Fault('unavailable', [], new Error('the master key was changed while this ran'));
   }
 }

@@ -1,13 +1,13 @@
 import { systemClock } from '../../../src/platform/clock.ts';
-import { type Migration, servesFrom } from '../../../src/store/migrations.ts';
+import { type Migration, servesFromOf } from '../../../src/store/migrations.ts';
 import { parseDatabase } from '../../../src/store/open.ts';
-import { migrate as migratePostgres } from '../../../src/store/postgres/migrate.ts';
-import { openAlone } from '../../../src/store/postgres/primary.ts';
-import { knownMigrations as knownToPostgres } from '../../../src/store/postgres/readiness.ts';
+import { migratePostgres } from '../../../src/store/postgres/migrate.ts';
+import { connectToPrimary } from '../../../src/store/postgres/primary.ts';
+import { postgresMigrations as knownToPostgres } from '../../../src/store/postgres/readiness.ts';
 import { INSTANCE_TABLES, REALM_TABLES } from '../../../src/store/postgres/tables.ts';
-import { connect } from '../../../src/store/sqlite/connection.ts';
-import { migrate as migrateSqlite } from '../../../src/store/sqlite/migrate.ts';
-import { knownMigrations } from '../../../src/store/sqlite/open.ts';
+import { connectSqlite } from '../../../src/store/sqlite/connection.ts';
+import { migrateSqlite } from '../../../src/store/sqlite/migrate.ts';
+import { sqliteMigrations } from '../../../src/store/sqlite/open.ts';
 
 /**
  * The program of a release to come, as far as it brings up the schema of a database: to that of this release, and one
@@ -25,7 +25,7 @@ const EXPANSION = [
 
 /** Programs that can serve the schema of this release can serve the next one too. */
 function withNext(known: readonly Migration[]): readonly Migration[] {
-  const oldest = Math.max(...known.map((each) => servesFrom(each) ?? each.version));
+  const oldest = Math.max(...known.map((each) => servesFromOf(each) ?? each.version));
   const next = {
     version: known.length + 1,
     name: 'next',
@@ -36,13 +36,13 @@ function withNext(known: readonly Migration[]): readonly Migration[] {
 
 const address = parseDatabase(url);
 if (!address) throw new Error(`${url} is no database`);
-const migrations = withNext(address.engine === 'sqlite' ? knownMigrations() : knownToPostgres());
+const migrations = withNext(address.engine === 'sqlite' ? sqliteMigrations() : knownToPostgres());
 if (address.engine === 'sqlite') {
-  const db = connect(address.path);
+  const db = connectSqlite(address.path);
   await migrateSqlite(db, 'auto', migrations, program);
   db.close();
 } else {
-  const client = await openAlone(address);
+  const client = await connectToPrimary(address);
   await migratePostgres(client, migrations, program);
   await client.close();
 }

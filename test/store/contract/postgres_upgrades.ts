@@ -1,8 +1,8 @@
 import { systemClock } from '../../../src/platform/clock.ts';
 import { parsePostgres } from '../../../src/store/postgres/address.ts';
-import { migrate } from '../../../src/store/postgres/migrate.ts';
-import { openAlone } from '../../../src/store/postgres/primary.ts';
-import { knownMigrations } from '../../../src/store/postgres/readiness.ts';
+import { migratePostgres } from '../../../src/store/postgres/migrate.ts';
+import { connectToPrimary } from '../../../src/store/postgres/primary.ts';
+import { postgresMigrations } from '../../../src/store/postgres/readiness.ts';
 
 /**
  * One process of several that bring a database to the next schema at once. Arguments: URL, the statements of the next
@@ -11,11 +11,11 @@ import { knownMigrations } from '../../../src/store/postgres/readiness.ts';
 const [url = '', sql = ''] = process.argv.slice(2);
 const address = parsePostgres(url);
 if (!address) throw new Error(`${url} is no database`);
-const known = knownMigrations();
+const known = postgresMigrations();
 const next = { version: known.length + 1, name: 'next', sql };
-const client = await openAlone(address);
+const client = await connectToPrimary(address);
 console.log('ready');
 for await (const _ of console) break;
-await migrate(client, [...known, next], { version: '0.2.0', clock: systemClock });
+await migratePostgres(client, [...known, next], { version: '0.2.0', clock: systemClock });
 console.log('done');
 await client.close();
