@@ -23,7 +23,7 @@ const SIGNS: Readonly<Record<PlaceName, string>> = {
   changes: 'Live',
   transfer: 'Limits of an import in the browser',
   tryList: '/admin/v1/clients/{client_id}/rotate',
-  tryOne: 'No deliveries yet.',
+  tryOne: 'No request sent yet.',
   client: 'profile-infos:read',
   webhooks: 'Search index',
   webhook: 'https://hooks.example.com/authrealm',
