@@ -70,7 +70,7 @@ describe('keys rewrap', () => {
       ...[AUTHREALM, 'keys', 'rewrap', '--new-master-key-file', file, ...database.words],
     ]);
     expect([stderr, code]).toEqual(['', 0]);
-    expect(stdout).toContain('sealed 3 values again');
+    expect(stdout).toContain('encrypted 3 values again');
     const oldId = openKeyring(parseMasterKey(old) ?? new Uint8Array(), systemClock).keyId;
     expect(readFileSync(`${masterKeyFile}.old-${oldId}`, 'utf8').trim()).toBe(old.trim());
     expect(readFileSync(masterKeyFile, 'utf8')).toBe(readFileSync(file, 'utf8'));
@@ -156,7 +156,7 @@ describe('keys rewrap', () => {
     service.clock.advance(1_000);
     expect((await service.grant(form)).status).toBe(200);
     await service.stop();
-    expect(openDatabase(settings, systemClock)).rejects.toThrow(/not the one/);
+    expect(openDatabase(settings, systemClock)).rejects.toThrow(/does not match this database/);
     const renewed = keyedBy(database, readFileSync(next, 'utf8').trim());
     expect((await opensAll(renewed)).keyId).toBe(done.keyId);
   });
@@ -295,7 +295,7 @@ describe('an interrupted change', () => {
     expect(await interrupted(database, next, 3, 'before')).toBe(false);
     for (const key of [before, Buffer.from(next).toString('hex')]) {
       expect(openDatabase(keyedBy(database, key), systemClock)).rejects.toThrow(
-        /being changed.*keys rewrap again/,
+        /being changed.*keys rewrap" again/,
       );
     }
     const both = readFileSync(database.masterKeyFile, 'utf8');
