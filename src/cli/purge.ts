@@ -57,5 +57,5 @@ async function purge(store: Store, resource: Resource, key: Key): Promise<number
 
 const REFUSALS = {
   not_found: 'no such record',
-  protected: 'records of this resource cannot be deleted',
+  protected: 'this record is protected and cannot be deleted',
 };

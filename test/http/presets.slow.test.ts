@@ -131,11 +131,11 @@ describe('they stay', () => {
         method: 'DELETE',
         headers,
       });
-      expect([removed.status, await removed.text()]).toEqual([422, expect.stringContaining('is kept')]);
+      expect([removed.status, await removed.text()]).toEqual([422, expect.stringContaining('is protected')]);
       const purged = await run(database, 'purge', 'realm', id);
       expect([purged.code, purged.stderr]).toEqual([
         1,
-        'authrealm: records of this resource cannot be deleted\n',
+        'authrealm: this record is protected and cannot be deleted\n',
       ]);
     }
     await expectPresets(database);
@@ -156,7 +156,7 @@ describe('they stay', () => {
     expect(await kept(other)).toEqual(await kept(database));
     const [{ id } = { id: '' }] = await realmsOf(other);
     const purged = await run(other, 'purge', 'realm', id);
-    expect([purged.code, purged.stderr]).toEqual([1, expect.stringContaining('is kept')]);
+    expect([purged.code, purged.stderr]).toEqual([1, expect.stringContaining('is protected')]);
     expect(await realmsOf(other)).toHaveLength(PRESETS.length);
     expect(existsSync(other.masterKeyFile)).toBe(true);
   });

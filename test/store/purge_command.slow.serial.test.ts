@@ -107,7 +107,7 @@ describe('a realm with more records than the limit of a removal', () => {
     expect(await recordsOf(crowded)).toBe(0);
     await absent(someone.id);
     expect(await database.disagreements()).toEqual([]);
-    expect((await examine(database)).report('orphans')).toMatchObject({ total: 0 });
+    expect((await examine(database)).report('purges')).toMatchObject({ total: 0 });
     const again = await purge('realm', crowded);
     expect([again.code, again.stderr]).toEqual([1, 'authrealm: no such record\n']);
   }, 300_000);
