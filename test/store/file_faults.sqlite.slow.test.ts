@@ -144,7 +144,7 @@ describe('at the start, a sentence for', () => {
     [
       "a stranger's key file",
       (path) => writeFileSync(`${path}.key`, Buffer.alloc(32, 7).toString('hex')),
-      /master key is not the one .*Give the right one/,
+      /master key does not match .*to the right key/,
     ],
     [
       'a newer schema',

@@ -59,7 +59,7 @@ test('keys make: a file of its own, once', async () => {
   expect(statSync(path).mode & 0o777).toBe(0o600);
   expect(Buffer.from(readFileSync(path, 'utf8').trim(), 'base64url')).toHaveLength(32);
   const before = readFileSync(path, 'utf8');
-  expect(await refused('keys', 'make', path)).toMatch(/is there already, and a key is never overwritten/);
+  expect(await refused('keys', 'make', path)).toMatch(/already exists, and a key file is never overwritten/);
   expect(readFileSync(path, 'utf8')).toBe(before);
   expect(await refused('keys', 'make', join(folder, 'no', 'folder'))).toMatch(/cannot be made: ENOENT/);
 });
