@@ -61,7 +61,7 @@ test('keys make: a file of its own, once', async () => {
   const before = readFileSync(path, 'utf8');
   expect(await refused('keys', 'make', path)).toMatch(/already exists, and a key file is never overwritten/);
   expect(readFileSync(path, 'utf8')).toBe(before);
-  expect(await refused('keys', 'make', join(folder, 'no', 'folder'))).toMatch(/cannot be made: ENOENT/);
+  expect(await refused('keys', 'make', join(folder, 'no', 'folder'))).toMatch(/cannot be created: ENOENT/);
 });
 
 test('without a master key nothing starts, nothing is made, and the command that makes one is named', async () => {
