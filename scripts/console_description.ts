@@ -4,15 +4,15 @@ import { parentFields } from '../src/directory/format.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { SCOPES } from '../src/domain/principal.ts';
 import {
+  type Annotation,
+  ancestry,
   isVisible,
-  lineage,
   type Member,
   membersOf,
-  type Placement,
   type Resource,
 } from '../src/domain/resource.ts';
 import { DESCRIPTIONS } from '../src/domain/resources.ts';
-import { sayableOf } from '../src/domain/text/visible_text.ts';
+import { writableMembers } from '../src/domain/writable_members.ts';
 import { EVENT_NAMES } from '../src/events/webhooks/targets.ts';
 
 /** What the console knows of resources and limits: derived from the descriptions of the service, and from nothing else. */
@@ -34,17 +34,17 @@ export function describeForConsole(version: string): ConsoleSchema {
 }
 
 function describe(resource: Resource): Description {
-  const { name, type, parent, scope, summary, keptBy } = resource;
+  const { name, type, parent, scope, summary, protectedBy: keptBy } = resource;
   const passwords = Object.entries(resource.inputs ?? {}).map(
     ([input, { schema }]): Field => ({
-      ...fieldOf(resource, { name: input, schema, placement: {} }),
+      ...fieldOf(resource, { name: input, schema, annotation: {} }),
       kind: 'password',
       isShown: false,
     }),
   );
   return {
     ...{ name, type, scope, summary },
-    collections: lineage(resource).map(({ collection }) => collection),
+    collections: ancestry(resource).map(({ collection }) => collection),
     namesAbove: parentFields(resource),
     ...(parent ? { parent: parent.name } : {}),
     ...(keptBy === undefined ? {} : { protectedBy: keptBy }),
@@ -72,29 +72,29 @@ function schemaOf(member: Member): Schema {
 }
 
 function fieldOf(resource: Resource, member: Member): Field {
-  const { name, placement } = member;
+  const { name, annotation } = member;
   const outer = schemaOf(member);
   const inner = outer.anyOf?.find(({ type }) => type !== 'null') ?? outer;
-  const asked = sayableOf(resource, 'create').find((each) => each.name === name);
+  const asked = writableMembers(resource, 'create').find((each) => each.name === name);
   const most = inner.maxLength ?? inner.maxItems;
   const [example] = (inner.examples ?? outer.examples ?? []).flat();
   const fallback = outer.default;
   return {
     name,
     label: labelOf(name),
-    kind: kindOf(inner, placement),
-    within: placement.within ?? 'data',
-    writableBy: placement.saidBy ?? 'anyone',
+    kind: kindOf(inner, annotation),
+    within: annotation.within ?? 'data',
+    writableBy: annotation.writableBy ?? 'anyone',
     isShown: isVisible(member),
-    isRequired: asked !== undefined && (asked.isAsked || !asked.schema.safeParse(undefined).success),
+    isRequired: asked !== undefined && (asked.isRequired || !asked.schema.safeParse(undefined).success),
     isNullable: outer !== inner,
     choices: inner.enum ?? [],
     ...(most === undefined ? {} : { most }),
     ...(typeof fallback === 'string' || typeof fallback === 'boolean' ? { fallback } : {}),
     ...(typeof example === 'string' ? { example } : {}),
-    ...(placement.references ? { references: placement.references } : {}),
-    ...(placement.sameAs ? { sameAs: placement.sameAs } : {}),
-    isImmutable: placement.settled === true,
+    ...(annotation.references ? { references: annotation.references } : {}),
+    ...(annotation.sameAs ? { sameAs: annotation.sameAs } : {}),
+    isImmutable: annotation.immutableWhileReferenced === true,
   };
 }
 
@@ -105,7 +105,7 @@ const KINDS_OF_TYPES: Readonly<Record<string, FieldKind>> = {
   string: 'text',
 };
 
-function kindOf(schema: Schema, { references, secret }: Placement): FieldKind {
+function kindOf(schema: Schema, { references, secret }: Annotation): FieldKind {
   if (references) return 'reference';
   if (secret) return 'password';
   if (schema.enum) return 'choice';

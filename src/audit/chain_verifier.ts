@@ -209,7 +209,7 @@ export function checkTrimming(
     report(first.seq, 'entries before this one were removed, and they were too recent for retention');
   }
   // Entries after a checkpoint were written later than it, as far as clocks agree.
-  const late = before + LIMITS.retentionEveryMs;
+  const late = before + LIMITS.retentionIntervalMs;
   const recent = checkpoints.find(({ position, at }) => position <= anchor.seq && !(at < late));
   if (!recent) return;
   const latestCutoff = new Date(recent.at).toISOString();

@@ -82,7 +82,8 @@ async function personalTexts(
 ): Promise<readonly string[]> {
   const values: unknown[] = [];
   for await (const { resource, record } of userRecords(records, person)) {
-    for (const { name, placement } of membersOf(resource)) if (placement.personal) values.push(record[name]);
+    for (const { name, annotation } of membersOf(resource))
+      if (annotation.personal) values.push(record[name]);
   }
   for await (const { personal } of userEntries(reading, person)) {
     if (typeof personal !== 'object') continue;

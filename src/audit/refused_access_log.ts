@@ -1,7 +1,7 @@
 import { type AuditEntry, createAuditEntry } from '../domain/audit_entry.ts';
 import { Fault } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
-import { type IpAddress, siteOf } from '../domain/ip_address.ts';
+import { clientSubnet, type IpAddress } from '../domain/ip_address.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { RefusedAccess } from '../domain/refused_access.ts';
 import type { LogStore } from './port.ts';
@@ -39,7 +39,7 @@ const OTHERS = 'others';
 export function openRefusedAccessLog(
   store: Pick<LogStore, 'append'>,
   { now, mintId }: Pick<Clock, 'now' | 'mintId'>,
-  everyMs: number = LIMITS.refusalsLoggedEachMs,
+  everyMs: number = LIMITS.refusalLogMs,
 ): RefusedAccessLog {
   let counters = new Map<string, Counter>();
   /** Entries whose write has an unknown outcome: they are appended again unchanged, before newer ones. */
@@ -93,7 +93,7 @@ export function openRefusedAccessLog(
 
   return {
     count({ clientId, address }, reason) {
-      const site = clientId === undefined && address !== undefined ? siteOf(address) : undefined;
+      const site = clientId === undefined && address !== undefined ? clientSubnet(address) : undefined;
       add({ actor: clientId ?? NOBODY, address: site, reason, since: now(), count: 1 });
       scheduleLogging();
     },

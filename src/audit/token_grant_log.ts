@@ -47,7 +47,7 @@ export function openTokenGrantLog(
     timer ??= setTimeout(() => {
       timer = undefined;
       writing = write();
-    }, LIMITS.grantsRetriedEachMs).unref();
+    }, LIMITS.grantRetryMs).unref();
   }
 
   /** Later grants join the queue and do not wait for it. */

@@ -1,6 +1,6 @@
 import type { Check, CheckReporter, ClientRealm, Rows } from '../doctor/inspection.ts';
 import type { Clock } from '../domain/id.ts';
-import { keyIdOf } from '../domain/text/ciphertext.ts';
+import { ciphertextKeyId } from '../domain/text/ciphertext.ts';
 import { type Keyring, opensKeyCheck, purposeOf } from './keys/keyring.ts';
 import { keySetAt } from './keys/signing.ts';
 import type { AuthStore, Client, SealedStore, SealedValue, SigningKey } from './port.ts';
@@ -72,7 +72,7 @@ function opens(keyring: Keyring, { location, sealed }: SealedValue): boolean {
 function unreadableValue({ location, sealed }: SealedValue) {
   const { table, column, realm, id } = location;
   return {
-    says: `${column} does not decrypt; it was sealed by key ${keyIdOf(sealed)}`,
+    says: `${column} does not decrypt; it was sealed by key ${ciphertextKeyId(sealed)}`,
     table,
     realm,
     ids: [id],

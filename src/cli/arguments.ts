@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { membersOf, type Resource } from '../domain/resource.ts';
-import { type InputVerb, type Sayable, sayableOf } from '../domain/text/visible_text.ts';
+import { type InputVerb, type WritableMember, writableMembers } from '../domain/writable_members.ts';
 
 /** Values of a record's members as given on a command line. */
 export type MemberArguments = Readonly<Record<string, unknown>>;
@@ -95,17 +95,17 @@ async function bytesOf(stream: AsyncIterable<Uint8Array>, place: string): Promis
 }
 
 function isSecret(resource: Resource, name: string): boolean {
-  return membersOf(resource).some((each) => each.name === name && each.placement.secret !== undefined);
+  return membersOf(resource).some((each) => each.name === name && each.annotation.secret !== undefined);
 }
 
-function writableMember(resource: Resource, verb: InputVerb, name: string): Sayable {
-  const found = sayableOf(resource, verb).find((each) => each.name === name);
+function writableMember(resource: Resource, verb: InputVerb, name: string): WritableMember {
+  const found = writableMembers(resource, verb).find((each) => each.name === name);
   if (!found) throw usageError(`unknown member: ${verb} accepts ${namesOf(resource, verb)}`);
   return found;
 }
 
 function namesOf(resource: Resource, verb: InputVerb): string {
-  return sayableOf(resource, verb)
+  return writableMembers(resource, verb)
     .map(({ name }) => name)
     .join(', ');
 }
@@ -133,7 +133,7 @@ async function textOf(text: string, read: ReadInput): Promise<string> {
 }
 
 /** An invalid value is sent as it is: the service answers which rule it breaks. */
-function parseValue(schema: Sayable['schema'], text: string): unknown {
+function parseValue(schema: WritableMember['schema'], text: string): unknown {
   if (schema.safeParse(text).success) return text;
   if (text === '') return schema.safeParse(null).success ? null : text;
   const value = parseJson(text);

@@ -10,7 +10,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
 import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
-import { type Line as FileLine, linesOf } from '../transfer/line_reader.ts';
+import { type SourceLine as FileLine, splitLines } from '../transfer/line_reader.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 import { assertDatabaseExists, existingCheckpointFile } from './existing_database.ts';
 import { newFile, type Output, standardOutput } from './output.ts';
@@ -103,7 +103,7 @@ async function readCheckpoints(path: string | undefined, { logKeys }: OpenDataba
     restored = read;
   };
   if (path !== undefined) {
-    for await (const lines of linesOf(chunksOf(path))) for (const line of lines) readCheckpointLine(line);
+    for await (const lines of splitLines(chunksOf(path))) for (const line of lines) readCheckpointLine(line);
   }
   return { checkpoints, unsigned, restored };
 }

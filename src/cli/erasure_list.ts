@@ -2,7 +2,7 @@ import { readLine } from '../audit/checkpoint.ts';
 import type { LogKeys } from '../audit/log_keys.ts';
 import type { Erasure } from '../domain/erasure.ts';
 import { Refusal } from '../domain/fault.ts';
-import { type Line as FileLine, linesOf } from '../transfer/line_reader.ts';
+import { type SourceLine as FileLine, splitLines } from '../transfer/line_reader.ts';
 
 /** The erasures of a checkpoint file. */
 export interface ErasureList {
@@ -40,7 +40,7 @@ export async function readErasures(
     if (!line.isSigned) unsigned.push(number);
     if (line.kind === 'erasure') keepLast(found, line);
   };
-  for await (const lines of linesOf(chunks)) for (const line of lines) take(line);
+  for await (const lines of splitLines(chunks)) for (const line of lines) take(line);
   return { erasures: [...found.values()], unsigned };
 }
 

@@ -10,10 +10,10 @@ import { EXIT } from '../platform/exit.ts';
 import { receiveSignal } from '../platform/signals.ts';
 import { type OpenDatabase, openDatabase, reopenDatabase } from '../service/open_database.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
-import { importLines, type Report, type Tally } from '../transfer/import.ts';
-import { linesOf } from '../transfer/line_reader.ts';
-import { lineReader } from '../transfer/lines.ts';
-import { isUnavailable, patiently } from '../transfer/retry.ts';
+import { type ImportCounts, type ImportResult, importLines } from '../transfer/import.ts';
+import { openLineParser } from '../transfer/import_line.ts';
+import { splitLines } from '../transfer/line_reader.ts';
+import { isUnavailable, retryWhileUnavailable } from '../transfer/retry.ts';
 import { addDatabaseSettings, type CliContext, toArguments } from './context.ts';
 import { printNewKeyFile } from './key_file.ts';
 import { openProgress } from './progress.ts';
@@ -48,7 +48,7 @@ export function addImport(program: Command, context: CliContext, end: (code: num
       const settings = context.settingsOf(command);
       const source = { file, size: sizeOf(file), options, signal: stopSignal() };
       const report = await (options.dryRun ? runDryRun : runImport)(settings, source);
-      printSummary(report.tally, options);
+      printSummary(report.counts, options);
       if (report.resumeLine !== undefined && !options.dryRun) {
         const flags = toArguments(context.flagsOf(command));
         printResumeCommand(report.resumeLine, [
@@ -59,8 +59,8 @@ export function addImport(program: Command, context: CliContext, end: (code: num
           ...flags,
         ]);
       }
-      if (report.trouble)
-        throw new Refusal(`the import stopped because the database failed: ${causeOf(report.trouble)}`);
+      if (report.error)
+        throw new Refusal(`the import stopped because the database failed: ${causeOf(report.error)}`);
       end(exitCodeOf(report));
     });
 }
@@ -168,7 +168,7 @@ async function importIntoCopy(settings: Settings, path: string, source: Source):
   }
 }
 
-interface ImportReport extends Report {
+interface ImportReport extends ImportResult {
   readonly isInterrupted: boolean;
 }
 
@@ -176,7 +176,7 @@ async function importInto(
   { engine, keyring }: OpenDatabase,
   { file, size, options, signal }: Source,
 ): Promise<ImportReport> {
-  const read = lineReader({
+  const read = openLineParser({
     clock: systemClock,
     isUpsert: options.upsert === true,
     installation: await engine.access.storeId(),
@@ -185,7 +185,7 @@ async function importInto(
   });
   const progress = openProgress(size, systemClock, process.stdout);
   try {
-    const report = await importLines(linesOf(chunksOf(file, signal)), {
+    const report = await importLines(splitLines(chunksOf(file, signal)), {
       store: engine.records,
       read,
       stopAtFirst: options.onError === 'abort',
@@ -198,7 +198,7 @@ async function importInto(
       onProgress: ({ imported, unchanged, replaced, refused }, bytes) =>
         progress.show(imported + unchanged + replaced + refused, bytes),
     });
-    await recordImportEnd(engine, report.tally, signal);
+    await recordImportEnd(engine, report.counts, signal);
     return { ...report, isInterrupted: signal.aborted };
   } finally {
     progress.stop();
@@ -208,16 +208,16 @@ async function importInto(
 /** Logs the end of an import. Its writes are in the log already, so an unavailable database is no error here. */
 async function recordImportEnd(
   { log }: OpenDatabase['engine'],
-  tally: Tally,
+  counts: ImportCounts,
   signal: AbortSignal,
 ): Promise<void> {
   const auditEntry = createAuditEntry(
     'records.imported',
-    { id: systemClock.mintId(), detail: { ...tally } },
+    { id: systemClock.mintId(), detail: { ...counts } },
     systemClock,
   );
   try {
-    await patiently(signal, () => log.append([auditEntry]));
+    await retryWhileUnavailable(signal, () => log.append([auditEntry]));
   } catch (error) {
     if (!isUnavailable(error)) throw error;
   }
@@ -240,7 +240,10 @@ async function* chunksOf(file: string, signal: AbortSignal): AsyncGenerator<Uint
   }
 }
 
-function printSummary({ imported, unchanged, replaced, refused }: Tally, { dryRun }: ImportOptions): void {
+function printSummary(
+  { imported, unchanged, replaced, refused }: ImportCounts,
+  { dryRun }: ImportOptions,
+): void {
   const what = dryRun ? 'dry run, nothing was changed; the import would have ' : '';
   console.log(
     `${what}imported ${imported}, unchanged ${unchanged}, replaced ${replaced}, refused ${refused}`,
@@ -266,7 +269,7 @@ function causeOf({ cause }: Fault): string {
   return cause instanceof Error ? cause.message : `it was busy in ${LIMITS.importCommitAttemptsMax} attempts`;
 }
 
-function exitCodeOf({ tally, isInterrupted }: ImportReport): number {
+function exitCodeOf({ counts, isInterrupted }: ImportReport): number {
   if (isInterrupted) return EXIT.failed;
-  return tally.refused > 0 ? EXIT.linesRefused : EXIT.done;
+  return counts.refused > 0 ? EXIT.linesRefused : EXIT.done;
 }

@@ -8,7 +8,7 @@ export interface MetricsAggregation {
   /** Adds a process; `read` requests its metrics. */
   add(read: () => Promise<Snapshot>): MetricsSource;
   /**
-   * The sum of all processes. A process that does not answer within LIMITS.metricsMsMax contributes its last known counts; the
+   * The sum of all processes. A process that does not answer within LIMITS.metricsReplyMsMax contributes its last known counts; the
    * counts of an exited process remain.
    */
   read(): Promise<Snapshot>;
@@ -49,7 +49,7 @@ export function openMetricsAggregation(startedAt: number, isPolling: boolean): M
       .finally(() => {
         source.asked = undefined;
       });
-    return withTimeout(source.asked, LIMITS.metricsMsMax, () => undefined);
+    return withTimeout(source.asked, LIMITS.metricsReplyMsMax, () => undefined);
   }
 
   async function aggregate(): Promise<Snapshot> {

@@ -5,7 +5,7 @@ import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { isVisible, keyColumns, membersOf, type Resource } from '../domain/resource.ts';
 import { type CollectionName, DESCRIPTIONS, RESOURCES } from '../domain/resources.ts';
-import { isVisibleWord, VISIBLE_WORD } from '../domain/text/visible_word.ts';
+import { isVisibleAscii, VISIBLE_ASCII_RULE } from '../domain/text/visible_ascii.ts';
 import { openInputReader, readCriteria, readMembers } from './arguments.ts';
 import { addConnection, type ConnectionOptions, connectBy, refusalBy } from './connection.ts';
 import type { CliContext } from './context.ts';
@@ -204,7 +204,7 @@ async function showAll(
   const output = standardOutput();
   const members = membersOf(resource).filter(isVisible);
   const shown = members
-    .filter(({ placement }) => placement.within !== 'relationships')
+    .filter(({ annotation }) => annotation.within !== 'relationships')
     .map(({ name }) => name);
   const table = openTable([...keyColumns(resource).slice(depth), ...shown, 'created_at'], output);
   for await (const record of records) {
@@ -221,6 +221,6 @@ function count(raw: string): number {
 }
 
 function visible(raw: string): string {
-  if (!isVisibleWord(raw)) throw new InvalidArgumentError(`Expected ${VISIBLE_WORD}.`);
+  if (!isVisibleAscii(raw)) throw new InvalidArgumentError(`Expected ${VISIBLE_ASCII_RULE}.`);
   return raw;
 }

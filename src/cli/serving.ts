@@ -73,7 +73,7 @@ export async function serveForParent(settings: Settings): Promise<void> {
   const request = <T>(message: ServingRequest) => parent.request<T>(message);
   // Twice the limit, because the parent waits for the other processes.
   const requestAllMetrics = async () => {
-    return withTimeout(request<Snapshot>({ ask: 'metrics of all' }), 2 * LIMITS.metricsMsMax, () => {
+    return withTimeout(request<Snapshot>({ ask: 'metrics of all' }), 2 * LIMITS.metricsReplyMsMax, () => {
       throw new Fault('unavailable');
     });
   };
@@ -85,7 +85,7 @@ export async function serveForParent(settings: Settings): Promise<void> {
       await ended;
       await service.stop();
       const reported = request<void>({ lastMetrics: await service.metrics.own() });
-      await withTimeout(Promise.race([reported, parent.gone]), LIMITS.metricsMsMax, () => undefined);
+      await withTimeout(Promise.race([reported, parent.gone]), LIMITS.metricsReplyMsMax, () => undefined);
     } finally {
       await db.engine.close();
     }

@@ -1,5 +1,5 @@
 import type { Resource } from '../domain/resource.ts';
-import { isVisibleWord, VISIBLE_WORD } from '../domain/text/visible_word.ts';
+import { isVisibleAscii, VISIBLE_ASCII_RULE } from '../domain/text/visible_ascii.ts';
 import { recordPath } from './address.ts';
 import { BOUNDS } from './bounds.ts';
 import type { CallOptions, Collection, Revise, WriteOptions } from './collection.ts';
@@ -101,6 +101,6 @@ function condition(ifMatch: string | undefined): Readonly<Record<string, string>
 
 /** Throws TypeError for a value that is invalid in a header; its message does not repeat the value. */
 function assertVisible(name: string, value: string): string {
-  if (!isVisibleWord(value)) throw new TypeError(`${name} must be ${VISIBLE_WORD}`);
+  if (!isVisibleAscii(value)) throw new TypeError(`${name} must be ${VISIBLE_ASCII_RULE}`);
   return value;
 }

@@ -2,8 +2,8 @@ import type { Resource } from '../domain/resource.ts';
 
 /** All types below are inferred from the descriptions in domain/resources.ts; none names a member. */
 
-/** The placement of a member, as a type. */
-type PlacementOf<S> = S extends { readonly '~placement'?: infer P }
+/** The annotation of a member, as a type. */
+type AnnotationOf<S> = S extends { readonly '~annotation'?: infer P }
   ? unknown extends P
     ? Record<never, never>
     : NonNullable<P>
@@ -14,16 +14,16 @@ type Invisible = { readonly secret: unknown } | { readonly hidden: true };
 type Members<R extends Resource> = R['members'];
 
 /** Members that responses contain. */
-type VisibleName<M> = { [N in keyof M]: PlacementOf<M[N]> extends Invisible ? never : N }[keyof M];
+type VisibleName<M> = { [N in keyof M]: AnnotationOf<M[N]> extends Invisible ? never : N }[keyof M];
 
-/** Members that may be said, unless `saidBy` is one of these. */
+/** Members that may be said, unless `writableBy` is one of these. */
 type WritableName<M, Not> = {
-  [N in keyof M]: PlacementOf<M[N]> extends { readonly saidBy: Not } ? never : N;
+  [N in keyof M]: AnnotationOf<M[N]> extends { readonly writableBy: Not } ? never : N;
 }[keyof M];
 
 /** The members among these that are required to create a record. */
 type RequiredName<M, N extends keyof M> = {
-  [K in N]: PlacementOf<M[K]> extends { readonly asked: true }
+  [K in N]: AnnotationOf<M[K]> extends { readonly requiredOnCreate: true }
     ? K
     : undefined extends InputOf<M[K]>
       ? never

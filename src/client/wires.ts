@@ -1,6 +1,6 @@
-import { isVisible, keyColumns, lineage, membersOf, type Resource } from '../domain/resource.ts';
+import { ancestry, isVisible, keyColumns, membersOf, type Resource } from '../domain/resource.ts';
 import { type CollectionName, DESCRIPTIONS } from '../domain/resources.ts';
-import { sayableOf } from '../domain/text/visible_text.ts';
+import { writableMembers } from '../domain/writable_members.ts';
 
 /** A member of a response or request, and the object inside `data` that contains it. */
 export interface WireMember {
@@ -30,13 +30,13 @@ export interface WireFormat {
 export function wireFormatOf(resource: Resource): WireFormat {
   return {
     type: resource.type,
-    collections: lineage(resource).map(({ collection }) => collection),
+    collections: ancestry(resource).map(({ collection }) => collection),
     keyNames: keyColumns(resource),
     parentType: resource.parent?.type,
     members: membersOf(resource)
       .filter(isVisible)
-      .map(({ name, placement: { within } }) => (within === undefined ? { name } : { name, within })),
-    placed: sayableOf(resource, 'create').flatMap(({ name, within }) =>
+      .map(({ name, annotation: { within } }) => (within === undefined ? { name } : { name, within })),
+    placed: writableMembers(resource, 'create').flatMap(({ name, within }) =>
       within === 'data' ? [] : [{ name, within }],
     ),
     isFindable: resource.reverseLookup !== undefined,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Refusal } from '../domain/fault.ts';
 import { isLoopbackHost } from '../domain/loopback.ts';
 import { costRule, type PasswordCost } from '../domain/password.ts';
-import { isSendable } from '../outbound/target.ts';
+import { isAllowedUrl } from '../outbound/target.ts';
 import { databaseContradictions, passwordOnCommandLine, withPasswordFiles } from './databases.ts';
 import { SETTINGS, type Setting, type SettingName, type Settings } from './settings.ts';
 
@@ -108,7 +108,7 @@ function contradictionsOf(settings: Partial<Settings>): string[] {
     );
   }
   const { checkpointUrl, allowLoopbackWebhooks: allowLoopback = false } = settings;
-  if (checkpointUrl !== undefined && !isSendable(checkpointUrl, { allowLoopback })) {
+  if (checkpointUrl !== undefined && !isAllowedUrl(checkpointUrl, { allowLoopback })) {
     found.push(
       '--checkpoint-url must be an https URL at port 443, with a host name or a public IP address; --allow-loopback-webhooks allows this machine, by http and at any port',
     );
@@ -131,7 +131,7 @@ export function passwordCost({ passwordMemory, passwordPasses }: Settings): Pass
 
 /** Whether events may be sent to a URL, judged without resolving its host. */
 export function webhookRule({ allowLoopbackWebhooks: allowLoopback }: Settings): (url: string) => boolean {
-  return (url) => isSendable(url, { allowLoopback });
+  return (url) => isAllowedUrl(url, { allowLoopback });
 }
 
 /** Checks the settings of an address that other machines can reach. */

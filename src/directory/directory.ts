@@ -1,7 +1,7 @@
 import { type Complaint, FAULTS, Fault } from '../domain/fault.ts';
 import type { Clock, Revision } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { type AnyRecord, type Key, parentKey, type Resource, type Scope } from '../domain/resource.ts';
+import { type AnyRecord, type Key, type KeyPrefix, parentKey, type Resource } from '../domain/resource.ts';
 import type { TraceContext } from '../domain/trace_context.ts';
 import { draftPatch, draftRecord, type Stamp, stampOf } from './draft.ts';
 import {
@@ -38,7 +38,7 @@ export interface PreparedRecord extends KeyedRecord {
 /** The writing verbs of every resource. Each commits completely, or rejects with the Fault of the rule it violates. */
 export interface Directory {
   /** Builds a record, and writes nothing. Rejects with Fault `invalid`, `conflict`, `overloaded`. */
-  prepare(resource: Resource, scope: Scope, data: JsonObject, by: WriteContext): Promise<PreparedRecord>;
+  prepare(resource: Resource, scope: KeyPrefix, data: JsonObject, by: WriteContext): Promise<PreparedRecord>;
   /**
    * Writes a prepared record, and the idempotency record of its request. Returns false where the same
    * request was answered concurrently. Rejects with Fault `conflict`, `not_found` (for a parent), `overloaded`.
@@ -218,7 +218,7 @@ function fieldOf(guard: Guard): string {
 function guardRule(guard: Guard): string {
   switch (guard.kind) {
     case 'unless':
-      return `must be an e-mail address where ${guard.saying.member} is ${guard.saying.is}`;
+      return `must be an e-mail address where ${guard.saying.member} is ${guard.saying.equals}`;
     case 'same':
       return `must be the ${guard.of} of the record in ${guard.reference}`;
     case 'settled':

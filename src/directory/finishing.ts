@@ -77,9 +77,9 @@ export function finisherFor(
 
 /** Gives a new record its origin, and the defaults of members that callers cannot write. */
 function defaultSteps(resource: Resource, id: string): readonly Step[] {
-  return membersOf(resource).flatMap(({ name, schema, placement }): Step[] => {
-    const value = placement.installation
-      ? { data: { id, type: placement.installation } }
+  return membersOf(resource).flatMap(({ name, schema, annotation }): Step[] => {
+    const value = annotation.installation
+      ? { data: { id, type: annotation.installation } }
       : schema.safeParse(undefined).data;
     if (value === undefined) return [];
     return [
@@ -91,16 +91,16 @@ function defaultSteps(resource: Resource, id: string): readonly Step[] {
 }
 
 function discoverySteps(resource: Resource, { discoverIssuer: learn }: DirectoryDeps): readonly Step[] {
-  return membersOf(resource).flatMap(({ name, placement: { learnedFrom } }): Step[] => {
-    if (!learnedFrom) return [];
+  return membersOf(resource).flatMap(({ name, annotation: { discoveredFrom } }): Step[] => {
+    if (!discoveredFrom) return [];
     return [
       async (members, { key, trace }) => {
-        const url = members[learnedFrom];
+        const url = members[discoveredFrom];
         if (typeof url !== 'string') return;
         const learned = await learn(url, key[0], trace);
         if ('refusal' in learned) {
           const { refusal: rule, isPassing } = learned;
-          throw new Fault('conflict', [{ field: `data.${learnedFrom}`, rule }], undefined, isPassing);
+          throw new Fault('conflict', [{ field: `data.${discoveredFrom}`, rule }], undefined, isPassing);
         }
         members[name] = learned.issuer;
       },
@@ -123,7 +123,7 @@ function hashSteps({ inputs = {} }: Resource, { hashPassword: hash }: DirectoryD
 
 function sealSteps(resource: Resource, { seal }: DirectoryDeps): readonly Step[] {
   return membersOf(resource)
-    .filter(({ placement }) => placement.secret === 'sealed')
+    .filter(({ annotation }) => annotation.secret === 'sealed')
     .map(
       ({ name }): Step =>
         (members, { key }) => {
@@ -143,18 +143,19 @@ const NO_GUARDS: readonly Guard[] = Object.freeze([]);
 /** Decides once for a resource which of its members are guarded. */
 export function guardsFor(resource: Resource, { issuersMatch }: DirectorySettings): GuardsOf {
   const guarded = membersOf(resource).filter(
-    ({ placement: { emailWhere, sameAs, settled } }) => emailWhere || (sameAs && issuersMatch) || settled,
+    ({ annotation: { emailIf, sameAs, immutableWhileReferenced } }) =>
+      emailIf || (sameAs && issuersMatch) || immutableWhileReferenced,
   );
   if (guarded.length === 0) return () => NO_GUARDS;
   return (members) =>
-    guarded.flatMap(({ name: member, placement }): Guard[] => {
-      const { emailWhere, sameAs, settled, learnedFrom = member } = placement;
+    guarded.flatMap(({ name: member, annotation }): Guard[] => {
+      const { emailIf, sameAs, immutableWhileReferenced, discoveredFrom = member } = annotation;
       if (members[member] === undefined) return [];
-      if (emailWhere && !EMAIL.safeParse(members[member]).success) {
-        return [{ kind: 'unless', member, saying: emailWhere }];
+      if (emailIf && !EMAIL.safeParse(members[member]).success) {
+        return [{ kind: 'unless', member, saying: emailIf }];
       }
       if (sameAs && issuersMatch)
         return [{ kind: 'same', member, reference: sameAs.reference, of: sameAs.member }];
-      return settled ? [{ kind: 'settled', member, saidAs: learnedFrom }] : [];
+      return immutableWhileReferenced ? [{ kind: 'settled', member, saidAs: discoveredFrom }] : [];
     });
 }

@@ -1,12 +1,12 @@
 import type { Uuid } from '../domain/id.ts';
-import { type Key, lineage, membersOf, type Resource } from '../domain/resource.ts';
+import { ancestry, type Key, membersOf, type Resource } from '../domain/resource.ts';
 
 /** How a line of an import or export names the records above its own, by the column that holds them. */
 const ID_FIELDS = { realm_id: 'realm_id', user_id: 'user_authentication_info_id' } as const;
 
 /** The members of a line that name the records above, realm first. */
 export function parentFields(resource: Resource): readonly string[] {
-  return lineage(resource)
+  return ancestry(resource)
     .slice(0, -1)
     .map(({ foreignKey }) => ID_FIELDS[foreignKey ?? 'realm_id']);
 }
@@ -33,5 +33,5 @@ export type OpenSecret = (place: SecretLocation, sealed: Uint8Array) => string;
 
 /** The members of a resource as a line holds them: in `data` itself, or in an object inside it. */
 export function membersWithin(resource: Resource, within: 'meta' | 'relationships' | undefined) {
-  return membersOf(resource).filter(({ placement }) => placement.within === within);
+  return membersOf(resource).filter(({ annotation }) => annotation.within === within);
 }

@@ -2,10 +2,10 @@ import type { z } from 'zod';
 import { type Complaint, Fault } from '../domain/fault.ts';
 import { parseUuid } from '../domain/id.ts';
 import type { Key, Resource } from '../domain/resource.ts';
-import { ruleOf } from '../domain/rule.ts';
-import { type InputVerb, type Sayable, sayableOf } from '../domain/text/visible_text.ts';
+import { violatedRule } from '../domain/rule.ts';
+import { type InputVerb, type WritableMember, writableMembers } from '../domain/writable_members.ts';
 
-export type { InputVerb } from '../domain/text/visible_text.ts';
+export type { InputVerb } from '../domain/writable_members.ts';
 
 /** A JSON object of a request. */
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -26,7 +26,7 @@ export type InputReader = (data: JsonObject) => Input;
  * caller's to say.
  */
 export function inputReaderFor(resource: Resource, verb: InputVerb): InputReader {
-  const sayable = sayableOf(resource, verb);
+  const sayable = writableMembers(resource, verb);
   return (data) => {
     const errors = collectFieldErrors();
     if (data.type !== resource.type) errors.add('data.type', `must be ${resource.type}`);
@@ -44,18 +44,22 @@ export function inputReaderFor(resource: Resource, verb: InputVerb): InputReader
   };
 }
 
-type InputObjects = Readonly<Record<Sayable['within'], JsonObject>>;
+type InputObjects = Readonly<Record<WritableMember['within'], JsonObject>>;
 
 /** Clients send null for an empty relationship (docs/wire.md#request-bodies). */
-function inputValue(holders: InputObjects, { name, within }: Sayable): unknown {
+function inputValue(holders: InputObjects, { name, within }: WritableMember): unknown {
   const value = holders[within][name];
   return value === null && within === 'relationships' ? undefined : value;
 }
 
 /** The value of a member, with its default; undefined where it has none, or breaks a rule. */
-function read({ name, schema, within, isAsked }: Sayable, value: unknown, errors: FieldErrors): unknown {
+function read(
+  { name, schema, within, isRequired }: WritableMember,
+  value: unknown,
+  errors: FieldErrors,
+): unknown {
   const field = within === 'data' ? `data.${name}` : `data.${within}.${name}`;
-  if (value === undefined && isAsked) errors.add(field, 'is missing');
+  if (value === undefined && isRequired) errors.add(field, 'is missing');
   const parsed = schema.safeParse(value);
   if (!parsed.success) errors.addIssues(field, value, parsed.error.issues);
   return parsed.data;
@@ -91,7 +95,7 @@ function collectFieldErrors(): FieldErrors {
         return;
       }
       for (const issue of issues) {
-        const complaint = { field: [field, ...issue.path].join('.'), rule: ruleOf(issue) };
+        const complaint = { field: [field, ...issue.path].join('.'), rule: violatedRule(issue) };
         (isImpossible(issue) ? impossible : invalid).push(complaint);
       }
     },

@@ -1,7 +1,15 @@
 import type { Change, ChangeOrigin, SequencedChange } from '../domain/change.ts';
 import type { Filter } from '../domain/filter/filter.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
-import type { AnyRecord, Key, LookupKey, RecordOf, Resource, Saying, Scope } from '../domain/resource.ts';
+import type {
+  AnyRecord,
+  Key,
+  KeyPrefix,
+  LookupKey,
+  RecordOf,
+  ReferenceCondition,
+  Resource,
+} from '../domain/resource.ts';
 
 /** An embedded engine answers at once, a distant one later: the embedded path never waits a tick it does not need. */
 export type MaybePromise<T> = T | Promise<T>;
@@ -9,7 +17,7 @@ export type MaybePromise<T> = T | Promise<T>;
 /** What must hold of a record and of another one together. It is looked at in the transaction of the write. */
 export type Guard =
   /** Refused where the record that `saying.reference` names says so. */
-  | { readonly kind: 'unless'; readonly member: string; readonly saying: Saying }
+  | { readonly kind: 'unless'; readonly member: string; readonly saying: ReferenceCondition }
   /** Refused where the record that `reference` names has another value in its member `of`. */
   | { readonly kind: 'same'; readonly member: string; readonly reference: string; readonly of: string }
   /**
@@ -192,11 +200,11 @@ export interface Store {
   get<R extends Resource>(resource: R, key: Key): MaybePromise<RecordOf<R> | undefined>;
 
   /**
-   * Records of a resource below a scope. What could touch more than LIMITS.listRecordsInTurnMax rows does not run where
+   * Records of a resource below a scope. What could touch more than LIMITS.listRecordsInlineMax rows does not run where
    * lookups run; where too much of it waits, rejects with Fault `overloaded`. Undefined where the record that the scope
    * names is not there.
    */
-  list(resource: Resource, scope: Scope, listing: ListRequest): MaybePromise<ListPage | undefined>;
+  list(resource: Resource, scope: KeyPrefix, listing: ListRequest): MaybePromise<ListPage | undefined>;
 
   /**
    * The one record of a realm that says what is sought, by an index, as `get` would answer it. Undefined where there is

@@ -1,5 +1,5 @@
 import type { Revision, Uuid } from './id.ts';
-import { type Key, lineage, type Resource } from './resource.ts';
+import { ancestry, type Key, type Resource } from './resource.ts';
 
 export type ChangeVerb = 'created' | 'updated' | 'deleted' | 'erased';
 
@@ -62,25 +62,25 @@ export function changeOf(
   return {
     event: `${resource.name}.${verb}`,
     realm: key[0],
-    user: key[ownerPlace(resource)],
+    user: key[userKeyIndex(resource)],
     id: key.at(-1) as Uuid,
     revision,
-    members: verb === 'updated' ? movedBy(members) : [],
+    members: verb === 'updated' ? changedMembers(members) : [],
     ...origin,
   };
 }
 
-function movedBy(written: readonly string[]): readonly string[] {
+function changedMembers(written: readonly string[]): readonly string[] {
   return written.length === 0 ? TOUCHED : written;
 }
 
-const ownerPlaces = new Map<Resource, number>();
+const userKeyIndexes = new Map<Resource, number>();
 
 /** Where in the key the user stands; -1 where there is none. Looked for once per resource. */
-export function ownerPlace(resource: Resource): number {
-  const known = ownerPlaces.get(resource);
+export function userKeyIndex(resource: Resource): number {
+  const known = userKeyIndexes.get(resource);
   if (known !== undefined) return known;
-  const place = lineage(resource).findIndex((ancestor) => ancestor.foreignKey === 'user_id');
-  ownerPlaces.set(resource, place);
+  const place = ancestry(resource).findIndex((ancestor) => ancestor.foreignKey === 'user_id');
+  userKeyIndexes.set(resource, place);
   return place;
 }

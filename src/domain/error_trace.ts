@@ -6,7 +6,7 @@ export interface ErrorTrace {
 
 const FRAMES_MAX = 8;
 
-export function traceOf(error: unknown): ErrorTrace {
+export function errorTrace(error: unknown): ErrorTrace {
   if (!(error instanceof Error)) return { cause: typeof error, frames: [] };
   const code = (error as { code?: unknown }).code;
   const frames = (error.stack ?? '').split('\n').filter((line) => line.startsWith('    at '));
@@ -17,7 +17,7 @@ export function traceOf(error: unknown): ErrorTrace {
 }
 
 /** An error of another process, with the same trace as the one that was thrown there. */
-export function errorOf({ cause, frames }: ErrorTrace): Error {
+export function errorFromTrace({ cause, frames }: ErrorTrace): Error {
   const error = Object.assign(new Error('in a worker process'), { code: cause });
   error.stack = frames.map((frame) => `    ${frame}`).join('\n');
   return error;

@@ -19,7 +19,7 @@ const GROUP_BITS = 16;
 export function parseIpAddress(raw: string): IpAddress | undefined {
   const family = familyOf(raw);
   if (family !== 6) return family && (raw as IpAddress);
-  const address = spelled(raw);
+  const address = canonicalIpv6(raw);
   const [, high, low] = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(address) ?? [];
   if (high === undefined || low === undefined) return address as IpAddress;
   const octets = [high, low].map((group) => Number.parseInt(group, 16)).flatMap((n) => [n >> 8, n & 255]);
@@ -34,19 +34,20 @@ export function parseNetwork(raw: string): Network | undefined {
   const bitsMax = PREFIX_BITS_MAX[family];
   const prefix = length === undefined ? bitsMax : /^\d{1,3}$/.test(length) ? Number(length) : Number.NaN;
   if (!(prefix <= bitsMax)) return undefined;
-  const bits = family === 4 ? binary(address.split('.'), 10, 8) : binary(groupsOf(spelled(address)), 16, 16);
+  const bits =
+    family === 4 ? binary(address.split('.'), 10, 8) : binary(groupsOf(canonicalIpv6(address)), 16, 16);
   if (bits.includes('1', prefix)) return undefined;
   const network = new BlockList();
   network.addSubnet(address, prefix, FAMILY[family]);
   return network;
 }
 
-export function isWithin(address: IpAddress, network: Network): boolean {
+export function isInNetwork(address: IpAddress, network: Network): boolean {
   return network.check(address, address.includes(':') ? 'ipv6' : 'ipv4');
 }
 
 /** What is counted as one caller: an IPv4 address, or the /64 of an IPv6 one. */
-export function siteOf(address: IpAddress): string {
+export function clientSubnet(address: IpAddress): string {
   if (!address.includes(':')) return address;
   return `${groupsOf(address).slice(0, SITE_GROUPS).join(':')}::/${SITE_GROUPS * GROUP_BITS}`;
 }
@@ -58,7 +59,7 @@ function familyOf(raw: string): 4 | 6 | undefined {
 }
 
 /** The parser of URLs writes an IPv6 address as RFC 5952 does. */
-function spelled(v6: string): string {
+function canonicalIpv6(v6: string): string {
   return new URL(`http://[${v6}]`).hostname.slice(1, -1);
 }
 

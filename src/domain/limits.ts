@@ -11,7 +11,7 @@ export const LIMITS = Object.freeze({
   /** Proxies that a request may have come by, as far as they are counted. */
   forwardedHopsMax: 32,
   /** Callers of whom it is remembered how much they asked for, for each of the rates. */
-  bucketsMax: 100_000,
+  rateBucketsMax: 100_000,
   /** From the request's last header to the answer; then 503. */
   answerMsMax: 5_000,
   /** How long a body may take to come; less than `answerMsMax`, so that the caller learns what was late. */
@@ -27,23 +27,23 @@ export const LIMITS = Object.freeze({
   /** How long PostgreSQL may take for one statement of a transaction, or for a connection; less than `storeWaitMsMax`. */
   statementMsMax: 3_500,
   /** How often a host of PostgreSQL that takes writes is looked for while there is none. */
-  hostSearchMs: 500,
+  primarySearchMs: 500,
   /**
    * Connections of a process to a database that is not embedded. Lookups travel together, so one carries more of them
    * than a process can answer.
    */
   accessConnectionsMax: 1,
   lookupConnectionsMax: 1,
-  findConnectionsMax: 1,
+  reverseLookupConnectionsMax: 1,
   transactionConnectionsMax: 4,
   listConnectionsMax: 2,
   /** Lookups of one kind in one realm that share a statement, and such statements under way at once. */
-  lookupsTogetherMax: 256,
+  lookupsPerStatementMax: 256,
   lookupStatementsMax: 4,
   /** How long `doctor` waits for the answer to one question about a database that is not embedded. */
-  questionMsMax: 600_000,
+  doctorQueryMsMax: 600_000,
   /** How long a start waits for another process that makes or migrates the database. */
-  startWaitMsMax: 30_000,
+  migrationWaitMsMax: 30_000,
   writesQueuedMax: 10_000,
   /**
    * Work that would wait for longer is refused when it comes. What is done together takes less than what is done apart, so
@@ -51,8 +51,8 @@ export const LIMITS = Object.freeze({
    */
   workWaitMsMax: 500,
   workAdmittedMin: 100,
-  workLateMsMax: 2_000,
-  workTriedMin: 10,
+  workOverdueMsMax: 2_000,
+  workSampleMin: 10,
   /** Pieces of one commit of an embedded database: beyond it the others wait for the next one. Nothing else runs meanwhile. */
   commitWorkMsMax: 10,
   writesGroupedMax: 1_000,
@@ -61,7 +61,7 @@ export const LIMITS = Object.freeze({
   /** So many reads a millisecond are lookups that a commit would hold up. */
   commitPauseReadsMin: 10,
   /** What stands in memory about clients and keys is read again before it is older than this. */
-  accessAgeMsMax: 900,
+  accessTableAgeMsMax: 900,
   verifiedTokensMax: 10_000,
   /** How long a token that nobody shows is remembered, and up to as long again. */
   verifiedTokensTurnMs: 60_000,
@@ -100,40 +100,40 @@ export const LIMITS = Object.freeze({
   /** Codes of one provider that are exchanged at once. */
   providerCodesAtOnceMax: 16,
   /** How often a process keeps which clients it has seen at work. */
-  usesKeptEachMs: 60_000,
+  clientUseSaveMs: 60_000,
   /** Grants of tokens whose entries wait in memory because nothing can be written, and how often that is tried. */
   grantsWaitingMax: 1_000,
-  grantsRetriedEachMs: 1_000,
+  grantRetryMs: 1_000,
   /** How often refused access that was counted is logged, and how many counters a process has for that time. */
-  refusalsLoggedEachMs: 60_000,
+  refusalLogMs: 60_000,
   refusalsCountedMax: 1_000,
   /** How long the answer to an erasure waits to know what became of the files; less than `answerMsMax`. */
   scrubWaitMsMax: 3_000,
   /** Records and entries about one user that an answer tells. */
-  subjectAccessPiecesMax: 2_000,
+  subjectAccessEntriesMax: 2_000,
   processesMax: 64,
   importLineBytesMax: 65_536,
   importCommitLines: 10_000,
   /** A commit of long lines comes earlier, so that what waits for it stays small. */
   importCommitBytesMax: 16_777_216,
   /** Lines set aside because their parent has not come yet. */
-  importWaitingLinesMax: 100_000,
-  importWaitingBytesMax: 67_108_864,
+  importDeferredLinesMax: 100_000,
+  importDeferredBytesMax: 67_108_864,
   /** How often a commit is tried, each time for `storeWaitMsMax`, before an import gives up. */
   importCommitAttemptsMax: 10,
   /** Records that go along with a removed one in the same commit (contract 8, row 33). */
   cascadeRecordsMax: 1_000,
   /** A list that could touch more is read by another process. */
-  listRecordsInTurnMax: 1_000,
+  listRecordsInlineMax: 1_000,
   /** Lists that are read at once, and those that wait for it. */
   readersMax: 2,
   listsWaitingMax: 16,
   listMsMax: 2_000,
   /** How long a total may be told without counting again. */
   totalAgeMsMax: 1_000,
-  totalsKeptMax: 1_000,
+  totalsCachedMax: 1_000,
   /** Filters of different shapes whose statements are kept. */
-  listShapesKeptMax: 200,
+  listStatementsCachedMax: 200,
   pageRecordsMax: 100,
   /** Beyond it a list is read by `page[after]`. */
   pageOffsetMax: 10_000,
@@ -166,7 +166,7 @@ export const LIMITS = Object.freeze({
   traceStateCharactersMax: 512,
   traceStateMembersMax: 32,
   /** How long a process may take to tell its metrics to another one, and what reads one figure for it. */
-  metricsMsMax: 1_000,
+  metricsReplyMsMax: 1_000,
   collectorMsMax: 500,
   /** How often the processes of a service are heard: of one that is killed, what it counted since then is lost. */
   metricsPollMs: 1_000,
@@ -178,8 +178,8 @@ export const LIMITS = Object.freeze({
   discoveriesPerRealmMax: 2,
   /** What is told of a discovery document: characters of a text, entries of a list, characters of each. */
   providerTextCharactersMax: 2_048,
-  providerWordsMax: 100,
-  providerWordCharactersMax: 255,
+  providerListEntriesMax: 100,
+  providerEntryCharactersMax: 255,
   /** How often it is said outside of the database how far its logs are. */
   checkpointMs: 60_000,
   /** Logs that a line tells of: more lines take longer to sign, and longer ones are cut by programs that read logs. */
@@ -221,12 +221,12 @@ export const LIMITS = Object.freeze({
   /** How often receivers and what they were not told yet are looked at. */
   webhookPollMs: 500,
   /** Realms of one page when a target's undelivered changes are looked for, and how long one look may last. */
-  webhookClocksAtOnce: 64,
-  webhookLookMsMax: 50,
+  webhookScanRealms: 64,
+  webhookScanMsMax: 50,
   /** How often all realms are compared with the progress of a target, whether their clocks seem to have moved or not. */
   webhookSweepMs: 600_000,
   /** What was sent is written down at most so often. */
-  webhookSettleMs: 300,
+  webhookSaveMs: 300,
   /** How long the process that tells a receiver may be silent until another one does. */
   webhookLeaseMs: 10_000,
   /** How long it takes until a message that was not received is sent again: doubled each time. */
@@ -235,11 +235,11 @@ export const LIMITS = Object.freeze({
   /** Then it is given up: after about a day. */
   webhookAttemptsMax: 296,
   /** What a receiver was not told is counted up to here for metrics. */
-  arrearsCountedMax: 1_000,
+  webhookLagCountedMax: 1_000,
   deliveriesKeptMax: 10_000,
   retentionDaysMax: 3_650,
   /** How often what is too old is removed. */
-  retentionEveryMs: 3_600_000,
+  retentionIntervalMs: 3_600_000,
   /** Between two commits that remove it. */
   retentionPauseMs: 50,
   /** Records that an export reads and writes at a time. */

@@ -13,7 +13,7 @@ export interface Managed {
 /** What to change, or a function that decides by the stored state; undefined leaves it as it is. */
 export type Edit<T, Patch = Partial<T>> = Patch | ((found: T) => Patch | undefined);
 
-interface Change<T> {
+interface ManagedChange<T> {
   find(): T | undefined | Promise<T | undefined>;
   edit: Edit<T>;
   /** Answers false where the stored one is no longer `found`. */
@@ -22,7 +22,7 @@ interface Change<T> {
 
 /** Changes what the edit names and nothing else; answers undefined where there is no such thing. */
 export async function changeManaged<T extends Managed>(
-  { find, edit, save }: Change<T>,
+  { find, edit, save }: ManagedChange<T>,
   { now, mintRevision }: Pick<AuditContext, 'now' | 'mintRevision'>,
 ): Promise<T | undefined> {
   for (;;) {
@@ -36,10 +36,10 @@ export async function changeManaged<T extends Managed>(
   }
 }
 
-interface Deletion<T> {
+interface ManagedDeletion<T> {
   find(): T | undefined | Promise<T | undefined>;
   /** The only revision to delete; undefined deletes any. */
-  readonly seen: Revision | undefined;
+  readonly expected: Revision | undefined;
   /** Answers false where the stored one is no longer `found`. */
   remove(found: T): Promise<boolean>;
 }
@@ -47,19 +47,19 @@ interface Deletion<T> {
 /** Answers false where there is no such thing. Rejects with Fault `precondition_failed`. */
 export async function deleteManaged<T extends Managed>({
   find,
-  seen,
+  expected: seen,
   remove,
-}: Deletion<T>): Promise<boolean> {
+}: ManagedDeletion<T>): Promise<boolean> {
   for (;;) {
     const found = await find();
     if (!found) return false;
-    assertSeen(found, seen);
+    assertRevision(found, seen);
     if (await remove(found)) return true;
   }
 }
 
 /** Throws Fault `precondition_failed` where the stored revision is not the one that the caller has seen. */
-export function assertSeen({ revision }: Managed, seen: Revision | undefined): void {
+export function assertRevision({ revision }: Managed, seen: Revision | undefined): void {
   if (seen !== undefined && revision !== seen) throw new Fault('precondition_failed');
 }
 

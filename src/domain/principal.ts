@@ -7,7 +7,7 @@ const PARENTS = RESOURCES.filter((resource) =>
 ).toReversed();
 
 /** The nouns that descriptions give to scopes: those of what hangs under a record stand before its own. */
-const NOUNS: ReadonlySet<string> = new Set(
+const SCOPE_NOUNS: ReadonlySet<string> = new Set(
   PARENTS.flatMap((above) => [...RESOURCES.filter(({ parent }) => parent === above), above]).map(
     ({ scope }) => scope,
   ),
@@ -15,13 +15,13 @@ const NOUNS: ReadonlySet<string> = new Set(
 
 /** Each noun as `<noun>:read` and `<noun>:write`, and the scopes that stand alone. */
 export const SCOPES: readonly string[] = [
-  ...[...NOUNS].flatMap((noun) => [`${noun}:read`, `${noun}:write`]),
+  ...[...SCOPE_NOUNS].flatMap((noun) => [`${noun}:read`, `${noun}:write`]),
   'changes:read',
   'admin',
 ];
 
 /** Short forms: what is written on the left means what is listed on the right. A map, for callers choose the word. */
-const SHORT_FORMS: ReadonlyMap<string, readonly string[]> = new Map([
+const SCOPE_ALIASES: ReadonlyMap<string, readonly string[]> = new Map([
   ['profile-infos:read', ['oidc-profile-infos:read', 'password-profile-infos:read']],
   ['profile-infos:write', ['oidc-profile-infos:write', 'password-profile-infos:write']],
 ]);
@@ -36,7 +36,7 @@ export function parseScopes(raw: string): Scopes | undefined {
   const scopes = new Set<string>();
   for (const word of raw.split(' ')) {
     if (word === '') continue;
-    for (const scope of SHORT_FORMS.get(word) ?? [word]) {
+    for (const scope of SCOPE_ALIASES.get(word) ?? [word]) {
       if (!SCOPES.includes(scope)) return undefined;
       scopes.add(scope);
     }
@@ -45,7 +45,7 @@ export function parseScopes(raw: string): Scopes | undefined {
 }
 
 /** Every scope word a person may write, short forms included; for help texts and error messages. */
-export const SCOPE_WORDS: readonly string[] = [...SHORT_FORMS.keys(), ...SCOPES];
+export const SCOPE_WORDS: readonly string[] = [...SCOPE_ALIASES.keys(), ...SCOPES];
 
 /** The realms someone may touch: all of them, or those listed. */
 export type Realms = '*' | ReadonlySet<Uuid>;
@@ -71,18 +71,18 @@ export interface Principal {
  * Whether this is the name of a client: those of sessions, and of tokens that an external issuer gave out, have a colon,
  * which no client's has.
  */
-export function isClient(clientId: string): boolean {
+export function isClientId(clientId: string): boolean {
   return !clientId.includes(':');
 }
 
-export function mayTouch(principal: Principal, realm: Uuid): boolean {
+export function mayAccessRealm(principal: Principal, realm: Uuid): boolean {
   return principal.realms === '*' || principal.realms.has(realm);
 }
 
 /** Scopes that reach beyond any one realm: only a client with all realms may hold them. */
-export const INSTANCE_WIDE: Scopes = new Set(['admin']);
+export const INSTALLATION_SCOPES: Scopes = new Set(['admin']);
 
 /** Whether these rights may stand on one client together. */
 export function areGrantable(scopes: Scopes, realms: Realms): boolean {
-  return realms === '*' || intersectScopes(scopes, INSTANCE_WIDE).size === 0;
+  return realms === '*' || intersectScopes(scopes, INSTALLATION_SCOPES).size === 0;
 }

@@ -1,17 +1,17 @@
 import { z } from 'zod';
-import type { Filterables, Finished } from './filter/filter.ts';
+import type { ComparableValue, Filterables } from './filter/filter.ts';
 import type { Revision, Uuid } from './id.ts';
 
 /** What a member of a record is beyond its shape: where it stands, and how it is kept. All of it optional. */
-export interface Placement {
+export interface Annotation {
   /** The object inside `data` that holds the member; `data` itself unless said. */
   readonly within?: 'meta' | 'relationships';
   /** The resource of the same realm whose identifier this is. */
   readonly references?: string;
   /** A second column `<member>_key` holds the folded key of contract 8, row 16. */
-  readonly folded?: true;
+  readonly foldedKeyColumn?: true;
   /** A further column `<member>_crc` holds the CRC-32 of what it is compared by: a number is found faster than a text. */
-  readonly summed?: true;
+  readonly hashColumn?: true;
   /** Answered never. `sealed`: kept as a ciphertext of the keyring. `kept`: kept as it arrives. */
   readonly secret?: 'sealed' | 'kept';
   /** It says something about the person a user is: in the log it stands encrypted under the key of that user. */
@@ -19,51 +19,54 @@ export interface Placement {
   /** Answered never, though it is no secret. */
   readonly hidden?: true;
   /** Who may say it over HTTP: whoever creates the record, what comes later being ignored, or nobody. Else any writer. */
-  readonly saidBy?: 'creator' | 'nobody';
+  readonly writableBy?: 'creator' | 'nobody';
   /** Whoever creates the record over HTTP must say it. Records that were brought along may be without. */
-  readonly asked?: true;
+  readonly requiredOnCreate?: true;
   /** What it is where nobody says: the value of this member without this ending (contract 8, row 30). */
   readonly derived?: { readonly from: string; readonly without: string };
   /** What it is where nobody says: this installation, as an origin of this type (contract 8, row 31). */
   readonly installation?: string;
   /** What is learned by asking the address in this member, where other servers may be asked (contract 8, row 30). */
-  readonly learnedFrom?: string;
+  readonly discoveredFrom?: string;
   /** It must be an e-mail address where another record says so (contract 8, row 14). */
-  readonly emailWhere?: Saying;
+  readonly emailIf?: ReferenceCondition;
   /** The record that is named by the member `reference` should have the same value in its own `member`. */
   readonly sameAs?: { readonly reference: string; readonly member: string };
   /** It stays what it is while a record refers to this one. */
-  readonly settled?: true;
+  readonly immutableWhileReferenced?: true;
 }
 
 /** What the record that is named by the member `reference` says when its own `member` is `is`. */
-export interface Saying {
+export interface ReferenceCondition {
   readonly reference: string;
   readonly member: string;
-  readonly is: string;
+  readonly equals: string;
 }
 
 /** Placements by schema: a zod schema says what a member looks like, this registry says the rest. */
-export const placements = z.registry<Placement>();
+export const annotations = z.registry<Annotation>();
 
-/** A schema whose placement the compiler knows too; at run time the registry does. */
-type Placed<S, P> = S & { readonly '~placement'?: P };
+/** A schema whose annotation the compiler knows too; at run time the registry does. */
+type Annotated<S, P> = S & { readonly '~annotation'?: P };
 
-export function place<S extends z.ZodType, const P extends Placement>(schema: S, placement: P): Placed<S, P> {
-  placements.add(schema, placement);
+export function annotate<S extends z.ZodType, const P extends Annotation>(
+  schema: S,
+  annotation: P,
+): Annotated<S, P> {
+  annotations.add(schema, annotation);
   return schema;
 }
 
 /** The identifier of a record of another resource in the same realm. */
 export function reference(name: string) {
-  return place(
+  return annotate(
     z
       .string()
       .regex(/^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, 'must be the identifier of a record')
       .toLowerCase()
       .meta({ format: 'uuid' }),
     // It stays with the profile it was made for (contract 8, row 10).
-    { references: name, saidBy: 'creator' },
+    { references: name, writableBy: 'creator' },
   );
 }
 
@@ -88,7 +91,7 @@ export interface LookupRules {
 /** One value for each member of a set of `reverseLookup.by`, in the order of the set. */
 export interface LookupKey {
   readonly members: readonly string[];
-  readonly values: readonly Finished[];
+  readonly values: readonly ComparableValue[];
 }
 
 /**
@@ -119,14 +122,14 @@ export interface Resource<M extends Members = Members> {
   /** What an `id` in the body of a PUT must be (contract 8, row 9). */
   readonly bodyId: 'own' | 'own_or_parent' | 'ignored';
   /** Further links of a record, by name: addresses below the base URL with `{store}`, `{realm}` and `{id}` in them. */
-  readonly moreLinks?: Readonly<Record<string, string>>;
+  readonly extraLinks?: Readonly<Record<string, string>>;
   /** What its lists can be narrowed by; lists of other resources ignore `filter` and `sort` (contract 8, row 29). */
   readonly filterables?: Filterables;
   readonly reverseLookup?: LookupRules;
   /** The same in all realms that a token may read. */
   readonly searchAllRealms?: LookupRules;
   /** A record in which this member is true is not removed. */
-  readonly keptBy?: string;
+  readonly protectedBy?: string;
   /** The public sentence of the OpenAPI document. */
   readonly summary: string;
 }
@@ -157,19 +160,19 @@ export type AnyRecord = {
 export type Key = readonly [realm: Uuid, ...path: Uuid[]];
 
 /** The resources from the realm down to this one. */
-export function lineage(resource: Resource): readonly Resource[] {
-  return resource.parent ? [...lineage(resource.parent), resource] : [resource];
+export function ancestry(resource: Resource): readonly Resource[] {
+  return resource.parent ? [...ancestry(resource.parent), resource] : [resource];
 }
 
 /** The columns that hold a record's address, in the order of its `Key`. */
 export function keyColumns(resource: Resource): readonly string[] {
-  return lineage(resource).map((ancestor) =>
+  return ancestry(resource).map((ancestor) =>
     ancestor.parent && ancestor === resource ? 'id' : (ancestor.foreignKey ?? 'id'),
   );
 }
 
 /** Where records hang, or some of it: empty for all there are, a realm, a realm and a user. */
-export type Scope = readonly Uuid[];
+export type KeyPrefix = readonly Uuid[];
 
 /** The address of the record above, or undefined for a realm. */
 export function parentKey(key: Key): Key | undefined {
@@ -180,45 +183,45 @@ export function parentKey(key: Key): Key | undefined {
 export interface Member {
   readonly name: string;
   readonly schema: z.ZodType;
-  readonly placement: Placement;
+  readonly annotation: Annotation;
 }
 
 const members = new WeakMap<Resource, readonly Member[]>();
 
-/** The members of a resource with their placements, in the order of the description. Derived once: every write asks. */
+/** The members of a resource with their annotations, in the order of the description. Derived once: every write asks. */
 export function membersOf(resource: Resource): readonly Member[] {
   const known = members.get(resource);
   if (known) return known;
   const found = Object.entries(resource.members).map(([name, schema]) => ({
     name,
     schema,
-    placement: placements.get(schema) ?? {},
+    annotation: annotations.get(schema) ?? {},
   }));
   members.set(resource, Object.freeze(found));
   return found;
 }
 
 /** Whether callers may see a member. */
-export function isVisible({ placement }: Member): boolean {
-  return placement.secret === undefined && placement.hidden === undefined;
+export function isVisible({ annotation }: Member): boolean {
+  return annotation.secret === undefined && annotation.hidden === undefined;
 }
 
 /** The resource whose records this member names. */
-export function referenced(resource: Resource, member: string, all: readonly Resource[]): Resource {
-  const name = membersOf(resource).find((each) => each.name === member)?.placement.references;
+export function referencedResource(resource: Resource, member: string, all: readonly Resource[]): Resource {
+  const name = membersOf(resource).find((each) => each.name === member)?.annotation.references;
   const found = all.find((other) => other.name === name);
   if (!found) throw new Error(`${resource.name}.${member} names no resource`);
   return found;
 }
 
 /** The member that is learned by asking another server, and the member that says where. */
-export interface Learning {
+export interface DiscoveredMember {
   readonly member: string;
   readonly url: string;
 }
 
-export function learningOf(resource: Resource): Learning | undefined {
-  const learned = membersOf(resource).find(({ placement }) => placement.learnedFrom !== undefined);
-  const url = learned?.placement.learnedFrom;
+export function discoveredMember(resource: Resource): DiscoveredMember | undefined {
+  const learned = membersOf(resource).find(({ annotation }) => annotation.discoveredFrom !== undefined);
+  const url = learned?.annotation.discoveredFrom;
   return learned && url !== undefined ? { member: learned.name, url } : undefined;
 }

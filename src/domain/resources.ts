@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { password } from './password.ts';
 import { passwordHash } from './password_hash.ts';
-import { place, type Resource, reference, resource } from './resource.ts';
+import { annotate, type Resource, reference, resource } from './resource.ts';
 import { email, username } from './text/folding.ts';
 import { httpUrl, issuerUrl, redirectUri, text } from './text/text.ts';
 
@@ -17,7 +17,7 @@ export const realm = resource({
   selfPrefix: '/v2',
   scope: 'realms',
   bodyId: 'own',
-  keptBy: 'preset',
+  protectedBy: 'preset',
   summary: 'A group of users and of the profiles they sign in through.',
   members: {
     name: text(255).meta({ examples: ['Shop'] }),
@@ -32,7 +32,7 @@ export const realm = resource({
       .toLowerCase()
       .pipe(z.enum(['allowed', 'api_only']))
       .default('allowed'),
-    origin: place(
+    origin: annotate(
       z
         .object({
           data: z.object({
@@ -43,11 +43,11 @@ export const realm = resource({
         .optional(),
       {
         within: 'relationships',
-        saidBy: 'creator',
+        writableBy: 'creator',
         installation: 'account_authentication_settings',
       },
     ),
-    preset: place(z.boolean().default(false), { hidden: true, saidBy: 'nobody' }),
+    preset: annotate(z.boolean().default(false), { hidden: true, writableBy: 'nobody' }),
   },
   unique: [],
 });
@@ -62,7 +62,7 @@ export const oidcProfile = resource({
   scope: 'profiles',
   bodyId: 'own',
   // Answered by nobody until sign-in exists (contract 8, row 31). Clients append `&client_id=…` to the first.
-  moreLinks: {
+  extraLinks: {
     'authorization-endpoint':
       '/oidc-idp/login/stores/{store}/authentication-realms/{realm}?elasticpath_commerce_cloud_profile_id={id}',
     'callback-endpoint': '/oidc-idp/callback/stores/{store}/authentication-realms/{realm}/oidc-profiles/{id}',
@@ -75,17 +75,17 @@ export const oidcProfile = resource({
     name: text(255).meta({ examples: ['Company login'] }),
     discovery_url: httpUrl(2048),
     client_id: text(1024).meta({ examples: ['authrealm'] }),
-    client_secret: place(
+    client_secret: annotate(
       text(4096)
         .meta({ examples: ['a secret of the provider'] })
         .optional(),
-      { secret: 'sealed', asked: true },
+      { secret: 'sealed', requiredOnCreate: true },
     ),
-    issuer: place(issuerUrl(), {
+    issuer: annotate(issuerUrl(), {
       within: 'meta',
-      saidBy: 'nobody',
-      settled: true,
-      learnedFrom: 'discovery_url',
+      writableBy: 'nobody',
+      immutableWhileReferenced: true,
+      discoveredFrom: 'discovery_url',
       derived: { from: 'discovery_url', without: '/.well-known/openid-configuration' },
     }),
   },
@@ -141,32 +141,32 @@ export const user = resource({
   },
   summary: 'A user of the realm.',
   members: {
-    name: place(text(255).meta({ examples: ['Jane Doe'] }), { folded: true, personal: true }),
-    email: place(email(), { folded: true, personal: true }),
-    given_name: place(
+    name: annotate(text(255).meta({ examples: ['Jane Doe'] }), { foldedKeyColumn: true, personal: true }),
+    email: annotate(email(), { foldedKeyColumn: true, personal: true }),
+    given_name: annotate(
       text(255)
         .nullable()
         .default(null)
         .meta({ examples: ['Jane'] }),
-      { folded: true, personal: true },
+      { foldedKeyColumn: true, personal: true },
     ),
-    middle_name: place(
+    middle_name: annotate(
       text(255)
         .nullable()
         .default(null)
         .meta({ examples: ['Mary'] }),
-      { folded: true, personal: true },
+      { foldedKeyColumn: true, personal: true },
     ),
-    family_name: place(
+    family_name: annotate(
       text(255)
         .nullable()
         .default(null)
         .meta({ examples: ['Doe'] }),
-      { folded: true, personal: true },
+      { foldedKeyColumn: true, personal: true },
     ),
-    creation_status: place(z.enum(['COMPLETE', 'IN_PROGRESS']).default('COMPLETE'), {
+    creation_status: annotate(z.enum(['COMPLETE', 'IN_PROGRESS']).default('COMPLETE'), {
       within: 'meta',
-      saidBy: 'nobody',
+      writableBy: 'nobody',
     }),
   },
   unique: [],
@@ -199,11 +199,11 @@ export const oidcProfileInfo = resource({
   },
   summary: 'The link between a user and a subject at an issuer.',
   members: {
-    subject: place(text(255).meta({ examples: ['auth0|5f7c8ec7c33c6c004bbafe82'] }), {
-      summed: true,
+    subject: annotate(text(255).meta({ examples: ['auth0|5f7c8ec7c33c6c004bbafe82'] }), {
+      hashColumn: true,
       personal: true,
     }),
-    issuer: place(issuerUrl(), { sameAs: { reference: 'oidc_profile_id', member: 'issuer' } }),
+    issuer: annotate(issuerUrl(), { sameAs: { reference: 'oidc_profile_id', member: 'issuer' } }),
     oidc_profile_id: reference('oidc-profile'),
   },
   unique: [['issuer', 'subject']],
@@ -239,16 +239,16 @@ export const passwordProfileInfo = resource({
   },
   summary: 'The link between a user and a username with a password.',
   members: {
-    username: place(username().meta({ examples: ['jane'] }), {
-      folded: true,
-      summed: true,
+    username: annotate(username().meta({ examples: ['jane'] }), {
+      foldedKeyColumn: true,
+      hashColumn: true,
       personal: true,
-      emailWhere: { reference: 'password_profile_id', member: 'username_format', is: 'email' },
+      emailIf: { reference: 'password_profile_id', member: 'username_format', equals: 'email' },
     }),
     password_profile_id: reference('password-profile'),
-    password_hash: place(passwordHash().optional(), { secret: 'kept', saidBy: 'nobody' }),
+    password_hash: annotate(passwordHash().optional(), { secret: 'kept', writableBy: 'nobody' }),
     // Not known of a hash that was brought along.
-    password_normalised: place(z.boolean().optional(), { secret: 'kept', saidBy: 'nobody' }),
+    password_normalised: annotate(z.boolean().optional(), { secret: 'kept', writableBy: 'nobody' }),
   },
   unique: [['password_profile_id', 'username']],
 });
@@ -271,7 +271,7 @@ export type CollectionName = keyof typeof DESCRIPTIONS;
 export const RESOURCES: readonly Resource[] = Object.values(DESCRIPTIONS);
 
 /** The resource of that name. Throws where there is none: that is a bug of who asks. */
-export function resourceOf(name: string): Resource {
+export function resourceNamed(name: string): Resource {
   const found = RESOURCES.find((resource) => resource.name === name);
   if (!found) throw new Error(`no resource ${name}`);
   return found;

@@ -11,7 +11,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /** The rule that a value broke: in our words where the schema has none of its own. */
-export function ruleOf(issue: z.core.$ZodIssue): string {
+export function violatedRule(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case 'invalid_type':
       return `must be ${TYPES[issue.expected] ?? issue.expected}`;

@@ -52,7 +52,7 @@ function readState(raw: string | null): string | undefined {
 }
 
 /** A trace that begins here. Nobody records it as far as we know. */
-export function beginTrace(clock: Pick<Clock, 'randomBytes'>): TraceContext {
+export function startTrace(clock: Pick<Clock, 'randomBytes'>): TraceContext {
   return { traceId: randomHex(16, clock), isSampled: false, state: undefined };
 }
 

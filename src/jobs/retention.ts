@@ -85,7 +85,7 @@ interface RetentionSchedule extends Omit<RetentionDeps, 'mayContinue' | 'pause'>
 /** Runs `removeOld` every hour, one process at a time, until it is stopped. Does not keep the process alive. */
 export function startRetention(
   { leases, onError, ...deps }: RetentionSchedule,
-  everyMs: number = LIMITS.retentionEveryMs,
+  everyMs: number = LIMITS.retentionIntervalMs,
 ): { stop(): Promise<void> } {
   const stopping = Promise.withResolvers<void>();
   let isStopped = false;

@@ -1,9 +1,9 @@
 import { overloaded } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { type ProviderAnswer, providerDocumentIn } from '../domain/provider_document.ts';
+import { type ProviderAnswer, parseProviderDocument } from '../domain/provider_document.ts';
 import { issuerUrl } from '../domain/text/text.ts';
-import type { Fetched, GuardedFetch } from './guarded_fetch.ts';
+import type { FetchResult, GuardedFetch } from './guarded_fetch.ts';
 
 /** Where a provider keeps its document, after its issuer (OpenID Connect Discovery 1.0, 4). */
 const DISCOVERY_SUFFIX = '/.well-known/openid-configuration';
@@ -47,14 +47,17 @@ function issuerBefore(discoveryUrl: string): string | undefined {
 }
 
 /** Makes what asks the provider itself, in one of the places. */
-export function openDiscovery(fetchDocument: GuardedFetch, places: Places = openPlaces()): Discover {
-  const ask = openAsking(fetchDocument, places);
+export function openDiscovery(
+  fetchDocument: GuardedFetch,
+  places: DiscoverySlots = openDiscoverySlots(),
+): Discover {
+  const ask = openLimitedFetch(fetchDocument, places);
   return async (discoveryUrl, caller, headers) => {
     const expected = issuerBefore(discoveryUrl);
     // Whatever the document said, its issuer would be another: nobody is asked.
     if (expected === undefined) return { kind: 'issuer_differs' };
     const fetched = await ask(discoveryUrl, caller, headers);
-    if (fetched.kind === 'document') return judge(fetched.document.issuer, expected);
+    if (fetched.kind === 'document') return checkIssuer(fetched.document.issuer, expected);
     return { kind: fetched.kind === 'not_json' ? 'not_a_provider' : 'unreachable' };
   };
 }
@@ -65,17 +68,17 @@ export type Inspect = (...asked: Parameters<Discover>) => Promise<ProviderAnswer
 /** Makes what tells the document of a provider, in the same places. */
 export function openInspection(
   fetchDocument: GuardedFetch,
-  places: Places,
+  places: DiscoverySlots,
   { monotonic }: Pick<Clock, 'monotonic'>,
 ): Inspect {
-  const ask = openAsking(fetchDocument, places);
+  const ask = openLimitedFetch(fetchDocument, places);
   return async (discoveryUrl, caller, headers) => {
     if (issuerBefore(discoveryUrl) === undefined) return { kind: 'unasked' };
     const began = monotonic();
     const fetched = await ask(discoveryUrl, caller, headers);
     if (fetched.kind !== 'document') return { kind: 'silent' };
     const tookMs = Math.round(monotonic() - began);
-    return { kind: 'document', document: providerDocumentIn(fetched.document), tookMs };
+    return { kind: 'document', document: parseProviderDocument(fetched.document), tookMs };
   };
 }
 
@@ -83,8 +86,8 @@ export function openInspection(
  * Asks in a place. Rejects with Fault `overloaded` while `discoveriesAtOnceMax` others are asked, or
  * `discoveriesPerRealmMax` for the same asker.
  */
-function openAsking(fetchDocument: GuardedFetch, places: Places) {
-  return async (...[discoveryUrl, caller, headers]: Parameters<Discover>): Promise<Fetched> => {
+function openLimitedFetch(fetchDocument: GuardedFetch, places: DiscoverySlots) {
+  return async (...[discoveryUrl, caller, headers]: Parameters<Discover>): Promise<FetchResult> => {
     const leave = places.take(caller);
     let resolved: Promise<unknown> = Promise.resolve();
     try {
@@ -100,13 +103,13 @@ function openAsking(fetchDocument: GuardedFetch, places: Places) {
 }
 
 /** Who asks at once. */
-export interface Places {
+export interface DiscoverySlots {
   /** Takes one, and answers what gives it back. Throws Fault `overloaded` where there is none. */
   take(caller: string): () => void;
   taken(): number;
 }
 
-export function openPlaces(): Places {
+export function openDiscoverySlots(): DiscoverySlots {
   const takers: string[] = [];
   return {
     taken: () => takers.length,
@@ -122,7 +125,7 @@ export function openPlaces(): Places {
 }
 
 /** Letter for letter, less one final `/` (OpenID Connect Discovery 1.0, 4.3 and 4.1). */
-function judge(claimed: unknown, expected: string): Discovery {
+function checkIssuer(claimed: unknown, expected: string): Discovery {
   const issuer = ISSUER.safeParse(claimed);
   if (!issuer.success) return { kind: 'not_a_provider' };
   if (issuer.data.replace(/\/$/, '') !== expected) return { kind: 'issuer_differs' };

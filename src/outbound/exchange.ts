@@ -1,12 +1,12 @@
-import { request as askPlain, type ClientRequest, type IncomingMessage } from 'node:http';
-import { request as askTls } from 'node:https';
+import { type ClientRequest, type IncomingMessage, request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
 import { checkServerIdentity } from 'node:tls';
 import { LIMITS } from '../domain/limits.ts';
 import { type CheckedAddress, familyOf } from './addresses.ts';
-import type { Target } from './target.ts';
+import type { OutboundTarget } from './target.ts';
 
 /** What came back, whole. */
-export interface Answered {
+export interface OutboundResponse {
   readonly kind: 'answered';
   readonly status: number;
   /** The `Content-Type`, as it came. */
@@ -15,10 +15,13 @@ export interface Answered {
 }
 
 /** `unconnected`: nobody took the call, so another address may be tried. `broken`: everything else that went wrong. */
-export type Exchanged = Answered | { readonly kind: 'unconnected' } | { readonly kind: 'broken' };
+export type ExchangeResult =
+  | OutboundResponse
+  | { readonly kind: 'unconnected' }
+  | { readonly kind: 'broken' };
 
 /** What is sent, and how much of the answer is read. */
-export interface Asking {
+export interface OutboundRequest {
   readonly method: 'GET' | 'POST';
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
@@ -37,15 +40,15 @@ export interface ExchangeOptions {
  * after `connectMs` is `unconnected`. It is a GET of JSON unless told otherwise.
  */
 export type Exchange = (
-  target: Target & { readonly headers?: Readonly<Record<string, string>> },
+  target: OutboundTarget & { readonly headers?: Readonly<Record<string, string>> },
   address: CheckedAddress,
   signal: AbortSignal,
-  how?: How,
-) => Promise<Exchanged>;
+  how?: ExchangeOverrides,
+) => Promise<ExchangeResult>;
 
-export interface How {
+export interface ExchangeOverrides {
   readonly connectMs?: number | undefined;
-  readonly asking?: Asking | undefined;
+  readonly request?: OutboundRequest | undefined;
 }
 
 const BROKEN = { kind: 'broken' } as const;
@@ -57,7 +60,7 @@ const HEADERS = {
   'User-Agent': 'authrealm',
 };
 
-const GET_JSON: Asking = {
+const GET_JSON: OutboundRequest = {
   method: 'GET',
   headers: { Accept: 'application/json' },
   answerBytesMax: LIMITS.outboundBytesMax,
@@ -69,21 +72,23 @@ const GET_JSON: Asking = {
  * each exchange and kept for none, so no session is resumed whose certificate was checked against another name.
  */
 export function openExchange({ ca }: ExchangeOptions = {}): Exchange {
-  return async (target, address, signal, { connectMs, asking = GET_JSON } = {}) => {
+  return async (target, address, signal, { connectMs, request = GET_JSON } = {}) => {
     if (signal.aborted) return BROKEN;
-    const { method, body } = asking;
+    const { method, body } = request;
     const length = body ? { 'Content-Length': String(body.length) } : {};
     const wanted = {
       method,
       host: address,
       port: target.port,
       path: target.path,
-      headers: { ...target.headers, Host: target.authority, ...HEADERS, ...asking.headers, ...length },
+      headers: { ...target.headers, Host: target.authority, ...HEADERS, ...request.headers, ...length },
       agent: false as const,
     };
     const ask = () =>
-      target.isTls ? askTls({ ...wanted, ...identity(target), ...(ca && { ca }) }) : askPlain(wanted);
-    return settle(ask, asking, signal, connectMs);
+      target.isTls
+        ? requestHttps({ ...wanted, ...identity(target), ...(ca && { ca }) })
+        : requestHttp(wanted);
+    return perform(ask, request, signal, connectMs);
   };
 }
 
@@ -92,7 +97,7 @@ export function openExchange({ ca }: ExchangeOptions = {}): Exchange {
  * and an address is not sent as a server name at all (RFC 6066, 3). Said in full, so that
  * NODE_TLS_REJECT_UNAUTHORIZED changes nothing.
  */
-function identity({ host }: Target) {
+function identity({ host }: OutboundTarget) {
   const name = host.replace(/\.$/, '');
   return {
     servername: familyOf(name) === 0 ? name : '',
@@ -102,54 +107,54 @@ function identity({ host }: Target) {
   };
 }
 
-function settle(
+function perform(
   ask: () => ClientRequest,
-  asking: Asking,
+  request: OutboundRequest,
   signal: AbortSignal,
   connectMs?: number,
-): Promise<Exchanged> {
-  const { promise, resolve } = Promise.withResolvers<Exchanged>();
-  const request = ask();
-  let broken: Exchanged = BROKEN;
+): Promise<ExchangeResult> {
+  const { promise, resolve } = Promise.withResolvers<ExchangeResult>();
+  const sending = ask();
+  let broken: ExchangeResult = BROKEN;
   const hangUp = connectMs === undefined ? undefined : setTimeout(() => end(UNCONNECTED), connectMs);
-  const end = (result: Exchanged): void => {
+  const end = (result: ExchangeResult): void => {
     clearTimeout(hangUp);
     signal.removeEventListener('abort', giveUp);
     resolve(result);
-    request.destroy();
+    sending.destroy();
   };
   const giveUp = (): void => end(broken);
   signal.addEventListener('abort', giveUp);
-  request.on('error', (error: NodeJS.ErrnoException) =>
+  sending.on('error', (error: NodeJS.ErrnoException) =>
     end(error.syscall === 'connect' ? UNCONNECTED : broken),
   );
-  request.on('socket', (socket) => socket.once('connect', () => clearTimeout(hangUp)));
+  sending.on('socket', (socket) => socket.once('connect', () => clearTimeout(hangUp)));
   // A switch of protocols ends the request without an error.
-  request.on('close', giveUp);
+  sending.on('close', giveUp);
   // Interim answers may come without end, and are part of no body.
-  request.on('information', () => {
-    if ((request.socket?.bytesRead ?? 0) > asking.answerBytesMax) giveUp();
+  sending.on('information', () => {
+    if ((sending.socket?.bytesRead ?? 0) > request.answerBytesMax) giveUp();
   });
-  request.on('response', (message: IncomingMessage) => {
-    request.off('close', giveUp);
-    if (asking.isStatusEnough) broken = answeredBy(message);
-    take(message, asking.answerBytesMax, broken, end);
+  sending.on('response', (message: IncomingMessage) => {
+    sending.off('close', giveUp);
+    if (request.isStatusEnough) broken = statusOnly(message);
+    readBody(message, request.answerBytesMax, broken, end);
   });
-  request.end(asking.body);
+  sending.end(request.body);
   return promise;
 }
 
 /** An answer whose body nobody wants to know. */
-function answeredBy({ statusCode: status = 0, headers }: IncomingMessage): Answered {
+function statusOnly({ statusCode: status = 0, headers }: IncomingMessage): OutboundResponse {
   return { kind: 'answered', status, type: headers['content-type'] ?? '', body: new Uint8Array() };
 }
 
 /** Collects the body up to its bound; what is longer, cut short or encoded is broken, whatever that comes to. */
-function take(
+function readBody(
   message: IncomingMessage,
   bytesMax: number,
-  broken: Exchanged,
-  end: (result: Exchanged) => void,
+  broken: ExchangeResult,
+  end: (result: ExchangeResult) => void,
 ): void {
   const chunks: Uint8Array[] = [];
   let bytes = 0;

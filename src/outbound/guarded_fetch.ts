@@ -1,6 +1,12 @@
 import { LIMITS } from '../domain/limits.ts';
 import type { CheckedAddress } from './addresses.ts';
-import type { Answered, Asking, Exchange, Exchanged, ExchangeOptions } from './exchange.ts';
+import type {
+  Exchange,
+  ExchangeOptions,
+  ExchangeResult,
+  OutboundRequest,
+  OutboundResponse,
+} from './exchange.ts';
 import { addressesOf, type Resolve, readTarget, resolveBySystem, type TargetRules } from './target.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -9,7 +15,7 @@ export type JsonObject = Readonly<Record<string, unknown>>;
  * `unreachable` is everything that goes wrong before a 200 has come whole, and never says what: a refused address and a
  * silent host must look alike. `not_json`: a 200 came whole, and is no JSON object.
  */
-export type Fetched =
+export type FetchResult =
   | { readonly kind: 'document'; readonly document: JsonObject }
   | { readonly kind: 'unreachable' | 'not_json' };
 
@@ -21,7 +27,7 @@ export type GuardedFetch = (
   url: string,
   hear?: (resolving: Promise<unknown>) => void,
   headers?: Readonly<Record<string, string>>,
-) => Promise<Fetched>;
+) => Promise<FetchResult>;
 
 export interface GuardedFetchOptions extends TargetRules, ExchangeOptions {
   /** Asked once a fetch; the system unless told otherwise. */
@@ -39,17 +45,21 @@ const NOT_JSON = { kind: 'not_json' } as const;
 export function openGuardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
   const exchange = openGuardedExchange(options);
   return async (url, hear, headers = {}) => {
-    const exchanged = await exchange(url, { msMax: LIMITS.outboundMsMax, headers, ...(hear && { hear }) });
+    const exchanged = await exchange(url, {
+      msMax: LIMITS.outboundMsMax,
+      headers,
+      ...(hear && { onResolve: hear }),
+    });
     return exchanged ? read(exchanged) : UNREACHABLE;
   };
 }
 
-interface Terms {
+interface ExchangeTerms {
   readonly msMax: number;
   /** Ends it earlier. */
   readonly signal?: AbortSignal;
-  readonly hear?: (resolving: Promise<unknown>) => void;
-  readonly asking?: Asking;
+  readonly onResolve?: (resolving: Promise<unknown>) => void;
+  readonly request?: OutboundRequest;
   /** More of what is sent along. */
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -59,20 +69,20 @@ interface Terms {
  * is dialled. Undefined where the rules let nobody go.
  */
 export function openGuardedExchange(options: GuardedFetchOptions) {
-  const { resolve = resolveBySystem, exchange = whenAsked(options) } = options;
+  const { resolve = resolveBySystem, exchange = lazyExchange(options) } = options;
   return async (
     url: string,
-    { msMax, signal, hear, asking, headers = {} }: Terms,
-  ): Promise<Exchanged | undefined> => {
+    { msMax, signal, onResolve, request, headers = {} }: ExchangeTerms,
+  ): Promise<ExchangeResult | undefined> => {
     const target = readTarget(url, options);
     if (target === undefined) return undefined;
     const deadline = openDeadline(msMax, signal);
     try {
       const resolving = addressesOf(target, resolve);
-      hear?.(resolving);
+      onResolve?.(resolving);
       // A resolver cannot be told to stop; it is no longer waited for.
       const addresses = await Promise.race([resolving, nothingAfter(deadline.signal)]);
-      return await dial({ exchange, target: { ...target, headers }, asking }, addresses, deadline);
+      return await dial({ exchange, target: { ...target, headers }, request }, addresses, deadline);
     } finally {
       deadline.clear();
     }
@@ -80,7 +90,7 @@ export function openGuardedExchange(options: GuardedFetchOptions) {
 }
 
 /** A service that asks nobody does not load what asks, at its start. */
-function whenAsked(options: ExchangeOptions): Exchange {
+function lazyExchange(options: ExchangeOptions): Exchange {
   let opened: Promise<Exchange> | undefined;
   return async (...asked) => {
     opened ??= import('./exchange.ts').then(({ openExchange }) => openExchange(options));
@@ -117,10 +127,10 @@ function nothingAfter(signal: AbortSignal): Promise<readonly CheckedAddress[]> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve([]), { once: true }));
 }
 
-interface Call {
+interface DialOptions {
   readonly exchange: Exchange;
   readonly target: Parameters<Exchange>[0];
-  readonly asking: Asking | undefined;
+  readonly request: OutboundRequest | undefined;
 }
 
 /**
@@ -128,27 +138,27 @@ interface Call {
  * another follows: a host may be reachable by one family alone (RFC 8305, 1).
  */
 async function dial(
-  { exchange, target, asking }: Call,
+  { exchange, target, request }: DialOptions,
   addresses: readonly CheckedAddress[],
   { signal, leftMs }: Deadline,
-): Promise<Exchanged> {
+): Promise<ExchangeResult> {
   for (const [place, address] of addresses.entries()) {
     const isLast = place === addresses.length - 1;
     const connectMs = isLast ? undefined : leftMs() / 2;
-    const exchanged = await exchange(target, address, signal, { connectMs, asking });
+    const exchanged = await exchange(target, address, signal, { connectMs, request });
     if (exchanged.kind !== 'unconnected') return exchanged;
   }
   return { kind: 'unconnected' };
 }
 
-function read(exchanged: Exchanged): Fetched {
+function read(exchanged: ExchangeResult): FetchResult {
   if (exchanged.kind !== 'answered' || exchanged.status !== 200) return UNREACHABLE;
   const document = jsonIn(exchanged);
   return document === undefined ? NOT_JSON : { kind: 'document', document };
 }
 
 /** The JSON object in an answer, if it is called one and is one. */
-export function jsonIn({ type, body }: Pick<Answered, 'type' | 'body'>): JsonObject | undefined {
+export function jsonIn({ type, body }: Pick<OutboundResponse, 'type' | 'body'>): JsonObject | undefined {
   return JSON_TYPE.test(type) ? parseObject(body) : undefined;
 }
 

@@ -2,7 +2,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { type GuardedFetchOptions, type JsonObject, jsonIn, openGuardedExchange } from './guarded_fetch.ts';
 
 /** What became of a form: the status of the answer and the JSON object in it, if there is one; or none came. */
-export type FormAnswered =
+export type FormResult =
   | { readonly kind: 'answered'; readonly status: number; readonly document: JsonObject | undefined }
   | { readonly kind: 'unreachable' };
 
@@ -11,7 +11,7 @@ export type GuardedForm = (
   url: string,
   form: Readonly<Record<string, string>>,
   headers: Readonly<Record<string, string>>,
-) => Promise<FormAnswered>;
+) => Promise<FormResult>;
 
 /** Through the same guard as every other question to another server: no redirect is followed. */
 export function openGuardedForm(options: GuardedFetchOptions = {}): GuardedForm {
@@ -19,7 +19,7 @@ export function openGuardedForm(options: GuardedFetchOptions = {}): GuardedForm 
   return async (url, form, headers) => {
     const exchanged = await exchange(url, {
       msMax: LIMITS.outboundMsMax,
-      asking: {
+      request: {
         method: 'POST',
         headers: {
           ...headers,

@@ -2,11 +2,11 @@ import { LIMITS } from '../domain/limits.ts';
 import { type GuardedFetchOptions, openGuardedExchange } from './guarded_fetch.ts';
 
 /** What became of a message: the status of the answer, a success where it is 2xx; or none came, and why is not told. */
-export type Posted =
+export type PostResult =
   | { readonly kind: 'answered'; readonly status: number; readonly isSuccess: boolean }
   | { readonly kind: 'unreachable' };
 
-export interface Message {
+export interface PostRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
 }
@@ -15,7 +15,7 @@ export interface Message {
  * Sends bytes to a URL that a stranger named, through the same guard as every other question to one: no redirect is followed,
  * and what is read of the answer has a bound. Ends within `webhookMsMax` or with `signal`, and never rejects.
  */
-export type GuardedPost = (url: string, message: Message, signal?: AbortSignal) => Promise<Posted>;
+export type GuardedPost = (url: string, message: PostRequest, signal?: AbortSignal) => Promise<PostResult>;
 
 export function openGuardedPost(options: GuardedFetchOptions = {}): GuardedPost {
   const exchange = openGuardedExchange(options);
@@ -23,7 +23,7 @@ export function openGuardedPost(options: GuardedFetchOptions = {}): GuardedPost 
     const exchanged = await exchange(url, {
       msMax: LIMITS.webhookMsMax,
       ...(signal && { signal }),
-      asking: {
+      request: {
         method: 'POST',
         headers,
         body,

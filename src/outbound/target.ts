@@ -2,7 +2,7 @@ import { promises as dns } from 'node:dns';
 import { type CheckedAddress, familyOf, isLoopback, isPublic } from './addresses.ts';
 
 /** Where a URL leads, read but not yet resolved. */
-export interface Target {
+export interface OutboundTarget {
   readonly isTls: boolean;
   /** The host as it is asked for: a name, or an IP address without brackets. */
   readonly host: string;
@@ -27,7 +27,7 @@ export type Resolve = (host: string) => Promise<readonly string[]>;
 const HTTPS_PORTS = [443];
 
 /** Where `url` leads, or undefined where the rules let nobody go. */
-export function readTarget(url: string, rules: TargetRules): Target | undefined {
+export function readTarget(url: string, rules: TargetRules): OutboundTarget | undefined {
   const parsed = URL.parse(url);
   if (parsed === null || parsed.username !== '' || parsed.password !== '') return undefined;
   const isTls = parsed.protocol === 'https:';
@@ -43,7 +43,7 @@ export function readTarget(url: string, rules: TargetRules): Target | undefined 
 }
 
 /** Whether the rules let anybody go to a URL; what its name resolves to is judged each time. */
-export function isSendable(url: string, rules: TargetRules): boolean {
+export function isAllowedUrl(url: string, rules: TargetRules): boolean {
   const target = readTarget(url, rules);
   return target !== undefined && (familyOf(target.host) === 0 || target.isAllowed(target.host));
 }
@@ -53,11 +53,14 @@ export function isSendable(url: string, rules: TargetRules): boolean {
  * where any of them is not allowed: a name with a private address beside a public one is no accident.
  * The name is resolved here and never again. Never rejects.
  */
-export async function addressesOf(target: Target, resolve: Resolve): Promise<readonly CheckedAddress[]> {
-  const told = familyOf(target.host) === 0 ? await resolve(target.host).catch(() => []) : [target.host];
-  if (!told.every(target.isAllowed)) return [];
-  const families = told.map(familyOf);
-  return told.filter((_, place) => families.indexOf(families[place] ?? 0) === place) as CheckedAddress[];
+export async function addressesOf(
+  target: OutboundTarget,
+  resolve: Resolve,
+): Promise<readonly CheckedAddress[]> {
+  const addresses = familyOf(target.host) === 0 ? await resolve(target.host).catch(() => []) : [target.host];
+  if (!addresses.every(target.isAllowed)) return [];
+  const families = addresses.map(familyOf);
+  return addresses.filter((_, place) => families.indexOf(families[place] ?? 0) === place) as CheckedAddress[];
 }
 
 /** The system's hosts file and name servers, without a thread that a slow server could hold. */

@@ -2,13 +2,13 @@ import type { Keyring } from '../auth/keys/keyring.ts';
 import type { Tokens } from '../auth/tokens/token.ts';
 import type { Settings } from '../config/parse.ts';
 import type { Store } from '../directory/store.ts';
-import { traceOf } from '../domain/error_trace.ts';
+import { errorTrace } from '../domain/error_trace.ts';
 import { Fault } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
-import { type EventRooms, openEvents, type WriteEvents } from '../events/feed/event.ts';
+import { type EventDeps, openEventWriter, type WriteEvents } from '../events/feed/write_events.ts';
 import { type Dispatcher, startDispatcher } from '../events/webhooks/dispatcher.ts';
 import { DELIVERY_OUTCOMES } from '../events/webhooks/port.ts';
 import { openSender } from '../events/webhooks/sender.ts';
@@ -41,7 +41,7 @@ export interface ChangeDelivery extends Pick<FeedDeps, 'feed' | 'writeEvents' | 
   readonly metricSources: {
     /** The number of open streams. */
     readonly streams: () => number;
-    readonly arrears: Dispatcher['arrears'];
+    readonly lag: Dispatcher['lag'];
     readonly counts: DeliveryCounts;
     readonly now: Clock['now'];
   };
@@ -66,7 +66,7 @@ export function startChangeDelivery(deps: ChangeDeliveryDeps): ChangeDelivery {
     days: deps.settings.retentionDays,
     leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, clock),
     onTampered: (log, error) => {
-      deps.log.write({ event: 'retention_failed', log, cause: traceOf(error).cause });
+      deps.log.write({ event: 'retention_failed', log, cause: errorTrace(error).cause });
     },
     onError: errorLoggerOf(deps, 'retention'),
   });
@@ -74,7 +74,7 @@ export function startChangeDelivery(deps: ChangeDeliveryDeps): ChangeDelivery {
     feed,
     writeEvents,
     followChanges: streams.follow,
-    metricSources: { streams: streams.count, arrears: dispatcher.arrears, counts, now: clock.now },
+    metricSources: { streams: streams.count, lag: dispatcher.lag, counts, now: clock.now },
     async stop() {
       // Streams are requests that do not end by themselves.
       await Promise.all([streams.stop(), dispatcher.stop(), retention.stop()]);
@@ -86,7 +86,7 @@ export function startChangeDelivery(deps: ChangeDeliveryDeps): ChangeDelivery {
 function errorLoggerOf({ log }: Pick<ChangeDeliveryDeps, 'log'>, route: string): (error: unknown) => void {
   return (error) => {
     if (error instanceof Fault) return;
-    log.write({ event: 'fault', request_id: '', route, code: 'internal', ...traceOf(error) });
+    log.write({ event: 'fault', request_id: '', route, code: 'internal', ...errorTrace(error) });
   };
 }
 
@@ -112,8 +112,8 @@ function startWebhooks(
     },
     onList: counts.retain,
     onDelivery: counts.record,
-    onGivenUp: (webhookId) => log.write({ event: 'webhook_dead_letter', webhook_id: webhookId }),
-    onTrouble: errorLoggerOf(deps, 'webhooks'),
+    onDeadLetter: (webhookId) => log.write({ event: 'webhook_dead_letter', webhook_id: webhookId }),
+    onError: errorLoggerOf(deps, 'webhooks'),
   });
 }
 
@@ -122,7 +122,7 @@ function eventsOf({ store, baseUrl, installation }: ChangeDeliveryDeps): WriteEv
   const presenters = new Map(
     RESOURCES.map((resource) => [resource as Resource, presenterOf(resource, baseUrl, installation)]),
   );
-  const present: EventRooms['present'] = (resource, record, key) =>
+  const present: EventDeps['present'] = (resource, record, key) =>
     (presenters.get(resource) as Presenter)(record, key);
-  return openEvents({ store, baseUrl, present });
+  return openEventWriter({ store, baseUrl, present });
 }

@@ -16,7 +16,7 @@ import { type Server, type ServerSettings, startServer } from '../http/server/se
 import { startExpiry } from '../jobs/expiry.ts';
 import type { Snapshot } from '../metrics/family.ts';
 import { openMetrics } from '../metrics/metrics.ts';
-import { openLearner } from '../outbound/learner.ts';
+import { openProviderDiscovery } from '../outbound/learner.ts';
 import type { Log } from '../platform/log.ts';
 import { VERSION } from '../platform/version.ts';
 import { type CountQuestion, type Engine, fileOf } from '../store/open.ts';
@@ -134,7 +134,7 @@ export async function serve(
   const searcher = openSearcher();
   const readers = openStoreWithReaders(settings, engine);
   const { store } = readers;
-  const { learn, inspect, discoveries } = openLearner(settings, clock);
+  const { learn, inspect, discoveries } = openProviderDiscovery(settings, clock);
   const directoryDeps = { ...sealerOf(keyring), hashPassword: hasher.hash, discoverIssuer: learn };
   const rules = { installation, issuersMatch: settings.strictIssuers };
   const directory = openDirectory(store, directoryDeps, rules, clock);

@@ -89,23 +89,23 @@ interface Undelivered {
   /** The time of the oldest change. */
   readonly since: number | undefined;
   readonly realms: number;
-  readonly letters: number;
+  readonly deadLetters: number;
 }
 
 interface FeedMetricSources {
   /** The number of open change streams. */
   readonly streams: () => number;
-  readonly arrears: () => Promise<readonly (readonly [webhookId: string, undelivered: Undelivered])[]>;
+  readonly lag: () => Promise<readonly (readonly [webhookId: string, undelivered: Undelivered])[]>;
   readonly counts: DeliveryCounts;
   readonly now: () => number;
 }
 
 /** Metrics of change streams and of each webhook target. One process delivers to a target and reports its metrics. */
-export function feedMetrics({ streams, arrears, counts, now }: FeedMetricSources): readonly Collector[] {
+export function feedMetrics({ streams, lag, counts, now }: FeedMetricSources): readonly Collector[] {
   return [
     () => [gauge('sum', 'authrealm_change_streams', 'Open change streams.', streams())],
     async () => {
-      const targets = await arrears();
+      const targets = await lag();
       const ofTargets = (figure: (undelivered: Undelivered) => number) =>
         targets.flatMap(([webhook, undelivered]) => sample({ webhook }, figure(undelivered)));
       return [
@@ -118,14 +118,14 @@ export function feedMetrics({ streams, arrears, counts, now }: FeedMetricSources
         gauge(
           'max',
           'authrealm_webhook_lagging_realms',
-          `Realms with undelivered messages that are retried, by webhook target; at most ${LIMITS.arrearsCountedMax}.`,
+          `Realms with undelivered messages that are retried, by webhook target; at most ${LIMITS.webhookLagCountedMax}.`,
           ofTargets(({ realms }) => realms),
         ),
         gauge(
           'max',
           'authrealm_webhook_dead_letters',
-          `Dead letters, by webhook target; at most ${LIMITS.arrearsCountedMax}.`,
-          ofTargets(({ letters }) => letters),
+          `Dead deadLetters, by webhook target; at most ${LIMITS.webhookLagCountedMax}.`,
+          ofTargets(({ deadLetters }) => deadLetters),
         ),
       ];
     },

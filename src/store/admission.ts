@@ -4,7 +4,7 @@ import { LIMITS } from '../domain/limits.ts';
 export interface Admission {
   /**
    * Whether a piece that came now would wait for longer than LIMITS.workWaitMsMax, by what the last ones took; where few
-   * are inside, whether it would for longer than LIMITS.workLateMsMax.
+   * are inside, whether it would for longer than LIMITS.workOverdueMsMax.
    */
   isOverloaded(): boolean;
   /** One more waits or is under way. */
@@ -40,9 +40,9 @@ export function openAdmission(now: () => number = () => performance.now()): Admi
 
   return {
     isOverloaded() {
-      if (inside < LIMITS.workTriedMin || done === 0) return false;
+      if (inside < LIMITS.workSampleMin || done === 0) return false;
       // What is under way says nothing here: a pause of the engine is no pace.
-      if (inside * busyMs > LIMITS.workLateMsMax * done) return true;
+      if (inside * busyMs > LIMITS.workOverdueMsMax * done) return true;
       return (
         inside >= LIMITS.workAdmittedMin && inside * (busyMs + now() - since) > LIMITS.workWaitMsMax * done
       );

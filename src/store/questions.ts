@@ -75,8 +75,8 @@ async function* unfinishedPurges({ rows }: QueryRunner) {
 /** The key of ASCII is its lower case, which the engine compares by itself. */
 async function* foldedTexts({ rows, isBeyondAscii }: QueryRunner, unicodeVersion: string) {
   for (const resource of RESOURCES) {
-    for (const { name, placement } of membersOf(resource)) {
-      if (!placement.folded) continue;
+    for (const { name, annotation } of membersOf(resource)) {
+      if (!annotation.foldedKeyColumn) continue;
       const key = comparedColumn(resource, name);
       yield* rows<FoldedText>(
         `select '${resource.table}' as "table", realm_id as realm, id, '${name}' as "column", ${name} as "text",

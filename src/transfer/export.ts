@@ -6,7 +6,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { Member, Resource } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
 
-export interface ExportPlan {
+export interface ExportOptions {
   readonly picture: RecordSnapshot;
   /** Only this realm, where it is given. */
   readonly within: Uuid | undefined;
@@ -27,7 +27,7 @@ const BEGINNING: ScanPosition = { realm: '', id: '' };
  * that the same records are the same bytes. The revision stays behind: it is the version of a stored row, minted anew
  * by whoever writes one, and no part of the record. Answers how many lines were written.
  */
-export async function exportRecords(plan: ExportPlan): Promise<number> {
+export async function exportRecords(plan: ExportOptions): Promise<number> {
   let records = 0;
   for (const resource of RESOURCES) {
     const lineOf = lineWriter(resource, plan.open);
@@ -42,13 +42,13 @@ export async function exportRecords(plan: ExportPlan): Promise<number> {
       if (page.length > 0) await plan.write(page.map(lineOf).join(''));
       records += page.length;
       plan.onProgress(records);
-      after = page.length < LIMITS.exportPageRecords ? undefined : placeOfLast(page);
+      after = page.length < LIMITS.exportPageRecords ? undefined : lastPosition(page);
     }
   }
   return records;
 }
 
-function placeOfLast(page: readonly StoredRecord[]): ScanPosition | undefined {
+function lastPosition(page: readonly StoredRecord[]): ScanPosition | undefined {
   const last = page.at(-1);
   return last && { realm: last.key[0], id: last.record.id };
 }
@@ -66,12 +66,12 @@ type JsonObject = Record<string, unknown>;
 function lineWriter(resource: Resource, open: OpenSecret | undefined): (stored: StoredRecord) => string {
   const above = parentFields(resource);
   const of = (within: 'meta' | 'relationships' | undefined): readonly Member[] =>
-    membersWithin(resource, within).filter(({ placement }) => open !== undefined || !placement.secret);
+    membersWithin(resource, within).filter(({ annotation }) => open !== undefined || !annotation.secret);
   const [plain, related, meta] = [of(undefined), of('relationships'), of('meta')];
   const put = (members: readonly Member[], stored: StoredRecord, into: JsonObject): JsonObject => {
-    for (const { name, placement } of members) {
+    for (const { name, annotation } of members) {
       const value = stored.record[name];
-      const isSealed = open !== undefined && placement.secret === 'sealed' && value !== undefined;
+      const isSealed = open !== undefined && annotation.secret === 'sealed' && value !== undefined;
       into[name] = isSealed ? opened(resource, stored, name, open) : value;
     }
     return into;

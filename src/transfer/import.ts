@@ -1,22 +1,28 @@
 import type { Load, Loader, LoadOutcome, Store } from '../directory/store.ts';
 import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { AnyRecord, Key, Resource, Saying } from '../domain/resource.ts';
-import type { Line } from './line_reader.ts';
-import { ASKED, type Condition, fixedOf, type LineReader, type Reading } from './lines.ts';
-import { isUnavailable, patiently } from './retry.ts';
+import type { AnyRecord, Key, ReferenceCondition, Resource } from '../domain/resource.ts';
+import {
+  CONDITION_TARGETS,
+  type EmailCondition,
+  fixedOf,
+  type LineParser,
+  type ParsedLine,
+} from './import_line.ts';
+import type { SourceLine } from './line_reader.ts';
+import { isUnavailable, retryWhileUnavailable } from './retry.ts';
 
 /** What became of the lines so far. */
-export interface Tally {
+export interface ImportCounts {
   readonly imported: number;
   readonly unchanged: number;
   readonly replaced: number;
   readonly refused: number;
 }
 
-export interface Plan {
+export interface ImportOptions {
   readonly store: Pick<Store, 'get'> & Loader;
-  readonly read: LineReader;
+  readonly read: LineParser;
   /** Ends the import at the first refused line; what stands before it stays. */
   readonly stopAtFirst: boolean;
   /** Lines before this one are passed over. */
@@ -26,47 +32,47 @@ export interface Plan {
   /** Told in the order of the lines within a commit. The reason holds no value of the line. */
   onRefused(line: number, reason: string): void;
   /** Told after every commit, with how far into the file the import is. */
-  onProgress(tally: Tally, bytes: number): void;
+  onProgress(tally: ImportCounts, bytes: number): void;
 }
 
-export interface Report {
-  readonly tally: Tally;
+export interface ImportResult {
+  readonly counts: ImportCounts;
   /** The first line that is not done; undefined where all of them are. An import may go on from here. */
   readonly resumeLine: number | undefined;
   /** Why the database took no more, where that ended the import. */
-  readonly trouble: Fault | undefined;
+  readonly error: Fault | undefined;
 }
 
-interface Refusal {
+interface Rejection {
   readonly line: number;
   readonly reason: string;
 }
 
 /** A line whose parent or profile was not there, and what was missing. Its bytes are its own copy. */
-interface Waiting extends Refusal {
-  readonly source: Line;
+interface DeferredLine extends Rejection {
+  readonly source: SourceLine;
 }
 
-interface Batch {
-  readonly sources: Line[];
+interface ImportBatch {
+  readonly sources: SourceLine[];
   readonly loads: Load[];
   /** Those of the loads that a condition can ask about. */
-  readonly asked: Load[];
-  readonly refusals: Refusal[];
+  readonly conditionTargets: Load[];
+  readonly refusals: Rejection[];
   /** What stored records said to conditions since the last commit. */
-  readonly answers: Map<string, boolean>;
+  readonly conditionResults: Map<string, boolean>;
   bytes: number;
 }
 
 /** An import that is under way. */
 interface Run {
-  readonly plan: Plan;
-  readonly tally: { -readonly [K in keyof Tally]: Tally[K] };
-  batch: Batch;
-  waiting: Waiting[];
-  waitingBytes: number;
+  readonly plan: ImportOptions;
+  readonly counts: { -readonly [K in keyof ImportCounts]: ImportCounts[K] };
+  batch: ImportBatch;
+  deferred: DeferredLine[];
+  deferredBytes: number;
   /** For each record that a line was set aside for: the last line about it that is done, 0 for none. */
-  readonly latest: Map<string, number>;
+  readonly lastDoneLine: Map<string, number>;
   /** How far the source was read. */
   bytes: number;
   nextLine: number;
@@ -80,30 +86,33 @@ interface Run {
  * Imports lines in order, `importCommitLines` to a commit. A line whose parent or profile is not there is set aside
  * and tried again at the end, until no more of them find theirs.
  */
-export async function importLines(source: AsyncIterable<readonly Line[]>, plan: Plan): Promise<Report> {
+export async function importLines(
+  source: AsyncIterable<readonly SourceLine[]>,
+  plan: ImportOptions,
+): Promise<ImportResult> {
   const run = begin(plan);
   let trouble: Fault | undefined;
   try {
-    await takeSource(run, source);
+    await importSource(run, source);
     if (!isOver(run)) await flush(run);
-    while (!isOver(run) && (await retryWaiting(run)));
-    if (!isOver(run)) giveUpWaiting(run);
+    while (!isOver(run) && (await retryDeferred(run)));
+    if (!isOver(run)) rejectDeferred(run);
   } catch (error) {
     if (!isUnavailable(error)) throw error;
     trouble = error;
   }
-  if (isOver(run) || trouble) leaveRest(run);
-  return { tally: run.tally, resumeLine: run.resumeLine, trouble };
+  if (isOver(run) || trouble) markRestUndone(run);
+  return { counts: run.counts, resumeLine: run.resumeLine, error: trouble };
 }
 
-function begin(plan: Plan): Run {
+function begin(plan: ImportOptions): Run {
   return {
     plan,
-    tally: { imported: 0, unchanged: 0, replaced: 0, refused: 0 },
+    counts: { imported: 0, unchanged: 0, replaced: 0, refused: 0 },
     batch: emptyBatch(),
-    waiting: [],
-    waitingBytes: 0,
-    latest: new Map(),
+    deferred: [],
+    deferredBytes: 0,
+    lastDoneLine: new Map(),
     bytes: 0,
     nextLine: plan.fromLine,
     resumeLine: undefined,
@@ -111,8 +120,15 @@ function begin(plan: Plan): Run {
   };
 }
 
-function emptyBatch(): Batch {
-  return { sources: [], loads: [], asked: [], refusals: [], answers: new Map(), bytes: 0 };
+function emptyBatch(): ImportBatch {
+  return {
+    sources: [],
+    loads: [],
+    conditionTargets: [],
+    refusals: [],
+    conditionResults: new Map(),
+    bytes: 0,
+  };
 }
 
 function isOver(run: Run): boolean {
@@ -120,21 +136,21 @@ function isOver(run: Run): boolean {
 }
 
 /** Remembers that a line is not done. */
-function leave(run: Run, line: number): void {
+function markUndone(run: Run, line: number): void {
   run.resumeLine = Math.min(run.resumeLine ?? line, line);
 }
 
 /** Refused lines of a batch that was not committed were not told: they are met again as well. */
-function leaveRest(run: Run): void {
-  for (const { number } of run.batch.sources) leave(run, number);
-  for (const { line } of run.batch.refusals) leave(run, line);
-  for (const { line } of run.waiting) leave(run, line);
+function markRestUndone(run: Run): void {
+  for (const { number } of run.batch.sources) markUndone(run, number);
+  for (const { line } of run.batch.refusals) markUndone(run, line);
+  for (const { line } of run.deferred) markUndone(run, line);
   run.resumeLine ??= run.nextLine;
 }
 
-async function takeSource(run: Run, source: AsyncIterable<readonly Line[]>): Promise<void> {
+async function importSource(run: Run, source: AsyncIterable<readonly SourceLine[]>): Promise<void> {
   for await (const lines of source) {
-    await takeAll(run, lines);
+    await importEach(run, lines);
     const last = lines.at(-1);
     run.bytes = last?.end ?? run.bytes;
     run.nextLine = Math.max(run.nextLine, (last?.number ?? 0) + 1);
@@ -143,30 +159,30 @@ async function takeSource(run: Run, source: AsyncIterable<readonly Line[]>): Pro
 }
 
 /** Takes lines until the import is over; the first one that was not taken is where it may go on. */
-async function takeAll(run: Run, lines: readonly Line[]): Promise<void> {
+async function importEach(run: Run, lines: readonly SourceLine[]): Promise<void> {
   for (const line of lines) {
     if (line.number < run.plan.fromLine) continue;
-    if (isOver(run)) return leave(run, line.number);
+    if (isOver(run)) return markUndone(run, line.number);
     try {
-      const work = take(run, line);
+      const work = importLine(run, line);
       if (work) await work;
     } catch (error) {
-      leave(run, line.number);
+      markUndone(run, line.number);
       throw error;
     }
   }
 }
 
 /** Puts a line into the batch. Answers a promise only where there is something to wait for. */
-function take(run: Run, line: Line): Promise<void> | undefined {
-  const reading = understand(run, line);
+function importLine(run: Run, line: SourceLine): Promise<void> | undefined {
+  const reading = parseLine(run, line);
   if ('reason' in reading) return refuse(run, reading);
-  return reading.conditions.every((condition) => isKnownFine(run.batch, condition))
+  return reading.conditions.every((condition) => isKnownNotToApply(run.batch, condition))
     ? accept(run, line, reading.load)
-    : takeOnConditions(run, line, reading);
+    : importConditional(run, line, reading);
 }
 
-function understand({ plan }: Run, { number, bytes }: Line): Reading | Refusal {
+function parseLine({ plan }: Run, { number, bytes }: SourceLine): ParsedLine | Rejection {
   if (bytes === undefined) {
     return { line: number, reason: `is longer than ${LIMITS.importLineBytesMax} bytes` };
   }
@@ -179,10 +195,14 @@ function understand({ plan }: Run, { number, bytes }: Line): Reading | Refusal {
   }
 }
 
-async function takeOnConditions(run: Run, line: Line, { load, conditions }: Reading): Promise<void> {
+async function importConditional(
+  run: Run,
+  line: SourceLine,
+  { load, conditions }: ParsedLine,
+): Promise<void> {
   for (const condition of conditions) {
     const isBroken = await breaks(run, load, condition);
-    if (isOver(run)) return leave(run, line.number);
+    if (isOver(run)) return markUndone(run, line.number);
     if (!isBroken) continue;
     const reason = `${condition.name} must be an e-mail address, as its ${condition.resource.name} says`;
     return refuse(run, { line: line.number, reason });
@@ -190,64 +210,67 @@ async function takeOnConditions(run: Run, line: Line, { load, conditions }: Read
   return accept(run, line, load);
 }
 
-/** Whether neither the stored record nor one in the batch asks for more, as far as was heard. */
-function isKnownFine(batch: Batch, condition: Condition): boolean {
-  return batch.answers.get(nameOf(condition)) === false && !isAskedFor(batch, condition);
+/** Whether neither the stored record, as last read, nor one in the batch requires an e-mail address. */
+function isKnownNotToApply(batch: ImportBatch, condition: EmailCondition): boolean {
+  return batch.conditionResults.get(conditionName(condition)) === false && !appliesInBatch(batch, condition);
 }
 
-function nameOf({ resource, key, saying }: Condition): string {
-  return `${recordName({ resource, key })} ${saying.member}`;
+function conditionName({ resource, key, condition }: EmailCondition): string {
+  return `${recordName({ resource, key })} ${condition.member}`;
 }
 
 function recordName({ resource, key }: Pick<Load['write'], 'resource' | 'key'>): string {
   return `${resource.table} ${key.join(' ')}`;
 }
 
-function isAskedFor({ asked }: Batch, { resource, key, saying }: Condition): boolean {
-  return asked.some(({ write }) => isAt(write, resource, key) && says(write.record, saying));
+function appliesInBatch(batch: ImportBatch, { resource, key, condition }: EmailCondition): boolean {
+  return batch.conditionTargets.some(
+    ({ write }) => isRecord(write, resource, key) && holds(write.record, condition),
+  );
 }
 
-function says(record: AnyRecord | undefined, { member, is }: Saying): boolean {
-  return record?.[member] === is;
+function holds(record: AnyRecord | undefined, { member, equals }: ReferenceCondition): boolean {
+  return record?.[member] === equals;
 }
 
 /**
- * Whether the record that a condition asks about says so. Where it may stand in the batch, its commit decides. What a
- * profile says is for later ones (contract 2.3): a member that is stored already is not asked again, nor is that of a
- * record whose line says that it is older than the profile's last change.
+ * Whether the line breaks a condition of the record it references. If that record may be in the batch, the batch is committed
+ * first. A profile's condition holds for later records (docs/wire.md#password-profiles): neither for a value that is stored
+ * already, nor for a record older than the profile's last change.
  */
-async function breaks(run: Run, { write }: Load, condition: Condition): Promise<boolean> {
-  const { name, saying, resource, key } = condition;
+async function breaks(run: Run, { write }: Load, emailCondition: EmailCondition): Promise<boolean> {
+  const { name, condition, resource, key } = emailCondition;
   const stored = (of: Resource, at: Key): Promise<AnyRecord | undefined> =>
-    patiently(run.plan.signal, () => run.plan.store.get(of, at));
-  run.batch.answers.set(nameOf(condition), says(await stored(resource, key), saying));
-  if (isKnownFine(run.batch, condition)) return false;
-  if (run.batch.asked.some(({ write: asked }) => isAt(asked, resource, key))) await flush(run);
-  const asking = await stored(resource, key);
-  if (!says(asking, saying) || write.record.updated_at < (asking?.updated_at ?? 0)) return false;
+    retryWhileUnavailable(run.plan.signal, () => run.plan.store.get(of, at));
+  const { conditionResults, conditionTargets } = run.batch;
+  conditionResults.set(conditionName(emailCondition), holds(await stored(resource, key), condition));
+  if (isKnownNotToApply(run.batch, emailCondition)) return false;
+  if (conditionTargets.some((load) => isRecord(load.write, resource, key))) await flush(run);
+  const target = await stored(resource, key);
+  if (!holds(target, condition) || write.record.updated_at < (target?.updated_at ?? 0)) return false;
   return (await stored(write.resource, write.key))?.[name] !== write.record[name];
 }
 
-function isAt(write: Load['write'], resource: Resource, key: Key): boolean {
+function isRecord(write: Load['write'], resource: Resource, key: Key): boolean {
   return write.resource === resource && key.every((id, at) => write.key[at] === id);
 }
 
-function accept(run: Run, line: Line, load: Load): Promise<void> | undefined {
+function accept(run: Run, line: SourceLine, load: Load): Promise<void> | undefined {
   const { batch } = run;
   batch.sources.push(line);
-  batch.loads.push(isOvertaken(run, line, load) ? yielding(load) : load);
+  batch.loads.push(isSuperseded(run, line, load) ? keepingStored(load) : load);
   batch.bytes += line.bytes?.length ?? 0;
-  if (ASKED.has(load.write.resource)) batch.asked.push(load);
+  if (CONDITION_TARGETS.has(load.write.resource)) batch.conditionTargets.push(load);
   return isFull(batch) ? flush(run) : undefined;
 }
 
 /** Whether this line was set aside, and a later one about the same record is done. */
-function isOvertaken({ latest }: Run, { number }: Line, { write }: Load): boolean {
-  return latest.size > 0 && (latest.get(recordName(write)) ?? 0) > number;
+function isSuperseded({ lastDoneLine }: Run, { number }: SourceLine, { write }: Load): boolean {
+  return lastDoneLine.size > 0 && (lastDoneLine.get(recordName(write)) ?? 0) > number;
 }
 
 /** A load that leaves other content where it is: lines count in the order of the file. */
-function yielding(load: Load): Load {
+function keepingStored(load: Load): Load {
   return {
     ...load,
     compare(stored) {
@@ -257,12 +280,12 @@ function yielding(load: Load): Load {
   };
 }
 
-function refuse(run: Run, refusal: Refusal): Promise<void> | undefined {
+function refuse(run: Run, refusal: Rejection): Promise<void> | undefined {
   run.batch.refusals.push(refusal);
   return run.plan.stopAtFirst || isFull(run.batch) ? flush(run) : undefined;
 }
 
-function isFull({ sources, refusals, bytes }: Batch): boolean {
+function isFull({ sources, refusals, bytes }: ImportBatch): boolean {
   return sources.length + refusals.length >= LIMITS.importCommitLines || bytes >= LIMITS.importCommitBytesMax;
 }
 
@@ -270,50 +293,56 @@ function isFull({ sources, refusals, bytes }: Batch): boolean {
 async function flush(run: Run): Promise<void> {
   const { plan, batch } = run;
   const { sources, loads, refusals } = batch;
-  const outcomes =
-    loads.length === 0
-      ? []
-      : await patiently(run.plan.signal, () => plan.store.load(loads, plan.stopAtFirst));
+  const load = () => plan.store.load(loads, plan.stopAtFirst);
+  const outcomes = loads.length === 0 ? [] : await retryWhileUnavailable(plan.signal, load);
   run.batch = emptyBatch();
   for (let at = 0; at < outcomes.length; at += 1) {
-    const refusal = settle(run, sources[at] as Line, loads[at] as Load, outcomes[at] as LoadOutcome);
+    const refusal = recordOutcome(
+      run,
+      sources[at] as SourceLine,
+      loads[at] as Load,
+      outcomes[at] as LoadOutcome,
+    );
     if (refusal) refusals.push(refusal);
   }
-  tellRefused(run, refusals);
-  plan.onProgress(run.tally, run.bytes);
+  reportRejected(run, refusals);
+  plan.onProgress(run.counts, run.bytes);
 }
 
-const COUNTED = { written: 'imported', same: 'unchanged', replaced: 'replaced' } as const;
+const COUNT_OF = { written: 'imported', same: 'unchanged', replaced: 'replaced' } as const;
 
 /** Counts an outcome, or sets its line aside. Answers the refusal, if it is one. */
-function settle(run: Run, source: Line, { write }: Load, outcome: LoadOutcome): Refusal | undefined {
+function recordOutcome(
+  run: Run,
+  source: SourceLine,
+  { write }: Load,
+  outcome: LoadOutcome,
+): Rejection | undefined {
   switch (outcome.kind) {
     case 'written':
     case 'same':
     case 'replaced':
-      run.tally[COUNTED[outcome.kind]] += 1;
-      if (run.latest.size > 0) noteDone(run, recordName(write), source.number);
+      run.counts[COUNT_OF[outcome.kind]] += 1;
+      if (run.lastDoneLine.size > 0) recordDone(run, recordName(write), source.number);
       return undefined;
     case 'not_found':
-      return setAside(run, source, write, `its ${write.resource.parent?.name} is not there`);
+      return defer(run, source, write, `its ${write.resource.parent?.name} is not there`);
     case 'foreign_key':
-      return setAside(run, source, write, `${outcome.member} names a record that the realm does not have`);
+      return defer(run, source, write, `${outcome.member} names a record that the realm does not have`);
     case 'unique': {
       const names = outcome.members.join(' and ');
       return { line: source.number, reason: `another record of the realm has the same ${names}` };
     }
     case 'differs':
       return { line: source.number, reason: differenceOf(write.resource, outcome.members) };
-    case 'revision_mismatch':
-    case 'guard':
-    case 'already_answered':
+    default:
       throw new Error(`nothing that is loaded is ${outcome.kind}`);
   }
 }
 
-function noteDone({ latest }: Run, name: string, line: number): void {
-  const last = latest.get(name);
-  if (last !== undefined) latest.set(name, Math.max(last, line));
+function recordDone({ lastDoneLine }: Run, name: string, line: number): void {
+  const last = lastDoneLine.get(name);
+  if (last !== undefined) lastDoneLine.set(name, Math.max(last, line));
 }
 
 function differenceOf(resource: Resource, members: readonly string[]): string {
@@ -322,51 +351,49 @@ function differenceOf(resource: Resource, members: readonly string[]): string {
   return `differs from the stored record in ${members.join(', ')}${never}`;
 }
 
-function setAside(run: Run, source: Line, write: Load['write'], reason: string): Refusal | undefined {
+function defer(run: Run, source: SourceLine, write: Load['write'], reason: string): Rejection | undefined {
   const { number, bytes } = source;
   const size = bytes?.length ?? 0;
   const isTooMuch =
-    run.waiting.length >= LIMITS.importWaitingLinesMax ||
-    run.waitingBytes + size > LIMITS.importWaitingBytesMax;
+    run.deferred.length >= LIMITS.importDeferredLinesMax ||
+    run.deferredBytes + size > LIMITS.importDeferredBytesMax;
   if (isTooMuch) return { line: number, reason: `${reason}, and too many lines before it wait for theirs` };
   const name = recordName(write);
-  if (!run.latest.has(name)) run.latest.set(name, 0);
-  run.waiting.push({ line: number, reason, source: { ...source, bytes: bytes?.slice() } });
-  run.waitingBytes += size;
+  if (!run.lastDoneLine.has(name)) run.lastDoneLine.set(name, 0);
+  run.deferred.push({ line: number, reason, source: { ...source, bytes: bytes?.slice() } });
+  run.deferredBytes += size;
   return undefined;
 }
 
 /** Tells refusals in the order of their lines; where the first one ends the import, no other. */
-function tellRefused(run: Run, refusals: readonly Refusal[]): void {
+function reportRejected(run: Run, refusals: readonly Rejection[]): void {
   const sorted = refusals.toSorted((left, right) => left.line - right.line);
   for (const { line, reason } of run.plan.stopAtFirst ? sorted.slice(0, 1) : sorted) {
-    run.tally.refused += 1;
+    run.counts.refused += 1;
     run.plan.onRefused(line, reason);
     if (!run.plan.stopAtFirst) continue;
-    leave(run, line);
+    markUndone(run, line);
     run.isStopped = true;
   }
 }
 
 /** Tries once more what was set aside. Answers whether trying again may help. */
-async function retryWaiting(run: Run): Promise<boolean> {
-  const before = run.waiting;
-  run.waiting = [];
-  run.waitingBytes = 0;
-  await takeAll(
-    run,
-    before.map(({ source }) => source),
-  );
+async function retryDeferred(run: Run): Promise<boolean> {
+  const before = run.deferred;
+  run.deferred = [];
+  run.deferredBytes = 0;
+  const sources = before.map(({ source }) => source);
+  await importEach(run, sources);
   if (!isOver(run)) await flush(run);
-  return run.waiting.length > 0 && run.waiting.length < before.length;
+  return run.deferred.length > 0 && run.deferred.length < before.length;
 }
 
 /** Nothing that could still come brings the missing records. */
-function giveUpWaiting(run: Run): void {
-  for (const { line, reason } of run.waiting) {
-    run.tally.refused += 1;
+function rejectDeferred(run: Run): void {
+  for (const { line, reason } of run.deferred) {
+    run.counts.refused += 1;
     run.plan.onRefused(line, reason);
-    if (run.plan.stopAtFirst) leave(run, line);
+    if (run.plan.stopAtFirst) markUndone(run, line);
   }
-  run.waiting = [];
+  run.deferred = [];
 }

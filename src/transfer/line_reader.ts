@@ -1,7 +1,7 @@
 import { LIMITS } from '../domain/limits.ts';
 
 /** One line of a file, counted from 1; empty lines count but never appear. */
-export interface Line {
+export interface SourceLine {
   readonly number: number;
   /** Without its end; undefined for a line over `importLineBytesMax`, which is never held in memory. */
   readonly bytes: Uint8Array | undefined;
@@ -19,20 +19,20 @@ const AROUND_BYTES = BYTE_ORDER_MARK.length + 1;
  * Cuts a stream of bytes into lines, handed on by the chunk they arrived in. A line is a view of its chunk; only one
  * that crosses chunks is copied. What follows the last newline is a line too.
  */
-export async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<readonly Line[]> {
+export async function* splitLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<readonly SourceLine[]> {
   const rest: Rest = { pieces: [], size: 0, number: 1, offset: 0 };
   for await (const chunk of chunks) {
-    const lines: Line[] = [];
+    const lines: SourceLine[] = [];
     let from = 0;
     for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
       rest.offset += 1;
       finish(rest, chunk.subarray(from, at), lines);
       from = at + 1;
     }
-    keep(rest, chunk.subarray(from));
+    append(rest, chunk.subarray(from));
     yield lines;
   }
-  const last: Line[] = [];
+  const last: SourceLine[] = [];
   finish(rest, new Uint8Array(0), last);
   yield last;
 }
@@ -47,18 +47,18 @@ interface Rest {
 }
 
 /** Holds on to the beginning of a line, unless the line is too long already. */
-function keep(rest: Rest, piece: Uint8Array): void {
+function append(rest: Rest, piece: Uint8Array): void {
   rest.size += piece.length;
   rest.offset += piece.length;
   if (rest.size > LIMITS.importLineBytesMax + AROUND_BYTES) rest.pieces = [];
   else if (piece.length > 0) rest.pieces.push(piece);
 }
 
-function finish(rest: Rest, piece: Uint8Array, lines: Line[]): void {
+function finish(rest: Rest, piece: Uint8Array, lines: SourceLine[]): void {
   const isWhole = rest.size === 0;
-  keep(rest, piece);
+  append(rest, piece);
   const isHeld = rest.size <= LIMITS.importLineBytesMax + AROUND_BYTES;
-  const bytes = isHeld ? bare(isWhole ? piece : joined(rest), rest.number) : undefined;
+  const bytes = isHeld ? trimmed(isWhole ? piece : joined(rest), rest.number) : undefined;
   if (bytes?.length !== 0) {
     const isFit = bytes !== undefined && bytes.length <= LIMITS.importLineBytesMax;
     lines.push({ number: rest.number, bytes: isFit ? bytes : undefined, end: rest.offset });
@@ -80,7 +80,7 @@ function joined({ pieces, size }: Rest): Uint8Array {
 }
 
 /** The line itself: without a byte order mark at the start of the file, without the CR of a CRLF. */
-function bare(bytes: Uint8Array, number: number): Uint8Array {
+function trimmed(bytes: Uint8Array, number: number): Uint8Array {
   const isMarked = number === 1 && BYTE_ORDER_MARK.every((byte, at) => bytes[at] === byte);
   const start = isMarked ? BYTE_ORDER_MARK.length : 0;
   const end = bytes.at(-1) === CARRIAGE_RETURN ? bytes.length - 1 : bytes.length;

@@ -14,7 +14,7 @@ export function isUnavailable(error: unknown): error is Fault {
  * Asks a busy database again, up to LIMITS.importCommitAttemptsMax times: two imports at once take turns. One that is
  * away and says so at once has as many seconds to come back. The signal lets it be asked once more.
  */
-export async function patiently<T>(signal: AbortSignal, work: () => MaybePromise<T>): Promise<T> {
+export async function retryWhileUnavailable<T>(signal: AbortSignal, work: () => MaybePromise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await work();

@@ -1,4 +1,4 @@
-import { type ErrorTrace, errorOf, traceOf } from '../domain/error_trace.ts';
+import { type ErrorTrace, errorFromTrace, errorTrace } from '../domain/error_trace.ts';
 import { type Complaint, Fault, type FaultCode, Refusal } from '../domain/fault.ts';
 
 /** Everything that a worker process and its parent send each other. Either of them may send requests. */
@@ -73,12 +73,12 @@ export function openChannel(send: (message: Message) => void, handle: Handle): C
 function failureOf(error: unknown): Failure {
   if (error instanceof Refusal) return { refusal: error.message, isUsage: error.isUsage };
   if (error instanceof Fault) {
-    return { fault: error.code, complaints: error.complaints, trace: traceOf(error.cause) };
+    return { fault: error.code, complaints: error.complaints, trace: errorTrace(error.cause) };
   }
-  return { fault: 'internal', complaints: [], trace: traceOf(error) };
+  return { fault: 'internal', complaints: [], trace: errorTrace(error) };
 }
 
 function errorOfFailure(failure: Failure): Error {
   if ('refusal' in failure) return new Refusal(failure.refusal, { isUsage: failure.isUsage });
-  return new Fault(failure.fault, failure.complaints, errorOf(failure.trace));
+  return new Fault(failure.fault, failure.complaints, errorFromTrace(failure.trace));
 }

@@ -14,7 +14,7 @@ export function openSearcher(): { readonly search: SearchFile; close(): Promise<
     command: workerCommand('searcher'),
     workersMax: 1,
     waitingMax: LIMITS.listsWaitingMax,
-    waitMsMax: LIMITS.questionMsMax,
+    waitMsMax: LIMITS.doctorQueryMsMax,
   });
   return {
     search: (path, texts) => pool.request<boolean>({ path, texts } satisfies SearchRequest),

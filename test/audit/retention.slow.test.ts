@@ -57,7 +57,7 @@ test('changes, entries, deliveries and dead letters older than the setting go; t
     attempt: 1,
     outcome: 'refused' as const,
   };
-  await engine.webhooks.settle(lease, {
+  await engine.webhooks.saveResults(lease, {
     webhookId,
     progress: [],
     deliveries: [{ ...delivery, status: 500, durationMs: 1 }],

@@ -31,9 +31,9 @@ test('a view is read once, and again in the instant that it is as old as it may 
   expect(cache.ageMs()).toBeUndefined();
   for (const [at, read] of [
     [0, 1],
-    [LIMITS.accessAgeMsMax - 1, 1],
-    [LIMITS.accessAgeMsMax, 2],
-    [2 * LIMITS.accessAgeMsMax, 3],
+    [LIMITS.accessTableAgeMsMax - 1, 1],
+    [LIMITS.accessTableAgeMsMax, 2],
+    [2 * LIMITS.accessTableAgeMsMax, 3],
   ] as const) {
     now = at;
     expect((await cache.fresh()).keys.signer).toBeDefined();

@@ -9,7 +9,7 @@ import type { SealedStore } from '../../src/auth/port.ts';
 import { readSettings, type Settings } from '../../src/config/parse.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { oidcProfile } from '../../src/domain/resources.ts';
-import { keyIdOf } from '../../src/domain/text/ciphertext.ts';
+import { ciphertextKeyId } from '../../src/domain/text/ciphertext.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase, rewrap } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
@@ -46,7 +46,7 @@ async function opensAll(settings: Settings): Promise<{ secrets: number; keyId: s
     const plain = db.keyring.open(purposeOf(location), location, sealed);
     if (location.table === 'oidc_profile') expect(plain).toBe(SECRET);
     if (location.table === 'signing_key') expect(JSON.parse(plain)).toHaveProperty('d');
-    expect(keyIdOf(sealed)).toBe(db.keyring.keyId);
+    expect(ciphertextKeyId(sealed)).toBe(db.keyring.keyId);
   }
   const { keyId } = db.keyring;
   expect((await db.engine.access.keyChecks()).map((each) => each.keyId)).toEqual([keyId]);

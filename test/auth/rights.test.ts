@@ -199,7 +199,7 @@ test('a rotated key is published before it signs, and both count while the old t
   service.clock.advance(LIMITS.keySetAgeMsMax + LIMITS.clockLeewayMs - 5_000);
   const late = await granted('profile-infos:read');
   expect(decodeProtectedHeader(late.token).kid).not.toBe(kid);
-  service.clock.advance(LIMITS.accessAgeMsMax + 5_000);
+  service.clock.advance(LIMITS.accessTableAgeMsMax + 5_000);
   const after = await granted('profile-infos:read');
   expect(decodeProtectedHeader(after.token).kid).toBe(kid);
   for (const { token } of [before, meanwhile, after]) expect(await statusOf(token)).toBe(200);

@@ -41,7 +41,7 @@ async function limited(...realms: string[]): Promise<Limited> {
   };
 }
 
-/** A client that was made a moment ago is known within `accessAgeMsMax`. */
+/** A client that was made a moment ago is known within `accessTableAgeMsMax`. */
 async function tokenOf(client: Limited): Promise<string> {
   for (;;) {
     const answer = await client.granted();
@@ -115,7 +115,7 @@ test.each(ENDS)(
     const line = JSON.stringify({ type: 'authentication-realm', id: lost, name: 'Another' });
     const brought = await runCommand([AUTHREALM, 'import', '-', ...database.words], {}, line);
     expect(brought.code).toBe(0);
-    await Bun.sleep(LIMITS.accessAgeMsMax);
+    await Bun.sleep(LIMITS.accessTableAgeMsMax);
     for (const bearer of ofBoth) {
       expect((await call('GET', `/${lost}`, bearer)).status).toBe(404);
       expect((await call('POST', `/${lost}/user-authentication-info`, bearer, jane)).status).toBe(404);

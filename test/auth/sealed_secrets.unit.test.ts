@@ -9,7 +9,7 @@ import {
 import { openLiveKeyring } from '../../src/auth/keys/live_keyring.ts';
 import type { SecretLocation } from '../../src/auth/port.ts';
 import { Refusal } from '../../src/domain/fault.ts';
-import { keyIdOf } from '../../src/domain/text/ciphertext.ts';
+import { ciphertextKeyId } from '../../src/domain/text/ciphertext.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 
 const master = systemClock.randomBytes(32);
@@ -80,7 +80,7 @@ describe('a keyring of several keys', () => {
     for (const keyId of ids) {
       keyring.activateNewest([...ids.filter((each) => each !== keyId), keyId]);
       const sealed = keyring.seal('oidc-client-secret', location, SECRET);
-      expect(keyIdOf(sealed)).toBe(keyId);
+      expect(ciphertextKeyId(sealed)).toBe(keyId);
       keyring.activateNewest(ids);
       expect(keyring.open('oidc-client-secret', location, sealed)).toBe(SECRET);
       expect(() => keyring.open('oidc-client-secret', { ...location, id: 'j' }, sealed)).toThrow();

@@ -53,7 +53,7 @@ describe('a question', () => {
     clearInterval(cancelling);
     await Promise.all([holder.close(), watcher.close()]);
     expect(BEGIN_INSPECTION).toBe(
-      `begin isolation level repeatable read, read only; set local statement_timeout = ${LIMITS.questionMsMax}`,
+      `begin isolation level repeatable read, read only; set local statement_timeout = ${LIMITS.doctorQueryMsMax}`,
     );
   });
 });

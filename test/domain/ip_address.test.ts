@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test';
 import {
+  clientSubnet,
   type IpAddress,
-  isWithin,
+  isInNetwork,
   parseIpAddress,
   parseNetwork,
-  siteOf,
 } from '../../src/domain/ip_address.ts';
 
 const read = (raw: string): string | undefined => parseIpAddress(raw);
@@ -80,7 +80,7 @@ describe('a network', () => {
   test.each(within)('%s and %s: %p', (network, address, isIn) => {
     const parsed = parseNetwork(network);
     if (!parsed) throw new Error(`no network ${network}`);
-    expect(isWithin(parseIpAddress(address) as IpAddress, parsed)).toBe(isIn);
+    expect(isInNetwork(parseIpAddress(address) as IpAddress, parsed)).toBe(isIn);
   });
 
   const none = [
@@ -99,7 +99,7 @@ describe('a network', () => {
 });
 
 test('one caller is an IPv4 address, or the /64 of an IPv6 one', () => {
-  const siteAt = (raw: string) => siteOf(parseIpAddress(raw) as IpAddress);
+  const siteAt = (raw: string) => clientSubnet(parseIpAddress(raw) as IpAddress);
   expect(siteAt('192.0.2.1')).toBe('192.0.2.1');
   expect(siteAt('::ffff:192.0.2.1')).toBe('192.0.2.1');
   expect(siteAt('2001:db8:1:2::1')).toBe('2001:db8:1:2::/64');

@@ -5,7 +5,7 @@ import { changeOf } from '../../src/domain/change.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
-import { cursorAt } from '../../src/events/feed/cursor.ts';
+import { feedCursor } from '../../src/events/feed/cursor.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import {
   errorsOf,
@@ -128,7 +128,7 @@ test('is refused as a page is: 404, 400, 410; HEAD is answered as of a page', as
     400,
     { parameter: 'Last-Event-ID' },
   ]);
-  const future = cursorAt('behind', { realm, seq: 99, revision: 'ffffffffffffffff' as never });
+  const future = feedCursor('behind', { realm, seq: 99, revision: 'ffffffffffffffff' as never });
   expect(await statusOf(realm, { 'Last-Event-ID': future })).toEqual([410, { parameter: 'after' }]);
   const head = await fetch(`${service.url}${feedOf(realm)}`, {
     method: 'HEAD',

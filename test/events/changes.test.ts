@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Revision, Uuid } from '../../src/domain/id.ts';
-import { cursorAt, readCursor } from '../../src/events/feed/cursor.ts';
+import { feedCursor, parseFeedCursor } from '../../src/events/feed/cursor.ts';
 import { errorsOf, oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
 
 /** The change feed as pages: its order, its events, its cursors. */
@@ -76,7 +76,7 @@ describe('a page', () => {
     expect(meta.has_more).toBe(false);
     expect(links.next).toBeNull();
     expect((await page(`${feedOf(planted.realm)}?limit=2`)).links.next).toBe(
-      `${service.url}${feedOf(planted.realm)}?after=${cursorAt('behind', changeOf(data[1] as Event))}&limit=2`,
+      `${service.url}${feedOf(planted.realm)}?after=${feedCursor('behind', changeOf(data[1] as Event))}&limit=2`,
     );
     const link = data[4] as Event;
     expect(link).toEqual({
@@ -222,7 +222,7 @@ describe('looking back', () => {
     expect(await refusal('', { Accept: 'text/event-stream' })).toEqual([400, source]);
     expect(await refusal((await back('', other.realm)).meta.cursor)).toEqual([400, source]);
     const gone = { realm: planted.realm, seq: 2, revision: 'ffffffffffffffff' as Revision };
-    expect(await refusal(cursorAt('behind', gone))).toEqual([410, source]);
+    expect(await refusal(feedCursor('behind', gone))).toEqual([410, source]);
     expect(
       (await service.get(`${feedOf('01900000-0000-7000-8000-000000000000')}?before=`, token)).status,
     ).toBe(404);
@@ -273,16 +273,16 @@ describe('a cursor that does not fit', () => {
     const realm = planted.realm;
     const revision = 'ffffffffffffffff' as never;
     const wrong = [
-      cursorAt('behind', { realm, seq: data.length + 1, revision }),
-      cursorAt('behind', { realm, seq: 2 ** 47, revision }),
-      cursorAt('behind', { realm, seq: 2, revision }),
-      cursorAt('before', { realm, seq: 1, revision }),
+      feedCursor('behind', { realm, seq: data.length + 1, revision }),
+      feedCursor('behind', { realm, seq: 2 ** 47, revision }),
+      feedCursor('behind', { realm, seq: 2, revision }),
+      feedCursor('before', { realm, seq: 1, revision }),
     ];
     for (const cursor of wrong) {
       const { status, error } = await refused(`${feedOf(realm)}?after=${cursor}`);
       expect(status).toBe(410);
       const oldest = error.meta?.oldest_cursor as string;
-      expect(readCursor(oldest, realm)).toMatchObject({ side: 'before', seq: 1 });
+      expect(parseFeedCursor(oldest, realm)).toMatchObject({ side: 'before', seq: 1 });
       const again = await page(`${feedOf(realm)}?after=${oldest}`);
       expect(again.data.map(({ id }) => id)).toEqual(data.map(({ id }) => id));
       expect(again.meta).toEqual(meta);

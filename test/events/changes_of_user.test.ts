@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import type { Revision } from '../../src/domain/id.ts';
-import { cursorAt } from '../../src/events/feed/cursor.ts';
+import { feedCursor } from '../../src/events/feed/cursor.ts';
 import { type Planted, plant, type Service, startService } from '../support/service.ts';
 
 /** The feed of one user, read back. */
@@ -73,7 +73,7 @@ test('of a user whose changes are not kept none is told, the same as of nobody',
 });
 
 test('a cursor of a change that is not there is 410', async () => {
-  const gone = cursorAt('behind', { realm: jane.realm, seq: 2, revision: 'ffffffffffffffff' as Revision });
+  const gone = feedCursor('behind', { realm: jane.realm, seq: 2, revision: 'ffffffffffffffff' as Revision });
   expect((await service.get(feed(`before=${gone}&user_id=${jane.user}`), token)).status).toBe(410);
 });
 

@@ -3,8 +3,8 @@ import { Fault } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import type { Principal } from '../../src/domain/principal.ts';
-import { cursorAt, readCursor } from '../../src/events/feed/cursor.ts';
-import type { Place } from '../../src/events/feed/reading.ts';
+import { feedCursor, parseFeedCursor } from '../../src/events/feed/cursor.ts';
+import type { FeedPosition } from '../../src/events/feed/read_feed.ts';
 import { openChangeStreams } from '../../src/http/operations/change_streams.ts';
 import type { Call } from '../../src/http/pipeline/call.ts';
 import { plant, type Service, startService } from '../support/service.ts';
@@ -14,13 +14,15 @@ import { plant, type Service, startService } from '../support/service.ts';
 let service: Service;
 let realm: Uuid;
 /** The places behind each of its changes, in their order. */
-let places: readonly Place[];
+let places: readonly FeedPosition[];
 
 beforeAll(async () => {
   service = await startService({ offline: 'true' });
   ({ realm } = await plant(service.db));
   const changes = await service.db.engine.records.changes(realm, 0, 10);
-  places = changes.map((change) => readCursor(cursorAt('behind', { ...change, realm }), realm) as Place);
+  places = changes.map(
+    (change) => parseFeedCursor(feedCursor('behind', { ...change, realm }), realm) as FeedPosition,
+  );
 });
 afterAll(() => service.stop());
 
@@ -60,7 +62,7 @@ function opened(length = 10) {
     clock: { monotonic: () => state.now },
     onError: (error) => troubles.push(error),
   });
-  const follow = (place: Place, principal = reader, of = realm) => {
+  const follow = (place: FeedPosition, principal = reader, of = realm) => {
     const call = { principal, requestId: 'one', authorization: () => 'Bearer token' } as unknown as Call;
     return heard(streams.follow(call, of, place).body as ReadableStream<Uint8Array>);
   };
@@ -68,7 +70,7 @@ function opened(length = 10) {
   const look = async () => {
     for (let looks = 0; looks < 2; looks += 1) {
       const { heads } = told;
-      const { leave } = follow(places.at(-1) as Place, { ...reader, clientId: crypto.randomUUID() });
+      const { leave } = follow(places.at(-1) as FeedPosition, { ...reader, clientId: crypto.randomUUID() });
       while (told.heads === heads) await new Promise((resolve) => setImmediate(resolve));
       await leave();
     }
@@ -104,13 +106,13 @@ function heard(body: ReadableStream<Uint8Array>) {
 
 test('a stream is told what is behind its place, each at its own, and nothing is read where there is nothing', async () => {
   const { follow, look, told } = opened();
-  const { seq, mark } = places[5] as Exclude<Place, 'oldest'>;
+  const { seq, revisionPrefix } = places[5] as Exclude<FeedPosition, 'oldest'>;
   const streams = [
     follow('oldest'),
-    follow(places[2] as Place),
-    follow(places[4] as Place, { ...reader, clientId: 'other' }),
-    follow({ side: 'before', realm, seq, mark }, { ...reader, clientId: 'other' }),
-    follow(places[5] as Place, { ...reader, clientId: 'third' }),
+    follow(places[2] as FeedPosition),
+    follow(places[4] as FeedPosition, { ...reader, clientId: 'other' }),
+    follow({ side: 'before', realm, seq, revisionPrefix }, { ...reader, clientId: 'other' }),
+    follow(places[5] as FeedPosition, { ...reader, clientId: 'third' }),
   ];
   await look();
   const whole = ['1', '2', '3', '4', '5', '6'];
@@ -126,7 +128,7 @@ test('a stream is told what is behind its place, each at its own, and nothing is
 
 test('between two looks there is none', async () => {
   const { follow, look, told } = opened();
-  const stream = follow(places[5] as Place);
+  const stream = follow(places[5] as FeedPosition);
   await look();
   const { heads } = told;
   for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
@@ -137,7 +139,9 @@ test('between two looks there is none', async () => {
 
 test('streams at one place share its reading', async () => {
   const { follow, look, told } = opened();
-  const streams = ['a', 'b', 'c'].map((clientId) => follow(places[1] as Place, { ...reader, clientId }));
+  const streams = ['a', 'b', 'c'].map((clientId) =>
+    follow(places[1] as FeedPosition, { ...reader, clientId }),
+  );
   await look();
   expect(told.pages).toBe(1);
   for (const { taken, leave } of streams) {
@@ -148,7 +152,7 @@ test('streams at one place share its reading', async () => {
 
 test('so many of a client and of a process, and none once it stops', async () => {
   const { streams, follow } = opened();
-  const last = places[5] as Place;
+  const last = places[5] as FeedPosition;
   const code = (client: string): string => {
     try {
       follow(last, { ...reader, clientId: client });
@@ -176,7 +180,7 @@ test.each<[string, Principal | 'unchecked' | undefined, string[]]>([
   ['cannot be checked any more', 'unchecked', ['token']],
 ])('each second a token is asked again: one that %s', async (_, verified, said) => {
   const { follow, look, state, told, streams } = opened();
-  const stream = follow(places[5] as Place);
+  const stream = follow(places[5] as FeedPosition);
   state.verified = verified;
   state.now += LIMITS.streamCheckMs - 1;
   await look();
@@ -193,14 +197,14 @@ test.each<[string, Principal | 'unchecked' | undefined, string[]]>([
 
 test('where no stream is nothing is asked', async () => {
   const { follow, told } = opened();
-  await follow(places[5] as Place).leave();
+  await follow(places[5] as FeedPosition).leave();
   await Bun.sleep(LIMITS.feedPollMs * 1.5);
   expect(told).toEqual({ heads: 0, pages: 0, verified: 0 });
 });
 
 test('trouble of the database is waited out, and a bug ends the stream that meets it', async () => {
   const { follow, look, state, troubles } = opened();
-  const waiting = follow(places[4] as Place);
+  const waiting = follow(places[4] as FeedPosition);
   state.trouble = new Fault('unavailable');
   await look();
   expect([await waiting.taken(), new Set(troubles)]).toEqual([[], new Set([state.trouble])]);
@@ -208,7 +212,7 @@ test('trouble of the database is waited out, and a bug ends the stream that meet
   await look();
   expect(await waiting.taken(1)).toEqual(['6']);
   state.trouble = new Error('a bug');
-  const [broken, sound] = [follow(places[4] as Place), follow(places[5] as Place)];
+  const [broken, sound] = [follow(places[4] as FeedPosition), follow(places[5] as FeedPosition)];
   await look();
   expect([await broken.taken(1), await sound.taken(), await waiting.taken()]).toEqual([['fault'], [], ['6']]);
   expect(troubles.at(-1)).toBe(state.trouble);
@@ -238,8 +242,8 @@ test('who takes what it is sent is told all of it, part by part', async () => {
 
 test('a place that is gone ends its stream', async () => {
   const { follow, look } = opened();
-  const place = places[3] as Exclude<Place, 'oldest'>;
-  const stream = follow({ ...place, mark: 'ffffffff' });
+  const place = places[3] as Exclude<FeedPosition, 'oldest'>;
+  const stream = follow({ ...place, revisionPrefix: 'ffffffff' });
   await look();
   expect(await stream.taken(1)).toEqual(['cursor']);
 });

@@ -79,14 +79,14 @@ test('waiting for the store ends when another process has taken the lease', asyn
 test('a batch that an unavailable database rejects is stored later, and newer progress wins', async () => {
   const store = db.engine.webhooks;
   let faults = 0;
-  const settle: typeof store.settle = (...asked) => {
+  const saveResults: typeof store.saveResults = (...asked) => {
     faults += 1;
-    if (faults > 1) return store.settle(...asked);
+    if (faults > 1) return store.saveResults(...asked);
     // Newer progress is added while the older is on its way.
     note(one, 3);
     return Promise.reject(new Fault('unavailable'));
   };
-  log = openDeliveryLog({ trim: store.trim, settle }, webhookId, LEASE);
+  log = openDeliveryLog({ trim: store.trim, saveResults }, webhookId, LEASE);
   note(one, 2);
   note(busy, 4);
   await log.stored();
@@ -96,7 +96,7 @@ test('a batch that an unavailable database rejects is stored later, and newer pr
 
 test('waiting for the store rejects on an unexpected error', async () => {
   const { trim } = db.engine.webhooks;
-  log = openDeliveryLog({ trim, settle: () => Promise.reject(new TypeError('ours')) }, webhookId, LEASE);
+  log = openDeliveryLog({ trim, saveResults: () => Promise.reject(new TypeError('ours')) }, webhookId, LEASE);
   note(one, 2);
   expect(await log.stored().catch((error: unknown) => error)).toBeInstanceOf(TypeError);
 });

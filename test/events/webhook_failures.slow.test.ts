@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { waitMsAfter } from '../../src/events/webhooks/backoff.ts';
-import { changeWebhook, redeliver } from '../../src/events/webhooks/targets.ts';
+import { backoffMs } from '../../src/events/webhooks/backoff.ts';
+import { changeWebhook, requestRedelivery } from '../../src/events/webhooks/targets.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { http, servePlain, stopAll } from '../support/outbound_servers.ts';
 import { deleteTargets, openReceiver, type Receiver, roomsOf, target, upTo } from '../support/receivers.ts';
@@ -74,8 +74,8 @@ test('it is sent again, later each time, in order, with nothing lost, and under 
   ]);
   expect(told.slice(4).every(({ attempt, outcome }) => attempt === 1 && outcome === 'delivered')).toBe(true);
   const [first, second, third] = told.map(({ at }) => at) as [number, number, number];
-  expect(second - first).toBeGreaterThanOrEqual(waitMsAfter(1, 0));
-  expect(third - second).toBeGreaterThanOrEqual(waitMsAfter(2, 0));
+  expect(second - first).toBeGreaterThanOrEqual(backoffMs(1, 0));
+  expect(third - second).toBeGreaterThanOrEqual(backoffMs(2, 0));
   expect(JSON.stringify(told)).not.toContain('what is wrong');
 }, 300_000);
 
@@ -185,15 +185,15 @@ test('after about a day it is given up, the feed goes on, and it can be sent aga
   const store = service.db.engine.webhooks;
   const first = receiver.received.find(({ events }) => Number(events[0]?.sequence) === 2);
   const before = receiver.received.length;
-  expect(await redeliver(store, webhookId, letter, systemClock)).toBe(1);
+  expect(await requestRedelivery(store, webhookId, letter, systemClock)).toBe(1);
   await receiver.until(() => receiver.received.length > before);
   await until(async () => (await lettersOf(webhookId))[0]?.attempts === 1);
   receiver.answer(() => new Response());
-  expect(await redeliver(store, webhookId, undefined, systemClock)).toBe(1);
+  expect(await requestRedelivery(store, webhookId, undefined, systemClock)).toBe(1);
   await until(async () => (await lettersOf(webhookId))[0]?.redeliveredAt !== undefined);
   expect(receiver.places(planted.realm)).toEqual([1, ...upTo(CHANGES, 3), 2]);
   expect(receiver.accepted.at(-1)?.headers['webhook-id']).toBe(first?.headers['webhook-id'] as string);
-  expect(await redeliver(store, webhookId, undefined, systemClock)).toBe(0);
+  expect(await requestRedelivery(store, webhookId, undefined, systemClock)).toBe(0);
 }, 300_000);
 
 /** A target that is told nothing but its one dead letter, the first change of the realm. */
@@ -218,7 +218,7 @@ test('a dead letter is sent again once, however long its receiver takes', async 
     return new Response();
   });
   const webhookId = await withLetter();
-  await redeliver(service.db.engine.webhooks, webhookId, undefined, systemClock);
+  await requestRedelivery(service.db.engine.webhooks, webhookId, undefined, systemClock);
   await until(async () => (await lettersOf(webhookId))[0]?.redeliveredAt !== undefined);
   await Bun.sleep(2 * LIMITS.webhookPollMs);
   expect([receiver.received.length, most]).toEqual([1, 1]);
@@ -228,7 +228,7 @@ test('410 disables the target where a dead letter is sent again, too', async () 
   receiver.answer(refused(410));
   const webhookId = await withLetter();
   const { webhooks } = service.db.engine;
-  await redeliver(webhooks, webhookId, undefined, systemClock);
+  await requestRedelivery(webhooks, webhookId, undefined, systemClock);
   await until(async () => (await webhooks.list())[0]?.disabledAt !== undefined);
   await until(async () => (await lettersOf(webhookId))[0]?.attempts === 1);
   expect((await lettersOf(webhookId))[0]?.redeliveredAt).toBeUndefined();
@@ -261,7 +261,7 @@ test('what is not kept any more is told as a dead letter, and cannot be sent aga
   await receiver.until(() => receiver.places(planted.realm).includes(CHANGES));
   await until(async () => (await lettersOf(webhook.webhookId)).length === 1);
   expect(await lettersOf(webhook.webhookId)).toMatchObject([{ firstSeq: 2, lastSeq: CHANGES - 1 }]);
-  await redeliver(service.db.engine.webhooks, webhook.webhookId, undefined, systemClock);
+  await requestRedelivery(service.db.engine.webhooks, webhook.webhookId, undefined, systemClock);
   await until(async () => (await deliveriesOf(webhook.webhookId))[0]?.outcome === 'expired');
   await until(async () => (await lettersOf(webhook.webhookId))[0]?.attempts === 1);
 }, 300_000);
@@ -332,10 +332,10 @@ test('a message of many events is cut where it would be too long', async () => {
 }, 300_000);
 
 test('the wait doubles up to its bound, a quarter more or less, and comes to about a day', () => {
-  expect([1, 2, 3, 4].map((attempts) => waitMsAfter(attempts, 0.5))).toEqual([1_000, 2_000, 4_000, 8_000]);
-  expect([waitMsAfter(1, 0), waitMsAfter(1, 1)]).toEqual([750, 1_250]);
-  expect(waitMsAfter(10_000, 0.5)).toBe(LIMITS.webhookBackoffMsMax);
-  const waits = Array.from({ length: LIMITS.webhookAttemptsMax - 1 }, (_, at) => waitMsAfter(at + 1, 0.5));
+  expect([1, 2, 3, 4].map((attempts) => backoffMs(attempts, 0.5))).toEqual([1_000, 2_000, 4_000, 8_000]);
+  expect([backoffMs(1, 0), backoffMs(1, 1)]).toEqual([750, 1_250]);
+  expect(backoffMs(10_000, 0.5)).toBe(LIMITS.webhookBackoffMsMax);
+  const waits = Array.from({ length: LIMITS.webhookAttemptsMax - 1 }, (_, at) => backoffMs(at + 1, 0.5));
   const hours = waits.reduce((sum, wait) => sum + wait) / 3_600_000;
   expect(hours).toBeWithin(23.5, 24.5);
 });
@@ -357,7 +357,9 @@ test('the log of deliveries keeps the newest', async () => {
   });
   for (let done = 0; done < LIMITS.deliveriesKeptMax + 1_000; done += 1_000) {
     const deliveries = Array.from({ length: 1_000 }, delivery);
-    expect(await webhooks.settle(lease, { webhookId, progress: [], deliveries, deadLetters: [] })).toBe(true);
+    expect(await webhooks.saveResults(lease, { webhookId, progress: [], deliveries, deadLetters: [] })).toBe(
+      true,
+    );
   }
   while ((await webhooks.trim(0)) > 0);
   const [kept] = await service.database.ask<{ n: number }>(
@@ -367,7 +369,7 @@ test('the log of deliveries keeps the newest', async () => {
   expect(kept?.n).toBe(LIMITS.deliveriesKeptMax);
   // Who lost the lease writes nothing down.
   const late = { webhookId, progress: [], deliveries: [delivery()], deadLetters: [] };
-  expect(await webhooks.settle({ ...lease, holder: 'other' }, late)).toBe(false);
+  expect(await webhooks.saveResults({ ...lease, holder: 'other' }, late)).toBe(false);
 }, 300_000);
 
 test('plain answers without a body, or cut short, count by their status', async () => {

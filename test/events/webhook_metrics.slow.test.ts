@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
-import { changeWebhook, deleteWebhook, redeliver } from '../../src/events/webhooks/targets.ts';
+import { changeWebhook, deleteWebhook, requestRedelivery } from '../../src/events/webhooks/targets.ts';
 import type { Labels } from '../../src/metrics/family.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { deleteTargets, moveOn, openReceiver, type Receiver, roomsOf, target } from '../support/receivers.ts';
@@ -159,7 +159,7 @@ test('dead letters are counted until they are received', async () => {
     planted.realm,
   );
   expect(await figure('authrealm_webhook_dead_letters', { webhook })).toBe(1);
-  await redeliver(service.db.engine.webhooks, webhook, undefined, systemClock);
+  await requestRedelivery(service.db.engine.webhooks, webhook, undefined, systemClock);
   await until('authrealm_webhook_dead_letters', { webhook }, (letters) => letters === 0);
 });
 

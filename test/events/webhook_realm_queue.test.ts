@@ -94,7 +94,7 @@ async function settle(realm: Uuid, seq: number, attempts: number, nextAt: number
     { realm, seq, attempts, nextAt, failedSeq: attempts && seq + 1, behindSince: attempts && 1 },
   ];
   const settled = { webhookId: webhook.webhookId, progress, deliveries: [], deadLetters: [] };
-  expect(await db.engine.webhooks.settle(lease, settled)).toBe(true);
+  expect(await db.engine.webhooks.saveResults(lease, settled)).toBe(true);
 }
 
 test('the first look queues every realm, later ones those that were written since', async () => {
@@ -132,7 +132,7 @@ test('more realms than fit into a page are queued once each', async () => {
 
 /** Two pages of realms whose clocks seem never to have moved: only a sweep finds them. Answers all realms. */
 async function addStillRealms(): Promise<readonly Uuid[]> {
-  const still = Array.from({ length: 2 * LIMITS.webhookClocksAtOnce - 3 }, () => systemClock.mintId());
+  const still = Array.from({ length: 2 * LIMITS.webhookScanRealms - 3 }, () => systemClock.mintId());
   const rows = still.map(() => '(?, 1, 0)').join(', ');
   await database.spoil(`insert into realm_clock (realm_id, seq, moved) values ${rows}`, ...still);
   return [one, other, busy, ...still].toSorted();
@@ -213,7 +213,7 @@ test('many failed messages that are due do not keep a new change waiting', async
   const queued: Uuid[] = [];
   for (let next = take(); next; next = take()) queued.push(next.realm);
   expect(queued).toContain(one);
-  expect(queued.length).toBeLessThanOrEqual(3 * LIMITS.webhookClocksAtOnce);
+  expect(queued.length).toBeLessThanOrEqual(3 * LIMITS.webhookScanRealms);
 });
 
 test('failed messages of realms that were taken off the list are in the way of no other realm', async () => {
@@ -341,7 +341,7 @@ test('more realms than one look has time for are queued by those that follow, al
   const { webhooks } = db.engine;
   const movedRealms: typeof webhooks.movedRealms = (...request) => {
     // As slow as that: there is time for one page.
-    clock.advance(LIMITS.webhookLookMsMax);
+    clock.advance(LIMITS.webhookScanMsMax);
     return webhooks.movedRealms(...request);
   };
   queue = queueOf(webhook, { ...webhooks, movedRealms });

@@ -253,7 +253,7 @@ test('a target is deleted with all of it, while others write down what was sent 
     const settled = { webhookId, progress, deliveries: [], deadLetters: [] };
     const [isGone] = await Promise.all([
       deleteWebhook(webhooks, webhookId, systemClock),
-      ...Array.from({ length: 4 }, () => webhooks.settle(lease, settled)),
+      ...Array.from({ length: 4 }, () => webhooks.saveResults(lease, settled)),
     ]);
     expect(isGone).toBe(true);
     expect(

@@ -30,7 +30,9 @@ test('a row says a newer Unicode only where all of its keys were made with it', 
     email_key: 'of another Unicode',
     unicode_version: '1.0',
   });
-  const folded = membersOf(user).flatMap(({ name, placement }) => (placement.folded ? [name] : []));
+  const folded = membersOf(user).flatMap(({ name, annotation }) =>
+    annotation.foldedKeyColumn ? [name] : [],
+  );
   const all = Object.fromEntries(folded.map((name) => [name, userMembers[name as keyof typeof userMembers]]));
   expect((await write(all)).kind).toBe('written');
   expect(await row()).toEqual({

@@ -214,7 +214,7 @@ test('a limited client sees its own realms in lists and totals', async () => {
 /** A realm with more users than a turn may touch. */
 async function crowd(at: Service): Promise<string> {
   const id = systemClock.mintId();
-  const users = Array.from({ length: LIMITS.listRecordsInTurnMax + 500 }, () => systemClock.mintId());
+  const users = Array.from({ length: LIMITS.listRecordsInlineMax + 500 }, () => systemClock.mintId());
   const writes: Write[] = [
     { op: 'insert', resource: realm, key: [id], record: stamped([id], realmMembers) },
     ...users.map((each): Write => {

@@ -235,7 +235,7 @@ test('no secret and nothing hidden has a place in an answer, but where it was ma
   const secrets = RESOURCES.flatMap((resource) => [
     ...Object.keys(resource.inputs ?? {}),
     ...membersOf(resource)
-      .filter(({ placement }) => placement.secret || placement.hidden)
+      .filter(({ annotation }) => annotation.secret || annotation.hidden)
       .map(({ name }) => name),
   ]);
   expect(secrets).toContain('client_secret');

@@ -110,7 +110,7 @@ describe('pages counted from the start', () => {
   });
 
   test('every page of a list once, as a client does that reads until one is empty', async () => {
-    const { users, path } = await peopled(LIMITS.listRecordsInTurnMax + 250);
+    const { users, path } = await peopled(LIMITS.listRecordsInlineMax + 250);
     const seen: Uuid[] = [];
     for (let offset = 0; ; offset += 100) {
       const { data, meta } = await page(`${path}?page[limit]=100&page[offset]=${offset}`);

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { allOf, eq } from '../../src/client/filter.ts';
 import { Fault } from '../../src/domain/fault.ts';
-import { parseFilter, valuesOf } from '../../src/domain/filter/filter.ts';
-import { readPlain } from '../../src/domain/filter/plain.ts';
+import { equalityValues, parseFilter } from '../../src/domain/filter/filter.ts';
+import { parseLookupFilter } from '../../src/domain/filter/lookup_filter.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import type { LookupKey, LookupRules } from '../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfileInfo, RESOURCES } from '../../src/domain/resources.ts';
@@ -33,7 +33,7 @@ test.each<[text: string, finding: LookupRules, members: readonly string[], value
     ['jane', ID],
   ],
 ])('%s is read', (text, finding, members, values) => {
-  expect(readPlain(text, finding)).toEqual({ members, values });
+  expect(parseLookupFilter(text, finding)).toEqual({ members, values });
   expect(byGrammar(text, finding)).toEqual({ members, values });
 });
 
@@ -56,11 +56,11 @@ test.each([
   ['a third term', 'eq(issuer,i):eq(subject,s):eq(id,x)'],
   ['no identifier', 'eq(id,x)'],
   ['more than a filter may hold', `eq(issuer,i):eq(subject,${'s'.repeat(LIMITS.filterBytesMax)})`],
-])('%s is left to the grammar', (_, text) => expect(readPlain(text, oidc)).toBeUndefined());
+])('%s is left to the grammar', (_, text) => expect(parseLookupFilter(text, oidc)).toBeUndefined());
 
 test('what the client library writes is plain', () => {
   const { text } = allOf(eq('issuer', 'https://i.example/'), eq('subject', 'auth0|it, (is)'));
-  expect(readPlain(text, oidc)?.values).toEqual(['https://i.example/', 'auth0|it, (is)']);
+  expect(parseLookupFilter(text, oidc)?.values).toEqual(['https://i.example/', 'auth0|it, (is)']);
 });
 
 test('every member of a set can be asked for by eq', () => {
@@ -75,7 +75,7 @@ test('every member of a set can be asked for by eq', () => {
 function byGrammar(text: string, { filterables, by }: LookupRules): LookupKey | undefined {
   const filter = parseFilter(text, filterables);
   for (const members of by) {
-    const all = valuesOf(filter, members);
+    const all = equalityValues(filter, members);
     if (all?.every(({ length }) => length === 1)) return { members, values: all.flat() };
   }
   return undefined;
@@ -104,7 +104,7 @@ describe('whatever is read plainly, the grammar reads alike', () => {
     fc.assert(
       fc.property(terms, (all) => {
         const text = all.map(([operator, name, said]) => `${operator}(${name},${said})`).join(':');
-        const plain = readPlain(text, finding);
+        const plain = parseLookupFilter(text, finding);
         if (!plain) return;
         read += 1;
         expect(plain).toEqual(byGrammar(text, finding) as LookupKey);
@@ -122,7 +122,7 @@ describe('whatever is read plainly, the grammar reads alike', () => {
           parseFilter(text, oidc.filterables);
         } catch (error) {
           expect(error).toBeInstanceOf(Fault);
-          expect(readPlain(text, oidc)).toBeUndefined();
+          expect(parseLookupFilter(text, oidc)).toBeUndefined();
         }
       }),
       { seed: 5, numRuns: 20_000 },

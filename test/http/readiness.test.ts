@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-const LOOKED_AT_AGAIN = LIMITS.accessAgeMsMax + 1;
+const LOOKED_AT_AGAIN = LIMITS.accessTableAgeMsMax + 1;
 
 async function readiness(): Promise<{ status: number; body: Record<string, unknown> }> {
   const answer = await service.get('/readyz');

@@ -1,18 +1,18 @@
 import { expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { openBuckets, shareOf } from '../../src/domain/token_buckets.ts';
+import { openTokenBuckets, ratePerProcess } from '../../src/domain/token_buckets.ts';
 
 /** Buckets over a clock that stands still unless it is moved. */
 function bucketsAt(requests: number, seconds: number) {
   let at = 1_000_000;
-  const buckets = openBuckets({ requests, seconds }, () => at);
+  const buckets = openTokenBuckets({ requests, seconds }, () => at);
   return {
     ...buckets,
     pass: (ms: number) => {
       at += ms;
     },
     takes: (key: string, count: number) =>
-      Array.from({ length: count }, () => buckets.take(key)).filter(({ isSpent }) => !isSpent).length,
+      Array.from({ length: count }, () => buckets.take(key)).filter(({ isExhausted }) => !isExhausted).length,
   };
 }
 
@@ -33,52 +33,52 @@ test.each([
 test('it refills evenly, and says when there is one more', () => {
   const buckets = bucketsAt(4, 2);
   const first = buckets.take('a');
-  expect([first.isSpent, first.remaining]).toEqual([false, 3]);
+  expect([first.isExhausted, first.remaining]).toEqual([false, 3]);
   expect(first.msToNext).toBeCloseTo(500);
   buckets.takes('a', 3);
   const spent = buckets.take('a');
-  expect([spent.isSpent, spent.remaining]).toEqual([true, 0]);
+  expect([spent.isExhausted, spent.remaining]).toEqual([true, 0]);
   expect(spent.msToNext).toBeCloseTo(500);
   buckets.pass(499);
-  expect(buckets.take('a').isSpent).toBe(true);
+  expect(buckets.take('a').isExhausted).toBe(true);
   buckets.pass(1);
-  expect(buckets.take('a').isSpent).toBe(false);
+  expect(buckets.take('a').isExhausted).toBe(false);
   buckets.pass(1_250);
   expect(buckets.take('a').remaining).toBe(1);
   buckets.pass(60_000);
-  expect(buckets.look('a')).toEqual({ isSpent: false, remaining: 4, msToNext: 0 });
+  expect(buckets.peek('a')).toEqual({ isExhausted: false, remaining: 4, msToNext: 0 });
 });
 
 test('what is refused takes nothing, and neither does a look', () => {
   const buckets = bucketsAt(2, 2);
   buckets.takes('a', 2);
   for (let count = 0; count < 100; count += 1) buckets.take('a');
-  for (let count = 0; count < 100; count += 1) buckets.look('a');
+  for (let count = 0; count < 100; count += 1) buckets.peek('a');
   buckets.pass(1_000);
-  expect(buckets.look('a').remaining).toBe(1);
+  expect(buckets.peek('a').remaining).toBe(1);
   expect(buckets.takes('a', 5)).toBe(1);
 });
 
-test('bucketsMax: for one more the one that was longest not taken from is forgotten', () => {
+test('rateBucketsMax: for one more the one that was longest not taken from is forgotten', () => {
   const buckets = bucketsAt(1, 3_600);
-  for (let key = 0; key < LIMITS.bucketsMax; key += 1) buckets.take(String(key));
-  expect(buckets.look('0').isSpent).toBe(true);
+  for (let key = 0; key < LIMITS.rateBucketsMax; key += 1) buckets.take(String(key));
+  expect(buckets.peek('0').isExhausted).toBe(true);
   buckets.take('one more');
-  expect(buckets.look('0').isSpent).toBe(false);
-  expect(buckets.look('1').isSpent).toBe(true);
-  expect(buckets.look('one more').isSpent).toBe(true);
+  expect(buckets.peek('0').isExhausted).toBe(false);
+  expect(buckets.peek('1').isExhausted).toBe(true);
+  expect(buckets.peek('one more').isExhausted).toBe(true);
 });
 
 test('who is taken from again is not the one that was longest not taken from', () => {
   const buckets = bucketsAt(2, 3_600);
-  for (let key = 0; key < LIMITS.bucketsMax; key += 1) buckets.take(String(key));
+  for (let key = 0; key < LIMITS.rateBucketsMax; key += 1) buckets.take(String(key));
   buckets.take('0');
   buckets.take('one more');
-  expect(['0', '1', '2'].map((key) => buckets.look(key).remaining)).toEqual([0, 2, 1]);
+  expect(['0', '1', '2'].map((key) => buckets.peek(key).remaining)).toEqual([0, 2, 1]);
 });
 
 test('each of several processes has its part, and never nothing', () => {
-  expect(shareOf({ requests: 100, seconds: 60 }, 1)).toEqual({ requests: 100, seconds: 60 });
-  expect(shareOf({ requests: 100, seconds: 60 }, 3)).toEqual({ requests: 33, seconds: 60 });
-  expect(shareOf({ requests: 2, seconds: 60 }, 3)).toEqual({ requests: 1, seconds: 60 });
+  expect(ratePerProcess({ requests: 100, seconds: 60 }, 1)).toEqual({ requests: 100, seconds: 60 });
+  expect(ratePerProcess({ requests: 100, seconds: 60 }, 3)).toEqual({ requests: 33, seconds: 60 });
+  expect(ratePerProcess({ requests: 2, seconds: 60 }, 3)).toEqual({ requests: 1, seconds: 60 });
 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { beginTrace, readTraceContext, traceHeaders } from '../../src/domain/trace_context.ts';
+import { readTraceContext, startTrace, traceHeaders } from '../../src/domain/trace_context.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { FULL_SCOPE } from '../support/resource_cases.ts';
 import { oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
@@ -70,11 +70,11 @@ describe('tracestate', () => {
 });
 
 test('what begins here, and what is passed on, can be read by others', () => {
-  const begun = traceHeaders(beginTrace(systemClock), systemClock);
+  const begun = traceHeaders(startTrace(systemClock), systemClock);
   expect(readTraceContext(new Headers(begun))).toMatchObject({ isSampled: false, state: undefined });
   const zerosFirst = { randomBytes: (count: number) => new Uint8Array(count).fill(zeros++ === 0 ? 0 : 1) };
   let zeros = 0;
-  expect(beginTrace(zerosFirst).traceId).toBe('01'.repeat(16));
+  expect(startTrace(zerosFirst).traceId).toBe('01'.repeat(16));
 });
 
 describe('in the service', () => {

@@ -8,7 +8,7 @@ import {
   openDiscovery,
 } from '../../src/outbound/discovery.ts';
 import {
-  type Fetched,
+  type FetchResult,
   type GuardedFetchOptions,
   openGuardedFetch,
 } from '../../src/outbound/guarded_fetch.ts';
@@ -211,7 +211,7 @@ describe('places', () => {
 
   /** Discoveries whose fetches end when a test says so. */
   function openHeld() {
-    const waiting: ((fetched: Fetched) => void)[] = [];
+    const waiting: ((fetched: FetchResult) => void)[] = [];
     const discover = openDiscovery(() => new Promise((resolve) => waiting.push(resolve)));
     return { waiting, discover };
   }

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { providerDocumentIn } from '../../src/domain/provider_document.ts';
+import { parseProviderDocument } from '../../src/domain/provider_document.ts';
 import { oidcProfile } from '../../src/domain/resources.ts';
 import { freePort, type Planted, plant, put, type Service, startService } from '../support/service.ts';
 
@@ -167,14 +167,14 @@ describe('nobody is asked', () => {
 });
 
 describe('a document is told as far as it is what it should be', () => {
-  const { providerTextCharactersMax, providerWordsMax, providerWordCharactersMax } = LIMITS;
+  const { providerTextCharactersMax, providerListEntriesMax, providerEntryCharactersMax } = LIMITS;
   const nothing = {
     ...{ issuer: null, authorization_endpoint: null, token_endpoint: null, jwks_uri: null },
     ...{ scopes_supported: null, response_types_supported: null },
   };
   const fits = 'a'.repeat(providerTextCharactersMax);
-  const word = 'w'.repeat(providerWordCharactersMax);
-  const many = Array.from({ length: providerWordsMax + 1 }, (_, place) => `s${place}`);
+  const word = 'w'.repeat(providerEntryCharactersMax);
+  const many = Array.from({ length: providerListEntriesMax + 1 }, (_, place) => `s${place}`);
   test.each<[string, object, object]>([
     ['nothing', {}, {}],
     ['other members', { userinfo_endpoint: root, client_secret: 'x' }, {}],
@@ -191,7 +191,7 @@ describe('a document is told as far as it is what it should be', () => {
     ['no words', { response_types_supported: [] }, { response_types_supported: [] }],
     ['members of every object', JSON.parse('{"__proto__":{"issuer":"x"}}'), {}],
   ])('%s', async (_, written, expected) => {
-    expect(providerDocumentIn(written as Record<string, unknown>)).toEqual({ ...nothing, ...expected });
+    expect(parseProviderDocument(written as Record<string, unknown>)).toEqual({ ...nothing, ...expected });
     answers.set('/written', sends(written));
     const { document, answers: came } = await told(`${root}/written${WELL_KNOWN}`);
     expect([came, document]).toEqual([true, { ...nothing, ...expected }]);

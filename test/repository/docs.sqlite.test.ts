@@ -12,7 +12,7 @@ import { openApiDocument } from '../../src/http/openapi/document.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { EXIT } from '../../src/platform/exit.ts';
 import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
-import { lineReader } from '../../src/transfer/lines.ts';
+import { openLineParser } from '../../src/transfer/import_line.ts';
 import { operationsOf } from '../support/document_caller.ts';
 import { DOORS } from '../support/import_rules.ts';
 import type { JsonObject } from '../support/json_schema.ts';
@@ -318,7 +318,7 @@ describe('docs/extensions.md', () => {
 
 test('the lines shown for import can be read', () => {
   const lines = /```json\n(.*?)\n```/s.exec(section(operating, '## Import'))?.[1]?.split('\n') ?? [];
-  const read = lineReader({
+  const read = openLineParser({
     clock: systemClock,
     isUpsert: false,
     installation: 'here',

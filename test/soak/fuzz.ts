@@ -84,7 +84,7 @@ function credentialsOf(of: TestDatabase, url: string): Credentials {
 
   /** What was made, once the service has learned of it. */
   async function known<T>(made: T): Promise<T> {
-    await Bun.sleep(2 * LIMITS.accessAgeMsMax);
+    await Bun.sleep(2 * LIMITS.accessTableAgeMsMax);
     return made;
   }
 

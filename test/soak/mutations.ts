@@ -71,7 +71,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/domain/principal.ts': [...OF_TOKENS, 'issuers_file', 'bootstrap', 'admin/clients'],
   'src/domain/token_buckets.ts': ['token_buckets', 'rate_limits'],
   'src/events/feed/cursor.ts': OF_FEED,
-  'src/events/feed/event.ts': OF_FEED,
+  'src/events/feed/write_events.ts': OF_FEED,
   'src/http/operations/admin/clients.ts': ['admin/clients', 'matrix'],
   'src/http/operations/admin/realms.ts': ['admin/clients', 'admin/webhooks_refused', 'openapi'],
   'src/http/operations/admin/operation.ts': ['matrix', 'admin/clients', 'admin/log', 'admin/signing_keys'],

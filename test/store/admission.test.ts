@@ -48,17 +48,17 @@ test('workAdmittedMin: so many may wait for longer', () => {
   expect(gate.fill()).toBe(LIMITS.workAdmittedMin);
 });
 
-test('workLateMsMax: not all of them where it takes too long', () => {
+test('workOverdueMsMax: not all of them where it takes too long', () => {
   const gate = gateAt();
   gate.serve(20, 5_000);
-  const most = (20 * LIMITS.workLateMsMax) / 1_000;
+  const most = (20 * LIMITS.workOverdueMsMax) / 1_000;
   expect(gate.fill()).toBeWithin(most, most + 3);
 });
 
-test('workTriedMin: so many are let in however slow it is', () => {
+test('workSampleMin: so many are let in however slow it is', () => {
   const gate = gateAt();
   gate.serve(1, 5_000);
-  expect(gate.fill()).toBe(LIMITS.workTriedMin);
+  expect(gate.fill()).toBe(LIMITS.workSampleMin);
 });
 
 test('admission refuses nothing before it has measured any work', () => {

@@ -15,7 +15,7 @@ setDefaultTimeout(300_000);
 
 const SCOPE = 'realms:read realms:write users:read users:write';
 const REALMS = '/v2/authentication-realms';
-const { clockLeewayMs, accessAgeMsMax, idempotencyMsMax } = LIMITS;
+const { clockLeewayMs, accessTableAgeMsMax, idempotencyMsMax } = LIMITS;
 
 /** Two services over one database. Their clocks only go forward. */
 interface Pair {
@@ -126,7 +126,7 @@ describe('a signing key', () => {
     const old = (await engine.access.state(undefined))?.signingKeys[0]?.kid ?? '';
     const announced = await rotateSigningKey(engine.access, keyring, fast.clock);
     expect(await withdrawSigningKey(old, engine.access, keyring, fast.clock)).toBe(true);
-    pass(accessAgeMsMax);
+    pass(accessTableAgeMsMax);
     const tokens = [await tokenOf(slow), await tokenOf(fast)];
     const kids = tokens.map((token) => JSON.parse(atob(token.split('.')[0] ?? '')).kid);
     expect(new Set(kids).size).toBe(1);

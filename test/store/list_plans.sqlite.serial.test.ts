@@ -5,7 +5,7 @@ import type { ListPage, ListRequest, PageRequest, Sort } from '../../src/directo
 import { type Filter, parseFilter } from '../../src/domain/filter/filter.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import type { Resource, Scope } from '../../src/domain/resource.ts';
+import type { KeyPrefix, Resource } from '../../src/domain/resource.ts';
 import {
   oidcProfile,
   oidcProfileInfo,
@@ -264,7 +264,7 @@ describe('who reads what', () => {
       questions.push(question);
       return reader.answer(question);
     });
-    const scope: Scope = resource === realm ? [] : [at.realm];
+    const scope: KeyPrefix = resource === realm ? [] : [at.realm];
     const own = { filter: filterOf(resource, filter), sort: NEWEST, page: BEGINNING, ...listing };
     const listed = (await list(resource, scope, own)) as ListPage;
     const again = (await list(resource, scope, own)) as ListPage;
@@ -273,8 +273,8 @@ describe('who reads what', () => {
     expect(listed).toEqual((await engine.records.list(resource, scope, own)) as ListPage);
     return questions.map(({ isTotalWanted }) => isTotalWanted);
   };
-  const deep: PageRequest = { kind: 'offset', offset: LIMITS.listRecordsInTurnMax, limit: 25 };
-  const near: PageRequest = { kind: 'offset', offset: LIMITS.listRecordsInTurnMax - 101, limit: 100 };
+  const deep: PageRequest = { kind: 'offset', offset: LIMITS.listRecordsInlineMax, limit: 25 };
+  const near: PageRequest = { kind: 'offset', offset: LIMITS.listRecordsInlineMax - 101, limit: 100 };
 
   test('what an index bounds is read here', async () => {
     for (const sort of SORTS) {
@@ -376,7 +376,7 @@ describe('totals', () => {
 
   test('the oldest of too many is forgotten', async () => {
     const totals = openTotalCache();
-    const questions = Array.from({ length: LIMITS.totalsKeptMax + 1 }, (_, number) => `question ${number}`);
+    const questions = Array.from({ length: LIMITS.totalsCachedMax + 1 }, (_, number) => `question ${number}`);
     for (const question of questions) totals.keep(question, Promise.resolve(5));
     await Bun.sleep(1);
     expect(questions.slice(0, 3).map(totals.known)).toEqual([undefined, 5, 5]);
@@ -384,7 +384,7 @@ describe('totals', () => {
 
   test('shapes beyond their bound are forgotten, and made anew', async () => {
     const { list } = await counting();
-    const shapes = LIMITS.listShapesKeptMax + 20;
+    const shapes = LIMITS.listStatementsCachedMax + 20;
     for (let round = 0; round < 2; round += 1) {
       for (let shape = 0; shape < shapes; shape += 1) {
         const digits = Array.from({ length: 10 }, (_, place) => (shape >> place) & 1);

@@ -266,8 +266,12 @@ describe('the schema is what the descriptions say', () => {
   const keyOf = (resource: Resource): string => keyColumns(resource).at(-1) ?? '';
 
   for (const resource of RESOURCES) {
-    const folded = membersOf(resource).flatMap(({ name, placement }) => (placement.folded ? [name] : []));
-    const summed = membersOf(resource).flatMap(({ name, placement }) => (placement.summed ? [name] : []));
+    const folded = membersOf(resource).flatMap(({ name, annotation }) =>
+      annotation.foldedKeyColumn ? [name] : [],
+    );
+    const summed = membersOf(resource).flatMap(({ name, annotation }) =>
+      annotation.hashColumn ? [name] : [],
+    );
 
     test(`${resource.table}: columns and key`, () => {
       const found = columns(resource.table);

@@ -33,7 +33,7 @@ afterAll(async () => {
 const statusesOf = (heard: readonly Heard[]) => heard.map(({ status }) => status);
 const faultsOf = ({ service }: Troubled) => service.log.filter((record) => record.event === 'fault');
 const both = ({ look, write } = troubled) => Promise.all([look(), write()]);
-/** Longer than clients are trusted without being read again (LIMITS.accessAgeMsMax). */
+/** Longer than clients are trusted without being read again (LIMITS.accessTableAgeMsMax). */
 const felt = () => Bun.sleep(1_000);
 
 async function admin(...statements: readonly string[]): Promise<void> {

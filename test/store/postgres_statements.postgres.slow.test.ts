@@ -8,7 +8,7 @@ import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signin
 import type { Client } from '../../src/auth/port.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
-import { type Key, lineage } from '../../src/domain/resource.ts';
+import { ancestry, type Key } from '../../src/domain/resource.ts';
 import { oidcProfile, RESOURCES } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase, rewrap } from '../../src/service/open_database.ts';
@@ -117,7 +117,7 @@ async function lookUp(url: string): Promise<void> {
   const { records, close } = await openAt(url);
   const realm = mint();
   for (const resource of RESOURCES) {
-    const keys = [1, 2, 3].map(() => [realm, ...lineage(resource).slice(1).map(mint)] as unknown as Key);
+    const keys = [1, 2, 3].map(() => [realm, ...ancestry(resource).slice(1).map(mint)] as unknown as Key);
     await records.get(resource, keys[0] as Key);
     await Promise.all(keys.map((key) => records.get(resource, key)));
     for (const members of resource.reverseLookup?.by ?? []) {

@@ -35,7 +35,7 @@ export async function giveUp(
       at: systemClock.now(),
     }),
   );
-  if (!(await webhooks.settle(lease, { webhookId, progress: [], deliveries, deadLetters }))) {
+  if (!(await webhooks.saveResults(lease, { webhookId, progress: [], deliveries, deadLetters }))) {
     throw new Error(`there is no target ${webhookId}`);
   }
 }

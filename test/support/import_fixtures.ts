@@ -8,9 +8,9 @@ import {
 } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { OpenDatabase } from '../../src/service/open_database.ts';
-import { importLines, type Plan, type Report } from '../../src/transfer/import.ts';
-import { linesOf } from '../../src/transfer/line_reader.ts';
-import { lineReader } from '../../src/transfer/lines.ts';
+import { type ImportOptions, type ImportResult, importLines } from '../../src/transfer/import.ts';
+import { openLineParser } from '../../src/transfer/import_line.ts';
+import { splitLines } from '../../src/transfer/line_reader.ts';
 import type { TestDatabase } from './database.ts';
 import { PASSWORD_HASH } from './service.ts';
 
@@ -94,12 +94,12 @@ async function* pieces(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Arr
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 
-export interface Brought extends Report {
+export interface Brought extends ImportResult {
   /** `line N: reason`, in the order they were told. */
   readonly refusals: readonly string[];
 }
 
-export interface Given extends Partial<Plan> {
+export interface Given extends Partial<ImportOptions> {
   readonly isUpsert?: boolean;
   readonly pieceBytes?: number;
 }
@@ -116,14 +116,14 @@ export async function bringFrom(
 ): Promise<Brought> {
   const { isUpsert = false, pieceBytes: _, ...plan } = given;
   const refusals: string[] = [];
-  const read = lineReader({
+  const read = openLineParser({
     clock: systemClock,
     isUpsert,
     installation: await engine.access.storeId(),
     seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain),
     open: (place, sealed) => keyring.open('oidc-client-secret', place, sealed),
   });
-  const report = await importLines(linesOf(chunks), {
+  const report = await importLines(splitLines(chunks), {
     store: engine.records,
     read,
     stopAtFirst: false,

@@ -155,9 +155,9 @@ export function leadTo(port: number, ca: string = PROVIDER_CERTIFICATE): Dialled
   const exchange = openExchange({ ca });
   return {
     addresses,
-    exchange: (target, address, signal, { asking } = {}) => {
+    exchange: (target, address, signal, { request } = {}) => {
       addresses.push(address);
-      return exchange({ ...target, port }, '127.0.0.1' as CheckedAddress, signal, { asking });
+      return exchange({ ...target, port }, '127.0.0.1' as CheckedAddress, signal, { request });
     },
   };
 }

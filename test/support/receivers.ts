@@ -4,8 +4,8 @@ import {
   createWebhook,
   deleteWebhook,
   type IssuedWebhook,
-  type WebhookRooms,
-  type WebhookWish,
+  type WebhookDeps,
+  type WebhookOptions,
 } from '../../src/events/webhooks/targets.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { TestDatabase } from './database.ts';
@@ -102,7 +102,7 @@ export function verify(secret: string, { headers, body }: Received): void {
   new Verifier(secret).verify(body, { ...headers });
 }
 
-export function roomsOf({ db, settings }: Pick<Service, 'db' | 'settings'>): WebhookRooms {
+export function roomsOf({ db, settings }: Pick<Service, 'db' | 'settings'>): WebhookDeps {
   return { store: db.engine.webhooks, keyring: db.keyring, isAllowed: webhookRule(settings) };
 }
 
@@ -110,10 +110,10 @@ export function roomsOf({ db, settings }: Pick<Service, 'db' | 'settings'>): Web
 export function target(
   service: Pick<Service, 'db' | 'settings'>,
   url: string,
-  wish: Partial<WebhookWish> & { readonly from?: 'present' | 'oldest' } = {},
+  wish: Partial<WebhookOptions> & { readonly from?: 'present' | 'oldest' } = {},
 ): Promise<IssuedWebhook> {
   const { from = 'present', ...said } = wish;
-  const whole: WebhookWish = {
+  const whole: WebhookOptions = {
     ...{
       name: 'test',
       url,

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { lineage, membersOf, type Resource } from '../../src/domain/resource.ts';
+import { ancestry, membersOf, type Resource } from '../../src/domain/resource.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
 import { ERASING_TEXTS } from '../../src/store/audit/erase.ts';
 import { feedTexts } from '../../src/store/audit/feed.ts';
@@ -107,7 +107,7 @@ const READINGS: readonly ListStatement[] = [
  * that names one.
  */
 function listTexts(resource: Resource, indexes: IndexCatalog): readonly string[] {
-  const line = lineage(resource);
+  const line = ancestry(resource);
   const table = listTable(resource, postgresStatements(resource), indexes.of(resource.table));
   const scopes = line.map((_, depth) => line.slice(0, depth)).slice(resource.parent ? 1 : 0);
   return scopes.flatMap((scope) => [

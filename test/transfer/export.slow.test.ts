@@ -270,10 +270,10 @@ test('a truncated export is told by its last line; one without its last newline 
   const service = await startService();
   const bytes = bytesOf(linesOf(at('first')).filter(({ realm_id, id }) => !realm_id || id));
   const cut = await bring(service.db, bytes.subarray(0, bytes.length - 20), { pieceBytes: 1 << 20 });
-  expect(cut.tally).toEqual(tally(many.length - 1, 0, 0, 1));
+  expect(cut.counts).toEqual(tally(many.length - 1, 0, 0, 1));
   expect(cut.refusals).toEqual([`line ${many.length}: is not JSON`]);
   const whole = await bring(service.db, bytes.subarray(0, bytes.length - 1), { pieceBytes: 1 << 20 });
-  expect(whole.tally).toEqual(tally(1, many.length - 1, 0, 0));
+  expect(whole.counts).toEqual(tally(1, many.length - 1, 0, 0));
   await service.stop();
 });
 

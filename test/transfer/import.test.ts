@@ -42,9 +42,9 @@ describe('a whole realm', () => {
   test('is imported, and read over HTTP with its identifiers and instants', async () => {
     const report = await bring(db, all);
     expect(report).toEqual({
-      tally: tally(6, 0, 0, 0),
+      counts: tally(6, 0, 0, 0),
       resumeLine: undefined,
-      trouble: undefined,
+      error: undefined,
       refusals: [],
     });
     const token = await service.token('profile-infos:read');
@@ -108,7 +108,7 @@ describe('a whole realm', () => {
     const silent = all.map(({ meta: _, client_secret, password_hash, ...line }) => line);
     for (const isUpsert of [false, true]) {
       for (const source of [all, upper, silent]) {
-        expect((await bring(db, source, { isUpsert })).tally).toEqual(tally(0, 6, 0, 0));
+        expect((await bring(db, source, { isUpsert })).counts).toEqual(tally(0, 6, 0, 0));
       }
     }
     expect(await rowsOf(service.database, [])).toEqual(before);
@@ -120,11 +120,11 @@ describe('order', () => {
   test('children before their parents find them', async () => {
     const { ids, all } = family();
     const report = await bring(db, all.toReversed());
-    expect([report.tally, report.refusals]).toEqual([tally(6, 0, 0, 0), []]);
+    expect([report.counts, report.refusals]).toEqual([tally(6, 0, 0, 0), []]);
     expect(await changes(ids.realm)).toHaveLength(6);
     const other = family();
     const stopping = await bring(db, other.all.toReversed(), { stopAtFirst: true });
-    expect(stopping.tally).toEqual(tally(6, 0, 0, 0));
+    expect(stopping.counts).toEqual(tally(6, 0, 0, 0));
   });
 
   test('a line whose parent or profile never comes is told at the end', async () => {
@@ -136,7 +136,7 @@ describe('order', () => {
       lines.link,
       lines.name,
     ]);
-    expect(report.tally).toEqual(tally(2, 0, 0, 3));
+    expect(report.counts).toEqual(tally(2, 0, 0, 3));
     expect(report.refusals).toEqual([
       'line 3: its user-authentication-info is not there',
       'line 4: oidc_profile_id names a record that the realm does not have',
@@ -156,10 +156,10 @@ describe('order', () => {
   test('more waiting lines than the bound: the surplus is refused and says so', async () => {
     const { lines } = family();
     const big = 'x'.repeat(60_000);
-    const count = Math.floor(LIMITS.importWaitingBytesMax / 60_500) + 5;
+    const count = Math.floor(LIMITS.importDeferredBytesMax / 60_500) + 5;
     const waiting = Array.from({ length: count }, () => ({ ...lines.user, id: mint(), ignored: big }));
     const report = await bring(db, waiting, { pieceBytes: 1 << 20 });
-    expect(report.tally).toEqual(tally(0, 0, 0, count));
+    expect(report.counts).toEqual(tally(0, 0, 0, count));
     const surplus = report.refusals.filter((line) => line.includes('too many lines before it wait'));
     expect(surplus.length).toBeGreaterThan(0);
     expect(surplus.length).toBeLessThan(10);
@@ -172,7 +172,7 @@ describe('the file', () => {
       const { all } = family();
       const text = `\ufeff${all.map((line) => JSON.stringify(line)).join('\r\n\r\n\n')}`;
       const report = await bring(db, Buffer.from(text), { pieceBytes });
-      expect([report.tally, report.refusals]).toEqual([tally(6, 0, 0, 0), []]);
+      expect([report.counts, report.refusals]).toEqual([tally(6, 0, 0, 0), []]);
     }
   });
 
@@ -181,7 +181,7 @@ describe('the file', () => {
   });
 
   test('nothing but newlines, and nothing at all, is an import of nothing', async () => {
-    for (const source of [[], ['', '']]) expect((await bring(db, source)).tally).toEqual(tally(0, 0, 0, 0));
+    for (const source of [[], ['', '']]) expect((await bring(db, source)).counts).toEqual(tally(0, 0, 0, 0));
   });
 
   test('a line of 1 MiB is passed over, and the next one is read', async () => {
@@ -190,7 +190,7 @@ describe('the file', () => {
     for (const pieceBytes of [1_000, 1 << 22]) {
       const report = await bring(db, [long, family().lines.realm], { pieceBytes });
       expect(report.refusals).toEqual(['line 1: is longer than 65536 bytes']);
-      expect(report.tally.imported).toBe(1);
+      expect(report.counts.imported).toBe(1);
     }
   });
 
@@ -203,7 +203,7 @@ describe('the file', () => {
       padded(LIMITS.importLineBytesMax),
       padded(LIMITS.importLineBytesMax + 1),
     ]);
-    expect([report.tally.imported, report.refusals]).toEqual([1, ['line 2: is longer than 65536 bytes']]);
+    expect([report.counts.imported, report.refusals]).toEqual([1, ['line 2: is longer than 65536 bytes']]);
   });
 
   test('invalid UTF-8 is refused with its line', async () => {
@@ -212,7 +212,7 @@ describe('the file', () => {
     broken[broken.indexOf('#')] = 0xe9;
     const whole = Buffer.from(`${JSON.stringify(lines.realm)}\n`);
     const report = await bring(db, Buffer.concat([broken, whole]));
-    expect([report.tally, report.refusals]).toEqual([tally(1, 0, 0, 1), ['line 1: is not UTF-8']]);
+    expect([report.counts, report.refusals]).toEqual([tally(1, 0, 0, 1), ['line 1: is not UTF-8']]);
   });
 });
 
@@ -224,7 +224,7 @@ describe('--on-error abort', () => {
       const source = [lines.realm, lines.user, bad, third];
       const report = await bring(db, source, { stopAtFirst: true });
       expect(report.refusals).toHaveLength(1);
-      expect([report.resumeLine, report.tally.refused]).toEqual([3, 1]);
+      expect([report.resumeLine, report.counts.refused]).toEqual([3, 1]);
       expect(await db.engine.records.get(user, [ids.realm, ids.user])).toBeDefined();
       expect(await db.engine.records.get(user, [ids.realm, third.id])).toBeUndefined();
     }
@@ -232,7 +232,7 @@ describe('--on-error abort', () => {
       stopAtFirst: true,
       fromLine: 4,
     });
-    expect([rest.tally, rest.resumeLine]).toEqual([tally(1, 0, 0, 0), undefined]);
+    expect([rest.counts, rest.resumeLine]).toEqual([tally(1, 0, 0, 0), undefined]);
   });
 
   test('of several refused lines in one commit the first one ends it', async () => {
@@ -260,7 +260,7 @@ describe('--on-error abort', () => {
       onProgress: () => stop.abort(),
       pieceBytes: 1 << 20,
     });
-    expect(report.tally).toEqual(tally(LIMITS.importCommitLines, 0, 0, 0));
+    expect(report.counts).toEqual(tally(LIMITS.importCommitLines, 0, 0, 0));
     expect(report.resumeLine).toBe(LIMITS.importCommitLines + 1);
   });
 });
@@ -281,9 +281,9 @@ describe('refused lines of a commit that never came are met again, not lost', ()
       yield bytesOf(all.slice(3));
     })();
     const report = await bringFrom(db, lines, { signal: stop.signal });
-    expect([report.tally, report.refusals, report.resumeLine]).toEqual([tally(0, 0, 0, 0), [], 1]);
+    expect([report.counts, report.refusals, report.resumeLine]).toEqual([tally(0, 0, 0, 0), [], 1]);
     const resumed = await bring(db, all, { fromLine: 1 });
-    expect([resumed.tally, resumed.refusals.length]).toEqual([tally(6, 0, 0, 2), 2]);
+    expect([resumed.counts, resumed.refusals.length]).toEqual([tally(6, 0, 0, 2), 2]);
   });
 
   test('where the database takes no more', async () => {
@@ -299,8 +299,8 @@ describe('refused lines of a commit that never came are met again, not lost', ()
       },
     };
     const report = await bring(db, all, { store, signal: stop.signal });
-    expect([report.tally, report.refusals, report.resumeLine]).toEqual([tally(0, 0, 0, 0), [], 1]);
-    expect(report.trouble).toBe(full);
+    expect([report.counts, report.refusals, report.resumeLine]).toEqual([tally(0, 0, 0, 0), [], 1]);
+    expect(report.error).toBe(full);
   });
 });
 
@@ -317,7 +317,7 @@ test('a database that stays busy is asked again; a signal meanwhile names the li
   await Bun.sleep(LIMITS.storeWaitMsMax / 2 + 300);
   await letGo();
   const [first, second] = await reports;
-  expect([first.tally, first.trouble]).toEqual([tally(6, 0, 0, 0), undefined]);
-  expect([second.tally, second.resumeLine]).toEqual([tally(0, 0, 0, 0), 2]);
-  expect(second.trouble?.code).toBe('unavailable');
+  expect([first.counts, first.error]).toEqual([tally(6, 0, 0, 0), undefined]);
+  expect([second.counts, second.resumeLine]).toEqual([tally(0, 0, 0, 0), 2]);
+  expect(second.error?.code).toBe('unavailable');
 }, 300_000);

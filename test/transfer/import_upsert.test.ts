@@ -26,7 +26,7 @@ describe('--upsert', () => {
     const before = await db.engine.records.get(user, [ids.realm, ids.user]);
     const moved = { ...lines.user, meta: undefined, email: 'j@example.com', family_name: 'Roe' };
     const at = Date.now();
-    expect((await upsert(moved)).tally).toEqual(tally(0, 0, 1, 0));
+    expect((await upsert(moved)).counts).toEqual(tally(0, 0, 1, 0));
     const after = await db.engine.records.get(user, [ids.realm, ids.user]);
     expect(after).toMatchObject({ name: 'Jane Doe', email: 'j@example.com', family_name: 'Roe' });
     expect(after?.created_at).toBe(before?.created_at as number);
@@ -38,12 +38,12 @@ describe('--upsert', () => {
       members: ['email', 'family_name'],
     });
     expect(last?.revision).toBe(after?.revision as never);
-    expect((await upsert(moved)).tally).toEqual(tally(0, 1, 0, 0));
+    expect((await upsert(moved)).counts).toEqual(tally(0, 1, 0, 0));
   });
 
   test('takes stated instants', async () => {
     const later = { ...lines.link, meta: { ...meta, updated_at: '2023-01-01T00:00:00.000Z' } };
-    expect((await upsert(later)).tally).toEqual(tally(0, 0, 1, 0));
+    expect((await upsert(later)).counts).toEqual(tally(0, 0, 1, 0));
     const stored = await db.engine.records.get(oidcProfileInfo, [ids.realm, ids.user, ids.link]);
     expect(stored?.updated_at).toBe(Date.parse('2023-01-01T00:00:00.000Z'));
     expect(stored?.created_at).toBe(Date.parse(meta.created_at));
@@ -56,14 +56,14 @@ describe('--upsert', () => {
       const row = (await rowsOf(service.database, [])).find(({ id }) => id === ids.oidc);
       return db.keyring.open('oidc-client-secret', place, row?.client_secret_sealed as Uint8Array);
     };
-    expect((await upsert({ ...silent, name: 'Renamed' })).tally).toEqual(tally(0, 0, 1, 0));
+    expect((await upsert({ ...silent, name: 'Renamed' })).counts).toEqual(tally(0, 0, 1, 0));
     expect(await secret()).toBe('of-the-provider');
-    expect((await upsert({ ...lines.oidc, name: 'Renamed', client_secret: 'another' })).tally.replaced).toBe(
+    expect((await upsert({ ...lines.oidc, name: 'Renamed', client_secret: 'another' })).counts.replaced).toBe(
       1,
     );
     expect(await secret()).toBe('another');
     const { password_hash, ...hashless } = lines.name;
-    expect((await upsert({ ...hashless, username: 'renamed' })).tally.replaced).toBe(1);
+    expect((await upsert({ ...hashless, username: 'renamed' })).counts.replaced).toBe(1);
     const row = (await rowsOf(service.database)).find(({ id }) => id === ids.name);
     expect(row).toMatchObject({ username: 'renamed', username_key: 'renamed', password_hash });
   });
@@ -71,20 +71,22 @@ describe('--upsert', () => {
   test('what is known of a hash ends with the hash', async () => {
     const row = async () => (await rowsOf(service.database)).find(({ id }) => id === ids.name);
     const known = { ...lines.name, username: 'renamed', password_normalised: true };
-    expect((await upsert(known)).tally.replaced).toBe(1);
+    expect((await upsert(known)).counts.replaced).toBe(1);
     expect(await row()).toMatchObject({ password_normalised: 1 });
     const { password_normalised: _, ...silent } = known;
-    expect((await upsert(silent)).tally.unchanged).toBe(1);
+    expect((await upsert(silent)).counts.unchanged).toBe(1);
     expect(await row()).toMatchObject({ password_normalised: 1 });
     const another = lines.name.password_hash.replace('m=19456', 'm=19457');
-    expect((await upsert({ ...silent, password_hash: another })).tally.replaced).toBe(1);
+    expect((await upsert({ ...silent, password_hash: another })).counts.replaced).toBe(1);
     expect(await row()).toMatchObject({ password_hash: another, password_normalised: null });
-    expect((await upsert(silent)).tally.replaced).toBe(1);
+    expect((await upsert(silent)).counts.replaced).toBe(1);
   });
 
   test('an issuer that is not stated follows its discovery URL', async () => {
     const discovery_url = 'https://new.example/.well-known/openid-configuration';
-    expect((await upsert({ ...lines.oidc, client_secret: undefined, discovery_url })).tally.replaced).toBe(1);
+    expect((await upsert({ ...lines.oidc, client_secret: undefined, discovery_url })).counts.replaced).toBe(
+      1,
+    );
     const stored = await db.engine.records.get(oidcProfile, [ids.realm, ids.oidc]);
     expect(stored?.issuer).toBe('https://new.example');
   });
@@ -120,7 +122,7 @@ describe('--upsert', () => {
       const above = [lines.realm, lines.oidc, lines.user];
       const source = [waiting, ...above, done];
       const report = await upsert(...source);
-      expect([report.tally, report.refusals]).toEqual([tally(4, 1, 0, 0), []]);
+      expect([report.counts, report.refusals]).toEqual([tally(4, 1, 0, 0), []]);
       const key = [lines.realm.id, lines.user.id, lines.link.id] as const;
       const subject = async () => (await db.engine.records.get(oidcProfileInfo, key))?.subject;
       expect(await subject()).toBe(done.subject);
@@ -133,7 +135,7 @@ describe('--upsert', () => {
     const { lines } = family();
     const [first, last] = ['first', 'last'].map((word) => ({ ...lines.link, subject: word + lines.link.id }));
     const report = await upsert(first as Json, last as Json, lines.user, lines.oidc, lines.realm);
-    expect(report.tally).toEqual(tally(4, 0, 1, 0));
+    expect(report.counts).toEqual(tally(4, 0, 1, 0));
     const key = [lines.realm.id, lines.user.id, lines.link.id] as const;
     expect((await db.engine.records.get(oidcProfileInfo, key))?.subject).toBe(last?.subject as string);
   });

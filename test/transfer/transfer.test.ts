@@ -168,7 +168,7 @@ describe('a line is refused with its number and its reason, and no value of it',
   for (const [what, line, reason] of cases) {
     test(what, async () => {
       const report = await bring(db, [line]);
-      expect(report.tally).toEqual(tally(0, 0, 0, 1));
+      expect(report.counts).toEqual(tally(0, 0, 0, 1));
       const [told = ''] = report.refusals;
       expect(told).toStartWith('line 1: ');
       expect(told.slice('line 1: '.length)).toMatch(reason);
@@ -191,7 +191,7 @@ describe('a line is refused with its number and its reason, and no value of it',
       '{',
       '{"__proto__":{"name":"x"},"usernameFormat":[1],',
     );
-    expect((await bring(db, [odd])).tally).toEqual(tally(1, 0, 0, 0));
+    expect((await bring(db, [odd])).counts).toEqual(tally(1, 0, 0, 0));
   });
 
   test('hashes of every allowed kind are taken', async () => {
@@ -207,7 +207,7 @@ describe('a line is refused with its number and its reason, and no value of it',
       db,
       hashes.map((each) => name({ password_hash: each })),
     );
-    expect([report.tally, report.refusals]).toEqual([tally(hashes.length, 0, 0, 0), []]);
+    expect([report.counts, report.refusals]).toEqual([tally(hashes.length, 0, 0, 0), []]);
   });
 
   test('instants that are not stated are the time of the import', async () => {
@@ -239,7 +239,7 @@ describe('a username under a profile of e-mail addresses', () => {
       const above = [lines.realm, lines.passwords, lines.user];
       const source = order === 'before' ? [...above, ...names] : [...names, ...above];
       const report = await bring(db, source);
-      expect(report.tally).toEqual(tally(4, 0, 0, 1));
+      expect(report.counts).toEqual(tally(4, 0, 0, 1));
       expect(report.refusals).toEqual([`line ${order === 'before' ? 4 : 1}: ${refused}`]);
     }
   });
@@ -248,7 +248,7 @@ describe('a username under a profile of e-mail addresses', () => {
     const { lines } = strict();
     await bring(db, [lines.realm, lines.user, { ...lines.passwords, username_format: 'any' }]);
     const report = await bring(db, [lines.passwords, lines.name]);
-    expect(report.tally).toEqual(tally(1, 0, 0, 1));
+    expect(report.counts).toEqual(tally(1, 0, 0, 1));
     expect(report.refusals).toEqual(['line 1: differs from the stored record in username_format']);
     const replacing = await bring(db, [lines.passwords, { ...lines.name, id: mint(), username: 'x' }], {
       isUpsert: true,
@@ -269,7 +269,7 @@ describe('a username under a profile of e-mail addresses', () => {
     const above = [lines.realm, lines.user, profile];
     for (const names of [[name('2022-05-31T23:59:59.999Z')], [name(switched), name(undefined)]]) {
       for (const source of [[...above, ...names], names]) {
-        const { refusals, tally: counts } = await bring(db, source);
+        const { refusals, counts } = await bring(db, source);
         const isOlder = names.length === 1;
         expect(refusals.every((told) => told.endsWith(refused))).toBe(true);
         expect([refusals.length, counts.refused]).toEqual(isOlder ? [0, 0] : [2, 2]);
@@ -282,6 +282,6 @@ describe('a username under a profile of e-mail addresses', () => {
     const { lines } = family();
     await bring(db, [lines.realm, lines.user, lines.passwords, lines.name]);
     const strictly = { ...lines.passwords, username_format: 'email' };
-    expect((await bring(db, [strictly, lines.name], { isUpsert: true })).tally).toEqual(tally(0, 1, 1, 0));
+    expect((await bring(db, [strictly, lines.name], { isUpsert: true })).counts).toEqual(tally(0, 1, 1, 0));
   });
 });

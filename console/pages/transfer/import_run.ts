@@ -1,4 +1,4 @@
-import { linesOf } from '../../../src/transfer/line_reader.ts';
+import { splitLines } from '../../../src/transfer/line_reader.ts';
 import { type Problem, toProblem } from '../../api/problem.ts';
 import { type ApiRecord, createRecord, type Key, RESOURCES, recordPages } from '../../api/records.ts';
 import type { Description } from '../../description.ts';
@@ -67,7 +67,7 @@ const BUSY_MS = 20;
 /** The parsed lines of a file, and invalid ones. */
 async function* readLines(file: File): AsyncGenerator<NumberedLine | RejectedLine> {
   let lastPause = performance.now();
-  for await (const lines of linesOf(chunksOf(file))) {
+  for await (const lines of splitLines(chunksOf(file))) {
     for (const { number, bytes } of lines) {
       if (performance.now() - lastPause > BUSY_MS) {
         await new Promise((resolve) => setTimeout(resolve));

@@ -7,7 +7,13 @@ import {
 } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { Clock, Revision } from '../../domain/id.ts';
-import { assertFound, assertSeen, changeManaged, deleteManaged, type Edit } from '../../domain/managed.ts';
+import {
+  assertFound,
+  assertRevision,
+  changeManaged,
+  deleteManaged,
+  type Edit,
+} from '../../domain/managed.ts';
 import { areGrantable, type Realms, type Scopes } from '../../domain/principal.ts';
 import { text } from '../../domain/text/text.ts';
 import type { AuthStore, Client } from '../port.ts';
@@ -173,7 +179,7 @@ export function deleteClient(
 ): Promise<boolean> {
   return deleteManaged<Client>({
     find: () => store.client(clientId),
-    seen,
+    expected: seen,
     remove(client) {
       const detail = { before: auditState(client) };
       const auditEntry = createAuditEntry('client.deleted', { object: clientId, detail }, auditContext);
@@ -194,7 +200,7 @@ export async function rotateSecret(
   const secret = mintClientSecret(auditContext);
   const expiresAt = auditContext.now() + overlapMs;
   const edit: ClientEdit = (found) => {
-    assertSeen(found, seen);
+    assertRevision(found, seen);
     const previous = overlapMs > 0 ? { digest: found.secretDigest, expiresAt } : undefined;
     return { secretDigest: digestSecret(secret), previous };
   };

@@ -4,7 +4,7 @@ import { parseUuid, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import {
   areGrantable,
-  INSTANCE_WIDE,
+  INSTALLATION_SCOPES,
   intersectScopes,
   parseScopes,
   type Scopes,
@@ -83,7 +83,7 @@ const right = z
     ),
   })
   .superRefine(({ value, scopes: given, realms }, context) => {
-    const isWide = intersectScopes(given, INSTANCE_WIDE).size > 0;
+    const isWide = intersectScopes(given, INSTALLATION_SCOPES).size > 0;
     const complain = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
     if (isWide && value === ANY_VALUE)

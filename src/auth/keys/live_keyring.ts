@@ -1,5 +1,5 @@
 import type { Clock } from '../../domain/id.ts';
-import { keyIdOf } from '../../domain/text/ciphertext.ts';
+import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import type { AuthStore } from '../port.ts';
 import { assertOpensAll, type Keyring, keyCheckOf, openKeyring } from './keyring.ts';
 
@@ -55,7 +55,7 @@ export function openLiveKeyring(
     seal: (purpose, location, plain) => active.seal(purpose, location, plain),
     digest: (purpose, text) => active.digest(purpose, text),
     open(purpose, location, sealed) {
-      const keyring = find(keyIdOf(sealed)) ?? active;
+      const keyring = find(ciphertextKeyId(sealed)) ?? active;
       return keyring.open(purpose, location, sealed);
     },
     activateNewest(keyIds) {

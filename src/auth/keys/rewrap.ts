@@ -1,6 +1,6 @@
 import { type AuditContext, createAuditEntry } from '../../domain/audit_entry.ts';
 import { Refusal } from '../../domain/fault.ts';
-import { keyIdOf } from '../../domain/text/ciphertext.ts';
+import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import type { AuthStore, ResealedValue, SealedStore, SealedValue } from '../port.ts';
 import { type Keyring, keyCheckOf, openKeyring, opensKeyCheck, purposeOf } from './keyring.ts';
 import { openLiveKeyring } from './live_keyring.ts';
@@ -113,7 +113,7 @@ function reseal(
 }
 
 function describeValue({ location, sealed }: SealedValue): string {
-  return `${location.table} ${location.id} (sealed by key ${keyIdOf(sealed)})`;
+  return `${location.table} ${location.id} (sealed by key ${ciphertextKeyId(sealed)})`;
 }
 
 function valuesUnreadable(unreadable: readonly string[]): Refusal {

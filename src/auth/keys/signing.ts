@@ -66,7 +66,7 @@ function signingKeyEntry(
  * How long a new key is published before it signs: every process must have read it, and every cached key set
  * without it must have expired, with allowance for clock skew.
  */
-const ANNOUNCEMENT_MS = LIMITS.accessAgeMsMax + LIMITS.keySetAgeMsMax + LIMITS.clockLeewayMs;
+const ANNOUNCEMENT_MS = LIMITS.accessTableAgeMsMax + LIMITS.keySetAgeMsMax + LIMITS.clockLeewayMs;
 
 /** How long a key is accepted after its successor signs: until the tokens it signed have expired. */
 const ACCEPTED_AFTER_SUCCESSOR_MS = LIMITS.tokenLifetimeSecondsMax * 1000 + LIMITS.clockLeewayMs;

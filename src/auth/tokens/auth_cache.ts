@@ -77,6 +77,6 @@ export function openAuthCache(
 
   return {
     ageMs: () => (view ? clock.monotonic() - readAt : undefined),
-    fresh: () => (view && clock.monotonic() - readAt < LIMITS.accessAgeMsMax ? view : reread()),
+    fresh: () => (view && clock.monotonic() - readAt < LIMITS.accessTableAgeMsMax ? view : reread()),
   };
 }

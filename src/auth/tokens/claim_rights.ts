@@ -1,6 +1,6 @@
 import {
   areGrantable,
-  INSTANCE_WIDE,
+  INSTALLATION_SCOPES,
   intersectRealms,
   type Realms,
   type Scopes,
@@ -40,7 +40,7 @@ export function rightsFromClaims(claims: JsonObject, rights: readonly ClaimRight
   const realms = added.length === 0 ? NOWHERE : added.reduce(intersectRealms);
   const scopes = new Set(met.flatMap((right) => [...right.scopes]));
   if (areGrantable(scopes, realms)) return { scopes, realms };
-  return { scopes: new Set([...scopes].filter((scope) => !INSTANCE_WIDE.has(scope))), realms };
+  return { scopes: new Set([...scopes].filter((scope) => !INSTALLATION_SCOPES.has(scope))), realms };
 }
 
 function joinRealms(left: Realms, right: Realms): Realms {

@@ -1,7 +1,7 @@
 import { Fault } from '../../domain/fault.ts';
 import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { isClient } from '../../domain/principal.ts';
+import { isClientId } from '../../domain/principal.ts';
 import type { AuthStore } from '../port.ts';
 
 /** Records which clients requested or used a token. */
@@ -19,7 +19,7 @@ export interface ClientUsage {
 export function openClientUsage(
   store: Pick<AuthStore, 'recordClientUsage'>,
   { now }: Pick<Clock, 'now'>,
-  everyMs: number = LIMITS.usesKeptEachMs,
+  everyMs: number = LIMITS.clientUseSaveMs,
 ): ClientUsage {
   let active = new Set<string>();
   let last: string | undefined;
@@ -46,7 +46,7 @@ export function openClientUsage(
     record(clientId) {
       if (clientId === last) return;
       last = clientId;
-      if (isClient(clientId)) active.add(clientId);
+      if (isClientId(clientId)) active.add(clientId);
     },
     async stop() {
       clearInterval(timer);

@@ -6,7 +6,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import {
   intersectRealms,
   intersectScopes,
-  isClient,
+  isClientId,
   type Principal,
   type Realms,
   SCOPES,
@@ -223,7 +223,7 @@ function openVerify(
             ...entry.own,
             clientId: principal.clientId,
             scopes: principal.scopes,
-            isSession: !isClient(principal.clientId),
+            isSession: !isClientId(principal.clientId),
           }
         : undefined;
     },
@@ -286,11 +286,11 @@ function readClaims(
   if (claimed === undefined || exp === undefined) return undefined;
   // A session has no client record: its token must limit it.
   const isUnknown = realms === undefined || !sessions.has(client_id.slice(0, client_id.indexOf(':')));
-  if (!isClient(client_id) && isUnknown) return undefined;
+  if (!isClientId(client_id) && isUnknown) return undefined;
   return {
     notBefore: nbf * 1000,
     expiresAt: exp * 1000,
-    resolvePrincipal: isClient(client_id)
+    resolvePrincipal: isClientId(client_id)
       ? clientPrincipalResolver({ kid, jti, clientId: client_id }, { scope, realms: claimed })
       : sessionPrincipalResolver({ kid, jti, clientId: client_id }, { scope, realms: claimed }),
     own: { issuer, jti, issuedAt: iat, notBefore: nbf, expires: exp },

@@ -1,6 +1,12 @@
 import { parseUuid } from '../id.ts';
 import { foldedKey } from '../text/folding.ts';
-import { malformed, type Operator, parseTerms, type Term, type Value } from './grammar.ts';
+import {
+  type FilterOperator,
+  type FilterTerm,
+  type FilterValue,
+  malformedFilter,
+  parseTerms,
+} from './grammar.ts';
 
 /**
  * How the values of an attribute are compared, and by which operators (contract 8, row 28). Part of the
@@ -11,11 +17,11 @@ import { malformed, type Operator, parseTerms, type Term, type Value } from './g
  * - `identifier`: as UUIDs in lower case.
  */
 export type Filterable =
-  | { readonly compared: 'folded'; readonly operators: readonly Operator[] }
+  | { readonly compared: 'folded'; readonly operators: readonly FilterOperator[] }
   | { readonly compared: 'exact' | 'instant' | 'identifier'; readonly operators: readonly PlainOperator[] };
 
 /** A pattern is matched against folded keys only; no other value has parts. */
-type PlainOperator = Exclude<Operator, 'like' | 'ilike'>;
+type PlainOperator = Exclude<FilterOperator, 'like' | 'ilike'>;
 
 /** What a list can be narrowed by: attribute to how it is compared. */
 export type Filterables = Readonly<Record<string, Filterable>>;
@@ -23,21 +29,21 @@ export type Filterables = Readonly<Record<string, Filterable>>;
 type Compared = Filterable['compared'];
 
 /** Ready to become a parameter of a statement: milliseconds for an instant, else text. */
-export type Finished = string | number;
+export type ComparableValue = string | number;
 
 export interface Bound {
-  readonly value: Finished;
+  readonly value: ComparableValue;
   readonly isInclusive: boolean;
 }
 
 /** What one member of a record must be, in finished values. Plain data. */
-export type Condition =
+export type FilterCondition =
   | {
       readonly kind: 'one_of';
       readonly member: string;
       readonly compared: Compared;
       /** At least one. */
-      readonly values: readonly Finished[];
+      readonly values: readonly ComparableValue[];
     }
   | {
       readonly kind: 'range';
@@ -59,7 +65,7 @@ export type Condition =
   | { readonly kind: 'absent'; readonly member: string };
 
 /** All groups must hold; a group holds when any of its conditions does. A group is never empty. */
-export type Filter = readonly (readonly Condition[])[];
+export type Filter = readonly (readonly FilterCondition[])[];
 
 /**
  * Reads a filter that is percent-decoded already. Throws Fault `malformed_filter` with one complaint, which names
@@ -73,12 +79,12 @@ export function parseFilter(text: string, filterables: Filterables): Filter {
  * The values that a filter asks of each of these members, in their order; undefined unless it is an AND of
  * `one_of`, one on each of them and none on another.
  */
-export function valuesOf(
+export function equalityValues(
   filter: Filter,
   members: readonly string[],
-): readonly (readonly Finished[])[] | undefined {
+): readonly (readonly ComparableValue[])[] | undefined {
   if (filter.length !== members.length) return undefined;
-  const found: (readonly Finished[])[] = [];
+  const found: (readonly ComparableValue[])[] = [];
   for (const member of members) {
     const group = filter.find(([first]) => first?.member === member);
     const condition = group?.length === 1 ? group[0] : undefined;
@@ -88,17 +94,17 @@ export function valuesOf(
   return found;
 }
 
-function conditionOf(term: Term, text: string, filterables: Filterables): Condition {
+function conditionOf(term: FilterTerm, text: string, filterables: Filterables): FilterCondition {
   const { operator, field } = term;
   const member = field.text;
   const filterable = Object.hasOwn(filterables, member) ? filterables[member] : undefined;
   if (!filterable) {
     const known = Object.keys(filterables).join(', ');
-    throw malformed(text, field.at, `the attribute must be one of ${known}`);
+    throw malformedFilter(text, field.at, `the attribute must be one of ${known}`);
   }
-  const operators: readonly Operator[] = filterable.operators;
+  const operators: readonly FilterOperator[] = filterable.operators;
   if (!operators.includes(operator)) {
-    throw malformed(text, term.at, `the operator of ${member} must be one of ${operators.join(', ')}`);
+    throw malformedFilter(text, term.at, `the operator of ${member} must be one of ${operators.join(', ')}`);
   }
   const [value] = term.values;
   // Only is_null takes none.
@@ -116,7 +122,7 @@ function conditionOf(term: Term, text: string, filterables: Filterables): Condit
 }
 
 /** `x*`, `*x` and `*x*`; without a wildcard it is what `eq` would be. A wildcard anywhere else is refused. */
-function patternOf(member: string, value: Value, text: string): Condition {
+function patternOf(member: string, value: FilterValue, text: string): FilterCondition {
   const { text: pattern } = value;
   const last = pattern.length - 1;
   const isOpenBefore = isWildcard(value, 0);
@@ -124,7 +130,7 @@ function patternOf(member: string, value: Value, text: string): Condition {
   const from = isOpenBefore ? 1 : 0;
   const to = isOpenAfter ? last : pattern.length;
   for (let at = pattern.indexOf('*', from); at >= 0 && at < to; at = pattern.indexOf('*', at + 1)) {
-    if (isWildcard(value, at)) throw malformed(text, value.at, WILDCARDS);
+    if (isWildcard(value, at)) throw malformedFilter(text, value.at, WILDCARDS);
   }
   const fixed = finish({ ...value, text: pattern.slice(from, to) }, 'folded', text);
   if (!isOpenBefore && !isOpenAfter) return { kind: 'one_of', member, compared: 'folded', values: [fixed] };
@@ -135,13 +141,13 @@ function patternOf(member: string, value: Value, text: string): Condition {
 const WILDCARDS =
   'a wildcard may stand at the start and at the end only; in quotes, \\* is the character itself';
 
-function isWildcard({ text, literalStars }: Value, at: number): boolean {
+function isWildcard({ text, literalStars }: FilterValue, at: number): boolean {
   return text[at] === '*' && !literalStars.has(at);
 }
 
 interface Comparison {
   /** Answers undefined where this is no such value. */
-  readonly finish: (text: string) => Finished | undefined;
+  readonly finish: (text: string) => ComparableValue | undefined;
   readonly rule: string;
 }
 
@@ -163,13 +169,13 @@ const COMPARISONS: Readonly<Record<Compared, Comparison>> = {
 };
 
 /** What a value is compared as; undefined where it is none of that kind. */
-export function finished(text: string, compared: Compared): Finished | undefined {
+export function comparableValue(text: string, compared: Compared): ComparableValue | undefined {
   return COMPARISONS[compared].finish(text);
 }
 
-function finish({ text: said, at }: Value, compared: Compared, text: string): Finished {
-  const value = finished(said, compared);
-  if (value === undefined) throw malformed(text, at, COMPARISONS[compared].rule);
+function finish({ text: said, at }: FilterValue, compared: Compared, text: string): ComparableValue {
+  const value = comparableValue(said, compared);
+  if (value === undefined) throw malformedFilter(text, at, COMPARISONS[compared].rule);
   return value;
 }
 

@@ -4,10 +4,10 @@ import { LIMITS } from '../limits.ts';
 /** The operators of the family's filters (contract 3.4). */
 export const OPERATORS = ['eq', 'in', 'like', 'ilike', 'lt', 'le', 'gt', 'ge', 'is_null'] as const;
 
-export type Operator = (typeof OPERATORS)[number];
+export type FilterOperator = (typeof OPERATORS)[number];
 
 /** A value as it was written, its quotes and escapes taken off. */
-export interface Value {
+export interface FilterValue {
   /** Where it begins in the filter, in UTF-16 units; of a quoted one, its first quote. */
   readonly at: number;
   /** Never empty. */
@@ -16,23 +16,25 @@ export interface Value {
   readonly literalStars: ReadonlySet<number>;
 }
 
-export interface Term {
+export interface FilterTerm {
   /** Where it begins in the filter, in UTF-16 units. */
   readonly at: number;
-  readonly operator: Operator;
-  readonly field: Value;
+  readonly operator: FilterOperator;
+  readonly field: FilterValue;
   /** As many as the operator takes. */
-  readonly values: readonly Value[];
+  readonly values: readonly FilterValue[];
 }
 
 /** Where the reader stands. Each function below begins where the last one ended; none goes back. */
-interface Cursor {
+interface FilterScanner {
   readonly text: string;
   at: number;
   terms: number;
 }
 
-const BY_NAME: ReadonlyMap<string, Operator> = new Map(OPERATORS.map((operator) => [operator, operator]));
+const BY_NAME: ReadonlyMap<string, FilterOperator> = new Map(
+  OPERATORS.map((operator) => [operator, operator]),
+);
 const NO_STARS: ReadonlySet<number> = new Set();
 
 const SPACE = 0x20;
@@ -54,13 +56,13 @@ const FORBIDDEN = /[\p{Cc}\p{Cs}]/u;
  * time it takes grows with the length alone, and nothing nests: a group holds terms, never groups. The grammar is
  * in docs/filters.md. Throws Fault `malformed_filter`.
  */
-export function parseTerms(text: string): readonly (readonly Term[])[] {
+export function parseTerms(text: string): readonly (readonly FilterTerm[])[] {
   checkText(text);
-  const cursor: Cursor = { text, at: 0, terms: 0 };
-  const groups: (readonly Term[])[] = [];
+  const cursor: FilterScanner = { text, at: 0, terms: 0 };
+  const groups: (readonly FilterTerm[])[] = [];
   do groups.push(readGroup(cursor));
   while (takes(cursor, COLON));
-  if (cursor.at < text.length) throw malformed(text, cursor.at, '":" or the end was expected');
+  if (cursor.at < text.length) throw malformedFilter(text, cursor.at, '":" or the end was expected');
   return groups;
 }
 
@@ -68,7 +70,7 @@ export function parseTerms(text: string): readonly (readonly Term[])[] {
  * The fault of a filter: a rule and the place of what broke it, counted in characters from 1. A rule is made of
  * our own words and names, never of the caller's.
  */
-export function malformed(text: string, at: number, rule: string): Fault {
+export function malformedFilter(text: string, at: number, rule: string): Fault {
   const character = [...text.slice(0, at)].length + 1;
   return new Fault('malformed_filter', [{ field: 'filter', rule: `at character ${character}: ${rule}` }]);
 }
@@ -80,7 +82,7 @@ function checkText(text: string): void {
   }
   const forbidden = text.search(FORBIDDEN);
   if (forbidden >= 0)
-    throw malformed(text, forbidden, 'no control character and no lone surrogate is allowed');
+    throw malformedFilter(text, forbidden, 'no control character and no lone surrogate is allowed');
 }
 
 /** A UTF-16 unit takes 1 to 3 bytes of UTF-8; they are counted only where that leaves it open. */
@@ -88,42 +90,42 @@ function isWithin(text: string, bytes: number): boolean {
   return text.length * 3 <= bytes || (text.length <= bytes && Buffer.byteLength(text) <= bytes);
 }
 
-function readGroup(cursor: Cursor): readonly Term[] {
+function readGroup(cursor: FilterScanner): readonly FilterTerm[] {
   if (!takes(cursor, OPEN)) return [readTerm(cursor)];
-  const terms: Term[] = [];
+  const terms: FilterTerm[] = [];
   do {
     if (terms.length === LIMITS.filterAlternativesMax) {
       const rule = `a group takes at most ${LIMITS.filterAlternativesMax} alternatives`;
-      throw malformed(cursor.text, cursor.at, rule);
+      throw malformedFilter(cursor.text, cursor.at, rule);
     }
     terms.push(readTerm(cursor));
   } while (takes(cursor, BAR));
-  if (!takes(cursor, CLOSE)) throw malformed(cursor.text, cursor.at, '"|" or ")" was expected');
+  if (!takes(cursor, CLOSE)) throw malformedFilter(cursor.text, cursor.at, '"|" or ")" was expected');
   return terms;
 }
 
-function readTerm(cursor: Cursor): Term {
+function readTerm(cursor: FilterScanner): FilterTerm {
   skipSpaces(cursor);
   const at = cursor.at;
   if (cursor.terms === LIMITS.filterTermsMax) {
-    throw malformed(cursor.text, at, `a filter takes at most ${LIMITS.filterTermsMax} terms`);
+    throw malformedFilter(cursor.text, at, `a filter takes at most ${LIMITS.filterTermsMax} terms`);
   }
   cursor.terms += 1;
   const operator = readOperator(cursor);
-  if (!takes(cursor, OPEN)) throw malformed(cursor.text, cursor.at, '"(" was expected');
+  if (!takes(cursor, OPEN)) throw malformedFilter(cursor.text, cursor.at, '"(" was expected');
   const field = readValue(cursor, 'an attribute');
   const values = readValues(cursor, operator);
   if (!takes(cursor, CLOSE)) throw unclosed(cursor);
   return { at, operator, field, values };
 }
 
-function readOperator(cursor: Cursor): Operator {
+function readOperator(cursor: FilterScanner): FilterOperator {
   const { text, at } = cursor;
   let end = at;
   while (isOfWord(text.charCodeAt(end))) end += 1;
-  if (end === at) throw malformed(text, at, 'an operator was expected');
+  if (end === at) throw malformedFilter(text, at, 'an operator was expected');
   const operator = BY_NAME.get(text.slice(at, end));
-  if (!operator) throw malformed(text, at, `the operator must be one of ${OPERATORS.join(', ')}`);
+  if (!operator) throw malformedFilter(text, at, `the operator must be one of ${OPERATORS.join(', ')}`);
   cursor.at = end;
   return operator;
 }
@@ -134,36 +136,36 @@ function isOfWord(code: number): boolean {
   return (lower >= 0x61 && lower <= 0x7a) || code === 0x5f || (code >= 0x30 && code <= 0x39);
 }
 
-function readValues(cursor: Cursor, operator: Operator): readonly Value[] {
-  const values: Value[] = [];
+function readValues(cursor: FilterScanner, operator: FilterOperator): readonly FilterValue[] {
+  const values: FilterValue[] = [];
   const most = valuesMax(operator);
   while (takes(cursor, COMMA)) {
-    if (values.length === most) throw malformed(cursor.text, cursor.at - 1, tooMany(operator));
+    if (values.length === most) throw malformedFilter(cursor.text, cursor.at - 1, tooMany(operator));
     values.push(readValue(cursor, 'a value'));
   }
-  if (values.length === 0 && most > 0) throw malformed(cursor.text, cursor.at, '"," was expected');
+  if (values.length === 0 && most > 0) throw malformedFilter(cursor.text, cursor.at, '"," was expected');
   return values;
 }
 
-function valuesMax(operator: Operator): number {
+function valuesMax(operator: FilterOperator): number {
   if (operator === 'is_null') return 0;
   return operator === 'in' ? LIMITS.filterValuesMax : 1;
 }
 
-function tooMany(operator: Operator): string {
+function tooMany(operator: FilterOperator): string {
   if (operator === 'is_null') return 'is_null takes no value';
   if (operator === 'in') return `in takes at most ${LIMITS.filterValuesMax} values`;
   return `${operator} takes one value; one that holds a comma must be quoted`;
 }
 
-function readValue(cursor: Cursor, what: string): Value {
+function readValue(cursor: FilterScanner, what: string): FilterValue {
   skipSpaces(cursor);
   const { text, at } = cursor;
   const first = text.charCodeAt(at);
   if (first === SINGLE_QUOTE || first === DOUBLE_QUOTE) return readQuoted(cursor, first);
   let end = at;
   while (end < text.length && !endsBare(text.charCodeAt(end))) end += 1;
-  if (end === at) throw malformed(text, at, `${what} was expected`);
+  if (end === at) throw malformedFilter(text, at, `${what} was expected`);
   cursor.at = end;
   // It began with another character, so there is one to stop at.
   while (text.charCodeAt(end - 1) === SPACE) end -= 1;
@@ -175,7 +177,7 @@ function endsBare(code: number): boolean {
   return code === CLOSE || code === COMMA || code === OPEN || code === SINGLE_QUOTE || code === DOUBLE_QUOTE;
 }
 
-function readQuoted(cursor: Cursor, quote: number): Value {
+function readQuoted(cursor: FilterScanner, quote: number): FilterValue {
   const { text, at: opening } = cursor;
   let literalStars: Set<number> | undefined;
   let value = '';
@@ -184,7 +186,7 @@ function readQuoted(cursor: Cursor, quote: number): Value {
     const code = text.charCodeAt(at);
     if (code === quote) {
       value += text.slice(from, at);
-      if (value === '') throw malformed(text, opening, 'what is quoted must not be empty');
+      if (value === '') throw malformedFilter(text, opening, 'what is quoted must not be empty');
       cursor.at = at + 1;
       return { at: opening, text: value, literalStars: literalStars ?? NO_STARS };
     }
@@ -198,25 +200,25 @@ function readQuoted(cursor: Cursor, quote: number): Value {
       literalStars.add(value.length);
     }
   }
-  throw malformed(text, opening, 'a quote is opened and not closed');
+  throw malformedFilter(text, opening, 'a quote is opened and not closed');
 }
 
-function unclosed({ text, at }: Cursor): Fault {
+function unclosed({ text, at }: FilterScanner): Fault {
   const isDelimiter = at < text.length && endsBare(text.charCodeAt(at));
   const rule = isDelimiter
     ? 'a value that holds a parenthesis or a quote must be quoted'
     : '"," or ")" was expected';
-  return malformed(text, at, rule);
+  return malformedFilter(text, at, rule);
 }
 
 /** Goes past this character, where it is the next but for spaces. */
-function takes(cursor: Cursor, code: number): boolean {
+function takes(cursor: FilterScanner, code: number): boolean {
   skipSpaces(cursor);
   if (cursor.text.charCodeAt(cursor.at) !== code) return false;
   cursor.at += 1;
   return true;
 }
 
-function skipSpaces(cursor: Cursor): void {
+function skipSpaces(cursor: FilterScanner): void {
   while (cursor.text.charCodeAt(cursor.at) === SPACE) cursor.at += 1;
 }

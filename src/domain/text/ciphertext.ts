@@ -3,6 +3,6 @@ export const CIPHERTEXT_HEADER_BYTES = 9;
 const VERSION_BYTES = 1;
 
 /** The identifier of the key that a ciphertext names, as hexadecimal digits. */
-export function keyIdOf(sealed: Uint8Array): string {
+export function ciphertextKeyId(sealed: Uint8Array): string {
   return Buffer.from(sealed.subarray(VERSION_BYTES, CIPHERTEXT_HEADER_BYTES)).toString('hex');
 }

@@ -56,7 +56,7 @@ export function issuerUrl() {
 }
 
 /** A well-formed address that is refused for what it is: 422, not 400 (contract 8, row 14). */
-export const IMPOSSIBLE = Object.freeze({ isImpossible: true });
+export const UNPROCESSABLE = Object.freeze({ isImpossible: true });
 
 const LOCAL_HOSTS: ReadonlySet<string> = new Set(['localhost', '127.0.0.1']);
 
@@ -68,7 +68,7 @@ export function redirectUri(max: number) {
       error:
         'must be an absolute https URL, or http with the host localhost or 127.0.0.1, without fragment, of at most ' +
         `${max} ASCII characters`,
-      params: IMPOSSIBLE,
+      params: UNPROCESSABLE,
     })
     .meta({ format: 'uri', minLength: 1, maxLength: max });
 }

@@ -19,7 +19,7 @@ export interface FeedStore {
    */
   heads(after: Uuid | undefined, limit: number, only?: readonly Uuid[]): MaybePromise<readonly RealmHead[]>;
   /** The changes of a user and their links before a place in the order of the realm, the newest first, at most `limit`. */
-  changesOf(
+  userChanges(
     user: { readonly realm: Uuid; readonly id: Uuid },
     before: number,
     limit: number,

@@ -1,9 +1,9 @@
 import type { SequencedChange } from '../../domain/change.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { waitMsAfter } from './backoff.ts';
-import { type Portion, portionsOf } from './message.ts';
+import { backoffMs } from './backoff.ts';
+import { type DeliveryBatch, deliveryBatches } from './message.ts';
 import type { Delivery, RealmCursor } from './port.ts';
-import { isSome, type Some, sendMessage, type Target } from './send_message.ts';
+import { type DeliveryTarget, isNonEmpty, type NonEmpty, sendMessage } from './send_message.ts';
 
 /** After so many pages a realm makes room for others. */
 const PAGES_A_TURN = 10;
@@ -12,13 +12,13 @@ const PAGES_A_TURN = 10;
  * Sends the changes of a realm in their order and moves its cursor on, until there are no more for now, a message fails, or its
  * turn is over. Answers whether it has more to send at once.
  */
-export async function deliverRealm(target: Target, cursor: RealmCursor): Promise<boolean> {
+export async function deliverRealm(target: DeliveryTarget, cursor: RealmCursor): Promise<boolean> {
   target.sending.delete(cursor.realm);
   for (let page = 0; page < PAGES_A_TURN; page += 1) {
     const rows = await target.deps.changes(cursor.realm, cursor.seq, LIMITS.webhookEventsMax);
     reportGap(target, cursor.seq, rows[0]);
-    for (const portion of portionsOf(rows, target.webhook())) {
-      if (!(await deliverPortion(target, cursor, portion))) return false;
+    for (const portion of deliveryBatches(rows, target.webhook())) {
+      if (!(await deliverBatch(target, cursor, portion))) return false;
     }
     if (rows.length < LIMITS.webhookEventsMax) return false;
   }
@@ -26,13 +26,13 @@ export async function deliverRealm(target: Target, cursor: RealmCursor): Promise
 }
 
 /** Answers whether the realm may continue behind the portion. */
-async function deliverPortion(
-  target: Target,
+async function deliverBatch(
+  target: DeliveryTarget,
   cursor: RealmCursor,
-  { changes, upTo }: Portion,
+  { changes, upTo }: DeliveryBatch,
 ): Promise<boolean> {
   let left = changes;
-  while (isSome(left)) {
+  while (isNonEmpty(left)) {
     const [{ at }] = left;
     target.sending.set(cursor.realm, at);
     const delivery = await sendMessage(target, upToFailed(left, cursor.failedSeq), cursor.attempts + 1);
@@ -50,43 +50,47 @@ async function deliverPortion(
 }
 
 /** A failed message is sent again as it was, under its identifier, also where more has happened since. */
-function upToFailed(changes: Some<SequencedChange>, failedSeq: number): Some<SequencedChange> {
+function upToFailed(changes: NonEmpty<SequencedChange>, failedSeq: number): NonEmpty<SequencedChange> {
   const failed = changes.filter(({ seq }) => seq <= failedSeq);
-  return isSome(failed) ? failed : changes;
+  return isNonEmpty(failed) ? failed : changes;
 }
 
-function advance({ log }: Target, cursor: RealmCursor, seq: number): void {
+function advance({ log }: DeliveryTarget, cursor: RealmCursor, seq: number): void {
   Object.assign(cursor, { seq, attempts: 0, nextAt: 0, failedSeq: 0 });
   const { realm } = cursor;
   log.addProgress({ realm, seq, attempts: 0, nextAt: 0, failedSeq: 0, behindSince: 0 });
 }
 
 function retryLater(
-  { deps, log }: Target,
+  { deps, log }: DeliveryTarget,
   cursor: RealmCursor,
   { attempt: attempts, lastSeq: failedSeq }: Delivery,
   behindSince: number,
 ): void {
-  const nextAt = deps.clock.now() + waitMsAfter(attempts, Math.random());
+  const nextAt = deps.clock.now() + backoffMs(attempts, Math.random());
   Object.assign(cursor, { attempts, nextAt, failedSeq });
   const { realm, seq } = cursor;
   log.addProgress({ realm, seq, attempts, nextAt, failedSeq, behindSince });
 }
 
 /** After very many attempts a message becomes a dead letter, so that the feed of the realm goes on. */
-function isGivenUp({ deps, log, webhookId }: Target, delivery: Delivery): boolean {
+function isGivenUp({ deps, log, webhookId }: DeliveryTarget, delivery: Delivery): boolean {
   const { realm, firstSeq, lastSeq, attempt: attempts } = delivery;
   if (attempts < LIMITS.webhookAttemptsMax) return false;
   const at = deps.clock.now();
   log.addDeadLetter({ webhookId, realm, firstSeq, lastSeq, attempts, at, redeliveredAt: undefined });
-  deps.onGivenUp(webhookId);
+  deps.onDeadLetter(webhookId);
   return true;
 }
 
 /** Changes that retention removed before they were delivered are a dead letter, so that the loss is visible. */
-function reportGap({ deps, log, webhookId }: Target, seq: number, next: SequencedChange | undefined): void {
+function reportGap(
+  { deps, log, webhookId }: DeliveryTarget,
+  seq: number,
+  next: SequencedChange | undefined,
+): void {
   if (!next || next.seq === seq + 1) return;
   const lost = { webhookId, realm: next.realm, firstSeq: seq + 1, lastSeq: next.seq - 1, attempts: 1 };
   log.addDeadLetter({ ...lost, at: deps.clock.now(), redeliveredAt: undefined });
-  deps.onGivenUp(webhookId);
+  deps.onDeadLetter(webhookId);
 }

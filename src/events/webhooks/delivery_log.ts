@@ -1,11 +1,11 @@
 import { Fault } from '../../domain/fault.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { DeadLetter, Delivery, Progress, WebhookStore } from './port.ts';
+import type { DeadLetter, Delivery, RealmProgress, WebhookStore } from './port.ts';
 
 /** Collects what became of messages to one target, so that however many are sent there is one commit now and then. */
 export interface DeliveryLog {
-  addProgress(progress: Progress): void;
+  addProgress(progress: RealmProgress): void;
   addDelivery(delivery: Delivery): void;
   addDeadLetter(letter: DeadLetter): void;
   /** How many deliveries are not being stored yet. */
@@ -18,21 +18,21 @@ export interface DeliveryLog {
   close(): void;
 }
 
-type Lease = Parameters<WebhookStore['settle']>[0];
+type Lease = Parameters<WebhookStore['saveResults']>[0];
 
-interface Batch {
+interface UnsavedResults {
   /** Of a realm only the latest counts. */
-  readonly progress: Map<Uuid, Progress>;
+  readonly progress: Map<Uuid, RealmProgress>;
   readonly deliveries: Delivery[];
   readonly deadLetters: DeadLetter[];
   readonly written: PromiseWithResolvers<void>;
 }
 
 /** After so many deliveries the table of deliveries is cut to its length. */
-const TRIM_EACH = 500;
+const DELIVERIES_PER_TRIM = 500;
 
 export function openDeliveryLog(
-  store: Pick<WebhookStore, 'settle' | 'trim'>,
+  store: Pick<WebhookStore, 'saveResults' | 'trim'>,
   webhookId: string,
   lease: Lease,
 ): DeliveryLog {
@@ -52,7 +52,7 @@ export function openDeliveryLog(
     const { deliveries, deadLetters, written } = taken;
     try {
       const progress = [...taken.progress.values()];
-      isOver ||= !(await store.settle(lease, { webhookId, progress, deliveries, deadLetters }));
+      isOver ||= !(await store.saveResults(lease, { webhookId, progress, deliveries, deadLetters }));
     } catch (error) {
       if (!(error instanceof Fault)) {
         written.reject(error);
@@ -64,7 +64,7 @@ export function openDeliveryLog(
     }
     written.resolve();
     untrimmed += deliveries.length;
-    if (untrimmed < TRIM_EACH) return;
+    if (untrimmed < DELIVERIES_PER_TRIM) return;
     untrimmed = 0;
     await store.trim(0);
   }
@@ -72,7 +72,7 @@ export function openDeliveryLog(
   async function storeAll(): Promise<void> {
     try {
       while (!isOver && !isEmpty()) {
-        await Bun.sleep(LIMITS.webhookSettleMs);
+        await Bun.sleep(LIMITS.webhookSaveMs);
         await storeBatch();
       }
     } finally {
@@ -113,7 +113,7 @@ export function openDeliveryLog(
   };
 }
 
-function newBatch(): Batch {
+function newBatch(): UnsavedResults {
   const written = Promise.withResolvers<void>();
   // There may be no one waiting for it.
   written.promise.catch(() => undefined);
@@ -121,7 +121,7 @@ function newBatch(): Batch {
 }
 
 /** An earlier batch with a later one behind it. Both are written when the earlier one is. */
-function joined(earlier: Batch, later: Batch): Batch {
+function joined(earlier: UnsavedResults, later: UnsavedResults): UnsavedResults {
   for (const each of later.progress.values()) earlier.progress.set(each.realm, each);
   earlier.deliveries.push(...later.deliveries);
   earlier.deadLetters.push(...later.deadLetters);

@@ -1,6 +1,6 @@
 import { LIMITS } from '../../domain/limits.ts';
 import type { Leases } from '../../jobs/leases.ts';
-import type { Arrears, Webhook } from './port.ts';
+import type { DeliveryLag, Webhook } from './port.ts';
 import type { DeliveryDeps } from './send_message.ts';
 import { openSubscription, type Subscription } from './subscription.ts';
 
@@ -17,7 +17,7 @@ const GRACE_MS = 2_000;
 
 export interface Dispatcher {
   /** The lag of the targets that this process delivers to, by their identifiers. */
-  arrears(): Promise<readonly (readonly [webhookId: string, arrears: Arrears])[]>;
+  lag(): Promise<readonly (readonly [webhookId: string, lag: DeliveryLag])[]>;
   stop(): Promise<void>;
 }
 
@@ -26,22 +26,22 @@ export interface Dispatcher {
  * that holds its lease.
  */
 export function startDispatcher(deps: DispatcherDeps): Dispatcher {
-  const { leases, onTrouble } = deps;
+  const { leases, onError } = deps;
   const subscriptions = new Map<string, Subscription>();
   /** Subscriptions that are over, until they have ended. */
   const ending = new Map<string, Promise<void>>();
   let isStopping = false;
-  const rest = openRest();
-  let keptNames = '';
-  let keptAt = Number.NEGATIVE_INFINITY;
+  const pollTimer = openPollTimer();
+  let renewedNames = '';
+  let renewedAt = Number.NEGATIVE_INFINITY;
 
   async function keepLeases(webhooks: readonly Webhook[]): Promise<void> {
     const wanted = [...webhooks.map(({ webhookId }) => webhookId), ...ending.keys()];
     const names = [...new Set(wanted.map(leaseName))];
-    const isDue = performance.now() - keptAt >= LIMITS.webhookLeaseMs / RENEWALS_A_TERM;
-    if (!isDue && names.join() === keptNames) return;
-    keptAt = performance.now();
-    keptNames = names.join();
+    const isDue = performance.now() - renewedAt >= LIMITS.webhookLeaseMs / RENEWALS_A_TERM;
+    if (!isDue && names.join() === renewedNames) return;
+    renewedAt = performance.now();
+    renewedNames = names.join();
     await leases.keep(names);
   }
 
@@ -52,7 +52,7 @@ export function startDispatcher(deps: DispatcherDeps): Dispatcher {
       if (wanted.has(webhookId) && isOurs) continue;
       subscriptions.delete(webhookId);
       // A disabled target may still get what is on its way; one that another process delivers to may not.
-      const end = subscription.stop(isOurs ? GRACE_MS : 0).catch(onTrouble);
+      const end = subscription.stop(isOurs ? GRACE_MS : 0).catch(onError);
       ending.set(
         webhookId,
         end.finally(() => ending.delete(webhookId)),
@@ -70,42 +70,41 @@ export function startDispatcher(deps: DispatcherDeps): Dispatcher {
     return opened;
   }
 
-  async function round(): Promise<void> {
+  async function pollOnce(): Promise<void> {
     const all = await deps.store.list();
     deps.onList(all);
     const webhooks = all.filter(({ disabledAt }) => disabledAt === undefined);
-    if (webhooks.length === 0 && subscriptions.size === 0 && keptNames === '') return;
+    if (webhooks.length === 0 && subscriptions.size === 0 && renewedNames === '') return;
     // First, so that nothing more is sent to a disabled or deleted target.
     endSubscriptions(new Set(webhooks.map(({ webhookId }) => webhookId)));
     await keepLeases(webhooks);
     const isOurs = ({ webhookId }: Webhook) => leases.holds(leaseName(webhookId)) && !ending.has(webhookId);
-    await Promise.all(webhooks.filter(isOurs).map((webhook) => subscriptionOf(webhook).look(webhook)));
+    await Promise.all(webhooks.filter(isOurs).map((webhook) => subscriptionOf(webhook).poll(webhook)));
   }
 
   async function run(): Promise<void> {
     while (!isStopping) {
-      await round().catch(onTrouble);
-      if (!isStopping) await rest.begin();
+      await pollOnce().catch(onError);
+      if (!isStopping) await pollTimer.begin();
     }
     const stopped = [...subscriptions.values()].map((each) => each.stop(GRACE_MS));
     await Promise.all([...stopped, ...ending.values()]);
-    await leases.release().catch(onTrouble);
+    await leases.release().catch(onError);
   }
 
   const running = run();
   return {
-    arrears: () =>
-      Promise.all([...subscriptions].map(async ([id, each]) => [id, await each.arrears()] as const)),
+    lag: () => Promise.all([...subscriptions].map(async ([id, each]) => [id, await each.lag()] as const)),
     async stop() {
       isStopping = true;
-      rest.end();
+      pollTimer.end();
       await running;
     },
   };
 }
 
 /** The time between two rounds. A new promise each time: every await of one that lasts would be kept by it. */
-function openRest() {
+function openPollTimer() {
   let wake: () => void = () => undefined;
   return {
     begin(): Promise<void> {

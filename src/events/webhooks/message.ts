@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { SequencedChange } from '../../domain/change.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { MayRead, WriteEvents } from '../feed/event.ts';
+import type { MayRead, WriteEvents } from '../feed/write_events.ts';
 import type { Webhook } from './port.ts';
 
 /** What a receiver is sent at once: events of one realm, in its order. */
-export interface Message {
+export interface WebhookMessage {
   readonly id: string;
   readonly type: string;
   readonly body: Uint8Array;
@@ -14,7 +14,7 @@ export interface Message {
 }
 
 /** Events that may be sent together, and the place up to which the receiver is told with them. */
-export interface Portion {
+export interface DeliveryBatch {
   /** None where the receiver is to be told nothing of all this. */
   readonly changes: readonly SequencedChange[];
   readonly upTo: number;
@@ -24,13 +24,13 @@ const ONE = 'application/cloudevents+json';
 const SEVERAL = 'application/cloudevents-batch+json';
 
 /** Divides changes into what a receiver is sent at once: those that it is to be told, as many as it takes. */
-export function* portionsOf(
+export function* deliveryBatches(
   changes: readonly SequencedChange[],
   webhook: Pick<Webhook, 'events' | 'skippedClient' | 'eventsMax'>,
-): Generator<Portion> {
+): Generator<DeliveryBatch> {
   let wanted: SequencedChange[] = [];
   for (const change of changes) {
-    if (!isTold(change, webhook)) continue;
+    if (!isSelected(change, webhook)) continue;
     wanted.push(change);
     if (wanted.length < webhook.eventsMax) continue;
     yield { changes: wanted, upTo: change.seq };
@@ -41,7 +41,7 @@ export function* portionsOf(
 }
 
 /** Whoever got something about a user hears that it was erased, whatever else it hears. */
-function isTold(
+function isSelected(
   { event, actor }: SequencedChange,
   { events, skippedClient }: Pick<Webhook, 'events' | 'skippedClient'>,
 ): boolean {
@@ -60,7 +60,7 @@ export async function writeMessage(
   changes: readonly [SequencedChange, ...SequencedChange[]],
   webhook: Pick<Webhook, 'webhookId' | 'eventsMax' | 'withData'>,
   writeEvents: WriteEvents,
-): Promise<Message> {
+): Promise<WebhookMessage> {
   const events = await writeEvents(changes, webhook.withData ? always : never);
   const count = countThatFit(events);
   const sent = changes.slice(0, count);
@@ -68,9 +68,9 @@ export async function writeMessage(
   const last = sent.at(-1) ?? first;
   const isOne = webhook.eventsMax === 1;
   const text = isOne ? events[0] : `[${events.slice(0, count).join(',')}]`;
-  const told = [webhook.webhookId, first.realm, ...sent.map(({ seq, revision }) => `${seq}-${revision}`)];
+  const identity = [webhook.webhookId, first.realm, ...sent.map(({ seq, revision }) => `${seq}-${revision}`)];
   return {
-    id: `msg_${createHash('sha256').update(told.join(' ')).digest('base64url').slice(0, 32)}`,
+    id: `msg_${createHash('sha256').update(identity.join(' ')).digest('base64url').slice(0, 32)}`,
     type: isOne ? ONE : SEVERAL,
     body: Buffer.from(text ?? ''),
     firstSeq: first.seq,

@@ -68,10 +68,10 @@ export interface DeadLetter {
 }
 
 /** Which dead letter: those of a receiver have an order by realm and first place. */
-export type LetterPlace = Pick<DeadLetter, 'realm' | 'firstSeq'>;
+export type DeadLetterKey = Pick<DeadLetter, 'realm' | 'firstSeq'>;
 
 /** How far a receiver is in a realm. */
-export interface Progress {
+export interface RealmProgress {
   readonly realm: Uuid;
   /** The place of the last change that it was told, or that it is not to be told. */
   readonly seq: number;
@@ -89,10 +89,10 @@ export interface RealmCursor {
   readonly realm: Uuid;
   /** The sequence of its newest change. */
   readonly head: number;
-  seq: Progress['seq'];
-  attempts: Progress['attempts'];
-  nextAt: Progress['nextAt'];
-  failedSeq: Progress['failedSeq'];
+  seq: RealmProgress['seq'];
+  attempts: RealmProgress['attempts'];
+  nextAt: RealmProgress['nextAt'];
+  failedSeq: RealmProgress['failedSeq'];
 }
 
 /** A position in the order in which the clocks of realms moved; realms may share a number. */
@@ -121,24 +121,24 @@ export interface ProgressStore {
   realmsBehind(webhookId: string, after: Uuid, limit: number): MaybePromise<readonly RealmCursor[]>;
   /** Realms with a failed message whose next attempt is due, the earliest first. */
   dueRealms(webhookId: string, now: number, limit: number): MaybePromise<readonly RealmCursor[]>;
-  arrears(webhookId: string): MaybePromise<Arrears>;
+  lag(webhookId: string): MaybePromise<DeliveryLag>;
 }
 
 /** What a dispatcher has come to since it last said so. All of it lands together, or nothing does. */
-export interface Settlement {
+export interface DeliveryResults {
   readonly webhookId: string;
-  readonly progress: readonly Progress[];
+  readonly progress: readonly RealmProgress[];
   readonly deliveries: readonly Delivery[];
   readonly deadLetters: readonly DeadLetter[];
 }
 
-/** What a receiver was not told although it was tried. Counted as far as LIMITS.arrearsCountedMax. */
-export interface Arrears {
+/** What a receiver was not told although it was tried. Counted as far as LIMITS.webhookLagCountedMax. */
+export interface DeliveryLag {
   /** When the oldest change was made that it did not receive and is to be sent again; undefined where there is none. */
   readonly since: number | undefined;
   readonly realms: number;
   /** Dead letters that it has not received after all. */
-  readonly letters: number;
+  readonly deadLetters: number;
 }
 
 /** Where receivers rest, and what was sent to them. Each act is logged in the commit of what it tells. */
@@ -169,16 +169,23 @@ export interface WebhookStore extends ProgressStore {
   /** Dead letters behind a place in their order. */
   deadLetters(
     webhookId: string,
-    after: LetterPlace | undefined,
+    after: DeadLetterKey | undefined,
     limit: number,
   ): MaybePromise<readonly DeadLetter[]>;
   /** Has one dead letter sent again, or with undefined all that were not received yet. Answers how many. */
-  resend(webhookId: string, which: LetterPlace | undefined, auditEntry: AuditEntry): Promise<number>;
+  requestRedelivery(
+    webhookId: string,
+    which: DeadLetterKey | undefined,
+    auditEntry: AuditEntry,
+  ): Promise<number>;
 
   /** Dead letters that wait to be sent again, the oldest first. */
-  waitingLetters(webhookId: string, limit: number): MaybePromise<readonly DeadLetter[]>;
+  pendingDeadLetters(webhookId: string, limit: number): MaybePromise<readonly DeadLetter[]>;
   /** Keeps what became of messages. Answers false, and keeps nothing, where this lease has another holder by now. */
-  settle(lease: { readonly name: string; readonly holder: string }, settled: Settlement): Promise<boolean>;
+  saveResults(
+    lease: { readonly name: string; readonly holder: string },
+    settled: DeliveryResults,
+  ): Promise<boolean>;
   /** Removes deliveries and dead letters from before an instant, so many of each at most. Answers how many. */
   trim(before: number): Promise<number>;
 }

@@ -25,7 +25,7 @@ interface QueueDeps {
 /** Adds realms that have undelivered changes. */
 type Add = (cursors: readonly RealmCursor[]) => void;
 
-const PAGE = LIMITS.webhookClocksAtOnce;
+const PAGE = LIMITS.webhookScanRealms;
 
 export function openRealmQueue({ store, clock }: QueueDeps, webhook: () => Webhook): RealmQueue {
   const { webhookId } = webhook();
@@ -53,7 +53,7 @@ export function openRealmQueue({ store, clock }: QueueDeps, webhook: () => Webho
   return {
     async fill() {
       restartIfChanged();
-      const until = clock.monotonic() + LIMITS.webhookLookMsMax;
+      const until = clock.monotonic() + LIMITS.webhookScanMsMax;
       const isEnough = () => waiting.size >= LIMITS.webhookRealmsAtOnceMax;
       if (isEnough()) return;
       // Before the sweep: no clock moves unseen between the two.

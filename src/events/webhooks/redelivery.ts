@@ -1,14 +1,14 @@
 import type { SequencedChange } from '../../domain/change.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { portionsOf } from './message.ts';
+import { deliveryBatches } from './message.ts';
 import type { DeadLetter, Delivery } from './port.ts';
-import { isSome, sendMessage, type Target } from './send_message.ts';
+import { type DeliveryTarget, isNonEmpty, sendMessage } from './send_message.ts';
 
 /** Undefined where this process broke it off: then it is sent again later. */
 type IsReceived = boolean | undefined;
 
 /** Sends a dead letter once more; where that fails it remains one. */
-export async function redeliver(target: Target, letter: DeadLetter): Promise<void> {
+export async function redeliverDeadLetter(target: DeliveryTarget, letter: DeadLetter): Promise<void> {
   const isReceived = await sendAll(target, letter);
   if (isReceived === undefined) return;
   const redeliveredAt = isReceived ? target.deps.clock.now() : undefined;
@@ -16,13 +16,13 @@ export async function redeliver(target: Target, letter: DeadLetter): Promise<voi
   await target.log.stored();
 }
 
-async function sendAll(target: Target, letter: DeadLetter): Promise<IsReceived> {
+async function sendAll(target: DeliveryTarget, letter: DeadLetter): Promise<IsReceived> {
   const { realm, firstSeq, lastSeq } = letter;
   let seq = firstSeq - 1;
   while (seq < lastSeq) {
     const rows = await target.deps.changes(realm, seq, Math.min(lastSeq - seq, LIMITS.webhookEventsMax));
     if (rows[0]?.seq !== seq + 1) return reportExpired(target, letter);
-    for (const { changes, upTo } of portionsOf(rows, target.webhook())) {
+    for (const { changes, upTo } of deliveryBatches(rows, target.webhook())) {
       const isReceived = await sendPortion(target, changes);
       if (!isReceived) return isReceived;
       seq = upTo;
@@ -31,9 +31,9 @@ async function sendAll(target: Target, letter: DeadLetter): Promise<IsReceived> 
   return true;
 }
 
-async function sendPortion(target: Target, changes: readonly SequencedChange[]): Promise<IsReceived> {
+async function sendPortion(target: DeliveryTarget, changes: readonly SequencedChange[]): Promise<IsReceived> {
   let left = changes;
-  while (isSome(left)) {
+  while (isNonEmpty(left)) {
     const delivery = await sendMessage(target, left, 1);
     if (!delivery) return undefined;
     if (delivery.outcome !== 'delivered') return false;
@@ -43,7 +43,7 @@ async function sendPortion(target: Target, changes: readonly SequencedChange[]):
 }
 
 /** Changes that retention removed cannot be sent. */
-function reportExpired({ deps, log, webhookId }: Target, letter: DeadLetter): false {
+function reportExpired({ deps, log, webhookId }: DeliveryTarget, letter: DeadLetter): false {
   const { realm, firstSeq, lastSeq } = letter;
   const { now, mintId } = deps.clock;
   const of = { webhookId, realm, firstSeq, lastSeq, messageId: '', status: undefined };

@@ -7,35 +7,35 @@ const PREFIX = 'whsec_';
 const BYTES = 32;
 
 /** A new secret: 256 random bits. */
-export function mintSecret({ randomBytes }: Pick<Clock, 'randomBytes'>): string {
+export function mintWebhookSecret({ randomBytes }: Pick<Clock, 'randomBytes'>): string {
   return PREFIX + Buffer.from(randomBytes(BYTES)).toString('base64');
 }
 
 /** The key that a secret stands for. */
-export function keyOf(secret: string): Uint8Array {
+export function signingKey(secret: string): Uint8Array {
   return Buffer.from(secret.slice(PREFIX.length), 'base64');
 }
 
 type Column = 'secret_sealed' | 'previous_sealed';
 
-function placeOf(column: Column, webhookId: string): SecretLocation {
+function secretLocation(column: Column, webhookId: string): SecretLocation {
   return { table: 'webhook', column, realm: NIL_UUID, id: webhookId };
 }
 
-export function sealSecret(
+export function sealWebhookSecret(
   keyring: Pick<Keyring, 'seal'>,
   column: Column,
   webhookId: string,
   secret: string,
 ): Uint8Array {
-  return keyring.seal('webhook-secret', placeOf(column, webhookId), secret);
+  return keyring.seal('webhook-secret', secretLocation(column, webhookId), secret);
 }
 
-export function openSecret(
+export function openWebhookSecret(
   keyring: Pick<Keyring, 'open'>,
   column: Column,
   webhookId: string,
   sealed: Uint8Array,
 ): string {
-  return keyring.open('webhook-secret', placeOf(column, webhookId), sealed);
+  return keyring.open('webhook-secret', secretLocation(column, webhookId), sealed);
 }

@@ -1,27 +1,27 @@
 import type { Store } from '../../directory/store.ts';
 import type { SequencedChange } from '../../domain/change.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
-import type { WriteEvents } from '../feed/event.ts';
+import type { WriteEvents } from '../feed/write_events.ts';
 import type { DeliveryLog } from './delivery_log.ts';
 import { writeMessage } from './message.ts';
 import type { Delivery, Webhook, WebhookStore } from './port.ts';
-import type { Send } from './sender.ts';
+import type { SendMessage } from './sender.ts';
 
 export interface DeliveryDeps {
   readonly store: WebhookStore;
   readonly changes: Store['changes'];
   readonly writeEvents: WriteEvents;
-  readonly send: Send;
+  readonly send: SendMessage;
   readonly clock: Pick<Clock, 'now' | 'monotonic' | 'mintId'>;
   /** The receiver answered that it is gone for good. */
   readonly disable: (webhook: Webhook) => Promise<void>;
   readonly onDelivery: (delivery: Delivery) => void;
-  readonly onGivenUp: (webhookId: string) => void;
-  readonly onTrouble: (error: unknown) => void;
+  readonly onDeadLetter: (webhookId: string) => void;
+  readonly onError: (error: unknown) => void;
 }
 
 /** A target that this process delivers to. */
-export interface Target {
+export interface DeliveryTarget {
   readonly deps: DeliveryDeps;
   readonly webhookId: string;
   readonly log: DeliveryLog;
@@ -35,9 +35,9 @@ export interface Target {
   maySend(realm: Uuid): boolean;
 }
 
-export type Some<T> = readonly [T, ...T[]];
+export type NonEmpty<T> = readonly [T, ...T[]];
 
-export function isSome<T>(list: readonly T[]): list is Some<T> {
+export function isNonEmpty<T>(list: readonly T[]): list is NonEmpty<T> {
   return list.length > 0;
 }
 
@@ -52,8 +52,8 @@ const GONE = 410;
  * off. A receiver that is gone is disabled.
  */
 export async function sendMessage(
-  { deps, log, signal, webhook, maySend }: Target,
-  changes: Some<SequencedChange>,
+  { deps, log, signal, webhook, maySend }: DeliveryTarget,
+  changes: NonEmpty<SequencedChange>,
   attempt: number,
 ): Promise<Delivery | undefined> {
   const [{ realm }] = changes;

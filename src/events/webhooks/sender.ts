@@ -1,30 +1,30 @@
 import type { Keyring } from '../../auth/keys/keyring.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
-import type { GuardedPost, Posted } from '../../outbound/guarded_post.ts';
-import type { Message } from './message.ts';
+import type { GuardedPost, PostResult } from '../../outbound/guarded_post.ts';
+import type { WebhookMessage } from './message.ts';
 import type { Delivery, Webhook } from './port.ts';
-import { keyOf, openSecret } from './secret.ts';
+import { openWebhookSecret, signingKey } from './secret.ts';
 import { signaturesOf } from './signature.ts';
 
 /** Sends a message to its receiver, signed, and answers what became of it. Never rejects but where its secret does not open. */
-export type Send = (
+export type SendMessage = (
   webhook: Webhook,
-  message: Message,
+  message: WebhookMessage,
   of: { readonly realm: Uuid; readonly attempt: number; readonly signal: AbortSignal },
 ) => Promise<Delivery>;
 
-interface SenderRooms {
+interface SenderDeps {
   readonly keyring: Pick<Keyring, 'open'>;
   readonly post: GuardedPost;
   readonly clock: Pick<Clock, 'now' | 'monotonic' | 'mintId'>;
 }
 
-export function openSender({ keyring, post, clock }: SenderRooms): Send {
+export function openSender({ keyring, post, clock }: SenderDeps): SendMessage {
   function keysOf({ webhookId, secretSealed, previous }: Webhook, now: number): readonly Uint8Array[] {
-    const secret = openSecret(keyring, 'secret_sealed', webhookId, secretSealed);
-    if (!previous || previous.expiresAt <= now) return [keyOf(secret)];
-    const before = openSecret(keyring, 'previous_sealed', webhookId, previous.sealed);
-    return [keyOf(secret), keyOf(before)];
+    const secret = openWebhookSecret(keyring, 'secret_sealed', webhookId, secretSealed);
+    if (!previous || previous.expiresAt <= now) return [signingKey(secret)];
+    const before = openWebhookSecret(keyring, 'previous_sealed', webhookId, previous.sealed);
+    return [signingKey(secret), signingKey(before)];
   }
 
   return async (webhook, { id, type, body, firstSeq, lastSeq }, { realm, attempt, signal }) => {
@@ -46,14 +46,14 @@ export function openSender({ keyring, post, clock }: SenderRooms): Send {
       firstSeq,
       lastSeq,
       attempt,
-      ...becameOf(posted),
+      ...resultOf(posted),
       durationMs: Math.round(clock.monotonic() - begun),
       at,
     };
   };
 }
 
-function becameOf(posted: Posted): Pick<Delivery, 'outcome' | 'status'> {
+function resultOf(posted: PostResult): Pick<Delivery, 'outcome' | 'status'> {
   if (posted.kind === 'unreachable') return { outcome: 'unreachable', status: undefined };
   return { outcome: posted.isSuccess ? 'delivered' : 'refused', status: posted.status };
 }

@@ -2,23 +2,23 @@ import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { deliverRealm } from './deliver_realm.ts';
 import { openDeliveryLog } from './delivery_log.ts';
-import type { Arrears, RealmCursor, Webhook } from './port.ts';
+import type { DeliveryLag, RealmCursor, Webhook } from './port.ts';
 import { openRealmQueue } from './realm_queue.ts';
-import { redeliver } from './redelivery.ts';
-import type { DeliveryDeps, Target } from './send_message.ts';
+import { redeliverDeadLetter } from './redelivery.ts';
+import type { DeliveryDeps, DeliveryTarget } from './send_message.ts';
 
 /** Delivers to one target: each realm in its order, some realms at once. */
 export interface Subscription {
   /** Looks for what is to be delivered. The target may have been changed since. */
-  look(webhook: Webhook): Promise<void>;
+  poll(webhook: Webhook): Promise<void>;
   /** Whether another process delivers to this target by now. */
   isOver(): boolean;
-  arrears(): Promise<Arrears>;
+  lag(): Promise<DeliveryLag>;
   /** Ends after `graceMs` at the latest; messages on their way by then are broken off, and sent again by the next process. */
   stop(graceMs: number): Promise<void>;
 }
 
-interface Term {
+interface LeaseTerm {
   readonly lease: { readonly name: string; readonly holder: string };
   readonly isHeld: () => boolean;
 }
@@ -26,17 +26,17 @@ interface Term {
 /** The slot of dead letters, which are sent again one after the other. */
 const DEAD_LETTER = 'dead letter';
 
-export function openSubscription(deps: DeliveryDeps, first: Webhook, { lease, isHeld }: Term): Subscription {
-  const { store, clock, onTrouble } = deps;
+export function openSubscription(deps: DeliveryDeps, first: Webhook, term: LeaseTerm): Subscription {
+  const { store, clock, onError } = deps;
   const { webhookId } = first;
-  const log = openDeliveryLog(store, webhookId, lease);
+  const log = openDeliveryLog(store, webhookId, term.lease);
   const ending = new AbortController();
-  const slots = openSlots(clock.monotonic, onTrouble);
+  const slots = openSlots(clock.monotonic, onError);
   /** Realms whose progress is stored, until the queue gets them back: never while it reads. */
   const ended: { readonly cursor: RealmCursor; readonly hasMore: boolean }[] = [];
   let webhook = first;
   let isStopping = false;
-  const target: Target = {
+  const target: DeliveryTarget = {
     deps,
     webhookId,
     log,
@@ -45,13 +45,12 @@ export function openSubscription(deps: DeliveryDeps, first: Webhook, { lease, is
     webhook: () => webhook,
     maySend: (realm) =>
       !isStopping &&
-      isHeld() &&
+      term.isHeld() &&
       !log.isClosed() &&
       webhook.disabledAt === undefined &&
       isListed(webhook, realm),
   };
   const queue = openRealmQueue(deps, target.webhook);
-
   async function deliver(cursor: RealmCursor): Promise<void> {
     let hasMore = true;
     try {
@@ -59,7 +58,7 @@ export function openSubscription(deps: DeliveryDeps, first: Webhook, { lease, is
     } finally {
       log
         .stored()
-        .catch(onTrouble)
+        .catch(onError)
         .finally(() => {
           ended.push({ cursor, hasMore });
           look();
@@ -69,11 +68,12 @@ export function openSubscription(deps: DeliveryDeps, first: Webhook, { lease, is
 
   async function beginDeadLetter(): Promise<void> {
     if (slots.isFull() || slots.has(DEAD_LETTER)) return;
-    const [letter] = await store.waitingLetters(webhookId, 1);
-    if (letter && target.maySend(letter.realm)) slots.run(DEAD_LETTER, redeliver(target, letter), look);
+    const [letter] = await store.pendingDeadLetters(webhookId, 1);
+    if (!letter || !target.maySend(letter.realm)) return;
+    slots.run(DEAD_LETTER, redeliverDeadLetter(target, letter), look);
   }
 
-  async function lookOnce(): Promise<void> {
+  async function pollOnce(): Promise<void> {
     if (isStopping) return;
     for (const { cursor, hasMore } of ended.splice(0)) queue.release(cursor, hasMore);
     await beginDeadLetter();
@@ -85,22 +85,20 @@ export function openSubscription(deps: DeliveryDeps, first: Webhook, { lease, is
     }
   }
 
-  const look = openLooks(lookOnce, slots.pause);
-
+  const look = openSerialRunner(pollOnce, slots.pause);
   return {
-    look(current) {
+    poll(current) {
       webhook = current;
       return look();
     },
     isOver: () => log.isClosed(),
-    arrears: () => arrearsOf(target, queue.first()),
+    lag: () => lagOf(target, queue.first()),
     async stop(graceMs) {
       isStopping = true;
       await Promise.race([slots.idle(), Bun.sleep(graceMs)]);
       ending.abort();
-      await slots.idle();
-      await look();
-      await Promise.race([log.stored().catch(onTrouble), Bun.sleep(graceMs + 2 * LIMITS.webhookSettleMs)]);
+      await slots.idle().then(look);
+      await Promise.race([log.stored().catch(onError), Bun.sleep(graceMs + 2 * LIMITS.webhookSaveMs)]);
       log.close();
     },
   };
@@ -111,11 +109,11 @@ function isListed({ realms }: Webhook, realm: Uuid): boolean {
 }
 
 /** `next`: the first realm that waits for a slot. */
-async function arrearsOf(
-  { deps, webhookId, sending, webhook }: Target,
+async function lagOf(
+  { deps, webhookId, sending, webhook }: DeliveryTarget,
   next: RealmCursor | undefined,
-): Promise<Arrears> {
-  const failed = await deps.store.arrears(webhookId);
+): Promise<DeliveryLag> {
+  const failed = await deps.store.lag(webhookId);
   const waiting = next ? await deps.changes(next.realm, next.seq, 1) : [];
   const begun = [...sending].filter(([realm]) => isListed(webhook(), realm)).map(([, at]) => at);
   const times = [failed.since ?? [], waiting.map(({ at }) => at), begun].flat();
@@ -153,7 +151,10 @@ function openSlots(monotonic: () => number, onTrouble: (error: unknown) => void)
 }
 
 /** Runs one look at a time. All calls during a look share the one that follows it. */
-function openLooks(lookOnce: () => Promise<void>, onError: (error: unknown) => void): () => Promise<void> {
+function openSerialRunner(
+  lookOnce: () => Promise<void>,
+  onError: (error: unknown) => void,
+): () => Promise<void> {
   let current = Promise.resolve();
   let next: Promise<void> | undefined;
   return () => {

@@ -12,8 +12,8 @@ import { changeManaged, deleteManaged, type Edit } from '../../domain/managed.ts
 import type { Realms } from '../../domain/principal.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { text } from '../../domain/text/text.ts';
-import type { LetterPlace, Webhook, WebhookStore } from './port.ts';
-import { mintSecret, openSecret, sealSecret } from './secret.ts';
+import type { DeadLetterKey, Webhook, WebhookStore } from './port.ts';
+import { mintWebhookSecret, openWebhookSecret, sealWebhookSecret } from './secret.ts';
 
 /** What people call a receiver. */
 export const WEBHOOK_NAME = text(255);
@@ -26,7 +26,7 @@ export const EVENT_NAMES: readonly string[] = RESOURCES.flatMap(({ name }) =>
 );
 
 /** What may be said about a receiver. */
-export interface WebhookWish {
+export interface WebhookOptions {
   readonly name: string;
   readonly url: string;
   readonly events: '*' | readonly string[];
@@ -42,7 +42,7 @@ export interface IssuedWebhook {
   readonly secret: string;
 }
 
-export interface WebhookRooms {
+export interface WebhookDeps {
   readonly store: WebhookStore;
   readonly keyring: Pick<Keyring, 'seal' | 'open'>;
   /** Whether events may be sent to this URL, as far as that can be said without asking its host. */
@@ -54,19 +54,19 @@ export const WEBHOOK_URL_RULE = `must be an https URL on port 443 without userin
 
 /** Makes a receiver. Rejects with Fault `conflict` where there are LIMITS.webhooksMax already. */
 export async function createWebhook(
-  { store, keyring }: Pick<WebhookRooms, 'store' | 'keyring'>,
-  wish: WebhookWish,
+  { store, keyring }: Pick<WebhookDeps, 'store' | 'keyring'>,
+  wish: WebhookOptions,
   from: 'present' | 'oldest',
   auditContext: AuditContext,
 ): Promise<IssuedWebhook> {
-  const secret = mintSecret(auditContext);
+  const secret = mintWebhookSecret(auditContext);
   const webhookId = auditContext.mintId();
   const now = auditContext.now();
   const webhook: Webhook = {
     webhookId,
     ...wish,
     disabledAt: undefined,
-    secretSealed: sealSecret(keyring, 'secret_sealed', webhookId, secret),
+    secretSealed: sealWebhookSecret(keyring, 'secret_sealed', webhookId, secret),
     previous: undefined,
     createdAt: now,
     updatedAt: now,
@@ -106,11 +106,11 @@ export async function findWebhook(
   return (await store.list()).find((webhook) => webhook.webhookId === webhookId);
 }
 
-export type WebhookPatch = Partial<WebhookWish & Pick<Webhook, 'disabledAt'>>;
+export type WebhookPatch = Partial<WebhookOptions & Pick<Webhook, 'disabledAt'>>;
 
 /** Answers undefined where there is no such receiver. */
 export function changeWebhook(
-  { store }: Pick<WebhookRooms, 'store'>,
+  { store }: Pick<WebhookDeps, 'store'>,
   webhookId: string,
   edit: Edit<Webhook, WebhookPatch>,
   auditContext: AuditContext,
@@ -120,7 +120,7 @@ export function changeWebhook(
       find: () => findWebhook(store, webhookId),
       edit,
       save(webhook, found) {
-        const auditEntry = changeAct('webhook.changed', found, webhook, auditContext);
+        const auditEntry = changeEvent('webhook.changed', found, webhook, auditContext);
         return store.update(webhook, found.revision, auditEntry);
       },
     },
@@ -130,17 +130,17 @@ export function changeWebhook(
 
 /** A new secret; the old one signs as well during the overlap, so that the receiver can be moved in its own time. */
 export async function rotateWebhook(
-  { store, keyring }: Pick<WebhookRooms, 'store' | 'keyring'>,
+  { store, keyring }: Pick<WebhookDeps, 'store' | 'keyring'>,
   webhookId: string,
   overlapMs: number,
   auditContext: AuditContext,
 ): Promise<IssuedWebhook | undefined> {
-  const secret = mintSecret(auditContext);
+  const secret = mintWebhookSecret(auditContext);
   const secrets = ({ secretSealed }: Webhook) => {
-    const old = openSecret(keyring, 'secret_sealed', webhookId, secretSealed);
-    const sealed = sealSecret(keyring, 'previous_sealed', webhookId, old);
+    const old = openWebhookSecret(keyring, 'secret_sealed', webhookId, secretSealed);
+    const sealed = sealWebhookSecret(keyring, 'previous_sealed', webhookId, old);
     return {
-      secretSealed: sealSecret(keyring, 'secret_sealed', webhookId, secret),
+      secretSealed: sealWebhookSecret(keyring, 'secret_sealed', webhookId, secret),
       previous: overlapMs > 0 ? { sealed, expiresAt: auditContext.now() + overlapMs } : undefined,
     };
   };
@@ -149,7 +149,7 @@ export async function rotateWebhook(
       find: () => findWebhook(store, webhookId),
       edit: secrets,
       save: (rotated, found) =>
-        store.rotate(rotated, found, changeAct('webhook.rotated', found, rotated, auditContext)),
+        store.rotate(rotated, found, changeEvent('webhook.rotated', found, rotated, auditContext)),
     },
     auditContext,
   );
@@ -168,7 +168,7 @@ export function deleteWebhook(
 ): Promise<boolean> {
   return deleteManaged<Webhook>({
     find: () => findWebhook(store, webhookId),
-    seen,
+    expected: seen,
     remove(found) {
       const detail = { before: auditState(found) };
       const auditEntry = createAuditEntry('webhook.deleted', { object: webhookId, detail }, auditContext);
@@ -178,22 +178,22 @@ export function deleteWebhook(
 }
 
 /** Has dead letters sent again by whoever dispatches to this receiver, within seconds. Answers how many. */
-export function redeliver(
+export function requestRedelivery(
   store: WebhookStore,
   webhookId: string,
-  which: LetterPlace | undefined,
+  which: DeadLetterKey | undefined,
   auditContext: AuditContext,
 ): Promise<number> {
   const told: { readonly realm?: Uuid } = which ? { realm: which.realm } : {};
   const detail = which ? { first_seq: which.firstSeq } : {};
-  return store.resend(
+  return store.requestRedelivery(
     webhookId,
     which,
     createAuditEntry('webhook.redelivered', { object: webhookId, ...told, detail }, auditContext),
   );
 }
 
-function changeAct(
+function changeEvent(
   action: AuditAction,
   before: Webhook,
   after: Webhook,

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import type { ListPage, PageRequest } from '../../directory/store.ts';
 import { FAULTS, Fault, type FaultCode } from '../../domain/fault.ts';
 import type { Revision, Uuid } from '../../domain/id.ts';
-import { type AnyRecord, type Key, lineage, membersOf, type Resource } from '../../domain/resource.ts';
+import { type AnyRecord, ancestry, type Key, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import { type InputVerb, type Sayable, sayableOf } from '../../domain/text/visible_text.ts';
+import { type InputVerb, type WritableMember, writableMembers } from '../../domain/writable_members.ts';
 import { collectionLinks, selfLinks } from '../pipeline/links.ts';
 import { listBody } from '../pipeline/paging.ts';
 import { etags, itemPresenterOf, presenterOf } from '../pipeline/present.ts';
@@ -27,7 +27,7 @@ export function exampleIdOf(resource: Resource): Uuid {
   return exampleId(RESOURCES.indexOf(resource) + 1);
 }
 
-const keyOf = (resource: Resource): Key => lineage(resource).map(exampleIdOf) as unknown as Key;
+const keyOf = (resource: Resource): Key => ancestry(resource).map(exampleIdOf) as unknown as Key;
 
 /** The example record of a resource: example values of its schemas, or generated ones. */
 function recordOf(resource: Resource): AnyRecord {
@@ -44,11 +44,11 @@ function recordOf(resource: Resource): AnyRecord {
 /** The example value of a member. A discovery URL has the path of a discovery document. */
 function exampleOf(resource: Resource, name: string, schema: z.ZodType): unknown {
   const members = membersOf(resource);
-  const references = members.find((member) => member.name === name)?.placement.references;
+  const references = members.find((member) => member.name === name)?.annotation.references;
   const named = RESOURCES.find((other) => other.name === references);
   if (named) return exampleIdOf(named);
   const value = sampleOf(name, z.toJSONSchema(schema, { io: 'output' }));
-  const learned = members.find(({ placement }) => placement.derived?.from === name)?.placement.derived;
+  const learned = members.find(({ annotation }) => annotation.derived?.from === name)?.annotation.derived;
   return learned ? `${value}${learned.without}` : value;
 }
 
@@ -79,8 +79,8 @@ function sampleOf(name: string, schema: JsonSchema): unknown {
 
 /** The body of a POST or PUT with every member. */
 export function requestExample(resource: Resource, verb: InputVerb): object {
-  const sayable = sayableOf(resource, verb);
-  const within = (place: Sayable['within']) =>
+  const sayable = writableMembers(resource, verb);
+  const within = (place: WritableMember['within']) =>
     Object.fromEntries(
       sayable
         .filter((each) => each.within === place)
@@ -134,9 +134,9 @@ export function openExamples(baseUrl: string): Examples {
     location: (resource) => selfLinks({ ...resource, selfPrefix: '/v2' }, baseUrl)(keyOf(resource)),
     record: (resource) =>
       read(presenterOf(resource, baseUrl, INSTALLATION)(recordOf(resource), keyOf(resource))),
-    page: (resource, kind) => pageOf(resource, kind, urlOf(lineage(resource))),
+    page: (resource, kind) => pageOf(resource, kind, urlOf(ancestry(resource))),
     found(resource, kind) {
-      const url = urlOf([...lineage(resource).slice(0, 1), resource]);
+      const url = urlOf([...ancestry(resource).slice(0, 1), resource]);
       return kind === 'after'
         ? pageOf(resource, kind, url, true)
         : pageOf(resource, 'offset', undefined, resource.reverseLookup !== undefined);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Filterables } from '../../domain/filter/filter.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { lineage, type Resource } from '../../domain/resource.ts';
+import { ancestry, type Resource } from '../../domain/resource.ts';
 import { paramNames } from '../pipeline/links.ts';
 import { SORT_KEYS } from '../pipeline/paging.ts';
 import { exampleIdOf, filterExample, INSTALLATION } from './examples.ts';
@@ -125,7 +125,7 @@ function filterDescription(filterables: Filterables): string {
 
 /** The IDs in a path, from the realm down. */
 export function pathParameters(resource: Resource, names: readonly string[]): z.ZodObject {
-  const line = lineage(resource);
+  const line = ancestry(resource);
   const all = paramNames(resource);
   return z.object(
     Object.fromEntries(
@@ -140,7 +140,7 @@ export function pathParameters(resource: Resource, names: readonly string[]): z.
 
 /** The placeholders of a further link of a record. */
 export function linkParameters(resource: Resource, names: readonly string[]): z.ZodObject {
-  const [realm = resource] = lineage(resource);
+  const [realm = resource] = ancestry(resource);
   const examples: Readonly<Record<string, string>> = {
     store: INSTALLATION,
     realm: exampleIdOf(realm),

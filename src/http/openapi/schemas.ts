@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { LIMITS } from '../../domain/limits.ts';
 import { isVisible, type Member, membersOf, type Resource } from '../../domain/resource.ts';
-import { type InputVerb, type Sayable, sayableOf } from '../../domain/text/visible_text.ts';
+import { type InputVerb, type WritableMember, writableMembers } from '../../domain/writable_members.ts';
 
 type Shape = Record<string, z.ZodType>;
 
@@ -33,7 +33,7 @@ function dataShape(resource: Resource, relations: Shape = {}): Shape {
   const within = (place: 'meta' | 'relationships' | undefined): Shape =>
     Object.fromEntries(
       visible
-        .filter(({ placement }) => placement.within === place)
+        .filter(({ annotation }) => annotation.within === place)
         .map((member) => [member.name, outputMember(member)]),
     );
   const relationships = { ...within('relationships'), ...relations };
@@ -47,12 +47,12 @@ function dataShape(resource: Resource, relations: Shape = {}): Shape {
 }
 
 /** A member of a response is always present, and null if the record has no value. */
-function outputMember({ schema, placement }: Member): z.ZodType {
+function outputMember({ schema, annotation }: Member): z.ZodType {
   const { inner, notes } = withoutDefault(schema);
   const isOptional = inner instanceof z.ZodOptional;
   const bare = isOptional ? (inner.unwrap() as z.ZodType) : inner;
-  const known = isOptional && placement.installation === undefined ? bare.nullable() : bare;
-  return known.meta({ ...known.meta(), ...notes, ...referenceNotes(placement.references) });
+  const known = isOptional && annotation.installation === undefined ? bare.nullable() : bare;
+  return known.meta({ ...known.meta(), ...notes, ...referenceNotes(annotation.references) });
 }
 
 /** A schema without its default, and the metadata of the whole. */
@@ -85,7 +85,7 @@ export function itemSchema(resource: Resource, isFound: boolean): z.ZodType {
 }
 
 function linksSchema(resource: Resource): z.ZodType {
-  const more = Object.keys(resource.moreLinks ?? {}).map((name) => [name, link]);
+  const more = Object.keys(resource.extraLinks ?? {}).map((name) => [name, link]);
   return z.strictObject({ self: link, ...Object.fromEntries(more) });
 }
 
@@ -151,8 +151,8 @@ function dataOf(item: z.ZodType): z.ZodType {
 
 /** The body of a POST or PUT, with the members that the request reader accepts. Other members are ignored. */
 export function requestSchema(resource: Resource, verb: InputVerb): z.ZodType {
-  const sayable = sayableOf(resource, verb);
-  const within = (place: Sayable['within']): Shape =>
+  const sayable = writableMembers(resource, verb);
+  const within = (place: WritableMember['within']): Shape =>
     Object.fromEntries(
       sayable
         .filter((each) => each.within === place)
@@ -172,12 +172,12 @@ export function requestSchema(resource: Resource, verb: InputVerb): z.ZodType {
 /** An update leaves absent members unchanged, so its schema has no defaults. */
 function inputMember(
   resource: Resource,
-  { name, schema, within, isAsked }: Sayable,
+  { name, schema, within, isRequired }: WritableMember,
   verb: InputVerb,
 ): z.ZodType {
   const { inner, notes } = withoutDefault(schema);
-  const references = membersOf(resource).find((member) => member.name === name)?.placement.references;
-  const known = verb === 'update' ? inner.optional() : isAsked ? z.nonoptional(schema) : schema;
+  const references = membersOf(resource).find((member) => member.name === name)?.annotation.references;
+  const known = verb === 'update' ? inner.optional() : isRequired ? z.nonoptional(schema) : schema;
   // Clients send null for a relationship that names nothing (docs/wire.md#request-bodies).
   const sent = within === 'relationships' ? known.nullable() : known;
   return sent.meta({ ...notes, ...referenceNotes(references) });

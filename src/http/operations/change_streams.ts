@@ -3,18 +3,18 @@ import type { Store } from '../../directory/store.ts';
 import { Fault, overloaded } from '../../domain/fault.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { mayTouch, type Principal } from '../../domain/principal.ts';
-import { readCursor } from '../../events/feed/cursor.ts';
-import type { WriteEvents } from '../../events/feed/event.ts';
+import { mayAccessRealm, type Principal } from '../../domain/principal.ts';
+import { parseFeedCursor } from '../../events/feed/cursor.ts';
 import type { FeedStore } from '../../events/feed/port.ts';
-import { type FeedPage, type Place, readFeed } from '../../events/feed/reading.ts';
+import { type FeedPage, type FeedPosition, readFeed } from '../../events/feed/read_feed.ts';
+import type { WriteEvents } from '../../events/feed/write_events.ts';
 import { bearerToken } from '../pipeline/bearer.ts';
 import type { Call } from '../pipeline/call.ts';
 import { REQUEST_ID, type Reply } from '../server/reply.ts';
 import { FEED_SCOPE, readableBy, STREAM_TYPE } from './changes.ts';
 
 /** Replies with a stream of the changes of a realm from a position on (Server-Sent Events). */
-export type FollowChanges = (call: Call, realm: Uuid, place: Place) => Reply;
+export type FollowChanges = (call: Call, realm: Uuid, place: FeedPosition) => Reply;
 
 /** All streams of a process. */
 export interface ChangeStreams {
@@ -112,14 +112,14 @@ async function pollStreams(streams: ReadonlySet<ChangeStream>, deps: StreamDeps)
 /** An unexpected error in the work for one stream ends only that stream. */
 async function runIsolated(
   stream: ChangeStream,
-  { onError: onTrouble }: StreamDeps,
+  { onError }: StreamDeps,
   work: () => Promise<void>,
 ): Promise<void> {
   try {
     await work();
   } catch (error) {
     if (error instanceof Fault) throw error;
-    onTrouble(error);
+    onError(error);
     stream.end('fault');
   }
 }
@@ -131,7 +131,8 @@ async function checkStream(stream: ChangeStream, { tokens, clock }: StreamDeps):
   if (!stream.isOpen() || now - stream.checkedAt < LIMITS.streamCheckMs) return;
   const principal = await tokens.verify(stream.token);
   if (typeof principal !== 'object') return stream.end('token');
-  if (!principal.scopes.has(FEED_SCOPE) || !mayTouch(principal, stream.realm)) return stream.end('rights');
+  if (!principal.scopes.has(FEED_SCOPE) || !mayAccessRealm(principal, stream.realm))
+    return stream.end('rights');
   stream.principal = principal;
   stream.checkedAt = now;
 }
@@ -147,7 +148,7 @@ async function headsOf(
 }
 
 /** A head before the position means that the database was restored, which reading detects. */
-function lagsBehind(place: Place, head: number | undefined): boolean {
+function lagsBehind(place: FeedPosition, head: number | undefined): boolean {
   return place === 'oldest' || place.side === 'before' || place.seq !== head;
 }
 
@@ -158,18 +159,18 @@ async function sendPage(
   pages: Map<string, Promise<FeedPage>>,
 ): Promise<void> {
   const { realm, place } = stream;
-  const name = `${realm} ${place === 'oldest' ? place : `${place.side} ${place.seq} ${place.mark}`}`;
+  const name = `${realm} ${place === 'oldest' ? place : `${place.side} ${place.seq} ${place.revisionPrefix}`}`;
   const reading = pages.get(name) ?? readFeed(store, realm, place, PAGE);
   pages.set(name, reading);
   const page = await reading;
   if (page.kind !== 'page') return stream.end('cursor');
-  const changes = page.told.map(({ change }) => change);
+  const changes = page.entries.map(({ change }) => change);
   const events = await writeEvents(changes, readableBy(stream.principal));
   stream.hasMore = true;
-  for (const [index, { cursor }] of page.told.entries()) {
+  for (const [index, { cursor }] of page.entries.entries()) {
     if (!stream.hasRoom()) return;
     stream.send(cursor, events[index] as string);
-    stream.place = readCursor(cursor, realm) as Place;
+    stream.place = parseFeedCursor(cursor, realm) as FeedPosition;
   }
   stream.hasMore = page.hasMore;
 }
@@ -202,7 +203,7 @@ interface ChangeStream {
   readonly token: string;
   readonly body: ReadableStream<Uint8Array>;
   principal: Principal;
-  place: Place;
+  place: FeedPosition;
   /** Whether there are changes that did not fit into the buffer or the page. */
   hasMore: boolean;
   /** When the token was last accepted. */

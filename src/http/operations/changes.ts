@@ -4,16 +4,16 @@ import { parseUuid, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { Resource } from '../../domain/resource.ts';
-import { type Cursor, cursorAt, readCursor } from '../../events/feed/cursor.ts';
-import type { WriteEvents } from '../../events/feed/event.ts';
+import { type FeedCursor, feedCursor, parseFeedCursor } from '../../events/feed/cursor.ts';
 import type { FeedStore, RealmHead } from '../../events/feed/port.ts';
 import {
-  type Place,
-  placeOf,
+  type FeedPosition,
+  parseFeedPosition,
   readFeed,
   readFeedBefore,
   readUserFeedBefore,
-} from '../../events/feed/reading.ts';
+} from '../../events/feed/read_feed.ts';
+import type { WriteEvents } from '../../events/feed/write_events.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
 import { RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
 import { isoTimestamp } from '../pipeline/present.ts';
@@ -61,10 +61,10 @@ function changesAfter({ store, writeEvents, followChanges, baseUrl }: FeedDeps) 
     if (page.kind === 'absent') return NOT_FOUND;
     if (page.kind === 'gone') return expiredCursorReply(page.oldest, 'after');
     if (isStream) return followChanges(call, realm, place);
-    const told = page.told.map(({ change }) => change);
+    const told = page.entries.map(({ change }) => change);
     const events = await writeEvents(told, readableBy(call.principal as Principal));
     // An empty page means that a cursor was given, because every realm has a change.
-    const cursor = page.told.at(-1)?.cursor ?? (after as string);
+    const cursor = page.entries.at(-1)?.cursor ?? (after as string);
     const next = page.hasMore ? `${urlAt(baseUrl, realm, cursor)}&limit=${limit}` : null;
     return feedReply(call, events, { cursor, has_more: page.hasMore }, next);
   };
@@ -73,22 +73,22 @@ function changesAfter({ store, writeEvents, followChanges, baseUrl }: FeedDeps) 
 /** The changes before a cursor, or the newest ones; the next page is older. */
 function changesBefore(deps: FeedDeps) {
   const { writeEvents, baseUrl } = deps;
-  const readBack = (realm: Uuid, user: Uuid | undefined, place: 'end' | Cursor, limit: number) =>
+  const readBack = (realm: Uuid, user: Uuid | undefined, place: 'end' | FeedCursor, limit: number) =>
     user
       ? readUserFeedBefore(deps, { realm, id: user }, place, limit)
       : readFeedBefore(deps, realm, place, limit);
   return async (call: Call, { before, limit, user }: BackwardQuery): Promise<Reply> => {
     const realm = call.key?.[0] as Uuid;
-    const place = before === '' ? 'end' : readCursor(before, realm);
+    const place = before === '' ? 'end' : parseFeedCursor(before, realm);
     if (place === undefined) throw invalidCursor('before');
     const page = await readBack(realm, user, place, limit);
     if (page.kind === 'absent') return NOT_FOUND;
     if (page.kind === 'gone') return expiredCursorReply(page.oldest, 'before');
-    const told = page.told.map(({ change }) => change);
+    const told = page.entries.map(({ change }) => change);
     const events = await writeEvents(told, readableBy(call.principal as Principal));
     const [first] = told;
-    const cursor = page.told.at(-1)?.cursor ?? page.behind ?? before;
-    const at = first && cursorAt('before', first);
+    const cursor = page.entries.at(-1)?.cursor ?? page.cursor ?? before;
+    const at = first && feedCursor('before', first);
     const carried = `&limit=${limit}${user ? `&user_id=${user}` : ''}`;
     const next = page.hasMore ? `${urlAt(baseUrl, realm, `${at}`, 'before')}${carried}` : null;
     return feedReply(call, events, { cursor, has_more: page.hasMore }, next);
@@ -101,8 +101,8 @@ function invalidBefore(): Fault {
 }
 
 /** The position in the query, or after the last event of a resumed stream. Throws Fault `invalid_query`. */
-function feedPosition(realm: Uuid, after: string | undefined, resumed: string | undefined): Place {
-  const place = placeOf(resumed ?? after, realm);
+function feedPosition(realm: Uuid, after: string | undefined, resumed: string | undefined): FeedPosition {
+  const place = parseFeedPosition(resumed ?? after, realm);
   if (place === undefined) throw invalidCursor(resumed === undefined ? 'after' : 'Last-Event-ID');
   return place;
 }
@@ -144,7 +144,7 @@ export function heads({ feed, baseUrl }: FeedDeps): CallHandler {
 }
 
 function headText(head: RealmHead, baseUrl: string): string {
-  const cursor = cursorAt('behind', head);
+  const cursor = feedCursor('behind', head);
   const links = { changes: urlAt(baseUrl, head.realm, cursor) };
   return JSON.stringify({ realm_id: head.realm, cursor, time: isoTimestamp(head.at), links });
 }

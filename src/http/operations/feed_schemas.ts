@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { LIMITS } from '../../domain/limits.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import { cursorAt } from '../../events/feed/cursor.ts';
+import { feedCursor } from '../../events/feed/cursor.ts';
 import type { Examples } from '../openapi/examples.ts';
 import { EXTENSION, jsonContent } from '../openapi/responses.ts';
 import { idSchema, link, timestampSchema } from '../openapi/schemas.ts';
@@ -10,14 +10,14 @@ import { STREAM_TYPE } from './changes.ts';
 
 /** The OpenAPI parameters and responses of the change feed. */
 
-const REALM = '019c1318-a400-7000-8000-000000000001' as Parameters<typeof cursorAt>[1]['realm'];
+const REALM = '019c1318-a400-7000-8000-000000000001' as Parameters<typeof feedCursor>[1]['realm'];
 const USER = '019c1318-a400-7000-8000-000000000004';
 const AT = {
   realm: REALM,
   seq: 42,
-  revision: '17a4c09be25d6f83' as Parameters<typeof cursorAt>[1]['revision'],
+  revision: '17a4c09be25d6f83' as Parameters<typeof feedCursor>[1]['revision'],
 };
-const CURSOR = cursorAt('behind', AT);
+const CURSOR = feedCursor('behind', AT);
 
 const cursorSchema = () =>
   z

@@ -1,7 +1,7 @@
 import type { ListPage, ListRequest, MaybePromise, PageRequest, Store } from '../../directory/store.ts';
 import { type Filter, parseFilter } from '../../domain/filter/filter.ts';
 import type { Principal } from '../../domain/principal.ts';
-import { lineage, type Resource, type Scope } from '../../domain/resource.ts';
+import { ancestry, type KeyPrefix, type Resource } from '../../domain/resource.ts';
 import { listParameters } from '../openapi/parameters.ts';
 import { listSchema } from '../openapi/schemas.ts';
 import { authenticate } from '../pipeline/bearer.ts';
@@ -54,7 +54,7 @@ export function list(resource: Resource): Operation<ListDeps> {
 function listStage(resource: Resource, deps: ListDeps): Stage {
   const { filterables } = resource;
   const rules = { hasFilter: filterables !== undefined, hasSort: filterables !== undefined };
-  const answer = listResponder(resource, { line: lineage(resource), includesParent: false }, deps);
+  const answer = listResponder(resource, { line: ancestry(resource), includesParent: false }, deps);
   return (call) => {
     const query = readQuery(call.request.url, rules);
     const filter =
@@ -121,12 +121,12 @@ export function listResponder(
     const address: ListAddress | undefined =
       carried === undefined || (includesParent && isComplete(listing, listed))
         ? undefined
-        : { url: urlOf(call.scope as Scope), carried };
+        : { url: urlOf(call.scope as KeyPrefix), carried };
     return pageReply(call, listBody(items, { listed, page: listing.page, sort: listing.sort, address }));
   }
 
   return (call: Call, listing: ListRequest, carried: string | undefined): MaybePromise<Reply> => {
-    const listed = store.list(resource, call.scope as Scope, listing);
+    const listed = store.list(resource, call.scope as KeyPrefix, listing);
     return listed instanceof Promise
       ? listed.then((later) => reply(call, listing, later, carried))
       : reply(call, listing, listed, carried);

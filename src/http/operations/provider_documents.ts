@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Uuid } from '../../domain/id.ts';
 import { type ProviderAnswer, providerDocument } from '../../domain/provider_document.ts';
-import type { AnyRecord, Key, Learning, Resource } from '../../domain/resource.ts';
+import type { AnyRecord, DiscoveredMember, Key, Resource } from '../../domain/resource.ts';
 import { readTraceContext, type TraceContext } from '../../domain/trace_context.ts';
 import { HEADERS, jsonContent } from '../openapi/responses.ts';
 import { link } from '../openapi/schemas.ts';
@@ -57,7 +57,7 @@ const discoverySchema = () =>
 export function inspectProvider(
   resource: Resource,
   path: string,
-  learning: Learning,
+  learning: DiscoveredMember,
 ): Operation<InspectDeps> {
   return recordOperation(resource, {
     name: `get-${resource.name}-discovery`,
@@ -88,7 +88,11 @@ export function inspectProvider(
   });
 }
 
-function inspectStage(resource: Resource, learning: Learning, { baseUrl, inspect }: InspectDeps): Stage {
+function inspectStage(
+  resource: Resource,
+  learning: DiscoveredMember,
+  { baseUrl, inspect }: InspectDeps,
+): Stage {
   const recordLink = selfLinks({ ...resource, selfPrefix: '/v2' }, baseUrl);
   return async ({ key, record, request, requestId }) => {
     const stored = record as AnyRecord & Record<string, unknown>;

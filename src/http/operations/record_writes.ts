@@ -3,9 +3,9 @@ import type { Directory, WriteContext } from '../../directory/directory.ts';
 import type { Store } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { Principal } from '../../domain/principal.ts';
-import { type AnyRecord, type Key, membersOf, type Resource, type Scope } from '../../domain/resource.ts';
+import { type AnyRecord, type Key, type KeyPrefix, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import { IMPOSSIBLE } from '../../domain/text/text.ts';
+import { UNPROCESSABLE } from '../../domain/text/text.ts';
 import { readTraceContext } from '../../domain/trace_context.ts';
 import { requestExample } from '../openapi/examples.ts';
 import { header } from '../openapi/responses.ts';
@@ -91,7 +91,7 @@ function createStage(resource: Resource, deps: WriteDeps): Stage {
   return (call) =>
     withIdempotency(call, resource, async (storable) => {
       const data = dataOf(call.body ?? '');
-      const prepared = await directory.prepare(resource, call.scope as Scope, data, requestContext(call));
+      const prepared = await directory.prepare(resource, call.scope as KeyPrefix, data, requestContext(call));
       const { key, record } = prepared;
       const reply = replyTo(201, key, record, { Location: locationOf(key) });
       const isCreated = await directory.create(prepared, storable?.(reply, prepared));
@@ -246,9 +246,12 @@ function recordReplies(resource: Resource, { baseUrl, installation }: RecordDeps
 function canRefuseWrite(resource: Resource): boolean {
   return (
     resource.unique.length > 0 ||
-    membersOf(resource).some(({ schema, placement }) => {
-      const { references, emailWhere, sameAs, settled, learnedFrom } = placement;
-      return [references, emailWhere, sameAs, settled, learnedFrom].some(Boolean) || canRefuseValue(schema);
+    membersOf(resource).some(({ schema, annotation }) => {
+      const { references, emailIf, sameAs, immutableWhileReferenced, discoveredFrom } = annotation;
+      return (
+        [references, emailIf, sameAs, immutableWhileReferenced, discoveredFrom].some(Boolean) ||
+        canRefuseValue(schema)
+      );
     })
   );
 }
@@ -259,7 +262,7 @@ function canRefuseValue(schema: z.core.$ZodType): boolean {
     return canRefuseValue(schema.unwrap());
   if (schema instanceof z.ZodArray) return canRefuseValue(schema.element);
   const checks = schema._zod.def.checks ?? [];
-  return checks.some(({ _zod: { def } }) => 'params' in def && def.params === IMPOSSIBLE);
+  return checks.some(({ _zod: { def } }) => 'params' in def && def.params === UNPROCESSABLE);
 }
 
 /** Whether a delete can be rejected with 422: the record is preset, or too many records depend on it. */
@@ -267,7 +270,7 @@ function canRefuseDelete(resource: Resource): boolean {
   const dependents = RESOURCES.filter(
     (other) =>
       other.parent === resource ||
-      membersOf(other).some(({ placement }) => placement.references === resource.name),
+      membersOf(other).some(({ annotation }) => annotation.references === resource.name),
   );
-  return resource.keptBy !== undefined || dependents.length > 0;
+  return resource.protectedBy !== undefined || dependents.length > 0;
 }

@@ -1,4 +1,4 @@
-import { learningOf, type Resource } from '../../domain/resource.ts';
+import { discoveredMember, type Resource } from '../../domain/resource.ts';
 import { linkParameters } from '../openapi/parameters.ts';
 import { discoveryPattern, itemPatterns, searchPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
@@ -38,13 +38,13 @@ function searchOperations(resource: Resource): readonly Operation<ResourceDeps>[
 }
 
 function discoveryOperations(resource: Resource): readonly Operation<ResourceDeps>[] {
-  const [path, learning] = [discoveryPattern(resource), learningOf(resource)];
+  const [path, learning] = [discoveryPattern(resource), discoveredMember(resource)];
   return path === undefined || !learning ? [] : [inspectProvider(resource, path, learning)];
 }
 
 /** The targets of further links of a record, which answer 501 (docs/wire.md#oidc-profiles). */
 function unimplementedOperations(resource: Resource): readonly Operation<ResourceDeps>[] {
-  return Object.entries(resource.moreLinks ?? {}).map(([name, link]) => {
+  return Object.entries(resource.extraLinks ?? {}).map(([name, link]) => {
     const path = link.split('?')[0] ?? '';
     const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, each]) => each ?? '');
     return {

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import type { KeyedRecord, ListRequest, MaybePromise } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
-import { type Filter, parseFilter, valuesOf } from '../../domain/filter/filter.ts';
-import { readPlain } from '../../domain/filter/plain.ts';
+import { equalityValues, type Filter, parseFilter } from '../../domain/filter/filter.ts';
+import { parseLookupFilter } from '../../domain/filter/lookup_filter.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type LookupKey, type LookupRules, lineage, type Resource } from '../../domain/resource.ts';
+import { ancestry, type LookupKey, type LookupRules, type Resource } from '../../domain/resource.ts';
 import { filterExample } from '../openapi/examples.ts';
 import { FILTER_PARAMETER, PAGE_PARAMETERS } from '../openapi/parameters.ts';
 import { foundSchema, searchedSchema, searchSchema } from '../openapi/schemas.ts';
@@ -61,7 +61,7 @@ function lookupByQuery(resource: Resource, deps: ListDeps): Stage {
   return (call) => {
     const { url } = call.request;
     const filter = onlyFilter(url);
-    const lookupKey = filter === undefined ? undefined : readPlain(filter, reverseLookup);
+    const lookupKey = filter === undefined ? undefined : parseLookupFilter(filter, reverseLookup);
     return answer(call, url, lookupKey, deps.pageLength);
   };
 }
@@ -93,7 +93,8 @@ function lookupByBody(resource: Resource, deps: ListDeps): Stage {
   return (call) => {
     const request = readSearch(call.body ?? '');
     const { filter, limit, offset = 0 } = request;
-    const lookupKey = filter === undefined || offset > 0 ? undefined : readPlain(filter, reverseLookup);
+    const lookupKey =
+      filter === undefined || offset > 0 ? undefined : parseLookupFilter(filter, reverseLookup);
     return answer(call, request, lookupKey, limit ?? deps.pageLength);
   };
 }
@@ -148,7 +149,7 @@ function searchOperation(
 }
 
 function listByBody(resource: Resource, deps: ListDeps): Stage {
-  const list = listResponder(resource, { line: lineage(resource), includesParent: false }, deps);
+  const list = listResponder(resource, { line: ancestry(resource), includesParent: false }, deps);
   return (call) => {
     const { filter: text, limit, offset = 0 } = readSearch(call.body ?? '');
     if (text === undefined) throw new Fault('invalid', [{ field: 'filter', rule: 'is missing' }]);
@@ -202,12 +203,12 @@ function lookupResponder<Input>(
 
 /** The resources above a collection of the whole realm, and its own. */
 function realmPath(resource: Resource): readonly Resource[] {
-  return [...lineage(resource).slice(0, 1), resource];
+  return [...ancestry(resource).slice(0, 1), resource];
 }
 
 /** A collection of the whole realm has the same scope as the resources directly below the realm. */
 function locateRealm(resource: Resource): Stage {
-  const [, below] = lineage(resource);
+  const [, below] = ancestry(resource);
   return locateScope(below ?? resource);
 }
 
@@ -220,7 +221,7 @@ function lookupRulesOf({ reverseLookup, name }: Resource): LookupRules {
 function readFilter(text: string | undefined, { filterables, by }: LookupRules): Filter {
   const filter = text === undefined ? undefined : parseFilter(text, filterables);
   // A member that does not allow `in` has one value: the parser rejected the rest.
-  if (filter && by.some((members) => valuesOf(filter, members))) return filter;
+  if (filter && by.some((members) => equalityValues(filter, members))) return filter;
   const rule = `must be one of: ${lookupFilters({ filterables, by }).join('; ')}`;
   throw new Fault('invalid_query', [{ field: 'filter', rule }]);
 }

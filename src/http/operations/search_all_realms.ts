@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import type { KeyedRecord, ListRequest, Store } from '../../directory/store.ts';
 import { Fault, overloaded } from '../../domain/fault.ts';
-import { type Condition, type Filter, parseFilter } from '../../domain/filter/filter.ts';
+import { type Filter, type FilterCondition, parseFilter } from '../../domain/filter/filter.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { Key, LookupRules, Resource } from '../../domain/resource.ts';
-import { ruleOf } from '../../domain/rule.ts';
+import { violatedRule } from '../../domain/rule.ts';
 import { filterExample } from '../openapi/examples.ts';
 import { allRealmsSchema } from '../openapi/schemas.ts';
 import { parseJson, readBody } from '../pipeline/body.ts';
@@ -116,7 +116,7 @@ function readAllRealmsRequest(body: string): AllRealmsRequest {
   if (parsed.success) return parsed.data;
   const complaints = parsed.error.issues.map((issue) => ({
     field: issue.path.length === 0 ? 'body' : issue.path.join('.'),
-    rule: ruleOf(issue),
+    rule: violatedRule(issue),
   }));
   throw new Fault('invalid', complaints);
 }
@@ -133,7 +133,7 @@ function readFilter(text: string, { filterables, by }: LookupRules): Filter {
 }
 
 /** Whether an index answers the condition: it names a value, or a prefix of two characters or more. */
-function isIndexed(condition: Condition): boolean {
+function isIndexed(condition: FilterCondition): boolean {
   return condition.kind !== 'pattern' || (condition.part === 'prefix' && condition.text.length >= 2);
 }
 

@@ -2,7 +2,7 @@ import type { MaybePromise } from '../../directory/store.ts';
 import type { IpAddress } from '../../domain/ip_address.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { RefusedAccess } from '../../domain/refused_access.ts';
-import type { AnyRecord, Key, Scope } from '../../domain/resource.ts';
+import type { AnyRecord, Key, KeyPrefix } from '../../domain/resource.ts';
 import type { Reply } from '../server/reply.ts';
 
 /** One request in progress. A stage sets fields, and reads only fields that earlier stages have set. */
@@ -21,7 +21,7 @@ export interface Call {
   principal: Principal | undefined;
   key: Key | undefined;
   /** The parents of a collection. */
-  scope: Scope | undefined;
+  scope: KeyPrefix | undefined;
   /** The text of the body. */
   body: string | undefined;
   record: AnyRecord | undefined;

@@ -1,13 +1,13 @@
 import type { Keyring } from '../../auth/keys/keyring.ts';
 import type { SecretLocation } from '../../auth/port.ts';
 import type { IdempotencyRecord, IdempotencyRecordKey, KeyedRecord, Store } from '../../directory/store.ts';
-import { ownerPlace } from '../../domain/change.ts';
+import { userKeyIndex } from '../../domain/change.ts';
 import { Fault } from '../../domain/fault.ts';
 import { type Clock, NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
-import type { Resource, Scope } from '../../domain/resource.ts';
-import { isVisibleWord, VISIBLE_WORD } from '../../domain/text/visible_word.ts';
+import type { KeyPrefix, Resource } from '../../domain/resource.ts';
+import { isVisibleAscii, VISIBLE_ASCII_RULE } from '../../domain/text/visible_ascii.ts';
 import { type Reply, replyOf } from '../server/reply.ts';
 import type { Call } from './call.ts';
 
@@ -84,10 +84,10 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
   return async (call, resource, writeAction) => {
     const key = call.request.headers.get('idempotency-key');
     if (key === null) return (await writeAction(undefined)) as Reply;
-    if (!isVisibleWord(key)) {
-      throw new Fault('invalid_query', [{ field: 'Idempotency-Key', rule: `must be ${VISIBLE_WORD}` }]);
+    if (!isVisibleAscii(key)) {
+      throw new Fault('invalid_query', [{ field: 'Idempotency-Key', rule: `must be ${VISIBLE_ASCII_RULE}` }]);
     }
-    const scope = call.scope as Scope;
+    const scope = call.scope as KeyPrefix;
     const { clientId } = call.principal as Principal;
     const request = JSON.stringify([clientId, 'POST', resource.collection, scope, key]);
     const place = { realm: scope[0] ?? NIL_UUID, clientId, key: keyring.digest('idempotency-key', request) };
@@ -95,7 +95,7 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
     inFlight.add(place.key);
     try {
       const body = keyring.digest('request-body', call.body ?? '');
-      const userOf = (created: KeyedRecord | undefined) => (created?.key ?? scope)[ownerPlace(resource)];
+      const userOf = (created: KeyedRecord | undefined) => (created?.key ?? scope)[userKeyIndex(resource)];
       return await run({ place, body, userOf }, writeAction);
     } finally {
       inFlight.delete(place.key);

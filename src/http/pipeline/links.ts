@@ -1,15 +1,21 @@
-import { type Key, learningOf, lineage, type Resource, type Scope } from '../../domain/resource.ts';
+import {
+  ancestry,
+  discoveredMember,
+  type Key,
+  type KeyPrefix,
+  type Resource,
+} from '../../domain/resource.ts';
 
 /** The path of a resource's record below the version segment, as a route pattern: one `:column` per key column. */
 export function itemPattern(resource: Resource): string {
-  return lineage(resource)
+  return ancestry(resource)
     .map((ancestor) => `/${ancestor.collection}/:${paramName(ancestor, resource)}`)
     .join('');
 }
 
 /** The names of a route's parameters, in the order of the key they make. */
 export function paramNames(resource: Resource): readonly string[] {
-  return lineage(resource).map((ancestor) => paramName(ancestor, resource));
+  return ancestry(resource).map((ancestor) => paramName(ancestor, resource));
 }
 
 /** The names of a collection's parameters: those of the records above. */
@@ -24,7 +30,7 @@ export function collectionPattern(resource: Resource): string {
 
 /** The path of the reverse lookup of a whole realm. */
 export function reverseLookupPattern(resource: Resource): string {
-  const [realm] = lineage(resource);
+  const [realm] = ancestry(resource);
   return `/v2/${realm?.collection}/:realm_id/${resource.collection}`;
 }
 
@@ -41,7 +47,7 @@ export function searchAllRealmsPattern({ collection }: Resource): string {
 
 /** The path of the provider's discovery document; undefined if the resource has no provider. */
 export function discoveryPattern(resource: Resource): string | undefined {
-  return learningOf(resource) && `/v2${itemPattern(resource)}/discovery`;
+  return discoveredMember(resource) && `/v2${itemPattern(resource)}/discovery`;
 }
 
 function paramName(ancestor: Resource, resource: Resource): string {
@@ -58,7 +64,7 @@ export function itemPatterns(resource: Resource): readonly string[] {
 
 /** The parts of a record's self link; each precedes the ID at that depth of its key. */
 export function selfLinkTexts(resource: Resource, baseUrl: string): readonly string[] {
-  return lineage(resource).map(({ collection }, depth) =>
+  return ancestry(resource).map(({ collection }, depth) =>
     depth === 0 ? `${baseUrl}${resource.selfPrefix}/${collection}/` : `/${collection}/`,
   );
 }
@@ -70,7 +76,7 @@ export function selfLinks(resource: Resource, baseUrl: string): (key: Key) => st
 }
 
 /** Builds the absolute URL of a collection in a scope, without a query. */
-export function collectionLinks(line: readonly Resource[], baseUrl: string): (scope: Scope) => string {
+export function collectionLinks(line: readonly Resource[], baseUrl: string): (scope: KeyPrefix) => string {
   const [first = '', ...below] = line.map(({ collection }) => `/${collection}`);
   return (scope) =>
     below.reduce((url, text, depth) => `${url}/${scope[depth]}${text}`, `${baseUrl}/v2${first}`);

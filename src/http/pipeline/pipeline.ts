@@ -1,7 +1,7 @@
 import type { Tokens } from '../../auth/tokens/token.ts';
 import type { IsOverloaded, Store } from '../../directory/store.ts';
 import { parseUuid, type Uuid } from '../../domain/id.ts';
-import { mayTouch, type Principal } from '../../domain/principal.ts';
+import { mayAccessRealm, type Principal } from '../../domain/principal.ts';
 import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
 import { recordAnswer, recordOperation } from '../operations/record_operation.ts';
 import type { RateLimits } from '../server/rate_limits.ts';
@@ -104,7 +104,7 @@ function idsOf(call: Call, names: readonly string[]): Uuid[] | undefined {
     ids.push(id);
   }
   const [realm] = ids;
-  if (realm === undefined || mayTouch(principal as Principal, realm)) return ids;
+  if (realm === undefined || mayAccessRealm(principal as Principal, realm)) return ids;
   call.refused = 'realm outside the list';
   return undefined;
 }

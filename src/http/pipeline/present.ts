@@ -55,8 +55,8 @@ export function itemPresenterOf(
 
 function dataOf(resource: Resource, relationships: readonly Piece[][]): Piece[][] {
   const visible = membersOf(resource).filter(isVisible);
-  const within = (place: Member['placement']['within']) =>
-    members(visible.filter(({ placement }) => placement.within === place));
+  const within = (place: Member['annotation']['within']) =>
+    members(visible.filter(({ annotation }) => annotation.within === place));
   return [
     ['"id":"', ({ id }) => id, `","type":${JSON.stringify(resource.type)}`],
     ...within(undefined),
@@ -75,7 +75,7 @@ function linksOf(resource: Resource, baseUrl: string, installation: string): Pie
     text,
     (_, key) => key[depth] ?? '',
   ]);
-  const more = Object.entries(resource.moreLinks ?? {}).map(([name, link]) => [
+  const more = Object.entries(resource.extraLinks ?? {}).map(([name, link]) => [
     `"${name}":"`,
     ...moreLinkPieces(baseUrl + link, installation),
     '"',
@@ -111,9 +111,9 @@ function joinPieces(pieces: readonly Piece[]): Presenter {
 }
 
 function members(of: readonly Member[]): Piece[][] {
-  return of.map(({ name, placement }) =>
+  return of.map(({ name, annotation }) =>
     // An ID needs no escaping.
-    placement.references
+    annotation.references
       ? [`${JSON.stringify(name)}:"`, (record) => record[name] as Uuid, '"']
       : [`${JSON.stringify(name)}:`, (record) => JSON.stringify(record[name] ?? null)],
   );

@@ -1,4 +1,4 @@
-import { type IpAddress, isWithin, type Network, parseIpAddress } from '../../domain/ip_address.ts';
+import { type IpAddress, isInNetwork, type Network, parseIpAddress } from '../../domain/ip_address.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
 /** The address of the caller; undefined if the connection is closed or has none. */
@@ -15,7 +15,7 @@ export type ForwardedHeader = 'x-forwarded-for' | 'forwarded';
 export function openCallerAddress(trusted: readonly Network[], header: ForwardedHeader): CallerAddress {
   const readNodes = header === 'forwarded' ? nodesOf : (list: string) => list.split(',');
 
-  const isTrusted = (address: IpAddress) => trusted.some((network) => isWithin(address, network));
+  const isTrusted = (address: IpAddress) => trusted.some((network) => isInNetwork(address, network));
 
   /** Undefined if a relevant entry is not an address, or there are too many. */
   function callerAmong(nodes: readonly string[]): IpAddress | undefined {

@@ -1,6 +1,12 @@
 import type { Clock } from '../../domain/id.ts';
-import { siteOf } from '../../domain/ip_address.ts';
-import { type Buckets, openBuckets, type Rate, type Standing, shareOf } from '../../domain/token_buckets.ts';
+import { clientSubnet } from '../../domain/ip_address.ts';
+import {
+  type BucketState,
+  openTokenBuckets,
+  type Rate,
+  ratePerProcess,
+  type TokenBuckets,
+} from '../../domain/token_buckets.ts';
 import type { Call, RateHeaders } from '../pipeline/call.ts';
 import { faultReply, type Reply } from './reply.ts';
 
@@ -44,11 +50,11 @@ export function openRateLimits(settings: RateSettings, { monotonic }: Clock): Ra
   function limiter(
     name: string,
     rate: Rate | undefined,
-    takeOf: (buckets: Buckets) => (call: Call, clientId: string) => Standing,
+    takeOf: (buckets: TokenBuckets) => (call: Call, clientId: string) => BucketState,
   ): ((call: Call, clientId?: string) => Reply | undefined) | undefined {
     if (!rate) return undefined;
-    const share = shareOf(rate, processes);
-    const take = takeOf(openBuckets(share, monotonic));
+    const share = ratePerProcess(rate, processes);
+    const take = takeOf(openTokenBuckets(share, monotonic));
     policies.push(`"${name}";q=${share.requests};w=${share.seconds}`);
     policy = policies.join(', ');
     const item = rateLimitWriter(name);
@@ -56,19 +62,20 @@ export function openRateLimits(settings: RateSettings, { monotonic }: Clock): Ra
     return (call, clientId = '') => {
       const standing = take(call, clientId);
       call.rateHeaders = headersOf(call.rateHeaders, item(standing));
-      return standing.isSpent ? rateLimited(standing) : undefined;
+      return standing.isExhausted ? rateLimited(standing) : undefined;
     };
   }
 
   return {
     address: limiter('address', perAddress, byAddress),
     client: limiter('client', perClient, byClient),
-    badCredentials: badTokens && badCredentialLimit(openBuckets(shareOf(badTokens, processes), monotonic)),
+    badCredentials:
+      badTokens && badCredentialLimit(openTokenBuckets(ratePerProcess(badTokens, processes), monotonic)),
   };
 }
 
 const byClient =
-  ({ take }: Buckets) =>
+  ({ take }: TokenBuckets) =>
   (_: Call, clientId: string) =>
     take(clientId);
 
@@ -81,7 +88,7 @@ const ADDRESS_USES_PART = 64;
  * Reads the address less often: that costs more than the rest
  * (docs/decisions/0040-an-address-is-read-for-several-requests.md).
  */
-function byAddress({ take }: Buckets): (call: Call) => Standing {
+function byAddress({ take }: TokenBuckets): (call: Call) => BucketState {
   let [lastCredentials, site, usesLeft] = ['', '', 0];
   return (call) => {
     const credentials = call.authorization();
@@ -96,11 +103,11 @@ function byAddress({ take }: Buckets): (call: Call) => Standing {
   };
 }
 
-function badCredentialLimit(buckets: Buckets): BadCredentialLimit {
+function badCredentialLimit(buckets: TokenBuckets): BadCredentialLimit {
   return {
     admit(call) {
-      const standing = buckets.look(siteOfCall(call));
-      return standing.isSpent ? rateLimited(standing) : undefined;
+      const standing = buckets.peek(siteOfCall(call));
+      return standing.isExhausted ? rateLimited(standing) : undefined;
     },
     countFailure(call) {
       buckets.take(siteOfCall(call));
@@ -111,14 +118,14 @@ function badCredentialLimit(buckets: Buckets): BadCredentialLimit {
 /** Callers without an address share one bucket. */
 function siteOfCall(call: Call): string {
   const address = call.address();
-  return address === undefined ? '' : siteOf(address);
+  return address === undefined ? '' : clientSubnet(address);
 }
 
 /**
  * Writes a `RateLimit` item (draft-ietf-httpapi-ratelimit-headers): what is left, and the seconds until there
  * is more.
  */
-function rateLimitWriter(name: string): (standing: Standing) => string {
+function rateLimitWriter(name: string): (standing: BucketState) => string {
   let [left, seconds, item] = [-1, -1, ''];
   return ({ remaining, msToNext }) => {
     const nextLeft = roundedDown(remaining);
@@ -151,6 +158,6 @@ function headerJoiner(policyOf: () => string) {
   };
 }
 
-function rateLimited({ msToNext }: Standing): Reply {
+function rateLimited({ msToNext }: BucketState): Reply {
   return faultReply('rate_limited', { 'Retry-After': String(Math.max(1, Math.ceil(msToNext / 1000))) });
 }

@@ -1,4 +1,4 @@
-import { traceOf } from '../../domain/error_trace.ts';
+import { errorTrace } from '../../domain/error_trace.ts';
 import { Fault } from '../../domain/fault.ts';
 import { readTraceContext } from '../../domain/trace_context.ts';
 import type { Meter, OperationMeter } from '../../metrics/meter.ts';
@@ -41,7 +41,7 @@ export function openRequestLog(
   const sheds = openShedCounts(log);
 
   function recordFault(fault: Fault, { request, requestId }: Call, { route }: Endpoint): void {
-    const trace = traceOf(fault.cause ?? fault);
+    const trace = errorTrace(fault.cause ?? fault);
     meter?.countError(trace.cause);
     if (fault.code === 'overloaded' && isShed(fault.cause)) sheds.note(fault.cause.code);
     else {

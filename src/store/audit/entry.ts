@@ -51,7 +51,7 @@ function namesOf(resource: Resource): Names {
   if (found) return found;
   const visible = membersOf(resource).filter(isVisible);
   const of = (isPersonal: boolean) =>
-    visible.filter(({ placement }) => (placement.personal ?? false) === isPersonal).map(({ name }) => name);
+    visible.filter(({ annotation }) => (annotation.personal ?? false) === isPersonal).map(({ name }) => name);
   const names: Names = { plain: of(false), personal: of(true) };
   known.set(resource, names);
   return names;

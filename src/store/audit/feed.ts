@@ -70,7 +70,7 @@ export function openFeedStore(
   const ofUser = changesOf(dialect);
   return {
     heads: (after, limit, only) => read(() => headsOf(after ?? NIL_UUID, limit, only)),
-    changesOf: ({ realm, id }, before, limit) =>
+    userChanges: ({ realm, id }, before, limit) =>
       read(function* () {
         return (yield* all<ChangeRow>(ofUser, realm, id, before, limit)).map(changeOfRow);
       }),

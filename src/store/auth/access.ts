@@ -9,7 +9,7 @@ import type {
 } from '../../auth/port.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { keyIdOf } from '../../domain/text/ciphertext.ts';
+import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import { assertServable } from '../copying/mark.ts';
 import type { SqlValue } from '../records/statements.ts';
 import type { Transactions } from '../transactions.ts';
@@ -114,7 +114,7 @@ export function openAuthStore({ read, write }: Transactions): AuthStore {
       }),
     insertSecret: async (name, sealed, at) => {
       await change(function* () {
-        return (yield* first(IS_KEY_KNOWN, keyIdOf(sealed)))
+        return (yield* first(IS_KEY_KNOWN, ciphertextKeyId(sealed)))
           ? (yield* execute(INSERT_SECRET, name, sealed, at)) === 1
           : false;
       });
@@ -262,7 +262,7 @@ function* insertKey(key: SigningKey, place: SigningKeyCondition): Work<SigningKe
 
 /** Answers false for a key that was sealed by a master key without proof. */
 function* addKey(key: SigningKey): Work<boolean> {
-  if (!(yield* first(IS_KEY_KNOWN, keyIdOf(key.privateSealed)))) return false;
+  if (!(yield* first(IS_KEY_KNOWN, ciphertextKeyId(key.privateSealed)))) return false;
   return (yield* execute(INSERT_KEY, ...keyColumnsOf(key))) === 1;
 }
 

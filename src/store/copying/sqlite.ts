@@ -37,7 +37,7 @@ export async function openSqliteSource(path: string, program: Program): Promise<
       db.run('begin');
       // A transaction sees the moment of its first read.
       db.query('select count(*) from instance').get();
-    }, LIMITS.startWaitMsMax);
+    }, LIMITS.migrationWaitMsMax);
     return reading(db);
   } catch (error) {
     db.close(false);
@@ -54,7 +54,7 @@ async function openToRead(path: string): Promise<Database> {
     db.run('pragma busy_timeout = 0');
     db.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
     return db;
-  }, LIMITS.startWaitMsMax);
+  }, LIMITS.migrationWaitMsMax);
 }
 
 function assertSchema(db: Database, which: 'source' | 'target', { version }: Program): void {
@@ -73,7 +73,7 @@ export async function openSqliteTarget(path: string, program: Program): Promise<
     }
   }
   await (await openSqlite(path, 'check', program)).close();
-  const db = await retryWhileBusy(() => connectSqlite(path), LIMITS.startWaitMsMax);
+  const db = await retryWhileBusy(() => connectSqlite(path), LIMITS.migrationWaitMsMax);
   db.run(`pragma cache_size = -${CACHE_KIB}`);
   return writing(db);
 }
@@ -136,7 +136,7 @@ function writing(db: Database): CopyTarget {
   }
 
   const inOneCommit = <T>(work: () => T): Promise<T> =>
-    retryWhileBusy(() => db.transaction(work).immediate(), LIMITS.startWaitMsMax);
+    retryWhileBusy(() => db.transaction(work).immediate(), LIMITS.migrationWaitMsMax);
   const inCommitOf = (mark: string, work: () => void): Promise<void> =>
     inOneCommit(() => {
       assertMarked(prepared(SELECT_MARK).get(mark) !== null);
@@ -193,7 +193,7 @@ function insertionInto(table: CopiedTable, kinds: ReadonlyMap<string, string>): 
     const text = `insert into ${table.name} (${columns.join(', ')}) values (${numbered})`;
     return { text: text + onConflict(table), valuesOf: own };
   }
-  const summed = membersOf(resource).filter(({ placement }) => placement.summed);
+  const summed = membersOf(resource).filter(({ annotation }) => annotation.hashColumn);
   const sums = summed.map(({ name }) => hashColumn(name));
   const { text, lead } = SQLITE.insertion(resource, [...columns, ...sums]);
   const id = table.key.at(-1) as string;

@@ -35,5 +35,7 @@ export function sealedColumnsIn(schema: number): readonly SealedColumn[] {
 
 /** The members of a resource that are kept as ciphertexts. */
 export function sealedMembers(resource: Resource): readonly string[] {
-  return membersOf(resource).flatMap(({ name, placement }) => (placement.secret === 'sealed' ? [name] : []));
+  return membersOf(resource).flatMap(({ name, annotation }) =>
+    annotation.secret === 'sealed' ? [name] : [],
+  );
 }

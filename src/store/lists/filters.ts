@@ -1,4 +1,4 @@
-import type { Condition, Filter, Finished } from '../../domain/filter/filter.ts';
+import type { ComparableValue, Filter, FilterCondition } from '../../domain/filter/filter.ts';
 import { keyColumns, membersOf, type Resource } from '../../domain/resource.ts';
 import type { Dialect } from '../dialect.ts';
 import { comparedColumn } from '../records/statements.ts';
@@ -6,11 +6,11 @@ import { comparedColumn } from '../records/statements.ts';
 /** A part of a WHERE clause with the values of its places, in order. No value is ever in the text. */
 export interface Clause {
   readonly text: string;
-  readonly values: readonly Finished[];
+  readonly values: readonly ComparableValue[];
 }
 
 /** The column that a condition on a member compares. Throws where the resource has no such member: that is a bug. */
-export type ColumnOf = (condition: Condition) => string;
+export type ColumnOf = (condition: FilterCondition) => string;
 
 const STAMPS = ['created_at', 'updated_at'] as const;
 
@@ -30,7 +30,7 @@ export function columnsOf(resource: Resource): ColumnOf {
 
 /** A filter as a clause: groups joined by AND, the conditions of a group by OR. Empty where it lets everything through. */
 export function clauseOf(filter: Filter, columns: ColumnOf, dialect: Pick<Dialect, 'position'>): Clause {
-  const values: Finished[] = [];
+  const values: ComparableValue[] = [];
   let text = '';
   for (const group of filter) {
     let alternatives = '';
@@ -46,7 +46,7 @@ export function clauseOf(filter: Filter, columns: ColumnOf, dialect: Pick<Dialec
 }
 
 /** A condition in SQL; `collect` yields the values of its places. */
-function textOf(condition: Condition, column: string, { position }: Pick<Dialect, 'position'>): string {
+function textOf(condition: FilterCondition, column: string, { position }: Pick<Dialect, 'position'>): string {
   switch (condition.kind) {
     case 'one_of':
       return condition.values.length === 1 ? `${column} = ?` : `${column} in (${placesOf(condition)})`;
@@ -70,12 +70,12 @@ function both(from: string | undefined, to: string | undefined): string {
   return from && to ? `(${from} and ${to})` : (from ?? to ?? 'true');
 }
 
-function collectValues(condition: Condition, into: Finished[]): void {
+function collectValues(condition: FilterCondition, into: ComparableValue[]): void {
   switch (condition.kind) {
     case 'one_of':
       into.push(...condition.values);
       for (let count = condition.values.length; count < parameterCount(condition); count += 1) {
-        into.push(condition.values[0] as Finished);
+        into.push(condition.values[0] as ComparableValue);
       }
       return;
     case 'range':
@@ -90,7 +90,7 @@ function collectValues(condition: Condition, into: Finished[]): void {
   }
 }
 
-function partsOf({ part, text }: Extract<Condition, { kind: 'pattern' }>): Finished[] {
+function partsOf({ part, text }: Extract<FilterCondition, { kind: 'pattern' }>): ComparableValue[] {
   if (part === 'infix') return [text];
   if (part === 'suffix') {
     // Engines count code points.
@@ -105,11 +105,11 @@ function partsOf({ part, text }: Extract<Condition, { kind: 'pattern' }>): Finis
  * How many places the values of a condition take: the next power of two, the last ones filled up with a value that is
  * there already. Lists of a hundred lengths then make do with eight texts.
  */
-export function parameterCount({ values }: Extract<Condition, { kind: 'one_of' }>): number {
+export function parameterCount({ values }: Extract<FilterCondition, { kind: 'one_of' }>): number {
   return 2 ** Math.ceil(Math.log2(values.length));
 }
 
-function placesOf(condition: Extract<Condition, { kind: 'one_of' }>): string {
+function placesOf(condition: Extract<FilterCondition, { kind: 'one_of' }>): string {
   return Array.from({ length: parameterCount(condition) }, () => '?').join(', ');
 }
 

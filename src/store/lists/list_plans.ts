@@ -1,7 +1,7 @@
 import type { Sort } from '../../directory/store.ts';
-import type { Condition, Filter } from '../../domain/filter/filter.ts';
+import type { Filter, FilterCondition } from '../../domain/filter/filter.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { keyColumns, lineage, type Resource } from '../../domain/resource.ts';
+import { ancestry, keyColumns, type Resource } from '../../domain/resource.ts';
 import type { ListDialect } from '../dialect.ts';
 import { unlessPurged } from '../records/purge_mark.ts';
 import type { Statements } from '../records/statements.ts';
@@ -37,7 +37,7 @@ export function listTable(
   const columns = [...keys.slice(0, -1), ...visible];
   return {
     table: resource.table,
-    lineage: lineage(resource),
+    lineage: ancestry(resource),
     keys,
     columnOf: columnsOf(resource),
     select: `select ${columns.join(', ')} from ${resource.table}`,
@@ -59,7 +59,7 @@ export interface ListShape {
 /**
  * One way to read some of a list. Values begin with those of scope, `only` and filter.
  * - `gather`: at most one more than `GATHERED_MAX` of them, in no order. By an index that finds these and no others.
- * - `probe`: `n`, how many there are, counted up to one more than LIMITS.listRecordsInTurnMax.
+ * - `probe`: `n`, how many there are, counted up to one more than LIMITS.listRecordsInlineMax.
  * - `few`: the same, and where they lie if the engine can tell.
  * - `count`: `n`, how many there are.
  * - `walk`: a page, read along an index that has them in order.
@@ -100,7 +100,7 @@ export function planList(table: ListTable, shape: ListShape, dialect: ListDialec
   const all = conditionsOf(table, shape, dialect);
   const { order, behind } = orderOf(shape.sort, id);
 
-  const most = LIMITS.listRecordsInTurnMax + 1;
+  const most = LIMITS.listRecordsInlineMax + 1;
 
   function page(way: PageWay, isBehind: boolean, conditions: string): string {
     const where = (way === 'narrow' ? dialect.isInRowIds : undefined) ?? conditions;
@@ -195,7 +195,7 @@ function indexConditions({ keys, columnOf }: ListTable, shape: ListShape): Index
   const bounds = new Map<string, Set<string>>();
 
   /** Answers false where no index looks at it: a second value set for a column, or a second bound on its side. */
-  function take(condition: Condition): boolean {
+  function take(condition: FilterCondition): boolean {
     const column = columnOf(condition);
     if (condition.kind === 'one_of') {
       if (equal.has(column)) return false;
@@ -213,7 +213,7 @@ function indexConditions({ keys, columnOf }: ListTable, shape: ListShape): Index
   return { equal, ranged: new Set(bounds.keys()), hasMore: rest.length > 0 };
 }
 
-function sidesOf(condition: Condition): readonly string[] {
+function sidesOf(condition: FilterCondition): readonly string[] {
   if (condition.kind === 'pattern') return condition.part === 'prefix' ? ['from', 'to'] : [];
   if (condition.kind !== 'range') return [];
   return [...(condition.from ? ['from'] : []), ...(condition.to ? ['to'] : [])];
@@ -240,7 +240,7 @@ function isWalkableBy(index: Index, { depth }: ListShape, wanted: IndexCondition
 /** Whether an index finds so few of its entries that what else is wanted can be looked at row by row. */
 function isNarrowedBy({ columns, isUnique }: Index, { equal }: IndexConditions): boolean {
   const found = columns.reduce((product, column) => product * (equal.get(column) ?? Number.NaN), 1);
-  return isUnique && found <= LIMITS.listRecordsInTurnMax;
+  return isUnique && found <= LIMITS.listRecordsInlineMax;
 }
 
 function findIndex({ indexes }: ListTable, wanted: IndexConditions): Index | undefined {
@@ -259,7 +259,7 @@ function scanIndex({ indexes, keys, columnOf }: ListTable, { depth, filter }: Li
   const above = keys.slice(0, depth);
   const scoped = indexes.filter(({ columns }) => above.every((column, place) => columns[place] === column));
   const columns = filter.flat().map(columnOf);
-  const isFound = (condition: Condition) =>
+  const isFound = (condition: FilterCondition) =>
     (condition.kind === 'one_of' || sidesOf(condition).length > 0) &&
     scoped.some((index) => index.columns[depth] === columnOf(condition));
   const isOfHelp =

@@ -6,9 +6,9 @@ import type {
   PageRequest,
   Sort,
 } from '../../directory/store.ts';
-import type { Bound, Condition, Finished } from '../../domain/filter/filter.ts';
+import type { Bound, ComparableValue, FilterCondition } from '../../domain/filter/filter.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Resource, Scope } from '../../domain/resource.ts';
+import type { KeyPrefix, Resource } from '../../domain/resource.ts';
 import type { SqlValue } from '../records/statements.ts';
 import { all, first, type Work } from '../work.ts';
 import { GATHERED_MAX, type ListPlan, type ListStatement } from './list_plans.ts';
@@ -22,13 +22,13 @@ export type ListOutcome = ListPage | undefined | Delegated;
 /** What is asked of a store about a list. */
 export interface ListQuery {
   readonly resource: Resource;
-  readonly scope: Scope;
+  readonly scope: KeyPrefix;
   readonly listing: ListRequest;
 }
 
 /** How much may be read here, and what is known already. */
 export interface ReadBudget {
-  /** No more than LIMITS.listRecordsInTurnMax rows may be touched. */
+  /** No more than LIMITS.listRecordsInlineMax rows may be touched. */
   readonly isBounded: boolean;
   readonly isTotalWanted: boolean;
   readonly knownTotal: (question: ListQuery) => number | undefined;
@@ -107,7 +107,7 @@ function compare(left: PagePosition, right: PagePosition, { isDescending }: Sort
 /** A page along the index of the order. It costs what it skips, so a deep one is read elsewhere. */
 function* walk(asked: PlannedList, mayBePurging: boolean, budget: ReadBudget): Work<ListOutcome> {
   const { page } = asked.question.listing;
-  const isDeep = page.kind === 'offset' && page.offset + page.limit >= LIMITS.listRecordsInTurnMax;
+  const isDeep = page.kind === 'offset' && page.offset + page.limit >= LIMITS.listRecordsInlineMax;
   if (isDeep && budget.isBounded && (yield* probe(asked, mayBePurging)) === undefined)
     return 'page elsewhere';
   const listed = yield* readPage('walk', asked, mayBePurging);
@@ -146,7 +146,7 @@ function* probe(asked: PlannedList, mayBePurging: boolean): Work<number | undefi
 
 function fewOf(row: Row | undefined): number | undefined {
   const found = Number(row?.n);
-  return found > LIMITS.listRecordsInTurnMax ? undefined : found;
+  return found > LIMITS.listRecordsInlineMax ? undefined : found;
 }
 
 function* count(asked: PlannedList, mayBePurging: boolean): Work<number> {
@@ -234,13 +234,13 @@ export function startAtCursor(listing: ListRequest): ListRequest {
 }
 
 /** The bound that a list in this order comes to first, where this group of its filter is one. */
-function nearBound([condition, ...others]: readonly Condition[], sort: Sort): Bound | undefined {
+function nearBound([condition, ...others]: readonly FilterCondition[], sort: Sort): Bound | undefined {
   if (others.length > 0 || condition?.kind !== 'range' || condition.member !== sort.by) return undefined;
   return sort.isDescending ? condition.to : condition.from;
 }
 
 /** A group without that bound; empty where nothing is left of it. */
-function farOnly(group: readonly Condition[], sort: Sort): readonly Condition[] {
+function farOnly(group: readonly FilterCondition[], sort: Sort): readonly FilterCondition[] {
   const [condition] = group;
   if (!nearBound(group, sort) || condition?.kind !== 'range') return group;
   const { kind, member, compared, from, to } = condition;
@@ -249,7 +249,7 @@ function farOnly(group: readonly Condition[], sort: Sort): readonly Condition[] 
 }
 
 /** Whether a mark stands before all that a bound lets through, so that the page begins with the first of these. */
-function isBeyond(place: Finished, { value, isInclusive }: Bound, { isDescending }: Sort): boolean {
+function isBeyond(place: ComparableValue, { value, isInclusive }: Bound, { isDescending }: Sort): boolean {
   if (place === value) return !isInclusive;
   return isDescending ? place > value : place < value;
 }

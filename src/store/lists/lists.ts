@@ -1,7 +1,7 @@
 import type { KeyedRecord, ListPage, ListRequest, MaybePromise, Store } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { lineage, type Resource, type Scope } from '../../domain/resource.ts';
-import { resourceOf } from '../../domain/resources.ts';
+import { ancestry, type KeyPrefix, type Resource } from '../../domain/resource.ts';
+import { resourceNamed } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import type { SqlValue, Statements } from '../records/statements.ts';
 import type { Work } from '../work.ts';
@@ -29,7 +29,7 @@ import { openTotalCache } from './totals.ts';
 export interface ReaderListRequest {
   /** The name of the resource. */
   readonly resource: string;
-  readonly scope: Scope;
+  readonly scope: KeyPrefix;
   readonly listing: ListRequest;
   readonly isTotalWanted: boolean;
 }
@@ -47,7 +47,7 @@ export interface Lists {
   readonly local: Store['list'];
   /** Answers here what is asked of another process. */
   serve(question: ReaderListRequest): Promise<ReaderListResponse>;
-  /** Answers what touches at most LIMITS.listRecordsInTurnMax rows, and asks another process for the rest. */
+  /** Answers what touches at most LIMITS.listRecordsInlineMax rows, and asks another process for the rest. */
   delegating(ask: ReaderClient): Store['list'];
 }
 
@@ -64,7 +64,7 @@ export function openLists(within: ReadLists<MaybePromise<ListOutcome>>): Lists {
   return {
     local: (resource, scope, listing) => all({ resource, scope, listing }, true),
     async serve({ resource: name, scope, listing, isTotalWanted }) {
-      const listed = await all({ resource: resourceOf(name), scope, listing }, isTotalWanted);
+      const listed = await all({ resource: resourceNamed(name), scope, listing }, isTotalWanted);
       return listed ? { listed } : {};
     },
     delegating: (ask) => listDelegating(within, ask),
@@ -155,7 +155,7 @@ export function openListReading({
   function tableOf(resource: Resource): Table {
     let table = tables.get(resource);
     if (!table) {
-      const line = lineage(resource);
+      const line = ancestry(resource);
       table = {
         list: listTable(resource, of(resource), indexesOf(resource.table)),
         decode: of(resource).decodePlaced,
@@ -168,7 +168,7 @@ export function openListReading({
 
   /** Callers choose the shapes of their filters: the oldest one makes room for one more. */
   function keep(name: string, plan: ListPlan): ListPlan {
-    if (shapes.size >= LIMITS.listShapesKeptMax) {
+    if (shapes.size >= LIMITS.listStatementsCachedMax) {
       const oldest = shapes.keys().next().value as string;
       forget(shapes.get(oldest)?.made() ?? []);
       shapes.delete(oldest);

@@ -36,7 +36,7 @@ export function openTotalCache(): TotalCache {
       const entry: CachedTotal = { since: performance.now(), counting, total: undefined };
       // The oldest stands first.
       kept.delete(question);
-      if (kept.size >= LIMITS.totalsKeptMax) kept.delete(kept.keys().next().value as string);
+      if (kept.size >= LIMITS.totalsCachedMax) kept.delete(kept.keys().next().value as string);
       kept.set(question, entry);
       counting.then(
         (total) => {

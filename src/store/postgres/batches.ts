@@ -38,7 +38,7 @@ export function openQueryBatches<Q, A>(
 
   function send(batch: RealmQueue<Q, A>): void {
     while (isDue(batch)) {
-      const next = batch.waiting.splice(0, LIMITS.lookupsTogetherMax);
+      const next = batch.waiting.splice(0, LIMITS.lookupsPerStatementMax);
       const taken = rejectExpired(next);
       if (taken.length < next.length) gate.giveUp(next.length - taken.length);
       if (taken.length === 0) continue;
@@ -82,7 +82,7 @@ export function openQueryBatches<Q, A>(
 /** One statement at a time: what comes meanwhile is the next one, and sooner than two that compete. Unless it is full. */
 function isDue({ waiting, underWay }: RealmQueue<unknown, never>): boolean {
   if (waiting.length === 0 || underWay === 0) return waiting.length > 0;
-  return waiting.length >= LIMITS.lookupsTogetherMax && underWay < LIMITS.lookupStatementsMax;
+  return waiting.length >= LIMITS.lookupsPerStatementMax && underWay < LIMITS.lookupStatementsMax;
 }
 
 /** For each of so many questions the row that says in `place` that it is of that one, and no other row says so. */

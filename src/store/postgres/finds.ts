@@ -75,5 +75,5 @@ function textsOf(resource: Resource, members: readonly string[]) {
 /** Identifiers are kept as such, whatever else a record is found by is text. */
 function typeOf(resource: Resource, member: string): 'uuid' | 'text' {
   const described = membersOf(resource).find(({ name }) => name === member);
-  return described && !described.placement.references ? 'text' : 'uuid';
+  return described && !described.annotation.references ? 'text' : 'uuid';
 }

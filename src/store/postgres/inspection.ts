@@ -17,7 +17,7 @@ import { connectToPrimary } from './primary.ts';
 import { openRowStream, type RowStream } from './streaming.ts';
 
 /** The engine itself ends what takes longer. */
-export const BEGIN_INSPECTION = `${BEGIN_READING}; set local statement_timeout = ${LIMITS.questionMsMax}`;
+export const BEGIN_INSPECTION = `${BEGIN_READING}; set local statement_timeout = ${LIMITS.doctorQueryMsMax}`;
 /** How much later it is given up where the engine does not answer at all. */
 const PATIENCE_MS = 5_000;
 
@@ -35,7 +35,7 @@ export async function inspectPostgres(
   // Nothing is asked twice.
   const stream = openRowStream(
     await connectToPrimary({ ...address, isPrepared: false }),
-    LIMITS.questionMsMax + PATIENCE_MS,
+    LIMITS.doctorQueryMsMax + PATIENCE_MS,
   );
   const rows: InspectionQuery = (text, ...values) => stream.rows(BEGIN_INSPECTION, text, values);
   try {

@@ -26,7 +26,7 @@ export async function assertPostgresSchema(
 }
 
 /** How long one of our own statements may take that others make wait: the engine is to be the one that gives up. */
-const STATEMENT_WAIT_MS_MAX = LIMITS.startWaitMsMax + LIMITS.storeWaitMsMax;
+const STATEMENT_WAIT_MS_MAX = LIMITS.migrationWaitMsMax + LIMITS.storeWaitMsMax;
 /** How long an attempt waits for a table: who wants to read it stands behind, and goes on in the pauses. */
 const TABLE_WAIT_MS_MAX = 200;
 const PAUSE_MS = 1_000;
@@ -54,7 +54,7 @@ export async function migratePostgres(
   const looking = clientWithTimeout(sql, LIMITS.storeWaitMsMax);
   const { role, schema } = await currentRoleSchema(looking);
   const grantee = user === role ? undefined : user;
-  const deadline = performance.now() + LIMITS.startWaitMsMax;
+  const deadline = performance.now() + LIMITS.migrationWaitMsMax;
   const next = async () => nextOf(migrations, (await postgresSchemaVersion(looking))?.version);
   let attempt = 1;
   for (let pending = await next(); pending.length > 0; attempt += 1) {
@@ -107,7 +107,7 @@ async function transaction(sql: SQL, work: (own: SqlClient) => Promise<void>): P
 }
 
 async function begin(own: SqlClient, migration: Migration, { version, clock }: Program): Promise<void> {
-  await own.unsafe(`set local lock_timeout = ${LIMITS.startWaitMsMax}`);
+  await own.unsafe(`set local lock_timeout = ${LIMITS.migrationWaitMsMax}`);
   await own.unsafe(MIGRATION_TABLE);
   const row = [migration.version, migration.name, String(clock.now()), version, servesFromOf(migration)];
   await own.unsafe(INSERT_MIGRATION, row);

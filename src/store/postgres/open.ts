@@ -48,7 +48,7 @@ function engineOver(address: PostgresAddress, indexes: IndexCatalog, primary: Pr
     // Every request asks first who may ask: it is not to wait behind writes that wait for each other.
     access: open(address, LIMITS.accessConnectionsMax),
     lookups: open(address, LIMITS.lookupConnectionsMax),
-    finds: open(address, LIMITS.findConnectionsMax),
+    finds: open(address, LIMITS.reverseLookupConnectionsMax),
     transactions: open(address, LIMITS.transactionConnectionsMax),
     lists: open(unprepared, LIMITS.listConnectionsMax),
     long: open(unprepared, LIMITS.readersMax),

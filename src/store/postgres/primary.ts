@@ -60,7 +60,7 @@ function trackPrimary(address: PostgresAddress, first: Host): Primary {
       // The one in force is asked alone first: where several take writes, it stays.
       hosts = address.hosts;
     };
-    const own = setInterval(look, LIMITS.hostSearchMs);
+    const own = setInterval(look, LIMITS.primarySearchMs);
     search = own;
     look();
   }

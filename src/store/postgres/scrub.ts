@@ -19,7 +19,7 @@ const POSITION = 'select pg_current_wal_insert_lsn()::text as position';
 export async function scrubPostgres(address: PostgresAddress): Promise<ScrubResult> {
   const client = await connectToPrimary(address);
   try {
-    const own = clientWithTimeout(client, LIMITS.questionMsMax);
+    const own = clientWithTimeout(client, LIMITS.doctorQueryMsMax);
     const [rights] = await own.unsafe<{ may: boolean }[]>(MAY_VACUUM, [`{${TABLES.join()}}`]);
     const isVacuumed = rights?.may === true;
     if (isVacuumed) await own.unsafe(`vacuum (index_cleanup on) ${TABLES.join(', ')}`);

@@ -1,4 +1,4 @@
-import { isVisible, keyColumns, lineage, membersOf, type Resource } from '../../domain/resource.ts';
+import { ancestry, isVisible, keyColumns, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 
 /** Records of one resource that go along with a record of another one, and every SQL text about them. */
@@ -17,12 +17,12 @@ function referencingColumns(
   resource: Resource,
   all: readonly Resource[],
 ): readonly { readonly column: string; readonly target: Resource }[] {
-  const above = lineage(resource).slice(0, -1);
+  const above = ancestry(resource).slice(0, -1);
   const columns = keyColumns(resource);
   return [
     ...above.map((target, at) => ({ column: columns[at] as string, target })),
-    ...membersOf(resource).flatMap(({ name, placement }) => {
-      const target = all.find((other) => other.name === placement.references);
+    ...membersOf(resource).flatMap(({ name, annotation }) => {
+      const target = all.find((other) => other.name === annotation.references);
       return target ? [{ column: name, target }] : [];
     }),
   ];
@@ -88,8 +88,8 @@ function conditionOf({
 /** The columns that refer to records of a resource, as SQL that asks whether one refers to the row `t`. */
 export function isReferredTo(resource: Resource, all: readonly Resource[]): string {
   const referrers = all.flatMap((other) =>
-    membersOf(other).flatMap(({ name, placement }) =>
-      placement.references === resource.name
+    membersOf(other).flatMap(({ name, annotation }) =>
+      annotation.references === resource.name
         ? [`exists (select 1 from ${other.table} r where r.realm_id = t.realm_id and r.${name} = t.id)`]
         : [],
     ),

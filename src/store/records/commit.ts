@@ -1,8 +1,8 @@
 import type { Guard, IdempotencyRecord, Insert, Write, WriteResult } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
-import { type AnyRecord, keyColumns, type Resource, referenced } from '../../domain/resource.ts';
+import { type AnyRecord, keyColumns, type Resource, referencedResource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import { keyIdOf } from '../../domain/text/ciphertext.ts';
+import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import { type ChangeEntry, entryOf } from '../audit/entry.ts';
 import { ANY_CHECK, IS_KEY_KNOWN } from '../auth/access.ts';
 import type { Dialect } from '../dialect.ts';
@@ -95,7 +95,7 @@ export function openCommits({ of, purges, idempotency, rowLocks }: CommitDeps) {
    * would store what nobody can open.
    */
   function* assertKeyIsProven(sealed: unknown): Work<void> {
-    if (!(sealed instanceof Uint8Array) || (yield* first(selectProof, keyIdOf(sealed)))) return;
+    if (!(sealed instanceof Uint8Array) || (yield* first(selectProof, ciphertextKeyId(sealed)))) return;
     // A database without any proof has had no master key yet.
     if (yield* first(ANY_CHECK)) {
       throw new Fault('unavailable', [], new Error('the master key was changed while this process ran'));
@@ -200,13 +200,13 @@ function guardQueriesOf(of: CommitDeps['of']): {
     after({ resource }, guard) {
       if (guard.kind === 'settled') return undefined;
       const name = guard.kind === 'unless' ? guard.saying.reference : guard.reference;
-      const target = referenced(resource, name, RESOURCES);
+      const target = referencedResource(resource, name, RESOURCES);
       const joined = `select 1 from ${resource.table} t
       join ${target.table} r on r.realm_id = t.realm_id and r.id = t.${columnOf(resource, name)}
       where ${whereKey(resource)}`;
       if (guard.kind === 'unless') {
         const text = `${joined} and r.${columnOf(target, guard.saying.member)} = ?`;
-        return { text, values: [guard.saying.is] };
+        return { text, values: [guard.saying.equals] };
       }
       const own = columnOf(resource, guard.member);
       return { text: `${joined} and r.${columnOf(target, guard.of)} is distinct from t.${own}`, values: [] };

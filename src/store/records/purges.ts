@@ -1,6 +1,6 @@
 import type { WriteResult } from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
-import { type Key, lineage, type Resource } from '../../domain/resource.ts';
+import { ancestry, type Key, type Resource } from '../../domain/resource.ts';
 import { execute, first, type Work } from '../work.ts';
 import { selectPurgeMark } from './purge_mark.ts';
 import { NOT_FOUND, type PendingWrite, writtenValue } from './row_write.ts';
@@ -38,7 +38,7 @@ export function openPurges(of: (resource: Resource) => Statements): Purges {
     *areUnderWay() {
       return (yield* first(ANY)) !== undefined;
     },
-    isAbsent: (resource, key) => isAnyMarked(lineage(resource), key),
+    isAbsent: (resource, key) => isAnyMarked(ancestry(resource), key),
     *begin(resource, key, at) {
       yield* execute(INSERT, key[0], key.at(-1) as Uuid, resource.name, at);
     },
@@ -49,7 +49,7 @@ export function openPurges(of: (resource: Resource) => Statements): Purges {
       if (!isPurging) return undefined;
       const { op, resource, key } = write;
       // A record that is inserted is not there yet; what is marked under its name is another one's, of its identifier.
-      const line = lineage(resource).slice(0, op === 'insert' ? -1 : undefined);
+      const line = ancestry(resource).slice(0, op === 'insert' ? -1 : undefined);
       if (yield* isAnyMarked(line, key)) return NOT_FOUND;
       for (const { member, target } of of(resource).references) {
         const id = writtenValue(write, member);

@@ -8,7 +8,7 @@ import {
   type Member,
   membersOf,
   type Resource,
-  referenced,
+  referencedResource,
 } from '../../domain/resource.ts';
 import { foldedKey, UNICODE_VERSION } from '../../domain/text/folding.ts';
 import type { Dialect } from '../dialect.ts';
@@ -136,7 +136,7 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
     insert: insertion.text,
     replace: `update ${table} set ${assignments} where ${where}`,
     remove: `delete from ${table} where ${where}`,
-    selectForRemoval: `select ${visible.join(', ')}, ${resource.keptBy ?? '0'} as kept from ${table} where ${where}`,
+    selectForRemoval: `select ${visible.join(', ')}, ${resource.protectedBy ?? '0'} as kept from ${table} where ${where}`,
     selectInRealm: `select 1 from ${table} where realm_id = ?1 and ${keys.at(-1)} = ?2`,
     ...scansOf(resource, names(stored)),
     insertValues: (key: Key, record: AnyRecord) => [
@@ -161,8 +161,8 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
       resource.unique.find(
         (members) => members.map((member) => comparedColumn(resource, member)).join() === found.join(),
       ),
-    references: membersOf(resource).flatMap(({ name, placement }) =>
-      placement.references ? [referenceOf(name, referenced(resource, name, all))] : [],
+    references: membersOf(resource).flatMap(({ name, annotation }) =>
+      annotation.references ? [referenceOf(name, referencedResource(resource, name, all))] : [],
     ),
   });
 }
@@ -221,7 +221,7 @@ function movedColumns(
   const derived = new Set([
     ...folded.filter(({ name }) => names.has(name)).map(({ name }) => comparedColumn(resource, name)),
     ...(isRefolded ? [FOLDED_WITH] : []),
-    ...members.filter(({ placement }) => placement.summed).map(({ name }) => hashColumn(name)),
+    ...members.filter(({ annotation }) => annotation.hashColumn).map(({ name }) => hashColumn(name)),
   ]);
   return columns.filter(({ name, member }) => (member === undefined ? derived.has(name) : names.has(member)));
 }
@@ -294,8 +294,8 @@ function stampColumns({ returnsLongsAsText }: StatementDialect): readonly Column
 
 /** The column of a member. Booleans are stored as 0 and 1, lists and objects as JSON, the rest as it is. */
 function memberColumns(member: Member): readonly Column[] {
-  const { name, schema, placement } = member;
-  const isSealed = placement.secret === 'sealed';
+  const { name, schema, annotation } = member;
+  const isSealed = annotation.secret === 'sealed';
   const base = { name: isSealed ? `${name}_sealed` : name, member: name, isVisible: isVisible(member) };
   const isOptional = mayBeMissing(schema);
   const form = isSealed ? PLAIN : (FORMS[String(jsonType(schema))] ?? PLAIN);
@@ -349,15 +349,15 @@ function derivedColumns(resource: Resource, { hasHashColumns }: StatementDialect
 
 function hashColumns(resource: Resource): readonly Column[] {
   return membersOf(resource)
-    .filter(({ placement }) => placement.summed)
+    .filter(({ annotation }) => annotation.hashColumn)
     .map(
-      ({ name, placement }): Column => ({
+      ({ name, annotation }): Column => ({
         name: hashColumn(name),
         member: undefined,
         isVisible: false,
         encode: (record) => {
           const text = record[name] as string;
-          return textHash(placement.folded ? foldedKey(text) : text);
+          return textHash(annotation.foldedKeyColumn ? foldedKey(text) : text);
         },
       }),
     );
@@ -381,7 +381,7 @@ function foldingColumns(resource: Resource): readonly Column[] {
 }
 
 function foldedMembers(resource: Resource): readonly Member[] {
-  return membersOf(resource).filter(({ placement }) => placement.folded);
+  return membersOf(resource).filter(({ annotation }) => annotation.foldedKeyColumn);
 }
 
 /** The column with the hash of the value that a member is compared by. */
@@ -392,5 +392,5 @@ export function hashColumn(member: string): string {
 /** The column that decides whether two members are the same: the folded key where there is one. */
 export function comparedColumn(resource: Resource, member: string): string {
   const found = membersOf(resource).find(({ name }) => name === member);
-  return found?.placement.folded ? `${member}_key` : member;
+  return found?.annotation.foldedKeyColumn ? `${member}_key` : member;
 }

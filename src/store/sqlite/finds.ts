@@ -75,7 +75,7 @@ function seekOf(
   );
 
   const summed = membersOf(resource).find(
-    ({ name, placement }) => placement.summed && members.includes(name),
+    ({ name, annotation }) => annotation.hashColumn && members.includes(name),
   );
   if (!summed) return (realm, values) => soleOf(byTexts.all(realm, ...values));
   const place = members.indexOf(summed.name);

@@ -27,7 +27,7 @@ export async function migrateSqlite(
   const newest = migrations.at(-1)?.version ?? 0;
   const found = await retryWhileBusy(
     () => assertSqliteSchema(db, mode, newest, program.version),
-    LIMITS.startWaitMsMax,
+    LIMITS.migrationWaitMsMax,
   );
   if (mode === 'off' || (found !== undefined && found >= newest)) return;
   if (found !== undefined) {
@@ -35,10 +35,10 @@ export async function migrateSqlite(
     const isUntouched = (copied: Database) => sqliteSchemaVersion(copied)?.version === found;
     await retryWhileBusy(
       () => keepUpgradeCopy(db, `${db.filename}.schema-${found}`, isUntouched),
-      LIMITS.startWaitMsMax,
+      LIMITS.migrationWaitMsMax,
     );
   }
-  await retryWhileBusy(() => applyPending(db, migrations, program), LIMITS.startWaitMsMax);
+  await retryWhileBusy(() => applyPending(db, migrations, program), LIMITS.migrationWaitMsMax);
 }
 
 /**

@@ -44,8 +44,11 @@ export async function openSqlite(path: string, mode: MigrateMode, program: Progr
     else if (mode === 'off') throw noSchema();
   }
   return openPrepared(path, async (db) => {
-    await retryWhileBusy(() => assertSqliteSchema(db, mode, newest, program.version), LIMITS.startWaitMsMax);
-    if (path !== ':memory:') await retryWhileBusy(() => enableWal(db), LIMITS.startWaitMsMax);
+    await retryWhileBusy(
+      () => assertSqliteSchema(db, mode, newest, program.version),
+      LIMITS.migrationWaitMsMax,
+    );
+    if (path !== ':memory:') await retryWhileBusy(() => enableWal(db), LIMITS.migrationWaitMsMax);
     await migrateSqlite(db, mode, migrations, program);
   });
 }
@@ -78,12 +81,12 @@ async function openPrepared(
   path: string,
   makeReady: (db: Database) => Promise<void>,
 ): Promise<EmbeddedEngine> {
-  const db = await retryWhileBusy(() => connectSqlite(path), LIMITS.startWaitMsMax);
+  const db = await retryWhileBusy(() => connectSqlite(path), LIMITS.migrationWaitMsMax);
   // Whoever waits here may wait for a restore, which puts another file in this place.
   const place = trackDatabaseFiles(path);
   try {
     await makeReady(db);
-    const engine = await retryWhileBusy(() => engineOver(db), LIMITS.startWaitMsMax);
+    const engine = await retryWhileBusy(() => engineOver(db), LIMITS.migrationWaitMsMax);
     place.assertInPlace();
     return engine;
   } catch (error) {

@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite';
 import { LIMITS } from '../../domain/limits.ts';
-import { resourceOf } from '../../domain/resources.ts';
+import { resourceNamed } from '../../domain/resources.ts';
 import { type CountRequest, openCountBelow } from '../lists/count_below.ts';
 import type { ReaderListRequest, ReaderListResponse } from '../lists/lists.ts';
 import { MAPPED_BYTES_MAX, retryWhileBusy } from './connection.ts';
@@ -18,13 +18,13 @@ export interface Reader {
 
 /** Opens a database that another process has made ready and has open. Nothing can be written through it. */
 export async function openReader(path: string): Promise<Reader> {
-  const db = await retryWhileBusy(() => connectToRead(path), LIMITS.startWaitMsMax);
+  const db = await retryWhileBusy(() => connectToRead(path), LIMITS.migrationWaitMsMax);
   const snapshot = openSharedReadTransaction(db);
   const lists = openSqliteLists(db, snapshot);
   const count = openCountBelow(openSqliteReading(db, snapshot));
   return {
     answer: lists.serve,
-    count: async ({ resource, key }) => count(resourceOf(resource), key),
+    count: async ({ resource, key }) => count(resourceNamed(resource), key),
     close() {
       snapshot.close();
       db.close(false);

@@ -25,7 +25,7 @@ export async function scrubSqlite(
   await retryWhileBusy(() => {
     snapshot.end();
     db.run('vacuum');
-  }, LIMITS.startWaitMsMax);
+  }, LIMITS.migrationWaitMsMax);
   await emptyLog(db, snapshot);
   return (await search(db.filename, wanted)) ? { kind: 'left' } : { kind: 'clean', isRewritten: true };
 }
@@ -35,7 +35,7 @@ class LogInUse extends Error {}
 
 /** Waits for readers of older states; they read no longer than a turn. Rejects with Fault `unavailable` where one stays. */
 async function emptyLog(db: Database, snapshot: SharedReadTransaction): Promise<void> {
-  const deadline = performance.now() + LIMITS.startWaitMsMax;
+  const deadline = performance.now() + LIMITS.migrationWaitMsMax;
   for (;;) {
     snapshot.end();
     const row = db.query<{ busy: number }, []>('pragma wal_checkpoint(truncate)').get();

@@ -14,7 +14,7 @@ import { searchFile } from './search_file.ts';
 export async function hasUnreferencedText(path: string, texts: readonly string[]): Promise<boolean> {
   const found = searchFile(path, texts);
   if (found.length === 0) return false;
-  const db = await retryWhileBusy(() => connectToRead(path), LIMITS.startWaitMsMax);
+  const db = await retryWhileBusy(() => connectToRead(path), LIMITS.migrationWaitMsMax);
   try {
     for (const text of found) if (!(await isHeld(db, text))) return true;
     return false;
@@ -45,7 +45,7 @@ async function isHeldBy(db: Database, resource: Resource, text: string): Promise
   );
   try {
     for (let slot = -1; ; ) {
-      const looked = await retryWhileBusy(() => look.get(slot, text, ROWS), LIMITS.startWaitMsMax);
+      const looked = await retryWhileBusy(() => look.get(slot, text, ROWS), LIMITS.migrationWaitMsMax);
       if (looked?.holds === 1) return true;
       if (!looked || looked.slot === null) return false;
       slot = looked.slot;

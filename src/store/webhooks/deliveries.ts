@@ -4,9 +4,9 @@ import type {
   DeadLetter,
   Delivery,
   DeliveryOutcome,
-  Progress,
+  DeliveryResults,
   ProgressStore,
-  Settlement,
+  RealmProgress,
   WebhookStore,
 } from '../../events/webhooks/port.ts';
 import type { Dialect, ListDialect } from '../dialect.ts';
@@ -70,13 +70,16 @@ export function openDeliveries(
   const claimed = `${RECEIVER}${claims.shared}`;
 
   /** What it was told of a realm that was taken off its list meanwhile is forgotten with that. */
-  function* listed(webhookId: string, progress: readonly Progress[]): Work<readonly Progress[]> {
+  function* listed(webhookId: string, progress: readonly RealmProgress[]): Work<readonly RealmProgress[]> {
     const rows = yield* all<{ readonly realm_id: Uuid }>(LISTED, webhookId);
     const realms = new Set(rows.map(({ realm_id }) => realm_id));
     return progress.filter(({ realm }) => realms.has(realm));
   }
 
-  function* settle(lease: { name: string; holder: string }, settled: Settlement): Work<WorkResult<boolean>> {
+  function* settle(
+    lease: { name: string; holder: string },
+    settled: DeliveryResults,
+  ): Work<WorkResult<boolean>> {
     if (!(yield* first(isHeld, lease.name, lease.holder))) return { value: false, keep: false };
     const { webhookId } = settled;
     const receiver = yield* first<{ readonly all_realms: number }>(claimed, webhookId);
@@ -103,23 +106,28 @@ export function openDeliveries(
           : yield* all<LetterRow>(LETTERS, webhookId, limit);
         return rows.map(letterOf);
       }),
-    resend: (webhookId, which, auditEntry) =>
+    requestRedelivery: (webhookId, which, auditEntry) =>
       write('instance', function* () {
         const value = which
           ? yield* execute(RESEND, webhookId, which.realm, which.firstSeq)
           : yield* execute(RESEND_ALL, webhookId);
         return { value, keep: value > 0, auditEntries: [auditEntry] };
       }),
-    waitingLetters: (webhookId, limit) =>
+    pendingDeadLetters: (webhookId, limit) =>
       read(function* () {
         return (yield* all<LetterRow>(waiting, webhookId, limit)).map(letterOf);
       }),
-    settle: (lease, settled) => write([], () => settle(lease, settled)),
+    saveResults: (lease, settled) => write([], () => settle(lease, settled)),
     trim: (before) => write([], () => trimmed(before)),
   };
 }
 
-function statementsOf({ webhookId, progress, deliveries, deadLetters }: Settlement): readonly Statement[] {
+function statementsOf({
+  webhookId,
+  progress,
+  deliveries,
+  deadLetters,
+}: DeliveryResults): readonly Statement[] {
   return [
     ...progress.map((each) => ({ text: KEEP_PROGRESS, values: progressColumns(webhookId, each) })),
     ...deliveries.map((each) => ({ text: KEEP_DELIVERY, values: deliveryColumns(each) })),
@@ -212,7 +220,7 @@ function letterColumns(letter: DeadLetter): readonly SqlValue[] {
   return [webhookId, realm, firstSeq, lastSeq, attempts, at, redeliveredAt ?? null];
 }
 
-function progressColumns(webhookId: string, progress: Progress): readonly SqlValue[] {
+function progressColumns(webhookId: string, progress: RealmProgress): readonly SqlValue[] {
   const { realm, seq, attempts, nextAt, failedSeq, behindSince } = progress;
   return [webhookId, realm, seq, attempts, nextAt, failedSeq, behindSince];
 }

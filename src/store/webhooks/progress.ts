@@ -46,16 +46,16 @@ export function openProgressStore(
       read(function* () {
         return (yield* all<CursorRow>(DUE, webhookId, now, limit)).map(cursorOf);
       }),
-    arrears: (webhookId) =>
+    lag: (webhookId) =>
       read(function* () {
         const since = (yield* first<{ readonly behind_since: Long }>(OLDEST_LAG, webhookId))?.behind_since;
-        const most = LIMITS.arrearsCountedMax;
+        const most = LIMITS.webhookLagCountedMax;
         const realms = yield* first<{ readonly n: Long }>(LAGGING_REALMS, webhookId, most);
         const letters = yield* first<{ readonly n: Long }>(deadLetters, webhookId, most);
         return {
           since: since === undefined ? undefined : Number(since),
           realms: Number(realms?.n),
-          letters: Number(letters?.n),
+          deadLetters: Number(letters?.n),
         };
       }),
   };

@@ -1,7 +1,7 @@
 import { Fault } from '../../domain/fault.ts';
 import { NIL_UUID, type Revision, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { keyIdOf } from '../../domain/text/ciphertext.ts';
+import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import type { Webhook, WebhookStore } from '../../events/webhooks/port.ts';
 import { IS_KEY_KNOWN } from '../auth/access.ts';
 import type { Dialect } from '../dialect.ts';
@@ -117,7 +117,7 @@ function* listed(): Work<readonly Webhook[]> {
 /** Secrets are stored only as long as their key opens them: a change of the master key has ended otherwise. */
 function* assertKnownKey({ secretSealed, previous }: Webhook): Work<void> {
   for (const sealed of previous ? [secretSealed, previous.sealed] : [secretSealed]) {
-    if (yield* first(IS_KEY_KNOWN, keyIdOf(sealed))) continue;
+    if (yield* first(IS_KEY_KNOWN, ciphertextKeyId(sealed))) continue;
     throw new Fault('unavailable', [], new Error('the master key was changed while this ran'));
   }
 }

@@ -88,7 +88,7 @@ describe('subject access', () => {
 
   test('of more than one answer tells is refused, and says what tells it', async () => {
     const planted = await plant(office.service.db);
-    const rounds = LIMITS.subjectAccessPiecesMax / 50;
+    const rounds = LIMITS.subjectAccessEntriesMax / 50;
     for (let round = 0; round < rounds; round += 1) {
       await Promise.all(
         Array.from({ length: 50 }, (_, at) =>

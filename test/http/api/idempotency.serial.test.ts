@@ -218,7 +218,7 @@ test('a replay checks token, scope and realm again; 401 and 403 are not stored',
   const { access } = service.db.engine;
   const change = async (patch: Parameters<typeof changeClient>[2]) => {
     await changeClient(access, clientId, patch, service.clock);
-    service.clock.advance(LIMITS.accessAgeMsMax + 100);
+    service.clock.advance(LIMITS.accessTableAgeMsMax + 100);
   };
   const asking = { kind: users, data: users.fresh(home), key: word('key'), bearer };
   expect((await post({ ...asking, bearer: 'nobody' })).status).toBe(401);

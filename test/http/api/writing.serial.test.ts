@@ -38,7 +38,7 @@ test('every resource has its row, and every member that callers may say', () => 
   expect(KINDS.map(({ resource }) => resource)).toEqual([...RESOURCES]);
   for (const { resource, forms, asked } of KINDS) {
     const said = membersOf(resource)
-      .filter(({ placement }) => placement.saidBy !== 'nobody' && placement.within !== 'relationships')
+      .filter(({ annotation }) => annotation.writableBy !== 'nobody' && annotation.within !== 'relationships')
       .map(({ name }) => name);
     expect(Object.keys(forms).sort()).toEqual([...said, ...Object.keys(resource.inputs ?? {})].sort());
     expect(Object.keys(forms)).toEqual(expect.arrayContaining([...asked]));

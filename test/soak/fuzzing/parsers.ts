@@ -4,13 +4,13 @@ import { parseFilter } from '../../../src/domain/filter/filter.ts';
 import type { Revision } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { RESOURCES } from '../../../src/domain/resources.ts';
-import { isVisibleWord } from '../../../src/domain/text/visible_word.ts';
+import { isVisibleAscii } from '../../../src/domain/text/visible_ascii.ts';
 import { readSearch } from '../../../src/http/operations/search_body.ts';
 import { parseJson } from '../../../src/http/pipeline/body.ts';
 import { ifMatchRevisions, revisionReader } from '../../../src/http/pipeline/precondition.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
-import { linesOf } from '../../../src/transfer/line_reader.ts';
-import { lineReader } from '../../../src/transfer/lines.ts';
+import { openLineParser } from '../../../src/transfer/import_line.ts';
+import { splitLines } from '../../../src/transfer/line_reader.ts';
 
 /** What has to hold of a parser whatever it reads. `runs` times; a failure names its seed. */
 export interface Property {
@@ -153,7 +153,7 @@ const line = fc
   );
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
-const readLine = lineReader({
+const readLine = openLineParser({
   clock: systemClock,
   isUpsert: false,
   installation: 'here',
@@ -221,7 +221,7 @@ export const PROPERTIES: readonly Property[] = [
         text.length >= 1 &&
         text.length <= LIMITS.idempotencyKeyCharactersMax &&
         [...text].every((each) => each > ' ' && each < '\x7f');
-      must(isVisibleWord(text) === isOne, 'it is judged otherwise');
+      must(isVisibleAscii(text) === isOne, 'it is judged otherwise');
     },
   ),
   property(
@@ -252,7 +252,7 @@ export const PROPERTIES: readonly Property[] = [
 
 async function linesIn(chunks: readonly Uint8Array[]) {
   const found = [];
-  for await (const lines of linesOf(flowing(chunks))) {
+  for await (const lines of splitLines(flowing(chunks))) {
     // A line is a view of its chunk.
     for (const { number, bytes, end } of lines)
       found.push({ number, end, text: bytes && Buffer.from(bytes).toString('hex') });

@@ -3,7 +3,7 @@ import type { ListPage, ListRequest, PagePosition, Sort } from '../../../src/dir
 import { type Filter, parseFilter } from '../../../src/domain/filter/filter.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { type AnyRecord, keyColumns, type Resource, type Scope } from '../../../src/domain/resource.ts';
+import { type AnyRecord, type KeyPrefix, keyColumns, type Resource } from '../../../src/domain/resource.ts';
 import {
   oidcProfileInfo,
   passwordProfileInfo,
@@ -154,7 +154,7 @@ export function listContract(name: string, open: () => Promise<OpenStore>): void
     });
     afterAll(() => opened.close());
 
-    const ask = (resource: Resource, scope: Scope, listing: Partial<ListRequest> = {}) =>
+    const ask = (resource: Resource, scope: KeyPrefix, listing: Partial<ListRequest> = {}) =>
       store.list(resource, scope, {
         filter: [],
         sort: NEWEST,
@@ -306,7 +306,12 @@ export function listContract(name: string, open: () => Promise<OpenStore>): void
       await land(store, insert(user, [at.realm, empty], userMembers));
       expect(await ask(oidcProfileInfo, [at.realm, empty])).toEqual({ items: [], hasMore: false, total: 0 });
       const elsewhere = await ground(store);
-      const scopes: Scope[] = [[mint()], [at.realm, mint()], [elsewhere.realm, at.user], [mint(), at.user]];
+      const scopes: KeyPrefix[] = [
+        [mint()],
+        [at.realm, mint()],
+        [elsewhere.realm, at.user],
+        [mint(), at.user],
+      ];
       for (const scope of scopes) {
         expect(await ask(scope.length === 1 ? user : oidcProfileInfo, scope)).toBeUndefined();
       }

@@ -227,7 +227,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
       const emailOnly: Guard = {
         kind: 'unless',
         member: 'username',
-        saying: { reference: 'password_profile_id', member: 'username_format', is: 'email' },
+        saying: { reference: 'password_profile_id', member: 'username_format', equals: 'email' },
       };
       const sameIssuer: Guard = {
         kind: 'same',

@@ -4,10 +4,10 @@ import { parseUuid } from '../../../domain/id.ts';
 import {
   DELIVERY_OUTCOMES,
   type DeadLetter,
+  type DeadLetterKey,
   type Delivery,
-  type LetterPlace,
 } from '../../../events/webhooks/port.ts';
-import { redeliver } from '../../../events/webhooks/targets.ts';
+import { requestRedelivery } from '../../../events/webhooks/targets.ts';
 import { idSchema, link, timestampSchema } from '../../openapi/schemas.ts';
 import { managedOperation } from './managed.ts';
 import { linksExample, pageBody, pageParameters, pageRangeOf, pageSchema } from './page.ts';
@@ -106,7 +106,7 @@ function describeDeadLetter({ realm, firstSeq, lastSeq, attempts, at, redelivere
 /** The ID of a dead letter: its realm and the position of its first change. */
 const DEAD_LETTER_ID = /^([0-9a-f-]{36})\.([1-9]\d{0,14})$/;
 
-function deadLetterPosition(id: string): LetterPlace | undefined {
+function deadLetterPosition(id: string): DeadLetterKey | undefined {
   const [, realm = '', firstSeq] = DEAD_LETTER_ID.exec(id) ?? [];
   const read = parseUuid(realm);
   return read && { realm: read, firstSeq: Number(firstSeq) };
@@ -222,7 +222,7 @@ export const DELIVERY_OPERATIONS = [
     async handle(request, deps) {
       const { webhookId } = await webhookAt(request, deps);
       const which = deadLetterPosition(request.data.dead_letter);
-      const count = await redeliver(deps.webhooks.store, webhookId, which, request.auditContext);
+      const count = await requestRedelivery(deps.webhooks.store, webhookId, which, request.auditContext);
       if (which && count === 0) {
         throw new Fault('conflict', [
           { field: 'data.dead_letter', rule: 'is no dead letter of this target' },

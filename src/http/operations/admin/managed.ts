@@ -3,7 +3,7 @@ import type { AuditContext } from '../../../domain/audit_entry.ts';
 import { Fault, type FaultCode } from '../../../domain/fault.ts';
 import type { Revision } from '../../../domain/id.ts';
 import { LIMITS } from '../../../domain/limits.ts';
-import { assertFound, assertSeen, type Edit, type Managed } from '../../../domain/managed.ts';
+import { assertFound, assertRevision, type Edit, type Managed } from '../../../domain/managed.ts';
 import { link, timestampSchema } from '../../openapi/schemas.ts';
 import {
   ADMIN_PATH,
@@ -183,7 +183,7 @@ function handlersOf(kind: ManagedKind) {
     async edit(request: Request, deps: ManagedDeps, edit: (found: Thing) => Partial<Thing> | undefined) {
       const seen = await seenBy(request, deps);
       const checked = (found: Thing) => {
-        assertSeen(found, seen);
+        assertRevision(found, seen);
         return edit(found);
       };
       return present(await kind.change(idIn(request), checked, deps, request.auditContext), request, deps);

@@ -11,7 +11,7 @@ import type { AuditContext } from '../../../domain/audit_entry.ts';
 import type { FaultCode } from '../../../domain/fault.ts';
 import type { Clock, Revision } from '../../../domain/id.ts';
 import type { Principal } from '../../../domain/principal.ts';
-import type { WebhookRooms } from '../../../events/webhooks/targets.ts';
+import type { WebhookDeps } from '../../../events/webhooks/targets.ts';
 import type { Snapshot } from '../../../metrics/family.ts';
 import { HEADERS, header } from '../../openapi/responses.ts';
 import { authenticate } from '../../pipeline/bearer.ts';
@@ -34,7 +34,7 @@ export interface AdminDeps {
   readonly keyring: Keyring;
   readonly logStore: Pick<LogStore, 'heads' | 'head' | 'erasure'>;
   readonly logReading: LogReading;
-  readonly webhooks: WebhookRooms;
+  readonly webhooks: WebhookDeps;
   /**
    * The metrics of all processes of the service. Rejects with Fault `unavailable` if they are not collected
    * in time.

@@ -131,7 +131,7 @@ export const PERSON_OPERATIONS = [
     path: '/subject-access',
     summary: 'Get all data held about a user, for presentation to that person.',
     description:
-      `At most ${LIMITS.subjectAccessPiecesMax} records and entries; \`authrealm subject-access\` has no limit. ` +
+      `At most ${LIMITS.subjectAccessEntriesMax} records and entries; \`authrealm subject-access\` has no limit. ` +
       'Each request is an entry in the audit log.',
     data: {
       schema: z.object({ realm_id: realmId, user_id: identifierReadBy('get-user-authentication-info') }),
@@ -169,7 +169,7 @@ export const PERSON_OPERATIONS = [
       for await (const held of subjectAccess(person, auditContext)) {
         if (held.kind === 'record') records.push(held.record);
         else entries.push(held.entry);
-        if (records.length + entries.length > LIMITS.subjectAccessPiecesMax) {
+        if (records.length + entries.length > LIMITS.subjectAccessEntriesMax) {
           const rule = 'has more than one answer tells: authrealm subject-access tells it all';
           throw new Fault('conflict', [{ field: 'data.user_id', rule }]);
         }

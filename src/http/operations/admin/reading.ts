@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Complaint, Fault } from '../../../domain/fault.ts';
-import { ruleOf } from '../../../domain/rule.ts';
+import { violatedRule } from '../../../domain/rule.ts';
 import { dataOf } from '../../pipeline/body.ts';
 
 /** Reads the `data` of a body. Throws Fault `invalid` with every complaint there is. */
@@ -16,7 +16,7 @@ export function checkData<S extends z.ZodObject>(schema: S, data: object): z.out
     const isMissing = issue.code === 'invalid_type' && valueAt(data, issue.path) === undefined;
     return {
       field: ['data', ...issue.path].join('.'),
-      rule: isMissing || isMissingChoice(issue, data) ? 'is missing' : ruleOf(issue),
+      rule: isMissing || isMissingChoice(issue, data) ? 'is missing' : violatedRule(issue),
     };
   });
   throw new Fault('invalid', complaints);
@@ -45,7 +45,7 @@ export function readParameters<S extends z.ZodObject>(schema: S, url: string): z
     const parsed = each.safeParse(isNumber(each) && NUMBER.test(text) ? Number(text) : text);
     const rules = [
       ...(more.length > 0 ? ['is given more than once'] : []),
-      ...(parsed.error?.issues ?? []).map(ruleOf),
+      ...(parsed.error?.issues ?? []).map(violatedRule),
     ];
     complaints.push(...rules.map((rule) => ({ field: name, rule })));
     values[name] = parsed.data;

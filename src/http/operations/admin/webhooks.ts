@@ -14,8 +14,8 @@ import {
   SKIPPED_CLIENT,
   WEBHOOK_NAME,
   WEBHOOK_URL_RULE,
+  type WebhookOptions,
   type WebhookPatch,
-  type WebhookWish,
 } from '../../../events/webhooks/targets.ts';
 import { link } from '../../openapi/schemas.ts';
 import { type ManagedDeps, type ManagedKind, managedOperations } from './managed.ts';
@@ -161,7 +161,7 @@ const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
   async create({ from = 'present', ...data }, deps, auditContext) {
     await assertReachable(data, deps);
     const defaults = { withData: false, eventsMax: 1, skippedClient: undefined };
-    const settings = { ...defaults, ...patchOf(data) } as WebhookWish;
+    const settings = { ...defaults, ...patchOf(data) } as WebhookOptions;
     const { webhook, secret } = await createWebhook(deps.webhooks, settings, from, auditContext);
     return { thing: webhook, secret };
   },

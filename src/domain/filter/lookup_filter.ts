@@ -1,6 +1,6 @@
 import { LIMITS } from '../limits.ts';
 import type { LookupKey, LookupRules } from '../resource.ts';
-import { type Finished, finished } from './filter.ts';
+import { type ComparableValue, comparableValue } from './filter.ts';
 
 /** What no plain value holds: what the grammar forbids, and every half of a pair of surrogates, for it to judge. */
 const NEVER = '\\0-\\x1f\\x7f-\\x9f\\ud800-\\udfff';
@@ -16,18 +16,18 @@ const LENGTH_MAX = LIMITS.filterBytesMax / 3;
  * or of two. Undefined for any other text, whether it is right or wrong: that is for the grammar, which reads this one
  * alike, only slower.
  */
-export function readPlain(text: string, { filterables, by }: LookupRules): LookupKey | undefined {
+export function parseLookupFilter(text: string, { filterables, by }: LookupRules): LookupKey | undefined {
   const match = text.length > LENGTH_MAX ? null : PLAIN.exec(text);
   if (match === null) return undefined;
   const first = match[1] as string;
   const second = match[3];
   for (const members of by) {
     if (!isSetOf(members, first, second)) continue;
-    const values: Finished[] = [];
+    const values: ComparableValue[] = [];
     for (const member of members) {
       const said = unquoted(match[member === first ? 2 : 4] as string);
       const filterable = filterables[member];
-      const value = filterable && finished(said, filterable.compared);
+      const value = filterable && comparableValue(said, filterable.compared);
       if (value === undefined) return undefined;
       values.push(value);
     }

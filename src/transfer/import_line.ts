@@ -16,15 +16,15 @@ import {
   type Key,
   type Member,
   membersOf,
+  type ReferenceCondition,
   type Resource,
-  referenced,
-  type Saying,
+  referencedResource,
 } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
 import { email } from '../domain/text/folding.ts';
 
 /** What reading lines needs from outside. */
-export interface TransferContext {
+export interface ImportContext {
   readonly clock: Clock;
   /** Whether a line may replace the record it names. */
   readonly isUpsert: boolean;
@@ -35,20 +35,20 @@ export interface TransferContext {
 }
 
 /** A member that is no e-mail address, and the record that may ask for one. */
-export interface Condition {
+export interface EmailCondition {
   readonly name: string;
-  readonly saying: Saying;
+  readonly condition: ReferenceCondition;
   readonly resource: Resource;
   readonly key: Key;
 }
 
-export interface Reading {
+export interface ParsedLine {
   readonly load: Load;
-  readonly conditions: readonly Condition[];
+  readonly conditions: readonly EmailCondition[];
 }
 
 /** Reads one line. Throws Fault `invalid` with names and rules, never with a value of the line. */
-export type LineReader = (bytes: Uint8Array) => Reading;
+export type LineParser = (bytes: Uint8Array) => ParsedLine;
 
 const INSTANT = /^\d{4}-\d\d-\d\dT([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/;
 
@@ -62,7 +62,7 @@ interface Shape {
   readonly followed: ReadonlyMap<string, string>;
   /** Members that have a value of their own where the line does not state one. */
   readonly filled: readonly Member[];
-  readonly conditional: readonly Omit<Condition, 'key'>[];
+  readonly conditional: readonly Omit<EmailCondition, 'key'>[];
   /** The members of the line that name the records above, realm first. */
   readonly above: readonly string[];
   /** The member by which a line may name its own record a second time. */
@@ -82,27 +82,27 @@ interface Statement {
 }
 
 /** The resources that a condition can ask about. */
-export const ASKED: ReadonlySet<Resource> = new Set(
+export const CONDITION_TARGETS: ReadonlySet<Resource> = new Set(
   RESOURCES.flatMap((resource) =>
-    membersOf(resource).flatMap(({ placement: { emailWhere } }) =>
-      emailWhere ? [referenced(resource, emailWhere.reference, RESOURCES)] : [],
+    membersOf(resource).flatMap(({ annotation: { emailIf: emailWhere } }) =>
+      emailWhere ? [referencedResource(resource, emailWhere.reference, RESOURCES)] : [],
     ),
   ),
 );
 
 /** Makes the reader of a whole import; what can be derived from the descriptions is derived here, once. */
-export function lineReader(context: TransferContext): LineReader {
+export function openLineParser(context: ImportContext): LineParser {
   const shapes = new Map(RESOURCES.map((resource) => [resource.type, shapeOf(resource)]));
   return (bytes) => {
     const line = parseObject(bytes);
     const shape = typeof line.type === 'string' ? shapes.get(line.type) : undefined;
-    if (!shape) throw broken('type', `must be one of ${[...shapes.keys()].join(', ')}`);
-    const statement = understand(shape, line, context);
+    if (!shape) throw invalidField('type', `must be one of ${[...shapes.keys()].join(', ')}`);
+    const statement = parseStatement(shape, line, context);
     return { load: loadOf(statement, context), conditions: conditionsOf(statement) };
   };
 }
 
-function broken(field: string, rule: string): Fault {
+function invalidField(field: string, rule: string): Fault {
   return new Fault('invalid', [{ field, rule }]);
 }
 
@@ -112,13 +112,15 @@ function shapeOf(resource: Resource): Shape {
     resource,
     schema: z.object(resource.members),
     members,
-    sealed: members.filter(({ placement }) => placement.secret === 'sealed'),
+    sealed: members.filter(({ annotation }) => annotation.secret === 'sealed'),
     followed: new Map(
       Object.values(resource.inputs ?? {}).map(({ hash, isNormalised }) => [isNormalised, hash]),
     ),
-    filled: members.filter(({ placement }) => placement.derived ?? placement.installation),
-    conditional: members.flatMap(({ name, placement: { emailWhere: saying } }) =>
-      saying ? [{ name, saying, resource: referenced(resource, saying.reference, RESOURCES) }] : [],
+    filled: members.filter(({ annotation }) => annotation.derived ?? annotation.installation),
+    conditional: members.flatMap(({ name, annotation: { emailIf } }) =>
+      emailIf
+        ? [{ name, condition: emailIf, resource: referencedResource(resource, emailIf.reference, RESOURCES) }]
+        : [],
     ),
     above: parentFields(resource),
     self: ownIdField(resource),
@@ -135,7 +137,7 @@ function decoded(bytes: Uint8Array): string {
   try {
     return UTF8.decode(bytes);
   } catch {
-    throw broken('', 'is not UTF-8');
+    throw invalidField('', 'is not UTF-8');
   }
 }
 
@@ -143,21 +145,21 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw broken('', 'is not JSON');
+    throw invalidField('', 'is not JSON');
   }
 }
 
 function objectOf(value: unknown, field: string): JsonObject {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
-  throw broken(field, 'must be a JSON object');
+  throw invalidField(field, 'must be a JSON object');
 }
 
-function understand(shape: Shape, line: JsonObject, context: TransferContext): Statement {
+function parseStatement(shape: Shape, line: JsonObject, context: ImportContext): Statement {
   const key = keyOf(shape, line);
-  const holders = { meta: holder(line, 'meta'), relationships: holder(line, 'relationships') };
+  const holders = { meta: nestedObject(line, 'meta'), relationships: nestedObject(line, 'relationships') };
   const stated: Record<string, unknown> = {};
-  for (const { name, placement } of shape.members) {
-    const value = (placement.within ? holders[placement.within] : line)[name];
+  for (const { name, annotation } of shape.members) {
+    const value = (annotation.within ? holders[annotation.within] : line)[name];
     if (value !== undefined) stated[name] = value;
   }
   const members = parseMembers(shape, stated, context);
@@ -172,7 +174,7 @@ function understand(shape: Shape, line: JsonObject, context: TransferContext): S
   const isUnchanged = createdAt !== undefined && meta.updated_at === meta.created_at;
   const updatedAt = isUnchanged ? createdAt : instantOf(meta, 'updated_at');
   if (createdAt !== undefined && updatedAt !== undefined && updatedAt < createdAt) {
-    throw broken('meta.updated_at', 'must not be before meta.created_at');
+    throw invalidField('meta.updated_at', 'must not be before meta.created_at');
   }
   const now = context.clock.now();
   const record: AnyRecord = Object.assign(members, {
@@ -192,7 +194,7 @@ function stamps(of: Pick<Statement, 'createdAt' | 'updatedAt' | 'now'>) {
 const NOTHING: JsonObject = Object.freeze({});
 
 /** An object inside the line. Clients send null for one that holds nothing. */
-function holder(line: JsonObject, name: string): JsonObject {
+function nestedObject(line: JsonObject, name: string): JsonObject {
   const value = line[name];
   return value === undefined || value === null ? NOTHING : objectOf(value, name);
 }
@@ -200,7 +202,7 @@ function holder(line: JsonObject, name: string): JsonObject {
 function keyOf(shape: Shape, line: JsonObject): Key {
   const id = idOf(line, 'id');
   if (shape.self !== undefined && line[shape.self] !== undefined && idOf(line, shape.self) !== id) {
-    throw broken(shape.self, 'must equal id');
+    throw invalidField(shape.self, 'must equal id');
   }
   const key: Uuid[] = [];
   for (const name of shape.above) key.push(idOf(line, name));
@@ -210,9 +212,9 @@ function keyOf(shape: Shape, line: JsonObject): Key {
 
 function idOf(line: JsonObject, name: string): Uuid {
   const raw = line[name];
-  if (raw === undefined) throw broken(name, 'is missing');
+  if (raw === undefined) throw invalidField(name, 'is missing');
   const id = typeof raw === 'string' ? parseUuid(raw) : undefined;
-  if (id === undefined) throw broken(name, 'must be the identifier of a record');
+  if (id === undefined) throw invalidField(name, 'must be the identifier of a record');
   return id;
 }
 
@@ -222,7 +224,7 @@ function instantOf(meta: JsonObject, name: string): number | undefined {
   if (raw === undefined) return undefined;
   const at = typeof raw === 'string' && INSTANT.test(raw) ? Date.parse(raw) : Number.NaN;
   if (!Number.isNaN(at) && (hasEveryMonth(raw as string) || new Date(at).toISOString() === raw)) return at;
-  throw broken(`meta.${name}`, 'must be an instant in UTC of the form YYYY-MM-DDTHH:MM:SS.mmmZ');
+  throw invalidField(`meta.${name}`, 'must be an instant in UTC of the form YYYY-MM-DDTHH:MM:SS.mmmZ');
 }
 
 /** Whether the day of an instant is one that every month has: then it need not be looked up. */
@@ -231,13 +233,13 @@ function hasEveryMonth(instant: string): boolean {
   return day >= '01' && day <= '28';
 }
 
-function parseMembers(shape: Shape, stated: JsonObject, context: TransferContext): Record<string, unknown> {
+function parseMembers(shape: Shape, stated: JsonObject, context: ImportContext): Record<string, unknown> {
   const given = shape.filled.length === 0 ? stated : fill(shape, stated, context);
   const parsed = shape.schema.safeParse(given);
   if (parsed.success) return parsed.data;
   const complaints = parsed.error.issues.map(({ path, message }) => {
     const [name, ...inner] = path as string[];
-    const within = shape.members.find((member) => member.name === name)?.placement.within;
+    const within = shape.members.find((member) => member.name === name)?.annotation.within;
     return {
       field: [within, name, ...inner].filter((part) => part !== undefined).join('.'),
       rule: inner.length === 0 && given[name ?? ''] === undefined ? 'is missing' : message,
@@ -247,31 +249,35 @@ function parseMembers(shape: Shape, stated: JsonObject, context: TransferContext
 }
 
 /** Gives the members that have a value of their own that value, unless the line states one. */
-function fill(shape: Shape, stated: JsonObject, { installation }: TransferContext): JsonObject {
+function fill(shape: Shape, stated: JsonObject, { installation }: ImportContext): JsonObject {
   const given: Record<string, unknown> = { ...stated };
-  for (const { name, placement } of shape.filled) {
+  for (const { name, annotation } of shape.filled) {
     if (given[name] !== undefined) continue;
-    const source = placement.derived && given[placement.derived.from];
-    if (placement.installation) given[name] = { data: { id: installation, type: placement.installation } };
-    else if (placement.derived && typeof source === 'string' && source.endsWith(placement.derived.without)) {
-      given[name] = source.slice(0, -placement.derived.without.length);
+    const source = annotation.derived && given[annotation.derived.from];
+    if (annotation.installation) given[name] = { data: { id: installation, type: annotation.installation } };
+    else if (
+      annotation.derived &&
+      typeof source === 'string' &&
+      source.endsWith(annotation.derived.without)
+    ) {
+      given[name] = source.slice(0, -annotation.derived.without.length);
     }
   }
   return given;
 }
 
 /** Asks nothing where a member is an e-mail address anyway. */
-function conditionsOf({ shape, stated, record, key }: Statement): readonly Condition[] {
+function conditionsOf({ shape, stated, record, key }: Statement): readonly EmailCondition[] {
   if (shape.conditional.length === 0) return NO_CONDITIONS;
   return shape.conditional
     .filter(({ name }) => !EMAIL.safeParse(stated[name]).success)
-    .map((condition) => ({ ...condition, key: [key[0], record[condition.saying.reference] as Uuid] }));
+    .map((condition) => ({ ...condition, key: [key[0], record[condition.condition.reference] as Uuid] }));
 }
 
 const EMAIL = email();
-const NO_CONDITIONS: readonly Condition[] = Object.freeze([]);
+const NO_CONDITIONS: readonly EmailCondition[] = Object.freeze([]);
 
-function loadOf(statement: Statement, context: TransferContext): Load {
+function loadOf(statement: Statement, context: ImportContext): Load {
   const { shape, key, record, now } = statement;
   return {
     write: { op: 'insert', resource: shape.resource, key, record },
@@ -285,7 +291,7 @@ function originAt(at: number): ChangeOrigin {
 }
 
 /** What the line does not state counts as the same, and stays what it is. */
-function judge(statement: Statement, stored: AnyRecord, context: TransferContext): ComparedRecord {
+function judge(statement: Statement, stored: AnyRecord, context: ImportContext): ComparedRecord {
   const { shape, key, record, createdAt, updatedAt, now } = statement;
   const moved = [
     ...movedMembers(statement, stored, context),
@@ -317,15 +323,15 @@ function earlier(createdAt: number, updatedAt: number | undefined): number {
 function movedMembers(
   { shape, stated, record, key }: Statement,
   stored: AnyRecord,
-  context: TransferContext,
+  context: ImportContext,
 ): readonly string[] {
   const moved: string[] = [];
-  for (const { name, placement } of shape.members) {
-    const from = placement.derived?.from ?? shape.followed.get(name);
+  for (const { name, annotation } of shape.members) {
+    const from = annotation.derived?.from ?? shape.followed.get(name);
     const isMoving = stated[name] !== undefined || moved.includes(from ?? '');
     if (!isMoving) continue;
     const isSame =
-      placement.secret === 'sealed'
+      annotation.secret === 'sealed'
         ? opened(stored[name], secretLocation(shape.resource, name, key), context) === stated[name]
         : isEqual(stored[name], record[name]);
     if (!isSame) moved.push(name);
@@ -338,7 +344,7 @@ function isEqual(left: unknown, right: unknown): boolean {
 }
 
 /** Undefined where nothing is stored or it does not open: then the line's secret takes its place. */
-function opened(sealed: unknown, place: SecretLocation, { open }: TransferContext): string | undefined {
+function opened(sealed: unknown, place: SecretLocation, { open }: ImportContext): string | undefined {
   if (!(sealed instanceof Uint8Array)) return undefined;
   try {
     return open(place, sealed);
@@ -350,6 +356,6 @@ function opened(sealed: unknown, place: SecretLocation, { open }: TransferContex
 /** Those of the members that never change once a record is there: it stays with its profile. */
 export function fixedOf(resource: Resource, names: readonly string[]): readonly string[] {
   return membersOf(resource)
-    .filter(({ name, placement }) => placement.references !== undefined && names.includes(name))
+    .filter(({ name, annotation }) => annotation.references !== undefined && names.includes(name))
     .map(({ name }) => name);
 }

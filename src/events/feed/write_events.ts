@@ -1,11 +1,11 @@
 import type { Store } from '../../directory/store.ts';
 import type { SequencedChange } from '../../domain/change.ts';
 import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
-import { lineage } from '../../domain/resource.ts';
+import { ancestry } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 
 /** What events are made of. */
-export interface EventRooms {
+export interface EventDeps {
   readonly store: Pick<Store, 'get'>;
   readonly baseUrl: string;
   /** The body that a GET of a record answers. */
@@ -27,7 +27,7 @@ export type WriteEvents = (
 /** Places in the extension `sequence` sort as texts do: no place has more digits than these. */
 const SEQUENCE_DIGITS = 15;
 
-export function openEvents({ store, baseUrl, present }: EventRooms): WriteEvents {
+export function openEventWriter({ store, baseUrl, present }: EventDeps): WriteEvents {
   async function stateOf(resource: Resource, key: Key): Promise<string> {
     const record = await store.get(resource, key);
     return record ? present(resource, record, key) : 'null';
@@ -43,22 +43,22 @@ export function openEvents({ store, baseUrl, present }: EventRooms): WriteEvents
     };
     return Promise.all(
       changes.map(async (change) => {
-        const resource = resourceOf(change.event);
-        const key = resource && keyOf(resource, change);
+        const resource = eventResource(change.event);
+        const key = resource && recordKey(resource, change);
         const state = resource && key && mayRead(resource) ? await stateOnce(resource, key) : undefined;
-        return textOf(change, subjectOf(resource, change), { baseUrl, state });
+        return eventText(change, subjectOf(resource, change), { baseUrl, state });
       }),
     );
   };
 }
 
-interface Around {
+interface EventContext {
   readonly baseUrl: string;
   /** The state of the record as JSON. */
   readonly state: string | undefined;
 }
 
-function textOf(change: SequencedChange, subject: string, { baseUrl, state }: Around): string {
+function eventText(change: SequencedChange, subject: string, { baseUrl, state }: EventContext): string {
   const { realm, seq, revision, event } = change;
   const head = JSON.stringify({
     specversion: '1.0',
@@ -79,8 +79,8 @@ function textOf(change: SequencedChange, subject: string, { baseUrl, state }: Ar
     client_id: change.actor,
     request_id: change.requestId ?? null,
   });
-  const whole = state === undefined ? data : `${data.slice(0, -1)},"record":${state}}`;
-  return `${head.slice(0, -1)},"data":${whole}}`;
+  const dataWithRecord = state === undefined ? data : `${data.slice(0, -1)},"record":${state}}`;
+  return `${head.slice(0, -1)},"data":${dataWithRecord}}`;
 }
 
 const BY_NAME: ReadonlyMap<string, Resource> = new Map(
@@ -88,13 +88,13 @@ const BY_NAME: ReadonlyMap<string, Resource> = new Map(
 );
 
 /** The resource that an event is about; undefined for one that this release does not know. */
-export function resourceOf(event: string): Resource | undefined {
+export function eventResource(event: string): Resource | undefined {
   return BY_NAME.get(event.slice(0, event.lastIndexOf('.')));
 }
 
 /** The address of the record that a change is about. */
-function keyOf(resource: Resource, { realm, user, id }: SequencedChange): Key | undefined {
-  const depth = lineage(resource).length;
+function recordKey(resource: Resource, { realm, user, id }: SequencedChange): Key | undefined {
+  const depth = ancestry(resource).length;
   if (depth === 1) return [realm];
   if (depth === 2) return [realm, id];
   return user && [realm, user, id];
@@ -102,9 +102,9 @@ function keyOf(resource: Resource, { realm, user, id }: SequencedChange): Key | 
 
 /** Where a record is, below its realm: what stands behind the source in its address. */
 function subjectOf(resource: Resource | undefined, change: SequencedChange): string {
-  const key = resource && keyOf(resource, change);
+  const key = resource && recordKey(resource, change);
   if (!resource || !key) return change.id;
-  const [, ...below] = lineage(resource);
+  const [, ...below] = ancestry(resource);
   return below.length === 0
     ? change.id
     : below.map(({ collection }, depth) => `${collection}/${key[depth + 1]}`).join('/');
