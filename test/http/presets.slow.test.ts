@@ -131,7 +131,7 @@ describe('they stay', () => {
         method: 'DELETE',
         headers,
       });
-      expect([removed.status, await removed.text()]).toEqual([422, expect.stringContaining('is protected')]);
+      expect([removed.status, await removed.text()]).toEqual([422, expect.stringContaining('is kept')]);
       const purged = await run(database, 'purge', 'realm', id);
       expect([purged.code, purged.stderr]).toEqual([
         1,

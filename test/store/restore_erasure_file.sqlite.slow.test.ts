@@ -84,7 +84,7 @@ describe('a ledger', () => {
       const reading = read([checkpointLine([], { at: 1, retentionDays: 90 }, OWN), broken, line()], {
         takesUnsigned,
       });
-      await expect(reading).rejects.toThrow(/^line 2 of the ledger ledger\.jsonl cannot be read/);
+      await expect(reading).rejects.toThrow(/^line 2 of the ledger ledger\.jsonl is malformed/);
     }
   });
 
@@ -114,7 +114,7 @@ describe('a ledger', () => {
 
   test('is not believed by a backup that holds no key', async () => {
     await expect(read([line()], { keys: undefined })).rejects.toThrow(
-      /^line 1 of the ledger ledger\.jsonl cannot be verified: the backup is older than the log/,
+      /^line 1 of the ledger ledger\.jsonl cannot be verified: the backup is older than the audit log/,
     );
     const { erasures, unsigned } = await read([line()], { keys: undefined, takesUnsigned: true });
     expect([erasures.length, unsigned]).toEqual([1, [1]]);

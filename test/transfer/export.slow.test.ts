@@ -140,7 +140,7 @@ describe('--realm', () => {
     const unknown = await run('export', at('no'), '--realm', mint(), ...ofFew.words);
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringMatching(/^authrealm: no realm /)]);
     const wrong = await run('export', at('no'), '--realm', 'shop', ...ofFew.words);
-    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('named by its identifier')]);
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('Expected a realm ID')]);
     expect(readdirSync(folder)).not.toContain('no');
   });
 });
@@ -163,7 +163,7 @@ describe('where it will not or cannot write', () => {
     const output = newFile(at('raced'), systemClock);
     await output.write('ours');
     writeFileSync(at('raced'), 'theirs');
-    expect(() => output.finish()).toThrow(/is there already/);
+    expect(() => output.finish()).toThrow(/already exists/);
     output.abandon();
     expect(readFileSync(at('raced'), 'utf8')).toBe('theirs');
   });
@@ -171,8 +171,8 @@ describe('where it will not or cannot write', () => {
   test('secrets go to no pipe, terminal or folder', async () => {
     await runCommand(['mkfifo', at('pipe')]);
     mkdirSync(at('folder'));
-    await refused(/--with-secrets needs a FILE/, 2, '--with-secrets');
-    await refused(/--with-secrets needs a FILE/, 2, '--with-secrets', '-');
+    await refused(/--with-secrets requires a FILE/, 2, '--with-secrets');
+    await refused(/--with-secrets requires a FILE/, 2, '--with-secrets', '-');
     for (const path of [at('pipe'), at('folder'), '/dev/stdout', '/dev/tty'])
       await refused(
         /is not a regular file: choose the name of a file that export can create/,
@@ -220,7 +220,7 @@ describe('where it will not or cannot write', () => {
       expect.stringMatching(/database .*none\.db does not exist/),
     ]);
     const memory = await run('export', '--database', 'sqlite::memory:');
-    expect([memory.code, memory.stderr]).toEqual([1, expect.stringMatching(/in memory holds nothing/)]);
+    expect([memory.code, memory.stderr]).toEqual([1, expect.stringMatching(/in-memory database is empty/)]);
     expect(readdirSync(folder).some((name) => name.startsWith('none.db'))).toBe(false);
   });
 });
