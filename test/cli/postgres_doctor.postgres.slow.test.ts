@@ -339,5 +339,5 @@ test('it does what it can without the master key, and says which command makes o
   const { words } = await healthy();
   const found = await examined(words.slice(0, 4));
   expect(found.unhealthy).toEqual(['master key', 'sealed values']);
-  expect(found.report('master key').unchecked).toContain('authrealm keys make FILE makes one');
+  expect(found.report('master key').unchecked).toContain('create one with "authrealm keys make FILE"');
 });

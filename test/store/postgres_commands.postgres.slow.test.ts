@@ -65,7 +65,9 @@ test('keys make: a file of its own, once', async () => {
 });
 
 test('without a master key nothing starts, nothing is made, and the command that makes one is named', async () => {
-  expect(await refused('init', ...serving, ...owning)).toContain('authrealm keys make FILE makes one');
+  expect(await refused('init', ...serving, ...owning)).toContain(
+    'create one with "authrealm keys make FILE"',
+  );
   expect(await refused('client', 'list', ...serving, ...key)).toMatch(/sees no schema|no database yet/);
 });
 
