@@ -268,5 +268,7 @@ test('every operation but health documents what it answers then', async () => {
 
 test('a rate that leaves a process nothing is refused at the start', async () => {
   service = await startService();
-  expect(startService({ clientRate: '3/60', processes: '4' })).rejects.toThrow(/--client-rate must let each/);
+  expect(startService({ clientRate: '3/60', processes: '4' })).rejects.toThrow(
+    /--client-rate must allow at least one request for each/,
+  );
 });
