@@ -109,7 +109,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a sealed value of another place',
     check: 'sealed values',
-    says: /client_secret_sealed does not open/,
+    says: /client_secret_sealed does not decrypt/,
     plant: (db, { oidcProfile: id }) =>
       db.run(
         `update oidc_profile set client_secret_sealed =
@@ -121,20 +121,20 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a signing key that does not open',
     check: 'sealed values',
-    says: /private_sealed does not open/,
+    says: /private_sealed does not decrypt/,
     plant: (db) => db.run(`update signing_key set private_sealed = cast(private_sealed || x'00' as blob)`),
   },
   {
     name: 'a sealed value of one byte',
     check: 'sealed values',
-    says: /client_secret_sealed does not open/,
+    says: /client_secret_sealed does not decrypt/,
     plant: (db) =>
       db.run(`update oidc_profile set client_secret_sealed = x'01' where client_secret_sealed is not null`),
   },
   {
     name: 'a secret of the log that does not open',
     check: 'sealed values',
-    says: /sealed does not open/,
+    says: /sealed does not decrypt/,
     plant: (db) => db.run(`update instance_secret set sealed = cast(sealed || x'00' as blob)`),
     id: () => 'log',
   },

@@ -229,7 +229,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a signing key that does not open',
     check: 'sealed values',
-    says: /private_sealed does not open/,
+    says: /private_sealed does not decrypt/,
     plant: () => `update signing_key set private_sealed = private_sealed || '\\x00'::bytea`,
   },
   {

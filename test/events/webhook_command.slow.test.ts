@@ -50,7 +50,7 @@ test('a target is made, shown, changed, disabled, enabled, rotated and deleted',
   expect(rotated.secret).not.toBe(secret);
   expect(await json<unknown[]>('deliveries', id)).toEqual([]);
   expect(await json<unknown[]>('deliveries', id, '--dead')).toEqual([]);
-  expect((await run('redeliver', id, '--all')).stdout).toStartWith('0 sent again');
+  expect((await run('redeliver', id, '--all')).stdout).toStartWith('0 dead letters are queued');
   expect((await run('delete', id)).code).toBe(0);
   expect(await json<Shown[]>('list')).toEqual([]);
   const acts = await database.ask<{ action: string }>(
@@ -80,7 +80,7 @@ test.each([
   [['create', '--name', 'a', '--url', URL_OF_TARGET, '--from', 'now'], /present or oldest/],
   [['update', 'none'], /nothing to change/],
   [['update', 'none', '--event', 'x', '--all-events'], /mutually exclusive/],
-  [['redeliver', 'none'], /say which/],
+  [['redeliver', 'none'], /choose dead letters/],
 ])('%j is refused with what to do', async (words, reason) => {
   const { code, stderr } = await run(...words);
   expect([code === 1 || code === 2, reason.test(stderr), stderr]).toEqual([true, true, stderr]);

@@ -43,14 +43,14 @@ const migrate = ({ url }: Target, ...words: string[]) =>
   runCommand([AUTHREALM, 'migrate', ...words], { AUTHREALM_DATABASE: url, AUTHREALM_MIGRATE: 'check' });
 
 describe.each(Object.entries(TARGETS))('migrate of a database of %s', (engine, make) => {
-  const known = migrationsIn(new URL(`../src/store/${engine}/migrations/`, import.meta.url));
+  const known = migrationsIn(new URL(`../../src/store/${engine}/migrations/`, import.meta.url));
   const newest = known.at(-1)?.version ?? 0;
   const names = known.map(({ version, name }) => `${version} ${name}`).join(', ');
 
   test('brings it up without a master key, also where others may not, and says what it did', async () => {
     const target = await make();
     expect(await migrate(target)).toEqual({
-      stdout: `the database has schema ${newest} now; applied: ${names}\n`,
+      stdout: `the database now has schema ${newest}; applied: ${names}\n`,
       stderr: '',
       code: 0,
     });

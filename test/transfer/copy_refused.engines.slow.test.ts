@@ -241,7 +241,7 @@ test('a role that may not write is told so, and a server that is not there', asy
   url.password = 'geheim';
   const shown = await copy(source, { url: url.href });
   expect([shown.code, shown.stderr.includes('geheim')]).toEqual([2, false]);
-  expect(shown.stderr).toContain('give --to-password-file FILE, or the URL by AUTHREALM_COPY_TO');
+  expect(shown.stderr).toContain('give --to-password-file FILE, or the URL in AUTHREALM_COPY_TO');
   const hidden = await runCommand([AUTHREALM, 'copy', '--from', source.url], { AUTHREALM_COPY_TO: url.href });
   expect(hidden.stderr).toStartWith('authrealm: the target ');
   url.password = '';
