@@ -127,7 +127,7 @@ async function runGroup(
 async function runSuites(isChosen: (suite: Suite) => boolean): Promise<boolean> {
   const all = suites().filter(isChosen);
   const shared = new Set(all.filter(({ isShared }) => isShared).map(({ path }) => path));
-  const counts: Record<Engine, number> = { none: 0, sqlite: 0, postgres: 0 };
+  const counted = { none: new Map<string, number>(), sqlite: new Map(), postgres: new Map() };
   let isGood = true;
   for (const { words, isMember } of GROUPS) {
     const results = await runGroup(
@@ -136,12 +136,18 @@ async function runSuites(isChosen: (suite: Suite) => boolean): Promise<boolean> 
     );
     for (const [engine, result] of results) {
       isGood &&= result.isGood;
-      for (const [path, count] of result.tests) counts[shared.has(path) ? engine : 'none'] += count;
+      for (const [path, count] of result.tests) counted[shared.has(path) ? engine : 'none'].set(path, count);
     }
   }
-  const { none, sqlite, postgres } = counts;
-  console.log(`${none} tests of one engine or none, ${sqlite} on SQLite, ${postgres} on PostgreSQL`);
-  return isGood;
+  const sum = (tests: Tests) => [...tests.values()].reduce((total, count) => total + count, 0);
+  const { none, sqlite, postgres } = counted;
+  console.log(
+    `${sum(none)} tests of one engine or none, ${sum(sqlite)} on SQLite, ${sum(postgres)} on PostgreSQL`,
+  );
+  const isOnBoth = (path: string) => all.filter((suite) => suite.path === path).length === 2;
+  const differing = [...shared].filter((path) => isOnBoth(path) && sqlite.get(path) !== postgres.get(path));
+  if (differing.length > 0) console.log(`the engines did not run the same tests: ${differing.join(', ')}`);
+  return isGood && differing.length === 0;
 }
 
 const PARTS: Readonly<Record<string, (suite: Suite) => boolean>> = {

@@ -56,7 +56,7 @@ test('small writes share one turn', async () => {
   const write = (name: string) => put(engine.records, oidcLink(ids, name));
   // A commit takes no further work after LIMITS.commitWorkMsMax: code that is not compiled yet must not count.
   await Promise.all(Array.from({ length: 100 }, (_, at) => write(`first-${at}`)));
-  const writes = Array.from({ length: 20 }, (_, at) => write(`small-${at}`));
+  const writes = Array.from({ length: 100 }, (_, at) => write(`small-${at}`));
   expect(new Set(await turnsOf(writes)).size).toBe(1);
 });
 
