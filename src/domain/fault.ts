@@ -33,7 +33,7 @@ const ROWS = {
   invalid: {
     status: 400,
     title: 'Bad Request',
-    detail: 'The request has a member that is not valid',
+    detail: 'The request has an invalid field',
     source: 'pointer',
     example: { field: 'data.name', rule: 'must not be blank' },
   },
@@ -52,7 +52,7 @@ const ROWS = {
   invalid_query: {
     status: 400,
     title: 'Bad Request',
-    detail: 'The request has a parameter that is not valid',
+    detail: 'The request has an invalid parameter',
     source: 'parameter',
     example: { field: 'page[limit]', rule: 'must be a whole number from 1 to 100' },
   },
