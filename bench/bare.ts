@@ -2,7 +2,7 @@ import type { Database, Statement } from 'bun:sqlite';
 import type { Uuid } from '../src/domain/id.ts';
 import { foldedKey, UNICODE_VERSION } from '../src/domain/text/folding.ts';
 import { textHash } from '../src/store/records/text_hash.ts';
-import { rowIdOf } from '../src/store/sqlite/slot.ts';
+import { rowIdOf } from '../src/store/sqlite/row_id.ts';
 
 type Value = string | number | null;
 

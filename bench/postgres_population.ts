@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { oidcProfileInfo, passwordProfileInfo } from '../src/domain/resources.ts';
 import { postgresStatements } from '../src/store/postgres/dialect.ts';
-import { numberParameters } from '../src/store/postgres/places.ts';
+import { numberParameters } from '../src/store/postgres/parameters.ts';
 import { REALM, type User } from '../test/support/population.ts';
 
 /** What the identifiers of a user are made from, with the user's number behind it. */

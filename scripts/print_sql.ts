@@ -1,6 +1,6 @@
 import { RESOURCES } from '../src/domain/resources.ts';
 import { postgresStatements as postgresStatementsOf } from '../src/store/postgres/dialect.ts';
-import { numberParameters } from '../src/store/postgres/places.ts';
+import { numberParameters } from '../src/store/postgres/parameters.ts';
 import { sqliteStatements as sqliteStatementsOf } from '../src/store/sqlite/dialect.ts';
 
 /**

@@ -5,8 +5,8 @@ import { systemClock } from '../platform/clock.ts';
 import { VERSION } from '../platform/version.ts';
 import { openEngineFor } from '../service/open_database.ts';
 import { isInMemory } from '../store/open.ts';
+import { pendingMigrations } from '../store/pending_migrations.ts';
 import { citusSql } from '../store/postgres/citus.ts';
-import { pendingMigrations } from '../store/webhooks/pending.ts';
 import { addSettings, type CliContext } from './context.ts';
 
 /** SQL that --print writes instead of running it. */

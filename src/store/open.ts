@@ -1,11 +1,11 @@
 import { refusalOf } from './advice.ts';
-import { assertComplete } from './copying/mark.ts';
+import { assertComplete } from './copying/unfinished_copy.ts';
 import type { EmbeddedEngine, Engine, EngineInspection } from './engine.ts';
 import type { MigrateMode, Program } from './migrations.ts';
 import { type PostgresAddress, parsePostgres } from './postgres/address.ts';
 import { inspectPostgres } from './postgres/inspection.ts';
 import { openPostgres } from './postgres/open.ts';
-import { postgresMigrations as knownToPostgres } from './postgres/readiness.ts';
+import { postgresMigrations as knownToPostgres } from './postgres/schema_setup.ts';
 import { inspectSqlite } from './sqlite/inspection.ts';
 import { openSqlite, reopenSqlite, sqliteMigrations } from './sqlite/open.ts';
 

@@ -30,7 +30,7 @@ const KINDS = {
   },
   /** Searches files of databases that the parent has open. */
   async searcher() {
-    const { hasUnreferencedText } = await import('../store/sqlite/strays.ts');
+    const { hasUnreferencedText } = await import('../store/sqlite/unreferenced_text.ts');
     lowerPriority();
     await serveParent((request) => {
       const { path, texts } = request as SearchRequest;

@@ -7,7 +7,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { BEGIN_INSPECTION } from '../../src/store/postgres/inspection.ts';
-import { openRowStream } from '../../src/store/postgres/streaming.ts';
+import { openRowStream } from '../../src/store/postgres/row_stream.ts';
 import { type Examined, examined } from '../support/doctor_report.ts';
 import { freshFolder } from '../support/folder.ts';
 import { startPgBouncer } from '../support/pgbouncer.ts';

@@ -8,14 +8,14 @@ import { oidcProfileInfo, passwordProfileInfo, RESOURCES, user } from '../../src
 import { systemClock } from '../../src/platform/clock.ts';
 import { type Migration, servesFromOf } from '../../src/store/migrations.ts';
 import { openEngine } from '../../src/store/open.ts';
-import { postgresMigrations as knownToPostgres } from '../../src/store/postgres/readiness.ts';
+import { postgresMigrations as knownToPostgres } from '../../src/store/postgres/schema_setup.ts';
 import { INSTANCE_TABLES } from '../../src/store/postgres/tables.ts';
 import { dependentsOf } from '../../src/store/records/cascade.ts';
 import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { sqliteStatements } from '../../src/store/sqlite/dialect.ts';
 import { migrateSqlite } from '../../src/store/sqlite/migrate.ts';
 import { enableWal, sqliteMigrations } from '../../src/store/sqlite/open.ts';
-import { atRowId } from '../../src/store/sqlite/slot.ts';
+import { atRowId } from '../../src/store/sqlite/row_id.ts';
 import { AUTHREALM, runCommand, start } from '../support/processes.ts';
 import { freshFolder, ISSUER } from '../support/service.ts';
 

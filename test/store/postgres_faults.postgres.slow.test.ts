@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { SQL } from 'bun';
-import { TOO_MANY_CONNECTIONS } from '../../src/store/postgres/trouble.ts';
+import { TOO_MANY_CONNECTIONS } from '../../src/store/postgres/errors.ts';
 import { databaseBy, type Heard, startTroubled, type Troubled } from '../support/fault_injection.ts';
 import { type PostgresServer, startServer } from '../support/postgres_server.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp_proxy.ts';

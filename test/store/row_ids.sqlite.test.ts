@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { Uuid } from '../../src/domain/id.ts';
-import { rowIdOf } from '../../src/store/sqlite/slot.ts';
+import { rowIdOf } from '../../src/store/sqlite/row_id.ts';
 
 test('a slot is the time of an identifier modulo 2^41 milliseconds, then twelve bits of chance', () => {
   const property = fc.property(fc.uuid(), (id) => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { connectSqlite } from '../../src/store/sqlite/connection.ts';
-import { openSharedReadTransaction } from '../../src/store/sqlite/snapshot.ts';
+import { openSharedReadTransaction } from '../../src/store/sqlite/shared_read_transaction.ts';
 import { freshFolder } from '../support/service.ts';
 
 const LOG_RESTART_PAGES = 1_000;

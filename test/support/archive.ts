@@ -23,8 +23,8 @@ import type { Archiver } from '../../src/store/backups/archiver.ts';
 import { runArchiverTask } from '../../src/store/backups/archiver.ts';
 import { backUp } from '../../src/store/backups/backup.ts';
 import type { OpenRestored } from '../../src/store/backups/erasures.ts';
-import type { DatabaseSummary } from '../../src/store/backups/examination.ts';
 import { type RestoreOptions, type RestoreResult, restore } from '../../src/store/backups/restoration.ts';
+import type { DatabaseSummary } from '../../src/store/backups/verification.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 import { freshFolder, type Planted, plant } from './service.ts';
 

@@ -6,7 +6,7 @@ import { type Flags, readSettings, SETTINGS, type Settings } from '../../src/con
 import { systemClock } from '../../src/platform/clock.ts';
 import { openEngineFor } from '../../src/service/open_database.ts';
 import { type DatabaseAddress, type Engine, parseDatabase } from '../../src/store/open.ts';
-import { numberParameters } from '../../src/store/postgres/places.ts';
+import { numberParameters } from '../../src/store/postgres/parameters.ts';
 import { disagreements, LOOKS, type Look } from './agreement.ts';
 import { freshFolder } from './folder.ts';
 import { ROLES, sharedServer } from './postgres_server.ts';

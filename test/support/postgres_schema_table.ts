@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { parsePostgres } from '../../src/store/postgres/address.ts';
 import { schemaObjects } from '../../src/store/postgres/inspection_schema.ts';
 import { connectToPrimary } from '../../src/store/postgres/primary.ts';
-import { openRowStream } from '../../src/store/postgres/streaming.ts';
+import { openRowStream } from '../../src/store/postgres/row_stream.ts';
 
 /** What `doctor` compares a schema of PostgreSQL with; `scripts/write_schema.ts` writes it. */
 export const SCHEMA_TABLE = fileURLToPath(new URL('../../src/store/postgres/schema.tsv', import.meta.url));

@@ -6,7 +6,7 @@ import { openEngine } from '../../src/store/open.ts';
 import { type PostgresAddress, parsePostgres } from '../../src/store/postgres/address.ts';
 import { migratePostgres } from '../../src/store/postgres/migrate.ts';
 import { connectToPrimary } from '../../src/store/postgres/primary.ts';
-import { postgresMigrations } from '../../src/store/postgres/readiness.ts';
+import { postgresMigrations } from '../../src/store/postgres/schema_setup.ts';
 import { sharedServer } from './postgres_server.ts';
 
 export const program = { version: '0.1.0', clock: systemClock };

@@ -18,10 +18,10 @@ import {
   planList,
   scopePresenceText,
 } from '../../src/store/lists/list_plans.ts';
-import { SCOPE_LOCK_TEXTS } from '../../src/store/postgres/claims.ts';
 import { POSTGRES, postgresStatements } from '../../src/store/postgres/dialect.ts';
 import type { IndexCatalog } from '../../src/store/postgres/indexes.ts';
-import { numberParameters } from '../../src/store/postgres/places.ts';
+import { numberParameters } from '../../src/store/postgres/parameters.ts';
+import { SCOPE_LOCK_TEXTS } from '../../src/store/postgres/scope_locks.ts';
 import { CASCADES } from '../../src/store/records/cascade.ts';
 import { deliveryTexts } from '../../src/store/webhooks/deliveries.ts';
 import { webhookProgressTexts } from '../../src/store/webhooks/progress.ts';

@@ -3,11 +3,11 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { unfinishedCopyOf } from '../../src/store/copying/mark.ts';
+import type { CopyTarget, Installation } from '../../src/store/copying/port.ts';
 import { openPostgresTarget } from '../../src/store/copying/postgres.ts';
-import type { CopyTarget, Installation } from '../../src/store/copying/side.ts';
 import { openSqliteSource, openSqliteTarget } from '../../src/store/copying/sqlite.ts';
 import { TABLES } from '../../src/store/copying/tables.ts';
+import { unfinishedCopyOf } from '../../src/store/copying/unfinished_copy.ts';
 import {
   copy,
   type Engine,

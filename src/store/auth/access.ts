@@ -10,7 +10,7 @@ import type {
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
-import { assertServable } from '../copying/mark.ts';
+import { assertServable } from '../copying/unfinished_copy.ts';
 import type { SqlValue } from '../records/statements.ts';
 import type { Transactions } from '../transactions.ts';
 import { all, execute, executeAll, first, type Long, type Work } from '../work.ts';

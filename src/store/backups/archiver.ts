@@ -1,8 +1,8 @@
 import { Database } from 'bun:sqlite';
 import { Refusal } from '../../domain/fault.ts';
 import { refusalOf } from '../advice.ts';
-import { writeCopy } from '../sqlite/copy.ts';
-import { type DatabaseSummary, examineDatabase } from './examination.ts';
+import { writeCopy } from '../sqlite/file_copy.ts';
+import { type DatabaseSummary, examineDatabase } from './verification.ts';
 
 /** What takes long, and is asked of a process of its own: it can be ended then, and somebody sees how far it is. */
 export type ArchiverTask =

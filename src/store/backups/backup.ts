@@ -4,10 +4,10 @@ import { daysBefore } from '../../domain/days.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { syncPath } from '../../platform/fsync.ts';
 import type { Program } from '../migrations.ts';
-import { publish } from '../sqlite/copy.ts';
+import { publish } from '../sqlite/file_copy.ts';
 import type { Archiver } from './archiver.ts';
-import { withDrafts } from './drafts.ts';
 import { type Manifest, manifestOf, manifestPath, readManifest } from './manifest.ts';
+import { withDrafts } from './temporary_folder.ts';
 
 /** Where a backup goes. */
 export type BackupTarget =

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { z } from 'zod';
 import { Refusal } from '../../domain/fault.ts';
-import type { DatabaseSummary } from './examination.ts';
+import type { DatabaseSummary } from './verification.ts';
 
 const KIND = 'authrealm backup';
 

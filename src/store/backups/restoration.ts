@@ -19,14 +19,14 @@ import { Refusal } from '../../domain/fault.ts';
 import { syncPath } from '../../platform/fsync.ts';
 import type { Program } from '../migrations.ts';
 import { isBusy, queryOnce } from '../sqlite/connection.ts';
-import { publish, writeCopy } from '../sqlite/copy.ts';
+import { publish, writeCopy } from '../sqlite/file_copy.ts';
 import { sqliteSchemaVersion } from '../sqlite/migrate.ts';
 import type { Archiver } from './archiver.ts';
 import { instantName } from './backup.ts';
-import { withDrafts } from './drafts.ts';
 import { applyErasures, type OpenRestored, readErasures } from './erasures.ts';
-import { type DatabaseSummary, headerOf } from './examination.ts';
 import { type Manifest, manifestFor } from './manifest.ts';
+import { withDrafts } from './temporary_folder.ts';
+import { type DatabaseSummary, headerOf } from './verification.ts';
 
 /** What is to be restored, and over what. */
 export interface RestoreOptions {

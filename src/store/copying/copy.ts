@@ -1,7 +1,7 @@
 import { Refusal } from '../../domain/fault.ts';
-import { assertMarked, isUnfinished, isUnfinishedCopyOf, unfinishedCopyOf } from './mark.ts';
-import type { CopySource, CopyTarget, Installation, KeyRange, PrimaryKey, RangeDigest } from './side.ts';
+import type { CopySource, CopyTarget, Installation, KeyRange, PrimaryKey, RangeDigest } from './port.ts';
 import { type CopiedTable, INSTANCE, TABLES } from './tables.ts';
+import { assertMarked, isUnfinished, isUnfinishedCopyOf, unfinishedCopyOf } from './unfinished_copy.ts';
 
 /** What both sides hold of a table in the end. */
 export interface TableComparison {

@@ -3,10 +3,10 @@ import { refusalOf } from '../advice.ts';
 import type { Program } from '../migrations.ts';
 import { addressName, type DatabaseAddress } from '../open.ts';
 import { type CopyResult, type CopyRun, copyAll } from './copy.ts';
-import { isUnfinished } from './mark.ts';
+import type { CopySource, CopyTarget } from './port.ts';
 import { openPostgresSource, openPostgresTarget } from './postgres.ts';
-import type { CopySource, CopyTarget } from './side.ts';
 import { openSqliteSource, openSqliteTarget } from './sqlite.ts';
+import { isUnfinished } from './unfinished_copy.ts';
 
 export {
   type CopyResult as Copied,

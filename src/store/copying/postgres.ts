@@ -4,16 +4,14 @@ import type { Program } from '../migrations.ts';
 import type { PostgresAddress } from '../postgres/address.ts';
 import { openClient } from '../postgres/client.ts';
 import { postgresFault } from '../postgres/connection.ts';
+import { DatabaseError, ERROR_CODES } from '../postgres/errors.ts';
 import { assertPostgresSchema } from '../postgres/migrate.ts';
-import { DATABASE_IDENTITY } from '../postgres/place.ts';
-import { numberParameters, parameterValues } from '../postgres/places.ts';
+import { numberParameters, parameterValues } from '../postgres/parameters.ts';
 import { connectToPrimary, openPrimary } from '../postgres/primary.ts';
-import { postgresMigrations, prepareSchema } from '../postgres/readiness.ts';
-import { DatabaseError, ERROR_CODES } from '../postgres/trouble.ts';
-import { assertMarked } from './mark.ts';
+import { postgresMigrations, prepareSchema } from '../postgres/schema_setup.ts';
+import { DATABASE_IDENTITY } from '../postgres/schema_state.ts';
+import type { CopySource, CopyTarget, KeyRange, PrimaryKey, RowBatch } from './port.ts';
 import { assertNewest } from './schema.ts';
-import type { CopySource, CopyTarget, KeyRange, PrimaryKey, RowBatch } from './side.ts';
-import { type CopiedTable, TABLES, transferredColumns } from './tables.ts';
 import {
   onConflict,
   REPLACE_INSTALLATION,
@@ -22,7 +20,9 @@ import {
   type SqlText,
   selectPageEnd,
   selectRange,
-} from './texts.ts';
+} from './statements.ts';
+import { type CopiedTable, TABLES, transferredColumns } from './tables.ts';
+import { assertMarked } from './unfinished_copy.ts';
 
 /** How many pages are read or written at once: as many as are under way in a copy. */
 const CONNECTIONS = 4;

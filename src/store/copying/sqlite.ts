@@ -8,14 +8,12 @@ import type { Program } from '../migrations.ts';
 import { comparedColumn, hashColumn, type SqlValue } from '../records/statements.ts';
 import { textHash } from '../records/text_hash.ts';
 import { connectSqlite, MAPPED_BYTES_MAX, retryWhileBusy } from '../sqlite/connection.ts';
+import { assertNoOrphanedLog } from '../sqlite/database_files.ts';
 import { SQLITE } from '../sqlite/dialect.ts';
 import { assertSqliteSchema } from '../sqlite/migrate.ts';
 import { openSqlite, sqliteMigrations } from '../sqlite/open.ts';
-import { assertNoOrphanedLog } from '../sqlite/place.ts';
-import { assertMarked } from './mark.ts';
+import type { CopySource, CopyTarget, PrimaryKey } from './port.ts';
 import { assertNewest } from './schema.ts';
-import type { CopySource, CopyTarget, PrimaryKey } from './side.ts';
-import { type CopiedTable, transferredColumns } from './tables.ts';
 import {
   onConflict,
   REPLACE_INSTALLATION,
@@ -24,7 +22,9 @@ import {
   type SqlText,
   selectPageEnd,
   selectRange,
-} from './texts.ts';
+} from './statements.ts';
+import { type CopiedTable, transferredColumns } from './tables.ts';
+import { assertMarked } from './unfinished_copy.ts';
 
 type Row = Readonly<Record<string, string | number | null>>;
 

@@ -1,6 +1,6 @@
 import { Refusal } from '../../domain/fault.ts';
 import type { Advice } from '../sqlite/advice.ts';
-import { type DatabaseError, databaseError, ERROR_CODES, isBug } from './trouble.ts';
+import { type DatabaseError, databaseError, ERROR_CODES, isBug } from './errors.ts';
 
 /** What trouble of a kind is, and what an operator does about it, told by the first code that fits. */
 const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[] = [

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { SQL } from 'bun';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Host, PostgresAddress } from './address.ts';
-import { DatabaseError, ERROR_CODES } from './trouble.ts';
+import { DatabaseError, ERROR_CODES } from './errors.ts';
 
 /** The driver for one host of an address, with at most so many connections. Each is made when it is first needed. */
 export function openClient(

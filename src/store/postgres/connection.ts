@@ -1,7 +1,7 @@
 import { Fault } from '../../domain/fault.ts';
 import { ConstraintViolation } from '../work.ts';
-import type { ParameterValue } from './places.ts';
-import { databaseError, isBug, sqlState } from './trouble.ts';
+import { databaseError, isBug, sqlState } from './errors.ts';
+import type { ParameterValue } from './parameters.ts';
 
 type Row = Record<string, unknown>;
 

@@ -1,5 +1,5 @@
 import type { Index } from '../lists/list_plans.ts';
-import type { SqlClient } from './asking.ts';
+import type { SqlClient } from './sql_client.ts';
 
 /** The indexes of the schema, as the engine has them. */
 export interface IndexCatalog {

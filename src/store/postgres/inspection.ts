@@ -8,13 +8,13 @@ import { inspectionQueries } from '../questions.ts';
 import type { SqlValue } from '../records/statements.ts';
 import type { Transactions } from '../transactions.ts';
 import type { PostgresAddress } from './address.ts';
+import { BEGIN_READING } from './begin_statements.ts';
 import { POSTGRES } from './dialect.ts';
 import { roleState } from './inspection_rights.ts';
 import { postgresSchemaDifferences } from './inspection_schema.ts';
 import { serverState } from './inspection_server.ts';
-import { BEGIN_READING } from './openings.ts';
 import { connectToPrimary } from './primary.ts';
-import { openRowStream, type RowStream } from './streaming.ts';
+import { openRowStream, type RowStream } from './row_stream.ts';
 
 /** The engine itself ends what takes longer. */
 export const BEGIN_INSPECTION = `${BEGIN_READING}; set local statement_timeout = ${LIMITS.doctorQueryMsMax}`;

@@ -2,10 +2,10 @@ import type { Store } from '../../directory/store.ts';
 import { type AnyRecord, type Key, keyColumns, type RecordOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Admission } from '../admission.ts';
-import { openQueryBatches, uniqueRowPerQuery } from './batches.ts';
 import { postgresStatements } from './dialect.ts';
-import { numberParameters } from './places.ts';
+import { numberParameters } from './parameters.ts';
 import type { ConnectionPool } from './pool.ts';
+import { openQueryBatches, uniqueRowPerQuery } from './query_batches.ts';
 
 /** Lookups by ID: those of one resource in one realm travel together. */
 export function openLookups(pool: ConnectionPool, gate: Admission): Store['get'] {

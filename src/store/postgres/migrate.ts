@@ -8,11 +8,11 @@ import {
   type Program,
   servesFromOf,
 } from '../migrations.ts';
-import { clientWithTimeout, type SqlClient } from './asking.ts';
 import { isRetryable } from './connection.ts';
-import { currentRoleSchema, postgresSchemaVersion } from './place.ts';
+import { INSUFFICIENT_PRIVILEGE, sqlState, UNIQUE_VIOLATION } from './errors.ts';
 import { grantTableRights, hasMissingGrants, quoteIdentifier, type RoleSchema } from './rights.ts';
-import { INSUFFICIENT_PRIVILEGE, sqlState, UNIQUE_VIOLATION } from './trouble.ts';
+import { currentRoleSchema, postgresSchemaVersion } from './schema_state.ts';
+import { clientWithTimeout, type SqlClient } from './sql_client.ts';
 
 /** Throws Refusal where the schema cannot be served as `mode` says. Changes nothing. */
 export async function assertPostgresSchema(

@@ -3,9 +3,9 @@ import { Fault } from '../../domain/fault.ts';
 import { withTimeout } from '../../platform/timeout.ts';
 import type { Host } from './address.ts';
 import type { Connection, QueryResult } from './connection.ts';
-import type { ParameterValue } from './places.ts';
+import { DatabaseError, databaseError, driverError, ERROR_CODES, isRefusedCommit } from './errors.ts';
+import type { ParameterValue } from './parameters.ts';
 import type { Primary } from './primary.ts';
-import { DatabaseError, databaseError, driverError, ERROR_CODES, isRefusedCommit } from './trouble.ts';
 
 /** What a transaction came to: whether it is to be committed. */
 export interface TransactionResult<T> {

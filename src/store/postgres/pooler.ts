@@ -2,10 +2,10 @@ import type { SQL } from 'bun';
 import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { PostgresAddress } from './address.ts';
-import { clientWithTimeout } from './asking.ts';
 import { openClient } from './client.ts';
+import { sqlState } from './errors.ts';
 import { openPrimary } from './primary.ts';
-import { sqlState } from './trouble.ts';
+import { clientWithTimeout } from './sql_client.ts';
 
 /** What stands between a client and the engine. */
 export interface PoolerState {

@@ -11,7 +11,7 @@ import {
   ERROR_CODES,
   hostStateAfter,
   TOO_MANY_CONNECTIONS,
-} from './trouble.ts';
+} from './errors.ts';
 
 /** Which host of a database takes writes. */
 export interface Primary {

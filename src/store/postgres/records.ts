@@ -5,14 +5,14 @@ import { openCountBelow } from '../lists/count_below.ts';
 import { openProbe, openRecords } from '../records/records.ts';
 import type { Transactions } from '../transactions.ts';
 import { POSTGRES, postgresStatements } from './dialect.ts';
-import { openPostgresReverseLookups } from './finds.ts';
 import type { IndexCatalog } from './indexes.ts';
 import { openPostgresLists } from './lists.ts';
-import type { LongReading } from './long_reading.ts';
+import type { LongReading } from './long_reads.ts';
 import { openLookups } from './lookups.ts';
-import { takePostgresSnapshot } from './picture.ts';
 import type { ConnectionPool } from './pool.ts';
+import { openPostgresReverseLookups } from './reverse_lookups.ts';
 import type { PostgresSession } from './session.ts';
+import { takePostgresSnapshot } from './snapshot.ts';
 import { openPostgresReading } from './transactions.ts';
 
 /** What waits apart: nobody who looks one record up stands behind a list or a write. */

@@ -1,5 +1,5 @@
 import { Refusal } from '../../domain/fault.ts';
-import type { SqlClient } from './asking.ts';
+import type { SqlClient } from './sql_client.ts';
 
 /** Who asks, and the schema in which its tables are, or would be. */
 export interface RoleSchema {

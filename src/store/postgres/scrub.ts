@@ -2,8 +2,8 @@ import type { ScrubResult } from '../../audit/port.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import type { PostgresAddress } from './address.ts';
-import { clientWithTimeout } from './asking.ts';
 import { connectToPrimary } from './primary.ts';
+import { clientWithTimeout } from './sql_client.ts';
 
 /** Where a user's values stand, or stood encrypted. */
 const TABLES = [...RESOURCES.map(({ table }) => table), 'user_salt', 'idempotency'];

@@ -2,8 +2,8 @@ import type { SQL } from 'bun';
 import type { Constraint, StatementRequest, StatementResult, Work } from '../work.ts';
 import { ConstraintViolation } from '../work.ts';
 import type { Connection, QueryResult } from './connection.ts';
-import { numberParameters, parameterValues } from './places.ts';
-import { sqlState, UNIQUE_VIOLATION } from './trouble.ts';
+import { sqlState, UNIQUE_VIOLATION } from './errors.ts';
+import { numberParameters, parameterValues } from './parameters.ts';
 
 /** Names the columns of a unique index. */
 export type IndexColumns = (index: string) => readonly string[] | undefined;

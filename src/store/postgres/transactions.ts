@@ -1,6 +1,6 @@
 import type { Transactions } from '../transactions.ts';
+import { BEGIN_SHORT_READING } from './begin_statements.ts';
 import { postgresFault } from './connection.ts';
-import { BEGIN_SHORT_READING } from './openings.ts';
 import type { ConnectionPool } from './pool.ts';
 import type { Perform } from './session.ts';
 import type { PostgresWriter } from './writer.ts';

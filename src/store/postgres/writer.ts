@@ -8,11 +8,11 @@ import type { AuditLog } from '../audit/log.ts';
 import type { WriterFigures } from '../engine.ts';
 import type { WriteScope } from '../transactions.ts';
 import type { Work, WorkResult } from '../work.ts';
-import { lockScope } from './claims.ts';
+import { BEGIN_WRITING } from './begin_statements.ts';
 import { type Connection, isRetryable, postgresFault } from './connection.ts';
-import { type QueuedWork, rejectExpired } from './in_time.ts';
-import { BEGIN_WRITING } from './openings.ts';
 import type { ConnectionPool, TransactionResult } from './pool.ts';
+import { type QueuedWork, rejectExpired } from './queued_work.ts';
+import { lockScope } from './scope_locks.ts';
 import type { Perform } from './session.ts';
 
 export interface PostgresWriter {

@@ -1,6 +1,6 @@
 import { SQLiteError } from 'bun:sqlite';
 import { dirname } from 'node:path';
-import { DatabaseFileMoved } from './place.ts';
+import { DatabaseFileMoved } from './database_files.ts';
 
 /** What to say about trouble. */
 export interface Advice {

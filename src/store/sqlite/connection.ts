@@ -3,7 +3,7 @@ import { closeSync, openSync } from 'node:fs';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ConstraintViolation } from '../work.ts';
-import type { SharedReadTransaction } from './snapshot.ts';
+import type { SharedReadTransaction } from './shared_read_transaction.ts';
 
 /** Reads go through the page cache of the system rather than through copies of our own. */
 export const MAPPED_BYTES_MAX = 2 ** 31 - 65_536;
@@ -107,12 +107,12 @@ export async function retryWhileBusy<T>(work: () => T, waitMs: number = LIMITS.s
 }
 
 /** A read answers at once unless the database is busy, which a log being recovered can cause. */
-export function readRetrying<T>(snapshot: SharedReadTransaction, work: () => T): T | Promise<T> {
+export function readRetrying<T>(sharedReads: SharedReadTransaction, work: () => T): T | Promise<T> {
   try {
-    return snapshot.read(work);
+    return sharedReads.read(work);
   } catch (error) {
     if (!isBusy(error)) throw sqliteFault(error);
-    return retryWhileBusy(() => snapshot.read(work)).catch((later) => {
+    return retryWhileBusy(() => sharedReads.read(work)).catch((later) => {
       throw sqliteFault(later);
     });
   }

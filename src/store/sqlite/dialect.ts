@@ -1,7 +1,7 @@
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import { statementsOver } from '../records/statements.ts';
-import { rowIdOf } from './slot.ts';
+import { rowIdOf } from './row_id.ts';
 
 const NEXT_MOVE = 'coalesce(max(moved), 0) + 1';
 

@@ -9,9 +9,9 @@ import type { Migration } from '../migrations.ts';
 import { inspectionQueries } from '../questions.ts';
 import type { SqlValue } from '../records/statements.ts';
 import { MAPPED_BYTES_MAX } from './connection.ts';
+import { trackDatabaseFiles } from './database_files.ts';
 import { SQLITE } from './dialect.ts';
-import { trackDatabaseFiles } from './place.ts';
-import { UNSHARED } from './snapshot.ts';
+import { UNSHARED } from './shared_read_transaction.ts';
 import { openSqliteTransactions } from './transactions.ts';
 import { openSqliteWriter } from './writer.ts';
 

@@ -6,10 +6,10 @@ import { type Lists, openListReading, openLists, type ReadLists } from '../lists
 import { readRetrying } from './connection.ts';
 import { SQLITE, sqliteStatements } from './dialect.ts';
 import { openSqliteSession } from './session.ts';
-import type { SharedReadTransaction } from './snapshot.ts';
+import type { SharedReadTransaction } from './shared_read_transaction.ts';
 
 /** Lists over one connection. */
-export function openSqliteLists(db: Database, snapshot: SharedReadTransaction): Lists {
+export function openSqliteLists(db: Database, sharedReads: SharedReadTransaction): Lists {
   const { perform, forget } = openSqliteSession(db);
   const reading = openListReading({
     of: sqliteStatements,
@@ -20,9 +20,9 @@ export function openSqliteLists(db: Database, snapshot: SharedReadTransaction): 
   const read: ReadLists<ListOutcome> = (question, budget) => perform(reading(question, budget));
   const together = db.transaction(read);
 
-  /** One read transaction for all statements of an answer, of its own where the snapshot shares none. */
+  /** One read transaction for all statements of an answer, of its own where `sharedReads` shares none. */
   const within: ReadLists<MaybePromise<ListOutcome>> = (question, budget) =>
-    readRetrying(snapshot, () => (db.inTransaction ? read(question, budget) : together(question, budget)));
+    readRetrying(sharedReads, () => (db.inTransaction ? read(question, budget) : together(question, budget)));
   return openLists(within);
 }
 

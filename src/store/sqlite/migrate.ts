@@ -12,7 +12,7 @@ import {
   servesFromOf,
 } from '../migrations.ts';
 import { queryOnce, retryWhileBusy } from './connection.ts';
-import { keepUpgradeCopy } from './copy.ts';
+import { keepUpgradeCopy } from './file_copy.ts';
 
 /**
  * Brings the schema to the newest migration, each applied once however many processes try: the check and the rows

@@ -13,14 +13,14 @@ import { openLeaseStore } from '../leases.ts';
 import { type MigrateMode, type Migration, migrationsIn, noSchema, type Program } from '../migrations.ts';
 import { openWebhookStore } from '../webhooks/webhooks.ts';
 import { connectSqlite, retryWhileBusy, sqliteFault } from './connection.ts';
-import { copyDatabaseFile, keepUpgradeCopy } from './copy.ts';
+import { assertNoOrphanedLog, trackDatabaseFiles } from './database_files.ts';
 import { SQLITE } from './dialect.ts';
+import { copyDatabaseFile, keepUpgradeCopy } from './file_copy.ts';
 import { openSqliteLists } from './lists.ts';
 import { assertSqliteSchema, migrateSqlite } from './migrate.ts';
-import { assertNoOrphanedLog, trackDatabaseFiles } from './place.ts';
 import { openSqliteRecords } from './records.ts';
 import { scrubSqlite } from './scrub.ts';
-import { openSharedReadTransaction } from './snapshot.ts';
+import { openSharedReadTransaction } from './shared_read_transaction.ts';
 import { openSqliteTransactions } from './transactions.ts';
 import { openSqliteWriter } from './writer.ts';
 
@@ -96,12 +96,12 @@ async function openPrepared(
 }
 
 function engineOver(db: Database): EmbeddedEngine {
-  const snapshot = openSharedReadTransaction(db);
+  const sharedReads = openSharedReadTransaction(db);
   const place = trackDatabaseFiles(db.filename);
   const log = openAuditLog(SQLITE);
-  const writer = openSqliteWriter(db, snapshot, place, log);
-  const transactions = openSqliteTransactions(db, snapshot, writer);
-  const records = openSqliteRecords(db, snapshot, transactions);
+  const writer = openSqliteWriter(db, sharedReads, place, log);
+  const transactions = openSqliteTransactions(db, sharedReads, writer);
+  const records = openSqliteRecords(db, sharedReads, transactions);
   const access = openAuthStore(transactions);
   return {
     figures: () => ({ ...writer.figures(), lists: undefined }),
@@ -124,21 +124,21 @@ function engineOver(db: Database): EmbeddedEngine {
     log: openLogStore(transactions, log, SQLITE),
     leases: openLeaseStore(transactions),
     scrub: (texts, how) =>
-      scrubSqlite(db, snapshot, texts, how).catch((error) => {
+      scrubSqlite(db, sharedReads, texts, how).catch((error) => {
         throw sqliteFault(error);
       }),
     feed: openFeedStore(transactions, SQLITE),
     webhooks: openWebhookStore(transactions, SQLITE),
     embedded: {
-      listDelegating: openSqliteLists(db, snapshot).delegating,
+      listDelegating: openSqliteLists(db, sharedReads).delegating,
       copyTo: (path) =>
         retryWhileBusy(() => {
-          snapshot.end();
+          sharedReads.end();
           copyDatabaseFile(db, path);
         }),
     },
     close() {
-      snapshot.close();
+      sharedReads.close();
       if (place.isMissing()) saveMovedDatabase(db);
       db.close(false);
     },

@@ -5,7 +5,7 @@ import { type CountRequest, openCountBelow } from '../lists/count_below.ts';
 import type { ReaderListRequest, ReaderListResponse } from '../lists/lists.ts';
 import { MAPPED_BYTES_MAX, retryWhileBusy } from './connection.ts';
 import { openSqliteLists } from './lists.ts';
-import { openSharedReadTransaction } from './snapshot.ts';
+import { openSharedReadTransaction } from './shared_read_transaction.ts';
 import { openSqliteReading } from './transactions.ts';
 
 /** Answers what a serving process would not stop for. */
@@ -19,14 +19,14 @@ export interface Reader {
 /** Opens a database that another process has made ready and has open. Nothing can be written through it. */
 export async function openReader(path: string): Promise<Reader> {
   const db = await retryWhileBusy(() => connectToRead(path), LIMITS.migrationWaitMsMax);
-  const snapshot = openSharedReadTransaction(db);
-  const lists = openSqliteLists(db, snapshot);
-  const count = openCountBelow(openSqliteReading(db, snapshot));
+  const sharedReads = openSharedReadTransaction(db);
+  const lists = openSqliteLists(db, sharedReads);
+  const count = openCountBelow(openSqliteReading(db, sharedReads));
   return {
     answer: lists.serve,
     count: async ({ resource, key }) => count(resourceNamed(resource), key),
     close() {
-      snapshot.close();
+      sharedReads.close();
       db.close(false);
     },
   };

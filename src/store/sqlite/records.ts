@@ -10,23 +10,23 @@ import type { SqlValue } from '../records/statements.ts';
 import type { Transactions } from '../transactions.ts';
 import { readRetrying } from './connection.ts';
 import { SQLITE, sqliteStatements } from './dialect.ts';
-import { openSqliteReverseLookups } from './finds.ts';
 import { openSqliteLists } from './lists.ts';
-import { takeSqliteSnapshot } from './picture.ts';
-import { atRowId, rowIdOf } from './slot.ts';
-import type { SharedReadTransaction } from './snapshot.ts';
+import { openSqliteReverseLookups } from './reverse_lookups.ts';
+import { atRowId, rowIdOf } from './row_id.ts';
+import type { SharedReadTransaction } from './shared_read_transaction.ts';
+import { takeSqliteSnapshot } from './snapshot.ts';
 
 /** Records and their changes in one SQLite file. */
 export function openSqliteRecords(
   db: Database,
-  snapshot: SharedReadTransaction,
+  sharedReads: SharedReadTransaction,
   transactions: Transactions,
 ): Store & Loader & Scanner & Eraser {
   return {
     ...openRecords(sqliteStatements, SQLITE, transactions),
-    get: openLookup(db, snapshot),
-    find: openSqliteReverseLookups(db, snapshot),
-    list: openSqliteLists(db, snapshot).local,
+    get: openLookup(db, sharedReads),
+    find: openSqliteReverseLookups(db, sharedReads),
+    list: openSqliteLists(db, sharedReads).local,
     countBelow: openCountBelow(transactions),
     overloaded: { write: transactions.isOverloaded },
     ready: openProbe(transactions),
@@ -35,7 +35,7 @@ export function openSqliteRecords(
 }
 
 /** The lookup by ID: one statement in the slot where the record mostly lies, else one more. */
-function openLookup(db: Database, snapshot: SharedReadTransaction): Store['get'] {
+function openLookup(db: Database, sharedReads: SharedReadTransaction): Store['get'] {
   const prepared = new Map(
     RESOURCES.map((resource) => {
       const { select, decode } = sqliteStatements(resource);
@@ -47,7 +47,7 @@ function openLookup(db: Database, snapshot: SharedReadTransaction): Store['get']
     if (!found) throw new Error(`${resource.name} has no table`);
     const { select, selectAt, decode } = found;
     const slot = rowIdOf(key.at(-1) as Uuid);
-    return readRetrying(snapshot, () => {
+    return readRetrying(sharedReads, () => {
       const row = selectAt.get(...key, slot) ?? select.get(...key);
       return row ? (decode(row) as unknown as RecordOf<R>) : undefined;
     });

@@ -3,7 +3,7 @@ import type { ScrubOptions, ScrubResult } from '../../audit/port.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { retryWhileBusy } from './connection.ts';
-import type { SharedReadTransaction } from './snapshot.ts';
+import type { SharedReadTransaction } from './shared_read_transaction.ts';
 
 /**
  * Folds the write-ahead log into the file and empties it, then has another process look for the texts in every byte of the
@@ -12,21 +12,21 @@ import type { SharedReadTransaction } from './snapshot.ts';
  */
 export async function scrubSqlite(
   db: Database,
-  snapshot: SharedReadTransaction,
+  sharedReads: SharedReadTransaction,
   texts: readonly string[],
   { search, mayRewrite, rewriteAlways: isBlind = false }: ScrubOptions,
 ): Promise<ScrubResult> {
   if (db.filename === '' || db.filename === ':memory:') return { kind: 'clean', isRewritten: false };
   const wanted = [...new Set(texts)].filter((text) => text !== '');
-  await emptyLog(db, snapshot);
+  await emptyLog(db, sharedReads);
   const isLeft = isBlind || (await search(db.filename, wanted));
   if (!isLeft) return { kind: 'clean', isRewritten: false };
   if (!mayRewrite) return { kind: 'left' };
   await retryWhileBusy(() => {
-    snapshot.end();
+    sharedReads.end();
     db.run('vacuum');
   }, LIMITS.migrationWaitMsMax);
-  await emptyLog(db, snapshot);
+  await emptyLog(db, sharedReads);
   return (await search(db.filename, wanted)) ? { kind: 'left' } : { kind: 'clean', isRewritten: true };
 }
 
@@ -34,10 +34,10 @@ export async function scrubSqlite(
 class LogInUse extends Error {}
 
 /** Waits for readers of older states; they read no longer than a turn. Rejects with Fault `unavailable` where one stays. */
-async function emptyLog(db: Database, snapshot: SharedReadTransaction): Promise<void> {
+async function emptyLog(db: Database, sharedReads: SharedReadTransaction): Promise<void> {
   const deadline = performance.now() + LIMITS.migrationWaitMsMax;
   for (;;) {
-    snapshot.end();
+    sharedReads.end();
     const row = db.query<{ busy: number }, []>('pragma wal_checkpoint(truncate)').get();
     if (row?.busy === 0) return;
     if (performance.now() > deadline) throw new Fault('unavailable', [], new LogInUse());

@@ -9,9 +9,9 @@ import type { AuditLog } from '../audit/log.ts';
 import type { WriterFigures } from '../engine.ts';
 import type { Work, WorkResult } from '../work.ts';
 import { isBusy, pauseForLock, rollbackQuietly, sqliteFault } from './connection.ts';
-import type { DatabaseFiles } from './place.ts';
+import type { DatabaseFiles } from './database_files.ts';
 import { openSqliteSession } from './session.ts';
-import type { SharedReadTransaction } from './snapshot.ts';
+import type { SharedReadTransaction } from './shared_read_transaction.ts';
 
 export interface SqliteWriter {
   /** Runs `work` in a transaction shared with other waiting work; resolves after the commit is on disk. */
@@ -34,13 +34,13 @@ interface Job {
  */
 export function openSqliteWriter(
   db: Database,
-  snapshot: SharedReadTransaction,
+  sharedReads: SharedReadTransaction,
   place: Pick<DatabaseFiles, 'assertInPlace'>,
   log: Pick<AuditLog, 'write'>,
 ): SqliteWriter {
   const begin = db.prepare('begin immediate');
   const commitGroup = openGroupCommit(db, place, log);
-  const pauses = openPauses(snapshot);
+  const pauses = openPauses(sharedReads);
   const gate = openAdmission();
   let queue: Job[] = [];
   let commits = 0;
@@ -72,7 +72,7 @@ export function openSqliteWriter(
   /** Answers false where another process has the lock, or the database cannot be written; the latter ends every wait. */
   function takeLock(): boolean {
     try {
-      snapshot.end();
+      sharedReads.end();
       begin.run();
       return true;
     } catch (error) {

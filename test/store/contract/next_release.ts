@@ -3,7 +3,7 @@ import { type Migration, servesFromOf } from '../../../src/store/migrations.ts';
 import { parseDatabase } from '../../../src/store/open.ts';
 import { migratePostgres } from '../../../src/store/postgres/migrate.ts';
 import { connectToPrimary } from '../../../src/store/postgres/primary.ts';
-import { postgresMigrations as knownToPostgres } from '../../../src/store/postgres/readiness.ts';
+import { postgresMigrations as knownToPostgres } from '../../../src/store/postgres/schema_setup.ts';
 import { INSTANCE_TABLES, REALM_TABLES } from '../../../src/store/postgres/tables.ts';
 import { connectSqlite } from '../../../src/store/sqlite/connection.ts';
 import { migrateSqlite } from '../../../src/store/sqlite/migrate.ts';

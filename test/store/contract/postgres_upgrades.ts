@@ -2,7 +2,7 @@ import { systemClock } from '../../../src/platform/clock.ts';
 import { parsePostgres } from '../../../src/store/postgres/address.ts';
 import { migratePostgres } from '../../../src/store/postgres/migrate.ts';
 import { connectToPrimary } from '../../../src/store/postgres/primary.ts';
-import { postgresMigrations } from '../../../src/store/postgres/readiness.ts';
+import { postgresMigrations } from '../../../src/store/postgres/schema_setup.ts';
 
 /**
  * One process of several that bring a database to the next schema at once. Arguments: URL, the statements of the next

@@ -1,11 +1,11 @@
 import type { Database } from 'bun:sqlite';
+import { closeSync, openSync, readSync } from 'node:fs';
 import { LIMITS } from '../../domain/limits.ts';
 import { isVisible, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { retryWhileBusy } from './connection.ts';
 import { sqliteStatements } from './dialect.ts';
 import { connectToRead } from './reader.ts';
-import { searchFile } from './search_file.ts';
 
 /**
  * Whether any of the texts stands in a byte of the file and in no record. Not for a process that has the file open as a
@@ -62,4 +62,30 @@ function isTextual(resource: Resource, column: string): boolean {
   return membersOf(resource).some(
     (member) => isVisible(member) && (column === member.name || column === `${member.name}_key`),
   );
+}
+
+const CHUNK_BYTES = 8_388_608;
+
+/** The texts that stand in a file, in UTF-8. Not for a process that has the file open as a database. */
+function searchFile(path: string, texts: readonly string[]): readonly string[] {
+  const left = new Map(texts.map((text) => [text, Buffer.from(text)]));
+  const overlap = Math.max(0, ...[...left.values()].map(({ length }) => length - 1));
+  const buffer = Buffer.alloc(CHUNK_BYTES + overlap);
+  const file = openSync(path, 'r');
+  const found: string[] = [];
+  try {
+    for (let start = 0; left.size > 0; start += CHUNK_BYTES) {
+      const count = readSync(file, buffer, 0, buffer.length, start);
+      const part = buffer.subarray(0, count);
+      for (const [text, bytes] of left) {
+        if (!part.includes(bytes)) continue;
+        found.push(text);
+        left.delete(text);
+      }
+      if (count < buffer.length) break;
+    }
+  } finally {
+    closeSync(file);
+  }
+  return found;
 }

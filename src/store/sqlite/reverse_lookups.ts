@@ -6,7 +6,7 @@ import { comparedColumn, hashColumn, type SqlValue } from '../records/statements
 import { textHash } from '../records/text_hash.ts';
 import { readRetrying } from './connection.ts';
 import { sqliteStatements } from './dialect.ts';
-import type { SharedReadTransaction } from './snapshot.ts';
+import type { SharedReadTransaction } from './shared_read_transaction.ts';
 
 type Row = Record<string, unknown>;
 type Values = LookupKey['values'];
@@ -19,12 +19,12 @@ type Seek = (realm: string, values: Values) => Row | undefined;
  * through in fewer and smaller steps than one of texts (decision 0018), so a member that has a checksum is sought by that
  * first. The checksum decides nothing: every row is compared.
  */
-export function openSqliteReverseLookups(db: Database, snapshot: SharedReadTransaction): Store['find'] {
+export function openSqliteReverseLookups(db: Database, sharedReads: SharedReadTransaction): Store['find'] {
   const finders = new Map(RESOURCES.map((resource) => [resource, findersOf(db, resource)]));
   return (resource, realm, { members, values }) => {
     const find = finders.get(resource)?.get(members);
     if (!find) throw new Error(`${resource.name} is not found by ${members.join(' and ')}`);
-    return readRetrying(snapshot, () => find(realm, values));
+    return readRetrying(sharedReads, () => find(realm, values));
   };
 }
 

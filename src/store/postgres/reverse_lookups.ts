@@ -3,9 +3,9 @@ import { keyColumns, type LookupKey, membersOf, type Resource } from '../../doma
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Admission } from '../admission.ts';
 import { comparedColumn } from '../records/statements.ts';
-import { openQueryBatches, uniqueRowPerQuery } from './batches.ts';
 import { postgresStatements } from './dialect.ts';
 import type { ConnectionPool } from './pool.ts';
+import { openQueryBatches, uniqueRowPerQuery } from './query_batches.ts';
 
 type Values = LookupKey['values'];
 

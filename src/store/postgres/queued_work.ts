@@ -1,5 +1,5 @@
 import { Fault } from '../../domain/fault.ts';
-import { DatabaseError, ERROR_CODES } from './trouble.ts';
+import { DatabaseError, ERROR_CODES } from './errors.ts';
 
 /** Something that waits, and until when somebody waits for it. */
 export interface QueuedWork {

@@ -1,8 +1,8 @@
 import type { SQL } from 'bun';
 import type { SqlValue } from '../records/statements.ts';
-import { clientWithTimeout } from './asking.ts';
-import { numberParameters, type ParameterValue, parameterValues } from './places.ts';
-import { databaseError, sqlState } from './trouble.ts';
+import { databaseError, sqlState } from './errors.ts';
+import { numberParameters, type ParameterValue, parameterValues } from './parameters.ts';
+import { clientWithTimeout } from './sql_client.ts';
 
 const BATCH_ROWS = 1_000;
 

@@ -1,4 +1,4 @@
-import type { KeyRange, PrimaryKey } from './side.ts';
+import type { KeyRange, PrimaryKey } from './port.ts';
 import type { CopiedTable } from './tables.ts';
 
 /** A statement whose places are `?`. */

@@ -1,10 +1,10 @@
 import type { RecordSnapshot, StoredRecord } from '../../directory/store.ts';
 import { NIL_UUID } from '../../domain/id.ts';
 import type { SqlValue } from '../records/statements.ts';
+import { BEGIN_READING } from './begin_statements.ts';
 import { type Connection, postgresFault } from './connection.ts';
 import { postgresStatements } from './dialect.ts';
-import { BEGIN_READING } from './openings.ts';
-import { numberParameters, parameterValues } from './places.ts';
+import { numberParameters, parameterValues } from './parameters.ts';
 import type { ConnectionPool } from './pool.ts';
 
 /** Takes a picture: a read transaction that stays open until it is closed. */

@@ -1,6 +1,6 @@
 import type { SQL } from 'bun';
 import { withTimeout } from '../../platform/timeout.ts';
-import { DatabaseError, ERROR_CODES } from './trouble.ts';
+import { DatabaseError, ERROR_CODES } from './errors.ts';
 
 /** What runs one statement after the other. */
 export interface SqlClient {

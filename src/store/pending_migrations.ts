@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
-import { refusalOf } from '../advice.ts';
-import { type Migration, migrationsIn, type Program } from '../migrations.ts';
-import { addressName, type DatabaseAddress } from '../open.ts';
-import type { PostgresAddress } from '../postgres/address.ts';
-import { assertPostgresSchema as judgePostgres } from '../postgres/migrate.ts';
-import { connectToPrimary } from '../postgres/primary.ts';
-import { connectSqlite } from '../sqlite/connection.ts';
-import { assertSqliteSchema as judgeSqlite } from '../sqlite/migrate.ts';
+import { refusalOf } from './advice.ts';
+import { type Migration, migrationsIn, type Program } from './migrations.ts';
+import { addressName, type DatabaseAddress } from './open.ts';
+import type { PostgresAddress } from './postgres/address.ts';
+import { assertPostgresSchema } from './postgres/migrate.ts';
+import { connectToPrimary } from './postgres/primary.ts';
+import { connectSqlite } from './sqlite/connection.ts';
+import { assertSqliteSchema } from './sqlite/migrate.ts';
 
 /** How far a database is behind the program. */
 export interface PendingMigrations {
@@ -21,7 +21,7 @@ export async function pendingMigrations(
   address: DatabaseAddress,
   program: Program,
 ): Promise<PendingMigrations> {
-  const known = migrationsIn(new URL(`../${address.engine}/migrations/`, import.meta.url));
+  const known = migrationsIn(new URL(`./${address.engine}/migrations/`, import.meta.url));
   const newest = known.at(-1)?.version ?? 0;
   try {
     const found =
@@ -39,7 +39,7 @@ function appliedToFile(path: string, newest: number, { version }: Program): numb
   if (!existsSync(path)) return undefined;
   const db = connectSqlite(path);
   try {
-    return judgeSqlite(db, 'auto', newest, version);
+    return assertSqliteSchema(db, 'auto', newest, version);
   } finally {
     db.close();
   }
@@ -52,7 +52,7 @@ async function appliedToServer(
 ): Promise<number | undefined> {
   const client = await connectToPrimary(address);
   try {
-    return await judgePostgres(client, 'auto', known, program);
+    return await assertPostgresSchema(client, 'auto', known, program);
   } finally {
     await client.close();
   }

@@ -3,8 +3,8 @@ import { LIMITS } from '../../domain/limits.ts';
 import { withTimeout } from '../../platform/timeout.ts';
 import type { QueueFigures } from '../engine.ts';
 import type { Work } from '../work.ts';
+import { BEGIN_READING } from './begin_statements.ts';
 import { isCancelled, postgresFault } from './connection.ts';
-import { BEGIN_READING } from './openings.ts';
 import type { ConnectionPool } from './pool.ts';
 import type { Perform } from './session.ts';
 

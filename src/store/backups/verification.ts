@@ -1,7 +1,7 @@
 import { constants, Database, SQLiteError } from 'bun:sqlite';
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { Refusal } from '../../domain/fault.ts';
-import { assertComplete } from '../copying/mark.ts';
+import { assertComplete } from '../copying/unfinished_copy.ts';
 import { assertServableSchema } from '../migrations.ts';
 import { sqliteSchemaDifferences } from '../sqlite/inspection.ts';
 import { sqliteSchemaVersion } from '../sqlite/migrate.ts';

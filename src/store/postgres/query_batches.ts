@@ -1,7 +1,7 @@
 import { LIMITS } from '../../domain/limits.ts';
 import type { Admission } from '../admission.ts';
 import { postgresFault } from './connection.ts';
-import { type QueuedWork, rejectExpired } from './in_time.ts';
+import { type QueuedWork, rejectExpired } from './queued_work.ts';
 
 type Row = Record<string, unknown>;
 

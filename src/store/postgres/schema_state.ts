@@ -1,8 +1,8 @@
 import { Refusal } from '../../domain/fault.ts';
 import { type MigrationRow, type SchemaVersion, schemaVersionOf } from '../migrations.ts';
-import type { SqlClient } from './asking.ts';
+import { INSUFFICIENT_PRIVILEGE, sqlState } from './errors.ts';
 import { quoteIdentifier, type RoleSchema } from './rights.ts';
-import { INSUFFICIENT_PRIVILEGE, sqlState } from './trouble.ts';
+import type { SqlClient } from './sql_client.ts';
 
 const IN_SCHEMA = 'c.relnamespace = to_regnamespace(quote_ident(current_schema()))';
 

@@ -3,12 +3,12 @@ import { LIMITS } from '../../domain/limits.ts';
 import { type MigrateMode, type Migration, migrationsIn, type Program } from '../migrations.ts';
 import type { PostgresAddress } from './address.ts';
 import { withOwnerSettings } from './advice.ts';
-import { clientWithTimeout } from './asking.ts';
 import { type IndexCatalog, readIndexes } from './indexes.ts';
 import { assertPostgresSchema, migratePostgres } from './migrate.ts';
-import { assertSameDatabase, assertSameSchema, currentRole, currentRoleSchema } from './place.ts';
 import { connectToPrimary } from './primary.ts';
 import { assertTableRights } from './rights.ts';
+import { assertSameDatabase, assertSameSchema, currentRole, currentRoleSchema } from './schema_state.ts';
+import { clientWithTimeout } from './sql_client.ts';
 
 const MIGRATIONS_URL = new URL('./migrations/', import.meta.url);
 
