@@ -58,7 +58,7 @@ export function openAdministration(deps: AdministrationDeps): AdministrationOper
       if (!erased) return undefined;
       // The user is erased even if this fails; the command `erase user` can repeat it.
       const scrubbed = erased.scrub({ search, mayRewrite: false }).catch(ignoreFault);
-      return { erasure: erased.erasure, untold: erased.reportError, scrubbed };
+      return { erasure: erased.erasure, reportError: erased.reportError, scrubbed };
     },
   };
 }

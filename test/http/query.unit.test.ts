@@ -114,7 +114,7 @@ describe('a query that is refused names the parameter and the rule', () => {
     ['filter=%ff', `filter: ${ENCODED}`],
     ['filter=%ED%A0%80', `filter: ${ENCODED}`],
     ['%zz=1', `query: a name in it ${ENCODED}`],
-    ['page[after]=&page[offset]=0', 'page[after]: cannot stand beside page[offset]'],
+    ['page[after]=&page[offset]=0', 'page[after]: cannot be combined with page[offset]'],
     ['page[after]=abc', AFTER],
     ['page[limit]=0&page[offset]=-1&sort=x', LIMIT, OFFSET, SORT],
   ];

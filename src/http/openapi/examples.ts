@@ -79,10 +79,10 @@ function sampleOf(name: string, schema: JsonSchema): unknown {
 
 /** The body of a POST or PUT with every member. */
 export function requestExample(resource: Resource, verb: InputVerb): object {
-  const sayable = writableMembers(resource, verb);
+  const inputMembers = writableMembers(resource, verb);
   const within = (place: WritableMember['within']) =>
     Object.fromEntries(
-      sayable
+      inputMembers
         .filter((each) => each.within === place)
         .map(({ name, schema }) => [name, exampleOf(resource, name, schema)]),
     );

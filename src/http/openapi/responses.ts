@@ -54,7 +54,7 @@ const challenge = header(
 const retryAfterLimited = header('The number of seconds to wait.', '1', 'retry-after-limited');
 const allow = header('The methods of this path (RFC 9110, 10.2.1).', 'GET, HEAD, POST', 'allow');
 
-/** The rate limits and what is left of them, if limits are set. */
+/** The rate limits and the remaining requests, if limits are set. */
 const RATES = {
   'RateLimit-Policy': optionalHeader(
     'The rate limits: `q` requests in `w` seconds (draft-ietf-httpapi-ratelimit-headers).',

@@ -151,10 +151,10 @@ function dataOf(item: z.ZodType): z.ZodType {
 
 /** The body of a POST or PUT, with the members that the request reader accepts. Other members are ignored. */
 export function requestSchema(resource: Resource, verb: InputVerb): z.ZodType {
-  const sayable = writableMembers(resource, verb);
+  const inputMembers = writableMembers(resource, verb);
   const within = (place: WritableMember['within']): Shape =>
     Object.fromEntries(
-      sayable
+      inputMembers
         .filter((each) => each.within === place)
         .map((each) => [each.name, inputMember(resource, each, verb)]),
     );

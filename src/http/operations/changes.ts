@@ -61,8 +61,8 @@ function changesAfter({ store, writeEvents, followChanges, baseUrl }: FeedDeps) 
     if (page.kind === 'absent') return NOT_FOUND;
     if (page.kind === 'gone') return expiredCursorReply(page.oldest, 'after');
     if (isStream) return followChanges(call, realm, place);
-    const told = page.entries.map(({ change }) => change);
-    const events = await writeEvents(told, readableBy(call.principal as Principal));
+    const listed = page.entries.map(({ change }) => change);
+    const events = await writeEvents(listed, readableBy(call.principal as Principal));
     // An empty page means that a cursor was given, because every realm has a change.
     const cursor = page.entries.at(-1)?.cursor ?? (after as string);
     const next = page.hasMore ? `${urlAt(baseUrl, realm, cursor)}&limit=${limit}` : null;
@@ -84,9 +84,9 @@ function changesBefore(deps: FeedDeps) {
     const page = await readBack(realm, user, place, limit);
     if (page.kind === 'absent') return NOT_FOUND;
     if (page.kind === 'gone') return expiredCursorReply(page.oldest, 'before');
-    const told = page.entries.map(({ change }) => change);
-    const events = await writeEvents(told, readableBy(call.principal as Principal));
-    const [first] = told;
+    const listed = page.entries.map(({ change }) => change);
+    const events = await writeEvents(listed, readableBy(call.principal as Principal));
+    const [first] = listed;
     const cursor = page.entries.at(-1)?.cursor ?? page.cursor ?? before;
     const at = first && feedCursor('before', first);
     const carried = `&limit=${limit}${user ? `&user_id=${user}` : ''}`;
@@ -96,7 +96,7 @@ function changesBefore(deps: FeedDeps) {
 }
 
 function invalidBefore(): Fault {
-  const rule = 'goes with neither after nor a stream, and user_id with nothing else';
+  const rule = 'cannot be combined with after or a stream; user_id requires it';
   return new Fault('invalid_query', [{ field: 'before', rule }]);
 }
 
@@ -108,7 +108,7 @@ function feedPosition(realm: Uuid, after: string | undefined, resumed: string | 
 }
 
 function invalidCursor(parameter: string): Fault {
-  const rule = 'must be a cursor of this realm, as the feed gave it';
+  const rule = 'must be a cursor that the feed of this realm returned';
   return new Fault('invalid_query', [{ field: parameter, rule }]);
 }
 
@@ -131,12 +131,12 @@ export function heads({ feed, baseUrl }: FeedDeps): CallHandler {
     const { realms } = call.principal as Principal;
     // The extra head shows that there is another page.
     const found = await feed.heads(after, limit + 1, realms === '*' ? undefined : [...realms]);
-    const told = found.slice(0, limit);
+    const listed = found.slice(0, limit);
     const hasMore = found.length > limit;
-    const next = hasMore ? `${baseUrl}/v2/changes?after=${told.at(-1)?.realm}&limit=${limit}` : null;
+    const next = hasMore ? `${baseUrl}/v2/changes?after=${listed.at(-1)?.realm}&limit=${limit}` : null;
     return feedReply(
       call,
-      told.map((head) => headText(head, baseUrl)),
+      listed.map((head) => headText(head, baseUrl)),
       { has_more: hasMore },
       next,
     );
@@ -183,19 +183,25 @@ type BackwardQuery = FeedQuery & { readonly before: string };
  * Fault `invalid_query`.
  */
 function readFeedQuery(url: string): FeedQuery {
-  const said = new URLSearchParams(/\?([^#]*)/.exec(url)?.[1] ?? '');
+  const parameters = new URLSearchParams(/\?([^#]*)/.exec(url)?.[1] ?? '');
   const complaints: Complaint[] = [];
   for (const name of ['after', 'before', 'limit', 'user_id']) {
-    if (said.getAll(name).length > 1) complaints.push({ field: name, rule: 'must be given at most once' });
+    if (parameters.getAll(name).length > 1)
+      complaints.push({ field: name, rule: 'must be given at most once' });
   }
-  const text = said.get('limit') ?? String(LIMITS.pageRecordsMax);
+  const text = parameters.get('limit') ?? String(LIMITS.pageRecordsMax);
   const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
   if (limit < 1 || limit > LIMITS.pageRecordsMax) {
     complaints.push({ field: 'limit', rule: `must be a whole number from 1 to ${LIMITS.pageRecordsMax}` });
   }
-  const named = said.get('user_id');
+  const named = parameters.get('user_id');
   const user = named === null ? undefined : parseUuid(named);
   if (named !== null && !user) complaints.push({ field: 'user_id', rule: 'must be the ID of a user' });
   if (complaints.length > 0) throw new Fault('invalid_query', complaints);
-  return { after: said.get('after') ?? undefined, before: said.get('before') ?? undefined, limit, user };
+  return {
+    after: parameters.get('after') ?? undefined,
+    before: parameters.get('before') ?? undefined,
+    limit,
+    user,
+  };
 }

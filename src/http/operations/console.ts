@@ -15,7 +15,7 @@ const PAGE_HEADERS = {
   Vary: 'Accept-Encoding',
 } as const;
 
-/** Pages are asked for again each time; an asset is never another one, because its name holds a hash of it. */
+/** Pages are revalidated at each request; an asset never changes, because its name contains its hash. */
 const REVALIDATED = 'no-cache';
 const FOREVER = 'public, max-age=31536000, immutable';
 

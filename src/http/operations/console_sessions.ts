@@ -39,7 +39,7 @@ const providerName = z
   .max(32, 'must have at most 32 characters')
   .meta({ description: 'A provider name from `/console/ways`.' });
 
-/** What is exchanged for a session. */
+/** The code of a link or a provider, which is exchanged for a session. */
 const exchangeSchema = z
   .object({
     grant: z.enum(['link', 'provider']),
@@ -193,7 +193,7 @@ const endSession: Operation<SessionDeps> = {
   }),
 };
 
-/** Console sign-in and sign-out. Only pages of the service may call them, whatever origins CORS lists. */
+/** Console sign-in and sign-out. Only pages of the service may call them, never origins that CORS lists. */
 export const CONSOLE_OPERATIONS: readonly Operation<SessionDeps>[] = [
   listSignInMethods,
   beginProviderSignIn,

@@ -48,14 +48,14 @@ export const NO_STORE = {
 } as const;
 
 /**
- * An endpoint that reads a form and the credentials of a client (RFC 6749, 2.3.1 and 3.2). The body is a form whatever
- * media type it arrives under, because existing clients send it as JSON (docs/wire.md#tokens). A wrong secret is counted
+ * An endpoint that reads a form and the credentials of a client (RFC 6749, 2.3.1 and 3.2). The body is read
+ * as a form under any media type, because existing clients declare it as JSON (docs/wire.md#tokens). A wrong secret is counted
  * by address, a right one by client, before the request is answered.
  */
 export function formEndpoint<P extends string>(
   { parameters, refuse }: FormRules<P>,
   { authenticateClient, limits }: FormDeps,
-  answer: (asked: FormRequest<P>) => Promise<Reply | GrantRefusalReply>,
+  answer: (request: FormRequest<P>) => Promise<Reply | GrantRefusalReply>,
 ): CallHandler {
   return async (call) => {
     // Read the address now: a caller that disconnects early is logged as well.

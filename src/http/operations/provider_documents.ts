@@ -13,9 +13,9 @@ import { locate, permit, type RecordDeps, read, shedLoad } from '../pipeline/pip
 import { JSON_TYPE, REQUEST_ID } from '../server/reply.ts';
 import { recordOperation } from './record_operation.ts';
 
-/** The dependencies of the operation that asks a provider. */
+/** The dependencies of the operation that fetches the document of a provider. */
 export interface InspectDeps extends RecordDeps {
-  /** Rejects with Fault `overloaded` if too many providers are being asked, in total or for one realm. */
+  /** Rejects with Fault `overloaded` if there are too many requests to providers, in total or for one realm. */
   readonly inspect: (
     discoveryUrl: string,
     realm: Uuid,
@@ -76,7 +76,7 @@ export function inspectProvider(
       summary: 'Fetch the discovery document of the provider now.',
       isExtension: true,
       description:
-        'Nothing is stored. The status is 200 even if the provider does not answer, and 503 if too many providers are being asked.',
+        'Nothing is stored. The status is 200 even if the provider does not answer, and 503 if there are too many requests to providers.',
       success: {
         status: 200,
         description: 'The discovery document, or that there was no answer.',

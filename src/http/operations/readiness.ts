@@ -9,7 +9,7 @@ import { errorsShape } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';
 import { documentReply, JSON_TYPE, replyOf } from '../server/reply.ts';
 
-/** What a lookup needs. The response has only the names; the reason is in the log. */
+/** The dependencies of a lookup. The response has only the names; the reason is in the log. */
 const DEPENDENCIES = ['database', 'access_table'] as const;
 
 /** The states of a dependency. */
@@ -31,14 +31,14 @@ export interface ReadinessDeps {
  */
 export function readiness({ store, access }: ReadinessDeps, caching: string): CallHandler {
   const probes: Probes = { database: () => store.ready(), access_table: () => access.fresh() };
-  const well = documentReply(READY.example(), caching);
+  const ready = documentReply(READY.example(), caching);
   return async () => {
-    const troubles = await Promise.all(DEPENDENCIES.map((name) => failureOf(probes[name])));
-    if (troubles.every((trouble) => trouble === undefined)) return well;
+    const failures = await Promise.all(DEPENDENCIES.map((name) => failureOf(probes[name])));
+    if (failures.every((failure) => failure === undefined)) return ready;
     const complaints = DEPENDENCIES.map(
-      (field, place): Complaint => ({ field, rule: troubles[place] ? 'in trouble' : 'ok' }),
+      (field, place): Complaint => ({ field, rule: failures[place] ? 'in trouble' : 'ok' }),
     );
-    const first = troubles.find((trouble) => trouble !== undefined);
+    const first = failures.find((failure) => failure !== undefined);
     throw new Fault('not_ready', complaints, first?.cause ?? first);
   };
 }

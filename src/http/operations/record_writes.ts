@@ -242,7 +242,7 @@ function recordReplies(resource: Resource, { baseUrl, installation }: RecordDeps
   });
 }
 
-/** Whether a well-formed record can be rejected with 422: because of other records, or of its own values. */
+/** Whether a well-formed record can be rejected with 422, because of other records or its own values. */
 function canRefuseWrite(resource: Resource): boolean {
   return (
     resource.unique.length > 0 ||

@@ -226,7 +226,7 @@ function readFilter(text: string | undefined, { filterables, by }: LookupRules):
   throw new Fault('invalid_query', [{ field: 'filter', rule }]);
 }
 
-/** The filters that a reverse lookup accepts, as they are written. */
+/** The accepted filters of a reverse lookup, as texts. */
 function lookupFilters({ filterables, by }: LookupRules): readonly string[] {
   const terms = (member: string) => {
     const operators = filterables[member]?.operators.map((operator) => `${operator}(${member},…)`);

@@ -142,7 +142,7 @@ function areSame(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((member) => other.includes(member));
 }
 
-/** The filters that the search accepts, as they are written. */
+/** The accepted filters of the search, as texts. */
 function filterForms({ filterables, by }: LookupRules): string {
   const written = (member: string) => {
     const isPattern = filterables[member]?.operators.some((operator) => operator === 'like');

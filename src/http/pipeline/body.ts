@@ -65,7 +65,7 @@ const BRACKET = 0x5b;
 const BRACE = 0x7b;
 
 /**
- * Reads a body as text, with limits of size and time. At most LIMITS.bodyBytesMax are kept in memory. Throws Fault
+ * Reads a body as text, with limits of size and time. At most LIMITS.bodyBytesMax are held in memory. Throws Fault
  * `body_too_large`, `request_timeout`, or `malformed` where the bytes are not UTF-8.
  */
 export async function readText(request: Request): Promise<string> {

@@ -53,10 +53,10 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
   const inFlight = new Set<string>();
 
   async function replay(place: IdempotencyRecordKey, body: string): Promise<Reply | undefined> {
-    const memory = await store.loadIdempotencyRecord(place, clock.now());
-    if (!memory) return undefined;
-    if (memory.body !== body) throw new Fault('idempotency_key_reused');
-    return JSON.parse(keyring.open('remembered-answer', sealPlace(memory), memory.sealed));
+    const stored = await store.loadIdempotencyRecord(place, clock.now());
+    if (!stored) return undefined;
+    if (stored.body !== body) throw new Fault('idempotency_key_reused');
+    return JSON.parse(keyring.open('remembered-answer', sealPlace(stored), stored.sealed));
   }
 
   async function run({ place, body, userOf }: KeyedRequest, writeAction: WriteAction): Promise<Reply> {

@@ -22,7 +22,7 @@ export interface Operation<in Deps> {
   readonly access: { readonly scope: string } | 'session' | 'open';
   /** Exempt from rate limits and load shedding: health checks. */
   readonly isUncounted?: true;
-  /** Only for pages of this service, whatever origins CORS lists. */
+  /** Only for pages of this service, never for origins that CORS lists. */
   readonly isOwn?: true;
   /** Built once, when the service starts. The last stage answers. */
   readonly stages: (deps: Deps) => readonly Stage[];
@@ -65,7 +65,7 @@ interface Body {
 interface Success {
   readonly status: 200 | 201 | 202 | 204;
   readonly description: string;
-  /** Response headers besides those of every response. */
+  /** Response headers in addition to those of every response. */
   readonly headers?: Readonly<Record<string, z.ZodType>>;
   /** By media type. Without content there is no body. */
   readonly content?: Readonly<Record<string, ZodOpenApiMediaTypeObject>>;

@@ -55,8 +55,8 @@ export function lookup(resource: Resource, path: string): Operation<RecordDeps> 
 }
 
 /** Rejects work that would wait too long, before authentication, which would cost a good part of the work. */
-export function shedLoad(isCrowded: IsOverloaded | undefined): readonly Stage[] {
-  return isCrowded ? [({ params }) => (isCrowded(params.realm_id) ? OVERLOADED : undefined)] : [];
+export function shedLoad(isOverloaded: IsOverloaded | undefined): readonly Stage[] {
+  return isOverloaded ? [({ params }) => (isOverloaded(params.realm_id) ? OVERLOADED : undefined)] : [];
 }
 
 /** Checks the scope. The result depends on token and operation alone, so it reveals nothing about records. */

@@ -128,7 +128,7 @@ function nested(name: string, of: readonly Piece[][]): Piece[][] {
   return of.length === 0 ? [] : [[`${JSON.stringify(name)}:`, ...object(of)]];
 }
 
-/** Both timetimestampTexts. Most records were never changed, so theirs is formatted once. */
+/** Both timestamps. Most records were never changed, so theirs is formatted once. */
 function timestampTexts({ created_at, updated_at }: AnyRecord): string {
   const created = isoTimestamp(created_at);
   const updated = updated_at === created_at ? created : isoTimestamp(updated_at);

@@ -61,7 +61,7 @@ export function onlyFilter(url: string): string | undefined {
   return decoded(url.slice(start + ONLY_FILTER.length));
 }
 
-/** A parameter as it is in the URL, and decoded. */
+/** A parameter of the URL, raw and decoded. */
 interface RawParameter {
   readonly raw: string;
   readonly text: string;
@@ -165,7 +165,7 @@ function afterOf(
   const text = parameters.get('page[after]')?.text;
   if (text === undefined) return undefined;
   if (parameters.has('page[offset]')) {
-    complaints.push({ field: 'page[after]', rule: 'cannot stand beside page[offset]' });
+    complaints.push({ field: 'page[after]', rule: 'cannot be combined with page[offset]' });
   }
   if (text === '') return 'start';
   const position = readPageCursor(text, sort);

@@ -5,13 +5,13 @@ import type { Call } from '../pipeline/call.ts';
 /** Called with every call after it is answered. */
 export type CallListener = (call: Call) => void;
 
-/** Receives what is reported of a call. */
+/** Receives reports about calls. */
 export interface CallReports {
   /** Reports that a client has used a token. */
   used(clientId: string): void;
   refused(
-    who: { readonly clientId: string | undefined; readonly address: IpAddress | undefined },
-    why: RefusedAccess,
+    caller: { readonly clientId: string | undefined; readonly address: IpAddress | undefined },
+    reason: RefusedAccess,
   ): void;
 }
 

@@ -60,9 +60,9 @@ export function openRateLimits(settings: RateSettings, { monotonic }: Clock): Ra
     const item = rateLimitWriter(name);
     const headersOf = headerJoiner(() => policy);
     return (call, clientId = '') => {
-      const standing = take(call, clientId);
-      call.rateHeaders = headersOf(call.rateHeaders, item(standing));
-      return standing.isExhausted ? rateLimited(standing) : undefined;
+      const state = take(call, clientId);
+      call.rateHeaders = headersOf(call.rateHeaders, item(state));
+      return state.isExhausted ? rateLimited(state) : undefined;
     };
   }
 
@@ -95,19 +95,19 @@ function byAddress({ take }: TokenBuckets): (call: Call) => BucketState {
     if (credentials === null) return take(siteOfCall(call));
     const isKnown = usesLeft > 0 && credentials === lastCredentials;
     if (!isKnown) [lastCredentials, site] = [credentials, siteOfCall(call)];
-    const standing = take(site);
+    const state = take(site);
     usesLeft = isKnown
       ? usesLeft - 1
-      : Math.min(ADDRESS_USES_MAX, Math.floor(standing.remaining / ADDRESS_USES_PART)) - 1;
-    return standing;
+      : Math.min(ADDRESS_USES_MAX, Math.floor(state.remaining / ADDRESS_USES_PART)) - 1;
+    return state;
   };
 }
 
 function badCredentialLimit(buckets: TokenBuckets): BadCredentialLimit {
   return {
     admit(call) {
-      const standing = buckets.peek(siteOfCall(call));
-      return standing.isExhausted ? rateLimited(standing) : undefined;
+      const state = buckets.peek(siteOfCall(call));
+      return state.isExhausted ? rateLimited(state) : undefined;
     },
     countFailure(call) {
       buckets.take(siteOfCall(call));
@@ -122,10 +122,10 @@ function siteOfCall(call: Call): string {
 }
 
 /**
- * Writes a `RateLimit` item (draft-ietf-httpapi-ratelimit-headers): what is left, and the seconds until there
- * is more.
+ * Writes a `RateLimit` item (draft-ietf-httpapi-ratelimit-headers): the remaining requests, and the
+ * seconds until there is one more.
  */
-function rateLimitWriter(name: string): (standing: BucketState) => string {
+function rateLimitWriter(name: string): (state: BucketState) => string {
   let [left, seconds, item] = [-1, -1, ''];
   return ({ remaining, msToNext }) => {
     const nextLeft = roundedDown(remaining);

@@ -14,7 +14,7 @@ export interface Route {
   readonly label?: string;
   /** Health checks are not rate limited. */
   readonly isUncounted?: true;
-  /** Only for pages of this service, whatever origins CORS lists. */
+  /** Only for pages of this service, never for origins that CORS lists. */
   readonly isOwn?: true;
 }
 

@@ -313,7 +313,7 @@ describe('an end', () => {
     const refused = await office.ask(method, own + path, { data });
     expect([refused.status, refused.body.errors[0]?.detail]).toEqual([
       422,
-      expect.stringContaining('is the client that asks, which would lock itself out'),
+      expect.stringContaining('is the client of this request, which would lock itself out'),
     ]);
     felt();
     expect((await office.ask('PUT', own, { data: { scopes: ['admin', 'users:read'] } })).status).toBe(200);

@@ -42,7 +42,7 @@ function scopesOf(words: readonly string[]): Scopes {
 function assertNotCaller({ params, clientId }: AdminRequest<unknown, unknown>, field = 'id'): void {
   if (params.client_id !== clientId) return;
   const rule =
-    'is the client that asks, which would lock itself out: ask as another one, or at the command line';
+    'is the client of this request, which would lock itself out: use another client or the command line';
   throw new Fault('conflict', [{ field, rule }]);
 }
 

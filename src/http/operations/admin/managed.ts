@@ -70,7 +70,7 @@ export interface ManagedKind<
   ): Promise<readonly { readonly thing: T; readonly listed: object }[]>;
   find(id: string, deps: ManagedDeps): T | undefined | Promise<T | undefined>;
   create(data: z.output<C>, deps: ManagedDeps, auditContext: AuditContext): Promise<Issued<T>>;
-  /** The changes that a request asks for. Rejects with Fault `conflict`. */
+  /** The requested changes. Rejects with Fault `conflict`. */
   patch(data: z.output<U>, deps: ManagedDeps, request: Request): Promise<Partial<T>>;
   change(id: string, edit: Edit<T>, deps: ManagedDeps, auditContext: AuditContext): Promise<T>;
   rotate(
@@ -148,7 +148,7 @@ function timestamp(at: number): string {
 
 /** Reads the identifier and the condition of a request, and presents its result. */
 function handlersOf(kind: ManagedKind) {
-  /** Throws Fault `not_found` for what cannot be an identifier. */
+  /** Throws Fault `not_found` for a malformed identifier. */
   function idIn({ params }: Request): string {
     const id = params[`${kind.type}_id`] ?? '';
     if (!kind.idPattern.test(id)) throw new Fault('not_found');

@@ -51,7 +51,7 @@ export interface AdminDeps {
     | {
         readonly erasure: Erasure;
         /** Why the erasure is not recorded outside of the database yet; undefined if it is. */
-        readonly untold: Promise<unknown>;
+        readonly reportError: Promise<unknown>;
         readonly scrubbed: Promise<ScrubResult | undefined>;
       }
     | undefined
@@ -135,7 +135,7 @@ export interface AdminDescription<Query extends z.ZodObject, Data extends z.ZodO
     /** The path of the created thing, in the example. */
     readonly location?: string;
   };
-  /** Faults besides those that follow from the rest. */
+  /** Faults that the other fields do not imply. */
   readonly faults?: readonly FaultCode[];
   handle(
     request: AdminRequest<z.output<Query>, z.output<Data>>,

@@ -27,7 +27,7 @@ function personIn({ realm_id, user_id }: { readonly realm_id: string; readonly u
 }
 
 function unknownUser(): Fault {
-  return new Fault('conflict', [{ field: 'data.user_id', rule: 'is nobody that anything tells of' }]);
+  return new Fault('conflict', [{ field: 'data.user_id', rule: 'is no user that any data exists about' }]);
 }
 
 const files = z
@@ -60,7 +60,7 @@ function erasureData({ realm, user, at }: Erasure) {
   return { id: user, type: 'erasure', realm_id: realm, erased_at: new Date(at).toISOString() };
 }
 
-/** The state of the database files, as far as it is known in time. */
+/** The state of the database files; `pending` if it is not known in time. */
 async function filesOf(scrubbed: Promise<ScrubResult | undefined>): Promise<z.output<typeof files>> {
   const known = await withTimeout(scrubbed, LIMITS.scrubWaitMsMax, () => undefined);
   return { state: known?.kind ?? 'pending', position: known?.kind === 'archived' ? known.position : null };
@@ -88,16 +88,16 @@ export const PERSON_OPERATIONS = [
       location: PATH,
     },
     faults: ['conflict', 'unknown_outcome'],
-    async handle({ data, auditContext, url }, { erase }) {
-      const done = await erase(personIn(data), auditContext);
+    async handle({ data: input, auditContext, url }, { erase }) {
+      const done = await erase(personIn(input), auditContext);
       if (!done) throw unknownUser();
       const { realm, user } = done.erasure;
       const location = url(`/erasures/${realm}/${user}`);
-      const [known, untold] = await Promise.all([filesOf(done.scrubbed), done.untold]);
+      const [known, reportError] = await Promise.all([filesOf(done.scrubbed), done.reportError]);
       // A success must survive a restore, so the erasure has to be recorded outside of the database first.
-      if (untold !== undefined) throw new Fault('unknown_outcome', [], untold);
-      const answered = { ...erasureData(done.erasure), files: known };
-      return { body: { data: answered, links: { self: location } }, location };
+      if (reportError !== undefined) throw new Fault('unknown_outcome', [], reportError);
+      const data = { ...erasureData(done.erasure), files: known };
+      return { body: { data, links: { self: location } }, location };
     },
   }),
   adminOperation({
@@ -166,11 +166,11 @@ export const PERSON_OPERATIONS = [
       const person = personIn(data);
       const records: object[] = [];
       const entries: { readonly what: string }[] = [];
-      for await (const held of subjectAccess(person, auditContext)) {
-        if (held.kind === 'record') records.push(held.record);
-        else entries.push(held.entry);
+      for await (const item of subjectAccess(person, auditContext)) {
+        if (item.kind === 'record') records.push(item.record);
+        else entries.push(item.entry);
         if (records.length + entries.length > LIMITS.subjectAccessEntriesMax) {
-          const rule = 'has more than one answer tells: authrealm subject-access tells it all';
+          const rule = `has more than ${LIMITS.subjectAccessEntriesMax} records and entries: use authrealm subject-access`;
           throw new Fault('conflict', [{ field: 'data.user_id', rule }]);
         }
       }

@@ -3,12 +3,12 @@ import { type Complaint, Fault } from '../../../domain/fault.ts';
 import { violatedRule } from '../../../domain/rule.ts';
 import { dataOf } from '../../pipeline/body.ts';
 
-/** Reads the `data` of a body. Throws Fault `invalid` with every complaint there is. */
+/** Reads the `data` of a body. Throws Fault `invalid` with all complaints. */
 export function readData<S extends z.ZodObject>(schema: S, body: string): z.output<S> {
   return checkData(schema, dataOf(body));
 }
 
-/** Throws Fault `invalid` with every complaint there is. */
+/** Throws Fault `invalid` with all complaints. */
 export function checkData<S extends z.ZodObject>(schema: S, data: object): z.output<S> {
   const parsed = schema.safeParse(data);
   if (parsed.success) return parsed.data;
@@ -22,7 +22,7 @@ export function checkData<S extends z.ZodObject>(schema: S, data: object): z.out
   throw new Fault('invalid', complaints);
 }
 
-/** A choice of several forms is not told by its type. */
+/** Whether the issue is a missing value of a union or a refined type, whose issues do not name the type. */
 function isMissingChoice({ code, path }: z.core.$ZodIssue, data: object): boolean {
   return (code === 'invalid_union' || code === 'custom') && valueAt(data, path) === undefined;
 }
@@ -32,8 +32,8 @@ function valueAt(data: unknown, path: readonly PropertyKey[]): unknown {
 }
 
 /**
- * Reads the parameters of a query. Throws Fault `invalid_query` that names every one that is wrong, or given twice. What
- * is not listed is ignored.
+ * Reads the parameters of a query. Throws Fault `invalid_query` that names every one that is invalid or given twice.
+ * Unknown parameters are ignored.
  */
 export function readParameters<S extends z.ZodObject>(schema: S, url: string): z.output<S> {
   const given = new URLSearchParams(/\?([^#]*)/.exec(url)?.[1] ?? '');
@@ -44,7 +44,7 @@ export function readParameters<S extends z.ZodObject>(schema: S, url: string): z
     if (text === undefined) continue;
     const parsed = each.safeParse(isNumber(each) && NUMBER.test(text) ? Number(text) : text);
     const rules = [
-      ...(more.length > 0 ? ['is given more than once'] : []),
+      ...(more.length > 0 ? ['must be given at most once'] : []),
       ...(parsed.error?.issues ?? []).map(violatedRule),
     ];
     complaints.push(...rules.map((rule) => ({ field: name, rule })));
