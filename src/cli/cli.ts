@@ -2,7 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { Refusal } from '../domain/fault.ts';
 import { EXIT, printRefusal } from '../platform/exit.ts';
 import { VERSION } from '../platform/version.ts';
-import { refusalOf } from '../store/open.ts';
+import { toRefusal } from '../store/open.ts';
 import { addAuditCommands } from './audit.ts';
 import { addBackup } from './backup.ts';
 import { addClientCommands } from './clients.ts';
@@ -77,7 +77,7 @@ function exitCodeOf(error: unknown): number {
 
 /** An error of the database or the operating system as one sentence; undefined for a bug. */
 function asRefusal(error: unknown): Refusal | undefined {
-  const refusal = refusalOf(error);
+  const refusal = toRefusal(error);
   if (refusal instanceof Refusal) return refusal;
   const { syscall, message } = error as NodeJS.ErrnoException;
   return syscall === undefined ? undefined : new Refusal(message);

@@ -3,12 +3,12 @@ import { LIMITS } from '../domain/limits.ts';
 import type { Rate } from '../domain/token_buckets.ts';
 import type { RequestLogging } from '../platform/log.ts';
 import {
-  complaintAboutPostgres,
   type DatabaseAddress,
   type MigrateMode,
   type PostgresAddress,
   parseDatabase,
   parsePostgres,
+  postgresUrlError,
   urlWithoutPassword,
 } from '../store/open.ts';
 import {
@@ -83,7 +83,7 @@ export const SETTINGS = {
     doc: 'database of the records',
     parse: parseDatabase,
     expects: 'sqlite:PATH or postgres://USER@HOST:PORT/DATABASE',
-    expectsFor: complaintAboutPostgres,
+    expectsFor: postgresUrlError,
     redact: urlWithoutPassword,
   }),
   databasePasswordFile: file({
@@ -98,7 +98,7 @@ export const SETTINGS = {
     doc: 'the same PostgreSQL database as the role that owns its tables; it migrates the schema and grants privileges',
     parse: parsePostgres,
     expects: 'postgres://USER@HOST:PORT/DATABASE',
-    expectsFor: complaintAboutPostgres,
+    expectsFor: postgresUrlError,
     redact: urlWithoutPassword,
   }),
   migrateDatabasePasswordFile: file({

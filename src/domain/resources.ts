@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { password } from './password.ts';
-import { passwordHash } from './password_hash.ts';
+import { password, passwordHash } from './password.ts';
 import { annotate, type Resource, reference, resource } from './resource.ts';
 import { email, username } from './text/folding.ts';
 import { httpUrl, issuerUrl, redirectUri, text } from './text/text.ts';

@@ -1,9 +1,10 @@
 import { overloaded } from '../domain/fault.ts';
-import type { Clock } from '../domain/id.ts';
+import type { Clock, Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type ProviderAnswer, parseProviderDocument } from '../domain/provider_document.ts';
 import { issuerUrl } from '../domain/text/text.ts';
-import type { FetchResult, GuardedFetch } from './guarded_fetch.ts';
+import { startTrace, type TraceContext, traceHeaders } from '../domain/trace_context.ts';
+import { type FetchResult, type GuardedFetch, openGuardedFetch } from './guarded_fetch.ts';
 
 /** Where a provider keeps its document, after its issuer (OpenID Connect Discovery 1.0, 4). */
 const DISCOVERY_SUFFIX = '/.well-known/openid-configuration';
@@ -130,4 +131,29 @@ function checkIssuer(claimed: unknown, expected: string): Discovery {
   if (!issuer.success) return { kind: 'not_a_provider' };
   if (issuer.data.replace(/\/$/, '') !== expected) return { kind: 'issuer_differs' };
   return { kind: 'found', issuer: issuer.data };
+}
+
+interface LearnerSettings {
+  readonly offline: boolean;
+  readonly allowLoopbackDiscovery: boolean;
+}
+
+const inspectNothing = async (): Promise<ProviderAnswer> => ({ kind: 'unasked' });
+
+/** Who is asked about the provider of an OIDC profile: the provider, or nobody but its URL. */
+export function openProviderDiscovery({ offline, allowLoopbackDiscovery }: LearnerSettings, clock: Clock) {
+  const places = openDiscoverySlots();
+  const fetchDocument = openGuardedFetch({ allowLoopback: allowLoopbackDiscovery });
+  const discover = offline ? deriveIssuer : openDiscovery(fetchDocument, places);
+  const inspect = offline ? inspectNothing : openInspection(fetchDocument, places, clock);
+  return {
+    async learn(url: string, realm: Uuid, trace: TraceContext = startTrace(clock)) {
+      const found = await discover(url, realm, traceHeaders(trace, clock));
+      if (found.kind === 'found') return found;
+      return { refusal: DISCOVERY_FAILURES[found.kind], isPassing: found.kind === 'unreachable' };
+    },
+    inspect: (url: string, realm: Uuid, trace: TraceContext = startTrace(clock)) =>
+      inspect(url, realm, traceHeaders(trace, clock)),
+    discoveries: places.taken,
+  };
 }

@@ -1,5 +1,5 @@
 import { LIMITS } from '../domain/limits.ts';
-import { type GuardedFetchOptions, openGuardedExchange } from './guarded_fetch.ts';
+import { type GuardedFetchOptions, type JsonObject, jsonIn, openGuardedExchange } from './guarded_fetch.ts';
 
 /** What became of a message: the status of the answer, a success where it is 2xx; or none came, and why is not told. */
 export type PostResult =
@@ -34,5 +34,40 @@ export function openGuardedPost(options: GuardedFetchOptions = {}): GuardedPost 
     if (exchanged?.kind !== 'answered') return { kind: 'unreachable' };
     const { status } = exchanged;
     return { kind: 'answered', status, isSuccess: status >= 200 && status < 300 };
+  };
+}
+
+/** What became of a form: the status of the answer and the JSON object in it, if there is one; or none came. */
+export type FormResult =
+  | { readonly kind: 'answered'; readonly status: number; readonly document: JsonObject | undefined }
+  | { readonly kind: 'unreachable' };
+
+/** Sends a form, with these headers beside our own, and reads the answer. Ends within `outboundMsMax`, and never rejects. */
+export type GuardedForm = (
+  url: string,
+  form: Readonly<Record<string, string>>,
+  headers: Readonly<Record<string, string>>,
+) => Promise<FormResult>;
+
+/** Through the same guard as every other question to another server: no redirect is followed. */
+export function openGuardedForm(options: GuardedFetchOptions = {}): GuardedForm {
+  const exchange = openGuardedExchange(options);
+  return async (url, form, headers) => {
+    const exchanged = await exchange(url, {
+      msMax: LIMITS.outboundMsMax,
+      request: {
+        method: 'POST',
+        headers: {
+          ...headers,
+          Accept: 'application/json',
+          'Content-Type': 'application/x-www-form-urlencoded',
+        },
+        body: new TextEncoder().encode(new URLSearchParams(form).toString()),
+        answerBytesMax: LIMITS.outboundBytesMax,
+        isStatusEnough: false,
+      },
+    });
+    if (exchanged?.kind !== 'answered') return { kind: 'unreachable' };
+    return { kind: 'answered', status: exchanged.status, document: jsonIn(exchanged) };
   };
 }

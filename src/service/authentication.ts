@@ -14,7 +14,7 @@ import { readSettingFile, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import { openGuardedFetch } from '../outbound/guarded_fetch.ts';
-import { openGuardedForm } from '../outbound/guarded_form.ts';
+import { openGuardedForm } from '../outbound/guarded_post.ts';
 import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
 

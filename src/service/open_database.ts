@@ -23,8 +23,8 @@ import {
   type Engine,
   inspectEngine,
   openEngine,
-  refusalOf,
   reopenEngine,
+  toRefusal,
 } from '../store/open.ts';
 
 /** A database and the keyring that opens its secrets: what every command works on. */
@@ -54,7 +54,7 @@ export async function openDatabase(settings: Settings, clock: Clock): Promise<Op
     return { engine, keyring, logKeys, keyFileMade: made };
   } catch (error) {
     await closeQuietly(engine);
-    throw refusalOf(error, addressName(settings.database));
+    throw toRefusal(error, addressName(settings.database));
   }
 }
 
@@ -76,7 +76,7 @@ export async function reopenDatabase(settings: Settings, clock: Clock): Promise<
     return { engine, keyring, logKeys, keyFileMade: undefined };
   } catch (error) {
     await closeQuietly(engine);
-    throw refusalOf(error, addressName(settings.database));
+    throw toRefusal(error, addressName(settings.database));
   }
 }
 

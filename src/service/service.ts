@@ -16,10 +16,10 @@ import { type Server, type ServerSettings, startServer } from '../http/server/se
 import { startExpiry } from '../jobs/expiry.ts';
 import type { Snapshot } from '../metrics/family.ts';
 import { openMetrics } from '../metrics/metrics.ts';
-import { openProviderDiscovery } from '../outbound/learner.ts';
+import { openProviderDiscovery } from '../outbound/discovery.ts';
 import type { Log } from '../platform/log.ts';
 import { VERSION } from '../platform/version.ts';
-import { type CountQuestion, type Engine, fileOf } from '../store/open.ts';
+import { type CountRequest, type Engine, fileOf } from '../store/open.ts';
 import { workerCommand } from '../workers/command.ts';
 import { openHasher } from '../workers/hasher.ts';
 import { openPool, type Pool } from '../workers/pool.ts';
@@ -71,7 +71,7 @@ function openStoreWithReaders({ database }: Settings, engine: Engine): StoreWith
   });
   const list = embedded.listDelegating(readers.request);
   const countBelow: Store['countBelow'] = ({ name }, key) => {
-    const question: CountQuestion = { resource: name, key };
+    const question: CountRequest = { resource: name, key };
     return readers.request<number>(question);
   };
   const { figures, close } = readers;

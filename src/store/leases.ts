@@ -1,6 +1,6 @@
 import type { Lease, LeaseStore } from '../directory/leases.ts';
+import { all, execute, type Long, type Work } from './transaction_work.ts';
 import type { Transactions } from './transactions.ts';
-import { all, execute, type Long, type Work } from './work.ts';
 
 const GIVE_BACK = 'delete from lease where name = ? and holder = ?';
 const ALL = 'select name, holder, until from lease order by name';

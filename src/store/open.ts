@@ -1,24 +1,24 @@
-import { refusalOf } from './advice.ts';
 import { assertComplete } from './copying/unfinished_copy.ts';
 import type { EmbeddedEngine, Engine, EngineInspection } from './engine.ts';
 import type { MigrateMode, Program } from './migrations.ts';
 import { type PostgresAddress, parsePostgres } from './postgres/address.ts';
 import { inspectPostgres } from './postgres/inspection.ts';
 import { openPostgres } from './postgres/open.ts';
-import { postgresMigrations as knownToPostgres } from './postgres/schema_setup.ts';
+import { postgresMigrations } from './postgres/schema_setup.ts';
+import { toRefusal } from './refusals.ts';
 import { inspectSqlite } from './sqlite/inspection.ts';
 import { openSqlite, reopenSqlite, sqliteMigrations } from './sqlite/open.ts';
 
-export { refusalOf } from './advice.ts';
 export type { EmbeddedEngine, Engine } from './engine.ts';
-export type { CountRequest as CountQuestion } from './lists/count_below.ts';
-export type { ReaderClient as AskReader, ReaderListRequest as ListQuestion } from './lists/lists.ts';
+export type { CountRequest } from './lists/count_below.ts';
+export type { ReaderClient, ReaderListRequest } from './lists/lists.ts';
 export type { MigrateMode, Program } from './migrations.ts';
 export {
   type PostgresAddress,
   parsePostgres,
-  postgresUrlError as complaintAboutPostgres,
+  postgresUrlError,
 } from './postgres/address.ts';
+export { toRefusal } from './refusals.ts';
 
 /** A SQLite file, or `:memory:` for a database that ends with the process. */
 export interface SqliteAddress {
@@ -63,7 +63,7 @@ export async function openEngine(
         : openPostgres(address, mode, program, owner)),
     );
   } catch (error) {
-    throw refusalOf(error, addressName(address));
+    throw toRefusal(error, addressName(address));
   }
 }
 
@@ -111,9 +111,9 @@ export async function inspectEngine(address: DatabaseAddress): Promise<EngineIns
   try {
     return await (address.engine === 'sqlite'
       ? inspectSqlite(address.path, sqliteMigrations())
-      : inspectPostgres(address, knownToPostgres()));
+      : inspectPostgres(address, postgresMigrations()));
   } catch (error) {
-    throw refusalOf(error, addressName(address));
+    throw toRefusal(error, addressName(address));
   }
 }
 
@@ -124,6 +124,6 @@ export async function reopenEngine(address: DatabaseAddress, program: Program): 
       ? reopenSqlite(address.path)
       : openPostgres(address, 'off', program));
   } catch (error) {
-    throw refusalOf(error, addressName(address));
+    throw toRefusal(error, addressName(address));
   }
 }

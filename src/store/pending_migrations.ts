@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
-import { refusalOf } from './advice.ts';
 import { type Migration, migrationsIn, type Program } from './migrations.ts';
 import { addressName, type DatabaseAddress } from './open.ts';
 import type { PostgresAddress } from './postgres/address.ts';
 import { assertPostgresSchema } from './postgres/migrate.ts';
 import { connectToPrimary } from './postgres/primary.ts';
+import { toRefusal } from './refusals.ts';
 import { connectSqlite } from './sqlite/connection.ts';
 import { assertSqliteSchema } from './sqlite/migrate.ts';
 
@@ -31,7 +31,7 @@ export async function pendingMigrations(
     const migrations = known.filter(({ version }) => version > (found ?? 0));
     return { newest: Math.max(newest, found ?? 0), migrations };
   } catch (error) {
-    throw refusalOf(error, addressName(address));
+    throw toRefusal(error, addressName(address));
   }
 }
 

@@ -1,6 +1,6 @@
 import type { IsOverloaded, MaybePromise } from '../directory/store.ts';
 import type { Uuid } from '../domain/id.ts';
-import type { Work, WorkResult } from './work.ts';
+import type { Work, WorkResult } from './transaction_work.ts';
 
 /**
  * What is written: records of these realms (the nil UUID where a request names none), or what belongs to no realm. Who

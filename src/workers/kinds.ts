@@ -62,8 +62,8 @@ export async function runWorker(kind: WorkerKind, path: string): Promise<number>
     await KINDS[kind](path);
     return EXIT.done;
   } catch (error) {
-    const { refusalOf } = await import('../store/advice.ts');
-    const refusal = refusalOf(error, path || undefined);
+    const { toRefusal } = await import('../store/refusals.ts');
+    const refusal = toRefusal(error, path || undefined);
     if (!(refusal instanceof Refusal)) throw error;
     return printRefusal(refusal);
   }

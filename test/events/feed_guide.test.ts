@@ -3,7 +3,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
-import { signaturesOf } from '../../src/events/webhooks/signature.ts';
+import { signaturesOf } from '../../src/events/webhooks/sender.ts';
 import { freshFolder } from '../support/service.ts';
 
 /** What docs/feed.md tells receivers to do, done. */

@@ -9,7 +9,7 @@ import { DatabaseFileMoved } from '../../src/store/sqlite/database_files.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 import { openSharedReadTransaction } from '../../src/store/sqlite/shared_read_transaction.ts';
 import { openSqliteWriter } from '../../src/store/sqlite/writer.ts';
-import { execute } from '../../src/store/work.ts';
+import { execute } from '../../src/store/transaction_work.ts';
 import { freshFolder } from '../support/service.ts';
 
 /** No write is acknowledged unless its file is proven to be where it was, after its commit. */

@@ -5,13 +5,13 @@ import type { WriteEvents } from '../feed/write_events.ts';
 import type { DeliveryLog } from './delivery_log.ts';
 import { writeMessage } from './message.ts';
 import type { Delivery, Webhook, WebhookStore } from './port.ts';
-import type { SendMessage } from './sender.ts';
+import type { MessageSender } from './sender.ts';
 
 export interface DeliveryDeps {
   readonly store: WebhookStore;
   readonly changes: Store['changes'];
   readonly writeEvents: WriteEvents;
-  readonly send: SendMessage;
+  readonly send: MessageSender;
   readonly clock: Pick<Clock, 'now' | 'monotonic' | 'mintId'>;
   /** The receiver answered that it is gone for good. */
   readonly disable: (webhook: Webhook) => Promise<void>;

@@ -1,13 +1,13 @@
+import { createHmac } from 'node:crypto';
 import type { Keyring } from '../../auth/keys/keyring.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
 import type { GuardedPost, PostResult } from '../../outbound/guarded_post.ts';
 import type { WebhookMessage } from './message.ts';
 import type { Delivery, Webhook } from './port.ts';
 import { openWebhookSecret, signingKey } from './secret.ts';
-import { signaturesOf } from './signature.ts';
 
 /** Sends a message to its receiver, signed, and answers what became of it. Never rejects but where its secret does not open. */
-export type SendMessage = (
+export type MessageSender = (
   webhook: Webhook,
   message: WebhookMessage,
   of: { readonly realm: Uuid; readonly attempt: number; readonly signal: AbortSignal },
@@ -19,7 +19,7 @@ interface SenderDeps {
   readonly clock: Pick<Clock, 'now' | 'monotonic' | 'mintId'>;
 }
 
-export function openSender({ keyring, post, clock }: SenderDeps): SendMessage {
+export function openSender({ keyring, post, clock }: SenderDeps): MessageSender {
   function keysOf({ webhookId, secretSealed, previous }: Webhook, now: number): readonly Uint8Array[] {
     const secret = openWebhookSecret(keyring, 'secret_sealed', webhookId, secretSealed);
     if (!previous || previous.expiresAt <= now) return [signingKey(secret)];
@@ -56,4 +56,19 @@ export function openSender({ keyring, post, clock }: SenderDeps): SendMessage {
 function resultOf(posted: PostResult): Pick<Delivery, 'outcome' | 'status'> {
   if (posted.kind === 'unreachable') return { outcome: 'unreachable', status: undefined };
   return { outcome: posted.isSuccess ? 'delivered' : 'refused', status: posted.status };
+}
+
+/**
+ * The `webhook-signature` header (Standard Webhooks, "Signature scheme"): one signature for each key, so that the receiver
+ * may know either of them while its secret is being changed.
+ */
+export function signaturesOf(
+  keys: readonly Uint8Array[],
+  { id, timestamp, body }: { readonly id: string; readonly timestamp: number; readonly body: Uint8Array },
+): string {
+  return keys
+    .map(
+      (key) => `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`,
+    )
+    .join(' ');
 }

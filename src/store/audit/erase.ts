@@ -4,8 +4,8 @@ import type { Resource } from '../../domain/resource.ts';
 import { user } from '../../domain/resources.ts';
 import type { Removals } from '../records/removal.ts';
 import type { Statements } from '../records/statements.ts';
+import { execute, first, type Work, type WorkResult } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { execute, first, type Work, type WorkResult } from '../work.ts';
 
 const SELECT_SALT = 'select 1 from user_salt where realm_id = ? and user_id = ?';
 const DELETE_SALT = 'delete from user_salt where realm_id = ? and user_id = ?';

@@ -4,8 +4,8 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { AnyRecord } from '../../domain/resource.ts';
 import type { FeedStore, RealmHead } from '../../events/feed/port.ts';
 import type { Dialect } from '../dialect.ts';
+import { all, type Long, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { all, type Long, type Work } from '../work.ts';
 
 /** The columns of a change that the feed reports. */
 export const CHANGE_ROW =

@@ -6,7 +6,15 @@ import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { user } from '../../domain/resources.ts';
 import type { ClockOrder, Dialect } from '../dialect.ts';
-import { all, executeAll, first, type Long, type Statement, type Work, type WorkResult } from '../work.ts';
+import {
+  all,
+  executeAll,
+  first,
+  type Long,
+  type Statement,
+  type Work,
+  type WorkResult,
+} from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
 import { openUserKeys, type UserKeys } from './user_keys.ts';
 

@@ -6,8 +6,16 @@ import { Fault } from '../../domain/fault.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Dialect } from '../dialect.ts';
+import {
+  all,
+  execute,
+  executeAll,
+  first,
+  type Long,
+  type Work,
+  type WorkResult,
+} from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { all, execute, executeAll, first, type Long, type Work, type WorkResult } from '../work.ts';
 import { ACT_COLUMNS, type AuditLog, CHANGE_COLUMNS, namedColumns } from './log.ts';
 import { findUserSalts } from './user_keys.ts';
 

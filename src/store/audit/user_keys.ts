@@ -1,7 +1,7 @@
 import type { LogKeys } from '../../audit/log_keys.ts';
 import type { Change } from '../../domain/change.ts';
 import type { Uuid } from '../../domain/id.ts';
-import { all, first, type Statement, type Work } from '../work.ts';
+import { all, first, type Statement, type Work } from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
 
 /** The keys that encrypt personal values in the log, one per user, derived from a salt. */

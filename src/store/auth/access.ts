@@ -12,8 +12,8 @@ import { LIMITS } from '../../domain/limits.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import { assertServable } from '../copying/unfinished_copy.ts';
 import type { SqlValue } from '../records/statements.ts';
+import { all, execute, executeAll, first, type Long, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { all, execute, executeAll, first, type Long, type Work } from '../work.ts';
 import {
   CLIENT_TEXTS,
   insertClient,

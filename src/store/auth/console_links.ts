@@ -1,7 +1,7 @@
 import type { ConsoleLink } from '../../auth/port.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { all, execute, first, type Long, type Work } from '../work.ts';
+import { all, execute, first, type Long, type Work } from '../transaction_work.ts';
 
 const FORGET_LATE = 'delete from console_link where expires_at <= ?';
 const INSERT = 'insert into console_link (digest, label, scopes, realms, expires_at) values (?, ?, ?, ?, ?)';

@@ -1,6 +1,6 @@
 import type { RevokedToken } from '../../auth/port.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { execute, first, type Long, type Work } from '../work.ts';
+import { execute, first, type Long, type Work } from '../transaction_work.ts';
 
 export const ALL_REVOKED = 'select jti from revoked_token';
 const FORGET_ENDED = 'delete from revoked_token where expires_at <= ?';

@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite';
 import { Refusal } from '../../domain/fault.ts';
-import { refusalOf } from '../advice.ts';
+import { toRefusal } from '../refusals.ts';
 import { writeCopy } from '../sqlite/file_copy.ts';
 import { type DatabaseSummary, examineDatabase } from './verification.ts';
 
@@ -30,7 +30,7 @@ export function runArchiverTask(errand: ArchiverTask): DatabaseSummary | undefin
   try {
     copyLive(errand.from, errand.to);
   } catch (error) {
-    throw refusalOf(error, errand.from);
+    throw toRefusal(error, errand.from);
   }
   return undefined;
 }
@@ -43,7 +43,7 @@ function examineNamed({
   try {
     return examineDatabase(path, programVersion);
   } catch (error) {
-    const refusal = refusalOf(error, path);
+    const refusal = toRefusal(error, path);
     if (!(refusal instanceof Refusal)) throw error;
     throw new Refusal(`${called}: ${refusal.message}`, { cause: error });
   }

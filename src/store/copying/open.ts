@@ -1,7 +1,7 @@
 import { Refusal } from '../../domain/fault.ts';
-import { refusalOf } from '../advice.ts';
 import type { Program } from '../migrations.ts';
 import { addressName, type DatabaseAddress } from '../open.ts';
+import { toRefusal } from '../refusals.ts';
 import { type CopyResult, type CopyRun, copyAll } from './copy.ts';
 import type { CopySource, CopyTarget } from './port.ts';
 import { openPostgresSource, openPostgresTarget } from './postgres.ts';
@@ -65,7 +65,7 @@ async function openNamed<S extends CopySource | CopyTarget>(
     try {
       return await work();
     } catch (error) {
-      const refusal = refusalOf(error, path);
+      const refusal = toRefusal(error, path);
       if (!(refusal instanceof Refusal)) throw error;
       // Every other command has one database.
       const [flag, variable] = NAMES[which];

@@ -5,7 +5,7 @@ import type { Key, Resource } from '../../domain/resource.ts';
 import { realm, user } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import { unlessPurged } from '../records/purge_mark.ts';
-import { execute, first, type Long, type Work } from '../work.ts';
+import { execute, first, type Long, type Work } from '../transaction_work.ts';
 
 /** Idempotency records: stored answers, for the repetition of their request. */
 export interface IdempotencyStore {

@@ -3,8 +3,8 @@ import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { INSERT_CHECK, IS_KEY_KNOWN, TOUCH_ACCESS } from '../auth/access.ts';
 import type { Dialect } from '../dialect.ts';
+import { all, execute, first, type Long, type Work, type WorkResult } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { all, execute, first, type Long, type Work, type WorkResult } from '../work.ts';
 import { deleteWhere } from './idempotency_store.ts';
 import { SEALED_COLUMNS, type SealedColumn, sealedColumnsIn } from './sealed_columns.ts';
 

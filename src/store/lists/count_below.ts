@@ -2,8 +2,8 @@ import type { Store } from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
 import type { Key } from '../../domain/resource.ts';
 import { CASCADES } from '../records/cascade.ts';
+import { first } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { first } from '../work.ts';
 
 /** What is asked of another process about what goes along with a record. Plain data. */
 export interface CountRequest {

@@ -10,7 +10,7 @@ import type { Bound, ComparableValue, FilterCondition } from '../../domain/filte
 import { LIMITS } from '../../domain/limits.ts';
 import type { KeyPrefix, Resource } from '../../domain/resource.ts';
 import type { SqlValue } from '../records/statements.ts';
-import { all, first, type Work } from '../work.ts';
+import { all, first, type Work } from '../transaction_work.ts';
 import { GATHERED_MAX, type ListPlan, type ListStatement } from './list_plans.ts';
 
 /** What another process must read: the page as well, or no more than how many there are in all. */

@@ -4,7 +4,7 @@ import { ancestry, type KeyPrefix, type Resource } from '../../domain/resource.t
 import { resourceNamed } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import type { SqlValue, Statements } from '../records/statements.ts';
-import type { Work } from '../work.ts';
+import type { Work } from '../transaction_work.ts';
 import { clauseOf } from './filters.ts';
 import {
   type Index,

@@ -1,5 +1,5 @@
 import { Fault } from '../../domain/fault.ts';
-import { ConstraintViolation } from '../work.ts';
+import { ConstraintViolation } from '../transaction_work.ts';
 import { databaseError, isBug, sqlState } from './errors.ts';
 import type { ParameterValue } from './parameters.ts';
 

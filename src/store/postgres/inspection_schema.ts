@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
+import type { InspectionQueries } from '../inspection_queries.ts';
 import type { Migration } from '../migrations.ts';
-import type { InspectionQueries } from '../questions.ts';
 import type { InspectionQuery } from './inspection.ts';
 
 /** What the newest migration leaves in a schema, a line each: kind, name and definition. */

@@ -2,7 +2,7 @@ import { Fault, overloaded } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { withTimeout } from '../../platform/timeout.ts';
 import type { QueueFigures } from '../engine.ts';
-import type { Work } from '../work.ts';
+import type { Work } from '../transaction_work.ts';
 import { BEGIN_READING } from './begin_statements.ts';
 import { isCancelled, postgresFault } from './connection.ts';
 import type { ConnectionPool } from './pool.ts';

@@ -1,6 +1,6 @@
 import type { SQL } from 'bun';
-import type { Constraint, StatementRequest, StatementResult, Work } from '../work.ts';
-import { ConstraintViolation } from '../work.ts';
+import type { Constraint, StatementRequest, StatementResult, Work } from '../transaction_work.ts';
+import { ConstraintViolation } from '../transaction_work.ts';
 import type { Connection, QueryResult } from './connection.ts';
 import { sqlState, UNIQUE_VIOLATION } from './errors.ts';
 import { numberParameters, parameterValues } from './parameters.ts';

@@ -1,7 +1,7 @@
 import type { Load, LoadOutcome } from '../../directory/store.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { type ChangeEntry, entryOf } from '../audit/entry.ts';
-import { first, type Work, type WorkResult } from '../work.ts';
+import { first, type Work, type WorkResult } from '../transaction_work.ts';
 import type { Applier } from './commit.ts';
 import { ID_TAKEN, WRITTEN } from './row_write.ts';
 import type { Statements } from './statements.ts';

@@ -1,7 +1,7 @@
 import type { WriteResult } from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { ancestry, type Key, type Resource } from '../../domain/resource.ts';
-import { execute, first, type Work } from '../work.ts';
+import { execute, first, type Work } from '../transaction_work.ts';
 import { selectPurgeMark } from './purge_mark.ts';
 import { NOT_FOUND, type PendingWrite, writtenValue } from './row_write.ts';
 import type { Statements } from './statements.ts';

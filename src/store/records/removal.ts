@@ -6,7 +6,7 @@ import { type AnyRecord, type Key, keyColumns, parentKey, type Resource } from '
 import { type ChangeEntry, entryOf } from '../audit/entry.ts';
 import { TOUCH_ACCESS } from '../auth/access.ts';
 import type { IdempotencyStore } from '../idempotency/idempotency_store.ts';
-import { all, execute, executeAll, first, type Work, type WorkResult } from '../work.ts';
+import { all, execute, executeAll, first, type Work, type WorkResult } from '../transaction_work.ts';
 import { CASCADES } from './cascade.ts';
 import type { Purges } from './purges.ts';
 import { runPatch } from './row_write.ts';

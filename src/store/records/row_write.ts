@@ -1,7 +1,14 @@
 import type { Guard, Insert, PatchWrite, Write, WriteResult } from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { type AnyRecord, parentKey, type Resource } from '../../domain/resource.ts';
-import { ConstraintViolation, first, tryExecute, tryExecuteAll, tryQuery, type Work } from '../work.ts';
+import {
+  ConstraintViolation,
+  first,
+  tryExecute,
+  tryExecuteAll,
+  tryQuery,
+  type Work,
+} from '../transaction_work.ts';
 import type { Statements } from './statements.ts';
 
 export const WRITTEN: WriteResult = Object.freeze({ kind: 'written' });

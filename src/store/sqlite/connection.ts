@@ -2,7 +2,7 @@ import { Database, SQLiteError } from 'bun:sqlite';
 import { closeSync, openSync } from 'node:fs';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { ConstraintViolation } from '../work.ts';
+import { ConstraintViolation } from '../transaction_work.ts';
 import type { SharedReadTransaction } from './shared_read_transaction.ts';
 
 /** Reads go through the page cache of the system rather than through copies of our own. */

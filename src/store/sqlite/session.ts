@@ -6,7 +6,7 @@ import {
   type StatementRequest,
   type StatementResult,
   type Work,
-} from '../work.ts';
+} from '../transaction_work.ts';
 
 type Row = Record<string, unknown>;
 

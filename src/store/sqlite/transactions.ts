@@ -1,6 +1,6 @@
 import type { Database } from 'bun:sqlite';
+import type { Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import type { Work } from '../work.ts';
 import { readRetrying, yieldLock } from './connection.ts';
 import { openSqliteSession } from './session.ts';
 import type { SharedReadTransaction } from './shared_read_transaction.ts';

@@ -7,7 +7,7 @@ import { openAdmission } from '../admission.ts';
 import type { ChangeEntry } from '../audit/entry.ts';
 import type { AuditLog } from '../audit/log.ts';
 import type { WriterFigures } from '../engine.ts';
-import type { Work, WorkResult } from '../work.ts';
+import type { Work, WorkResult } from '../transaction_work.ts';
 import { isBusy, pauseForLock, rollbackQuietly, sqliteFault } from './connection.ts';
 import type { DatabaseFiles } from './database_files.ts';
 import { openSqliteSession } from './session.ts';

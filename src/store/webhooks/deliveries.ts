@@ -12,7 +12,6 @@ import type {
 import type { Dialect, ListDialect } from '../dialect.ts';
 import { IS_HELD } from '../leases.ts';
 import type { SqlValue } from '../records/statements.ts';
-import type { Transactions } from '../transactions.ts';
 import {
   all,
   execute,
@@ -22,7 +21,8 @@ import {
   type Statement,
   type Work,
   type WorkResult,
-} from '../work.ts';
+} from '../transaction_work.ts';
+import type { Transactions } from '../transactions.ts';
 
 const DELIVERY = `select delivery_id, webhook_id, message_id, realm_id, first_seq, last_seq, attempt, outcome, status,
   duration_ms, at from delivery where webhook_id = ?`;

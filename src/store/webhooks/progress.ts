@@ -2,8 +2,8 @@ import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ProgressStore, RealmCursor } from '../../events/webhooks/port.ts';
 import type { Dialect, ListDialect } from '../dialect.ts';
+import { all, first, type Long } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { all, first, type Long } from '../work.ts';
 
 const COLUMNS = `k.realm_id, k.moved, k.seq as head, coalesce(p.seq, 0) as seq, coalesce(p.attempts, 0) as attempts,
   coalesce(p.next_at, 0) as next_at, coalesce(p.failed_seq, 0) as failed_seq`;

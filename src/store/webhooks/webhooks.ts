@@ -6,8 +6,8 @@ import type { Webhook, WebhookStore } from '../../events/webhooks/port.ts';
 import { IS_KEY_KNOWN } from '../auth/access.ts';
 import type { Dialect } from '../dialect.ts';
 import type { SqlValue } from '../records/statements.ts';
+import { all, execute, first, type Long, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { all, execute, first, type Long, type Work } from '../work.ts';
 import { openDeliveries } from './deliveries.ts';
 import { openProgressStore } from './progress.ts';
 

@@ -10,7 +10,7 @@ import type {
 import { membersOf } from '../domain/resource.ts';
 import { oidcProfile, oidcProfileInfo, RESOURCES, realm } from '../domain/resources.ts';
 import { comparedColumn, type SqlValue } from './records/statements.ts';
-import type { Long } from './work.ts';
+import type { Long } from './transaction_work.ts';
 
 /** How an engine runs the queries of `doctor`. */
 export interface QueryRunner {
