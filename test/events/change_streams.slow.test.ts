@@ -27,37 +27,37 @@ beforeAll(async () => {
 
 afterAll(() => service.stop());
 
-interface Said {
+interface StreamEvent {
   readonly id?: string;
   readonly event?: string;
   readonly data: string;
 }
 
-interface Following {
+interface EventStream {
   readonly answer: Response;
-  /** The next one that is no comment; undefined at the end. */
-  next(): Promise<Said | undefined>;
-  /** Everything up to the end. */
-  rest(): Promise<readonly Said[]>;
-  leave(): void;
+  /** The next event, without comments; undefined at the end. */
+  next(): Promise<StreamEvent | undefined>;
+  /** All events up to the end. */
+  rest(): Promise<readonly StreamEvent[]>;
+  close(): void;
 }
 
 const feedOf = (realm: string) => `/v2/authentication-realms/${realm}/changes`;
 
-async function follow(realm: string, token: string, headers: Record<string, string> = {}, query = '') {
-  const leaving = new AbortController();
+async function openStream(realm: string, token: string, headers: Record<string, string> = {}, query = '') {
+  const closing = new AbortController();
   const answer = await fetch(`${service.url}${feedOf(realm)}${query}`, {
     headers: { Authorization: `Bearer ${token}`, Accept: 'text/event-stream', ...headers },
-    signal: leaving.signal,
+    signal: closing.signal,
   });
-  return followed(answer, () => leaving.abort());
+  return readStream(answer, () => closing.abort());
 }
 
-function followed(answer: Response, leave: () => void): Following {
+function readStream(answer: Response, close: () => void): EventStream {
   let reading: AsyncIterator<Uint8Array> | undefined;
   const decoder = new TextDecoder();
   let text = '';
-  async function next(): Promise<Said | undefined> {
+  async function next(): Promise<StreamEvent | undefined> {
     for (;;) {
       const end = text.indexOf('\n\n');
       if (end >= 0) {
@@ -65,7 +65,7 @@ function followed(answer: Response, leave: () => void): Following {
         text = text.slice(end + 2);
         if (block.startsWith(':')) continue;
         const fields = block.split('\n').map((line) => line.split(/: (.*)/s).slice(0, 2));
-        return Object.fromEntries(fields) as unknown as Said;
+        return Object.fromEntries(fields) as unknown as StreamEvent;
       }
       reading ??= answer.body?.[Symbol.asyncIterator]();
       const part = await reading?.next().catch(() => undefined);
@@ -77,50 +77,50 @@ function followed(answer: Response, leave: () => void): Following {
     answer,
     next,
     async rest() {
-      const all: Said[] = [];
-      for (let said = await next(); said; said = await next()) all.push(said);
+      const all: StreamEvent[] = [];
+      for (let event = await next(); event; event = await next()) all.push(event);
       return all;
     },
-    leave,
+    close,
   };
 }
 
-const reasonOf = (said: Said | undefined) => [said?.event, JSON.parse(said?.data ?? '{}').reason];
+const reasonOf = (event: StreamEvent | undefined) => [event?.event, JSON.parse(event?.data ?? '{}').reason];
 
-test('tells what there is and what comes, in order, each with the cursor to go on from', async () => {
-  const planted = await plant(service.db);
+test('a stream sends existing and new changes in order, each with a cursor that resumes it', async () => {
+  const fixture = await plant(service.db);
   const token = await service.token('changes:read users:read');
-  const stream = await follow(planted.realm, token);
+  const stream = await openStream(fixture.realm, token);
   expect(stream.answer.status).toBe(200);
   expect(stream.answer.headers.get('content-type')).toBe('text/event-stream');
   expect(stream.answer.headers.get('cache-control')).toBe('no-store');
-  const told: Said[] = [];
-  for (let count = 0; count < 6; count += 1) told.push((await stream.next()) as Said);
-  const later = await plant(service.db, { realm: planted.realm });
-  for (let count = 0; count < 5; count += 1) told.push((await stream.next()) as Said);
-  const events = told.map(({ data }) => JSON.parse(data));
+  const received: StreamEvent[] = [];
+  for (let count = 0; count < 6; count += 1) received.push((await stream.next()) as StreamEvent);
+  const later = await plant(service.db, { realm: fixture.realm });
+  for (let count = 0; count < 5; count += 1) received.push((await stream.next()) as StreamEvent);
+  const events = received.map(({ data }) => JSON.parse(data));
   expect(events.map(({ sequence }) => Number(sequence))).toEqual(
     Array.from({ length: 11 }, (_, at) => at + 1),
   );
   expect(events.find(({ data }) => data.record_id === later.user).data.record.data.name).toBe('Jane Doe');
-  stream.leave();
+  stream.close();
 
-  const resumed = await follow(
-    planted.realm,
+  const resumed = await openStream(
+    fixture.realm,
     token,
-    { 'Last-Event-ID': told[7]?.id as string },
+    { 'Last-Event-ID': received[7]?.id as string },
     '?after=ignored',
   );
   const again = [await resumed.next(), await resumed.next(), await resumed.next()];
-  expect(again.map((said) => said?.id)).toEqual(told.slice(8).map(({ id }) => id));
-  resumed.leave();
+  expect(again.map((event) => event?.id)).toEqual(received.slice(8).map(({ id }) => id));
+  resumed.close();
 });
 
-test('is refused as a page is: 404, 400, 410; HEAD is answered as of a page', async () => {
+test('a stream is rejected as a page is, with 404, 400 or 410; HEAD is answered as for a page', async () => {
   const { realm } = await plant(service.db);
   const token = await service.token('changes:read');
   const statusOf = async (path: string, headers: Record<string, string> = {}) => {
-    const { answer } = await follow(path, token, headers);
+    const { answer } = await openStream(path, token, headers);
     return [answer.status, (await errorsOf(answer))[0]?.source];
   };
   expect(await statusOf(service.clock.mintId())).toEqual([404, undefined]);
@@ -137,21 +137,21 @@ test('is refused as a page is: 404, 400, 410; HEAD is answered as of a page', as
   expect([head.status, head.headers.get('content-type')]).toEqual([200, 'application/json']);
 });
 
-/** The changes that planting makes. */
-const PLANTED = 6;
+/** Changes made by `plant`. */
+const FIXTURE_CHANGES = 6;
 
-/** A stream that has told everything there is. */
+/** A stream that has sent all existing changes. */
 async function caughtUp(realms: readonly Uuid[] | '*' = '*') {
-  const planted = await plant(service.db);
+  const fixture = await plant(service.db);
   const { clientId, secret } = await service.client(
     'changes:read',
-    realms === '*' ? '*' : new Set([...realms, planted.realm]),
+    realms === '*' ? '*' : new Set([...realms, fixture.realm]),
   );
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
   const { access_token: token } = (await (await service.grant(form)).json()) as { access_token: string };
-  const stream = await follow(planted.realm, token);
-  for (let count = 0; count < PLANTED; count += 1) await stream.next();
-  return { stream, clientId, token, planted };
+  const stream = await openStream(fixture.realm, token);
+  for (let count = 0; count < FIXTURE_CHANGES; count += 1) await stream.next();
+  return { stream, clientId, token, fixture };
 }
 
 const END_MS = 3_500;
@@ -160,7 +160,7 @@ test.each([
   ['its client is disabled', 'token', (): object => ({ disabledAt: 1 })],
   ['its client loses the scope', 'rights', () => ({ scopes: new Set(['users:read']) })],
   ['its client loses the realm', 'rights', () => ({ realms: new Set([systemClock.mintId()]) })],
-])('ends within seconds where %s', async (_, reason, patch) => {
+])('a stream ends within seconds when %s', async (_, reason, patch) => {
   const { stream, clientId } = await caughtUp();
   const begun = performance.now();
   await changeClient(service.db.engine.access, clientId, patch(), service.clock);
@@ -169,53 +169,53 @@ test.each([
   expect(performance.now() - begun).toBeLessThan(END_MS);
 });
 
-test('ends when its token expires', async () => {
+test('a stream ends when its token expires', async () => {
   const { stream } = await caughtUp();
   service.clock.advance(service.settings.tokenLifetime * 1_000 + LIMITS.clockLeewayMs);
   expect(reasonOf(await stream.next())).toEqual(['end', 'token']);
   expect(await stream.next()).toBeUndefined();
 });
 
-test('says that it is alive where there is nothing to tell', async () => {
+test('a stream without new changes sends keep-alive comments', async () => {
   const { realm } = await plant(service.db);
   const socket = await rawStream(realm, await service.token('changes:read'));
-  // What is told counts as a sign of life as well.
-  await socket.until(() => socket.text().split('data: ').length > PLANTED);
+  // An event also resets the keep-alive timer.
+  await socket.until(() => socket.text().split('data: ').length > FIXTURE_CHANGES);
   const before = socket.text().split(': alive').length;
   service.clock.advance(LIMITS.streamKeepAliveMs);
   await socket.until(() => socket.text().split(': alive').length > before);
   socket.raw.destroy();
 });
 
-test(`${LIMITS.streamsPerClientMax} of a client and ${LIMITS.streamsMax} of a process at once; one more is 503, until one ends`, async () => {
+test(`${LIMITS.streamsPerClientMax} streams of a client and ${LIMITS.streamsMax} of a process are open at once; one more is 503`, async () => {
   const { realm } = await plant(service.db);
-  const streams: Following[] = [];
+  const streams: EventStream[] = [];
   for (let client = 0; client < LIMITS.streamsMax / LIMITS.streamsPerClientMax; client += 1) {
     const token = await service.token('changes:read');
     for (let count = 0; count < LIMITS.streamsPerClientMax; count += 1)
-      streams.push(await follow(realm, token));
+      streams.push(await openStream(realm, token));
     if (client > 0) continue;
-    const { answer } = await follow(realm, token);
+    const { answer } = await openStream(realm, token);
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '1']);
   }
   expect(streams.map(({ answer }) => answer.status).filter((status) => status !== 200)).toEqual([]);
   const token = await service.token('changes:read');
-  expect((await follow(realm, token)).answer.status).toBe(503);
-  streams[0]?.leave();
+  expect((await openStream(realm, token)).answer.status).toBe(503);
+  streams[0]?.close();
   let status = 503;
   for (let tries = 0; tries < 100 && status === 503; tries += 1) {
     await Bun.sleep(20);
-    const one = await follow(realm, token);
-    status = one.answer.status;
-    if (status === 200) streams.push(one);
+    const stream = await openStream(realm, token);
+    status = stream.answer.status;
+    if (status === 200) streams.push(stream);
   }
   expect(status).toBe(200);
-  // Every one of them is told what comes.
+  // Every stream receives new changes.
   await plant(service.db, { realm });
-  for (const { next, leave } of streams.slice(1)) {
+  for (const { next, close } of streams.slice(1)) {
     let last = 0;
     while (last < 11) last = Number(JSON.parse((await next())?.data ?? '{}').sequence);
-    leave();
+    close();
   }
 }, 300_000);
 
@@ -231,18 +231,18 @@ async function rawStream(realm: string, token: string) {
   raw.write(
     `GET ${feedOf(realm)} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nAccept: text/event-stream\r\n\r\n`,
   );
-  const until = async (isSo: () => boolean) => {
+  const until = async (condition: () => boolean) => {
     for (let tries = 0; tries < 500; tries += 1) {
-      if (isSo()) return;
+      if (condition()) return;
       await Bun.sleep(20);
     }
-    throw new Error(`it never came: ${text.slice(-200)}`);
+    throw new Error(`timed out; received: ${text.slice(-200)}`);
   };
-  return { raw, text: () => text, until, heard: (part: string) => until(() => text.includes(part)) };
+  return { raw, text: () => text, until, untilReceived: (part: string) => until(() => text.includes(part)) };
 }
 
-/** Users whose states are long, so many that no buffer of the system holds them. */
-async function crowd(realm: Uuid, count: number): Promise<void> {
+/** Users with long members, more than the socket buffers of the operating system hold. */
+async function createLargeUsers(realm: Uuid, count: number): Promise<void> {
   for (let done = 0; done < count; done += 1_000) {
     const loads = Array.from({ length: 1_000 }, () => {
       const key = [realm, systemClock.mintId()] as const;
@@ -256,67 +256,67 @@ async function crowd(realm: Uuid, count: number): Promise<void> {
   }
 }
 
-test('a reader that takes nothing keeps a bounded part in memory, and is ended; others go on', async () => {
+test('a stream whose reader stalls uses bounded memory and is closed, while others continue', async () => {
   const { realm } = await plant(service.db);
-  await crowd(realm, 8_000);
+  await createLargeUsers(realm, 8_000);
   const token = await service.token('changes:read users:read');
   const idle = await rawStream(realm, token);
-  await idle.heard('id: ');
+  await idle.untilReceived('id: ');
   idle.raw.pause();
   Bun.gc(true);
   const before = process.memoryUsage().rss;
-  // What the system holds for a socket is taken first.
+  // First the socket buffers of the operating system fill.
   await Bun.sleep(6_000);
   Bun.gc(true);
   expect(process.memoryUsage().rss - before).toBeLessThan(64 * 1_048_576);
   service.clock.advance(LIMITS.streamStallMsMax);
-  // Its place is free again: four more have room.
-  const own = await service.token('changes:read users:read');
-  const ended = async () => {
-    const others: Following[] = [];
+  // Its slot is free again: four more streams can be opened.
+  const otherToken = await service.token('changes:read users:read');
+  const isSlotFree = async () => {
+    const others: EventStream[] = [];
     for (let count = 0; count < LIMITS.streamsPerClientMax; count += 1)
-      others.push(await follow(realm, token));
-    for (const { leave } of others) leave();
+      others.push(await openStream(realm, token));
+    for (const { close } of others) close();
     return others.every(({ answer }) => answer.status === 200);
   };
   let isEnded = false;
   for (let tries = 0; tries < 50 && !isEnded; tries += 1) {
     await Bun.sleep(100);
-    isEnded = await ended();
+    isEnded = await isSlotFree();
   }
   expect(isEnded).toBe(true);
-  const busy = await follow(realm, own);
+  const busy = await openStream(realm, otherToken);
   for (let count = 0; count < 300; count += 1) expect(await busy.next()).toBeDefined();
-  busy.leave();
+  busy.close();
   idle.raw.destroy();
 }, 300_000);
 
-test('a record that cannot be told ends the streams that are to be told it, and no other one', async () => {
+test('a record that cannot be read ends the streams of its realm and no others', async () => {
   const other = await startService({ offline: 'true' });
-  const [spoilt, sound] = [await plant(other.db), await plant(other.db)];
+  const [damaged, intact] = [await plant(other.db), await plant(other.db)];
   const token = await other.token('changes:read realms:read');
   const open = async (realm: Uuid) => {
     const answer = await fetch(`${other.url}${feedOf(realm)}`, {
       headers: { Authorization: `Bearer ${token}`, Accept: 'text/event-stream' },
     });
-    return followed(answer, () => undefined);
+    return readStream(answer, () => undefined);
   };
-  const going = await open(sound.realm);
-  await other.database.spoil(`update realm set redirect_uris = 'x' where realm_id = ?`, spoilt.realm);
-  const ended = await open(spoilt.realm);
-  expect((await ended.rest()).map(reasonOf)).toEqual([['end', 'fault']]);
-  await plant(other.db, { realm: sound.realm });
-  const told: unknown[] = [];
+  const intactStream = await open(intact.realm);
+  await other.database.spoil(`update realm set redirect_uris = 'x' where realm_id = ?`, damaged.realm);
+  const damagedStream = await open(damaged.realm);
+  expect((await damagedStream.rest()).map(reasonOf)).toEqual([['end', 'fault']]);
+  await plant(other.db, { realm: intact.realm });
+  const sequences: unknown[] = [];
   for (let count = 0; count < 11; count += 1)
-    told.push(JSON.parse((await going.next())?.data ?? '{}').sequence);
-  expect(told.map(Number)).toEqual(Array.from({ length: 11 }, (_, at) => at + 1));
+    sequences.push(JSON.parse((await intactStream.next())?.data ?? '{}').sequence);
+  expect(sequences.map(Number)).toEqual(Array.from({ length: 11 }, (_, at) => at + 1));
   const faults = other.log.filter(({ event }) => event === 'fault');
   expect(faults).toMatchObject([{ route: 'changes', code: 'internal' }]);
   await other.server.stop();
   await other.db.engine.close();
 }, 300_000);
 
-test('ends where the changes to go on from are gone, and at shutdown, which it does not hold up', async () => {
+test('a stream ends when its cursor is gone, and at shutdown without delaying it', async () => {
   const other = await startService({ offline: 'true' });
   const { realm } = await plant(other.db);
   const token = await other.token('changes:read');
@@ -324,12 +324,12 @@ test('ends where the changes to go on from are gone, and at shutdown, which it d
     const answer = await fetch(`${other.url}${feedOf(realm)}`, {
       headers: { Authorization: `Bearer ${token}`, Accept: 'text/event-stream' },
     });
-    const stream = followed(answer, () => undefined);
+    const stream = readStream(answer, () => undefined);
     for (let count = 0; count < 6; count += 1) await stream.next();
     return stream;
   };
   const stream = await open();
-  // Another change has the place of the last one: as after a database was put back.
+  // Another change has the sequence number of the last one, as after a restore.
   await other.database.spoil(
     `update change set revision = 'ffffffffffffffff' where realm_id = ? and seq = 6`,
     realm,

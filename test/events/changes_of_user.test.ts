@@ -3,7 +3,7 @@ import type { Revision } from '../../src/domain/id.ts';
 import { feedCursor } from '../../src/events/feed/cursor.ts';
 import { type Planted, plant, type Service, startService } from '../support/service.ts';
 
-/** The feed of one user, read back. */
+/** The change feed of one user, read back. */
 
 let service: Service;
 let token: string;
@@ -12,7 +12,7 @@ let jane: Planted;
 beforeAll(async () => {
   service = await startService();
   jane = await plant(service.db);
-  // Others are written to before, between and after.
+  // Another user is changed before, between and after.
   const other = await plant(service.db, { realm: jane.realm });
   const path = (user: string) => `/v2/authentication-realms/${jane.realm}/user-authentication-info/${user}`;
   const writer = await service.token('users:write');
@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-interface Told {
+interface FeedPage {
   readonly data: readonly {
     readonly type: string;
     readonly sequence: string;
@@ -35,32 +35,32 @@ interface Told {
 }
 
 const feed = (query: string) => `/v2/authentication-realms/${jane.realm}/changes?${query}`;
-const read = async (path: string) => (await (await service.get(path, token)).json()) as Told;
-const placesIn = ({ data }: Told) => data.map(({ sequence }) => Number(sequence));
+const read = async (path: string) => (await (await service.get(path, token)).json()) as FeedPage;
+const sequencesIn = ({ data }: FeedPage) => data.map(({ sequence }) => Number(sequence));
 
-test('tells the changes of the user and their links, and of nobody else, page by page', async () => {
+test('the feed of a user pages through the changes of the user and its links, and of no other user', async () => {
   const whole = await read(feed(`before=&user_id=${jane.user}`));
   expect(new Set(whole.data.map(({ data }) => data.user_id))).toEqual(new Set([jane.user]));
   const about = whole.data.map(({ type }) => type.slice(type.lastIndexOf('-') + 1));
   expect(about).toEqual(['info.created', 'info.created', 'info.created', 'info.updated', 'info.updated']);
-  const places = placesIn(whole);
-  expect(places).toEqual(places.toSorted((a, b) => a - b));
+  const sequences = sequencesIn(whole);
+  expect(sequences).toEqual(sequences.toSorted((a, b) => a - b));
   const pages = [await read(feed(`before=&limit=2&user_id=${jane.user}`))];
   for (let last = pages[0]; last?.links.next; last = pages.at(-1)) pages.push(await read(last.links.next));
-  expect(pages.map(placesIn)).toEqual([places.slice(3), places.slice(1, 3), places.slice(0, 1)]);
+  expect(pages.map(sequencesIn)).toEqual([sequences.slice(3), sequences.slice(1, 3), sequences.slice(0, 1)]);
   expect(pages.map(({ meta }) => meta.has_more)).toEqual([true, true, false]);
 });
 
-test('goes on before any place of the realm', async () => {
+test('the feed of a user is read back from any cursor of the realm', async () => {
   const { meta } = await read(feed('before=&limit=1'));
   const { data } = await read(feed(`before=${meta.cursor}&user_id=${jane.user}`));
   expect(data).toHaveLength(5);
 });
 
-test('of a user whose changes are not kept none is told, the same as of nobody', async () => {
-  const nobody = await read(feed('before=&user_id=01900000-0000-7000-8000-000000000000'));
+test('the feed of an unknown user is empty, and that of an unknown realm is 404', async () => {
+  const unknownUser = await read(feed('before=&user_id=01900000-0000-7000-8000-000000000000'));
   const newest = await read(feed('before=&limit=1'));
-  expect(nobody).toEqual({
+  expect(unknownUser).toEqual({
     data: [],
     meta: { cursor: newest.meta.cursor, has_more: false },
     links: { next: null },
@@ -72,13 +72,17 @@ test('of a user whose changes are not kept none is told, the same as of nobody',
   expect((await service.get(path, token)).status).toBe(404);
 });
 
-test('a cursor of a change that is not there is 410', async () => {
-  const gone = feedCursor('behind', { realm: jane.realm, seq: 2, revision: 'ffffffffffffffff' as Revision });
-  expect((await service.get(feed(`before=${gone}&user_id=${jane.user}`), token)).status).toBe(410);
+test('the feed of a user with the cursor of a missing change is 410', async () => {
+  const missing = feedCursor('behind', {
+    realm: jane.realm,
+    seq: 2,
+    revision: 'ffffffffffffffff' as Revision,
+  });
+  expect((await service.get(feed(`before=${missing}&user_id=${jane.user}`), token)).status).toBe(410);
 });
 
 test.each(['user_id=x&before=', 'user_id=', 'user_id={user}', 'user_id={user}&before=&user_id={user}'])(
-  'with %s it is 400',
+  'the feed of a user with %s is 400',
   async (query) => {
     expect((await service.get(feed(query.replaceAll('{user}', jane.user)), token)).status).toBe(400);
   },

@@ -6,7 +6,7 @@ import { Webhook } from 'standardwebhooks';
 import { signaturesOf } from '../../src/events/webhooks/sender.ts';
 import { freshFolder } from '../support/service.ts';
 
-/** What docs/feed.md tells receivers to do, done. */
+/** Runs the verification code of docs/feed.md. */
 
 const page = readFileSync(new URL('../../docs/feed.md', import.meta.url), 'utf8');
 const code = /```js\n(.*?)```/s.exec(page)?.[1] ?? '';
@@ -32,7 +32,7 @@ function headersAt(timestamp: number, keys: readonly Uint8Array[] = [key]) {
 
 const now = () => Math.floor(Date.now() / 1000);
 
-test('the lines of the guide take what we sign, also beside another signature, and what the library signs', () => {
+test('the verification code of the guide accepts our signature, also next to another one, and that of the library', () => {
   expect(isGenuine(secret, headersAt(now()), body)).toBe(true);
   expect(isGenuine(secret, headersAt(now(), [randomBytes(32), key]), body)).toBe(true);
   const at = new Date();
@@ -41,7 +41,7 @@ test('the lines of the guide take what we sign, also beside another signature, a
   expect(isGenuine(secret, headers, body)).toBe(true);
 });
 
-test('they take nothing else', () => {
+test('the verification code of the guide rejects altered, expired and wrongly signed messages', () => {
   const good = headersAt(now());
   const other = createHmac('sha256', randomBytes(32)).update('x').digest('base64');
   const wrong: readonly [Record<string, string>, Uint8Array][] = [

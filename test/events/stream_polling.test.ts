@@ -9,18 +9,18 @@ import { openChangeStreams } from '../../src/http/operations/change_streams.ts';
 import type { Call } from '../../src/http/pipeline/call.ts';
 import { plant, type Service, startService } from '../support/service.ts';
 
-/** What a look after the streams does, look by look: over the store of a service, with a clock and tokens of its own. */
+/** Polling for open streams, poll by poll: on the store of a service, with a controlled clock and token check. */
 
 let service: Service;
 let realm: Uuid;
-/** The places behind each of its changes, in their order. */
-let places: readonly FeedPosition[];
+/** The positions behind each change of the realm, in order. */
+let positions: readonly FeedPosition[];
 
 beforeAll(async () => {
   service = await startService({ offline: 'true' });
   ({ realm } = await plant(service.db));
   const changes = await service.db.engine.records.changes(realm, 0, 10);
-  places = changes.map(
+  positions = changes.map(
     (change) => parseFeedCursor(feedCursor('behind', { ...change, realm }), realm) as FeedPosition,
   );
 });
@@ -28,60 +28,63 @@ afterAll(() => service.stop());
 
 const reader: Principal = { clientId: 'shop', scopes: new Set(['changes:read']), realms: '*' };
 
-/** Streams whose looks are counted; `length` is that of an event. */
-function opened(length = 10) {
+/** Streams whose calls are counted; `length` is the length of an event. */
+function createStreams(length = 10) {
   const { records, feed } = service.db.engine;
-  const troubles: unknown[] = [];
-  const told = { heads: 0, pages: 0, verified: 0 };
+  const errors: unknown[] = [];
+  const calls = { heads: 0, pages: 0, verified: 0 };
   const state = {
     now: 0,
     verified: reader as Principal | 'unchecked' | undefined,
-    trouble: undefined as Error | undefined,
+    error: undefined as Error | undefined,
   };
   const streams = openChangeStreams({
     store: {
-      async changes(of, after, limit) {
-        told.pages += 1;
-        if (state.trouble) throw state.trouble;
-        return records.changes(of, after, limit);
+      async changes(realmId, after, limit) {
+        calls.pages += 1;
+        if (state.error) throw state.error;
+        return records.changes(realmId, after, limit);
       },
     },
     feed: {
-      heads(...asked) {
-        told.heads += 1;
-        return feed.heads(...asked);
+      heads(...args) {
+        calls.heads += 1;
+        return feed.heads(...args);
       },
     },
     tokens: {
       async verify() {
-        told.verified += 1;
+        calls.verified += 1;
         return state.verified;
       },
     },
     writeEvents: async (changes) => changes.map(({ seq }) => `${seq}`.padEnd(length, ' ')),
     clock: { monotonic: () => state.now },
-    onError: (error) => troubles.push(error),
+    onError: (error) => errors.push(error),
   });
-  const follow = (place: FeedPosition, principal = reader, of = realm) => {
+  const follow = (position: FeedPosition, principal = reader, realmId = realm) => {
     const call = { principal, requestId: 'one', authorization: () => 'Bearer token' } as unknown as Call;
-    return heard(streams.follow(call, of, place).body as ReadableStream<Uint8Array>);
+    return readEvents(streams.follow(call, realmId, position).body as ReadableStream<Uint8Array>);
   };
-  /** A stream that comes has them all looked after. Where the second look has begun the first one is done. */
-  const look = async () => {
-    for (let looks = 0; looks < 2; looks += 1) {
-      const { heads } = told;
-      const { leave } = follow(places.at(-1) as FeedPosition, { ...reader, clientId: crypto.randomUUID() });
-      while (told.heads === heads) await new Promise((resolve) => setImmediate(resolve));
-      await leave();
+  /** A new stream triggers a poll of all. Once the second poll has begun the first one is done. */
+  const poll = async () => {
+    for (let polls = 0; polls < 2; polls += 1) {
+      const { heads } = calls;
+      const { close } = follow(positions.at(-1) as FeedPosition, {
+        ...reader,
+        clientId: crypto.randomUUID(),
+      });
+      while (calls.heads === heads) await new Promise((resolve) => setImmediate(resolve));
+      await close();
     }
   };
-  return { streams, state, told, troubles, follow, look };
+  return { streams, state, calls, errors, follow, poll };
 }
 
-/** What a stream says. */
-function heard(body: ReadableStream<Uint8Array>) {
+/** Reads the events of a stream. */
+function readEvents(body: ReadableStream<Uint8Array>) {
   const stream = body.getReader();
-  const said: string[] = [];
+  const received: string[] = [];
   const decoder = new TextDecoder();
   let reading: Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }> | undefined;
   const next = () => {
@@ -89,70 +92,70 @@ function heard(body: ReadableStream<Uint8Array>) {
     return reading;
   };
   return {
-    /** What it has said: the places of changes, and why it ended. Waits until there are so many. */
-    async taken(least = 0): Promise<readonly string[]> {
+    /** Everything received so far: sequence numbers, and the reason of the end. Waits for at least so many. */
+    async events(atLeast = 0): Promise<readonly string[]> {
       for (;;) {
-        const part = await Promise.race([next(), Bun.sleep(said.length < least ? 4_000 : 20)]);
-        if (!part || part.done) return said;
+        const part = await Promise.race([next(), Bun.sleep(received.length < atLeast ? 4_000 : 20)]);
+        if (!part || part.done) return received;
         reading = undefined;
         const [, seq, reason] = /data: (?:(\d+)|\{"reason":"(\w+)"\})/.exec(decoder.decode(part.value)) ?? [];
-        const word = seq ?? reason;
-        if (word !== undefined) said.push(word);
+        const entry = seq ?? reason;
+        if (entry !== undefined) received.push(entry);
       }
     },
-    leave: () => stream.cancel(),
+    close: () => stream.cancel(),
   };
 }
 
-test('a stream is told what is behind its place, each at its own, and nothing is read where there is nothing', async () => {
-  const { follow, look, told } = opened();
-  const { seq, revisionPrefix } = places[5] as Exclude<FeedPosition, 'oldest'>;
+test('each stream receives the changes behind its own cursor, and without new changes no page is read', async () => {
+  const { follow, poll, calls } = createStreams();
+  const { seq, revisionPrefix } = positions[5] as Exclude<FeedPosition, 'oldest'>;
   const streams = [
     follow('oldest'),
-    follow(places[2] as FeedPosition),
-    follow(places[4] as FeedPosition, { ...reader, clientId: 'other' }),
+    follow(positions[2] as FeedPosition),
+    follow(positions[4] as FeedPosition, { ...reader, clientId: 'other' }),
     follow({ side: 'before', realm, seq, revisionPrefix }, { ...reader, clientId: 'other' }),
-    follow(places[5] as FeedPosition, { ...reader, clientId: 'third' }),
+    follow(positions[5] as FeedPosition, { ...reader, clientId: 'third' }),
   ];
-  await look();
-  const whole = ['1', '2', '3', '4', '5', '6'];
-  const expected = [whole, whole.slice(3), ['6'], ['6'], []];
-  const taken = () => Promise.all(streams.map((each, at) => each.taken(expected[at]?.length)));
-  expect(await taken()).toEqual(expected);
-  const { pages } = told;
-  for (let looks = 0; looks < 3; looks += 1) await look();
-  expect(told.pages).toBe(pages);
-  expect(await taken()).toEqual(expected);
-  for (const { leave } of streams) await leave();
+  await poll();
+  const all = ['1', '2', '3', '4', '5', '6'];
+  const expected = [all, all.slice(3), ['6'], ['6'], []];
+  const receivedEvents = () => Promise.all(streams.map((each, at) => each.events(expected[at]?.length)));
+  expect(await receivedEvents()).toEqual(expected);
+  const { pages } = calls;
+  for (let polls = 0; polls < 3; polls += 1) await poll();
+  expect(calls.pages).toBe(pages);
+  expect(await receivedEvents()).toEqual(expected);
+  for (const { close } of streams) await close();
 });
 
-test('between two looks there is none', async () => {
-  const { follow, look, told } = opened();
-  const stream = follow(places[5] as FeedPosition);
-  await look();
-  const { heads } = told;
+test('streams are not polled between two intervals', async () => {
+  const { follow, poll, calls } = createStreams();
+  const stream = follow(positions[5] as FeedPosition);
+  await poll();
+  const { heads } = calls;
   for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-  // The look of the last one that came, and one of the timer.
-  expect(told.heads - heads).toBeLessThanOrEqual(2);
-  await stream.leave();
+  // The poll of the last stream opened, and one of the timer.
+  expect(calls.heads - heads).toBeLessThanOrEqual(2);
+  await stream.close();
 });
 
-test('streams at one place share its reading', async () => {
-  const { follow, look, told } = opened();
+test('streams at the same cursor share one read', async () => {
+  const { follow, poll, calls } = createStreams();
   const streams = ['a', 'b', 'c'].map((clientId) =>
-    follow(places[1] as FeedPosition, { ...reader, clientId }),
+    follow(positions[1] as FeedPosition, { ...reader, clientId }),
   );
-  await look();
-  expect(told.pages).toBe(1);
-  for (const { taken, leave } of streams) {
-    expect(await taken(4)).toEqual(['3', '4', '5', '6']);
-    await leave();
+  await poll();
+  expect(calls.pages).toBe(1);
+  for (const { events, close } of streams) {
+    expect(await events(4)).toEqual(['3', '4', '5', '6']);
+    await close();
   }
 });
 
-test('so many of a client and of a process, and none once it stops', async () => {
-  const { streams, follow } = opened();
-  const last = places[5] as FeedPosition;
+test('streams are limited per client and per process, and rejected after a stop', async () => {
+  const { streams, follow } = createStreams();
+  const last = positions[5] as FeedPosition;
   const code = (client: string): string => {
     try {
       follow(last, { ...reader, clientId: client });
@@ -173,77 +176,81 @@ test('so many of a client and of a process, and none once it stops', async () =>
 });
 
 test.each<[string, Principal | 'unchecked' | undefined, string[]]>([
-  ['says what it said', reader, []],
+  ['still has its rights', reader, []],
   ['lost the scope', { ...reader, scopes: new Set(['users:read']) }, ['rights']],
   ['lost the realm', { ...reader, realms: new Set() }, ['rights']],
-  ['is none any more', undefined, ['token']],
-  ['cannot be checked any more', 'unchecked', ['token']],
-])('each second a token is asked again: one that %s', async (_, verified, said) => {
-  const { follow, look, state, told, streams } = opened();
-  const stream = follow(places[5] as FeedPosition);
+  ['is no longer valid', undefined, ['token']],
+  ['can no longer be verified', 'unchecked', ['token']],
+])('each second a stream verifies its token again, which %s', async (_, verified, reasons) => {
+  const { follow, poll, state, calls, streams } = createStreams();
+  const stream = follow(positions[5] as FeedPosition);
   state.verified = verified;
   state.now += LIMITS.streamCheckMs - 1;
-  await look();
-  expect([await stream.taken(), told.verified]).toEqual([[], 0]);
+  await poll();
+  expect([await stream.events(), calls.verified]).toEqual([[], 0]);
   state.now += 1;
-  await look();
-  expect([await stream.taken(said.length), told.verified]).toEqual([said, 1]);
-  // Who has left is not asked about.
-  await stream.leave();
+  await poll();
+  expect([await stream.events(reasons.length), calls.verified]).toEqual([reasons, 1]);
+  // The token of a closed stream is not verified.
+  await stream.close();
   state.now += LIMITS.streamCheckMs;
-  await look();
-  expect([told.verified, streams.count()]).toEqual([1, 0]);
+  await poll();
+  expect([calls.verified, streams.count()]).toEqual([1, 0]);
 });
 
-test('where no stream is nothing is asked', async () => {
-  const { follow, told } = opened();
-  await follow(places[5] as FeedPosition).leave();
+test('without open streams nothing is polled', async () => {
+  const { follow, calls } = createStreams();
+  await follow(positions[5] as FeedPosition).close();
   await Bun.sleep(LIMITS.feedPollMs * 1.5);
-  expect(told).toEqual({ heads: 0, pages: 0, verified: 0 });
+  expect(calls).toEqual({ heads: 0, pages: 0, verified: 0 });
 });
 
-test('trouble of the database is waited out, and a bug ends the stream that meets it', async () => {
-  const { follow, look, state, troubles } = opened();
-  const waiting = follow(places[4] as FeedPosition);
-  state.trouble = new Fault('unavailable');
-  await look();
-  expect([await waiting.taken(), new Set(troubles)]).toEqual([[], new Set([state.trouble])]);
-  state.trouble = undefined;
-  await look();
-  expect(await waiting.taken(1)).toEqual(['6']);
-  state.trouble = new Error('a bug');
-  const [broken, sound] = [follow(places[4] as FeedPosition), follow(places[5] as FeedPosition)];
-  await look();
-  expect([await broken.taken(1), await sound.taken(), await waiting.taken()]).toEqual([['fault'], [], ['6']]);
-  expect(troubles.at(-1)).toBe(state.trouble);
-  for (const { leave } of [waiting, sound]) await leave();
+test('streams outlast an unavailable database, and an unexpected error ends only the stream that needs the read', async () => {
+  const { follow, poll, state, errors } = createStreams();
+  const waiting = follow(positions[4] as FeedPosition);
+  state.error = new Fault('unavailable');
+  await poll();
+  expect([await waiting.events(), new Set(errors)]).toEqual([[], new Set([state.error])]);
+  state.error = undefined;
+  await poll();
+  expect(await waiting.events(1)).toEqual(['6']);
+  state.error = new Error('a bug');
+  const [broken, intact] = [follow(positions[4] as FeedPosition), follow(positions[5] as FeedPosition)];
+  await poll();
+  expect([await broken.events(1), await intact.events(), await waiting.events()]).toEqual([
+    ['fault'],
+    [],
+    ['6'],
+  ]);
+  expect(errors.at(-1)).toBe(state.error);
+  for (const { close } of [waiting, intact]) await close();
 });
 
-test('who takes nothing is sent no more than there is room for, nothing is read for it, and in the end it is let go', async () => {
-  const { follow, look, state, told, streams } = opened(LIMITS.streamBytesMax / 2);
+test('a stream whose reader stalls buffers a bounded amount, reads nothing more, and is closed in the end', async () => {
+  const { follow, poll, state, calls, streams } = createStreams(LIMITS.streamBytesMax / 2);
   const stream = follow('oldest');
-  for (let looks = 0; looks < 3; looks += 1) await look();
-  expect(told.pages).toBe(1);
+  for (let polls = 0; polls < 3; polls += 1) await poll();
+  expect(calls.pages).toBe(1);
   state.now += LIMITS.streamStallMsMax;
   expect(streams.count()).toBe(1);
-  await look();
+  await poll();
   expect(streams.count()).toBe(0);
-  expect(await stream.taken()).toEqual([]);
+  expect(await stream.events()).toEqual([]);
 });
 
-test('who takes what it is sent is told all of it, part by part', async () => {
-  const { follow, look, told } = opened(LIMITS.streamBytesMax / 2);
+test('a stream whose reader keeps reading sends all changes, part by part', async () => {
+  const { follow, poll, calls } = createStreams(LIMITS.streamBytesMax / 2);
   const stream = follow('oldest');
-  await look();
-  expect(await stream.taken(6)).toEqual(['1', '2', '3', '4', '5', '6']);
-  expect(told.pages).toBeGreaterThan(1);
-  await stream.leave();
+  await poll();
+  expect(await stream.events(6)).toEqual(['1', '2', '3', '4', '5', '6']);
+  expect(calls.pages).toBeGreaterThan(1);
+  await stream.close();
 });
 
-test('a place that is gone ends its stream', async () => {
-  const { follow, look } = opened();
-  const place = places[3] as Exclude<FeedPosition, 'oldest'>;
-  const stream = follow({ ...place, revisionPrefix: 'ffffffff' });
-  await look();
-  expect(await stream.taken(1)).toEqual(['cursor']);
+test('a stream ends when the change of its cursor is gone', async () => {
+  const { follow, poll } = createStreams();
+  const position = positions[3] as Exclude<FeedPosition, 'oldest'>;
+  const stream = follow({ ...position, revisionPrefix: 'ffffffff' });
+  await poll();
+  expect(await stream.events(1)).toEqual(['cursor']);
 });

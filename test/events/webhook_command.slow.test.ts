@@ -3,7 +3,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 
-/** `authrealm webhook`, as an operator has it. */
+/** `authrealm webhook`, as an operator runs it. */
 
 const database = await freshDatabase();
 await runCommand([AUTHREALM, 'init', ...database.words]);
@@ -17,23 +17,35 @@ async function json<T>(...words: readonly string[]): Promise<T> {
   return JSON.parse(stdout) as T;
 }
 
-type Shown = Readonly<Record<string, unknown>> & { readonly webhook_id: string };
+type ShownTarget = Readonly<Record<string, unknown>> & { readonly webhook_id: string };
 
 const URL_OF_TARGET = 'https://hooks.example.com/in';
 const REALM = '01900000-0000-7000-8000-000000000001';
 
-test('a target is made, shown, changed, disabled, enabled, rotated and deleted', async () => {
-  const { secret, ...made } = await json<Shown>('create', '--name', 'search', '--url', URL_OF_TARGET);
+test('a webhook target is created, shown, changed, disabled, enabled, rotated and deleted', async () => {
+  const { secret, ...created } = await json<ShownTarget>(
+    'create',
+    '--name',
+    'search',
+    '--url',
+    URL_OF_TARGET,
+  );
   expect(String(secret)).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
-  const id = made.webhook_id;
-  expect(made).toMatchObject({ name: 'search', url: URL_OF_TARGET, events: '*', realms: '*', events_max: 1 });
-  expect(made).toMatchObject({ with_data: false, skipped_client: null, state: 'enabled' });
-  expect(await json<Shown>('show', id)).toEqual(made);
-  expect(await json<Shown[]>('list')).toEqual([made]);
+  const id = created.webhook_id;
+  expect(created).toMatchObject({
+    name: 'search',
+    url: URL_OF_TARGET,
+    events: '*',
+    realms: '*',
+    events_max: 1,
+  });
+  expect(created).toMatchObject({ with_data: false, skipped_client: null, state: 'enabled' });
+  expect(await json<ShownTarget>('show', id)).toEqual(created);
+  expect(await json<ShownTarget[]>('list')).toEqual([created]);
 
   const events = 'user-authentication-info.created user-authentication-info.deleted';
   const words = ['--event', events, '--realm', REALM, '--events-max', '50', '--with-data', 'true'];
-  const changed = await json<Shown>('update', id, ...words, '--skip-client', 'me', '--name', 'found');
+  const changed = await json<ShownTarget>('update', id, ...words, '--skip-client', 'me', '--name', 'found');
   expect(changed).toMatchObject({
     events: events.split(' '),
     realms: [REALM],
@@ -41,23 +53,30 @@ test('a target is made, shown, changed, disabled, enabled, rotated and deleted',
     with_data: true,
   });
   expect(changed).toMatchObject({ skipped_client: 'me', name: 'found', url: URL_OF_TARGET });
-  const lifted = await json<Shown>('update', id, '--all-events', '--all-realms', '--skip-client', '');
-  expect(lifted).toMatchObject({ events: '*', realms: '*', skipped_client: null, with_data: true });
+  const unrestricted = await json<ShownTarget>(
+    'update',
+    id,
+    '--all-events',
+    '--all-realms',
+    '--skip-client',
+    '',
+  );
+  expect(unrestricted).toMatchObject({ events: '*', realms: '*', skipped_client: null, with_data: true });
 
-  expect(await json<Shown>('disable', id)).toMatchObject({ state: 'disabled' });
-  expect(await json<Shown>('enable', id)).toMatchObject({ state: 'enabled' });
-  const rotated = await json<Shown>('rotate', id, '--overlap', '2');
+  expect(await json<ShownTarget>('disable', id)).toMatchObject({ state: 'disabled' });
+  expect(await json<ShownTarget>('enable', id)).toMatchObject({ state: 'enabled' });
+  const rotated = await json<ShownTarget>('rotate', id, '--overlap', '2');
   expect(rotated.secret).not.toBe(secret);
   expect(await json<unknown[]>('deliveries', id)).toEqual([]);
   expect(await json<unknown[]>('deliveries', id, '--dead')).toEqual([]);
   expect((await run('redeliver', id, '--all')).stdout).toStartWith('0 dead letters are queued');
   expect((await run('delete', id)).code).toBe(0);
-  expect(await json<Shown[]>('list')).toEqual([]);
-  const acts = await database.ask<{ action: string }>(
+  expect(await json<ShownTarget[]>('list')).toEqual([]);
+  const entries = await database.ask<{ action: string }>(
     'select action from act where object = ? order by seq',
     id,
   );
-  expect(acts.map(({ action }) => action.split('.')[1])).toEqual([
+  expect(entries.map(({ action }) => action.split('.')[1])).toEqual([
     ...['created', 'changed', 'changed', 'changed', 'changed', 'rotated', 'deleted'],
   ]);
 }, 300_000);
@@ -81,7 +100,7 @@ test.each([
   [['update', 'none'], /nothing to change/],
   [['update', 'none', '--event', 'x', '--all-events'], /mutually exclusive/],
   [['redeliver', 'none'], /choose dead letters/],
-])('%j is refused with what to do', async (words, reason) => {
+])('webhook %j is rejected with what to correct', async (words, reason) => {
   const { code, stderr } = await run(...words);
   expect([code === 1 || code === 2, reason.test(stderr), stderr]).toEqual([true, true, stderr]);
 });

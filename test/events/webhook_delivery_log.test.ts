@@ -8,7 +8,7 @@ import { freshDatabase } from '../support/database.ts';
 import { target } from '../support/receivers.ts';
 import { plant } from '../support/service.ts';
 
-/** When the results of deliveries are stored, and what those who wait for it learn. */
+/** When the results of deliveries are stored, and when waiting for that ends. */
 
 setDefaultTimeout(300_000);
 
@@ -36,7 +36,7 @@ afterEach(async () => {
   await db.engine.close();
 });
 
-function note(realm: Uuid, seq: number): void {
+function addProgress(realm: Uuid, seq: number): void {
   log.addProgress({ realm, seq, attempts: 0, nextAt: 0, failedSeq: 0, behindSince: 0 });
 }
 
@@ -45,33 +45,33 @@ async function progressOf(realm: Uuid): Promise<number | undefined> {
   return cursors.find((cursor) => cursor.realm === realm)?.seq;
 }
 
-test('waiting for the store ends with the own batch, however much is added meanwhile', async () => {
+test("waiting for the store ends with the caller's batch, however much is added concurrently", async () => {
   let isOver = false;
   let seq = 0;
-  const goOn = (): void => {
+  const addMore = (): void => {
     seq += 1;
-    note(busy, seq);
-    if (!isOver) setImmediate(goOn);
+    addProgress(busy, seq);
+    if (!isOver) setImmediate(addMore);
   };
-  note(one, 3);
-  goOn();
-  const settled = await Promise.race([log.stored().then(() => true), Bun.sleep(10_000)]);
+  addProgress(one, 3);
+  addMore();
+  const isStored = await Promise.race([log.stored().then(() => true), Bun.sleep(10_000)]);
   isOver = true;
-  expect(settled).toBe(true);
+  expect(isStored).toBe(true);
   expect(await progressOf(one)).toBe(3);
   await log.stored();
   expect(await progressOf(busy)).toBe(seq);
 });
 
-test('waiting for the store ends when another process has taken the lease', async () => {
+test('waiting for the store ends when another process holds the lease', async () => {
   await log.stored();
-  note(one, 2);
+  addProgress(one, 2);
   await log.stored();
   await db.engine.leases.release(LEASE.name, LEASE.holder);
-  note(one, 3);
+  addProgress(one, 3);
   await log.stored();
   expect(log.isClosed()).toBe(true);
-  note(one, 4);
+  addProgress(one, 4);
   await log.stored();
   expect(await progressOf(one)).toBe(2);
 });
@@ -79,16 +79,16 @@ test('waiting for the store ends when another process has taken the lease', asyn
 test('a batch that an unavailable database rejects is stored later, and newer progress wins', async () => {
   const store = db.engine.webhooks;
   let faults = 0;
-  const saveResults: typeof store.saveResults = (...asked) => {
+  const saveResults: typeof store.saveResults = (...args) => {
     faults += 1;
-    if (faults > 1) return store.saveResults(...asked);
-    // Newer progress is added while the older is on its way.
-    note(one, 3);
+    if (faults > 1) return store.saveResults(...args);
+    // Newer progress is added while the older is being stored.
+    addProgress(one, 3);
     return Promise.reject(new Fault('unavailable'));
   };
   log = openDeliveryLog({ trim: store.trim, saveResults }, webhookId, LEASE);
-  note(one, 2);
-  note(busy, 4);
+  addProgress(one, 2);
+  addProgress(busy, 4);
   await log.stored();
   expect(faults).toBe(2);
   expect([await progressOf(one), await progressOf(busy)]).toEqual([3, 4]);
@@ -97,6 +97,6 @@ test('a batch that an unavailable database rejects is stored later, and newer pr
 test('waiting for the store rejects on an unexpected error', async () => {
   const { trim } = db.engine.webhooks;
   log = openDeliveryLog({ trim, saveResults: () => Promise.reject(new TypeError('ours')) }, webhookId, LEASE);
-  note(one, 2);
+  addProgress(one, 2);
   expect(await log.stored().catch((error: unknown) => error)).toBeInstanceOf(TypeError);
 });
