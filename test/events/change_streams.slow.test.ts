@@ -137,7 +137,7 @@ test('a stream is rejected as a page is, with 404, 400 or 410; HEAD is answered 
   expect([head.status, head.headers.get('content-type')]).toEqual([200, 'application/json']);
 });
 
-/** Changes made by `plant`. */
+/** Changes of a new fixture. */
 const FIXTURE_CHANGES = 6;
 
 /** A stream that has sent all existing changes. */

@@ -9,7 +9,7 @@ import { AUTHREALM, endAll, start } from '../support/processes.ts';
 import { openReceiver, type Receiver, roomsOf, target, upTo } from '../support/receivers.ts';
 import { movableClock, plant, startService } from '../support/service.ts';
 
-/** One process at a time tells a target, whichever of them lives. */
+/** One process at a time delivers to a target; another one takes over when it ends. */
 
 const receivers: Receiver[] = [];
 
@@ -19,7 +19,7 @@ afterEach(() => {
 
 afterAll(endAll);
 
-function receiver(): Receiver {
+function createReceiver(): Receiver {
   const opened = openReceiver();
   receivers.push(opened);
   return opened;
@@ -28,19 +28,19 @@ function receiver(): Receiver {
 const TERM_MS = 10_000;
 
 describe('a lease', () => {
-  const two = async () => {
+  const twoHolders = async () => {
     const database = await freshDatabase();
     const engine = await database.open();
-    const [mine, yours] = [movableClock(), movableClock()];
+    const [oneClock, otherClock] = [movableClock(), movableClock()];
     // Clocks of two machines that are a day apart.
-    yours.advance(86_400_000);
-    const [one, other] = [mine, yours].map((clock) => openLeases(engine.leases, TERM_MS, clock));
+    otherClock.advance(86_400_000);
+    const [one, other] = [oneClock, otherClock].map((clock) => openLeases(engine.leases, TERM_MS, clock));
     if (!one || !other) throw new Error('no leases');
-    return { engine, mine, yours, one, other };
+    return { engine, oneClock, otherClock, one, other };
   };
 
-  test("is one process's until it is given back", async () => {
-    const { engine, one, other } = await two();
+  test('a lease belongs to one process until it is released', async () => {
+    const { engine, one, other } = await twoHolders();
     await Promise.all([one.keep(['a', 'b']), other.keep(['a', 'b'])]);
     for (const name of ['a', 'b'])
       expect([one.holds(name), other.holds(name)].filter(Boolean)).toHaveLength(1);
@@ -53,32 +53,32 @@ describe('a lease', () => {
     await engine.close();
   });
 
-  test('is over when nobody has seen it move for a term, whatever the clocks say, and then its holder knows', async () => {
-    const { engine, mine, yours, one, other } = await two();
+  test('a lease expires after a term without renewal, whatever the clocks say, and its holder learns it', async () => {
+    const { engine, oneClock, otherClock, one, other } = await twoHolders();
     await one.keep(['a']);
     await other.keep(['a']);
-    yours.advance(TERM_MS - 500);
+    otherClock.advance(TERM_MS - 500);
     await other.keep(['a']);
     expect(other.holds('a')).toBe(false);
-    mine.advance(3_000);
+    oneClock.advance(3_000);
     await one.keep(['a']);
-    yours.advance(600);
+    otherClock.advance(600);
     await other.keep(['a']);
     expect([one.holds('a'), other.holds('a')]).toEqual([true, false]);
-    mine.advance(TERM_MS + 1);
+    oneClock.advance(TERM_MS + 1);
     expect(one.holds('a')).toBe(false);
-    yours.advance(TERM_MS);
+    otherClock.advance(TERM_MS);
     await other.keep(['a']);
     expect(other.holds('a')).toBe(true);
-    // The first one is back, and learns it.
+    // The first holder renews again, and learns that the lease is lost.
     await one.keep(['a']);
     expect(one.holds('a')).toBe(false);
     await engine.close();
   });
 });
 
-test('two services over one database tell each event once, in order; where one ends the other goes on', async () => {
-  const hook = receiver();
+test('two services over one database deliver each event once and in order, also after one of them stops', async () => {
+  const hook = createReceiver();
   const one = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
   const other = await startService({ offline: 'true', allowLoopbackWebhooks: 'true', ...one.database.flags });
   const { realm } = await plant(one.db);
@@ -95,13 +95,13 @@ test('two services over one database tell each event once, in order; where one e
   await one.db.engine.close();
 }, 300_000);
 
-test('targets that never answer and are disabled together hold up no other one', async () => {
-  const hook = receiver();
+test('targets that never answer and are disabled together delay no other target', async () => {
+  const hook = createReceiver();
   const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
   const { engine } = service.db;
   const { realm } = await plant(service.db);
   const realms = new Set([realm]);
-  const silent = Array.from({ length: 4 }, receiver);
+  const silent = Array.from({ length: 4 }, createReceiver);
   for (const each of silent) each.answer(() => Bun.sleep(60_000).then(() => new Response()));
   const ids: string[] = [];
   for (const { url } of silent) {
@@ -117,15 +117,16 @@ test('targets that never answer and are disabled together hold up no other one',
   await Bun.sleep(2 * LIMITS.webhookPollMs);
   await plant(service.db, { realm });
   await hook.until(() => hook.places(realm).length === 11, 3_000);
-  const kept = async () => (await engine.leases.list()).filter(({ name }) => name.startsWith('webhook '));
-  for (let tries = 0; tries < 100 && (await kept()).length > 1; tries += 1) await Bun.sleep(100);
-  expect((await kept()).map(({ name }) => name)).toEqual([`webhook ${webhook.webhookId}`]);
+  const webhookLeases = async () =>
+    (await engine.leases.list()).filter(({ name }) => name.startsWith('webhook '));
+  for (let tries = 0; tries < 100 && (await webhookLeases()).length > 1; tries += 1) await Bun.sleep(100);
+  expect((await webhookLeases()).map(({ name }) => name)).toEqual([`webhook ${webhook.webhookId}`]);
   await service.stop();
 }, 300_000);
 
-test('a service that is killed while it tells loses nothing, and the order is kept', async () => {
+test('a service that is killed while it delivers loses no event and keeps the order', async () => {
   const database = await freshDatabase();
-  const hook = receiver();
+  const hook = createReceiver();
   // Each message takes a while, so that one is always under way.
   hook.answer(async () => {
     await Bun.sleep(2);
@@ -165,11 +166,11 @@ test('a service that is killed while it tells loses nothing, and the order is ke
   }
   const last = await serve();
   await hook.until(() => hook.places(realm).includes(written), LIMITS.webhookLeaseMs + 20_000);
-  const told = hook.places(realm);
-  // What came again is what was under way or not written down; the first time each came they were in order.
-  const firsts = told.filter((place, at) => told.indexOf(place) === at);
-  expect(firsts).toEqual([...upTo(written)]);
-  expect(told.length - firsts.length).toBeLessThan(3 * 400);
+  const sequences = hook.places(realm);
+  // Repeated events were under way or not yet recorded; the first deliveries are in order.
+  const firstDeliveries = sequences.filter((sequence, at) => sequences.indexOf(sequence) === at);
+  expect(firstDeliveries).toEqual([...upTo(written)]);
+  expect(sequences.length - firstDeliveries.length).toBeLessThan(3 * 400);
   expect(await last.stop()).toBe(0);
   await db.engine.close();
 }, 300_000);

@@ -5,13 +5,13 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { deleteTargets, moveOn, openReceiver, type Receiver, roomsOf, target } from '../support/receivers.ts';
 import { type Planted, plant, type Service, startService } from '../support/service.ts';
 
-/** What is measured of webhook targets and of streams, in one process. */
+/** Metrics of webhook targets and change streams, in one process. */
 
 setDefaultTimeout(300_000);
 
 let service: Service;
 let receiver: Receiver;
-let planted: Planted;
+let fixture: Planted;
 
 beforeAll(async () => {
   service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
@@ -21,7 +21,7 @@ afterAll(() => service.stop());
 
 beforeEach(async () => {
   receiver = openReceiver();
-  planted = await plant(service.db);
+  fixture = await plant(service.db);
 });
 
 afterEach(async () => {
@@ -31,45 +31,45 @@ afterEach(async () => {
 
 const CHANGES = 6;
 
-const made = async () => {
-  const realms = new Set([planted.realm]);
+const createTarget = async () => {
+  const realms = new Set([fixture.realm]);
   return (await target(service, receiver.url, { realms, from: 'oldest', eventsMax: 100 })).webhook.webhookId;
 };
 
 const familyOf = async (name: string) =>
   (await service.server.metrics.readAll()).find((family) => family.name === name);
 
-/** Undefined where it is not told. */
-async function figure(name: string, labels: Labels): Promise<number | undefined> {
+/** Undefined where the family has no such sample. */
+async function sampleOf(name: string, labels: Labels): Promise<number | undefined> {
   const family = await familyOf(name);
   const samples = family && 'samples' in family ? family.samples : [];
   return samples.find((sample) => Bun.deepEquals(sample.labels, labels))?.value;
 }
 
-/** Resolves once a figure is such. */
-async function until(name: string, labels: Labels, isSuch: (value: number | undefined) => boolean) {
+/** Resolves once the value of a sample matches. */
+async function until(name: string, labels: Labels, matches: (value: number | undefined) => boolean) {
   let value: number | undefined;
   for (let tries = 0; tries < 200; tries += 1) {
-    value = await figure(name, labels);
-    if (isSuch(value)) return;
+    value = await sampleOf(name, labels);
+    if (matches(value)) return;
     await Bun.sleep(50);
   }
   throw new Error(`${name} is ${value}`);
 }
 
-test('what a target received is counted, with how long it took, and it is behind in nothing', async () => {
-  const webhook = await made();
-  await receiver.until(() => receiver.places(planted.realm).length === CHANGES);
-  const ofOutcome = (outcome: string) => figure('authrealm_webhook_deliveries_total', { webhook, outcome });
+test('deliveries are counted with their duration, and a target that received all has no lag', async () => {
+  const webhook = await createTarget();
+  await receiver.until(() => receiver.places(fixture.realm).length === CHANGES);
+  const ofOutcome = (outcome: string) => sampleOf('authrealm_webhook_deliveries_total', { webhook, outcome });
   await until('authrealm_webhook_deliveries_total', { webhook, outcome: 'delivered' }, (n) => n === 1);
   expect(await Promise.all(['refused', 'unreachable', 'expired'].map(ofOutcome))).toEqual([0, 0, 0]);
   const family = await familyOf('authrealm_webhook_delivery_duration_seconds');
-  const [told] = family?.kind === 'histogram' ? family.distributions : [];
-  expect(told?.labels).toEqual({ webhook });
-  expect(told?.counts.reduce((sum, count) => sum + count)).toBe(1);
+  const [distribution] = family?.kind === 'histogram' ? family.distributions : [];
+  expect(distribution?.labels).toEqual({ webhook });
+  expect(distribution?.counts.reduce((sum, count) => sum + count)).toBe(1);
   await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => seconds === 0);
-  expect(await figure('authrealm_webhook_lagging_realms', { webhook })).toBe(0);
-  expect(await figure('authrealm_webhook_dead_letters', { webhook })).toBe(0);
+  expect(await sampleOf('authrealm_webhook_lagging_realms', { webhook })).toBe(0);
+  expect(await sampleOf('authrealm_webhook_dead_letters', { webhook })).toBe(0);
   await deleteWebhook(service.db.engine.webhooks, webhook, systemClock);
   await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => seconds === undefined);
   await until(
@@ -79,98 +79,98 @@ test('what a target received is counted, with how long it took, and it is behind
   );
 });
 
-test('a target that refuses is behind by the age of its oldest change, until it receives it', async () => {
+test('a target that rejects messages lags by the age of its oldest change until it accepts it', async () => {
   receiver.answer(() => new Response(null, { status: 503 }));
-  const webhook = await made();
+  const webhook = await createTarget();
   await until('authrealm_webhook_lagging_realms', { webhook }, (realms) => realms === 1);
-  expect(await figure('authrealm_webhook_deliveries_total', { webhook, outcome: 'refused' })).toBeGreaterThan(
-    0,
-  );
+  expect(
+    await sampleOf('authrealm_webhook_deliveries_total', { webhook, outcome: 'refused' }),
+  ).toBeGreaterThan(0);
   service.clock.advance(100_000);
   await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => (seconds ?? 0) > 100);
-  expect(await figure('authrealm_webhook_lag_seconds', { webhook })).toBeLessThan(200);
+  expect(await sampleOf('authrealm_webhook_lag_seconds', { webhook })).toBeLessThan(200);
   receiver.answer(() => new Response());
   await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => seconds === 0);
-  expect(await figure('authrealm_webhook_lagging_realms', { webhook })).toBe(0);
+  expect(await sampleOf('authrealm_webhook_lagging_realms', { webhook })).toBe(0);
 });
 
-test('a target that has not answered yet is behind too, with what waits for a place', async () => {
+test('a target that has not answered yet lags, and a disabled target reports no lag', async () => {
   receiver.answer(() => Bun.sleep(60_000).then(() => new Response()));
-  const webhook = await made();
+  const webhook = await createTarget();
   await receiver.until(() => receiver.received.length === 1);
   service.clock.advance(100_000);
-  expect(await figure('authrealm_webhook_lag_seconds', { webhook })).toBeGreaterThan(100);
-  // It is told no more, and of nobody's.
+  expect(await sampleOf('authrealm_webhook_lag_seconds', { webhook })).toBeGreaterThan(100);
+  // A disabled target receives nothing and has no lag.
   await changeWebhook(roomsOf(service), webhook, { disabledAt: systemClock.now() }, systemClock);
   await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => seconds === undefined);
 });
 
-test('what waits for a place counts by its own age', async () => {
+test('a realm that waits for a slot counts into the lag by the age of its own changes', async () => {
   receiver.answer(() => Bun.sleep(60_000).then(() => new Response()));
   const others = await Promise.all([1, 2, 3].map(() => plant(service.db)));
-  // Made last, so that it is looked at last.
+  // Created last, so that it is read last.
   const late = await plant(service.db);
   await service.database.spoil('update change set at = at - 5000000 where realm_id = ?', late.realm);
-  const realms = new Set([planted, late, ...others].map(({ realm }) => realm));
-  const wish = { realms, from: 'oldest', eventsMax: 100 } as const;
+  const realms = new Set([fixture, late, ...others].map(({ realm }) => realm));
+  const options = { realms, from: 'oldest', eventsMax: 100 } as const;
   await moveOn(service.database);
-  const { webhook } = await target(service, receiver.url, wish);
+  const { webhook } = await target(service, receiver.url, options);
   await receiver.until(() => receiver.received.length === 4);
-  const told = receiver.received.flatMap(({ events }) => events.map(({ data }) => data.realm_id));
-  expect(told).not.toContain(late.realm);
+  const realmIds = receiver.received.flatMap(({ events }) => events.map(({ data }) => data.realm_id));
+  expect(realmIds).not.toContain(late.realm);
   const labels = { webhook: webhook.webhookId };
   const ahead = (service.clock.now() - systemClock.now()) / 1_000;
   await until('authrealm_webhook_lag_seconds', labels, (seconds) => (seconds ?? 0) > ahead + 5_000);
 });
 
-test('what cannot be sent because of us counts by its age as well, until it is sent', async () => {
+test('changes that an internal error keeps from being sent count into the lag until they are sent', async () => {
   const shared = service;
   service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
-  planted = await plant(service.db);
-  const webhook = await made();
-  await receiver.until(() => receiver.places(planted.realm).length === CHANGES);
-  const kept = (await service.db.engine.webhooks.list()).find(({ webhookId }) => webhookId === webhook);
-  const put = (secret: string) =>
+  fixture = await plant(service.db);
+  const webhook = await createTarget();
+  await receiver.until(() => receiver.places(fixture.realm).length === CHANGES);
+  const stored = (await service.db.engine.webhooks.list()).find(({ webhookId }) => webhookId === webhook);
+  const setSecret = (secret: string) =>
     service.database.spoil(`update webhook set secret_sealed = ${secret} where webhook_id = ?`, webhook);
   const bytes = (hex: string) =>
     service.database.address.engine === 'sqlite' ? `x'${hex}'` : `decode('${hex}', 'hex')`;
-  const sealed = Buffer.from(kept?.secretSealed ?? []);
-  const spoilt = Buffer.from(sealed);
-  spoilt[spoilt.length - 1] = (spoilt.at(-1) ?? 0) ^ 1;
-  await put(bytes(spoilt.toString('hex')));
+  const sealed = Buffer.from(stored?.secretSealed ?? []);
+  const damaged = Buffer.from(sealed);
+  damaged[damaged.length - 1] = (damaged.at(-1) ?? 0) ^ 1;
+  await setSecret(bytes(damaged.toString('hex')));
   await Bun.sleep(1_000);
-  await plant(service.db, { realm: planted.realm });
-  // Longer than it takes to find out.
+  await plant(service.db, { realm: fixture.realm });
+  // Longer than it takes to detect.
   await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => (seconds ?? 0) > 2);
-  await put(bytes(sealed.toString('hex')));
+  await setSecret(bytes(sealed.toString('hex')));
   await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => seconds === 0);
-  expect(receiver.places(planted.realm).length).toBeGreaterThan(CHANGES);
-  // It says what it found.
+  expect(receiver.places(fixture.realm).length).toBeGreaterThan(CHANGES);
+  // The stop reports the error.
   expect(await service.stop().catch(String)).toContain('keyring.ts');
   service = shared;
 });
 
-test('dead letters are counted until they are received', async () => {
-  const webhook = await made();
-  await receiver.until(() => receiver.places(planted.realm).length === CHANGES);
+test('dead letters are counted until they are redelivered', async () => {
+  const webhook = await createTarget();
+  await receiver.until(() => receiver.places(fixture.realm).length === CHANGES);
   await service.database.spoil(
     'insert into dead_letter (webhook_id, realm_id, first_seq, last_seq, attempts, at) values (?, ?, 1, 1, 9, 1)',
     webhook,
-    planted.realm,
+    fixture.realm,
   );
-  expect(await figure('authrealm_webhook_dead_letters', { webhook })).toBe(1);
+  expect(await sampleOf('authrealm_webhook_dead_letters', { webhook })).toBe(1);
   await requestRedelivery(service.db.engine.webhooks, webhook, undefined, systemClock);
-  await until('authrealm_webhook_dead_letters', { webhook }, (letters) => letters === 0);
+  await until('authrealm_webhook_dead_letters', { webhook }, (deadLetters) => deadLetters === 0);
 });
 
-test('streams are counted while they are open', async () => {
+test('change streams are counted while they are open', async () => {
   const token = await service.token('changes:read');
   const ending = new AbortController();
-  const url = `${service.url}/v2/authentication-realms/${planted.realm}/changes`;
+  const url = `${service.url}/v2/authentication-realms/${fixture.realm}/changes`;
   const headers = { Authorization: `Bearer ${token}`, Accept: 'text/event-stream' };
   const answer = await fetch(url, { headers, signal: ending.signal });
   expect(answer.status).toBe(200);
-  expect(await figure('authrealm_change_streams', {})).toBe(1);
+  expect(await sampleOf('authrealm_change_streams', {})).toBe(1);
   ending.abort();
   await until('authrealm_change_streams', {}, (streams) => streams === 0);
 });

@@ -38,7 +38,7 @@ beforeEach(async () => {
     Uuid,
   ];
   ({ webhook } = await target({ db, settings }, 'http://127.0.0.1:9/'));
-  // Nothing of them was delivered.
+  // No change of these realms was delivered.
   await database.spoil('update webhook_progress set seq = 0');
   await moveOn(database);
   clock = frozenClock();
@@ -47,7 +47,7 @@ beforeEach(async () => {
 
 afterEach(() => db.engine.close());
 
-/** A clock that moves when it is told to: a look ends when it has read everything, however slow the machine is. */
+/** A clock that only `advance` moves: a scan ends when it has read everything, however slow the machine is. */
 function frozenClock(): MovableClock {
   let at = systemClock.now();
   const now = () => at;
@@ -61,11 +61,11 @@ function frozenClock(): MovableClock {
   };
 }
 
-function queueOf(of: Webhook, store = db.engine.webhooks): RealmQueue {
-  return openRealmQueue({ store, clock }, () => of);
+function queueOf(target: Webhook, store = db.engine.webhooks): RealmQueue {
+  return openRealmQueue({ store, clock }, () => target);
 }
 
-/** Takes all that is queued for now, or as many as given, and releases it, undelivered. */
+/** Takes all queued realms, or at most so many, and releases them undelivered. */
 async function takeAll(most = Number.POSITIVE_INFINITY): Promise<readonly RealmCursor[]> {
   const taken: RealmCursor[] = [];
   for (let before = -1; before < taken.length && taken.length < most; ) {
@@ -81,25 +81,25 @@ const take = () => queue.takeIf(() => true);
 
 const realmsOf = (found: readonly RealmCursor[]): readonly Uuid[] => found.map(({ realm }) => realm);
 
-/** Has so much written elsewhere that what was written before is no more of these transactions. */
-async function passBy(): Promise<void> {
+/** Writes to another realm until earlier writes no longer count as recent transactions. */
+async function writeElsewhere(): Promise<void> {
   for (let count = 0; count < 20; count += 1) await plant(db, { realm: busy });
   await moveOn(database);
 }
 
-async function settle(realm: Uuid, seq: number, attempts: number, nextAt: number): Promise<void> {
+async function saveProgress(realm: Uuid, seq: number, attempts: number, nextAt: number): Promise<void> {
   const lease = { name: 'test', holder: 'test' };
   await db.engine.leases.replace({ ...lease, until: 1 }, undefined);
   const progress = [
     { realm, seq, attempts, nextAt, failedSeq: attempts && seq + 1, behindSince: attempts && 1 },
   ];
-  const settled = { webhookId: webhook.webhookId, progress, deliveries: [], deadLetters: [] };
-  expect(await db.engine.webhooks.saveResults(lease, settled)).toBe(true);
+  const results = { webhookId: webhook.webhookId, progress, deliveries: [], deadLetters: [] };
+  expect(await db.engine.webhooks.saveResults(lease, results)).toBe(true);
 }
 
-test('the first look queues every realm, later ones those that were written since', async () => {
+test('the first scan queues every realm, later scans queue the realms written since', async () => {
   expect(realmsOf(await takeAll()).toSorted()).toEqual([one, other, busy].toSorted());
-  await passBy();
+  await writeElsewhere();
   expect(new Set(realmsOf(await takeAll()))).toEqual(new Set([busy]));
   expect(await takeAll()).toEqual([]);
   await plant(db, { realm: one });
@@ -108,29 +108,29 @@ test('the first look queues every realm, later ones those that were written sinc
   expect(realmsOf(found)).not.toContain(other);
 });
 
-test('a realm that was delivered is not queued', async () => {
-  await settle(one, 6, 0, 0);
+test('a realm without undelivered changes is not queued', async () => {
+  await saveProgress(one, 6, 0, 0);
   expect(realmsOf(await takeAll()).toSorted()).toEqual([other, busy].toSorted());
 });
 
 test('more realms than fit into a page are queued once each', async () => {
   await takeAll();
-  const made = Array.from({ length: 150 }, () => systemClock.mintId());
-  for (const realm of made) {
+  const created = Array.from({ length: 150 }, () => systemClock.mintId());
+  for (const realm of created) {
     await database.spoil(
       'insert into realm_clock (realm_id, seq, moved) select ?, 1, max(moved) + 1000000 from realm_clock',
       realm,
     );
   }
   if (database.address.engine === 'postgres') {
-    // These numbers are those of no transaction that was, as after another cluster's rows were put in.
-    expect(realmsOf(await takeAll()).filter((realm) => made.includes(realm))).toEqual([]);
+    // No transaction has had these numbers yet, as after rows of another cluster were inserted.
+    expect(realmsOf(await takeAll()).filter((realm) => created.includes(realm))).toEqual([]);
     await database.spoil(`update realm_clock set moved = ${POSTGRES.clockOrder.now} where seq = 1`);
   }
-  expect(realmsOf(await takeAll()).filter((realm) => made.includes(realm))).toEqual(made);
+  expect(realmsOf(await takeAll()).filter((realm) => created.includes(realm))).toEqual(created);
 });
 
-/** Two pages of realms whose clocks seem never to have moved: only a sweep finds them. Answers all realms. */
+/** Two pages of realms whose clocks seem never to have moved: only a sweep finds them. Returns all realms. */
 async function addStillRealms(): Promise<readonly Uuid[]> {
   const still = Array.from({ length: 2 * LIMITS.webhookScanRealms - 3 }, () => systemClock.mintId());
   const rows = still.map(() => '(?, 1, 0)').join(', ');
@@ -182,7 +182,7 @@ test('a changed target is swept again, by its new list of realms', async () => {
 
 test('a realm without a free slot stays first in turn', async () => {
   await takeAll();
-  await passBy();
+  await writeElsewhere();
   await takeAll();
   await plant(db, { realm: one });
   for (let count = 0; count < 4; count += 1) {
@@ -194,7 +194,7 @@ test('a realm without a free slot stays first in turn', async () => {
 
 test('a failed message is queued when it is due, and not before', async () => {
   await takeAll();
-  await settle(one, 3, 2, clock.now() + 5_000);
+  await saveProgress(one, 3, 2, clock.now() + 5_000);
   expect(realmsOf(await takeAll())).not.toContain(one);
   clock.advance(5_001);
   expect((await takeAll()).filter(({ realm }) => realm === one)).toMatchObject([
@@ -204,10 +204,10 @@ test('a failed message is queued when it is due, and not before', async () => {
 
 test('many failed messages that are due do not keep a new change waiting', async () => {
   await takeAll();
-  await passBy();
+  await writeElsewhere();
   await takeAll();
   const failing = await addStillRealms();
-  for (const realm of failing) if (realm !== one) await settle(realm, 0, 1, 1);
+  for (const realm of failing) if (realm !== one) await saveProgress(realm, 0, 1, 1);
   await plant(db, { realm: one });
   await queue.fill();
   const queued: Uuid[] = [];
@@ -216,8 +216,8 @@ test('many failed messages that are due do not keep a new change waiting', async
   expect(queued.length).toBeLessThanOrEqual(3 * LIMITS.webhookScanRealms);
 });
 
-test('failed messages of realms that were taken off the list are in the way of no other realm', async () => {
-  const gone = (await Promise.all(Array.from({ length: 5 }, () => plant(db)))).map(({ realm }) => realm);
+test('failed messages of realms removed from the list delay no other realm', async () => {
+  const removed = (await Promise.all(Array.from({ length: 5 }, () => plant(db)))).map(({ realm }) => realm);
   await moveOn(database);
   const changed = await changeWebhook(
     roomsOf({ db, settings }),
@@ -226,8 +226,8 @@ test('failed messages of realms that were taken off the list are in the way of n
     systemClock,
   );
   queue = queueOf(changed as Webhook);
-  for (const realm of gone) await settle(realm, 1, 1, 1);
-  await settle(one, 3, 2, 2);
+  for (const realm of removed) await saveProgress(realm, 1, 1, 1);
+  await saveProgress(one, 3, 2, 2);
   expect(await takeAll()).toMatchObject([{ realm: one, seq: 3, attempts: 2 }]);
   const left = await database.ask(
     'select realm_id from webhook_progress where webhook_id = ?',
@@ -236,9 +236,9 @@ test('failed messages of realms that were taken off the list are in the way of n
   expect(left).toEqual([{ realm_id: one }]);
 });
 
-test('a realm that is written while it is delivered is queued again behind that, with the progress it came to', async () => {
+test('a realm written during its delivery is queued again afterwards, with the progress it reached', async () => {
   await takeAll();
-  await passBy();
+  await writeElsewhere();
   await takeAll();
   await plant(db, { realm: one });
   await queue.fill();
@@ -256,7 +256,7 @@ test('a realm that is written while it is delivered is queued again behind that,
 
 test('a realm with more to deliver is queued again, and one whose message failed is not', async () => {
   await takeAll();
-  await passBy();
+  await writeElsewhere();
   await takeAll();
   const cursor = { realm: other, head: 6, seq: 2, attempts: 0, nextAt: 0, failedSeq: 0 };
   queue.release(cursor, true);
@@ -265,9 +265,9 @@ test('a realm with more to deliver is queued again, and one whose message failed
   expect(queue.first()).toBeUndefined();
 });
 
-test('what release 0.1.0 wrote, which leaves no sign of it, is queued within ten minutes', async () => {
+test('a write of release 0.1.0, which does not mark its realm as moved, is queued within ten minutes', async () => {
   await takeAll();
-  await passBy();
+  await writeElsewhere();
   await takeAll();
   await database.spoil('update realm_clock set seq = seq + 1 where realm_id = ?', one);
   expect(realmsOf(await takeAll())).not.toContain(one);
@@ -276,7 +276,7 @@ test('what release 0.1.0 wrote, which leaves no sign of it, is queued within ten
   expect((await takeAll()).find(({ realm }) => realm === one)).toMatchObject({ seq: 0, head: 7 });
 });
 
-test('a realm that is taken off the list while it is delivered is not queued again', async () => {
+test('a realm removed from the list during its delivery is not queued again', async () => {
   const changing: { -readonly [Name in keyof Webhook]: Webhook[Name] } = { ...webhook };
   queue = queueOf(changing);
   const [cursor] = (await takeAll()).filter(({ realm }) => realm === one);
@@ -288,14 +288,14 @@ test('a realm that is taken off the list while it is delivered is not queued aga
   expect(realmsOf(await takeAll())).toEqual([other]);
 });
 
-test('of all realms only those of the target are queued', async () => {
+test('a sweep queues only the realms of the target', async () => {
   await addStillRealms();
   const realms = new Set([one, other]);
   queue = queueOf({ ...webhook, realms });
   expect(new Set(realmsOf(await takeAll()))).toEqual(realms);
 });
 
-/** Begins to write to a realm before this happens, and commits behind it. On PostgreSQL, which alone has such writes. */
+/** Runs a function while a write to the realm is uncommitted: on PostgreSQL only, which has concurrent writes. */
 async function whileOneIsWritten(during: () => Promise<void>): Promise<void> {
   const client = new SQL(database.url, { max: 1 });
   await client.begin(async (writing) => {
@@ -307,54 +307,54 @@ async function whileOneIsWritten(during: () => Promise<void>): Promise<void> {
   await client.close();
 }
 
-test('a late commit is queued also while there is never a slot for all that is new', async () => {
+test('a late commit is queued although new realms always outnumber the free slots', async () => {
   if (database.address.engine !== 'postgres') return;
   await takeAll();
   await whileOneIsWritten(async () => {
-    await passBy();
+    await writeElsewhere();
     await Promise.all([plant(db), plant(db)]);
     expect(realmsOf(await takeAll(1))).not.toContain(one);
     expect(realmsOf(await takeAll(1))).not.toContain(one);
   });
   let isQueued = false;
-  for (let looks = 0; looks < 40 && !isQueued; looks += 1) {
+  for (let scans = 0; scans < 40 && !isQueued; scans += 1) {
     await Promise.all([plant(db), plant(db)]);
     isQueued = realmsOf(await takeAll(1)).includes(one);
   }
   expect(isQueued).toBe(true);
 });
 
-test('a write that began before others and is committed after them is queued', async () => {
+test('a write that begins before others and is committed after them is queued', async () => {
   if (database.address.engine !== 'postgres') return;
   await takeAll();
   await whileOneIsWritten(async () => {
-    await passBy();
+    await writeElsewhere();
     expect(realmsOf(await takeAll())).not.toContain(one);
-    await passBy();
+    await writeElsewhere();
     await takeAll();
   });
   expect((await takeAll()).find(({ realm }) => realm === one)).toMatchObject({ seq: 0, head: 7 });
 });
 
-test('more realms than one look has time for are queued by those that follow, also during a long transaction', async () => {
+test('realms beyond the time budget of one scan are queued by later scans, also during a long transaction', async () => {
   await takeAll();
   const { webhooks } = db.engine;
   const movedRealms: typeof webhooks.movedRealms = (...request) => {
-    // As slow as that: there is time for one page.
+    // So slow that one page uses up the time budget.
     clock.advance(LIMITS.webhookScanMsMax);
     return webhooks.movedRealms(...request);
   };
   queue = queueOf(webhook, { ...webhooks, movedRealms });
   const queue150 = async () => {
-    const made = Array.from({ length: 150 }, () => systemClock.mintId());
-    for (const realm of made) {
+    const created = Array.from({ length: 150 }, () => systemClock.mintId());
+    for (const realm of created) {
       await database.spoil(
-        `insert into realm_clock (realm_id, seq, moved) select ?, 1, ${moveOf(database)}`,
+        `insert into realm_clock (realm_id, seq, moved) select ?, 1, ${clockOrderNow(database)}`,
         realm,
       );
     }
-    const left = new Set(made);
-    for (let look = 0; look < 20; look += 1) {
+    const left = new Set(created);
+    for (let scan = 0; scan < 20; scan += 1) {
       await queue.fill();
       for (let next = take(); next; next = take()) {
         left.delete(next.realm);
@@ -374,7 +374,7 @@ test('more realms than one look has time for are queued by those that follow, al
   }
 });
 
-/** The number that a write has now. */
-function moveOf({ address }: TestDatabase): string {
+/** The SQL expression that numbers a write made now. */
+function clockOrderNow({ address }: TestDatabase): string {
   return (address.engine === 'postgres' ? POSTGRES : SQLITE).clockOrder.now;
 }

@@ -14,11 +14,11 @@ import {
 } from '../support/receivers.ts';
 import { oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
 
-/** What receivers are told, by a real service over real sockets. */
+/** Webhook deliveries of a real service over real sockets. */
 
 let service: Service;
 let receiver: Receiver;
-let planted: Planted;
+let fixture: Planted;
 
 beforeAll(async () => {
   service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
@@ -28,7 +28,7 @@ afterAll(() => service.stop());
 
 beforeEach(async () => {
   receiver = openReceiver();
-  planted = await plant(service.db);
+  fixture = await plant(service.db);
 });
 
 afterEach(async () => {
@@ -36,20 +36,20 @@ afterEach(async () => {
   await deleteTargets(service);
 });
 
-/** Six more changes to plant, in a realm of its own or in this one: one realm's are five. */
+/** Changes of a fixture in a new realm, and in an existing realm. */
 const CHANGES = 6;
 const MORE = 5;
 
 describe('a message', () => {
-  test('with one event is a CloudEvent by itself, signed and stamped', async () => {
+  test('a message with one event is a single CloudEvent with signature and timestamp', async () => {
     const { secret } = await target(service, receiver.url, {
       from: 'oldest',
-      realms: new Set([planted.realm]),
+      realms: new Set([fixture.realm]),
     });
     await receiver.until(() => receiver.accepted.length === CHANGES);
-    expect(receiver.places(planted.realm)).toEqual(upTo(CHANGES));
+    expect(receiver.places(fixture.realm)).toEqual(upTo(CHANGES));
     const [first] = receiver.accepted;
-    if (!first) throw new Error('nothing came');
+    if (!first) throw new Error('no message received');
     expect(first.headers['content-type']).toBe('application/cloudevents+json');
     expect(first.headers['user-agent']).toBe('authrealm');
     expect(Number(first.headers['webhook-timestamp'])).toBeWithin(
@@ -68,14 +68,14 @@ describe('a message', () => {
     });
     // The same event as in the feed.
     const token = await service.token('changes:read');
-    const feed = await service.get(`/v2/authentication-realms/${planted.realm}/changes`, token);
+    const feed = await service.get(`/v2/authentication-realms/${fixture.realm}/changes`, token);
     const { data } = (await feed.json()) as { data: unknown[] };
     expect(receiver.accepted.map(({ body }) => JSON.parse(body))).toEqual(data);
   });
 
-  test('with more is a batch of at most as many as the target takes', async () => {
-    const wish = { from: 'oldest', realms: new Set([planted.realm]), eventsMax: 4 } as const;
-    const { secret } = await target(service, receiver.url, wish);
+  test('a message with more events is a signed batch, at most as large as its target accepts', async () => {
+    const options = { from: 'oldest', realms: new Set([fixture.realm]), eventsMax: 4 } as const;
+    const { secret } = await target(service, receiver.url, options);
     await receiver.until(() => receiver.accepted.length === 2);
     expect(receiver.accepted.map(({ events }) => events.length)).toEqual([4, 2]);
     for (const message of receiver.accepted) {
@@ -85,156 +85,159 @@ describe('a message', () => {
     }
   });
 
-  test('holds the state of records where the target was made so, and never otherwise', async () => {
-    const realms = new Set([planted.realm]);
+  test('a message holds records only for a target created with data', async () => {
+    const realms = new Set([fixture.realm]);
     await target(service, receiver.url, { from: 'oldest', realms, withData: true, eventsMax: 100 });
     await receiver.until(() => receiver.accepted.length === 1);
     const token = await service.token('oidc-profile-infos:read');
-    const link = await (await service.get(oidcPath(planted), token)).json();
+    const link = await (await service.get(oidcPath(fixture), token)).json();
     const events = receiver.accepted[0]?.events ?? [];
-    expect(events.find(({ data }) => data.record_id === planted.oidcLink)?.data.record).toEqual(link);
+    expect(events.find(({ data }) => data.record_id === fixture.oidcLink)?.data.record).toEqual(link);
     expect(JSON.stringify(events)).not.toContain('argon2');
 
     const other = openReceiver();
     await target(service, other.url, { from: 'oldest', realms, eventsMax: 100 });
     await other.until(() => other.accepted.length === 1);
     for (const { data } of other.accepted[0]?.events ?? []) expect(data).not.toHaveProperty('record');
-    expect(other.accepted[0]?.body).not.toContain(planted.subject);
+    expect(other.accepted[0]?.body).not.toContain(fixture.subject);
     other.stop();
   });
 });
 
-describe('which events', () => {
-  test('come from now on, of realms that are made later too', async () => {
+describe('the events of a target', () => {
+  test('a new target receives only later events, also of realms created later', async () => {
     await target(service, receiver.url);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
     expect(receiver.received).toEqual([]);
     const later = await plant(service.db);
-    await plant(service.db, { realm: planted.realm });
+    await plant(service.db, { realm: fixture.realm });
     await receiver.until(() => receiver.accepted.length === CHANGES + MORE);
     expect(receiver.places(later.realm)).toEqual(upTo(CHANGES));
-    expect(receiver.places(planted.realm)).toEqual(upTo(CHANGES + MORE, CHANGES + 1));
+    expect(receiver.places(fixture.realm)).toEqual(upTo(CHANGES + MORE, CHANGES + 1));
   });
 
-  test('are those that were named, of realms that were named, and not those of the client that is left out', async () => {
+  test('a target receives its event types of its realms alone, without those of the skipped client', async () => {
     const writer = await service.client('users:write users:read');
     const form = {
       grant_type: 'client_credentials',
       client_id: writer.clientId,
       client_secret: writer.secret,
     };
-    const { access_token: own } = (await (await service.grant(form)).json()) as { access_token: string };
+    const { access_token: skippedToken } = (await (await service.grant(form)).json()) as {
+      access_token: string;
+    };
     const other = await service.token('users:write users:read');
-    const elsewhere = await plant(service.db);
+    const unlistedRealm = await plant(service.db);
     await target(service, receiver.url, {
-      realms: new Set([planted.realm]),
+      realms: new Set([fixture.realm]),
       events: ['user-authentication-info.created', 'user-authentication-info.updated'],
       skippedClient: writer.clientId,
     });
     const data = { type: 'user_authentication_info', name: 'Jane Doe', email: 'jane@example.com' };
     const users = (realm: string) => `/v2/authentication-realms/${realm}/user-authentication-info`;
     for (const [realm, by] of [
-      [planted.realm, own],
-      [elsewhere.realm, other],
-      [planted.realm, other],
+      [fixture.realm, skippedToken],
+      [unlistedRealm.realm, other],
+      [fixture.realm, other],
     ] as const) {
       expect((await service.post(users(realm), by, { data })).status).toBe(201);
     }
-    const gone = `${users(planted.realm)}/${planted.user}`;
+    const gone = `${users(fixture.realm)}/${fixture.user}`;
     expect((await service.del(gone, other)).status).toBe(204);
-    expect((await service.post(users(planted.realm), other, { data })).status).toBe(201);
+    expect((await service.post(users(fixture.realm), other, { data })).status).toBe(201);
     await receiver.until(() => receiver.accepted.length === 2);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
-    const told = receiver.accepted.flatMap(({ events }) => events);
-    expect(told.map(({ type }) => type)).toEqual(Array(2).fill('user-authentication-info.created'));
-    expect(told.map(({ data }) => [data.realm_id, data.client_id === writer.clientId])).toEqual(
-      Array(2).fill([planted.realm, false]),
+    const receivedEvents = receiver.accepted.flatMap(({ events }) => events);
+    expect(receivedEvents.map(({ type }) => type)).toEqual(Array(2).fill('user-authentication-info.created'));
+    expect(receivedEvents.map(({ data }) => [data.realm_id, data.client_id === writer.clientId])).toEqual(
+      Array(2).fill([fixture.realm, false]),
     );
   });
 
-  test('of a realm that is taken off the list stop within seconds, and begin anew when it is back', async () => {
-    const rooms = roomsOf(service);
+  test('a realm removed from a target stops within seconds, and restarts at the present when added again', async () => {
+    const deps = roomsOf(service);
     const other = await plant(service.db);
-    const { webhook } = await target(service, receiver.url, { realms: new Set([planted.realm]) });
-    const limited = (realms: readonly Uuid[]) =>
-      changeWebhook(rooms, webhook.webhookId, { realms: new Set(realms) }, systemClock);
-    await limited([other.realm]);
+    const { webhook } = await target(service, receiver.url, { realms: new Set([fixture.realm]) });
+    const setRealms = (realms: readonly Uuid[]) =>
+      changeWebhook(deps, webhook.webhookId, { realms: new Set(realms) }, systemClock);
+    await setRealms([other.realm]);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
-    await plant(service.db, { realm: planted.realm });
+    await plant(service.db, { realm: fixture.realm });
     await Bun.sleep(2 * LIMITS.webhookPollMs);
     expect(receiver.received).toEqual([]);
-    await limited([planted.realm, other.realm]);
-    await plant(service.db, { realm: planted.realm });
+    await setRealms([fixture.realm, other.realm]);
+    await plant(service.db, { realm: fixture.realm });
     await receiver.until(() => receiver.accepted.length === MORE);
-    expect(receiver.places(planted.realm)).toEqual(upTo(CHANGES + 2 * MORE, CHANGES + MORE + 1));
+    expect(receiver.places(fixture.realm)).toEqual(upTo(CHANGES + 2 * MORE, CHANGES + MORE + 1));
   });
 });
 
 describe('a target', () => {
-  test('that is disabled is told nothing, and later what it missed', async () => {
-    const rooms = roomsOf(service);
+  test('a disabled target receives nothing, and what it missed once it is enabled', async () => {
+    const deps = roomsOf(service);
     const { webhook } = await target(service, receiver.url);
-    const disabled = (disabledAt: number | undefined) =>
-      changeWebhook(rooms, webhook.webhookId, { disabledAt }, systemClock);
-    await disabled(systemClock.now());
+    const setDisabledAt = (disabledAt: number | undefined) =>
+      changeWebhook(deps, webhook.webhookId, { disabledAt }, systemClock);
+    await setDisabledAt(systemClock.now());
     await Bun.sleep(2 * LIMITS.webhookPollMs);
-    await plant(service.db, { realm: planted.realm });
+    await plant(service.db, { realm: fixture.realm });
     await Bun.sleep(2 * LIMITS.webhookPollMs);
     expect(receiver.received).toEqual([]);
-    await disabled(undefined);
+    await setDisabledAt(undefined);
     await receiver.until(() => receiver.accepted.length === MORE);
-    expect(receiver.places(planted.realm)).toEqual(upTo(CHANGES + MORE, CHANGES + 1));
+    expect(receiver.places(fixture.realm)).toEqual(upTo(CHANGES + MORE, CHANGES + 1));
   });
 
-  test('with a new secret is signed for by both until the overlap ends', async () => {
-    const rooms = roomsOf(service);
+  test('messages to a rotated target are signed with both secrets until the overlap ends', async () => {
+    const deps = roomsOf(service);
     const issued = await target(service, receiver.url, { eventsMax: 100 });
     const { webhookId } = issued.webhook;
-    const rotated = await rotateWebhook(rooms, webhookId, 60_000, service.clock);
+    const rotated = await rotateWebhook(deps, webhookId, 60_000, service.clock);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
     await plant(service.db);
     await receiver.until(() => receiver.accepted.length === 1);
     const [both] = receiver.accepted;
-    if (!both || !rotated) throw new Error('nothing came');
+    if (!both || !rotated) throw new Error('no message received');
     expect(both.headers['webhook-signature']?.split(' ')).toHaveLength(2);
     for (const secret of [issued.secret, rotated.secret]) verify(secret, both);
 
-    const again = await rotateWebhook(rooms, webhookId, 0, service.clock);
+    const again = await rotateWebhook(deps, webhookId, 0, service.clock);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
     await plant(service.db);
     await receiver.until(() => receiver.accepted.length === 2);
     const last = receiver.accepted[1];
-    if (!last || !again) throw new Error('nothing came');
+    if (!last || !again) throw new Error('no message received');
     verify(again.secret, last);
     for (const secret of [issued.secret, rotated.secret]) expect(() => verify(secret, last)).toThrow();
   });
 
-  test('is logged by what was done to it, its secrets sealed in the database', async () => {
+  test('a target is in the audit log when created, and its secret is encrypted in the database', async () => {
     const { secret, webhook } = await target(service, receiver.url);
-    const acts = await service.database.ask<{ action: string; detail: string }>(
+    const entries = await service.database.ask<{ action: string; detail: string }>(
       'select action, detail from act where object = ? order by seq',
       webhook.webhookId,
     );
-    expect(acts.map(({ action }) => action)).toEqual(['webhook.created']);
-    const { host, with_data } = JSON.parse(acts[0]?.detail ?? '{}').after;
+    expect(entries.map(({ action }) => action)).toEqual(['webhook.created']);
+    const { host, with_data } = JSON.parse(entries[0]?.detail ?? '{}').after;
     expect([host, with_data]).toEqual([new URL(receiver.url).host, false]);
-    expect(acts[0]?.detail).not.toContain('to=us');
+    expect(entries[0]?.detail).not.toContain('to=us');
     expect(await service.database.stored([secret, secret.slice(6)])).toEqual([]);
   });
 
-  test('is one of a bounded number', async () => {
-    const fieldsOf = () =>
+  test('the number of targets is bounded', async () => {
+    const rejectedFields = () =>
       target(service, receiver.url, {}).then(
         () => [],
         (error) => error.complaints.map(({ field }: { field: string }) => field),
       );
-    const made = (await service.db.engine.webhooks.list()).length;
-    for (let count = made; count < LIMITS.webhooksMax; count += 1) expect(await fieldsOf()).toEqual([]);
-    expect(await fieldsOf()).toEqual(['body']);
+    const existing = (await service.db.engine.webhooks.list()).length;
+    for (let count = existing; count < LIMITS.webhooksMax; count += 1)
+      expect(await rejectedFields()).toEqual([]);
+    expect(await rejectedFields()).toEqual(['body']);
   });
 });
 
-test('a target is deleted with all of it, while others write down what was sent to it', async () => {
+test('a deleted target leaves no progress, also while other processes save delivery results', async () => {
   const { webhooks, leases } = service.db.engine;
   const lease = { name: 'test', holder: 'test' };
   await leases.replace({ ...lease, until: 1 }, undefined);
@@ -250,10 +253,10 @@ test('a target is deleted with all of it, while others write down what was sent 
       failedSeq: 0,
       behindSince: 0,
     }));
-    const settled = { webhookId, progress, deliveries: [], deadLetters: [] };
+    const results = { webhookId, progress, deliveries: [], deadLetters: [] };
     const [isGone] = await Promise.all([
       deleteWebhook(webhooks, webhookId, systemClock),
-      ...Array.from({ length: 4 }, () => webhooks.saveResults(lease, settled)),
+      ...Array.from({ length: 4 }, () => webhooks.saveResults(lease, results)),
     ]);
     expect(isGone).toBe(true);
     expect(
