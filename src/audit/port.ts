@@ -58,11 +58,10 @@ export interface EraseRequest {
 }
 
 /**
- * - `erased`: the user is gone with all that hung on it, what it was told of in the log cannot be read any
- *   more, and that it
- * happened stands in the log and in the list of erasures.
- * - `crowded`: more would go than one commit takes along: purge it first.
- * - `unknown`: nothing tells that there was such a user.
+ * - `erased`: the user and the records below it are deleted, their data in the log cannot be decrypted any more, and the
+ *   erasure is in the log and in the list of erasures.
+ * - `too_many`: the user has more records than one commit may delete: purge it first.
+ * - `unknown`: no record and no log entry has this user.
  */
 export type EraseResult = { readonly kind: 'erased' | 'too_many' | 'unknown' };
 

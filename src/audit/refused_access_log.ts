@@ -33,8 +33,8 @@ const OTHERS = 'others';
 
 /**
  * Counts refused access by client or address and reason, and logs each count once a minute, so that a million
- * attempts write one entry. Beyond the maximum number of counters callers are counted together. If nothing
- * can be written counting goes on. Keeps no process alive.
+ * attempts write one entry. Beyond the maximum number of counters callers are counted together. It
+ * continues to count while nothing can be written. Keeps no process alive.
  */
 export function openRefusedAccessLog(
   store: Pick<LogStore, 'append'>,

@@ -11,15 +11,15 @@ export interface PendingGrants {
 }
 
 export interface TokenGrantLog {
-  /** Resolves when the entry of a grant is on disk, or is queued because the database takes no writes. */
+  /** Resolves when the entry of a grant is on disk, or is queued because the database accepts no writes. */
   append(auditEntry: AuditEntry): Promise<void>;
   /** Writes what is queued for the last time, and reports what is lost. */
   stop(): Promise<void>;
 }
 
 /**
- * Logs token grants. A grant waits for its entry; if the database takes no writes the token is issued all the
- * same, because lookups must go on, and the entry is written later. `onPending` is called when the first
+ * Logs token grants. A grant waits for its entry; if the database accepts no writes, the token is
+ * issued, because lookups must work, and the entry is written later. `onPending` is called when the first
  * entry is queued, when the queue is empty again, and with what is lost at stop.
  */
 export function openTokenGrantLog(

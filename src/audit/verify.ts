@@ -242,7 +242,7 @@ function startPositionIn(detail: unknown): number {
   }
 }
 
-/** Reads the entries that record log starts, as far as retention has kept them. */
+/** Reads the entries that record log starts, as far as retention has not deleted them. */
 export async function readLogStarts(
   store: Pick<LogStore, 'entries' | 'head'>,
   keys: Pick<LogKeys, 'anchor'>,

@@ -11,18 +11,18 @@ const PROGRESS_MS = 100;
 export function openArchiver(onBytes: (done: number) => void): Archiver {
   const stop = receiveSignal('once');
 
-  async function run<T>(errand: ArchiverTask): Promise<T> {
+  async function run<T>(task: ArchiverTask): Promise<T> {
     const worker = startWorkerProcess({ command: workerCommand('archiver') }, {});
     const interrupted = stop.then(() => {
       throw new Refusal('interrupted; nothing was changed');
     });
     const exited = worker.exited.then((code) => {
       throw new Refusal(
-        `a worker exited with code ${code} before it assertCopyComplete; see its output above`,
+        `a worker exited with code ${code} before it finished its task; see its output above`,
       );
     });
     try {
-      return await Promise.race([worker.request<T>(errand), interrupted, exited]);
+      return await Promise.race([worker.request<T>(task), interrupted, exited]);
     } finally {
       worker.kill('SIGKILL');
       await worker.exited;

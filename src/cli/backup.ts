@@ -31,7 +31,7 @@ export function addBackup(program: Command, context: CliContext): void {
     .addOption(
       new Option(
         '--keep <DAYS>',
-        'afterwards remove backups of this database older than this from the folder',
+        'then remove backups of this database that are older than this from the folder',
       ).argParser(days),
     )
     .option('--json', 'write JSON')
@@ -59,7 +59,7 @@ function targetOf({ to, into, keep }: BackupOptions): BackupTarget {
     throw new Refusal('pass either --to FILE or --into FOLDER', { isUsage: true });
   if (into !== undefined) return { folder: into, keepDays: keep };
   if (keep !== undefined) {
-    throw new Refusal('--keep requires --into: only backups in a folder have names that tell their age', {
+    throw new Refusal('--keep requires --into: only backups in a folder are named by their time', {
       isUsage: true,
     });
   }

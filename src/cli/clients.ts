@@ -2,9 +2,9 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { CLIENT_NAME } from '../auth/clients/clients.ts';
 import type { Uuid } from '../domain/id.ts';
 import { parseScopes, SCOPE_WORDS, type Scopes } from '../domain/principal.ts';
+import { givenMembers, openAdminCommands, realmsOption } from './admin_commands.ts';
 import type { CliContext } from './context.ts';
 import { realmIds } from './identifiers.ts';
-import { givenMembers, openManaged, realmsOption } from './managed.ts';
 
 interface ClientOptions {
   readonly name?: string;
@@ -16,7 +16,7 @@ interface ClientOptions {
 
 /** `client`: OAuth 2.0 clients and their rights. */
 export function addClientCommands(program: Command, context: CliContext): void {
-  const client = openManaged(program, context, {
+  const client = openAdminCommands(program, context, {
     type: 'client',
     noun: 'client',
     description: 'manage OAuth clients',

@@ -59,8 +59,8 @@ function addressOf(side: 'from' | 'to', options: CopyOptions, argv: readonly str
   const { parse, expectsFor, expects } = SETTINGS.database;
   const url = options[side];
   const passwordFile = options[`${side}PasswordFile`];
-  const refusal = (says: string) =>
-    new Refusal(says.replaceAll('--database', `--${side}`), { isUsage: true });
+  const refusal = (message: string) =>
+    new Refusal(message.replaceAll('--database', `--${side}`), { isUsage: true });
   const address = parse(url);
   if (!address) throw refusal(`--${side} must be ${expectsFor?.(url) ?? expects}`);
   if (isInMemory(address))

@@ -2,19 +2,22 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient, type IssuedClient } from '../auth/clients/clients.ts';
+import type { AuthStore } from '../auth/port.ts';
+import { createConsoleLink } from '../auth/sessions/console_links.ts';
 import { readSettings, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
-import { parseScopes } from '../domain/principal.ts';
+import { parseScopes, SCOPES } from '../domain/principal.ts';
 import { oidcProfileInfo, passwordProfileInfo, user } from '../domain/resources.ts';
 import { selfLinks } from '../http/pipeline/links.ts';
+import { faultReply } from '../http/server/reply.ts';
+import type { Route } from '../http/server/router.ts';
 import { systemClock } from '../platform/clock.ts';
 import { openLog } from '../platform/log.ts';
 import { receiveSignal } from '../platform/signals.ts';
 import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { serve } from '../service/service.ts';
 import { createDemoRecords, type DemoRecords } from './demo_records.ts';
-import { DEMO_SIGN_IN_PATH, demoSignIn } from './demo_sign_in.ts';
 
 /** Serves two small realms from a new temporary database and performs two lookups; then exits, or serves until a signal. */
 export async function runDemo(port: string, isOnce: boolean): Promise<void> {
@@ -78,8 +81,8 @@ function linksOf(
 }
 
 /** Changes some records over HTTP, so that the audit log and the change feed have entries. */
-async function changeRecords(planted: DemoRecords, baseUrl: string, token: string): Promise<void> {
-  const { realm, people, user: jane, azure } = planted;
+async function changeRecords(records: DemoRecords, baseUrl: string, token: string): Promise<void> {
+  const { realm, people, user: jane, azure } = records;
   const [first, second] = people as [Uuid, Uuid];
   const atUser = (id: Uuid) => selfLinks(user, baseUrl)([realm, id]);
   const { type } = user;
@@ -138,4 +141,35 @@ async function printLookup(link: string, token: string): Promise<void> {
   console.log(`${JSON.stringify(await answer.json(), null, 2)}\n`);
   if (answer.status !== 200)
     throw new Refusal(`the demo failed: a lookup was answered with status ${answer.status}`);
+}
+
+/** The path that signs in to the console of the demo. */
+const DEMO_SIGN_IN_PATH = '/demo';
+
+/**
+ * Redirects to the console with a new sign-in code that grants every scope: the data belongs to this process and is deleted with
+ * it. The Host header must name this machine, so a page of another site cannot obtain a code by DNS rebinding.
+ */
+export function demoSignIn(store: Pick<AuthStore, 'insertConsoleLink'>, url: string): Route {
+  const { port } = new URL(url);
+  // Browsers leave port 80 out of the Host header.
+  const portSuffix = port === '' ? '' : `:${port}`;
+  const hosts = new Set(['127.0.0.1', 'localhost'].map((name) => name + portSuffix));
+  return {
+    pattern: DEMO_SIGN_IN_PATH,
+    isOwn: true,
+    answers: {
+      async GET({ request }) {
+        if (!hosts.has(request.headers.get('host') ?? '')) return faultReply('foreign_host');
+        const rights = { scopes: new Set(SCOPES), realms: '*' } as const;
+        const { code } = await createConsoleLink(store, { label: 'demo', ...rights }, systemClock);
+        const headers = {
+          Location: `/console#code=${code}`,
+          'Cache-Control': 'no-store',
+          'Referrer-Policy': 'no-referrer',
+        };
+        return { status: 303, headers, body: null };
+      },
+    },
+  };
 }

@@ -36,12 +36,12 @@ export function addExport(program: Command, context: CliContext): void {
       const settings = context.settingsOf(command);
       assertWritableTarget(file, options);
       assertDatabaseExists(settings, 'export');
-      const { picture, open, close } = await openSource(settings, options);
+      const { snapshot, open, close } = await openSource(settings, options);
       try {
-        await assertRealmExists(picture, options.realm);
-        await exportInto(file, { picture, open, within: options.realm });
+        await assertRealmExists(snapshot, options.realm);
+        await exportInto(file, { snapshot, open, within: options.realm });
       } finally {
-        picture.close();
+        snapshot.close();
         await close();
       }
     });
@@ -72,7 +72,7 @@ function assertWritableTarget(file: string, { withSecrets }: ExportOptions): voi
 
 /** A snapshot to export, and the function that decrypts its secrets. */
 interface Source {
-  readonly picture: RecordSnapshot;
+  readonly snapshot: RecordSnapshot;
   readonly open: OpenSecret | undefined;
   readonly close: () => MaybePromise<void>;
 }
@@ -84,20 +84,20 @@ async function openSource(settings: Settings, { withSecrets }: ExportOptions): P
   const open: OpenSecret | undefined =
     db && ((place, sealed) => db.keyring.open('oidc-client-secret', place, sealed));
   try {
-    return { picture: await engine.records.openSnapshot(), open, close: () => engine.close() };
+    return { snapshot: await engine.records.openSnapshot(), open, close: () => engine.close() };
   } catch (error) {
     await engine.close();
     throw error;
   }
 }
 
-async function assertRealmExists(picture: RecordSnapshot, within: Uuid | undefined): Promise<void> {
-  if (within !== undefined && (await picture.count(realm, within)) === 0) {
+async function assertRealmExists(snapshot: RecordSnapshot, within: Uuid | undefined): Promise<void> {
+  if (within !== undefined && (await snapshot.count(realm, within)) === 0) {
     throw new Refusal(`no realm ${within}`);
   }
 }
 
-type ExportSource = Pick<Source, 'picture' | 'open'> & { readonly within: Uuid | undefined };
+type ExportSource = Pick<Source, 'snapshot' | 'open'> & { readonly within: Uuid | undefined };
 
 async function exportInto(file: string, source: ExportSource): Promise<void> {
   const output = file === STANDARD_OUTPUT ? standardOutput() : newFile(file, systemClock);
@@ -110,14 +110,14 @@ async function exportInto(file: string, source: ExportSource): Promise<void> {
   }
 }
 
-async function write(output: Output, { picture, open, within }: ExportSource): Promise<number> {
+async function write(output: Output, { snapshot, open, within }: ExportSource): Promise<number> {
   const stop = new AbortController();
   void receiveSignal('once').then(() => stop.abort());
-  const total = process.stderr.isTTY ? await countRecords(picture, within) : undefined;
+  const total = process.stderr.isTTY ? await countRecords(snapshot, within) : undefined;
   const progress = openProgress(total, systemClock, process.stderr);
   try {
     const records = await exportRecords({
-      picture,
+      picture: snapshot,
       within,
       open,
       signal: stop.signal,

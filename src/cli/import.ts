@@ -158,7 +158,7 @@ async function importIntoCopy(settings: Settings, path: string, source: Source):
   const key = masterKeySource(settings);
   const copied: Settings = { ...settings, database: { engine: 'sqlite', path } };
   const db = await reopenDatabase(
-    key.from === 'beside' ? { ...copied, masterKeyFile: key.path } : copied,
+    key.from === 'default' ? { ...copied, masterKeyFile: key.path } : copied,
     systemClock,
   );
   try {

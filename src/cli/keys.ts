@@ -21,7 +21,7 @@ export function addKeyCommands(program: Command, context: CliContext): void {
     });
 
   addDatabaseSettings(keys.command('rotate'))
-    .description('add a signing key; it signs as soon as no cached key set is without it')
+    .description('add a signing key; it starts to sign once every cached key set contains it')
     .action(async (_options, command: Command) => {
       const { engine, keyring } = await openDatabase(context.settingsOf(command), systemClock);
       try {

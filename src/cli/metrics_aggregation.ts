@@ -26,7 +26,7 @@ interface Source {
   readonly read: () => Promise<Snapshot>;
   last: Snapshot;
   /** The outstanding request: a late process gets no second one before it answers. */
-  asked: Promise<Snapshot | undefined> | undefined;
+  request: Promise<Snapshot | undefined> | undefined;
 }
 
 /** `isPolling`: processes are read periodically, so that little is lost of a killed process. */
@@ -36,8 +36,8 @@ export function openMetricsAggregation(startedAt: number, isPolling: boolean): M
   let exits = 0;
   let reading: Promise<Snapshot> | undefined;
 
-  function ask(source: Source): Promise<Snapshot | undefined> {
-    source.asked ??= source
+  function requestMetrics(source: Source): Promise<Snapshot | undefined> {
+    source.request ??= source
       .read()
       .then(
         (snapshot) => {
@@ -47,14 +47,14 @@ export function openMetricsAggregation(startedAt: number, isPolling: boolean): M
         () => undefined,
       )
       .finally(() => {
-        source.asked = undefined;
+        source.request = undefined;
       });
-    return withTimeout(source.asked, LIMITS.metricsReplyMsMax, () => undefined);
+    return withTimeout(source.request, LIMITS.metricsReplyMsMax, () => undefined);
   }
 
   async function aggregate(): Promise<Snapshot> {
     const answers = await Promise.all(
-      [...sources].map(async (source) => ({ source, answer: await ask(source) })),
+      [...sources].map(async (source) => ({ source, answer: await requestMetrics(source) })),
     );
     // A process that exited during the reads is part of `exited`.
     const present = answers.filter(({ source }) => sources.has(source));
@@ -90,7 +90,7 @@ export function openMetricsAggregation(startedAt: number, isPolling: boolean): M
   const timer = isPolling ? setInterval(read, LIMITS.metricsPollMs).unref() : undefined;
   return {
     add(readSource) {
-      const source: Source = { read: readSource, last: [], asked: undefined };
+      const source: Source = { read: readSource, last: [], request: undefined };
       sources.add(source);
       return {
         finish(last) {

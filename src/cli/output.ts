@@ -4,7 +4,7 @@ import { Refusal } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import { syncPath } from '../platform/fsync.ts';
 
-/** Where a command writes its data. Every error of it is a Refusal that says what to do. */
+/** Where a command writes its data. Every error of it is a Refusal with the next step. */
 export interface Output {
   write(text: string): Promise<void>;
   /** Completes the output: a file gets its name now. */

@@ -6,9 +6,8 @@ import { systemClock } from '../platform/clock.ts';
 import { openDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { assertDatabaseExists } from './existing_database.ts';
-import { identifiersIn } from './identifiers.ts';
+import { identifiersIn, resourceNamed, resourceNames } from './identifiers.ts';
 import { openProgress } from './progress.ts';
-import { resourceNamed, resourceNames } from './resource_word.ts';
 
 /** `purge`: removes a record with everything below it, in steps of bounded size. */
 export function addPurge(program: Command, context: CliContext): void {

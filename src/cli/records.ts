@@ -9,9 +9,8 @@ import { isVisibleAscii, VISIBLE_ASCII_RULE } from '../domain/text/visible_ascii
 import { openInputReader, readCriteria, readMembers } from './arguments.ts';
 import { addConnection, type ConnectionOptions, connectBy, refusalBy } from './connection.ts';
 import type { CliContext } from './context.ts';
-import { identifiersIn } from './identifiers.ts';
+import { commandLineName, identifiersIn, resourceNamed, resourceNames } from './identifiers.ts';
 import { standardOutput } from './output.ts';
-import { commandLineName, resourceNamed, resourceNames } from './resource_word.ts';
 import { namesAndValues, openTable, printable, printableJson } from './table.ts';
 
 interface RecordOptions extends ConnectionOptions {
@@ -142,10 +141,10 @@ async function find({ resource, records, words, options }: Call): Promise<void> 
 async function create({ resource, records, words, options }: Call): Promise<void> {
   const depth = keyColumns(resource).length - 1;
   const scope = identifiersIn(resource, words.slice(0, depth), depth);
-  const told = { words: words.slice(depth), body: options.body };
-  const said = await readMembers(resource, 'create', told, openInputReader());
+  const memberInput = { words: words.slice(depth), body: options.body };
+  const members = await readMembers(resource, 'create', memberInput, openInputReader());
   const { idempotencyKey } = options;
-  const created = await records.create(scope, said, { idempotencyKey });
+  const created = await records.create(scope, members, { idempotencyKey });
   if (options.id) await standardOutput().write(`${printable(created.id)}\n`);
   else await show(resource, created, options);
 }
@@ -153,9 +152,9 @@ async function create({ resource, records, words, options }: Call): Promise<void
 async function update({ resource, records, words, options }: Call): Promise<void> {
   const depth = keyColumns(resource).length;
   const key = identifiersIn(resource, words.slice(0, depth), depth);
-  const told = { words: words.slice(depth), body: options.body };
-  const said = await readMembers(resource, 'update', told, openInputReader());
-  await show(resource, await records.update(key, said, condition(options)), options);
+  const memberInput = { words: words.slice(depth), body: options.body };
+  const members = await readMembers(resource, 'update', memberInput, openInputReader());
+  await show(resource, await records.update(key, members, condition(options)), options);
 }
 
 async function remove({ resource, records, words, options }: Call): Promise<void> {

@@ -23,9 +23,9 @@ export function addSubjectAccess(program: Command, context: CliContext): void {
       const output = to === undefined ? standardOutput() : newFile(to, systemClock);
       try {
         const { records, log } = db.engine;
-        const rooms = { records, log, reading: openLogReading(log, db.logKeys) };
-        for await (const held of subjectAccess(rooms, parsePerson(realm, id), systemClock)) {
-          await output.write(`${printableJson(held)}\n`);
+        const deps = { records, log, reading: openLogReading(log, db.logKeys) };
+        for await (const item of subjectAccess(deps, parsePerson(realm, id), systemClock)) {
+          await output.write(`${printableJson(item)}\n`);
         }
         output.finish();
       } finally {

@@ -3,10 +3,16 @@ import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { EVENT_NAMES } from '../events/webhooks/targets.ts';
+import {
+  givenMembers,
+  mutuallyExclusive,
+  openAdminCommands,
+  type Properties,
+  printAll,
+  realmsOption,
+} from './admin_commands.ts';
 import { addSettings, type CliContext } from './context.ts';
-import { type Properties, printAll } from './descriptions.ts';
 import { realmIds } from './identifiers.ts';
-import { givenMembers, mutuallyExclusive, openManaged, realmsOption } from './managed.ts';
 
 interface WebhookOptions {
   readonly name?: string;
@@ -28,7 +34,7 @@ interface WebhookOptions {
 }
 
 function openWebhooks(program: Command, context: CliContext) {
-  return openManaged(program, context, {
+  return openAdminCommands(program, context, {
     type: 'webhook',
     noun: 'webhook target',
     description: 'manage webhook targets',
@@ -91,7 +97,7 @@ function addCreate({ command, addCreate }: Webhooks): void {
 }
 
 function addUpdate({ named, showing }: Webhooks): void {
-  addSettings(named('update', 'change what a target is told; felt within seconds'), ['allowLoopbackWebhooks'])
+  addSettings(named('update', 'change a target; takes effect within seconds'), ['allowLoopbackWebhooks'])
     .option('--json', 'write JSON')
     .option('--name <NAME>', 'display name')
     .option('--url <URL>', 'URL that receives the events: https, port 443')

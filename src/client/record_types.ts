@@ -16,7 +16,7 @@ type Members<R extends Resource> = R['members'];
 /** Members that responses contain. */
 type VisibleName<M> = { [N in keyof M]: AnnotationOf<M[N]> extends Invisible ? never : N }[keyof M];
 
-/** Members that may be said, unless `writableBy` is one of these. */
+/** Writable members, except where `writableBy` is one of these. */
 type WritableName<M, Not> = {
   [N in keyof M]: AnnotationOf<M[N]> extends { readonly writableBy: Not } ? never : N;
 }[keyof M];

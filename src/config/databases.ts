@@ -27,11 +27,11 @@ export function databaseContradictions(given: PartialDatabaseSettings): readonly
       '--migrate-database-password-file needs --migrate-database',
     given.masterKey !== undefined &&
       given.masterKeyFile !== undefined &&
-      'AUTHREALM_MASTER_KEY and AUTHREALM_MASTER_KEY_FILE must not be given together',
+      'AUTHREALM_MASTER_KEY and AUTHREALM_MASTER_KEY_FILE are mutually exclusive',
     (given.processes ?? 1) > 1 &&
       database !== undefined &&
       isInMemory(database) &&
-      'a database in memory can be used by one process only: --processes must be 1',
+      'an in-memory database can be used by one process only: --processes must be 1',
     hasTwoPasswords(database, databasePasswordFile) && excluding('--database'),
     hasTwoPasswords(migrateDatabase, migrateDatabasePasswordFile) && excluding('--migrate-database'),
   ];
@@ -47,7 +47,7 @@ function hasTwoPasswords(address: DatabaseAddress | undefined, file: string | un
 }
 
 function excluding(flag: string): string {
-  return `give the password in the URL of ${flag} or in ${flag}-password-file, not in both`;
+  return `pass the password in the URL of ${flag} or in ${flag}-password-file, not in both`;
 }
 
 /** The file to which checkpoints are appended; undefined if there is none. */
@@ -67,7 +67,7 @@ export function passwordOnCommandLine(
 ): readonly string[] {
   if (address?.engine !== 'postgres' || address.password === undefined) return [];
   return [
-    `--${flag} must not contain a password, which would be visible in the process list: give --${flag}-password-file FILE, ` +
+    `--${flag} must not contain a password, which would be visible in the process list: pass --${flag}-password-file FILE, ` +
       `or the URL in ${env}`,
   ];
 }
@@ -96,6 +96,6 @@ export function masterKeySource({
   if (masterKey !== undefined) return { from: 'value', value: masterKey };
   if (masterKeyFile !== undefined) return { from: 'file', path: masterKeyFile };
   const file = fileOf(database);
-  if (file !== undefined) return { from: 'beside', path: `${file}.key` };
+  if (file !== undefined) return { from: 'default', path: `${file}.key` };
   return { from: isInMemory(database) ? 'nowhere' : 'operator' };
 }

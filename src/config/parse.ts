@@ -100,11 +100,11 @@ function unknownNames(environment: Environment, otherNames: readonly string[]): 
 function contradictionsOf(settings: Partial<Settings>): string[] {
   const found = [...databaseContradictions(settings)];
   if ((settings.tlsCert === undefined) !== (settings.tlsKey === undefined)) {
-    found.push('--tls-cert and --tls-key must be given together');
+    found.push('--tls-cert and --tls-key are required together: pass both or neither');
   }
   if (settings.offline && settings.issuersFile !== undefined) {
     found.push(
-      '--issuers-file needs the keys of its issuers, which --offline does not fetch: give one of the two',
+      '--issuers-file needs the keys of its issuers, which --offline does not fetch: pass only one of the two',
     );
   }
   const { checkpointUrl, allowLoopbackWebhooks: allowLoopback = false } = settings;
@@ -129,7 +129,7 @@ export function passwordCost({ passwordMemory, passwordPasses }: Settings): Pass
   return { memoryKib: passwordMemory, passes: passwordPasses };
 }
 
-/** Whether events may be sent to a URL, judged without resolving its host. */
+/** Whether events may be sent to a URL, without resolving its host. */
 export function webhookRule({ allowLoopbackWebhooks: allowLoopback }: Settings): (url: string) => boolean {
   return (url) => isAllowedUrl(url, { allowLoopback });
 }
@@ -141,12 +141,12 @@ function publicAddressMistakes(settings: Partial<Settings>): string[] {
   if (settings.host === undefined || isLoopbackHost(settings.host)) return found;
   if (settings.baseUrl === undefined) {
     found.push(
-      `--host ${settings.host} is not loopback: give the URL under which clients reach the service by --base-url`,
+      `--host ${settings.host} is not loopback: pass --base-url with the URL under which clients reach the service`,
     );
   }
   if (!hasTls && !settings.behindProxy) {
     found.push(
-      `--host ${settings.host} is not loopback: tokens would cross the network in clear text. Give --tls-cert and ` +
+      `--host ${settings.host} is not loopback: tokens would cross the network in clear text. Pass --tls-cert and ` +
         '--tls-key, or --behind-proxy if a proxy terminates TLS',
     );
   }

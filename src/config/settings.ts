@@ -80,7 +80,7 @@ export const SETTINGS = {
     flag: 'database',
     value: 'URL',
     defaultValue: 'sqlite:./authrealm.db',
-    doc: 'database of the records',
+    doc: 'URL of the database',
     parse: parseDatabase,
     expects: 'sqlite:PATH or postgres://USER@HOST:PORT/DATABASE',
     expectsFor: postgresUrlError,
@@ -95,7 +95,7 @@ export const SETTINGS = {
     env: 'AUTHREALM_MIGRATE_DATABASE',
     flag: 'migrate-database',
     value: 'URL',
-    doc: 'the same PostgreSQL database as the role that owns its tables; it migrates the schema and grants privileges',
+    doc: 'URL of the same PostgreSQL database for the role that owns its tables, which migrates the schema and grants privileges',
     parse: parsePostgres,
     expects: 'postgres://USER@HOST:PORT/DATABASE',
     expectsFor: postgresUrlError,
@@ -353,7 +353,7 @@ export const SETTINGS = {
   bootstrapClientFile: file({
     env: 'AUTHREALM_BOOTSTRAP_CLIENT_FILE',
     flag: 'bootstrap-client-file',
-    doc: 'JSON file with a client that always exists: client_id, client_secret, name, scope, realms',
+    doc: 'JSON file with a client to create or update at each start: client_id, client_secret, name, scope, realms',
   }),
 } as const;
 

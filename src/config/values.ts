@@ -53,7 +53,7 @@ export const isNotEmpty = (raw: string): string | undefined => (raw === '' ? und
 /** Segments that routers and proxies do not decode or normalise. */
 const PLAIN_PATH = /^(\/[A-Za-z0-9._~-]+)*$/;
 
-/** An absolute http(s) URL without query, fragment or userinfo; kept without the slash at its end. */
+/** An absolute http(s) URL without query, fragment or userinfo; returned without its final slash. */
 export function parseBaseUrl(raw: string): string | undefined {
   const url = URL.parse(raw);
   if (!url || !/^https?:$/.test(url.protocol) || /[?#]/.test(raw) || url.username || url.password)

@@ -30,13 +30,13 @@ type AdministrationOperations = Pick<
 
 /** The operations of administration over HTTP: clients, keys, webhooks, the audit log, and the data of a person. */
 export function openAdministration(deps: AdministrationDeps): AdministrationOperations {
-  const { engine, keyring, logKeys, checkpointSinks, search, metrics, isWebhookAllowed: mayTell } = deps;
+  const { engine, keyring, logKeys, checkpointSinks, search, metrics, isWebhookAllowed } = deps;
   const reading = openLogReading(engine.log, logKeys);
   const auditDeps = { records: engine.records, log: engine.log, reading };
   return {
     accessStore: engine.access,
     keyring,
-    webhooks: { store: engine.webhooks, keyring, isAllowed: mayTell },
+    webhooks: { store: engine.webhooks, keyring, isAllowed: isWebhookAllowed },
     logStore: engine.log,
     logReading: reading,
     metrics,

@@ -122,22 +122,23 @@ export async function rewrap(
   clock: Clock,
 ): Promise<MasterKeyChanged & { readonly isKeyMade: boolean; readonly source: MasterKeySource }> {
   const source = masterKeySource(settings);
-  if (source.from === 'nowhere') throw new Refusal('a database in memory keeps its master key to itself');
+  if (source.from === 'nowhere')
+    throw new Refusal('the master key of an in-memory database cannot be replaced: it ends with its process');
   const keyFile = 'path' in source ? source.path : undefined;
   if (keyFile !== undefined && resolve(keyFile) === resolve(nextKeyFile)) {
-    throw new Refusal(`${nextKeyFile} is the key file in force: name another one for the new key`);
+    throw new Refusal(`${nextKeyFile} is the current key file: name another file for the new key`);
   }
   const engine = await openEngineFor(settings, clock);
   try {
     if ((await engine.access.keyChecks()).length === 0) {
-      throw new Refusal('this database has no master key yet: its first start makes one');
+      throw new Refusal('this database has no master key yet: its first start creates one');
     }
-    const { keys: held } = obtainMasterKeys(source, true, clock);
-    const holding = openLiveKeyring(held, () => [], clock);
-    await startAuditLog(engine, holding, clock);
+    const { keys: currentKeys } = obtainMasterKeys(source, true, clock);
+    const keyring = openLiveKeyring(currentKeys, () => [], clock);
+    await startAuditLog(engine, keyring, clock);
     const { key: next, isCreated: isMade } = obtainNextKey(nextKeyFile, clock);
     const changed = await changeMasterKey({
-      currentKeys: held,
+      currentKeys,
       nextKey: next,
       saveKeys: (keys) => keyFile !== undefined && replaceKeyFile(keyFile, keys, clock),
       store: { ...engine.sealed, keyChecks: engine.access.keyChecks },

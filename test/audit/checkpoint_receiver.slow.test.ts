@@ -4,7 +4,7 @@ import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readLine } from '../../src/audit/checkpoint.ts';
 import { startCheckpoints } from '../../src/audit/checkpoints.ts';
-import { readErasures } from '../../src/cli/erasure_list.ts';
+import { readErasures } from '../../src/cli/restore.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import { openLeases } from '../../src/jobs/leases.ts';
 import { systemClock } from '../../src/platform/clock.ts';

@@ -5,7 +5,7 @@ import { readLine } from '../../src/audit/checkpoint.ts';
 import { type CheckpointSink, trackSink } from '../../src/audit/checkpoint_sink.ts';
 import { writeErasures } from '../../src/audit/checkpoints.ts';
 import type { Erasure } from '../../src/audit/port.ts';
-import { readErasures } from '../../src/cli/erasure_list.ts';
+import { readErasures } from '../../src/cli/restore.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { EXIT } from '../../src/platform/exit.ts';
 import { backUp } from '../../src/store/backups/backup.ts';

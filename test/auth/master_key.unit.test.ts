@@ -99,14 +99,14 @@ describe('where a master key comes from', () => {
     const one = key();
     const path = fileOf(one);
     expect(rereadMasterKeys({ from: 'file', path })).toEqual([one]);
-    expect(rereadMasterKeys({ from: 'beside', path })).toEqual([one]);
+    expect(rereadMasterKeys({ from: 'default', path })).toEqual([one]);
     expect(rereadMasterKeys({ from: 'value', value: lineOf(one) })).toEqual([]);
   });
 });
 
 describe('beside a database', () => {
   const beside = (path: string, hasProof: boolean, clock = systemClock) =>
-    obtainMasterKeys({ from: 'beside', path }, hasProof, clock);
+    obtainMasterKeys({ from: 'default', path }, hasProof, clock);
 
   test('one is made where there never was one, for its owner alone, and read from then on', () => {
     const path = freshPath();
@@ -165,7 +165,7 @@ test('where a file is there nothing is tried to be made', () => {
   // No name is longer than 255 bytes, and that of a draft would be.
   const [path, one] = [join(freshFolder(), 'k'.repeat(250)), key()];
   writeFileSync(path, lineOf(one));
-  expect(obtainMasterKeys({ from: 'beside', path }, true, systemClock)).toEqual({ keys: [one] });
+  expect(obtainMasterKeys({ from: 'default', path }, true, systemClock)).toEqual({ keys: [one] });
   expect(obtainNextKey(path, systemClock)).toEqual({ key: one, isCreated: false });
   expect(refusalOf(() => createNewKeyFile(path, systemClock))).toContain('already exists');
 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { readdirSync } from 'node:fs';
-import { demoSignIn } from '../../src/cli/demo_sign_in.ts';
+import { demoSignIn } from '../../src/cli/demo_service.ts';
 import { type ServerSettings, startServer } from '../../src/http/server/server.ts';
 import { AUTHREALM, type Running, start } from '../support/processes.ts';
 import { freshFolder, startService } from '../support/service.ts';

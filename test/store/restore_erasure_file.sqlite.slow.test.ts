@@ -4,7 +4,7 @@ import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { checkpointLine, erasureLine, readLine, restoreLine } from '../../src/audit/checkpoint.ts';
 import { type LogKeys, openLogKeys } from '../../src/audit/log_keys.ts';
-import { readErasures } from '../../src/cli/erasure_list.ts';
+import { readErasures } from '../../src/cli/restore.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { EXIT } from '../../src/platform/exit.ts';

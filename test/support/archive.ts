@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { LogKeys } from '../../src/audit/log_keys.ts';
-import { openKept } from '../../src/cli/restore.ts';
+import { openOtherFile } from '../../src/cli/restore.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
@@ -146,7 +146,7 @@ export async function logKeysOf(path: string): Promise<LogKeys> {
 /** Opens files by the master key of a database, as the command does. */
 export function openKeptOf(database: string): OpenRestored {
   const settings = readSettings({ database: `sqlite:${database}` }, {});
-  return (path) => openKept(settings, path);
+  return (path) => openOtherFile(settings, path);
 }
 
 /** Restores over a database in this process. */

@@ -24,7 +24,7 @@ import { MASTER_KEY_BYTES, openKeyring } from './keyring.ts';
 export type MasterKeySource =
   | { readonly from: 'value'; readonly value: string }
   | { readonly from: 'file'; readonly path: string }
-  | { readonly from: 'beside'; readonly path: string }
+  | { readonly from: 'default'; readonly path: string }
   | { readonly from: 'nowhere' }
   | { readonly from: 'operator' };
 
@@ -56,7 +56,7 @@ export function obtainMasterKeys(
       throw keyNotConfigured();
     case 'nowhere':
       return { keys: [clock.randomBytes(MASTER_KEY_BYTES)] };
-    case 'beside': {
+    case 'default': {
       const isThere = existsSync(source.path);
       if (!isThere && hasProof) throw keyFileMissing(source.path);
       const createdPath = !isThere && createKeyFile(source.path, clock);
@@ -124,7 +124,7 @@ function contentOf(path: string): string {
 
 /** Reads the key file again in a running process. Creates nothing. */
 export function rereadMasterKeys(source: MasterKeySource): readonly Uint8Array[] {
-  return source.from === 'file' || source.from === 'beside' ? readKeyFile(source.path) : [];
+  return source.from === 'file' || source.from === 'default' ? readKeyFile(source.path) : [];
 }
 
 /** The next master key: the one in this file, which is created if missing. */

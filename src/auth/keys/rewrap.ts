@@ -31,7 +31,7 @@ const ROUNDS_MAX = 100;
  * Changes the master key while services run. It may be interrupted anywhere and run again, because at every
  * moment each key that a stored value names has a key check and is in the key file. Steps: add the next key
  * to the key file, add its key check, seal every value again, remove the old key checks with the last of
- * them, and leave only the next key in the file. Throws Refusal that says what to do.
+ * them, and leave only the next key in the file. Throws Refusal with the next step.
  */
 export async function changeMasterKey(change: MasterKeyChange): Promise<MasterKeyChanged> {
   const { currentKeys, nextKey, saveKeys: keep, store, clock } = change;

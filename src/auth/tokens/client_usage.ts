@@ -13,7 +13,7 @@ export interface ClientUsage {
 
 /**
  * Collects active clients in memory and stores them once a minute. It runs on every lookup: a comparison for
- * the same client as before, a set insertion for another. If the database takes no writes it retries a minute
+ * the same client as before, a set insertion for another. If the database accepts no writes it retries a minute
  * later. Keeps no process alive.
  */
 export function openClientUsage(

@@ -22,7 +22,7 @@ export interface IntrospectionAndRevocation {
   introspect(
     client: Client,
     token: string | undefined,
-  ): Promise<OAuthError | { readonly kind: 'told'; readonly token: IssuedToken | undefined }>;
+  ): Promise<OAuthError | { readonly kind: 'introspected'; readonly token: IssuedToken | undefined }>;
 }
 
 interface IntrospectionDeps {
@@ -39,10 +39,10 @@ export function openIntrospectionAndRevocation({
   async function ownToken(
     client: Client,
     token: string | undefined,
-  ): Promise<OAuthError | { readonly kind: 'told'; readonly token: IssuedToken | undefined }> {
+  ): Promise<OAuthError | { readonly kind: 'introspected'; readonly token: IssuedToken | undefined }> {
     if (token === undefined) return oauthError('invalid_request', 'token is missing');
     const found = await tokens.inspect(token);
-    return { kind: 'told', token: found?.clientId === client.clientId ? found : undefined };
+    return { kind: 'introspected', token: found?.clientId === client.clientId ? found : undefined };
   }
 
   return {

@@ -273,7 +273,7 @@ function realmsClaim(realms: Realms): { readonly realms?: readonly string[] } {
 }
 
 /**
- * The cached part of the claims. It is kept small, because there is one per token: common strings are shared.
+ * The cached part of the claims. It is small, because there is one per token: common strings are shared.
  */
 function readClaims(
   payload: JWTPayload,

@@ -62,8 +62,8 @@ function tokenGrantEntry(
 }
 
 /** The requested scopes, or by default all that the client holds; undefined if more was requested. */
-function grantedScopes(held: Scopes, scope: string | undefined): Scopes | undefined {
-  if (scope === undefined || scope.trim() === '') return held;
+function grantedScopes(granted: Scopes, scope: string | undefined): Scopes | undefined {
+  if (scope === undefined || scope.trim() === '') return granted;
   const requested = parseScopes(scope);
-  return requested && [...requested].every((each) => held.has(each)) ? requested : undefined;
+  return requested && [...requested].every((each) => granted.has(each)) ? requested : undefined;
 }

@@ -57,7 +57,7 @@ export interface VerifiedTokenCache {
  * Caches tokens whose signatures were verified, keyed by SHA-256, so that no tokens are stored. There are two
  * generations: a token that is used moves to the younger one, and when that is full or old the older one is
  * dropped. So tokens of active clients stay, and unused tokens go even without traffic. Only the last token
- * is also kept in plain form, because a busy client sends it again at once and the digest costs more than all
+ * is also stored in plain form, because a busy client sends it again at once and the digest costs more than all
  * other checks. It ends in an unguessable signature, so the timing of the comparison reveals nothing useful.
  */
 export function openVerifiedTokenCache(): VerifiedTokenCache {

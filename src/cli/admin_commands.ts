@@ -7,7 +7,9 @@ import type { LocalRequest } from '../http/operations/admin/operation.ts';
 import { systemClock } from '../platform/clock.ts';
 import { openDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
-import { type Properties, printAll, printProperties } from './descriptions.ts';
+
+/** The properties of a client, webhook target or delivery, in the order in which they are printed. */
+export type Properties = Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
 
 /** A client or a webhook target as the admin operations return it; optional members belong to one of the two. */
 interface Item {
@@ -39,7 +41,7 @@ interface Options {
 }
 
 /** The commands for clients or webhook targets. They run the admin operations of the HTTP API in this process. */
-export function openManaged(program: Command, context: CliContext, kind: Kind) {
+export function openAdminCommands(program: Command, context: CliContext, kind: Kind) {
   const { type, texts } = kind;
   const parent = program.command(type).description(kind.description);
   const command = (name: string, description: string) =>
@@ -176,4 +178,19 @@ function hours(raw: string): number {
   const value = /^\d{1,4}(\.\d+)?$/.test(raw) ? Number(raw) : Number.NaN;
   if (!(value <= most)) throw new InvalidArgumentError(`Expected a number of hours from 0 to ${most}.`);
   return Math.round(value * 3_600);
+}
+
+export function printAll(descriptions: readonly Properties[], asJson: true | undefined): void {
+  if (asJson) console.log(JSON.stringify(descriptions, null, 2));
+  else for (const each of descriptions) printProperties(each, undefined);
+}
+
+export function printProperties(description: Properties, asJson: true | undefined): void {
+  if (asJson) {
+    console.log(JSON.stringify(description, null, 2));
+    return;
+  }
+  for (const [name, value] of Object.entries(description))
+    console.log(`${name.padEnd(14)} ${value ?? 'none'}`);
+  console.log('');
 }
