@@ -1,18 +1,14 @@
 import type { Load, Loader, LoadOutcome, Store } from '../directory/store.ts';
 import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { AnyRecord, Key, ReferenceCondition, Resource } from '../domain/resource.ts';
-import {
-  CONDITION_TARGETS,
-  type EmailCondition,
-  fixedOf,
-  type LineParser,
-  type ParsedLine,
-} from './import_line.ts';
+import type { Resource } from '../domain/resource.ts';
+import { type DeferredLines, openDeferredLines, type RejectedLine } from './deferred_lines.ts';
+import { type EmailConditions, openEmailConditions } from './email_conditions.ts';
+import { fixedOf, type LineParser, type ParsedLine } from './import_line.ts';
 import type { SourceLine } from './line_reader.ts';
 import { isUnavailable, retryWhileUnavailable } from './retry.ts';
 
-/** What became of the lines so far. */
+/** How many lines had which outcome so far. */
 export interface ImportCounts {
   readonly imported: number;
   readonly unchanged: number;
@@ -23,75 +19,60 @@ export interface ImportCounts {
 export interface ImportOptions {
   readonly store: Pick<Store, 'get'> & Loader;
   readonly read: LineParser;
-  /** Ends the import at the first refused line; what stands before it stays. */
+  /** Ends the import at the first rejected line; earlier lines stay imported. */
   readonly stopAtFirst: boolean;
-  /** Lines before this one are passed over. */
+  /** Lines before this one are skipped. */
   readonly fromLine: number;
-  /** Ends the import after the commit that is under way. */
+  /** Ends the import after the current commit. */
   readonly signal: AbortSignal;
-  /** Told in the order of the lines within a commit. The reason holds no value of the line. */
+  /** Called in the order of the lines within a commit. The reason holds no value of the line. */
   onRefused(line: number, reason: string): void;
-  /** Told after every commit, with how far into the file the import is. */
-  onProgress(tally: ImportCounts, bytes: number): void;
+  /** Called after every commit; `bytes`: how far into the file the import is. */
+  onProgress(counts: ImportCounts, bytes: number): void;
 }
 
 export interface ImportResult {
   readonly counts: ImportCounts;
-  /** The first line that is not done; undefined where all of them are. An import may go on from here. */
+  /** The first line that is not done, from which an import can resume; undefined where all of them are. */
   readonly resumeLine: number | undefined;
-  /** Why the database took no more, where that ended the import. */
+  /** The error of the database that ended the import. */
   readonly error: Fault | undefined;
 }
 
-interface Rejection {
-  readonly line: number;
-  readonly reason: string;
-}
-
-/** A line whose parent or profile was not there, and what was missing. Its bytes are its own copy. */
-interface DeferredLine extends Rejection {
-  readonly source: SourceLine;
-}
-
+/** Lines to be committed together. */
 interface ImportBatch {
   readonly sources: SourceLine[];
   readonly loads: Load[];
-  /** Those of the loads that a condition can ask about. */
-  readonly conditionTargets: Load[];
-  readonly refusals: Rejection[];
-  /** What stored records said to conditions since the last commit. */
-  readonly conditionResults: Map<string, boolean>;
+  readonly rejected: RejectedLine[];
   bytes: number;
 }
 
-/** An import that is under way. */
+/** A running import. */
 interface Run {
   readonly plan: ImportOptions;
   readonly counts: { -readonly [K in keyof ImportCounts]: ImportCounts[K] };
+  readonly deferred: DeferredLines;
+  readonly conditions: EmailConditions;
   batch: ImportBatch;
-  deferred: DeferredLine[];
-  deferredBytes: number;
-  /** For each record that a line was set aside for: the last line about it that is done, 0 for none. */
-  readonly lastDoneLine: Map<string, number>;
   /** How far the source was read. */
   bytes: number;
   nextLine: number;
   /** The first line that is not done. */
   resumeLine: number | undefined;
-  /** The first refused line was told, and is the last one. */
+  /** Set after the first rejected line, where that one ends the import. */
   isStopped: boolean;
 }
 
 /**
- * Imports lines in order, `importCommitLines` to a commit. A line whose parent or profile is not there is set aside
- * and tried again at the end, until no more of them find theirs.
+ * Imports lines in order, `importCommitLines` to a commit. A line whose parent or profile does not exist yet is deferred and
+ * tried again at the end, for as long as that imports more of them.
  */
 export async function importLines(
   source: AsyncIterable<readonly SourceLine[]>,
   plan: ImportOptions,
 ): Promise<ImportResult> {
   const run = begin(plan);
-  let trouble: Fault | undefined;
+  let failure: Fault | undefined;
   try {
     await importSource(run, source);
     if (!isOver(run)) await flush(run);
@@ -99,52 +80,49 @@ export async function importLines(
     if (!isOver(run)) rejectDeferred(run);
   } catch (error) {
     if (!isUnavailable(error)) throw error;
-    trouble = error;
+    failure = error;
   }
-  if (isOver(run) || trouble) markRestUndone(run);
-  return { counts: run.counts, resumeLine: run.resumeLine, error: trouble };
+  if (isOver(run) || failure) markRestUndone(run);
+  return { counts: run.counts, resumeLine: run.resumeLine, error: failure };
 }
 
 function begin(plan: ImportOptions): Run {
-  return {
+  const run: Run = {
     plan,
     counts: { imported: 0, unchanged: 0, replaced: 0, refused: 0 },
+    deferred: openDeferredLines(),
+    conditions: openEmailConditions({
+      get: (resource, key) => plan.store.get(resource, key),
+      commitBatch: () => flush(run),
+      retry: (work) => retryWhileUnavailable(plan.signal, work),
+    }),
     batch: emptyBatch(),
-    deferred: [],
-    deferredBytes: 0,
-    lastDoneLine: new Map(),
     bytes: 0,
     nextLine: plan.fromLine,
     resumeLine: undefined,
     isStopped: false,
   };
+  return run;
 }
 
 function emptyBatch(): ImportBatch {
-  return {
-    sources: [],
-    loads: [],
-    conditionTargets: [],
-    refusals: [],
-    conditionResults: new Map(),
-    bytes: 0,
-  };
+  return { sources: [], loads: [], rejected: [], bytes: 0 };
 }
 
 function isOver(run: Run): boolean {
   return run.isStopped || run.plan.signal.aborted;
 }
 
-/** Remembers that a line is not done. */
+/** Moves `resumeLine` back to this line. */
 function markUndone(run: Run, line: number): void {
   run.resumeLine = Math.min(run.resumeLine ?? line, line);
 }
 
-/** Refused lines of a batch that was not committed were not told: they are met again as well. */
+/** Rejected lines of a batch that was not committed were not reported: the next import reads them again. */
 function markRestUndone(run: Run): void {
   for (const { number } of run.batch.sources) markUndone(run, number);
-  for (const { line } of run.batch.refusals) markUndone(run, line);
-  for (const { line } of run.deferred) markUndone(run, line);
+  for (const { line } of run.batch.rejected) markUndone(run, line);
+  for (const { line } of run.deferred.list()) markUndone(run, line);
   run.resumeLine ??= run.nextLine;
 }
 
@@ -158,7 +136,7 @@ async function importSource(run: Run, source: AsyncIterable<readonly SourceLine[
   }
 }
 
-/** Takes lines until the import is over; the first one that was not taken is where it may go on. */
+/** Imports lines until the import is over; an import can resume at the first line that was not imported. */
 async function importEach(run: Run, lines: readonly SourceLine[]): Promise<void> {
   for (const line of lines) {
     if (line.number < run.plan.fromLine) continue;
@@ -173,16 +151,16 @@ async function importEach(run: Run, lines: readonly SourceLine[]): Promise<void>
   }
 }
 
-/** Puts a line into the batch. Answers a promise only where there is something to wait for. */
+/** Adds a line to the batch. Returns a promise only where the database is needed. */
 function importLine(run: Run, line: SourceLine): Promise<void> | undefined {
-  const reading = parseLine(run, line);
-  if ('reason' in reading) return refuse(run, reading);
-  return reading.conditions.every((condition) => isKnownNotToApply(run.batch, condition))
-    ? accept(run, line, reading.load)
-    : importConditional(run, line, reading);
+  const parsed = parseLine(run, line);
+  if ('reason' in parsed) return reject(run, parsed);
+  return parsed.conditions.every((condition) => run.conditions.isKnownNotToApply(condition))
+    ? accept(run, line, parsed.load)
+    : importConditional(run, line, parsed);
 }
 
-function parseLine({ plan }: Run, { number, bytes }: SourceLine): ParsedLine | Rejection {
+function parseLine({ plan }: Run, { number, bytes }: SourceLine): ParsedLine | RejectedLine {
   if (bytes === undefined) {
     return { line: number, reason: `is longer than ${LIMITS.importLineBytesMax} bytes` };
   }
@@ -201,173 +179,116 @@ async function importConditional(
   { load, conditions }: ParsedLine,
 ): Promise<void> {
   for (const condition of conditions) {
-    const isBroken = await breaks(run, load, condition);
+    const isBroken = await run.conditions.isBroken(load, condition);
     if (isOver(run)) return markUndone(run, line.number);
     if (!isBroken) continue;
-    const reason = `${condition.name} must be an e-mail address, as its ${condition.resource.name} says`;
-    return refuse(run, { line: line.number, reason });
+    const { name, resource } = condition;
+    const reason = `${name} must be an e-mail address: its ${resource.name} requires it`;
+    return reject(run, { line: line.number, reason });
   }
   return accept(run, line, load);
-}
-
-/** Whether neither the stored record, as last read, nor one in the batch requires an e-mail address. */
-function isKnownNotToApply(batch: ImportBatch, condition: EmailCondition): boolean {
-  return batch.conditionResults.get(conditionName(condition)) === false && !appliesInBatch(batch, condition);
-}
-
-function conditionName({ resource, key, condition }: EmailCondition): string {
-  return `${recordName({ resource, key })} ${condition.member}`;
-}
-
-function recordName({ resource, key }: Pick<Load['write'], 'resource' | 'key'>): string {
-  return `${resource.table} ${key.join(' ')}`;
-}
-
-function appliesInBatch(batch: ImportBatch, { resource, key, condition }: EmailCondition): boolean {
-  return batch.conditionTargets.some(
-    ({ write }) => isRecord(write, resource, key) && holds(write.record, condition),
-  );
-}
-
-function holds(record: AnyRecord | undefined, { member, equals }: ReferenceCondition): boolean {
-  return record?.[member] === equals;
-}
-
-/**
- * Whether the line breaks a condition of the record it references. If that record may be in the batch, the batch is committed
- * first. A profile's condition holds for later records (docs/wire.md#password-profiles): neither for a value that is stored
- * already, nor for a record older than the profile's last change.
- */
-async function breaks(run: Run, { write }: Load, emailCondition: EmailCondition): Promise<boolean> {
-  const { name, condition, resource, key } = emailCondition;
-  const stored = (of: Resource, at: Key): Promise<AnyRecord | undefined> =>
-    retryWhileUnavailable(run.plan.signal, () => run.plan.store.get(of, at));
-  const { conditionResults, conditionTargets } = run.batch;
-  conditionResults.set(conditionName(emailCondition), holds(await stored(resource, key), condition));
-  if (isKnownNotToApply(run.batch, emailCondition)) return false;
-  if (conditionTargets.some((load) => isRecord(load.write, resource, key))) await flush(run);
-  const target = await stored(resource, key);
-  if (!holds(target, condition) || write.record.updated_at < (target?.updated_at ?? 0)) return false;
-  return (await stored(write.resource, write.key))?.[name] !== write.record[name];
-}
-
-function isRecord(write: Load['write'], resource: Resource, key: Key): boolean {
-  return write.resource === resource && key.every((id, at) => write.key[at] === id);
 }
 
 function accept(run: Run, line: SourceLine, load: Load): Promise<void> | undefined {
   const { batch } = run;
   batch.sources.push(line);
-  batch.loads.push(isSuperseded(run, line, load) ? keepingStored(load) : load);
+  batch.loads.push(run.deferred.isSuperseded(load.write, line.number) ? insertOnly(load) : load);
   batch.bytes += line.bytes?.length ?? 0;
-  if (CONDITION_TARGETS.has(load.write.resource)) batch.conditionTargets.push(load);
+  run.conditions.add(load);
   return isFull(batch) ? flush(run) : undefined;
 }
 
-/** Whether this line was set aside, and a later one about the same record is done. */
-function isSuperseded({ lastDoneLine }: Run, { number }: SourceLine, { write }: Load): boolean {
-  return lastDoneLine.size > 0 && (lastDoneLine.get(recordName(write)) ?? 0) > number;
-}
-
-/** A load that leaves other content where it is: lines count in the order of the file. */
-function keepingStored(load: Load): Load {
+/** A load that never replaces a stored record: a later line of the file has written it. */
+function insertOnly(load: Load): Load {
   return {
     ...load,
     compare(stored) {
-      const judged = load.compare(stored);
-      return judged.comparison === 'replace' ? { ...judged, comparison: 'same' } : judged;
+      const compared = load.compare(stored);
+      return compared.comparison === 'replace' ? { ...compared, comparison: 'same' } : compared;
     },
   };
 }
 
-function refuse(run: Run, refusal: Rejection): Promise<void> | undefined {
-  run.batch.refusals.push(refusal);
+function reject(run: Run, rejected: RejectedLine): Promise<void> | undefined {
+  run.batch.rejected.push(rejected);
   return run.plan.stopAtFirst || isFull(run.batch) ? flush(run) : undefined;
 }
 
-function isFull({ sources, refusals, bytes }: ImportBatch): boolean {
-  return sources.length + refusals.length >= LIMITS.importCommitLines || bytes >= LIMITS.importCommitBytesMax;
+function isFull({ sources, rejected, bytes }: ImportBatch): boolean {
+  return sources.length + rejected.length >= LIMITS.importCommitLines || bytes >= LIMITS.importCommitBytesMax;
 }
 
-/** Commits the batch and tells what became of its lines. */
+/** Commits the batch and reports the outcomes of its lines. */
 async function flush(run: Run): Promise<void> {
   const { plan, batch } = run;
-  const { sources, loads, refusals } = batch;
+  const { sources, loads, rejected } = batch;
   const load = () => plan.store.load(loads, plan.stopAtFirst);
   const outcomes = loads.length === 0 ? [] : await retryWhileUnavailable(plan.signal, load);
   run.batch = emptyBatch();
+  run.conditions.clear();
   for (let at = 0; at < outcomes.length; at += 1) {
-    const refusal = recordOutcome(
+    const rejection = recordOutcome(
       run,
       sources[at] as SourceLine,
       loads[at] as Load,
       outcomes[at] as LoadOutcome,
     );
-    if (refusal) refusals.push(refusal);
+    if (rejection) rejected.push(rejection);
   }
-  reportRejected(run, refusals);
+  reportRejected(run, rejected);
   plan.onProgress(run.counts, run.bytes);
 }
 
-const COUNT_OF = { written: 'imported', same: 'unchanged', replaced: 'replaced' } as const;
-
-/** Counts an outcome, or sets its line aside. Answers the refusal, if it is one. */
+/** Counts an outcome, or defers the line. Returns the rejection, if there is one. */
 function recordOutcome(
   run: Run,
   source: SourceLine,
   { write }: Load,
   outcome: LoadOutcome,
-): Rejection | undefined {
+): RejectedLine | undefined {
+  const { number: line } = source;
   switch (outcome.kind) {
     case 'written':
+      run.counts.imported += 1;
+      break;
     case 'same':
+      run.counts.unchanged += 1;
+      break;
     case 'replaced':
-      run.counts[COUNT_OF[outcome.kind]] += 1;
-      if (run.lastDoneLine.size > 0) recordDone(run, recordName(write), source.number);
-      return undefined;
+      run.counts.replaced += 1;
+      break;
     case 'not_found':
-      return defer(run, source, write, `its ${write.resource.parent?.name} is not there`);
-    case 'foreign_key':
-      return defer(run, source, write, `${outcome.member} names a record that the realm does not have`);
+      return run.deferred.defer(source, write, `its ${write.resource.parent?.name} does not exist`);
+    case 'foreign_key': {
+      const reason = `${outcome.member} names a record that the realm does not have`;
+      return run.deferred.defer(source, write, reason);
+    }
     case 'unique': {
       const names = outcome.members.join(' and ');
-      return { line: source.number, reason: `another record of the realm has the same ${names}` };
+      return { line, reason: `another record of the realm has the same ${names}` };
     }
     case 'differs':
-      return { line: source.number, reason: differenceOf(write.resource, outcome.members) };
+      return { line, reason: differenceOf(write.resource, outcome.members) };
+    case 'guard':
+    case 'revision_mismatch':
+    case 'already_answered':
+      throw new Error(`a load has no outcome ${outcome.kind}`);
     default:
-      throw new Error(`nothing that is loaded is ${outcome.kind}`);
+      outcome satisfies never;
   }
-}
-
-function recordDone({ lastDoneLine }: Run, name: string, line: number): void {
-  const last = lastDoneLine.get(name);
-  if (last !== undefined) lastDoneLine.set(name, Math.max(last, line));
+  run.deferred.markDone(write, line);
+  return undefined;
 }
 
 function differenceOf(resource: Resource, members: readonly string[]): string {
   const fixed = fixedOf(resource, members);
-  const never = fixed.length > 0 ? `; ${fixed.join(', ')} never changes` : '';
-  return `differs from the stored record in ${members.join(', ')}${never}`;
+  const rule = fixed.length > 0 ? `; ${fixed.join(', ')} cannot change` : '';
+  return `differs from the stored record in ${members.join(', ')}${rule}`;
 }
 
-function defer(run: Run, source: SourceLine, write: Load['write'], reason: string): Rejection | undefined {
-  const { number, bytes } = source;
-  const size = bytes?.length ?? 0;
-  const isTooMuch =
-    run.deferred.length >= LIMITS.importDeferredLinesMax ||
-    run.deferredBytes + size > LIMITS.importDeferredBytesMax;
-  if (isTooMuch) return { line: number, reason: `${reason}, and too many lines before it wait for theirs` };
-  const name = recordName(write);
-  if (!run.lastDoneLine.has(name)) run.lastDoneLine.set(name, 0);
-  run.deferred.push({ line: number, reason, source: { ...source, bytes: bytes?.slice() } });
-  run.deferredBytes += size;
-  return undefined;
-}
-
-/** Tells refusals in the order of their lines; where the first one ends the import, no other. */
-function reportRejected(run: Run, refusals: readonly Rejection[]): void {
-  const sorted = refusals.toSorted((left, right) => left.line - right.line);
+/** Reports rejected lines in their order; only the first one where that one ends the import. */
+function reportRejected(run: Run, rejected: readonly RejectedLine[]): void {
+  const sorted = rejected.toSorted((left, right) => left.line - right.line);
   for (const { line, reason } of run.plan.stopAtFirst ? sorted.slice(0, 1) : sorted) {
     run.counts.refused += 1;
     run.plan.onRefused(line, reason);
@@ -377,23 +298,21 @@ function reportRejected(run: Run, refusals: readonly Rejection[]): void {
   }
 }
 
-/** Tries once more what was set aside. Answers whether trying again may help. */
+/** Tries the deferred lines once more. Returns whether another try may help. */
 async function retryDeferred(run: Run): Promise<boolean> {
-  const before = run.deferred;
-  run.deferred = [];
-  run.deferredBytes = 0;
+  const before = run.deferred.takeAll();
   const sources = before.map(({ source }) => source);
   await importEach(run, sources);
   if (!isOver(run)) await flush(run);
-  return run.deferred.length > 0 && run.deferred.length < before.length;
+  const { length } = run.deferred.list();
+  return length > 0 && length < before.length;
 }
 
-/** Nothing that could still come brings the missing records. */
+/** Rejects the lines whose missing records did not come with the rest of the file. */
 function rejectDeferred(run: Run): void {
-  for (const { line, reason } of run.deferred) {
+  for (const { line, reason } of run.deferred.takeAll()) {
     run.counts.refused += 1;
     run.plan.onRefused(line, reason);
     if (run.plan.stopAtFirst) markUndone(run, line);
   }
-  run.deferred = [];
 }

@@ -129,7 +129,7 @@ describe('lines of it', () => {
     const refused: [line: object, reason: string][] = [
       [line({ state: 'sold' }), 'line 1: state'],
       [line({ serial: pinned.serial }), 'line 1: another record of the realm has the same serial'],
-      [line({ user_authentication_info_id: mint() }), 'line 1: its user-authentication-info is not there'],
+      [line({ user_authentication_info_id: mint() }), 'line 1: its user-authentication-info does not exist'],
       [line({ password_profile_id: mint() }), 'line 1: password_profile_id names a record that'],
     ];
     for (const [each, reason] of refused)

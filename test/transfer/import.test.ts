@@ -127,7 +127,7 @@ describe('order', () => {
     expect(stopping.counts).toEqual(tally(6, 0, 0, 0));
   });
 
-  test('a line whose parent or profile never comes is told at the end', async () => {
+  test('a line whose parent or profile never comes is reported at the end', async () => {
     const { lines } = family();
     const report = await bring(db, [
       lines.user,
@@ -138,7 +138,7 @@ describe('order', () => {
     ]);
     expect(report.counts).toEqual(tally(2, 0, 0, 3));
     expect(report.refusals).toEqual([
-      'line 3: its user-authentication-info is not there',
+      'line 3: its user-authentication-info does not exist',
       'line 4: oidc_profile_id names a record that the realm does not have',
       'line 5: password_profile_id names a record that the realm does not have',
     ]);
@@ -160,7 +160,9 @@ describe('order', () => {
     const waiting = Array.from({ length: count }, () => ({ ...lines.user, id: mint(), ignored: big }));
     const report = await bring(db, waiting, { pieceBytes: 1 << 20 });
     expect(report.counts).toEqual(tally(0, 0, 0, count));
-    const surplus = report.refusals.filter((line) => line.includes('too many lines before it wait'));
+    const surplus = report.refusals.filter((line) =>
+      line.includes('too many earlier lines wait for a missing record'),
+    );
     expect(surplus.length).toBeGreaterThan(0);
     expect(surplus.length).toBeLessThan(10);
   });
@@ -247,7 +249,7 @@ describe('--on-error abort', () => {
     const report = await bring(db, [lines.user, '{', lines.realm], { stopAtFirst: true });
     expect([report.refusals, report.resumeLine]).toEqual([['line 2: is not JSON'], 1]);
     const missing = await bring(db, [lines.user], { stopAtFirst: true });
-    expect(missing.refusals).toEqual(['line 1: its authentication-realm is not there']);
+    expect(missing.refusals).toEqual(['line 1: its authentication-realm does not exist']);
     expect(missing.resumeLine).toBe(1);
   });
 

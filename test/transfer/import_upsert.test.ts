@@ -105,9 +105,9 @@ describe('--upsert', () => {
     );
     expect(report.refusals.map((told) => told.replace(/^line \d: /, ''))).toEqual([
       'another record of the realm has the same id',
-      expect.stringContaining('oidc_profile_id never changes'),
+      expect.stringContaining('oidc_profile_id cannot change'),
       'another record of the realm has the same id',
-      expect.stringContaining('password_profile_id never changes'),
+      expect.stringContaining('password_profile_id cannot change'),
     ] as never);
     expect(await rowsOf(service.database, [])).toEqual(before);
   });

@@ -230,7 +230,7 @@ describe('a username under a profile of e-mail addresses', () => {
     const { lines, ids } = family();
     return { ids, lines: { ...lines, passwords: { ...lines.passwords, username_format: 'email' } } };
   };
-  const refused = 'username must be an e-mail address, as its password-profile says';
+  const refused = 'username must be an e-mail address: its password-profile requires it';
 
   test('must be one, wherever in the file the profile stands', async () => {
     for (const order of ['before', 'after'] as const) {
