@@ -10,7 +10,7 @@ import { openLeases } from '../../src/jobs/leases.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { EXIT } from '../../src/platform/exit.ts';
 import { checkpointSinksOf } from '../../src/service/checkpoint_sinks.ts';
-import { openOffice } from '../http/admin/office.ts';
+import { startAdminApi } from '../http/admin/admin_api.ts';
 import { freshDatabase } from '../support/database.ts';
 import { withDatabase } from '../support/erasure_fixtures.ts';
 import { AUTHREALM, endAll, runCommand, start } from '../support/processes.ts';
@@ -72,12 +72,12 @@ const kindsOf = (lines: readonly string[]) => lines.map((line) => JSON.parse(lin
 describe('a receiver', () => {
   test('a checkpoint receiver stores signed messages whose lines verify and restore read', async () => {
     const keeper = openKeeper();
-    const office = await openOffice(telling(keeper.url));
-    const { db, database } = office.service;
+    const api = await startAdminApi(telling(keeper.url));
+    const { db, database } = api.service;
     const { realm, user } = await plant(db);
-    const erased = await office.ask('POST', '/erasures', { data: { realm_id: realm, user_id: user } });
+    const erased = await api.request('POST', '/erasures', { data: { realm_id: realm, user_id: user } });
     expect(erased.status).toBe(201);
-    await office.service.stop();
+    await api.service.stop();
     expect(new Set(kindsOf(keeper.lines()))).toEqual(new Set(['checkpoint', 'erasure']));
     const words = [...database.words, '--checkpoints', keeper.path];
     const verified = await runCommand([AUTHREALM, 'audit', 'verify', '--json', ...words]);
@@ -172,15 +172,15 @@ describe('a receiver', () => {
   ])('that %s is told of in the log, and an erasure is answered 503 in time', async (_name, reply, cause) => {
     const keeper = openKeeper();
     keeper.answer(reply);
-    const office = await openOffice(telling(keeper.url));
-    const { realm, user } = await plant(office.service.db);
+    const api = await startAdminApi(telling(keeper.url));
+    const { realm, user } = await plant(api.service.db);
     const begun = performance.now();
-    const erased = await office.ask('POST', '/erasures', { data: { realm_id: realm, user_id: user } });
+    const erased = await api.request('POST', '/erasures', { data: { realm_id: realm, user_id: user } });
     expect(erased.status).toBe(503);
     expect(performance.now() - begun).toBeLessThan(8_000);
     keeper.answer(() => new Response(null, { status: 200 }));
-    await office.service.stop();
-    expect(office.service.log).toContainEqual({
+    await api.service.stop();
+    expect(api.service.log).toContainEqual({
       event: 'checkpoint_failed',
       cause,
       since: expect.stringMatching(/^\d{4}-/),

@@ -9,7 +9,7 @@ import { readErasures } from '../../src/cli/restore.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { EXIT } from '../../src/platform/exit.ts';
 import { backUp } from '../../src/store/backups/backup.ts';
-import { openOffice } from '../http/admin/office.ts';
+import { startAdminApi } from '../http/admin/admin_api.ts';
 import { archiver, program, recordsIn, runOn, storedDatabase } from '../support/archive.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { withDatabase } from '../support/erasure_fixtures.ts';
@@ -168,18 +168,18 @@ describe('erase user', () => {
 describe('POST /admin/v1/erasures', () => {
   test('answers 503 where it cannot be told outside, and 201 once it stands there', async () => {
     const path = join(freshFolder(), 'missing', 'points');
-    const office = await openOffice({ checkpointFile: path });
-    const { realm, user } = await plant(office.service.db);
+    const api = await startAdminApi({ checkpointFile: path });
+    const { realm, user } = await plant(api.service.db);
     const data = { realm_id: realm, user_id: user };
-    const failed = await office.ask('POST', '/erasures', { data });
+    const failed = await api.request('POST', '/erasures', { data });
     expect(failed.status).toBe(503);
-    expect(await untoldIn(office.service.database)).toEqual([{ user_id: user }]);
+    expect(await untoldIn(api.service.database)).toEqual([{ user_id: user }]);
     mkdirSync(dirname(path));
-    const done = await office.ask('POST', '/erasures', { data });
+    const done = await api.request('POST', '/erasures', { data });
     expect(done.status).toBe(201);
     expect(erasuresIn(path)).toMatchObject([{ realm_id: realm, user_id: user }]);
-    expect(await untoldIn(office.service.database)).toEqual([]);
-    await office.service.stop();
+    expect(await untoldIn(api.service.database)).toEqual([]);
+    await api.service.stop();
     expect(erasuresIn(path)).toHaveLength(1);
   });
 });

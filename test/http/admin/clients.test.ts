@@ -4,44 +4,43 @@ import { SCOPE_WORDS } from '../../../src/domain/principal.ts';
 import { operationsOf } from '../../support/document_caller.ts';
 import type { JsonObject } from '../../support/json_schema.ts';
 import { oidcPath, type Planted, plant } from '../../support/service.ts';
-import { areAccepted, type Office, openOffice, tokenOf } from './office.ts';
+import { type AdminApi, type AdminResponse, getsToken, grantToken, startAdminApi } from './admin_api.ts';
 
-let office: Office;
+let api: AdminApi;
 let planted: Planted;
 
 beforeAll(async () => {
-  office = await openOffice();
-  planted = await plant(office.service.db);
+  api = await startAdminApi();
+  planted = await plant(api.service.db);
 });
-afterAll(() => office.service.stop());
+afterAll(() => api.service.stop());
 
 const RIGHTS = { name: 'The shop', scopes: ['oidc-profile-infos:read'], realms: '*' };
 const secrets: string[] = [];
 
-/** A client that was made over HTTP, and that every process knows by now. */
-async function make(data: object = RIGHTS) {
-  const { status, body, headers } = await office.ask('POST', '/clients', { data });
+/** Creates a client over HTTP, and advances the clock until every process has loaded it. */
+async function createClient(data: object = RIGHTS) {
+  const { status, body, headers } = await api.request('POST', '/clients', { data });
   expect(status).toBe(201);
   const { id, client_secret: secret } = body.data;
   secrets.push(String(secret));
-  felt();
+  advanceASecond();
   return { id, secret: String(secret), etag: headers.get('etag') ?? '', data: body.data };
 }
 
-/** A second passes. */
-function felt(): void {
-  office.service.clock.advance(1_000);
+function advanceASecond(): void {
+  api.service.clock.advance(1_000);
 }
 
-const lookup = async (token: string) => (await office.service.get(oidcPath(planted), token)).status;
+const lookupStatus = async (token: string) => (await api.service.get(oidcPath(planted), token)).status;
 
-describe('a new client', () => {
-  test('has its secret in that answer, gets a token by it, and is read without it', async () => {
-    const { id, secret, etag, data } = await make();
+describe('create-client', () => {
+  test('create-client returns the secret, which gets a token; reads return the client without it', async () => {
+    const { id, secret, etag, data } = await createClient();
     expect(secret).toMatch(/^ars_[\w-]{43}$/);
-    expect(await lookup(await tokenOf(office.service, id, secret))).toBe(200);
+    expect(await lookupStatus(await grantToken(api.service, id, secret))).toBe(200);
     const { client_secret: _, ...without } = data;
-    const read = await office.ask('GET', `/clients/${id}`);
+    const read = await api.request('GET', `/clients/${id}`);
     expect([read.status, read.headers.get('etag'), read.body.data as object]).toEqual([200, etag, without]);
     expect(without).toEqual({
       id,
@@ -51,12 +50,12 @@ describe('a new client', () => {
       previous_secret_expires_at: null,
       meta: { created_at: expect.any(String), updated_at: expect.any(String) },
     });
-    const listed = (await office.all('/clients')).find((each) => each.id === id);
+    const listed = (await api.listAll('/clients')).find((each) => each.id === id);
     expect(listed).toMatchObject({ ...without, last_used_at: null, links: { self: expect.any(String) } });
   });
 
-  test('may hold what short forms stand for, and realms in any letter case', async () => {
-    const { data } = await make({
+  test('create-client expands short scopes, and accepts realm IDs in any letter case', async () => {
+    const { data } = await createClient({
       ...RIGHTS,
       scopes: ['profile-infos:read'],
       realms: [planted.realm.toUpperCase()],
@@ -68,72 +67,65 @@ describe('a new client', () => {
   });
 });
 
-describe('what is wrong is named, all of it', () => {
+describe('invalid client requests name every invalid field', () => {
   const OTHER = '01900000-0000-7000-8000-000000000000';
   const rows: readonly [string, object, number, readonly string[]][] = [
-    ['nothing said', {}, 400, ['/data/name', '/data/scopes', '/data/realms']],
+    ['no members', {}, 400, ['/data/name', '/data/scopes', '/data/realms']],
     [
-      'everything wrong',
+      'only invalid values',
       { name: '', scopes: [], realms: 'all' },
       400,
       ['/data/name', '/data/scopes', '/data/realms'],
     ],
     [
-      'other types',
+      'values of other types',
       { name: 1, scopes: 'admin', realms: {} },
       400,
       ['/data/name', '/data/scopes', '/data/realms'],
     ],
     [
-      'more scopes than there are',
+      'too many scopes',
       { ...RIGHTS, scopes: new Array(SCOPE_WORDS.length + 1).fill('users:read') },
       400,
       ['/data/scopes'],
     ],
-    ['a scope that is none', { ...RIGHTS, scopes: ['admin', 'root'] }, 400, ['/data/scopes/1']],
+    ['an unknown scope', { ...RIGHTS, scopes: ['admin', 'root'] }, 400, ['/data/scopes/1']],
     ['a name of two lines', { ...RIGHTS, name: 'a\nb' }, 400, ['/data/name']],
-    ['a realm that is none', { ...RIGHTS, realms: ['x'] }, 400, ['/data/realms/0']],
-    ['no realm', { ...RIGHTS, realms: [] }, 400, ['/data/realms']],
-    ['a realm that nobody has', { ...RIGHTS, realms: [OTHER] }, 422, ['/data/realms/0']],
-    ['rights that do not go together', { ...RIGHTS, scopes: ['admin'] }, 422, ['/data/scopes']],
+    ['a malformed realm ID', { ...RIGHTS, realms: ['x'] }, 400, ['/data/realms/0']],
+    ['an empty list of realms', { ...RIGHTS, realms: [] }, 400, ['/data/realms']],
+    ['an unknown realm', { ...RIGHTS, realms: [OTHER] }, 422, ['/data/realms/0']],
+    ['the scope admin for some realms only', { ...RIGHTS, scopes: ['admin'] }, 422, ['/data/scopes']],
   ];
 
-  test.each(rows)('to make one: %s', async (_, said, status, pointers) => {
-    const limited = status === 422 && 'scopes' in said && (said.scopes as string[])[0] === 'admin';
-    const data = limited ? { ...said, realms: [planted.realm] } : said;
-    const before = (await office.all('/clients')).length;
-    const refused = await office.ask('POST', '/clients', { data });
-    expect([refused.status, refused.body.errors.map(({ source }) => source?.pointer)]).toEqual([
-      status,
-      pointers as string[],
-    ]);
-    expect((await office.all('/clients')).length).toBe(before);
+  const pointersOf = ({ body }: AdminResponse) => body.errors.map(({ source }) => source?.pointer);
+
+  test.each(rows)('create-client rejects %s', async (_, input, status, pointers) => {
+    const limited = status === 422 && 'scopes' in input && (input.scopes as string[])[0] === 'admin';
+    const data = limited ? { ...input, realms: [planted.realm] } : input;
+    const before = (await api.listAll('/clients')).length;
+    const refused = await api.request('POST', '/clients', { data });
+    expect([refused.status, pointersOf(refused)]).toEqual([status, [...pointers]]);
+    expect((await api.listAll('/clients')).length).toBe(before);
   });
 
-  test.each(rows.slice(1))('to change one: %s', async (_, said, status, pointers) => {
-    const { id } = await make();
-    const limited = status === 422 && 'scopes' in said && (said.scopes as string[])[0] === 'admin';
-    const data = limited ? { ...said, realms: [planted.realm] } : said;
-    const refused = await office.ask('PUT', `/clients/${id}`, { data });
-    expect([refused.status, refused.body.errors.map(({ source }) => source?.pointer)]).toEqual([
-      status,
-      pointers as string[],
-    ]);
-    expect((await office.ask('GET', `/clients/${id}`)).body.data).toMatchObject(RIGHTS);
+  test.each(rows.slice(1))('update-client rejects %s', async (_, input, status, pointers) => {
+    const { id } = await createClient();
+    const limited = status === 422 && 'scopes' in input && (input.scopes as string[])[0] === 'admin';
+    const data = limited ? { ...input, realms: [planted.realm] } : input;
+    const refused = await api.request('PUT', `/clients/${id}`, { data });
+    expect([refused.status, pointersOf(refused)]).toEqual([status, [...pointers]]);
+    expect((await api.request('GET', `/clients/${id}`)).body.data).toMatchObject(RIGHTS);
   });
 
   test.each([[-1], [LIMITS.secretOverlapHoursMax * 3_600 + 1], [1.5], ['1'], [null]])(
-    'an overlap of %p',
+    'rotate-client rejects an overlap of %p, and keeps the secret',
     async (overlap) => {
-      const { id, secret } = await make();
-      const refused = await office.ask('POST', `/clients/${id}/rotate`, {
+      const { id, secret } = await createClient();
+      const refused = await api.request('POST', `/clients/${id}/rotate`, {
         data: { overlap_seconds: overlap },
       });
-      expect([refused.status, refused.body.errors.map(({ source }) => source?.pointer)]).toEqual([
-        400,
-        ['/data/overlap_seconds'],
-      ]);
-      expect(await areAccepted(office.service, id, secret)).toBe(true);
+      expect([refused.status, pointersOf(refused)]).toEqual([400, ['/data/overlap_seconds']]);
+      expect(await getsToken(api.service, id, secret)).toBe(true);
     },
   );
 
@@ -143,13 +135,13 @@ describe('what is wrong is named, all of it', () => {
     ['page%5Blimit%5D=ten', 'page[limit]'],
     ['page%5Bafter%5D=a%20b', 'page[after]'],
     ['page%5Blimit%5D=1&page%5Blimit%5D=1', 'page[limit]'],
-  ])('a list by %s', async (query, parameter) => {
-    const { status, body } = await office.ask('GET', `/clients?${query}`);
+  ])('list-clients rejects the query %s, and names the parameter', async (query, parameter) => {
+    const { status, body } = await api.request('GET', `/clients?${query}`);
     expect([status, body.errors.map(({ source }) => source?.parameter)]).toEqual([400, [parameter]]);
   });
 
-  test.each(['nobody', 'a%00b'])('404 for a client %s', async (id) => {
-    const nobody = `/clients/${id}`;
+  test.each(['nobody', 'a%00b'])('every operation on the unknown client %s is 404', async (id) => {
+    const unknown = `/clients/${id}`;
     for (const [method, path, data] of [
       ['GET', '', undefined],
       ['GET', '/use', undefined],
@@ -159,7 +151,7 @@ describe('what is wrong is named, all of it', () => {
       ['POST', '/disable', undefined],
       ['POST', '/enable', undefined],
     ] as const) {
-      expect([method, path, (await office.ask(method, nobody + path, { data })).status]).toEqual([
+      expect([method, path, (await api.request(method, unknown + path, { data })).status]).toEqual([
         method,
         path,
         404,
@@ -168,55 +160,58 @@ describe('what is wrong is named, all of it', () => {
   });
 });
 
-describe('a change', () => {
-  test('says only what changes, and is felt by tokens that were given before', async () => {
-    const { id, secret } = await make({ ...RIGHTS, scopes: ['oidc-profile-infos:read', 'users:read'] });
-    const token = await tokenOf(office.service, id, secret);
-    expect(await lookup(token)).toBe(200);
-    const changed = await office.ask('PUT', `/clients/${id}`, { data: { scopes: ['users:read'] } });
+describe('changes of clients', () => {
+  test('update-client changes only the members in the body, and applies to issued tokens', async () => {
+    const { id, secret } = await createClient({
+      ...RIGHTS,
+      scopes: ['oidc-profile-infos:read', 'users:read'],
+    });
+    const token = await grantToken(api.service, id, secret);
+    expect(await lookupStatus(token)).toBe(200);
+    const changed = await api.request('PUT', `/clients/${id}`, { data: { scopes: ['users:read'] } });
     expect(changed.body.data).toMatchObject({ name: RIGHTS.name, scopes: ['users:read'], realms: '*' });
-    felt();
-    expect(await lookup(token)).toBe(403);
+    advanceASecond();
+    expect(await lookupStatus(token)).toBe(403);
   });
 
-  test('of nothing is none', async () => {
-    const { id, etag } = await make();
-    const same = await office.ask('PUT', `/clients/${id}`, { data: {} });
+  test('update-client with an empty body changes nothing and logs nothing', async () => {
+    const { id, etag } = await createClient();
+    const same = await api.request('PUT', `/clients/${id}`, { data: {} });
     expect([same.status, same.headers.get('etag')]).toEqual([200, etag]);
-    expect((await office.actsOn(id)).map(({ what }) => what)).toEqual(['client.created']);
+    expect((await api.auditEntriesOf(id)).map(({ what }) => what)).toEqual(['client.created']);
   });
 
-  test('of two administrators who saw the same, one lands', async () => {
-    const { id, etag } = await make();
+  test('of eight concurrent updates of a client with the same If-Match one succeeds, the others are 412', async () => {
+    const { id, etag } = await createClient();
     const names = Array.from({ length: 8 }, (_, at) => `name ${at}`);
-    const told = await Promise.all(
+    const responses = await Promise.all(
       names.map((name) =>
-        office.ask('PUT', `/clients/${id}`, { data: { name }, headers: { 'If-Match': etag } }),
+        api.request('PUT', `/clients/${id}`, { data: { name }, headers: { 'If-Match': etag } }),
       ),
     );
-    expect(told.map(({ status }) => status).sort()).toEqual([200, ...new Array(7).fill(412)]);
-    const winner = told.find(({ status }) => status === 200);
-    const read = await office.ask('GET', `/clients/${id}`);
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, ...new Array(7).fill(412)]);
+    const winner = responses.find(({ status }) => status === 200);
+    const read = await api.request('GET', `/clients/${id}`);
     expect([read.text, read.headers.get('etag')]).toEqual([
       winner?.text as string,
       winner?.headers.get('etag') ?? '',
     ]);
-    const stale = await office.ask('DELETE', `/clients/${id}`, { headers: { 'If-Match': etag } });
+    const stale = await api.request('DELETE', `/clients/${id}`, { headers: { 'If-Match': etag } });
     expect(stale.status).toBe(412);
     const seen = { 'If-Match': read.headers.get('etag') ?? '' };
-    expect((await office.ask('DELETE', `/clients/${id}`, { headers: seen })).status).toBe(204);
+    expect((await api.request('DELETE', `/clients/${id}`, { headers: seen })).status).toBe(204);
   });
 
-  test('whatever changes one is held to its condition, and documents that', async () => {
-    const { service } = office;
+  test('every operation that changes a client checks If-Match, and documents it', async () => {
+    const { service } = api;
     const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
     const changing = operationsOf(document).filter(
       ({ method, path }) => method !== 'get' && path.includes('/clients/{client_id}'),
     );
-    const told = await Promise.all(
+    const results = await Promise.all(
       changing.map(async ({ id: name, method, path, body, parameters, answers }) => {
-        const { id } = await make();
-        const { status } = await office.ask(
+        const { id } = await createClient();
+        const { status } = await api.request(
           method.toUpperCase(),
           service.url + path.replace('{client_id}', id),
           { headers: { 'If-Match': '"stale"' }, ...(body ? { data: {} } : {}) },
@@ -225,8 +220,8 @@ describe('a change', () => {
         return [name, status, isNamed, '412' in answers, '422' in answers];
       }),
     );
-    // The last column: who may lock itself out is told that it does not.
-    expect(told.sort()).toEqual([
+    // The last column: operations by which a client could lock itself out document 422.
+    expect(results.sort()).toEqual([
       ['delete-client', 412, true, true, true],
       ['disable-client', 412, true, true, true],
       ['enable-client', 412, true, true, false],
@@ -235,54 +230,54 @@ describe('a change', () => {
     ]);
   });
 
-  test('without a condition loses nothing of another one that comes at once', async () => {
-    const { id } = await make();
+  test('concurrent updates of a client without If-Match keep the changes of each other', async () => {
+    const { id } = await createClient();
     const changes = [{ name: 'Other' }, { scopes: ['users:read'] }, { realms: [planted.realm] }];
-    await Promise.all(changes.map((data) => office.ask('PUT', `/clients/${id}`, { data })));
-    expect((await office.ask('GET', `/clients/${id}`)).body.data).toMatchObject(
+    await Promise.all(changes.map((data) => api.request('PUT', `/clients/${id}`, { data })));
+    expect((await api.request('GET', `/clients/${id}`)).body.data).toMatchObject(
       Object.assign({}, ...changes),
     );
   });
 });
 
-describe('a rotation', () => {
-  test('leaves the old secret for a day, or for as long as it says', async () => {
-    const { service, ask } = office;
-    const { id, secret } = await make();
-    const rotated = await ask('POST', `/clients/${id}/rotate`, { data: {} });
+describe('secret rotation', () => {
+  test('rotate-client accepts the old secret for a day, or for the requested overlap', async () => {
+    const { service, request } = api;
+    const { id, secret } = await createClient();
+    const rotated = await request('POST', `/clients/${id}/rotate`, { data: {} });
     const next = String(rotated.body.data.client_secret);
     secrets.push(next);
     const until = Date.parse(String(rotated.body.data.previous_secret_expires_at));
     expect(Math.abs(until - service.clock.now() - LIMITS.secretOverlapMs)).toBeLessThan(60_000);
-    felt();
-    for (const each of [secret, next]) expect(await areAccepted(service, id, each)).toBe(true);
-    await ask('POST', `/clients/${id}/rotate`, { data: { overlap_seconds: 2 } });
+    advanceASecond();
+    for (const each of [secret, next]) expect(await getsToken(service, id, each)).toBe(true);
+    await request('POST', `/clients/${id}/rotate`, { data: { overlap_seconds: 2 } });
     service.clock.advance(2_000);
-    expect((await ask('GET', `/clients/${id}`)).body.data.previous_secret_expires_at).toBeNull();
-    const last = await ask('POST', `/clients/${id}/rotate`, { data: { overlap_seconds: 0 } });
+    expect((await request('GET', `/clients/${id}`)).body.data.previous_secret_expires_at).toBeNull();
+    const last = await request('POST', `/clients/${id}/rotate`, { data: { overlap_seconds: 0 } });
     const newest = String(last.body.data.client_secret);
     secrets.push(newest);
     expect(last.body.data.previous_secret_expires_at).toBeNull();
-    felt();
-    const accepted = [secret, next, newest].map((each) => areAccepted(service, id, each));
+    advanceASecond();
+    const accepted = [secret, next, newest].map((each) => getsToken(service, id, each));
     expect(await Promise.all(accepted)).toEqual([false, false, true]);
   });
 });
 
-describe('an end', () => {
-  test('disabled: refused within a second with its tokens, and accepted again once it is enabled', async () => {
-    const { id, secret } = await make();
-    const token = await tokenOf(office.service, id, secret);
-    const off = await office.ask('POST', `/clients/${id}/disable`);
+describe('disabled and deleted clients', () => {
+  test('a disabled client and its tokens are rejected within a second, and accepted once it is enabled', async () => {
+    const { id, secret } = await createClient();
+    const token = await grantToken(api.service, id, secret);
+    const off = await api.request('POST', `/clients/${id}/disable`);
     expect([off.status, off.body.data.is_disabled]).toEqual([200, true]);
-    expect((await office.ask('POST', `/clients/${id}/disable`)).text).toBe(off.text);
-    felt();
-    expect([await lookup(token), await areAccepted(office.service, id, secret)]).toEqual([401, false]);
-    const on = await office.ask('POST', `/clients/${id}/enable`);
+    expect((await api.request('POST', `/clients/${id}/disable`)).text).toBe(off.text);
+    advanceASecond();
+    expect([await lookupStatus(token), await getsToken(api.service, id, secret)]).toEqual([401, false]);
+    const on = await api.request('POST', `/clients/${id}/enable`);
     expect([on.status, on.body.data.is_disabled]).toEqual([200, false]);
-    felt();
-    expect([await lookup(token), await areAccepted(office.service, id, secret)]).toEqual([200, true]);
-    expect((await office.actsOn(id)).map(({ what }) => what)).toEqual([
+    advanceASecond();
+    expect([await lookupStatus(token), await getsToken(api.service, id, secret)]).toEqual([200, true]);
+    expect((await api.auditEntriesOf(id)).map(({ what }) => what)).toEqual([
       'client.created',
       'token.granted',
       'client.disabled',
@@ -291,16 +286,16 @@ describe('an end', () => {
     ]);
   });
 
-  test('deleted: gone, its tokens refused within a second, its log still there', async () => {
-    const { id, secret } = await make();
-    const token = await tokenOf(office.service, id, secret);
-    await office.service.db.engine.access.recordClientUsage([id], office.service.clock.now());
-    expect((await office.ask('DELETE', `/clients/${id}`)).status).toBe(204);
-    felt();
-    expect([await lookup(token), await areAccepted(office.service, id, secret)]).toEqual([401, false]);
-    expect((await office.ask('GET', `/clients/${id}`)).status).toBe(404);
-    expect((await office.service.db.engine.access.clientUsage()).has(id)).toBe(false);
-    const last = (await office.actsOn(id)).at(-1);
+  test('a deleted client is 404, its tokens are rejected within a second, its audit entries remain', async () => {
+    const { id, secret } = await createClient();
+    const token = await grantToken(api.service, id, secret);
+    await api.service.db.engine.access.recordClientUsage([id], api.service.clock.now());
+    expect((await api.request('DELETE', `/clients/${id}`)).status).toBe(204);
+    advanceASecond();
+    expect([await lookupStatus(token), await getsToken(api.service, id, secret)]).toEqual([401, false]);
+    expect((await api.request('GET', `/clients/${id}`)).status).toBe(404);
+    expect((await api.service.db.engine.access.clientUsage()).has(id)).toBe(false);
+    const last = (await api.auditEntriesOf(id)).at(-1);
     expect(last).toMatchObject({ what: 'client.deleted', detail: { before: { name: RIGHTS.name } } });
   });
 
@@ -308,77 +303,81 @@ describe('an end', () => {
     ['POST', '/disable', undefined],
     ['DELETE', '', undefined],
     ['PUT', '', { scopes: ['users:read'] }],
-  ])('nobody locks itself out: %s %s', async (method, path, data) => {
-    const own = `/clients/${office.admin.clientId}`;
-    const refused = await office.ask(method, own + path, { data });
+  ])('a client cannot lock itself out: %s %s', async (method, path, data) => {
+    const own = `/clients/${api.admin.clientId}`;
+    const refused = await api.request(method, own + path, { data });
     expect([refused.status, refused.body.errors[0]?.detail]).toEqual([
       422,
       expect.stringContaining('is the client of this request, which would lock itself out'),
     ]);
-    felt();
-    expect((await office.ask('PUT', own, { data: { scopes: ['admin', 'users:read'] } })).status).toBe(200);
-    expect((await office.ask('POST', `${own}/enable`)).status).toBe(200);
+    advanceASecond();
+    expect((await api.request('PUT', own, { data: { scopes: ['admin', 'users:read'] } })).status).toBe(200);
+    expect((await api.request('POST', `${own}/enable`)).status).toBe(200);
   });
 });
 
-describe('last use', () => {
-  test('is told to the minute, and moves nothing that others read again', async () => {
-    const { id } = await make();
-    const { access } = office.service.db.engine;
+describe('the last use of a client', () => {
+  test('the last use of a client is reported to the minute, and recording it leaves the version unchanged', async () => {
+    const { id } = await createClient();
+    const { access } = api.service.db.engine;
     const version = (await access.state(undefined))?.version;
-    const at = office.service.clock.now();
+    const at = api.service.clock.now();
     await access.recordClientUsage([id, 'nobody'], at);
     await access.recordClientUsage([id], at - 1);
     expect((await access.state(undefined))?.version).toBe(version);
-    const told = await office.ask('GET', `/clients/${id}/use`);
-    expect(told.body.data.last_used_at).toBe(new Date(at).toISOString());
-    const listed = (await office.all('/clients')).find((each) => each.id === id);
+    const response = await api.request('GET', `/clients/${id}/use`);
+    expect(response.body.data.last_used_at).toBe(new Date(at).toISOString());
+    const listed = (await api.listAll('/clients')).find((each) => each.id === id);
     expect(listed?.last_used_at).toBe(new Date(at).toISOString());
     expect((await access.clientUsage()).has('nobody')).toBe(false);
   });
 });
 
-test('pages of two follow each other to the end, in the order of identifiers, each client with its realms', async () => {
-  const { db } = office.service;
+test('list-clients returns all clients in pages of two, ordered by ID, each with its realms', async () => {
+  const { db } = api.service;
   const realms = [planted.realm, (await plant(db)).realm, (await plant(db)).realm].sort();
-  for (const some of [realms, realms.slice(1), realms.slice(2)]) await make({ ...RIGHTS, realms: some });
-  const listed = await office.all('/clients?page%5Blimit%5D=2');
+  for (const some of [realms, realms.slice(1), realms.slice(2)])
+    await createClient({ ...RIGHTS, realms: some });
+  const listed = await api.listAll('/clients?page%5Blimit%5D=2');
   const table = (await db.engine.access.state(undefined))?.clients ?? [];
-  const told = table.map(({ clientId, realms: of }) => [clientId, of === '*' ? of : [...of]]).sort();
-  expect(listed.map((client) => [client.id, client.realms])).toEqual(told as never);
+  const expected = table.map(({ clientId, realms: of }) => [clientId, of === '*' ? of : [...of]]).sort();
+  expect(listed.map((client) => [client.id, client.realms])).toEqual(expected as never);
 });
 
-test('an act says who asked, from where and in which request, and what it came to', async () => {
-  const made = await office.ask('POST', '/clients', { data: RIGHTS, headers: { 'X-Request-Id': 'desk-1' } });
-  secrets.push(String(made.body.data.client_secret));
-  const [act, ...more] = await office.actsOn(made.body.data.id);
+test('an audit entry of a client names the caller, its address, the request and the new values', async () => {
+  const response = await api.request('POST', '/clients', {
+    data: RIGHTS,
+    headers: { 'X-Request-Id': 'request-1' },
+  });
+  secrets.push(String(response.body.data.client_secret));
+  const [entry, ...more] = await api.auditEntriesOf(response.body.data.id);
   expect(more).toEqual([]);
-  expect(act).toMatchObject({
+  expect(entry).toMatchObject({
     what: 'client.created',
-    actor: office.admin.clientId,
+    actor: api.admin.clientId,
     address: '127.0.0.1',
-    request_id: 'desk-1',
+    request_id: 'request-1',
     detail: {
       after: { name: 'The shop', scope: 'oidc-profile-infos:read', realms: '*', is_disabled: false },
     },
   });
 });
 
-test('every change is an act by its name, with the rights before and after', async () => {
-  const { id } = await make({ ...RIGHTS, realms: [planted.realm] });
+test('each change of a client is an audit entry with the rights before and after', async () => {
+  const { id } = await createClient({ ...RIGHTS, realms: [planted.realm] });
   for (const [method, path, data] of [
     ['PUT', '', { name: 'Other' }],
     ['POST', '/rotate', {}],
     ['POST', '/disable', undefined],
     ['POST', '/enable', undefined],
   ] as const) {
-    expect((await office.ask(method, `/clients/${id}${path}`, { data })).status).toBe(200);
+    expect((await api.request(method, `/clients/${id}${path}`, { data })).status).toBe(200);
   }
   const rights = { scope: RIGHTS.scopes.join(), realms: [planted.realm] };
   const first = { name: RIGHTS.name, ...rights, is_disabled: false };
   const other = { ...first, name: 'Other' };
   const off = { ...other, is_disabled: true };
-  expect((await office.actsOn(id)).map(({ what, detail }) => [what, detail])).toEqual([
+  expect((await api.auditEntriesOf(id)).map(({ what, detail }) => [what, detail])).toEqual([
     ['client.created', { after: first }],
     ['client.changed', { before: first, after: other }],
     ['client.rotated', { before: other, after: other }],
@@ -387,13 +386,13 @@ test('every change is an act by its name, with the rights before and after', asy
   ]);
 });
 
-test('a secret stands in the answer that made it, and nowhere else', async () => {
-  await office.all('/clients');
-  await office.all('/log');
+test('a client secret is only in the response that created it, not in the log or the database', async () => {
+  await api.listAll('/clients');
+  await api.listAll('/log');
   expect(secrets.length).toBeGreaterThan(10);
   for (const secret of secrets) {
-    expect(office.answers.filter((answer) => answer.includes(secret))).toHaveLength(1);
+    expect(api.responseTexts.filter((text) => text.includes(secret))).toHaveLength(1);
   }
-  expect(JSON.stringify(office.service.log)).not.toContain('ars_');
-  expect(await office.service.database.stored(secrets)).toEqual([]);
+  expect(JSON.stringify(api.service.log)).not.toContain('ars_');
+  expect(await api.service.database.stored(secrets)).toEqual([]);
 }, 300_000);

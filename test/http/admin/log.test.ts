@@ -2,41 +2,44 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { NIL_UUID } from '../../../src/domain/id.ts';
 import { realm as realms, user as users } from '../../../src/domain/resources.ts';
 import { type Planted, plant } from '../../support/service.ts';
-import { type Item, type Office, openOffice } from './office.ts';
+import { type AdminApi, type AdminItem, startAdminApi } from './admin_api.ts';
 
-let office: Office;
+let api: AdminApi;
 let planted: Planted;
 let writer: string;
 
 beforeAll(async () => {
-  office = await openOffice();
-  planted = await plant(office.service.db);
-  writer = await office.service.token('realms:write users:write');
+  api = await startAdminApi();
+  planted = await plant(api.service.db);
+  writer = await api.service.token('realms:write users:write');
 });
-afterAll(() => office.service.stop());
+afterAll(() => api.service.stop());
 
 const usersPath = () => `/v2/authentication-realms/${planted.realm}/${users.collection}`;
 
-async function makeUser(name: string): Promise<string> {
+async function createUser(name: string): Promise<string> {
   const data = { type: users.type, name, email: 'joe@example.com' };
-  const headers = { 'X-Request-Id': 'till-1' };
-  const made = await office.service.post(usersPath(), writer, { data }, headers);
-  return ((await made.json()) as { data: { id: string } }).data.id;
+  const headers = { 'X-Request-Id': 'request-1' };
+  const created = await api.service.post(usersPath(), writer, { data }, headers);
+  return ((await created.json()) as { data: { id: string } }).data.id;
 }
 
-const what = (entries: readonly Item[]) => entries.map((entry) => entry.what);
+const actionsOf = (entries: readonly AdminItem[]) => entries.map(({ what }) => what);
 
-describe('the log of a realm', () => {
-  test('tells what was written, by whom, from where, before and after', async () => {
-    const id = await makeUser('Joe Before');
+describe('list-realm-log', () => {
+  test('a realm log entry has the change, its caller and address, and the values before and after', async () => {
+    const id = await createUser('Joe Before');
     const data = { type: users.type, name: 'Joe After' };
-    await office.service.put(`${usersPath()}/${id}`, writer, { data });
-    const entries = await office.all(`/realms/${planted.realm}/log?user_id=${id.toUpperCase()}`);
-    expect(what(entries)).toEqual(['user-authentication-info.created', 'user-authentication-info.updated']);
+    await api.service.put(`${usersPath()}/${id}`, writer, { data });
+    const entries = await api.listAll(`/realms/${planted.realm}/log?user_id=${id.toUpperCase()}`);
+    expect(actionsOf(entries)).toEqual([
+      'user-authentication-info.created',
+      'user-authentication-info.updated',
+    ]);
     expect(entries[0]).toMatchObject({
       type: 'log_entry',
       address: '127.0.0.1',
-      request_id: 'till-1',
+      request_id: 'request-1',
       realm_id: planted.realm,
       user_id: id,
       object: id,
@@ -46,65 +49,65 @@ describe('the log of a realm', () => {
     expect(entries[1]?.personal).toEqual({ before: { name: 'Joe Before' }, after: { name: 'Joe After' } });
   });
 
-  test('of one user says nothing of another one, page by page', async () => {
-    const [one, other] = [await makeUser('One'), await makeUser('Other')];
+  test('a realm log of one user contains no entry about another user, on any page', async () => {
+    const [one, other] = [await createUser('One'), await createUser('Other')];
     for (const name of ['A', 'B', 'C']) {
-      await office.service.put(`${usersPath()}/${one}`, writer, { data: { type: users.type, name } });
+      await api.service.put(`${usersPath()}/${one}`, writer, { data: { type: users.type, name } });
     }
     const path = `/realms/${planted.realm}/log?page%5Blimit%5D=2&user_id=${one}`;
-    const entries = await office.all(path);
+    const entries = await api.listAll(path);
     expect(entries).toHaveLength(4);
     expect(new Set(entries.map(({ user_id }) => user_id))).toEqual(new Set([one]));
-    const whole = await office.all(`/realms/${planted.realm}/log?page%5Blimit%5D=3`);
+    const whole = await api.listAll(`/realms/${planted.realm}/log?page%5Blimit%5D=3`);
     expect(whole.map(({ user_id }) => user_id)).toContain(other);
-    const places = whole.map(({ id }) => Number(id));
-    expect(places).toEqual([...places].sort((left, right) => left - right));
-    expect(new Set(places).size).toBe(places.length);
+    const positions = whole.map(({ id }) => Number(id));
+    expect(positions).toEqual([...positions].sort((left, right) => left - right));
+    expect(new Set(positions).size).toBe(positions.length);
   });
 
-  test('is still there when the realm is not', async () => {
+  test('the log of a deleted realm remains readable', async () => {
     const data = { type: realms.type, name: 'Gone' };
-    const made = await office.service.post('/v2/authentication-realms', writer, { data });
-    const { id } = ((await made.json()) as { data: { id: string } }).data;
-    expect((await office.service.del(`/v2/authentication-realms/${id}`, writer)).status).toBe(204);
-    expect(what(await office.all(`/realms/${id}/log`))).toEqual([
+    const created = await api.service.post('/v2/authentication-realms', writer, { data });
+    const { id } = ((await created.json()) as { data: { id: string } }).data;
+    expect((await api.service.del(`/v2/authentication-realms/${id}`, writer)).status).toBe(204);
+    expect(actionsOf(await api.listAll(`/realms/${id}/log`))).toEqual([
       'authentication-realm.created',
       'authentication-realm.deleted',
     ]);
   });
 
   test.each([
-    ['nobody has', '01900000-0000-7000-8000-000000000000'],
-    ['is none', 'x'],
-    ['stands for no realm', NIL_UUID],
-  ])('404 for a realm that %s', async (_, id) => {
-    expect((await office.ask('GET', `/realms/${id}/log`)).status).toBe(404);
+    ['that does not exist', '01900000-0000-7000-8000-000000000000'],
+    ['with a malformed ID', 'x'],
+    ['with the nil UUID', NIL_UUID],
+  ])('the log of a realm %s is 404', async (_, id) => {
+    expect((await api.request('GET', `/realms/${id}/log`)).status).toBe(404);
   });
 
   test.each([
     ['user_id=x', 'user_id'],
     ['page%5Bafter%5D=-1', 'page[after]'],
     ['page%5Bafter%5D=1e3', 'page[after]'],
-  ])('400 for %s', async (query, parameter) => {
-    const { status, body } = await office.ask('GET', `/realms/${planted.realm}/log?${query}`);
+  ])('list-realm-log rejects the query %s with 400', async (query, parameter) => {
+    const { status, body } = await api.request('GET', `/realms/${planted.realm}/log?${query}`);
     expect([status, body.errors.map(({ source }) => source?.parameter)]).toEqual([400, [parameter]]);
   });
 });
 
-test('the log of the installation goes on behind any place', async () => {
-  const all = await office.all('/log?page%5Blimit%5D=2');
-  expect(what(all)).toContain('token.granted');
+test('list-log returns the entries after any position', async () => {
+  const all = await api.listAll('/log?page%5Blimit%5D=2');
+  expect(actionsOf(all)).toContain('token.granted');
   const middle = all[Math.floor(all.length / 2)]?.id ?? '';
-  const behind = await office.all(`/log?page%5Bafter%5D=${middle}`);
-  expect(behind).toEqual(all.slice(all.findIndex(({ id }) => id === middle) + 1));
+  const after = await api.listAll(`/log?page%5Bafter%5D=${middle}`);
+  expect(after).toEqual(all.slice(all.findIndex(({ id }) => id === middle) + 1));
 });
 
-test('heads say how far each log goes', async () => {
-  const heads = await office.all('/log/heads?page%5Blimit%5D=1');
+test('list-log-heads returns the position, tag and number of entries of each log', async () => {
+  const heads = await api.listAll('/log/heads?page%5Blimit%5D=1');
   expect(heads[0]?.id).toBe(NIL_UUID);
   expect(heads.map(({ id }) => id)).toContain(planted.realm);
   for (const { id, seq, tag, entries, begins_after } of heads) {
-    const log = await office.all(id === NIL_UUID ? '/log' : `/realms/${id}/log`);
+    const log = await api.listAll(id === NIL_UUID ? '/log' : `/realms/${id}/log`);
     const last = log.at(-1);
     expect([seq, tag, entries]).toEqual([Number(last?.id), last?.tag ?? null, log.length]);
     expect(begins_after).toBe(0);

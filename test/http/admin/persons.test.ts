@@ -2,81 +2,82 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { user as users } from '../../../src/domain/resources.ts';
 import { type Planted, plant } from '../../support/service.ts';
-import { type Office, openOffice } from './office.ts';
+import { type AdminApi, startAdminApi } from './admin_api.ts';
 
-let office: Office;
+let api: AdminApi;
 let writer: string;
 
 beforeAll(async () => {
-  office = await openOffice();
-  writer = await office.service.token('users:read users:write');
+  api = await startAdminApi();
+  writer = await api.service.token('users:read users:write');
 });
-afterAll(() => office.service.stop());
+afterAll(() => api.service.stop());
 
-const named = ({ realm, user }: Pick<Planted, 'realm' | 'user'>) => ({ realm_id: realm, user_id: user });
-const pathOf = ({ realm, user }: Planted) => `/v2/authentication-realms/${realm}/${users.collection}/${user}`;
+const idsOf = ({ realm, user }: Pick<Planted, 'realm' | 'user'>) => ({ realm_id: realm, user_id: user });
+const userPath = ({ realm, user }: Planted) =>
+  `/v2/authentication-realms/${realm}/${users.collection}/${user}`;
 
-describe('an erasure', () => {
-  test('leaves nothing that tells of the person: no record, no readable entry, no byte', async () => {
-    const planted = await plant(office.service.db);
+describe('create-erasure', () => {
+  test('an erasure removes the record, the personal values of the log, and the bytes in the database', async () => {
+    const planted = await plant(api.service.db);
     const name = `Ada ${crypto.randomUUID()}`;
     const data = { type: users.type, name };
-    await office.service.put(pathOf(planted), writer, { data });
-    const done = await office.ask('POST', '/erasures', {
-      data: named(planted),
-      headers: { 'X-Request-Id': 'desk-9' },
+    await api.service.put(userPath(planted), writer, { data });
+    const erased = await api.request('POST', '/erasures', {
+      data: idsOf(planted),
+      headers: { 'X-Request-Id': 'request-9' },
     });
-    expect([done.status, done.body.data]).toMatchObject([
+    expect([erased.status, erased.body.data]).toMatchObject([
       201,
       { id: planted.user, type: 'erasure', realm_id: planted.realm, erased_at: expect.any(String) },
     ]);
-    expect((await office.service.get(pathOf(planted), writer)).status).toBe(404);
-    const entries = await office.all(`/realms/${planted.realm}/log?user_id=${planted.user}`);
+    expect((await api.service.get(userPath(planted), writer)).status).toBe(404);
+    const entries = await api.listAll(`/realms/${planted.realm}/log?user_id=${planted.user}`);
     const personal = entries.flatMap((entry) => (entry.personal === null ? [] : [entry.personal]));
     expect(new Set(personal)).toEqual(new Set(['erased']));
-    expect(await office.actsOn(planted.user)).toMatchObject([
-      { what: 'user.erased', actor: office.admin.clientId, address: '127.0.0.1', request_id: 'desk-9' },
+    expect(await api.auditEntriesOf(planted.user)).toMatchObject([
+      { what: 'user.erased', actor: api.admin.clientId, address: '127.0.0.1', request_id: 'request-9' },
     ]);
-    const read = await office.ask('GET', done.headers.get('location') ?? '');
-    let { files, ...recorded } = done.body.data as unknown as { files: { state: string } };
+    const read = await api.request('GET', erased.headers.get('location') ?? '');
+    let { files, ...recorded } = erased.body.data as unknown as { files: { state: string } };
     expect([read.status, read.body.data as object]).toEqual([200, recorded]);
-    // Its files may take longer than an answer waits.
+    // Scrubbing the files may take longer than the request waits for it.
     while (files.state === 'pending') {
-      const again = await office.ask('POST', '/erasures', { data: named(planted) });
+      const again = await api.request('POST', '/erasures', { data: idsOf(planted) });
       ({ files } = again.body.data as unknown as { files: { state: string } });
     }
-    if (files.state === 'clean') expect(await office.service.database.stored([name])).toEqual([]);
+    if (files.state === 'clean') expect(await api.service.database.stored([name])).toEqual([]);
     else expect(files).toMatchObject({ state: 'archived', position: expect.any(String) });
   }, 300_000);
 
-  test('is done again where it is asked for again', async () => {
-    const planted = await plant(office.service.db);
+  test('a repeated erasure is 201 again', async () => {
+    const planted = await plant(api.service.db);
     for (let round = 0; round < 2; round += 1) {
-      expect((await office.ask('POST', '/erasures', { data: named(planted) })).status).toBe(201);
+      expect((await api.request('POST', '/erasures', { data: idsOf(planted) })).status).toBe(201);
     }
   }, 300_000);
 
-  test('404 for one that never was', async () => {
-    const { realm, user } = await plant(office.service.db);
+  test('get-erasure is 404 for a user that was not erased and for malformed IDs', async () => {
+    const { realm, user } = await plant(api.service.db);
     for (const path of [`${realm}/${user}`, `x/${user}`, `${realm}/x`]) {
-      expect((await office.ask('GET', `/erasures/${path}`)).status).toBe(404);
+      expect((await api.request('GET', `/erasures/${path}`)).status).toBe(404);
     }
   });
 });
 
 describe('subject access', () => {
-  test('tells the records and what the log says, and that it was asked for', async () => {
-    const planted = await plant(office.service.db);
-    await office.service.put(pathOf(planted), writer, { data: { type: users.type, name: 'Grace' } });
-    const told = await office.ask('POST', '/subject-access', { data: named(planted) });
-    expect(told.status).toBe(200);
-    const { records, entries } = told.body.data as unknown as Record<'records' | 'entries', object[]>;
+  test('subject access returns the records and log entries of the user, with an entry for the request itself', async () => {
+    const planted = await plant(api.service.db);
+    await api.service.put(userPath(planted), writer, { data: { type: users.type, name: 'Grace' } });
+    const response = await api.request('POST', '/subject-access', { data: idsOf(planted) });
+    expect(response.status).toBe(200);
+    const { records, entries } = response.body.data as unknown as Record<'records' | 'entries', object[]>;
     expect(records).toMatchObject([
       { type: users.type, name: 'Grace', id: planted.user },
       { subject: planted.subject },
       { username: planted.username },
     ]);
-    expect(JSON.stringify(told.body)).not.toContain('argon2');
+    expect(JSON.stringify(response.body)).not.toContain('argon2');
     expect(entries.at(-1)).toMatchObject({ what: 'user.told', user_id: planted.user });
     expect(entries).toContainEqual(
       expect.objectContaining({
@@ -86,17 +87,17 @@ describe('subject access', () => {
     );
   });
 
-  test('of more than one answer tells is refused, and says what tells it', async () => {
-    const planted = await plant(office.service.db);
+  test('subject access to more entries than a response holds is 422, and names the command for it', async () => {
+    const planted = await plant(api.service.db);
     const rounds = LIMITS.subjectAccessEntriesMax / 50;
     for (let round = 0; round < rounds; round += 1) {
       await Promise.all(
         Array.from({ length: 50 }, (_, at) =>
-          office.service.put(pathOf(planted), writer, { data: { type: users.type, name: `${round} ${at}` } }),
+          api.service.put(userPath(planted), writer, { data: { type: users.type, name: `${round} ${at}` } }),
         ),
       );
     }
-    const refused = await office.ask('POST', '/subject-access', { data: named(planted) });
+    const refused = await api.request('POST', '/subject-access', { data: idsOf(planted) });
     expect([refused.status, refused.body.errors[0]?.detail]).toEqual([
       422,
       expect.stringContaining('authrealm subject-access'),
@@ -104,33 +105,33 @@ describe('subject access', () => {
   }, 300_000);
 });
 
-describe.each(['/erasures', '/subject-access'])('%s', (path) => {
-  test('names what is wrong', async () => {
-    const none = await office.ask('POST', path, { data: {} });
-    expect([none.status, none.body.errors.map(({ source }) => source?.pointer)]).toEqual([
+describe.each(['/erasures', '/subject-access'])('POST %s', (path) => {
+  test(`POST ${path} names every missing and every malformed ID`, async () => {
+    const empty = await api.request('POST', path, { data: {} });
+    expect([empty.status, empty.body.errors.map(({ source }) => source?.pointer)]).toEqual([
       400,
       ['/data/realm_id', '/data/user_id'],
     ]);
-    const broken = await office.ask('POST', path, { data: { realm_id: 'x', user_id: 1 } });
-    expect([broken.status, broken.body.errors.map(({ source }) => source?.pointer)]).toEqual([
+    const malformed = await api.request('POST', path, { data: { realm_id: 'x', user_id: 1 } });
+    expect([malformed.status, malformed.body.errors.map(({ source }) => source?.pointer)]).toEqual([
       400,
       ['/data/realm_id', '/data/user_id'],
     ]);
   });
 
-  test('422 for a user that nothing tells of', async () => {
-    const { realm } = await plant(office.service.db);
-    const nobody = { realm_id: realm, user_id: crypto.randomUUID() };
-    const refused = await office.ask('POST', path, { data: nobody });
+  test(`POST ${path} is 422 for a user without data`, async () => {
+    const { realm } = await plant(api.service.db);
+    const unknownUser = { realm_id: realm, user_id: crypto.randomUUID() };
+    const refused = await api.request('POST', path, { data: unknownUser });
     expect([refused.status, refused.body.errors[0]?.source]).toEqual([422, { pointer: '/data/user_id' }]);
   });
 });
 
-test('metrics tell what the service measures, without a name of anybody', async () => {
-  const { status, body, text } = await office.ask('GET', '/metrics');
+test('get-metrics returns the metric families, without client IDs', async () => {
+  const { status, body, text } = await api.request('GET', '/metrics');
   expect(status).toBe(200);
   const { families } = body.data as unknown as { families: { name: string; kind: string }[] };
   expect(families.length).toBeGreaterThan(5);
   for (const { name } of families) expect(name).toMatch(/^[a-z_]+$/);
-  expect(text).not.toContain(office.admin.clientId);
+  expect(text).not.toContain(api.admin.clientId);
 });

@@ -3,36 +3,36 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { giveUp } from '../../support/dead_letters.ts';
 import { openReceiver, type Receiver, upTo, verify } from '../../support/receivers.ts';
 import { type Planted, plant } from '../../support/service.ts';
-import { type Item, type Office, openOffice } from './office.ts';
+import { type AdminApi, type AdminItem, startAdminApi } from './admin_api.ts';
 
-let office: Office;
+let api: AdminApi;
 let planted: Planted;
 let receiver: Receiver;
 
-/** Changes of a realm that is planted, and of one that is planted again. */
+/** The changes that one call of `plant` makes in a new realm, and in an existing one. */
 const CHANGES = 6;
-const MORE = 5;
+const FURTHER_CHANGES = 5;
 
 beforeAll(async () => {
-  office = await openOffice({ allowLoopbackWebhooks: 'true' });
-  planted = await plant(office.service.db);
+  api = await startAdminApi({ allowLoopbackWebhooks: 'true' });
+  planted = await plant(api.service.db);
   receiver = openReceiver();
 });
 afterAll(async () => {
   receiver.stop();
-  await office.service.stop();
+  await api.service.stop();
 });
 afterEach(async () => {
-  for (const { id } of await office.all('/webhooks')) {
-    expect((await office.ask('DELETE', `/webhooks/${id}`)).status).toBe(204);
+  for (const { id } of await api.listAll('/webhooks')) {
+    expect((await api.request('DELETE', `/webhooks/${id}`)).status).toBe(204);
   }
 });
 
-const WISH = { name: 'Shop search', url: 'https://search.example/hook', events: '*', realms: '*' };
+const TARGET = { name: 'Shop search', url: 'https://search.example/hook', events: '*', realms: '*' };
 const secrets: string[] = [];
 
-async function make(data: object = WISH) {
-  const { status, body, headers } = await office.ask('POST', '/webhooks', { data });
+async function createTarget(data: object = TARGET) {
+  const { status, body, headers } = await api.request('POST', '/webhooks', { data });
   expect([status, body.errors]).toEqual([201, undefined as never]);
   const { id, secret } = body.data;
   secrets.push(String(secret));
@@ -46,157 +46,160 @@ async function make(data: object = WISH) {
   };
 }
 
-/** A target that leads to a receiver, told of a realm of its own. */
-async function listen(more: object = {}) {
+/** Creates a target whose URL is that of a new receiver, for the events of a new realm. */
+async function createReceivingTarget(more: object = {}) {
   receiver.stop();
   receiver = openReceiver();
-  planted = await plant(office.service.db);
-  return make({ ...WISH, url: receiver.url, realms: [planted.realm], ...more });
+  planted = await plant(api.service.db);
+  return createTarget({ ...TARGET, url: receiver.url, realms: [planted.realm], ...more });
 }
 
-const quiet = () => Bun.sleep(2 * LIMITS.webhookPollMs);
+const waitTwoPolls = () => Bun.sleep(2 * LIMITS.webhookPollMs);
 
-/** Resolves with a list once it is as it is wanted. */
-async function listed(path: string, isSo: (items: readonly Item[]) => boolean): Promise<readonly Item[]> {
+/** Polls a list until a condition holds. */
+async function listUntil(
+  path: string,
+  isReached: (items: readonly AdminItem[]) => boolean,
+): Promise<readonly AdminItem[]> {
   for (let tries = 0; tries < 200; tries += 1) {
-    const items = await office.all(path);
-    if (isSo(items)) return items;
+    const items = await api.listAll(path);
+    if (isReached(items)) return items;
     await Bun.sleep(50);
   }
-  throw new Error('it never came to that');
+  throw new Error(`${path} did not reach the expected state`);
 }
 
-describe('a new target', () => {
-  test('has its secret in that answer, and is read without it at its address', async () => {
-    const { id, secret, etag, body, headers } = await make({
-      ...WISH,
+describe('create-webhook', () => {
+  test('create-webhook returns the secret; reads at the Location return the target without it', async () => {
+    const { id, secret, etag, body, headers } = await createTarget({
+      ...TARGET,
       events: ['user-authentication-info.created', 'user-authentication-info.created'],
       realms: [planted.realm.toUpperCase()],
       with_data: true,
       events_max: LIMITS.webhookEventsMax,
-      skipped_client: office.admin.clientId,
+      skipped_client: api.admin.clientId,
     });
     expect(Buffer.from(secret.replace(/^whsec_/, ''), 'base64')).toHaveLength(32);
     const { secret: _, ...without } = body.data;
     expect(without).toEqual({
       id,
       type: 'webhook',
-      ...WISH,
+      ...TARGET,
       events: ['user-authentication-info.created'],
       realms: [planted.realm],
       with_data: true,
       events_max: LIMITS.webhookEventsMax,
-      skipped_client: office.admin.clientId,
+      skipped_client: api.admin.clientId,
       is_disabled: false,
       previous_secret_expires_at: null,
       meta: { created_at: expect.any(String), updated_at: expect.any(String) },
     });
-    const read = await office.ask('GET', headers.get('location') ?? '');
+    const read = await api.request('GET', headers.get('location') ?? '');
     expect([read.status, read.headers.get('etag'), read.body.data as object]).toEqual([200, etag, without]);
-    const [listed] = await office.all('/webhooks');
+    const [listed] = await api.listAll('/webhooks');
     expect(listed).toEqual({ ...without, links: { self: headers.get('location') } });
   });
 
-  test('is told one event after the other, of all clients, and without data, unless said', async () => {
-    const { body } = await make();
-    const unsaid = { with_data: false, events_max: 1, skipped_client: null };
-    expect(body.data).toMatchObject({ ...WISH, ...unsaid });
+  test('a target receives single events without data, of all clients, by default', async () => {
+    const { body } = await createTarget();
+    const defaults = { with_data: false, events_max: 1, skipped_client: null };
+    expect(body.data).toMatchObject({ ...TARGET, ...defaults });
   });
 
-  test('is told what comes, signed by its secret; what was sent stands in its deliveries, the newest first', async () => {
-    const { secret, path } = await listen();
-    await plant(office.service.db, { realm: planted.realm });
-    await receiver.until(() => receiver.accepted.length === MORE);
-    expect(receiver.places(planted.realm)).toEqual(upTo(CHANGES + MORE, CHANGES + 1));
+  test('a target receives new changes signed with its secret; its deliveries list them newest first', async () => {
+    const { secret, path } = await createReceivingTarget();
+    await plant(api.service.db, { realm: planted.realm });
+    await receiver.until(() => receiver.accepted.length === FURTHER_CHANGES);
+    expect(receiver.places(planted.realm)).toEqual(upTo(CHANGES + FURTHER_CHANGES, CHANGES + 1));
     for (const message of receiver.accepted) verify(secret, message);
-    const deliveries = await listed(`${path}/deliveries`, ({ length }) => length === MORE);
+    const deliveries = await listUntil(`${path}/deliveries`, ({ length }) => length === FURTHER_CHANGES);
     expect(deliveries.map(({ first_seq }) => first_seq)).toEqual(
-      upTo(CHANGES + MORE, CHANGES + 1).toReversed(),
+      upTo(CHANGES + FURTHER_CHANGES, CHANGES + 1).toReversed(),
     );
     expect(deliveries[0]).toEqual({
       id: expect.any(String),
       type: 'delivery',
       message_id: receiver.accepted.at(-1)?.headers['webhook-id'] as string,
       realm_id: planted.realm,
-      first_seq: CHANGES + MORE,
-      last_seq: CHANGES + MORE,
+      first_seq: CHANGES + FURTHER_CHANGES,
+      last_seq: CHANGES + FURTHER_CHANGES,
       attempt: 1,
       outcome: 'delivered',
       status: 204,
       duration_ms: expect.any(Number),
       at: expect.any(String),
     });
-    expect(await office.all(`${path}/deliveries?page%5Blimit%5D=2`)).toEqual([...deliveries]);
+    expect(await api.listAll(`${path}/deliveries?page%5Blimit%5D=2`)).toEqual([...deliveries]);
   });
 
-  test('is told everything that is kept where it begins with the oldest', async () => {
-    await listen({ from: 'oldest', events_max: 4 });
+  test('a target created with from=oldest receives all retained changes', async () => {
+    await createReceivingTarget({ from: 'oldest', events_max: 4 });
     await receiver.until(() => receiver.accepted.length === 2);
     expect(receiver.places(planted.realm)).toEqual(upTo(CHANGES));
   });
 
-  test('is one of a bounded number', async () => {
-    for (let count = 0; count < LIMITS.webhooksMax; count += 1) await make();
-    const refused = await office.ask('POST', '/webhooks', { data: WISH });
+  test(`create-webhook is 422 if ${LIMITS.webhooksMax} targets exist`, async () => {
+    for (let count = 0; count < LIMITS.webhooksMax; count += 1) await createTarget();
+    const refused = await api.request('POST', '/webhooks', { data: TARGET });
     expect([refused.status, refused.body.errors[0]?.detail]).toEqual([
       422,
       expect.stringContaining(`there may be ${LIMITS.webhooksMax} webhook targets`),
     ]);
-    const pages = await office.all('/webhooks?page%5Blimit%5D=20');
-    expect(pages.map(({ id }) => id)).toEqual((await office.all('/webhooks')).map(({ id }) => id));
+    const pages = await api.listAll('/webhooks?page%5Blimit%5D=20');
+    expect(pages.map(({ id }) => id)).toEqual((await api.listAll('/webhooks')).map(({ id }) => id));
     expect(pages).toHaveLength(LIMITS.webhooksMax);
   }, 300_000);
 });
 
-describe('a change', () => {
-  test('says only what changes, and is felt by what is told', async () => {
-    const { path } = await listen({ url: 'https://search.example/', skipped_client: 'a' });
-    const changed = await office.ask('PUT', path, {
+describe('changes of targets', () => {
+  test('update-webhook changes only the members in the body, and applies to deliveries', async () => {
+    const { path } = await createReceivingTarget({ url: 'https://search.example/', skipped_client: 'a' });
+    const changed = await api.request('PUT', path, {
       data: { url: receiver.url, events: ['user-authentication-info.created'], skipped_client: null },
     });
     expect([changed.status, changed.body.data]).toMatchObject(
       [
         200,
-        { ...WISH, url: receiver.url, events: ['user-authentication-info.created'], skipped_client: null },
+        { ...TARGET, url: receiver.url, events: ['user-authentication-info.created'], skipped_client: null },
       ].map((each) => (typeof each === 'object' ? { ...each, realms: [planted.realm] } : each)),
     );
-    await quiet();
-    await plant(office.service.db, { realm: planted.realm });
+    await waitTwoPolls();
+    await plant(api.service.db, { realm: planted.realm });
     await receiver.until(() => receiver.accepted.length === 1);
     expect(receiver.accepted[0]?.events[0]?.type).toBe('user-authentication-info.created');
   });
 
-  test('of nothing is none, and so is what a target is already', async () => {
-    const { id, path, etag } = await make();
+  test('an empty update and the enabling of an enabled target change nothing and log nothing', async () => {
+    const { id, path, etag } = await createTarget();
     for (const [method, below, data] of [
       ['PUT', '', {}],
       ['POST', '/enable', undefined],
     ] as const) {
-      const same = await office.ask(method, path + below, { data });
+      const same = await api.request(method, path + below, { data });
       expect([same.status, same.headers.get('etag')]).toEqual([200, etag]);
     }
-    expect((await office.actsOn(id)).map(({ what }) => what)).toEqual(['webhook.created']);
+    expect((await api.auditEntriesOf(id)).map(({ what }) => what)).toEqual(['webhook.created']);
   });
 
-  test('of several administrators who saw the same, one lands', async () => {
-    const { path, etag } = await make();
-    const told = await Promise.all(
+  test('of eight concurrent updates of a target with the same If-Match one succeeds, the others are 412', async () => {
+    const { path, etag } = await createTarget();
+    const responses = await Promise.all(
       Array.from({ length: 8 }, (_, at) =>
-        office.ask('PUT', path, { data: { name: `name ${at}` }, headers: { 'If-Match': etag } }),
+        api.request('PUT', path, { data: { name: `name ${at}` }, headers: { 'If-Match': etag } }),
       ),
     );
-    expect(told.map(({ status }) => status).sort()).toEqual([200, ...new Array(7).fill(412)]);
-    const winner = told.find(({ status }) => status === 200);
-    const read = await office.ask('GET', path);
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, ...new Array(7).fill(412)]);
+    const winner = responses.find(({ status }) => status === 200);
+    const read = await api.request('GET', path);
     expect([read.text, read.headers.get('etag')]).toEqual([
       winner?.text as string,
       winner?.headers.get('etag') ?? '',
     ]);
     const stale = { headers: { 'If-Match': etag } };
-    expect((await office.ask('DELETE', path, stale)).status).toBe(412);
-    expect((await office.ask('GET', path)).status).toBe(200);
+    expect((await api.request('DELETE', path, stale)).status).toBe(412);
+    expect((await api.request('GET', path)).status).toBe(200);
     const fresh = { headers: { 'If-Match': read.headers.get('etag') ?? '' } };
-    expect((await office.ask('DELETE', path, fresh)).status).toBe(204);
+    expect((await api.request('DELETE', path, fresh)).status).toBe(204);
   });
 
   test.each([
@@ -207,67 +210,69 @@ describe('a change', () => {
     ['POST', '/rotate', {}],
     ['POST', '/redeliver', undefined],
   ] as const)(
-    'reads If-Match where the document says so, and nowhere else: %s %s',
+    'a webhook operation checks If-Match only if it documents the header: %s %s',
     async (method, below, data) => {
-      const answer = await office.service.get('/openapi.json');
-      const { paths } = (await answer.json()) as { paths: Record<string, Record<string, object>> };
-      const said = JSON.stringify(paths[`/admin/v1/webhooks/{webhook_id}${below}`]?.[method.toLowerCase()]);
-      expect(said.includes('"412"')).toBe(said.includes('/if-match"'));
-      const { path } = await make();
-      const told = await office.ask(method, path + below, {
+      const openapi = await api.service.get('/openapi.json');
+      const { paths } = (await openapi.json()) as { paths: Record<string, Record<string, object>> };
+      const documented = JSON.stringify(
+        paths[`/admin/v1/webhooks/{webhook_id}${below}`]?.[method.toLowerCase()],
+      );
+      expect(documented.includes('"412"')).toBe(documented.includes('/if-match"'));
+      const { path } = await createTarget();
+      const response = await api.request(method, path + below, {
         data,
         headers: { 'If-Match': '"0000000000000000"' },
       });
-      expect(told.status === 412).toBe(said.includes('/if-match"'));
-      expect(told.status === 412).toBe(!['/rotate', '/redeliver'].includes(below));
+      expect(response.status === 412).toBe(documented.includes('/if-match"'));
+      expect(response.status === 412).toBe(!['/rotate', '/redeliver'].includes(below));
     },
   );
 
-  test('without a condition loses nothing of another one that comes at once', async () => {
-    const { path } = await make();
+  test('concurrent updates of a target without If-Match keep the changes of each other', async () => {
+    const { path } = await createTarget();
     const changes = [{ name: 'Other' }, { events_max: 7 }, { realms: [planted.realm] }, { with_data: true }];
-    await Promise.all(changes.map((data) => office.ask('PUT', path, { data })));
-    expect((await office.ask('GET', path)).body.data).toMatchObject(Object.assign({}, ...changes));
+    await Promise.all(changes.map((data) => api.request('PUT', path, { data })));
+    expect((await api.request('GET', path)).body.data).toMatchObject(Object.assign({}, ...changes));
   });
 });
 
-test('a rotation has both secrets sign for a day, or for as long as it says', async () => {
-  const { secret, path } = await listen({ events_max: 100 });
-  const signed = async (count: number) => {
-    await quiet();
-    await plant(office.service.db, { realm: planted.realm });
+test('after a rotation both secrets sign for a day, or for the requested overlap', async () => {
+  const { secret, path } = await createReceivingTarget({ events_max: 100 });
+  const signedMessage = async (count: number) => {
+    await waitTwoPolls();
+    await plant(api.service.db, { realm: planted.realm });
     await receiver.until(() => receiver.accepted.length >= count);
     return receiver.accepted[count - 1] as Receiver['accepted'][number];
   };
-  const rotated = await office.ask('POST', `${path}/rotate`, { data: {} });
+  const rotated = await api.request('POST', `${path}/rotate`, { data: {} });
   const next = String(rotated.body.data.secret);
   const until = Date.parse(String(rotated.body.data.previous_secret_expires_at));
-  expect(Math.abs(until - office.service.clock.now() - LIMITS.secretOverlapMs)).toBeLessThan(60_000);
-  const both = await signed(1);
+  expect(Math.abs(until - api.service.clock.now() - LIMITS.secretOverlapMs)).toBeLessThan(60_000);
+  const both = await signedMessage(1);
   for (const each of [secret, next]) verify(each, both);
-  const last = await office.ask('POST', `${path}/rotate`, { data: { overlap_seconds: 0 } });
+  const last = await api.request('POST', `${path}/rotate`, { data: { overlap_seconds: 0 } });
   const newest = String(last.body.data.secret);
   expect(last.body.data.previous_secret_expires_at).toBeNull();
-  const one = await signed(receiver.accepted.length + 1);
+  const one = await signedMessage(receiver.accepted.length + 1);
   verify(newest, one);
   for (const each of [secret, next]) expect(() => verify(each, one)).toThrow();
   secrets.push(next, newest);
 }, 300_000);
 
-test('a disabled target is told nothing, and once it is enabled what it missed', async () => {
-  const { id, path } = await listen({ events_max: 100 });
-  const off = await office.ask('POST', `${path}/disable`);
+test('a disabled target receives nothing, and the missed changes once it is enabled', async () => {
+  const { id, path } = await createReceivingTarget({ events_max: 100 });
+  const off = await api.request('POST', `${path}/disable`);
   expect([off.status, off.body.data.is_disabled]).toEqual([200, true]);
-  expect((await office.ask('POST', `${path}/disable`)).text).toBe(off.text);
-  await quiet();
-  await plant(office.service.db, { realm: planted.realm });
-  await quiet();
+  expect((await api.request('POST', `${path}/disable`)).text).toBe(off.text);
+  await waitTwoPolls();
+  await plant(api.service.db, { realm: planted.realm });
+  await waitTwoPolls();
   expect(receiver.received).toEqual([]);
-  const on = await office.ask('POST', `${path}/enable`);
+  const on = await api.request('POST', `${path}/enable`);
   expect([on.status, on.body.data.is_disabled]).toEqual([200, false]);
-  await receiver.until(() => receiver.places(planted.realm).length === MORE);
+  await receiver.until(() => receiver.places(planted.realm).length === FURTHER_CHANGES);
   expect(
-    (await office.actsOn(id)).map(({ what, detail }) => [what, (detail as Item | null)?.after]),
+    (await api.auditEntriesOf(id)).map(({ what, detail }) => [what, (detail as AdminItem | null)?.after]),
   ).toMatchObject([
     ['webhook.created', { is_disabled: false }],
     ['webhook.changed', { is_disabled: true }],
@@ -275,12 +280,12 @@ test('a disabled target is told nothing, and once it is enabled what it missed',
   ]);
 });
 
-test('dead letters are listed, and sent again: one, or all that were not received yet', async () => {
-  const { id, path } = await listen();
-  await giveUp(office.service, id, 3, planted.realm);
-  const stateOf = (state: string) => (letters: readonly Item[]) =>
+test('redeliver-webhook sends one dead letter again, or all that were not received', async () => {
+  const { id, path } = await createReceivingTarget();
+  await giveUp(api.service, id, 3, planted.realm);
+  const stateOf = (state: string) => (letters: readonly AdminItem[]) =>
     letters.filter((each) => each.state === state).length;
-  const letters = await office.all(`${path}/dead-letters?page%5Blimit%5D=2`);
+  const letters = await api.listAll(`${path}/dead-letters?page%5Blimit%5D=2`);
   expect(letters.map((each) => each.id)).toEqual([1, 2, 3].map((seq) => `${planted.realm}.${seq}`));
   expect(letters[1]).toEqual({
     id: `${planted.realm}.2`,
@@ -294,69 +299,69 @@ test('dead letters are listed, and sent again: one, or all that were not receive
     redelivered_at: null,
   });
   const again = (letter: string) =>
-    office.ask('POST', `${path}/redeliver`, { data: { dead_letter: letter } });
+    api.request('POST', `${path}/redeliver`, { data: { dead_letter: letter } });
   const one = await again(`${planted.realm}.2`);
   expect([one.status, one.body.data]).toEqual([202, { id, type: 'redelivery', dead_letters: 1 }]);
   await receiver.until(() => receiver.accepted.length === 1);
   expect(receiver.places(planted.realm)).toEqual([2]);
-  const half = await listed(`${path}/dead-letters`, (all) => stateOf('redelivered')(all) === 1);
+  const half = await listUntil(`${path}/dead-letters`, (all) => stateOf('redelivered')(all) === 1);
   expect(half[1]).toMatchObject({ first_seq: 2, state: 'redelivered', redelivered_at: expect.any(String) });
   expect((await again('*')).body.data.dead_letters).toBe(2);
-  await listed(`${path}/dead-letters`, (all) => stateOf('redelivered')(all) === 3);
+  await listUntil(`${path}/dead-letters`, (all) => stateOf('redelivered')(all) === 3);
   expect(receiver.places(planted.realm)).toEqual([2, 1, 3]);
   const none = await again('*');
   expect([none.status, none.body.data.dead_letters]).toEqual([202, 0]);
-  const other = await make();
-  const elsewhere = await office.ask('POST', `${other.path}/redeliver`, {
+  const other = await createTarget();
+  const elsewhere = await api.request('POST', `${other.path}/redeliver`, {
     data: { dead_letter: letters[0]?.id },
   });
   expect(elsewhere.status).toBe(422);
-  const acts = (await office.actsOn(id)).filter(({ what }) => what === 'webhook.redelivered');
-  expect(acts.map(({ realm_id }) => realm_id)).toEqual([planted.realm, null]);
+  const entries = (await api.auditEntriesOf(id)).filter(({ what }) => what === 'webhook.redelivered');
+  expect(entries.map(({ realm_id }) => realm_id)).toEqual([planted.realm, null]);
 });
 
-test('a deleted target is gone with what was kept about it, and is told nothing more', async () => {
-  const { id, path } = await listen();
-  await giveUp(office.service, id, 1);
-  expect((await office.ask('DELETE', path)).status).toBe(204);
+test('a deleted target is 404 with its deliveries and dead letters, and receives nothing more', async () => {
+  const { id, path } = await createReceivingTarget();
+  await giveUp(api.service, id, 1);
+  expect((await api.request('DELETE', path)).status).toBe(204);
   for (const below of ['', '/deliveries', '/dead-letters']) {
-    expect((await office.ask('GET', path + below)).status).toBe(404);
+    expect((await api.request('GET', path + below)).status).toBe(404);
   }
-  expect(await office.service.db.engine.webhooks.deadLetters(id, undefined, 10)).toEqual([]);
-  await quiet();
-  await plant(office.service.db, { realm: planted.realm });
-  await quiet();
+  expect(await api.service.db.engine.webhooks.deadLetters(id, undefined, 10)).toEqual([]);
+  await waitTwoPolls();
+  await plant(api.service.db, { realm: planted.realm });
+  await waitTwoPolls();
   expect(receiver.received).toEqual([]);
-  expect((await office.actsOn(id)).at(-1)).toMatchObject({
+  expect((await api.auditEntriesOf(id)).at(-1)).toMatchObject({
     what: 'webhook.deleted',
-    detail: { before: { name: WISH.name, realms: [planted.realm] } },
+    detail: { before: { name: TARGET.name, realms: [planted.realm] } },
   });
 });
 
-test('an act says who asked, from where and in which request, and of the URL where it leads', async () => {
-  const data = { ...WISH, url: 'https://search.example/hook?key=tell-nobody' };
-  const made = await office.ask('POST', '/webhooks', { data, headers: { 'X-Request-Id': 'desk-1' } });
-  secrets.push(String(made.body.data.secret));
-  const acts = await office.actsOn(made.body.data.id);
-  expect(acts).toMatchObject([
+test('an audit entry of a target names the caller, its address, the request, and only the host of the URL', async () => {
+  const data = { ...TARGET, url: 'https://search.example/hook?key=url-secret' };
+  const created = await api.request('POST', '/webhooks', { data, headers: { 'X-Request-Id': 'request-1' } });
+  secrets.push(String(created.body.data.secret));
+  const entries = await api.auditEntriesOf(created.body.data.id);
+  expect(entries).toMatchObject([
     {
       what: 'webhook.created',
-      actor: office.admin.clientId,
+      actor: api.admin.clientId,
       address: '127.0.0.1',
-      request_id: 'desk-1',
-      detail: { after: { name: WISH.name, host: 'search.example', realms: '*' }, from: 'present' },
+      request_id: 'request-1',
+      detail: { after: { name: TARGET.name, host: 'search.example', realms: '*' }, from: 'present' },
     },
   ]);
-  expect(JSON.stringify(acts)).not.toContain('tell-nobody');
+  expect(JSON.stringify(entries)).not.toContain('url-secret');
 });
 
-test('a secret stands in the answer that made it, and nowhere else', async () => {
-  const { path } = await make();
-  for (const list of ['/webhooks', '/log', `${path}/deliveries`]) await office.all(list);
+test('a webhook secret is only in the response that created it, not in the log or the database', async () => {
+  const { path } = await createTarget();
+  for (const list of ['/webhooks', '/log', `${path}/deliveries`]) await api.listAll(list);
   expect(secrets.length).toBeGreaterThan(10);
   for (const secret of secrets) {
-    expect(office.answers.filter((answer) => answer.includes(secret))).toHaveLength(1);
+    expect(api.responseTexts.filter((text) => text.includes(secret))).toHaveLength(1);
   }
-  expect(JSON.stringify(office.service.log)).not.toContain('whsec_');
-  expect(await office.service.database.stored(secrets)).toEqual([]);
+  expect(JSON.stringify(api.service.log)).not.toContain('whsec_');
+  expect(await api.service.database.stored(secrets)).toEqual([]);
 }, 300_000);
