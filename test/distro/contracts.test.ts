@@ -1,6 +1,6 @@
 import { afterAll, beforeAll } from 'bun:test';
 import { parseDatabase } from '../../src/store/open.ts';
-import { holdContracts, openStore } from '../store/contract/contracts.ts';
+import { openStore, runContracts } from '../store/contract/contracts.ts';
 import { type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 
@@ -23,9 +23,9 @@ function open(url: string) {
   return openStore(address);
 }
 
-holdContracts('PostgreSQL of Debian', async () => open(await freshUrl()));
+runContracts('PostgreSQL of Debian', async () => open(await freshUrl()));
 
-holdContracts('PgBouncer of Debian, a connection a transaction', async () => {
+runContracts('PgBouncer of Debian, a connection a transaction', async () => {
   const { pathname } = new URL(await freshUrl());
   return open(`${bouncer.url(pathname.slice(1))}?prepare=off`);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { Fault } from '../../src/domain/fault.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { type Ground, LANDED, land, oidcLink } from '../store/contract/store_fixtures.ts';
+import { commitWrites, oidcLink, type RealmFixture, WRITTEN } from '../store/contract/store_fixtures.ts';
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
 import { errorsOf, plant, type Service, startService } from '../support/service.ts';
 
@@ -11,11 +11,11 @@ const REALMS = '/v2/authentication-realms';
 const MANY = 3 * LIMITS.cascadeRecordsMax;
 
 /** A realm with a user that has very many links. */
-async function crowd({ db }: Service): Promise<Ground> {
+async function crowd({ db }: Service): Promise<RealmFixture> {
   const { realm: id, user: owner, oidcProfile, passwordProfile } = await plant(db);
   const ids = { realm: id, user: owner, oidc: oidcProfile, passwords: passwordProfile };
   const links = Array.from({ length: MANY }, (_, at) => oidcLink(ids, `${at}`));
-  expect(await land(db.engine.records, ...links)).toEqual(LANDED);
+  expect(await commitWrites(db.engine.records, ...links)).toEqual(WRITTEN);
   return ids;
 }
 

@@ -3,14 +3,14 @@ import { membersOf } from '../../src/domain/resource.ts';
 import { user } from '../../src/domain/resources.ts';
 import { UNICODE_VERSION } from '../../src/domain/text/folding.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { ground, land } from '../store/contract/store_fixtures.ts';
+import { commitWrites, createRealmFixture } from '../store/contract/store_fixtures.ts';
 import { freshDatabase } from '../support/database.ts';
 import { userMembers } from '../support/service.ts';
 
 test('a row says a newer Unicode only where all of its keys were made with it', async () => {
   const database = await freshDatabase();
   const { records, close } = await database.open();
-  const at = await ground(records);
+  const at = await createRealmFixture(records);
   await database.ask(`update user_info set unicode_version = '1.0', email_key = 'of another Unicode'`);
   const row = async () =>
     (await database.ask('select name_key, email_key, unicode_version from user_info'))[0];
@@ -22,7 +22,7 @@ test('a row says a newer Unicode only where all of its keys were made with it', 
   });
   const key = [at.realm, at.user] as const;
   const write = (members: Record<string, unknown>) =>
-    land(records, { op: 'patch', resource: user, key, patch: patch(members) });
+    commitWrites(records, { op: 'patch', resource: user, key, patch: patch(members) });
 
   expect((await write({ name: 'JANE Roe' })).kind).toBe('written');
   expect(await row()).toEqual({

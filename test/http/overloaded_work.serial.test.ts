@@ -2,7 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { realm, user } from '../../src/domain/resources.ts';
-import { type Ground, LANDED, land, mint, oidcLink, removing } from '../store/contract/store_fixtures.ts';
+import {
+  commitWrites,
+  mintId,
+  oidcLink,
+  type RealmFixture,
+  removalOf,
+  WRITTEN,
+} from '../store/contract/store_fixtures.ts';
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
 import { errorsOf, plant, type Service, startService } from '../support/service.ts';
 
@@ -12,11 +19,11 @@ const REALMS = '/v2/authentication-realms';
 const MANY = 3 * LIMITS.cascadeRecordsMax;
 
 /** A realm with a user that has very many links. */
-async function crowd({ db }: Service): Promise<Ground> {
+async function crowd({ db }: Service): Promise<RealmFixture> {
   const { realm: id, user: owner, oidcProfile, passwordProfile } = await plant(db);
   const ids = { realm: id, user: owner, oidc: oidcProfile, passwords: passwordProfile };
   const links = Array.from({ length: MANY }, (_, at) => oidcLink(ids, `${at}`));
-  expect(await land(db.engine.records, ...links)).toEqual(LANDED);
+  expect(await commitWrites(db.engine.records, ...links)).toEqual(WRITTEN);
   return ids;
 }
 
@@ -57,7 +64,7 @@ describe('while a record is being purged', () => {
   async function remembered() {
     const { records } = service.db.engine;
     const ids = await crowd(service);
-    const keys = { 'Idempotency-Key': mint() };
+    const keys = { 'Idempotency-Key': mintId() };
     const users = `${REALMS}/${ids.realm}/user-authentication-info`;
     const made = await service.post(users, token, jane, keys);
     const id = ((await made.json()) as { data: { id: Uuid } }).data.id;
@@ -80,14 +87,14 @@ describe('while a record is being purged', () => {
     const more = Array.from({ length: LIMITS.cascadeRecordsMax }, (_, at) =>
       oidcLink({ ...ids, user: id }, `of-${id}-${at}`),
     );
-    expect(await land(records, ...more)).toEqual(LANDED);
+    expect(await commitWrites(records, ...more)).toEqual(WRITTEN);
     expect((await again()).statuses).toEqual([201, 201]);
     return { ids, id, again, records };
   }
 
   test('no repetition is told what was remembered in its realm', async () => {
     const { ids, again, records } = await remembered();
-    expect(await records.purge(removing(realm, [ids.realm]))).toMatchObject({ isDone: false });
+    expect(await records.purge(removalOf(realm, [ids.realm]))).toMatchObject({ isDone: false });
     const { asUser, asLink, statuses } = await again();
     expect(statuses).toEqual([404, 404]);
     for (const answer of [asUser, asLink]) expect(await answer.text()).not.toContain('jane@');
@@ -97,7 +104,7 @@ describe('while a record is being purged', () => {
 
   test('nor what was remembered about the user; the same request makes another one', async () => {
     const { ids, id, again, records } = await remembered();
-    expect(await records.purge(removing(user, [ids.realm, id]))).toMatchObject({ isDone: false });
+    expect(await records.purge(removalOf(user, [ids.realm, id]))).toMatchObject({ isDone: false });
     const { asUser, statuses } = await again();
     expect(statuses).toEqual([201, 404]);
     const other = ((await asUser.json()) as { data: { id: Uuid } }).data.id;

@@ -22,9 +22,9 @@ setDefaultTimeout(300_000);
 const SENTENCE = /^authrealm: .*\n$/;
 
 describe('a backup', () => {
-  test('of a running service holds what was committed, and is told in a manifest', async () => {
+  test('a backup of a running service holds the committed records, and has a manifest', async () => {
     const service = await startService();
-    const planted = await plant(service.db);
+    const created = await plant(service.db);
     const token = await service.token('profile-infos:read');
     const path = databaseFile(service);
     const to = join(freshFolder(), 'there.db');
@@ -41,45 +41,45 @@ describe('a backup', () => {
     expect(manifest.rows).toMatchObject({ user_info: 1, oidc_profile_info: 1, client: 1 });
     expect(manifest.store_id).toBe(await service.db.engine.access.storeId());
     for (const file of [to, `${to}.json`]) expect(statSync(file).mode & 0o777).toBe(0o600);
-    // Nothing but the two: no draft, no log.
+    // Only these two: no draft, no log.
     expect(readdirSync(dirname(to)).sort()).toEqual(['there.db', 'there.db.json']);
-    expect((await service.get(oidcPath(planted), token)).status).toBe(200);
+    expect((await service.get(oidcPath(created), token)).status).toBe(200);
     await service.stop();
   });
 
-  test('holds nothing of the master key, and its manifest nothing of a person', async () => {
-    const { path, planted } = await storedDatabase(2);
+  test('a backup does not contain the master key, and its manifest has no personal data', async () => {
+    const { path, planted: users } = await storedDatabase(2);
     const to = join(freshFolder(), 'there.db');
     expect((await runOn(path, 'backup', '--to', to)).code).toBe(EXIT.done);
     const spelled = readFileSync(`${path}.key`, 'utf8').trim();
     const key = Buffer.from(parseMasterKey(spelled) ?? []);
     const bytes = readFileSync(to);
     for (const secret of [key, spelled, key.toString('hex')]) expect(bytes.includes(secret)).toBe(false);
-    expect(bytes.includes(planted[0]?.subject ?? '')).toBe(true);
+    expect(bytes.includes(users[0]?.subject ?? '')).toBe(true);
     const manifest = readFileSync(`${to}.json`, 'utf8');
-    for (const { subject, username, user, realm } of planted)
+    for (const { subject, username, user, realm } of users)
       for (const text of [subject, username, user, realm, 'jane@']) expect(manifest).not.toContain(text);
   });
 
-  test('carries nothing of what was deleted', async () => {
-    const { path, planted } = await storedDatabase(40);
-    const gone = planted.slice(0, 30);
+  test('a backup does not contain deleted records', async () => {
+    const { path, planted: users } = await storedDatabase(40);
+    const deleted = users.slice(0, 30);
     const db = new Database(path);
     db.run('pragma secure_delete = off');
-    for (const { user } of gone) {
+    for (const { user } of deleted) {
       db.run('delete from oidc_profile_info where user_id = ?', [user]);
       db.run('delete from password_profile_info where user_id = ?', [user]);
     }
     db.run('pragma wal_checkpoint(truncate)');
     db.close();
-    const left = (bytes: Buffer) => gone.filter(({ subject }) => bytes.includes(subject)).length;
-    expect(left(readFileSync(path))).toBeGreaterThan(0);
+    const subjectsIn = (bytes: Buffer) => deleted.filter(({ subject }) => bytes.includes(subject)).length;
+    expect(subjectsIn(readFileSync(path))).toBeGreaterThan(0);
     const to = join(freshFolder(), 'there.db');
     await backUp(path, { file: to }, program, archiver);
-    expect(left(readFileSync(to))).toBe(0);
+    expect(subjectsIn(readFileSync(to))).toBe(0);
   });
 
-  test('is told as JSON', async () => {
+  test('backup --json prints the path, the manifest and the removed backups', async () => {
     const { path } = await storedDatabase(1);
     const to = join(freshFolder(), 'there.db');
     const { stdout } = await runOn(path, 'backup', '--to', to, '--json');
@@ -87,13 +87,13 @@ describe('a backup', () => {
     expect(JSON.parse(stdout)).toEqual({ path: to, ...manifest, removed: [] });
   });
 
-  test('leaves nothing beside a database that nobody has open', async () => {
+  test('a backup of a closed database leaves no other files next to it', async () => {
     const { path } = await storedDatabase(1);
     await runOn(path, 'backup', '--to', join(freshFolder(), 'there.db'));
     expect(readdirSync(dirname(path)).sort()).toEqual(['stored.db', 'stored.db.key']);
   });
 
-  test('of a damaged database is refused, and nothing older goes for it', async () => {
+  test('a backup of a damaged database is refused, and no older backup is removed', async () => {
     const { path } = await storedDatabase(200);
     const folder = freshFolder();
     const { path: old } = await backUp(path, { folder, keepDays: undefined }, agoBy(9), archiver);
@@ -105,105 +105,116 @@ describe('a backup', () => {
   });
 });
 
-/** The program some days ago. */
+/** The program with a clock `days` behind. */
 function agoBy(days: number) {
   const { clock } = program;
   return { ...program, clock: { ...clock, now: () => clock.now() - days * 86_400_000 } };
 }
 
 describe('a folder of backups', () => {
-  test('gets one under each instant; --keep takes the old ones that this program made of this database, and no other', async () => {
+  test('--into names a backup by its time; --keep removes only old backups of the same database', async () => {
     const { path } = await storedDatabase(1);
-    const { path: elsewhere } = await storedDatabase(1);
+    const { path: otherInstallation } = await storedDatabase(1);
     const folder = freshFolder();
     const into = { folder, keepDays: undefined };
-    const takenAgo = async (from: string, days: number) =>
+    const backUpAgo = async (from: string, days: number) =>
       (await backUp(from, into, agoBy(days), archiver)).path.slice(folder.length + 1);
-    const [older, old, recent] = [await takenAgo(path, 40), await takenAgo(path, 8), await takenAgo(path, 6)];
-    // Of another installation, under the same name; and of this one, under another name.
-    const stranger = await takenAgo(elsewhere, 41);
+    const [older, old, recent] = [
+      await backUpAgo(path, 40),
+      await backUpAgo(path, 8),
+      await backUpAgo(path, 6),
+    ];
+    // One of another installation under the same name, and one of this installation under another name.
+    const foreign = await backUpAgo(otherInstallation, 41);
     const alias = join(dirname(path), 'alias.db');
     copyFileSync(path, alias);
-    const other = await takenAgo(alias, 40);
-    // A file that is called like one, a manifest that speaks of another file, and somebody's own.
-    const called = backupName(path, program.clock.now() - 42 * 86_400_000);
-    copyFileSync(path, join(folder, called));
-    copyFileSync(join(folder, `${older}.json`), join(folder, `${called}.json`));
+    const other = await backUpAgo(alias, 40);
+    // A file with the name of a backup, a manifest of another file, and an unrelated file.
+    const mismatched = backupName(path, program.clock.now() - 42 * 86_400_000);
+    copyFileSync(path, join(folder, mismatched));
+    copyFileSync(join(folder, `${older}.json`), join(folder, `${mismatched}.json`));
     writeFileSync(join(folder, 'notes.db.json'), '{}');
-    // What a removal left that was killed after its first step.
-    const half = await takenAgo(path, 30);
-    await Bun.file(join(folder, half)).delete();
-    // Backups that were killed, a long time ago and just now.
-    const [killed, busy] = [9, 1].map((days) => {
+    // The manifest that a removal leaves when it is killed after its first step.
+    const halfRemoved = await backUpAgo(path, 30);
+    await Bun.file(join(folder, halfRemoved)).delete();
+    // Partial backups, an old one and a recent one.
+    const [killed, running] = [9, 1].map((days) => {
       const name = backupName(path, program.clock.now() - days * 86_400_000);
       return `${name}.${program.clock.mintId()}.partial`;
     }) as [string, string];
-    for (const name of [killed, busy]) mkdirSync(join(folder, name));
+    for (const name of [killed, running]) mkdirSync(join(folder, name));
     writeFileSync(join(folder, killed, 'draft.db'), 'half');
     const before = new Set(readdirSync(folder));
     const { code, stdout } = await runOn(path, 'backup', '--into', folder, '--keep', '7', '--json');
     expect(code).toBe(EXIT.done);
     const made = JSON.parse(stdout);
-    expect(made.removed).toEqual([older, half, old, killed].sort());
+    expect(made.removed).toEqual([older, halfRemoved, old, killed].sort());
     const after = new Set(readdirSync(folder));
-    const gone = [...before].filter((name) => !after.has(name));
-    expect(gone.sort()).toEqual([older, `${older}.json`, old, `${old}.json`, `${half}.json`, killed].sort());
+    const removed = [...before].filter((name) => !after.has(name));
+    expect(removed.sort()).toEqual(
+      [older, `${older}.json`, old, `${old}.json`, `${halfRemoved}.json`, killed].sort(),
+    );
     const added = [...after].filter((name) => !before.has(name));
     expect(added.sort()).toEqual([made.file, `${made.file}.json`]);
-    for (const kept of [recent, stranger, other, called, busy]) expect(after.has(kept)).toBe(true);
+    for (const name of [recent, foreign, other, mismatched, running]) expect(after.has(name)).toBe(true);
   });
 });
 
-describe('is refused in a sentence', () => {
+describe('a backup is refused with one sentence', () => {
   const folder = freshFolder();
-  const there = join(folder, 'there.db');
-  writeFileSync(there, 'mine');
-  writeFileSync(join(folder, 'told.db.json'), 'mine');
+  const existing = join(folder, 'existing.db');
+  writeFileSync(existing, 'mine');
+  writeFileSync(join(folder, 'described.db.json'), 'mine');
   const cases: [string, readonly string[], number, RegExp][] = [
-    ['a file that is there', ['--to', there], EXIT.failed, /is there already, and nothing is overwritten/],
+    ['to an existing file', ['--to', existing], EXIT.failed, /is there already, and nothing is overwritten/],
     [
-      'a manifest that is there',
-      ['--to', join(folder, 'told.db')],
+      'with an existing manifest',
+      ['--to', join(folder, 'described.db')],
       EXIT.failed,
-      /told\.db\.json is there already/,
+      /described\.db\.json is there already/,
     ],
-    ['no place', [], EXIT.usage, /either --to FILE or --into FOLDER/],
-    ['two places', ['--to', 'a', '--into', 'b'], EXIT.usage, /either --to FILE or --into FOLDER/],
-    ['--keep of a file', ['--to', join(folder, 'x.db'), '--keep', '3'], EXIT.usage, /--keep requires --into/],
+    ['without --to and --into', [], EXIT.usage, /either --to FILE or --into FOLDER/],
     [
-      'a folder that is not there',
-      ['--into', join(folder, 'none')],
-      EXIT.failed,
-      /there is no folder .*make it/,
+      'with both --to and --into',
+      ['--to', 'a', '--into', 'b'],
+      EXIT.usage,
+      /either --to FILE or --into FOLDER/,
     ],
+    [
+      'with --to and --keep',
+      ['--to', join(folder, 'x.db'), '--keep', '3'],
+      EXIT.usage,
+      /--keep requires --into/,
+    ],
+    ['into a missing folder', ['--into', join(folder, 'none')], EXIT.failed, /there is no folder .*make it/],
   ];
-  test.each(cases)('%s', async (_name, words, expected, sentence) => {
+  test.each(cases)('a backup %s is refused and writes nothing', async (_name, words, expected, sentence) => {
     const { path } = await storedDatabase(1);
     const { code, stderr, stdout } = await runOn(path, 'backup', ...words);
     expect([code, stdout, stderr]).toEqual([expected, '', expect.stringMatching(SENTENCE)]);
     expect(stderr).toMatch(sentence);
-    expect(readFileSync(there, 'utf8')).toBe('mine');
-    expect(readdirSync(folder).sort()).toEqual(['there.db', 'told.db.json']);
+    expect(readFileSync(existing, 'utf8')).toBe('mine');
+    expect(readdirSync(folder).sort()).toEqual(['described.db.json', 'existing.db']);
   });
 
-  test.each(['0', '-1', '1.5', 'week', '100000'])('--keep %s', async (days) => {
+  test.each(['0', '-1', '1.5', 'week', '100000'])('backup --keep %s is a usage error', async (days) => {
     const { code } = await runOn('/nowhere.db', 'backup', '--into', folder, '--keep', days);
     expect(code).toBe(EXIT.usage);
   });
 
   test.each([
-    ['a database that is not there', 'sqlite:/nowhere/a.db', /database .* does not exist/],
-    ['one in memory', 'sqlite::memory:', /ends with its process/],
-    ['one of PostgreSQL', 'postgres://a@localhost/a', /pg_dump, or pg_basebackup/],
-  ])('%s', async (_name, database, sentence) => {
+    ['a missing database', 'sqlite:/nowhere/a.db', /database .* does not exist/],
+    ['a database in memory', 'sqlite::memory:', /ends with its process/],
+    ['a PostgreSQL database', 'postgres://a@localhost/a', /pg_dump, or pg_basebackup/],
+  ])('a backup of %s is refused', async (_name, database, sentence) => {
     const command = [AUTHREALM, 'backup', '--to', join(folder, 'x.db'), '--database', database];
     const { code, stderr } = await runCommand(command);
     expect([code, stderr]).toEqual([EXIT.failed, expect.stringMatching(sentence)]);
   });
 });
 
-describe('interrupted', () => {
-  test('by a signal, it ends with a sentence and leaves nothing', async () => {
+describe('an interrupted backup', () => {
+  test('a backup interrupted by SIGINT exits with an error and leaves no files', async () => {
     const { path } = await storedDatabase(1);
     await plantMore(path, 300);
     const folder = freshFolder();
@@ -211,13 +222,13 @@ describe('interrupted', () => {
     while (readdirSync(folder).length === 0) await Bun.sleep(1);
     running.process.kill('SIGINT');
     const code = await running.process.exited;
-    const left = readdirSync(folder);
-    // It may have been done by then.
-    if (code === EXIT.done) expect(left).toHaveLength(2);
-    else expect([code, left]).toEqual([EXIT.failed, []]);
+    const files = readdirSync(folder);
+    // The backup may have finished before the signal.
+    if (code === EXIT.done) expect(files).toHaveLength(2);
+    else expect([code, files]).toEqual([EXIT.failed, []]);
   });
 
-  test('by force at any moment, there is a complete backup or none', async () => {
+  test('a backup killed at any moment is complete or absent', async () => {
     const { path } = await storedDatabase(20);
     const folder = join(freshFolder(), 'backups');
     mkdirSync(folder);
@@ -232,7 +243,7 @@ describe('interrupted', () => {
       await child.exited;
       clearTimeout(timer);
       if (child.signalCode === 'SIGKILL') killed += 1;
-      // Its own process ends with it.
+      // Its worker process exits as well.
       await Bun.sleep(100);
       for (const name of readdirSync(folder).filter((each) => !before.has(each) && each.endsWith('.db'))) {
         expect(contentOf(join(folder, name))).toEqual(contentOf(path));

@@ -5,7 +5,7 @@ import { freshFolder } from '../support/service.ts';
 
 setDefaultTimeout(300_000);
 
-test('backups under write load are the model at their moment, and nobody who was erased is in what is restored', async () => {
+test('backups under write load match the model at their time, and restores contain no erased user', async () => {
   const seed = freshSeed();
   const outcome = await runBackupRounds({
     folder: freshFolder(),

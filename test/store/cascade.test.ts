@@ -16,18 +16,18 @@ import { dependentsOf } from '../../src/store/records/cascade.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import {
   anotherUser,
-  crowdedGround,
-  groundWrites,
-  mint,
+  commitWithChange,
+  createUserWithLinks,
+  mintId,
   oidcLink,
-  put,
-  removing,
+  realmFixtureWrites,
+  removalOf,
 } from './contract/store_fixtures.ts';
 
-const tablesOf = (gone: Resource, all: readonly Resource[] = RESOURCES) =>
-  dependentsOf(gone, all).map(({ resource }) => resource);
+const tablesOf = (removed: Resource, all: readonly Resource[] = RESOURCES) =>
+  dependentsOf(removed, all).map(({ resource }) => resource);
 
-describe('dependents follow from the descriptions', () => {
+describe('dependents are derived from the resource descriptions', () => {
   test.each([
     [realm, [passwordProfileInfo, oidcProfileInfo, user, passwordProfile, oidcProfile], []],
     [user, [passwordProfileInfo, oidcProfileInfo], []],
@@ -35,13 +35,16 @@ describe('dependents follow from the descriptions', () => {
     [passwordProfile, [passwordProfileInfo], [user]],
     [oidcProfileInfo, [], []],
     [passwordProfileInfo, [], []],
-  ] as const)('$name', (gone, taken, bereft) => {
-    expect(tablesOf(gone)).toEqual([...taken]);
-    const touched = dependentsOf(gone, RESOURCES).flatMap(({ touchedParent: bereaves }) => bereaves ?? []);
-    expect(touched).toEqual([...bereft]);
-  });
+  ] as const)(
+    'the dependents of $name are those that its description implies',
+    (removed, dependents, touchedParents) => {
+      expect(tablesOf(removed)).toEqual([...dependents]);
+      const touched = dependentsOf(removed, RESOURCES).flatMap(({ touchedParent }) => touchedParent ?? []);
+      expect(touched).toEqual([...touchedParents]);
+    },
+  );
 
-  test('a new resource is a dependent of its parents and of what it refers to, at any depth', () => {
+  test('a new resource is a dependent of its parents and of the resources it refers to, at any depth', () => {
     const plain = { bodyId: 'own', selfPrefix: '/v2', scope: 's', summary: 'S.', unique: [] } as const;
     const badge = described({
       ...plain,
@@ -68,78 +71,77 @@ describe('dependents follow from the descriptions', () => {
   });
 });
 
-describe('on a disk, with others at it', () => {
+describe('cascades with two engines open on one database', () => {
   let database: TestDatabase;
-  let ours: Engine;
-  let theirs: Engine;
+  let first: Engine;
+  let second: Engine;
   beforeAll(async () => {
     database = await freshDatabase();
-    ours = await database.open();
-    theirs = await reopenEngine(database.address, { version: 'test', clock: systemClock });
+    first = await database.open();
+    second = await reopenEngine(database.address, { version: 'test', clock: systemClock });
   });
   afterAll(async () => {
-    await ours.close();
-    await theirs.close();
+    await first.close();
+    await second.close();
     expect(await database.disagreements()).toEqual([]);
   });
 
   test('records and changes agree after every step of a purge by any process', async () => {
-    const ids = await crowdedGround(ours.records, 1_200);
+    const ids = await createUserWithLinks(first.records, 1_200);
     const key = [ids.realm, ids.user] as const;
     const steps: unknown[] = [];
-    for (const { records } of [ours, theirs, ours]) {
-      steps.push(await records.purge(removing(user, key)));
+    for (const { records } of [first, second, first]) {
+      steps.push(await records.purge(removalOf(user, key)));
       expect(await database.disagreements()).toEqual([]);
-      for (const engine of [ours, theirs]) expect(await engine.records.get(user, key)).toBeUndefined();
+      for (const engine of [first, second]) expect(await engine.records.get(user, key)).toBeUndefined();
     }
     expect(steps).toEqual([
       { kind: 'purged', records: 1_000, isDone: false },
       { kind: 'purged', records: 1_000, isDone: false },
       { kind: 'purged', records: 401, isDone: true },
     ]);
-    expect(await theirs.records.countBelow(realm, [ids.realm])).toBe(2);
+    expect(await second.records.countBelow(realm, [ids.realm])).toBe(2);
   }, 300_000);
 
-  test('two processes that purge a realm, while a third one writes into it, leave nothing', async () => {
-    const ids = await crowdedGround(ours.records, 1_000);
+  test('two engines that purge a realm during concurrent writes leave no records', async () => {
+    const ids = await createUserWithLinks(first.records, 1_000);
     const key = [ids.realm] as const;
     const purge = async ({ records }: Engine) => {
-      for (let step = await records.purge(removing(realm, key)); step.kind === 'purged'; )
-        step = await records.purge(removing(realm, key));
+      for (let step = await records.purge(removalOf(realm, key)); step.kind === 'purged'; )
+        step = await records.purge(removalOf(realm, key));
     };
     const late = Array.from({ length: 50 }, (_, index) => oidcLink(ids, `late-${index}`));
     const [, , ...kinds] = await Promise.all([
-      purge(ours),
-      purge(theirs),
-      ...late.map(async (link) => (await ours.records.commit([link])).kind),
+      purge(first),
+      purge(second),
+      ...late.map(async (link) => (await first.records.commit([link])).kind),
     ]);
     expect(kinds.every((kind) => kind === 'not_found')).toBe(true);
-    for (const { records } of [ours, theirs]) {
+    for (const { records } of [first, second]) {
       expect(await records.get(realm, key)).toBeUndefined();
       expect(await records.countBelow(realm, key)).toBe(0);
     }
   }, 300_000);
 
-  test('a record that is imported again after its removal agrees with its changes', async () => {
-    const ids = await crowdedGround(ours.records, 1);
-    await ours.records.remove(removing(user, [ids.realm, ids.user]));
-    const again = { ...anotherUser(ids, ids.user) };
-    await put(ours.records, again);
+  test('a record created again after its removal agrees with its changes', async () => {
+    const ids = await createUserWithLinks(first.records, 1);
+    await first.records.remove(removalOf(user, [ids.realm, ids.user]));
+    await commitWithChange(first.records, anotherUser(ids, ids.user));
     expect(await database.disagreements()).toEqual([]);
   });
 
-  test('records of the same identifiers in another realm stay what they are', async () => {
-    const ids = await crowdedGround(ours.records, 1);
-    const twin = { ...ids, realm: mint() };
-    for (const write of groundWrites(twin)) await put(theirs.records, write);
-    await ours.records.purge(removing(oidcProfile, [ids.realm, ids.oidc]));
-    await ours.records.remove(removing(user, [ids.realm, ids.user]));
+  test('removals in one realm leave records with the same IDs in another realm unchanged', async () => {
+    const ids = await createUserWithLinks(first.records, 1);
+    const twin = { ...ids, realm: mintId() };
+    for (const write of realmFixtureWrites(twin)) await commitWithChange(second.records, write);
+    await first.records.purge(removalOf(oidcProfile, [ids.realm, ids.oidc]));
+    await first.records.remove(removalOf(user, [ids.realm, ids.user]));
     for (const [kind, id] of [
       [oidcProfile, ids.oidc],
       [user, ids.user],
     ] as const) {
-      expect(await theirs.records.get(kind, [twin.realm, id])).toBeDefined();
-      expect(await theirs.records.get(kind, [ids.realm, id])).toBeUndefined();
+      expect(await second.records.get(kind, [twin.realm, id])).toBeDefined();
+      expect(await second.records.get(kind, [ids.realm, id])).toBeUndefined();
     }
   });
 });

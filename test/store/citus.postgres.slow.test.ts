@@ -6,13 +6,13 @@ import { citusSql } from '../../src/store/postgres/citus.ts';
 import { INSTANCE_TABLES, REALM_COLUMN, REALM_TABLES } from '../../src/store/postgres/tables.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 
-/** The schema as PostgreSQL has it, against what a distributed engine needs of it. */
+/** The PostgreSQL schema, checked for the requirements of a distributed engine. */
 
 let sql: SQL;
 beforeAll(async () => {
   const url = await (await sharedServer()).freshDatabase();
   const address = parseDatabase(url);
-  if (!address) throw new Error('no address of PostgreSQL');
+  if (!address) throw new Error('not a PostgreSQL URL');
   await (await openEngine(address, 'auto', { version: 'test', clock: systemClock })).close();
   sql = new SQL(url, { max: 1 });
 });
@@ -64,21 +64,21 @@ describe('the schema', () => {
     expect(ofRealm.filter(({ first }) => first !== REALM_COLUMN)).toEqual([]);
   });
 
-  test('the realm of a row stands in its first column, is always said, and is a UUID', async () => {
-    const columns = await rows<{ table: string; place: number; type: string; is_said: boolean }>(
-      `select a.attrelid::regclass::text as table, a.attnum as place, a.atttypid::regtype::text as type,
-         a.attnotnull as is_said
+  test('the realm of a row is its first column, not null, and a UUID', async () => {
+    const columns = await rows<{ table: string; position: number; type: string; not_null: boolean }>(
+      `select a.attrelid::regclass::text as table, a.attnum as position, a.atttypid::regtype::text as type,
+         a.attnotnull as not_null
        from pg_attribute a join pg_class t on t.oid = a.attrelid
        where a.attname = '${REALM_COLUMN}' and t.relkind = 'r' and t.relnamespace = ${OURS}`,
     );
     const ofRealm = columns.filter(({ table }) => REALM_TABLES.includes(table));
     expect(ofRealm.map(({ table }) => table).toSorted()).toEqual(REALM_TABLES.toSorted());
-    expect(ofRealm.filter(({ place, type, is_said }) => place !== 1 || type !== 'uuid' || !is_said)).toEqual(
-      [],
-    );
+    expect(
+      ofRealm.filter(({ position, type, not_null }) => position !== 1 || type !== 'uuid' || !not_null),
+    ).toEqual([]);
   });
 
-  test('a foreign key stays in its realm, or among instance tables', async () => {
+  test('a foreign key refers to its own realm, or from an instance table to another', async () => {
     const found = await foreignKeys();
     expect(found.length).toBeGreaterThan(0);
     const isInside = ({ table, target, columns }: ForeignKey) =>
@@ -88,11 +88,11 @@ describe('the schema', () => {
     expect(found.filter((each) => !isInside(each))).toEqual([]);
   });
 
-  test('a table stands behind those that it refers to', async () => {
+  test('the table list names a table after the tables it refers to', async () => {
     const order = [...INSTANCE_TABLES, ...REALM_TABLES];
     const found = await foreignKeys();
-    const isBehind = ({ table, target }: ForeignKey) => order.indexOf(target) < order.indexOf(table);
-    expect(found.filter((each) => !isBehind(each))).toEqual([]);
+    const isAfter = ({ table, target }: ForeignKey) => order.indexOf(target) < order.indexOf(table);
+    expect(found.filter((each) => !isAfter(each))).toEqual([]);
   });
 
   test.each([
@@ -110,40 +110,40 @@ describe('the schema', () => {
     ],
     ['function', `select proname from pg_proc where pronamespace = ${OURS}`],
     ['type', `select typname from pg_type where typtype in ('d', 'e', 'r') and typnamespace = ${OURS}`],
-    // It comes with every database.
+    // Every database has plpgsql.
     ['extension', `select extname from pg_extension where extname <> 'plpgsql'`],
-  ])('there is no %s', async (_what, text) => {
+  ])('the schema has no %s', async (_kind, text) => {
     expect(await rows(text)).toEqual([]);
   });
 });
 
 /**
- * Stands in for what Citus offers, by the names, arguments and catalogue columns of its documentation, and writes down
- * what is asked of it. A local table that refers to a new reference table comes into the catalogue as Citus has it.
- * What it cannot prove is that Citus accepts the tables.
+ * Stubs of the Citus functions and catalogue, by the names, arguments and columns of its documentation; they record
+ * each call. As in Citus, a local table that refers to a new reference table is added to the catalogue.
+ * The stubs cannot prove that Citus accepts the tables.
  */
-const STAND_IN = `create schema stand_in;
-  create table stand_in.pg_dist_partition (logicalrelid regclass primary key, partmethod "char" not null,
+const STUBS = `create schema stub;
+  create table stub.pg_dist_partition (logicalrelid regclass primary key, partmethod "char" not null,
     partkey text, colocate_with text, repmodel "char" not null);
-  create table stand_in.asked (place integer generated always as identity, call text not null);
-  create function stand_in.create_reference_table(table_name regclass) returns void language sql as $$
-    insert into stand_in.asked (call) values ('reference ' || table_name);
-    insert into stand_in.pg_dist_partition values (table_name, 'n', null, null, 't')
+  create table stub.calls (position integer generated always as identity, call text not null);
+  create function stub.create_reference_table(table_name regclass) returns void language sql as $$
+    insert into stub.calls (call) values ('reference ' || table_name);
+    insert into stub.pg_dist_partition values (table_name, 'n', null, null, 't')
       on conflict (logicalrelid) do update set repmodel = excluded.repmodel;
-    insert into stand_in.pg_dist_partition
+    insert into stub.pg_dist_partition
       select conrelid, 'n', null, null, 's' from pg_constraint where contype = 'f' and confrelid = table_name
       on conflict do nothing;
   $$;
-  create function stand_in.create_distributed_table(table_name regclass, distribution_column text,
+  create function stub.create_distributed_table(table_name regclass, distribution_column text,
     distribution_type text default 'hash', colocate_with text default 'default', shard_count int default null)
   returns void language sql as $$
-    insert into stand_in.asked (call)
+    insert into stub.calls (call)
       values ('distributed ' || table_name || ' by ' || distribution_column || ' with ' || colocate_with);
-    insert into stand_in.pg_dist_partition values (table_name, 'h', distribution_column, colocate_with, 's');
+    insert into stub.pg_dist_partition values (table_name, 'h', distribution_column, colocate_with, 's');
   $$;
-  set search_path = public, stand_in`;
+  set search_path = public, stub`;
 
-describe('migrate --print citus, over stand-ins for its functions and its catalogue', () => {
+describe('migrate --print citus, over stubs of the Citus functions and catalogue', () => {
   const [first, ...others] = REALM_TABLES;
   const all = [
     ...INSTANCE_TABLES.map((table) => `reference ${table}`),
@@ -151,29 +151,29 @@ describe('migrate --print citus, over stand-ins for its functions and its catalo
     ...others.map((table) => `distributed ${table} by ${REALM_COLUMN} with ${first}`),
   ];
 
-  /** What a run asks of Citus. */
-  async function asked(): Promise<readonly string[]> {
-    await sql.unsafe('delete from asked').simple();
+  /** The calls that one run of the script makes. */
+  async function citusCalls(): Promise<readonly string[]> {
+    await sql.unsafe('delete from calls').simple();
     await sql.unsafe(citusSql()).simple();
-    return (await rows<{ call: string }>('select call from asked order by place')).map(({ call }) => call);
+    return (await rows<{ call: string }>('select call from calls order by position')).map(({ call }) => call);
   }
 
   beforeAll(async () => {
-    await sql.unsafe(STAND_IN).simple();
+    await sql.unsafe(STUBS).simple();
   });
 
-  test('distributes every table once, each behind those that it refers to', async () => {
-    expect(await asked()).toEqual(all);
+  test('the Citus script distributes every table once, each after the tables it refers to', async () => {
+    expect(await citusCalls()).toEqual(all);
   });
 
-  test('asks for nothing when it is run again', async () => {
-    expect(await asked()).toEqual([]);
+  test('the Citus script makes no calls when it runs again', async () => {
+    expect(await citusCalls()).toEqual([]);
   });
 
-  test('goes on where it was interrupted, and takes in what a migration has added', async () => {
-    const left = ['client_realm', 'user_info', 'change'];
-    const names = left.map((table) => `'${table}'::regclass`).join();
+  test('the Citus script resumes after an interruption and distributes tables of later migrations', async () => {
+    const missing = ['client_realm', 'user_info', 'change'];
+    const names = missing.map((table) => `'${table}'::regclass`).join();
     await sql.unsafe(`delete from pg_dist_partition where logicalrelid in (${names})`);
-    expect(await asked()).toEqual(all.filter((call) => left.includes(call.split(' ')[1] ?? '')));
+    expect(await citusCalls()).toEqual(all.filter((call) => missing.includes(call.split(' ')[1] ?? '')));
   });
 });

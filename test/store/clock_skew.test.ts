@@ -9,7 +9,7 @@ import { freshDatabase } from '../support/database.ts';
 import { OFFLINE } from '../support/resource_cases.ts';
 import { movableClock, type Service, startService } from '../support/service.ts';
 
-/** Processes over one database whose clocks are apart (issue 5, bad input). */
+/** Processes that share one database and whose clocks differ. */
 
 setDefaultTimeout(300_000);
 
@@ -17,17 +17,17 @@ const SCOPE = 'realms:read realms:write users:read users:write';
 const REALMS = '/v2/authentication-realms';
 const { clockLeewayMs, accessTableAgeMsMax, idempotencyMsMax } = LIMITS;
 
-/** Two services over one database. Their clocks only go forward. */
+/** Two services over one database. Their clocks never go back. */
 interface Pair {
   readonly slow: Service;
-  /** Its clock is ahead. */
+  /** The service whose clock is ahead. */
   readonly fast: Service;
   readonly realm: Uuid;
-  /** The path of the users in it. */
+  /** The path of the realm's users. */
   readonly users: string;
-  /** A token of the same client as ever, from this one of them. */
+  /** A token of the pair's client, issued by this service. */
   tokenOf(service: Service): Promise<string>;
-  /** So much time goes by. */
+  /** Advances both clocks. */
   pass(milliseconds: number): void;
 }
 
@@ -36,10 +36,10 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map((service) => service.stop()));
 });
 
-/** Behind whatever spreads requests over both: tokens are for the one address that callers know. */
+/** Both services are behind one load balancer, so the audience of tokens is its URL. */
 const FLAGS = { ...OFFLINE, baseUrl: 'https://identity.example.com' };
 
-async function pair(apart: number = clockLeewayMs): Promise<Pair> {
+async function startPair(apart: number = clockLeewayMs): Promise<Pair> {
   const slow = await startService(FLAGS);
   const fast = await startService({ ...FLAGS, ...slow.database.flags });
   running.push(slow, fast);
@@ -62,23 +62,23 @@ async function pair(apart: number = clockLeewayMs): Promise<Pair> {
   };
 }
 
-interface Answered {
+interface RecordBody {
   readonly id: Uuid;
   readonly name: string;
   readonly meta: { readonly created_at: string; readonly updated_at: string };
 }
 
-async function recordOf(answer: Pick<Response, 'ok' | 'status' | 'text' | 'json'>): Promise<Answered> {
+async function recordOf(answer: Pick<Response, 'ok' | 'status' | 'text' | 'json'>): Promise<RecordBody> {
   if (!answer.ok) throw new Error(`${answer.status}: ${await answer.text()}`);
-  return ((await answer.json()) as { data: Answered }).data;
+  return ((await answer.json()) as { data: RecordBody }).data;
 }
 
 const person = (name: string) => ({ data: { type: user.type, name, email: 'jane@example.com' } });
 const freshKey = () => ({ 'Idempotency-Key': crypto.randomUUID() });
 
-/** Users that both make in turn, the one that is ahead first. */
-async function makeUsers({ slow, fast, users }: Pair, token: string, count: number) {
-  const made: Answered[] = [];
+/** Creates users through both services in turn, the fast one first. */
+async function createUsers({ slow, fast, users }: Pair, token: string, count: number) {
+  const made: RecordBody[] = [];
   for (let number = 0; number < count; number += 1) {
     const service = number % 2 === 0 ? fast : slow;
     made.push(await recordOf(await service.post(users, token, person(`Jane ${number}`))));
@@ -87,12 +87,12 @@ async function makeUsers({ slow, fast, users }: Pair, token: string, count: numb
 }
 
 describe('a token', () => {
-  test('is accepted by both, as long as clocks are no further apart than is allowed for', async () => {
-    const { slow, fast, tokenOf, pass } = await pair();
+  test('a token is accepted by both services while their clocks differ by at most clockLeewayMs', async () => {
+    const { slow, fast, tokenOf, pass } = await startPair();
     const [ofSlow, ofFast] = [await tokenOf(slow), await tokenOf(fast)];
     expect((await slow.get(REALMS, ofFast)).status).toBe(200);
     expect((await fast.get(REALMS, ofSlow)).status).toBe(200);
-    // Its last seconds, by the clock that made it: by the other one it ended before.
+    // The last seconds of its life by the issuer's clock; by the other clock it has expired.
     pass(3_590_000);
     expect((await fast.get(REALMS, ofSlow)).status).toBe(200);
     pass(10_000);
@@ -100,8 +100,8 @@ describe('a token', () => {
     expect((await slow.get(REALMS, ofFast)).status).toBe(200);
   });
 
-  test('from further ahead is refused for as long as it is, and then accepted', async () => {
-    const { slow, fast, tokenOf, pass } = await pair(clockLeewayMs + 5_000);
+  test('a token from further ahead than clockLeewayMs is refused until its clock is within the leeway', async () => {
+    const { slow, fast, tokenOf, pass } = await startPair(clockLeewayMs + 5_000);
     const ofFast = await tokenOf(fast);
     expect((await slow.get(REALMS, ofFast)).status).toBe(401);
     pass(5_000);
@@ -110,7 +110,7 @@ describe('a token', () => {
 });
 
 describe('a signing key', () => {
-  test('that a process ahead has made signs in one that starts behind it', async () => {
+  test('a signing key created by a process with a fast clock is used by a process that starts later', async () => {
     const database = await freshDatabase();
     const ahead = movableClock();
     ahead.advance(clockLeewayMs);
@@ -120,8 +120,8 @@ describe('a signing key', () => {
     expect((await service.get(REALMS, await service.token(SCOPE))).status).toBe(200);
   });
 
-  test('that takes the place of one that was withdrawn signs everywhere at once, the announced one does not', async () => {
-    const { slow, fast, tokenOf, pass } = await pair();
+  test('the replacement of a withdrawn signing key signs on every process at once, an announced key does not', async () => {
+    const { slow, fast, tokenOf, pass } = await startPair();
     const { engine, keyring } = fast.db;
     const old = (await engine.access.state(undefined))?.signingKeys[0]?.kid ?? '';
     const announced = await rotateSigningKey(engine.access, keyring, fast.clock);
@@ -137,8 +137,8 @@ describe('a signing key', () => {
   });
 });
 
-test('the moment at which a client was changed never goes back', async () => {
-  const { slow, fast } = await pair();
+test('updatedAt of a client never goes back', async () => {
+  const { slow, fast } = await startPair();
   const { access } = fast.db.engine;
   const given = { scopes: new Set(['users:read'] as const), realms: '*' } as const;
   const { client } = await createClient(access, 'test', given, fast.clock);
@@ -146,9 +146,9 @@ test('the moment at which a client was changed never goes back', async () => {
   expect([client.updatedAt > slow.clock.now(), updatedAt]).toEqual([true, client.updatedAt]);
 });
 
-describe('a remembered answer', () => {
-  test('is repeated by the other one, whichever was asked first, and the record is there once', async () => {
-    const { slow, fast, users, tokenOf } = await pair();
+describe('an idempotency key', () => {
+  test('an idempotency key used on one service replays the answer on the other, and one record exists', async () => {
+    const { slow, fast, users, tokenOf } = await startPair();
     const token = await tokenOf(slow);
     for (const [first, second] of [[slow, fast] as const, [fast, slow] as const]) {
       const key = freshKey();
@@ -156,29 +156,29 @@ describe('a remembered answer', () => {
       expect(await recordOf(await second.post(users, token, person('Once'), key))).toEqual(made);
       expect((await second.post(users, token, person('Another'), key)).status).toBe(422);
     }
-    const listed = (await (await slow.get(users, token)).json()) as { data: readonly Answered[] };
+    const listed = (await (await slow.get(users, token)).json()) as { data: readonly RecordBody[] };
     expect(listed.data).toHaveLength(2);
   });
 
-  test('is one, where both are asked at once', async () => {
-    const { slow, fast, users, tokenOf } = await pair();
+  test('an idempotency key sent to both services at once creates one record', async () => {
+    const { slow, fast, users, tokenOf } = await startPair();
     const token = await tokenOf(slow);
     const ids = new Set<Uuid>();
     for (let round = 0; round < 10; round += 1) {
       const key = freshKey();
-      const asked = [slow, fast].map((service) => service.post(users, token, person('Once'), key));
-      const answers = await Promise.all(asked);
+      const requests = [slow, fast].map((service) => service.post(users, token, person('Once'), key));
+      const answers = await Promise.all(requests);
       const made = answers.filter(({ status }) => status === 201);
       expect(answers.every(({ status }) => [201, 409].includes(status)) && made.length > 0).toBe(true);
       for (const answer of made) ids.add((await recordOf(answer)).id);
     }
     expect(ids.size).toBe(10);
-    const listed = (await (await slow.get(users, token)).json()) as { data: readonly Answered[] };
+    const listed = (await (await slow.get(users, token)).json()) as { data: readonly RecordBody[] };
     expect(new Set(listed.data.map(({ id }) => id))).toEqual(ids);
   });
 
-  test('ends when the clock of whoever is asked has come so far, and is then made anew, once', async () => {
-    const { slow, fast, users, tokenOf, pass } = await pair();
+  test('an idempotency key expires by the clock of the service that receives it, and then creates one more record', async () => {
+    const { slow, fast, users, tokenOf, pass } = await startPair();
     const key = freshKey();
     const post = async (service: Service) =>
       recordOf(await service.post(users, await tokenOf(service), person('Once'), key));
@@ -187,15 +187,15 @@ describe('a remembered answer', () => {
     expect([await post(slow), await post(fast)]).toEqual([made, made]);
     pass(11_000);
     expect(await post(slow)).toEqual(made);
-    const anew = await post(fast);
-    expect(anew.id).not.toBe(made.id);
-    expect([await post(slow), await post(fast)]).toEqual([anew, anew]);
+    const later = await post(fast);
+    expect(later.id).not.toBe(made.id);
+    expect([await post(slow), await post(fast)]).toEqual([later, later]);
   });
 });
 
 describe('a record', () => {
-  test('that both change has an updated_at that never goes back, and every change another ETag', async () => {
-    const { slow, fast, users, tokenOf } = await pair();
+  test('updated_at of a record changed by both services never goes back, and every change has a new ETag', async () => {
+    const { slow, fast, users, tokenOf } = await startPair();
     const token = await tokenOf(slow);
     const made = await recordOf(await fast.post(users, token, person('Jane')));
     const path = `${users}/${made.id}`;
@@ -220,53 +220,53 @@ describe('a record', () => {
     expect(tags.size).toBe(5);
   });
 
-  test('and its changes stand in the order of their commits, whatever their moments say', async () => {
-    const both = await pair();
+  test('changes are in the order of their commits, even where their timestamps are not', async () => {
+    const both = await startPair();
     const { slow, fast, realm } = both;
-    const made = await makeUsers(both, await both.tokenOf(slow), 8);
-    const moments = made.map(({ meta }) => meta.created_at);
-    expect(moments).not.toEqual(moments.toSorted());
+    const made = await createUsers(both, await both.tokenOf(slow), 8);
+    const timestamps = made.map(({ meta }) => meta.created_at);
+    expect(timestamps).not.toEqual(timestamps.toSorted());
     for (const { db } of [slow, fast]) {
       const changes = await db.engine.records.changes(realm, 0, 100);
-      expect(changes.map(({ seq }) => seq)).toEqual(changes.map((_, place) => place + 1));
+      expect(changes.map(({ seq }) => seq)).toEqual(changes.map((_, index) => index + 1));
       expect(changes.map(({ id }) => id)).toEqual([realm, ...made.map(({ id }) => id)]);
     }
   });
 });
 
 describe('a list', () => {
-  test('by created_at is the same of both, and has the moments in order', async () => {
-    const both = await pair();
+  test('a list sorted by created_at is the same on both services, and in order', async () => {
+    const both = await startPair();
     const token = await both.tokenOf(both.slow);
-    const made = await makeUsers(both, token, 8);
+    const made = await createUsers(both, token, 8);
     const inOrder = made.toSorted((one, other) => (one.meta.created_at < other.meta.created_at ? -1 : 1));
-    for (const [sort, wanted] of [
+    for (const [sort, expected] of [
       ['created_at', inOrder],
       ['-created_at', inOrder.toReversed()],
     ] as const) {
       for (const service of [both.slow, both.fast]) {
         const answer = await service.get(`${both.users}?sort=${sort}`, token);
-        const { data } = (await answer.json()) as { data: readonly Answered[] };
-        expect(data.map(({ id }) => id)).toEqual(wanted.map(({ id }) => id));
+        const { data } = (await answer.json()) as { data: readonly RecordBody[] };
+        expect(data.map(({ id }) => id)).toEqual(expected.map(({ id }) => id));
       }
     }
   });
 
-  test('that is walked while both write shows each record that was there once', async () => {
-    const both = await pair();
+  test('a list paged through while both services write shows each earlier record once', async () => {
+    const both = await startPair();
     const { slow, fast, users } = both;
     const token = await both.tokenOf(slow);
-    const made = await makeUsers(both, token, 8);
+    const made = await createUsers(both, token, 8);
     const seen: Uuid[] = [];
     let next: string | null = `${users}?page[after]=&page[limit]=2`;
     for (let pages = 0; next !== null && pages < 20; pages += 1) {
       const reader = pages % 2 === 0 ? slow : fast;
       const { pathname, search } = new URL(next, reader.url);
       const answer = await reader.get(`${pathname}${search}`, token);
-      const body = (await answer.json()) as { data: readonly Answered[]; links: { next: string | null } };
+      const body = (await answer.json()) as { data: readonly RecordBody[]; links: { next: string | null } };
       seen.push(...body.data.map(({ id }) => id));
       next = body.links.next;
-      if (pages < 3) await makeUsers(both, token, 2);
+      if (pages < 3) await createUsers(both, token, 2);
     }
     expect(next).toBeNull();
     expect(new Set(seen).size).toBe(seen.length);

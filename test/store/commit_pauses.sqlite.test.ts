@@ -12,32 +12,32 @@ import { openSqliteWriter } from '../../src/store/sqlite/writer.ts';
 import { execute } from '../../src/store/transaction_work.ts';
 import { freshFolder } from '../support/service.ts';
 
-/** Commits give way to lookups (decision 0025). */
+/** Commits pause while lookups are frequent (decision 0025). */
 
 async function database() {
   const path = join(freshFolder(), 'pauses.db');
   (await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock })).close();
   const db = connectSqlite(path);
   const snapshot = openSharedReadTransaction(db);
-  const place = trackDatabaseFiles(path);
-  let proofs = 0;
-  const prove = () => {
-    proofs += 1;
-    place.assertInPlace();
+  const files = trackDatabaseFiles(path);
+  let checks = 0;
+  const assertInPlace = () => {
+    checks += 1;
+    files.assertInPlace();
   };
-  const writer = openSqliteWriter(db, snapshot, { assertInPlace: prove }, openAuditLog(SQLITE));
+  const writer = openSqliteWriter(db, snapshot, { assertInPlace }, openAuditLog(SQLITE));
   const done: string[] = [];
   return {
     done,
-    /** Each commit looks once whether the file is where it was. */
-    commits: () => proofs,
+    /** Each commit checks once that the file is in place. */
+    commits: () => checks,
     write: (name: string) =>
       writer.write(function* () {
         yield* execute('insert into realm_clock (realm_id, seq) values (?, 1)', systemClock.mintId());
         done.push(name);
         return { value: undefined, keep: true };
       }),
-    /** Reads for longer than a pause, so many times a millisecond. */
+    /** Reads `perMillisecond` times a millisecond, for longer than a pause. */
     async readFor(perMillisecond: number) {
       const start = performance.now();
       let read = 0;
@@ -57,19 +57,19 @@ async function turns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) await new Promise(setImmediate);
 }
 
-const SOON = 5;
-/** The clock of the rate and that of the reads are not read at the same moment. */
-const BESIDE = 2;
+const FEW_TURNS = 5;
+/** The measured rate can differ from the rate of the reads: their clocks are read at different moments. */
+const TOLERANCE = 2;
 
-test.each([0, LIMITS.commitPauseReadsMin - BESIDE])(
-  'a write lands in the next turn where nobody reads more than %d times a millisecond',
+test.each([0, LIMITS.commitPauseReadsMin - TOLERANCE])(
+  'a write commits in the next turn at %d reads a millisecond',
   async (rate) => {
     const { done, write, readFor, close } = await database();
     await write('first');
     await readFor(rate);
     await write('before');
     const later = write('later');
-    await turns(SOON);
+    await turns(FEW_TURNS);
     expect(done).toEqual(['first', 'before', 'later']);
     await later;
     close();
@@ -80,13 +80,13 @@ test('under many reads a write waits for the end of the pause, and shares the ne
   const { done, write, commits, readFor, close } = await database();
   await write('start');
   let shared = 0;
-  // A machine that stands still for a moment lets the pause pass.
+  // The pause is missed when the machine stalls.
   for (let attempt = 0; attempt < 20 && shared === 0; attempt += 1) {
-    await readFor(LIMITS.commitPauseReadsMin + BESIDE);
+    await readFor(LIMITS.commitPauseReadsMin + TOLERANCE);
     await write('before');
     const before = commits();
     const first = write('first');
-    await turns(SOON);
+    await turns(FEW_TURNS);
     const hasWaited = done.at(-1) === 'before';
     await Promise.all([first, write('second')]);
     expect(done.slice(-2)).toEqual(['first', 'second']);
@@ -96,14 +96,14 @@ test('under many reads a write waits for the end of the pause, and shares the ne
   close();
 });
 
-test('jobs that one commit could not take do not wait for another pause', async () => {
+test('writes that exceed one commit do not wait for another pause', async () => {
   const { done, write, readFor, close } = await database();
   await write('start');
   await readFor(10 * LIMITS.commitPauseReadsMin);
   await write('before');
   const all = Array.from({ length: 2 * LIMITS.writesGroupedMax }, (_, at) => write(`${at}`));
   await all[0];
-  await turns(SOON);
+  await turns(FEW_TURNS);
   expect(done.length).toBe(2 * LIMITS.writesGroupedMax + 2);
   await Promise.all(all);
   close();

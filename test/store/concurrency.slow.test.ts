@@ -14,10 +14,10 @@ async function freshOpenDatabase() {
   return { database, db: await openDatabase(database.settings(), systemClock) };
 }
 
-test('four processes insert the same link 64 times at once: one succeeds, the others get the conflict', async () => {
+test('of 64 concurrent inserts of one link by four processes, one succeeds and the others are conflicts', async () => {
   const { database, db } = await freshOpenDatabase();
   const { realm, user, oidcProfile } = await plant(db);
-  const script = join(import.meta.dir, 'contract/attempts.ts');
+  const script = join(import.meta.dir, 'contract/insert_process.ts');
   const processes = Array.from({ length: 4 }, () =>
     start([process.execPath, script, database.url, realm, user, oidcProfile, '16']),
   );
@@ -32,7 +32,7 @@ test('four processes insert the same link 64 times at once: one succeeds, the ot
   await db.engine.close();
 }, 300_000);
 
-test('twenty first starts at once all serve, with the same signing key', async () => {
+test('twenty processes that start at once on a new database all serve, with the same signing key', async () => {
   const { words } = await freshDatabase();
   const services = Array.from({ length: 20 }, () => start([AUTHREALM, 'serve', '--port', '0', ...words]));
   const urls = await Promise.all(services.map(listeningUrl));
@@ -52,12 +52,12 @@ async function listeningUrl(service: Running): Promise<string> {
   return (await service.line(/^listening on /)).slice('listening on '.length);
 }
 
-/** Which process answered, by the part of the request ID that is its own. */
-function answeredBy(answer: Response): string {
+/** The process that answered, by its part of the request ID. */
+function processOf(answer: Response): string {
   return answer.headers.get('x-request-id')?.split('-')[0] ?? '';
 }
 
-/** Asks on fresh connections until every process has answered; the statuses by process. */
+/** Sends requests on fresh connections until every process has answered; returns the statuses by process. */
 async function statusesOfAll(
   url: string,
   token: string,
@@ -68,29 +68,29 @@ async function statusesOfAll(
     const headers = { Authorization: `Bearer ${token}`, Connection: 'close' };
     const answer = await fetch(url, { headers, keepalive: false });
     await answer.arrayBuffer();
-    const statuses = seen.get(answeredBy(answer)) ?? new Set();
-    seen.set(answeredBy(answer), statuses.add(answer.status));
+    const statuses = seen.get(processOf(answer)) ?? new Set();
+    seen.set(processOf(answer), statuses.add(answer.status));
   }
   expect(seen.size).toBe(processes);
   return seen;
 }
 
-test('two processes serve; what an operator takes back is felt by both within a second', async () => {
+test('client changes and a withdrawn signing key take effect on both processes within a second', async () => {
   const { database, db } = await freshOpenDatabase();
-  const planted = await plant(db);
+  const created = await plant(db);
   const { access } = db.engine;
   const service = start([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database.words]);
   const url = await listeningUrl(service);
-  const link = `${url}${oidcPath(planted)}`;
+  const link = `${url}${oidcPath(created)}`;
 
   const scopes = parseScopes('profile-infos:read') ?? new Set<string>();
-  const made = await createClient(access, 'felt', { scopes, realms: '*' }, systemClock);
+  const made = await createClient(access, 'changed', { scopes, realms: '*' }, systemClock);
   await Bun.sleep(1_000);
   const token = await tokenFor(url, made.client.clientId, made.secret);
 
   const change = (patch: Parameters<typeof changeClient>[2]) =>
     changeClient(access, made.client.clientId, patch, systemClock);
-  /** Every process answers this status, from one second after the change on. */
+  /** Every process answers this status one second after the change. */
   const expectAll = async (status: number, withToken = token) => {
     await Bun.sleep(1_000);
     const seen = await statusesOfAll(link, withToken, 2);
@@ -126,14 +126,14 @@ async function tokenFor(url: string, clientId: string, secret: string): Promise<
   return ((await answer.json()) as { access_token: string }).access_token;
 }
 
-test('a process that dies is replaced, and the others go on', async () => {
+test('a killed process is replaced, and the others continue to serve', async () => {
   const { database, db } = await freshOpenDatabase();
   await db.engine.close();
   const service = start([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database.words]);
   const url = await listeningUrl(service);
   const before = await statusesOfAll(`${url}/readyz`, '', 2);
-  const [victim] = [...service.output().matchAll(/"event":"process_started","pid":(\d+)/g)];
-  process.kill(Number(victim?.[1]), 'SIGKILL');
+  const [started] = [...service.output().matchAll(/"event":"process_started","pid":(\d+)/g)];
+  process.kill(Number(started?.[1]), 'SIGKILL');
   await Bun.sleep(1_500);
   const after = await statusesOfAll(`${url}/readyz`, '', 2);
   expect([...after.keys()].filter((each) => !before.has(each))).toHaveLength(1);

@@ -14,7 +14,7 @@ import {
 } from '../support/resource_cases.ts';
 import { settled } from '../support/settled.ts';
 
-/** Many writers at once, through four processes on one database (issue 4, show 2). */
+/** Concurrent writers, through four processes on one database. */
 
 const PROCESSES = 4;
 const database = await freshDatabase();
@@ -36,14 +36,14 @@ afterAll(async () => {
 
 const [, oidcProfiles, , users, identities] = KINDS as readonly Kind[] as [Kind, Kind, Kind, Kind, Kind];
 
-/** How many answers there are of each status. */
-function tally(answers: readonly Response[]): Record<number, number> {
+/** The number of answers with each status. */
+function countByStatus(answers: readonly Response[]): Record<number, number> {
   const counts: Record<number, number> = {};
   for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1;
   return counts;
 }
 
-/** Which processes answered, by the part of the request ID that is their own. */
+/** The processes that answered, by their part of the request ID. */
 function processesOf(answers: readonly Response[]): ReadonlySet<string | undefined> {
   return new Set(answers.map(({ headers }) => headers.get('x-request-id')?.split('-')[0]));
 }
@@ -53,7 +53,7 @@ async function countOf(sql: string, ...values: string[]): Promise<number> {
   return row?.n ?? -1;
 }
 
-test('200 creates of one identity at once: one 201, the rest 422', async () => {
+test('of 200 concurrent creates of one identity, one is answered with 201 and the others with 422', async () => {
   const subject = word('contested');
   const homes = await Promise.all(
     Array.from({ length: 4 }, async () => {
@@ -67,19 +67,19 @@ test('200 creates of one identity at once: one 201, the rest 422', async () => {
       return settled(() => service.once.post(identities.collection(where), token, body));
     }),
   );
-  expect(tally(answers)).toEqual({ 201: 1, 422: 199 });
+  expect(countByStatus(answers)).toEqual({ 201: 1, 422: 199 });
   expect(processesOf(answers).size).toBe(PROCESSES);
   expect(await countOf('oidc_profile_info where subject = ?', subject)).toBe(1);
 }, 300_000);
 
-test('one request sent 50 times at once with one key makes one record', async () => {
+test('50 concurrent requests with one idempotency key create one record', async () => {
   const data = identities.fresh(home);
   const headers = { 'Idempotency-Key': word('key') };
   const send = () => service.once.post(identities.collection(home), token, { data }, headers);
   const answers = await Promise.all(Array.from({ length: 50 }, () => settled(send)));
   expect(processesOf(answers).size).toBe(PROCESSES);
   const made = answers.filter(({ status }) => status === 201);
-  // A process knows what is in flight in itself, and in the others what has landed.
+  // A process sees its own requests in flight, and only the committed requests of the others.
   expect(answers.filter(({ status }) => status !== 201 && status !== 409)).toEqual([]);
   expect(made.length).toBeGreaterThan(0);
   const ids = await Promise.all(made.map(async (answer) => ((await answer.json()) as Body).data.id));
@@ -91,11 +91,11 @@ test('one request sent 50 times at once with one key makes one record', async ()
 const STEPS_MIN = 6;
 const ATTEMPTS_MAX = 40;
 
-test('100 writers with If-Match: every success saw the version before it', async () => {
+test('of 100 concurrent writers with If-Match, every success had the preceding version', async () => {
   const { path: at, etag } = await make(service, token, { kind: users, home });
   const steps: { readonly before: string; readonly after: string; readonly name: string }[] = [];
   const writers = Array.from({ length: 100 }, async (_, writer) => {
-    // Whatever the turns, of all that are under way one sees the version before it.
+    // In every round at least one of the concurrent writers has the current version.
     for (let attempt = 0; attempt < 4 || (attempt < ATTEMPTS_MAX && steps.length < STEPS_MIN); attempt += 1) {
       const before = (await service.get(at, token)).headers.get('etag') ?? '';
       const name = `Writer ${writer}, attempt ${attempt}`;
@@ -109,7 +109,7 @@ test('100 writers with If-Match: every success saw the version before it', async
   });
   await Promise.all(writers);
   const last = await service.get(at, token);
-  // From the first version each step leads to exactly one next one, and none is left over.
+  // The steps form one chain from the first version to the last.
   const next = new Map(steps.map((step) => [step.before, step]));
   expect(next.size).toBe(steps.length);
   let [current, count, name] = [etag, 0, ''];
@@ -122,32 +122,32 @@ test('100 writers with If-Match: every success saw the version before it', async
   expect(((await last.json()) as Body).data.name).toBe(name);
 }, 300_000);
 
-describe('a parent that is deleted under 50 creates at once leaves no orphan', () => {
+describe('a parent deleted during 50 concurrent creates leaves no orphans', () => {
   const CHILDREN = 50;
   const ROUNDS = 4;
 
-  /** Creates children all along, and deletes the parent in the midst of it; the statuses of both. */
-  async function race(parent: string, child: Kind, where: Home) {
+  /** Creates children, and deletes the parent halfway; returns the statuses of both. */
+  async function createDuringRemoval(parent: string, child: Kind, where: Home) {
     const create = () => service.post(child.collection(where), token, { data: child.fresh(where) });
     const early = Array.from({ length: CHILDREN / 2 }, create);
     const removal = service.del(parent, token);
     const late = Array.from({ length: CHILDREN / 2 }, create);
     const answers = await Promise.all([...early, ...late]);
-    const made = tally(answers);
-    met.created += made[201] ?? 0;
-    met.refused += CHILDREN - (made[201] ?? 0);
+    const made = countByStatus(answers);
+    outcomes.created += made[201] ?? 0;
+    outcomes.refused += CHILDREN - (made[201] ?? 0);
     return { removed: (await removal).status, made };
   }
 
-  /** Over all rounds: a removal that came before or after all of the creates would prove nothing. */
-  const met = { created: 0, refused: 0 };
+  /** Over all rounds: a removal before or after all the creates would prove nothing. */
+  const outcomes = { created: 0, refused: 0 };
   afterAll(() => {
-    expect(met.created).toBeGreaterThan(0);
-    expect(met.refused).toBeGreaterThan(0);
+    expect(outcomes.created).toBeGreaterThan(0);
+    expect(outcomes.refused).toBeGreaterThan(0);
   });
 
-  /** Rows that name this record, in any table there is. */
-  async function traces(id: string): Promise<number> {
+  /** The number of rows in any table that name this record. */
+  async function countReferences(id: string): Promise<number> {
     const tables = [
       'oidc_profile',
       'password_profile',
@@ -165,31 +165,38 @@ describe('a parent that is deleted under 50 creates at once leaves no orphan', (
     return found;
   }
 
-  test('a user and links', async () => {
+  test('a user deleted during 50 creates of its links leaves no orphans', async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const { id } = await make(service, token, { kind: users, home });
       const where = { ...home, user: id };
-      const { removed, made } = await race(userPath(where), identities, where);
+      const { removed, made } = await createDuringRemoval(userPath(where), identities, where);
       expect(removed).toBe(204);
-      expect([(made[201] ?? 0) + (made[404] ?? 0), await traces(id)]).toEqual([CHILDREN, 0]);
+      expect([(made[201] ?? 0) + (made[404] ?? 0), await countReferences(id)]).toEqual([CHILDREN, 0]);
     }
   }, 300_000);
 
-  test('a profile and links that refer to it', async () => {
+  test('a profile deleted during 50 creates of links that refer to it leaves no orphans', async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const { id, path: parent } = await make(service, token, { kind: oidcProfiles, home });
-      const { removed, made } = await race(parent, identities, { ...home, oidcProfile: id });
+      const { removed, made } = await createDuringRemoval(parent, identities, { ...home, oidcProfile: id });
       expect(removed).toBe(204);
-      expect([(made[201] ?? 0) + (made[422] ?? 0), await traces(id)]).toEqual([CHILDREN, 0]);
+      expect([(made[201] ?? 0) + (made[422] ?? 0), await countReferences(id)]).toEqual([CHILDREN, 0]);
     }
   }, 300_000);
 
-  test('a realm and users', async () => {
+  test('a realm deleted during 50 creates of its users leaves no orphans', async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const where = await settle(service, token);
-      const { removed, made } = await race(`/v2/authentication-realms/${where.realm}`, users, where);
+      const { removed, made } = await createDuringRemoval(
+        `/v2/authentication-realms/${where.realm}`,
+        users,
+        where,
+      );
       expect(removed).toBe(204);
-      expect([(made[201] ?? 0) + (made[404] ?? 0), await traces(where.realm)]).toEqual([CHILDREN, 0]);
+      expect([(made[201] ?? 0) + (made[404] ?? 0), await countReferences(where.realm)]).toEqual([
+        CHILDREN,
+        0,
+      ]);
     }
   }, 300_000);
 });

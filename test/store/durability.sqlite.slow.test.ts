@@ -8,7 +8,7 @@ import { writersVictim } from '../support/killed_writers.ts';
 import { chanceOf, freshSeed } from '../support/random.ts';
 import { databaseFile, freshFolder, plant, startService } from '../support/service.ts';
 
-/** `npm run soak` does fifty of larger ones. */
+/** `npm run soak` runs fifty larger ones. */
 const ROUNDS = 5;
 const USERS = 5_000;
 
@@ -16,20 +16,20 @@ test.each([
   ['an import', (folder: string) => importVictim(folder, USERS)],
   ['two processes that write single records', writersVictim],
 ] as const)(
-  'nothing acknowledged is lost by killing %s at any moment',
+  'acknowledged writes survive killing %s at any moment',
   async (_, open) => {
     const seed = freshSeed();
     const chance = chanceOf(seed);
-    const victim = await open(freshFolder());
+    const target = await open(freshFolder());
     for (let round = 1; round <= ROUNDS; round += 1) {
-      const { complaints } = await victim.round(chance);
+      const { complaints } = await target.round(chance);
       expect({ seed, round, complaints }).toEqual({ seed, round, complaints: [] });
     }
   },
   300_000,
 );
 
-/** What is done to a database, and the complaint it must raise. */
+/** A statement that damages a database, and the complaint it must raise. */
 const DAMAGES: readonly (readonly [string, RegExp])[] = [
   ['delete from change where seq = 2', /^the clock of realm .* differ$/],
   ['update realm_clock set seq = seq + 1', /^the clock of realm .* differ$/],
@@ -38,7 +38,7 @@ const DAMAGES: readonly (readonly [string, RegExp])[] = [
   ['pragma foreign_keys = off; delete from user_info', /^a row of oidc_profile_info names one/],
 ];
 
-test.each(DAMAGES)('what is looked at after a kill sees: %s', async (sql, complaint) => {
+test.each(DAMAGES)('the check after a kill reports the damage of: %s', async (sql, complaint) => {
   const service = await startService();
   const path = databaseFile(service);
   const { user } = await plant(service.db);
@@ -51,12 +51,12 @@ test.each(DAMAGES)('what is looked at after a kill sees: %s', async (sql, compla
   expect(disagreements(path)).toContainEqual(expect.stringMatching(complaint));
 });
 
-test('what is looked at after a kill sees a lost record and pages that are not whole', async () => {
+test('the check after a kill reports a lost record and a corrupt page', async () => {
   const service = await startService();
   const path = databaseFile(service);
   await plant(service.db);
   await service.stop();
-  expect(lostOf(path, ['gone'])).toEqual(['gone']);
+  expect(lostOf(path, ['lost'])).toEqual(['lost']);
   const db = new Database(path);
   db.run('pragma wal_checkpoint(truncate)');
   const index = `select rootpage from sqlite_schema where name = 'oidc_profile_info_identity'`;

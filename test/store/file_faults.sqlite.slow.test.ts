@@ -28,19 +28,21 @@ import { freshFolder, oidcPath, type Planted, plant } from '../support/service.t
 const USERS = 200;
 const PAGE_BYTES = 4_096;
 
-/** A database with users, their links and a client, which nobody has open. */
-interface Stored {
+/** A closed database with users, their links and a client. */
+interface StoredDatabase {
   readonly path: string;
-  readonly planted: readonly Planted[];
+  readonly users: readonly Planted[];
   readonly form: Record<string, string>;
 }
 
-async function stored(users = 1): Promise<Stored> {
+async function createDatabase(userCount = 1): Promise<StoredDatabase> {
   const made = join(freshFolder(), 'made.db');
   const db = await openDatabase(readSettings({ database: `sqlite:${made}` }, {}), systemClock);
   const first = await plant(db);
   const { realm, oidcProfile, passwordProfile } = first;
-  const more = Array.from({ length: users - 1 }, () => plant(db, { realm, oidcProfile, passwordProfile }));
+  const more = Array.from({ length: userCount - 1 }, () =>
+    plant(db, { realm, oidcProfile, passwordProfile }),
+  );
   const scopes = parseScopes('profile-infos:read') ?? new Set<string>();
   const { client, secret } = await createClient(
     db.engine.access,
@@ -49,15 +51,15 @@ async function stored(users = 1): Promise<Stored> {
     systemClock,
   );
   const form = { grant_type: 'client_credentials', client_id: client.clientId, client_secret: secret };
-  const planted = [first, ...(await Promise.all(more))];
+  const users = [first, ...(await Promise.all(more))];
   db.engine.close();
   const path = join(freshFolder(), 'faults.db');
-  keepApart(made, path);
-  return { path, planted, form };
+  copyDatabase(made, path);
+  return { path, users, form };
 }
 
-/** The engine lets go of a file when its last statement is collected, so nobody has only the copy open. */
-function keepApart(made: string, path: string): void {
+/** The engine closes a file only when its last statement is collected, so the tests use a copy. */
+function copyDatabase(made: string, path: string): void {
   const db = new Database(made);
   db.run('pragma wal_checkpoint(truncate)');
   db.close();
@@ -65,42 +67,42 @@ function keepApart(made: string, path: string): void {
   copyFileSync(`${made}.key`, `${path}.key`);
 }
 
-/** A service in a process of its own, with a token for it. */
-interface Served {
+/** A service in a separate process, with requests that carry a token. */
+interface RunningService {
   readonly running: Running;
-  readonly look: (planted: Planted) => Promise<Response>;
-  readonly ask: (path: string) => Promise<Response>;
+  readonly lookUp: (users: Planted) => Promise<Response>;
+  readonly get: (path: string) => Promise<Response>;
 }
 
-async function served({ path, form }: Stored, ...more: string[]): Promise<Served> {
+async function serveDatabase({ path, form }: StoredDatabase, ...more: string[]): Promise<RunningService> {
   const running = start([AUTHREALM, 'serve', '--port', '0', '--database', `sqlite:${path}`, ...more]);
   const url = (await running.line(/^listening on /)).slice('listening on '.length);
   const answer = await fetch(`${url}/oauth/token`, { method: 'POST', body: new URLSearchParams(form) });
   const { access_token: token } = (await answer.json()) as { access_token: string };
   const headers = { Authorization: `Bearer ${token}` };
-  const ask = (path: string) => fetch(`${url}${path}`, { headers, keepalive: false });
-  return { running, ask, look: (planted) => ask(oidcPath(planted)) };
+  const get = (path: string) => fetch(`${url}${path}`, { headers, keepalive: false });
+  return { running, get, lookUp: (users) => get(oidcPath(users)) };
 }
 
-const someone = (given: Stored) => given.planted[0] as Planted;
-/** Longer than the access table is trusted, with which every lookup is proven. */
-const felt = () => Bun.sleep(1_000);
+const firstUser = (target: StoredDatabase) => target.users[0] as Planted;
+/** Waits longer than the maximum age of the access table: the service reads the database again. */
+const waitForFileCheck = () => Bun.sleep(1_000);
 const STACK = /^\s+at /m;
 
-/** What a process said and did when it ended: never a stack, never a 500. */
-async function ended(running: Running): Promise<string> {
+/** Stops the process and returns its output, which must have no stack trace and no internal fault. */
+async function stopCleanly(running: Running): Promise<string> {
   const code = await running.stop();
   expect([code, running.output()]).toEqual([0, expect.not.stringMatching(STACK)]);
   expect(running.output()).not.toContain('"code":"internal"');
   return running.output();
 }
 
-/** A write by another process, beside the service. */
-async function addClient({ path }: Stored): Promise<void> {
+/** A write by another process while the service runs. */
+async function addClient({ path }: StoredDatabase): Promise<void> {
   expect((await clientCreate(sqliteAt(path), 'admin')).code).toBe(0);
 }
 
-async function clientsOf({ path }: Stored): Promise<unknown[]> {
+async function clientsOf({ path }: StoredDatabase): Promise<unknown[]> {
   const { stdout } = await runCommand([
     AUTHREALM,
     'client',
@@ -118,8 +120,8 @@ function overwrite(path: string, bytes: Uint8Array, at: number): void {
   closeSync(file);
 }
 
-/** Starts, and expects a refusal in one sentence that leaves the file as it is. */
-async function refusedStart(path: string, sentence: RegExp, command: readonly string[] = [AUTHREALM]) {
+/** Expects a start to be refused with one sentence, and to leave the file unchanged. */
+async function expectRefusedStart(path: string, sentence: RegExp, command: readonly string[] = [AUTHREALM]) {
   const before = existsSync(path) ? readFileSync(path) : undefined;
   const database = ['--database', `sqlite:${path}`];
   const { code, stdout, stderr } = await runCommand([...command, 'serve', '--port', '0', ...database]);
@@ -130,19 +132,19 @@ async function refusedStart(path: string, sentence: RegExp, command: readonly st
   expect(before === undefined ? after === undefined : after?.equals(before)).toBe(true);
 }
 
-describe('at the start, a sentence for', () => {
-  const noise = (bytes: number) => Buffer.alloc(bytes, 0xa5);
+describe('a start on a damaged or foreign database', () => {
+  const garbage = (bytes: number) => Buffer.alloc(bytes, 0xa5);
   const damages: [string, (path: string) => void, RegExp][] = [
-    ['a damaged header', (path) => overwrite(path, noise(100), 0), /no SQLite database.*restore a backup/],
-    ['a damaged schema', (path) => overwrite(path, noise(2_000), 100), /damaged.*restore a backup/],
+    ['a damaged header', (path) => overwrite(path, garbage(100), 0), /no SQLite database.*restore a backup/],
+    ['a damaged schema', (path) => overwrite(path, garbage(2_000), 100), /damaged.*restore a backup/],
     [
-      'a file that was cut',
+      'a truncated file',
       (path) => truncateSync(path, Math.floor(statSync(path).size / 2)),
       /damaged.*authrealm doctor.*restore a backup/,
     ],
-    ['a lost key file', (path) => rmSync(`${path}.key`), /faults\.db\.key is missing.*restore it/],
+    ['a missing key file', (path) => rmSync(`${path}.key`), /faults\.db\.key is missing.*restore it/],
     [
-      "a stranger's key file",
+      "another installation's key file",
       (path) => writeFileSync(`${path}.key`, Buffer.alloc(32, 7).toString('hex')),
       /master key does not match .*to the right key/,
     ],
@@ -158,7 +160,7 @@ describe('at the start, a sentence for', () => {
       /install authrealm 9\.0\.0 or newer/,
     ],
     [
-      'a log without its database',
+      'a write-ahead log without its database',
       (path) => {
         renameSync(path, `${path}.away`);
         writeFileSync(`${path}-wal`, '');
@@ -166,14 +168,14 @@ describe('at the start, a sentence for', () => {
       /-wal belongs to a database that is not at .* put that one back/,
     ],
   ];
-  test.each(damages)('%s', async (_name, damage, sentence) => {
-    const { path } = await stored();
+  test.each(damages)('a start with %s is refused with one sentence', async (_name, damage, sentence) => {
+    const { path } = await createDatabase();
     damage(path);
-    await refusedStart(path, sentence);
+    await expectRefusedStart(path, sentence);
   });
 
-  test('a folder in the place of the file, and a folder that is not there', async () => {
-    await refusedStart(join(freshFolder(), 'none', 'a.db'), /there is no folder .*none: make it/);
+  test('a start in a missing folder, or with a folder as the database, is refused with one sentence', async () => {
+    await expectRefusedStart(join(freshFolder(), 'none', 'a.db'), /there is no folder .*none: make it/);
     const folder = freshFolder();
     const database = ['--database', `sqlite:${folder}`];
     const { code, stderr } = await runCommand([AUTHREALM, 'client', 'list', ...database]);
@@ -184,128 +186,129 @@ describe('at the start, a sentence for', () => {
   });
 });
 
-describe('what may only be read is refused with who needs what', () => {
-  test('a file, a folder, and a folder for a new file', async () => {
-    const wanted = new RegExp(
+describe('a start without write permission', () => {
+  test('a start on a read-only file or folder is refused, naming the user and the needed modes', async () => {
+    const sentence = new RegExp(
       `permission denied.*user ${process.getuid?.()} must .*read and write .*faults\\.db.*modes 0600 and 0700`,
     );
-    const { path } = await stored();
+    const { path } = await createDatabase();
     chmodSync(path, 0o400);
-    await refusedStart(path, wanted, HELD_BACK);
+    await expectRefusedStart(path, sentence, HELD_BACK);
     chmodSync(path, 0o600);
     chmodSync(dirname(path), 0o500);
-    await refusedStart(path, wanted, HELD_BACK);
-    await refusedStart(path.replace('faults.db', 'new.faults.db'), wanted, HELD_BACK);
+    await expectRefusedStart(path, sentence, HELD_BACK);
+    await expectRefusedStart(path.replace('faults.db', 'new.faults.db'), sentence, HELD_BACK);
     chmodSync(dirname(path), 0o700);
     const database = ['--database', `sqlite:${path}`];
-    const mended = await runCommand([...HELD_BACK, 'client', 'list', ...database]);
-    expect([mended.code, mended.stderr]).toEqual([0, '']);
+    const list = await runCommand([...HELD_BACK, 'client', 'list', ...database]);
+    expect([list.code, list.stderr]).toEqual([0, '']);
   }, 300_000);
 });
 
-describe('under a running service', () => {
-  test('a damaged page is 503 with its code in the log; other records are served', async () => {
-    const given = await stored(USERS);
-    const { running, look } = await served(given);
-    const pages = Math.floor(statSync(given.path).size / PAGE_BYTES);
+describe('file faults under a running service', () => {
+  test('a record on a damaged page is 503 with the SQLite code in the log; other records are served', async () => {
+    const target = await createDatabase(USERS);
+    const { running, lookUp } = await serveDatabase(target);
+    const pages = Math.floor(statSync(target.path).size / PAGE_BYTES);
     const garbage = Buffer.alloc(PAGE_BYTES, 0xff);
     // Every other page of the middle, and the last one.
     for (let page = Math.floor(pages / 3); page < (pages * 2) / 3; page += 2)
-      overwrite(given.path, garbage, page * PAGE_BYTES);
-    overwrite(given.path, garbage, (pages - 1) * PAGE_BYTES);
-    const statuses = await Promise.all(given.planted.map(async (each) => (await look(each)).status));
+      overwrite(target.path, garbage, page * PAGE_BYTES);
+    overwrite(target.path, garbage, (pages - 1) * PAGE_BYTES);
+    const statuses = await Promise.all(target.users.map(async (each) => (await lookUp(each)).status));
     expect(new Set(statuses)).toEqual(new Set([200, 503]));
-    expect(await ended(running)).toContain('"code":"unavailable","cause":"SQLITE_CORRUPT');
+    expect(await stopCleanly(running)).toContain('"code":"unavailable","cause":"SQLITE_CORRUPT');
   }, 300_000);
 
-  const moved = /"code":"unavailable","cause":"DATABASE_FILE_GONE"/;
+  const FILE_GONE = /"code":"unavailable","cause":"DATABASE_FILE_GONE"/;
 
-  test('a database that is moved is 503, a new one is not begun over its log, and it is well when it is back', async () => {
-    const given = await stored();
-    const { running, look, ask } = await served(given);
-    const away = `${given.path}.away`;
-    await addClient(given);
-    renameSync(given.path, away);
-    await felt();
-    expect((await look(someone(given))).status).toBe(503);
-    const unready = await ask('/readyz');
+  test('a moved database is 503 until it is back; no new database is created over its log', async () => {
+    const target = await createDatabase();
+    const { running, lookUp, get } = await serveDatabase(target);
+    const away = `${target.path}.away`;
+    await addClient(target);
+    renameSync(target.path, away);
+    await waitForFileCheck();
+    expect((await lookUp(firstUser(target))).status).toBe(503);
+    const unready = await get('/readyz');
     expect([unready.status, await unready.json()]).toMatchObject([
       503,
       { dependencies: { database: 'in trouble', access_table: 'in trouble' } },
     ]);
-    expect((await ask('/healthz')).status).toBe(200);
-    await refusedStart(given.path, /-wal belongs to a database that is not at/);
-    renameSync(away, given.path);
-    expect((await look(someone(given))).status).toBe(200);
-    expect(await ended(running)).toMatch(moved);
-    expect(await clientsOf(given)).toHaveLength(2);
-    expect(readdirSync(dirname(given.path)).sort()).toEqual([
+    expect((await get('/healthz')).status).toBe(200);
+    await expectRefusedStart(target.path, /-wal belongs to a database that is not at/);
+    renameSync(away, target.path);
+    expect((await lookUp(firstUser(target))).status).toBe(200);
+    expect(await stopCleanly(running)).toMatch(FILE_GONE);
+    expect(await clientsOf(target)).toHaveLength(2);
+    expect(readdirSync(dirname(target.path)).sort()).toEqual([
       'faults.db',
       'faults.db.checkpoints',
       'faults.db.key',
     ]);
   }, 300_000);
 
-  test('a database that is removed is 503, and kept under another name when the service ends', async () => {
-    const given = await stored(3);
-    const { running, look } = await served(given);
-    for (const ending of ['', '-wal', '-shm']) rmSync(given.path + ending);
-    await felt();
-    expect((await look(someone(given))).status).toBe(503);
-    expect(await ended(running)).toMatch(moved);
-    const rescued = `${given.path}.rescued`;
+  test('a removed database is 503, and is saved under another name when the service stops', async () => {
+    const target = await createDatabase(3);
+    const { running, lookUp } = await serveDatabase(target);
+    for (const ending of ['', '-wal', '-shm']) rmSync(target.path + ending);
+    await waitForFileCheck();
+    expect((await lookUp(firstUser(target))).status).toBe(503);
+    expect(await stopCleanly(running)).toMatch(FILE_GONE);
+    const rescued = `${target.path}.rescued`;
     expect(statSync(rescued).mode & 0o777).toBe(0o600);
-    renameSync(rescued, given.path);
-    const again = await served(given);
-    for (const each of given.planted) expect((await again.look(each)).status).toBe(200);
-    await ended(again.running);
+    renameSync(rescued, target.path);
+    const again = await serveDatabase(target);
+    for (const each of target.users) expect((await again.lookUp(each)).status).toBe(200);
+    await stopCleanly(again.running);
   }, 300_000);
 
-  test('a log that is removed is 503, and nothing of it is lost', async () => {
-    const given = await stored();
-    const { running, look } = await served(given);
-    await addClient(given);
-    rmSync(`${given.path}-wal`);
-    await felt();
-    expect((await look(someone(given))).status).toBe(503);
-    expect(await ended(running)).toMatch(moved);
-    expect(await clientsOf(given)).toHaveLength(2);
+  test('a removed write-ahead log is 503, and no commit is lost', async () => {
+    const target = await createDatabase();
+    const { running, lookUp } = await serveDatabase(target);
+    await addClient(target);
+    rmSync(`${target.path}-wal`);
+    await waitForFileCheck();
+    expect((await lookUp(firstUser(target))).status).toBe(503);
+    expect(await stopCleanly(running)).toMatch(FILE_GONE);
+    expect(await clientsOf(target)).toHaveLength(2);
   }, 300_000);
 
-  test('a database that is replaced is 503 until the service is started again; the one before is kept', async () => {
-    const given = await stored();
-    const copy = `${given.path}.copy`;
-    copyFileSync(given.path, copy);
-    const { running, look } = await served(given, '--processes', '2');
-    await addClient(given);
-    renameSync(copy, given.path);
-    await felt();
-    for (let attempt = 0; attempt < 6; attempt += 1) expect((await look(someone(given))).status).toBe(503);
-    expect(await ended(running)).toMatch(moved);
-    // The log of the one must not be found by the other.
-    expect(statSync(`${given.path}-wal`, { throwIfNoEntry: false })?.size ?? 0).toBe(0);
-    const kept = new Database(`${given.path}.rescued`, { readonly: true });
-    expect(kept.query('select count(*) as n from client').get()).toEqual({ n: 2 });
-    kept.close();
-    const again = await served(given);
-    expect((await again.look(someone(given))).status).toBe(200);
-    await ended(again.running);
+  test('a replaced database is 503 until the service restarts; the former one is saved', async () => {
+    const target = await createDatabase();
+    const copy = `${target.path}.copy`;
+    copyFileSync(target.path, copy);
+    const { running, lookUp } = await serveDatabase(target, '--processes', '2');
+    await addClient(target);
+    renameSync(copy, target.path);
+    await waitForFileCheck();
+    for (let attempt = 0; attempt < 6; attempt += 1)
+      expect((await lookUp(firstUser(target))).status).toBe(503);
+    expect(await stopCleanly(running)).toMatch(FILE_GONE);
+    // The new database must not find the log of the former one.
+    expect(statSync(`${target.path}-wal`, { throwIfNoEntry: false })?.size ?? 0).toBe(0);
+    const rescuedDb = new Database(`${target.path}.rescued`, { readonly: true });
+    expect(rescuedDb.query('select count(*) as n from client').get()).toEqual({ n: 2 });
+    rescuedDb.close();
+    const again = await serveDatabase(target);
+    expect((await again.lookUp(firstUser(target))).status).toBe(200);
+    await stopCleanly(again.running);
   }, 300_000);
 
-  test('one that is cut ends or answers 503, never wrongly, and the next start says what to do', async () => {
-    const given = await stored(USERS);
-    const { running, look } = await served(given);
-    truncateSync(given.path, 2 * PAGE_BYTES);
-    for (const each of given.planted.slice(0, 20)) {
-      const status = await look(each).then(
+  test('a truncated database is answered with 503 or a crash, never wrongly; the next start says what to do', async () => {
+    const target = await createDatabase(USERS);
+    const { running, lookUp } = await serveDatabase(target);
+    truncateSync(target.path, 2 * PAGE_BYTES);
+    for (const each of target.users.slice(0, 20)) {
+      const status = await lookUp(each).then(
         (answer) => answer.status,
         () => 'ended',
       );
       expect([200, 503, 'ended']).toContain(status);
     }
-    // The engine reads through a mapping of the file, and the system ends whoever reads where a file no longer is.
+    // The engine maps the file into memory: a read beyond the end of the file kills the process (SIGBUS).
     running.process.kill('SIGTERM');
     await running.process.exited;
-    await refusedStart(given.path, /damaged.*restore a backup/);
+    await expectRefusedStart(target.path, /damaged.*restore a backup/);
   }, 300_000);
 });

@@ -33,7 +33,7 @@ afterAll(async () => {
   for (const folder of mounted) await runCommand(['umount', '--lazy', folder]);
 });
 
-/** A folder with 4 MB of room in all, where this system lets us have one. */
+/** A folder on a file system of 4 MB, if this system allows the mount. */
 async function smallFolder(): Promise<string | undefined> {
   const folder = freshFolder();
   const mount = ['mount', '-t', 'tmpfs', '-o', 'size=4m,mode=0700', 'authrealm-test', folder];
@@ -45,14 +45,14 @@ async function smallFolder(): Promise<string | undefined> {
   return isMounted ? folder : undefined;
 }
 
-/** A place to write to that can be filled up, and emptied again. */
-interface Bounded {
+/** A store whose disk can be filled and freed. */
+interface LimitedStore {
   readonly records: Store & Loader;
   fill(): void;
   free(): void;
 }
 
-function boundedByDisk({ db }: Service, folder: string): Bounded {
+function limitByDisk({ db }: Service, folder: string): LimitedStore {
   const ballast = join(folder, 'ballast');
   return {
     records: db.engine.records,
@@ -61,7 +61,7 @@ function boundedByDisk({ db }: Service, folder: string): Bounded {
         try {
           writeFileSync(ballast, Buffer.alloc(bytes), { flag: 'a' });
         } catch {
-          // No room for so much: half of it may fit.
+          // Too much: half of it may fit.
         }
       }
     },
@@ -69,8 +69,8 @@ function boundedByDisk({ db }: Service, folder: string): Bounded {
   };
 }
 
-/** Where nothing can be mounted: another connection to the same file, which is told how large it may become. */
-function boundedByEngine({ settings }: Service): Bounded {
+/** Without a mount: another connection to the same file, with a maximum number of pages. */
+function limitByEngine({ settings }: Service): LimitedStore {
   const db = connectSqlite(databaseFile({ settings }));
   const snapshot = openSharedReadTransaction(db);
   const writer = openSqliteWriter(db, snapshot, trackDatabaseFiles(db.filename), openAuditLog(SQLITE));
@@ -82,8 +82,10 @@ function boundedByEngine({ settings }: Service): Bounded {
   };
 }
 
-/** Writes realms until one is refused, at most 10 MB; answers how many there are and why there are no more. */
-async function writeUntilRefused(records: Bounded['records']): Promise<{ count: number; error: unknown }> {
+/** Writes at most 10 MB of realms; returns the number written, and the error of the first refused write. */
+async function writeUntilRefused(
+  records: LimitedStore['records'],
+): Promise<{ count: number; error: unknown }> {
   const db = { engine: { records } } as Service['db'];
   for (let count = 0; count < 5_000; count += 1) {
     const error = await put(db, realm, [systemClock.mintId()], {
@@ -98,7 +100,7 @@ async function writeUntilRefused(records: Bounded['records']): Promise<{ count: 
   return { count: 5_000, error: undefined };
 }
 
-function counted({ settings }: Service): { realms: number; changes: number; check: string } {
+function countRows({ settings }: Service): { realms: number; changes: number; check: string } {
   const db = new Database(databaseFile({ settings }), { readonly: true });
   const counts = db
     .query<{ realms: number; changes: number }, []>(
@@ -111,42 +113,42 @@ function counted({ settings }: Service): { realms: number; changes: number; chec
   return { realms: counts?.realms ?? 0, changes: counts?.changes ?? 0, check };
 }
 
-async function judge(service: Service, bounded: Bounded): Promise<void> {
-  const planted = await plant(service.db);
+async function expectWritesRefused(service: Service, limited: LimitedStore): Promise<void> {
+  const created = await plant(service.db);
   const token = await service.token('oidc-profile-infos:read');
-  const before = counted(service);
-  bounded.fill();
-  const { count, error } = await writeUntilRefused(bounded.records);
+  const before = countRows(service);
+  limited.fill();
+  const { count, error } = await writeUntilRefused(limited.records);
   expect(error).toBeInstanceOf(Fault);
   expect(error).toMatchObject({ code: 'unavailable', cause: { code: 'SQLITE_FULL' } });
-  // Whole or not at all, and what was read before is read on.
-  expect(counted(service)).toEqual({
+  // Each write was complete or absent, and reads still work.
+  expect(countRows(service)).toEqual({
     realms: before.realms + count,
     changes: before.changes + count,
     check: 'ok',
   });
-  expect((await service.get(oidcPath(planted), token)).status).toBe(200);
-  const again = await writeUntilRefused(bounded.records);
+  expect((await service.get(oidcPath(created), token)).status).toBe(200);
+  const again = await writeUntilRefused(limited.records);
   expect(again.error).toMatchObject({ code: 'unavailable' });
-  expect((await service.get(oidcPath(planted), token)).status).toBe(200);
+  expect((await service.get(oidcPath(created), token)).status).toBe(200);
 }
 
-async function judgeFreed(service: Service, bounded: Bounded): Promise<void> {
-  const before = counted(service);
-  bounded.free();
-  const db = { engine: { records: bounded.records } } as Service['db'];
+async function expectWritesResumed(service: Service, limited: LimitedStore): Promise<void> {
+  const before = countRows(service);
+  limited.free();
+  const db = { engine: { records: limited.records } } as Service['db'];
   await put(db, realm, [systemClock.mintId()], realmMembers);
-  expect(counted(service)).toEqual({ realms: before.realms + 1, changes: before.changes + 1, check: 'ok' });
+  expect(countRows(service)).toEqual({ realms: before.realms + 1, changes: before.changes + 1, check: 'ok' });
 }
 
-test('a full disk refuses writes whole and serves lookups; with room again writes go on', async () => {
+test('with a full disk, whole writes are refused and lookups are served; with free space, writes succeed again', async () => {
   const folder = await smallFolder();
   if (folder === undefined) return;
   const service = await startService({ database: `sqlite:${join(folder, 'full.db')}` });
-  const bounded = boundedByDisk(service, folder);
+  const limited = limitByDisk(service, folder);
   const credentials = await service.client('oidc-profile-infos:read');
-  await judge(service, bounded);
-  // Lookups need tokens: they are given, and their entries follow.
+  await expectWritesRefused(service, limited);
+  // Lookups need tokens: these are issued, and their audit entries are written later.
   const form = { grant_type: 'client_credentials', client_id: credentials.clientId };
   const granted = await service.grant({ ...form, client_secret: credentials.secret });
   expect([granted.status, await grantsOf(service, credentials.clientId)]).toEqual([200, 0]);
@@ -158,7 +160,7 @@ test('a full disk refuses writes whole and serves lookups; with room again write
   const other = ['--database', `sqlite:${join(folder, 'other.db')}`];
   const fresh = await runCommand([AUTHREALM, 'serve', '--port', '0', ...other]);
   expect([fresh.code, fresh.stderr]).toEqual([1, expect.stringMatching(/^authrealm: .*make room.*\n$/)]);
-  await judgeFreed(service, bounded);
+  await expectWritesResumed(service, limited);
   await service.stop();
   expect(await grantsOf(service, credentials.clientId)).toBe(1);
 }, 300_000);
@@ -171,10 +173,10 @@ async function grantsOf({ database }: Service, clientId: string): Promise<number
   return rows.length;
 }
 
-test('a file that may not grow does the same', async () => {
+test('with a database file at its maximum size, whole writes are refused and lookups are served', async () => {
   const service = await startService();
-  const bounded = boundedByEngine(service);
-  await judge(service, bounded);
-  await judgeFreed(service, bounded);
+  const limited = limitByEngine(service);
+  await expectWritesRefused(service, limited);
+  await expectWritesResumed(service, limited);
   await service.stop();
 }, 300_000);

@@ -8,14 +8,14 @@ import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 import { freshFolder } from '../support/folder.ts';
 
 test('no statement about idempotency records scans the table', async () => {
-  const path = join(freshFolder(), 'memory.db');
+  const path = join(freshFolder(), 'idempotency.db');
   const program = { version: 'test', clock: systemClock };
   await (await openEngine({ engine: 'sqlite', path }, 'auto', program)).close();
   const db = new Database(path, { readonly: true });
   for (const text of idempotencyTexts(SQLITE)) {
     const plan = db.query<{ detail: string }, []>(`explain query plan ${text}`).all();
     const steps = plan.map(({ detail }) => detail).filter((detail) => detail.includes('idempotency'));
-    // What is only counted up to a limit is scanned, after it was searched for.
+    // A count up to a limit scans only the rows that a search has found.
     expect([text, steps.filter((step) => !/^SEARCH (idempotency|m) USING /.test(step))]).toEqual([text, []]);
     if (!text.startsWith('insert into')) expect([text, steps.length > 0]).toEqual([text, true]);
   }

@@ -13,35 +13,42 @@ import type { Engine } from '../../src/store/open.ts';
 import { freshDatabase } from '../support/database.ts';
 import { FULL_SCOPE, kindOf } from '../support/resource_cases.ts';
 import { freePort, plant, startService } from '../support/service.ts';
-import { type Ground, groundWrites, LANDED, land, mint, put } from './contract/store_fixtures.ts';
+import {
+  commitWithChange,
+  commitWrites,
+  mintId,
+  type RealmFixture,
+  realmFixtureWrites,
+  WRITTEN,
+} from './contract/store_fixtures.ts';
 
 const keyringOf = () => openKeyring(systemClock.randomBytes(32), systemClock);
 const now = systemClock.now();
 const database = await freshDatabase();
 let engine: Engine;
-let ids: Ground;
+let ids: RealmFixture;
 const first = keyringOf();
-/** Whose proof the database has. */
+/** The keyring whose key check the database holds. */
 let current = first;
 
 beforeAll(async () => {
   engine = await database.open();
-  ids = { realm: mint(), user: mint(), oidc: mint(), passwords: mint() };
-  for (const write of groundWrites(ids).filter(({ resource }) => resource !== oidcProfile))
-    await put(engine.records, write);
+  ids = { realm: mintId(), user: mintId(), oidc: mintId(), passwords: mintId() };
+  for (const write of realmFixtureWrites(ids).filter(({ resource }) => resource !== oidcProfile))
+    await commitWithChange(engine.records, write);
   await engine.access.insertKeyCheck(keyCheckOf(first), now);
 });
 afterAll(() => engine.close());
 
-/** An answer that is sealed by a keyring. */
-function memory(keyring: Keyring): IdempotencyRecord {
-  const place = { realm: ids.realm, clientId: 'client', key: keyring.digest('idempotency-key', mint()) };
-  const at = { table: 'idempotency', column: 'answer_sealed', realm: ids.realm, id: place.key };
+/** An idempotency record whose answer is sealed by this keyring. */
+function newRecord(keyring: Keyring): IdempotencyRecord {
+  const scope = { realm: ids.realm, clientId: 'client', key: keyring.digest('idempotency-key', mintId()) };
+  const at = { table: 'idempotency', column: 'answer_sealed', realm: ids.realm, id: scope.key };
   return {
-    ...place,
+    ...scope,
     body: keyring.digest('request-body', '{}'),
     status: 201,
-    recordId: mint(),
+    recordId: mintId(),
     user: ids.user,
     sealed: keyring.seal('remembered-answer', at, '{"status":201}'),
     at: now,
@@ -49,12 +56,12 @@ function memory(keyring: Keyring): IdempotencyRecord {
   };
 }
 
-const keep = (kept: IdempotencyRecord) => engine.records.commit([], kept);
-/** So many at a time, because one that waits too long is refused. */
-const KEPT_AT_ONCE = 500;
-async function keepAll(all: readonly IdempotencyRecord[]): Promise<void> {
-  for (let start = 0; start < all.length; start += KEPT_AT_ONCE) {
-    await Promise.all(all.slice(start, start + KEPT_AT_ONCE).map(keep));
+const save = (record: IdempotencyRecord) => engine.records.commit([], record);
+/** Saves in batches: a save that waits too long is refused. */
+const SAVES_AT_ONCE = 500;
+async function saveAll(all: readonly IdempotencyRecord[]): Promise<void> {
+  for (let start = 0; start < all.length; start += SAVES_AT_ONCE) {
+    await Promise.all(all.slice(start, start + SAVES_AT_ONCE).map(save));
   }
 }
 const unavailable = async (work: Promise<unknown>) => {
@@ -66,44 +73,44 @@ const unavailable = async (work: Promise<unknown>) => {
 const changed = createAuditEntry('master-key.changed', { detail: {} }, systemClock);
 
 describe('idempotency records and the master key', () => {
-  test('an idempotency record sealed by a key without proof is refused', async () => {
-    const stranger = keyringOf();
-    const kept = memory(stranger);
-    await unavailable(keep(kept));
-    expect(await engine.records.loadIdempotencyRecord(kept, now)).toBeUndefined();
-    expect(await keep(memory(first))).toEqual(LANDED);
+  test('an idempotency record sealed by a key without a key check is refused', async () => {
+    const unproven = keyringOf();
+    const record = newRecord(unproven);
+    await unavailable(save(record));
+    expect(await engine.records.loadIdempotencyRecord(record, now)).toBeUndefined();
+    expect(await save(newRecord(first))).toEqual(WRITTEN);
   });
 
-  test('a secret in a patch sealed by a key without proof is refused', async () => {
-    const profile = groundWrites(ids)[1];
+  test('a patch with a secret sealed by a key without a key check is refused', async () => {
+    const profile = realmFixtureWrites(ids)[1];
     if (!profile) throw new Error('no profile');
     const { client_secret, ...members } = profile.record;
-    await put(engine.records, { ...profile, record: members as typeof profile.record });
+    await commitWithChange(engine.records, { ...profile, record: members as typeof profile.record });
     const at = { table: 'oidc_profile', column: 'client_secret_sealed', realm: ids.realm, id: ids.oidc };
-    const patching = (keyring: Keyring) => {
+    const commitPatch = (keyring: Keyring) => {
       const secret = keyring.seal('oidc-client-secret', at, 'of the provider');
       const patch: Patch = {
         members: { client_secret: secret },
         revision: systemClock.mintRevision(),
         at: now,
       };
-      return land(engine.records, { op: 'patch', resource: oidcProfile, key: profile.key, patch });
+      return commitWrites(engine.records, { op: 'patch', resource: oidcProfile, key: profile.key, patch });
     };
-    await unavailable(patching(keyringOf()));
-    expect((await patching(first)).kind).toBe('written');
+    await unavailable(commitPatch(keyringOf()));
+    expect((await commitPatch(first)).kind).toBe('written');
     const stored = await engine.sealed.values(undefined, undefined, 10);
     expect(stored.map(({ location, sealed }) => first.open('oidc-client-secret', location, sealed))).toEqual([
       'of the provider',
     ]);
   });
 
-  test('a change of the master key deletes idempotency records with the proof of their key', async () => {
+  test('a change of the master key deletes the old key check and its idempotency records', async () => {
     const next = keyringOf();
-    const [old, young] = [memory(first), memory(next)];
-    await keep(old);
+    const [old, fresh] = [newRecord(first), newRecord(next)];
+    await save(old);
     expect(await engine.sealed.addKeyCheck(keyCheckOf(next), now)).toBe(true);
-    await keep(young);
-    // Only what is no answer must be sealed again.
+    await save(fresh);
+    // Idempotency records are not sealed again, other values are.
     const values = await engine.sealed.values(next.keyId, undefined, 10);
     expect(values.map(({ location }) => location.table)).toEqual(['oidc_profile']);
     expect(await engine.sealed.retireOtherKeys(next.keyId, changed)).toBe(false);
@@ -116,15 +123,15 @@ describe('idempotency records and the master key', () => {
     );
     expect(await engine.sealed.retireOtherKeys(next.keyId, changed)).toBe(true);
     expect(await engine.records.loadIdempotencyRecord(old, now)).toBeUndefined();
-    expect(await engine.records.loadIdempotencyRecord(young, now)).toEqual(young);
-    await unavailable(keep(memory(first)));
+    expect(await engine.records.loadIdempotencyRecord(fresh, now)).toEqual(fresh);
+    await unavailable(save(newRecord(first)));
     current = next;
   });
 
-  test('very many idempotency records are deleted before the proof of their key, a thousand per commit', async () => {
+  test('the idempotency records of an old master key are deleted before its key check, a thousand per commit', async () => {
     const next = keyringOf();
-    const many = Array.from({ length: 3 * LIMITS.cascadeRecordsMax }, () => memory(current));
-    await keepAll(many);
+    const many = Array.from({ length: 3 * LIMITS.cascadeRecordsMax }, () => newRecord(current));
+    await saveAll(many);
     await engine.sealed.addKeyCheck(keyCheckOf(next), now);
     const values = await engine.sealed.values(next.keyId, undefined, 10);
     await engine.sealed.replace(
@@ -150,8 +157,8 @@ describe('idempotency records and the master key', () => {
     }
     expect(await retiring).toBe(true);
     current = next;
-    // Whoever looks from outside may miss a step, and meets nothing between two of them.
-    const steps = [1_000, 2_000, 3_000].map((gone) => before - gone);
+    // Another connection may miss a step, but never sees a count between two steps.
+    const steps = [1_000, 2_000, 3_000].map((deleted) => before - deleted);
     expect([before, ...steps, await count()]).toEqual(expect.arrayContaining([...counts]));
     expect(steps.some((left) => counts.has(left))).toBe(true);
     await close();
@@ -160,45 +167,45 @@ describe('idempotency records and the master key', () => {
 });
 
 describe('expired idempotency records', () => {
-  const expired = () => ({ ...memory(current), at: now - 1_000, expiresAt: now - 500 });
-  const isThere = async (each: IdempotencyRecord) =>
+  const expired = () => ({ ...newRecord(current), at: now - 1_000, expiresAt: now - 500 });
+  const isStored = async (each: IdempotencyRecord) =>
     (await engine.records.loadIdempotencyRecord(each, now - 600)) !== undefined;
-  const gone = async (each: IdempotencyRecord) => {
-    while (await isThere(each)) await Bun.sleep(1);
+  const untilDeleted = async (each: IdempotencyRecord) => {
+    while (await isStored(each)) await Bun.sleep(1);
   };
 
   test('expired idempotency records are deleted when a sweep starts and at every interval', async () => {
-    const kept = { ...memory(current), expiresAt: now + 3_600_000 };
+    const record = { ...newRecord(current), expiresAt: now + 3_600_000 };
     const old = [expired(), expired(), expired()] as const;
-    await keep(kept);
-    await keepAll([old[0]]);
+    await save(record);
+    await saveAll([old[0]]);
     const sweeping = startExpiry([engine.records.sweepIdempotency], systemClock, 5);
-    await gone(old[0]);
-    await keepAll([old[1]]);
-    await gone(old[1]);
+    await untilDeleted(old[0]);
+    await saveAll([old[1]]);
+    await untilDeleted(old[1]);
     await sweeping.stop();
-    await keepAll([old[2]]);
+    await saveAll([old[2]]);
     await Bun.sleep(50);
-    expect([await isThere(old[2]), await isThere(kept)]).toEqual([true, true]);
+    expect([await isStored(old[2]), await isStored(record)]).toEqual([true, true]);
   });
 
   test('any number of expired idempotency records is deleted, a thousand per commit', async () => {
     const many = Array.from({ length: 2 * LIMITS.cascadeRecordsMax + 1 }, expired);
-    await keepAll(many);
+    await saveAll(many);
     const sweeping = startExpiry([engine.records.sweepIdempotency], systemClock, 3_600_000);
-    await gone(many.at(-1) as IdempotencyRecord);
+    await untilDeleted(many.at(-1) as IdempotencyRecord);
     await sweeping.stop();
   });
 
   test('a sweep that fails does not prevent later sweeps', async () => {
     const [old, faults] = [expired(), [new Fault('unavailable'), new Fault('unavailable')]];
-    await keepAll([old]);
-    const forgetExpired = (at: number) => {
+    await saveAll([old]);
+    const sweep = (at: number) => {
       const fault = faults.pop();
       return fault ? Promise.reject(fault) : engine.records.sweepIdempotency(at);
     };
-    const sweeping = startExpiry([forgetExpired], systemClock, 5);
-    await gone(old);
+    const sweeping = startExpiry([sweep], systemClock, 5);
+    await untilDeleted(old);
     await sweeping.stop();
   });
 
@@ -207,11 +214,11 @@ describe('expired idempotency records', () => {
     const db = await openDatabase(swept.settings(), systemClock);
     const { keyring } = db;
     const { records } = db.engine;
-    const place = { table: 'idempotency', column: 'answer_sealed', realm: NIL_UUID, id: 'key' };
+    const location = { table: 'idempotency', column: 'answer_sealed', realm: NIL_UUID, id: 'key' };
     const old = {
       ...expired(),
       realm: NIL_UUID,
-      sealed: keyring.seal('remembered-answer', place, '{}'),
+      sealed: keyring.seal('remembered-answer', location, '{}'),
     };
     await records.commit([], old);
     await db.engine.close();
@@ -221,7 +228,7 @@ describe('expired idempotency records', () => {
   });
 });
 
-test('a refusal because a provider is unreachable is not stored: the same request succeeds once it answers', async () => {
+test('a refusal for an unreachable provider is not replayed: the same request succeeds once it answers', async () => {
   const service = await startService({ allowLoopbackDiscovery: 'true' });
   const token = await service.token(FULL_SCOPE);
   const { realm: id } = await plant(service.db);
@@ -232,7 +239,7 @@ test('a refusal because a provider is unreachable is not stored: the same reques
     ...kindOf(oidcProfile).fresh(home),
     discovery_url: `${issuer}/.well-known/openid-configuration`,
   };
-  const key = { 'Idempotency-Key': mint() };
+  const key = { 'Idempotency-Key': mintId() };
   const post = (data: object) =>
     service.post(`/v2/authentication-realms/${id}/oidc-profiles`, token, { data }, key);
   expect((await post(profile)).status).toBe(422);

@@ -26,32 +26,32 @@ import { indexesOf } from '../../src/store/sqlite/lists.ts';
 import { openReader } from '../../src/store/sqlite/reader.ts';
 import { freshFolder, userMembers } from '../support/service.ts';
 import {
-  type Ground,
-  ground,
+  commitWrites,
+  createRealmFixture,
   insert,
-  LANDED,
-  land,
-  mint,
+  mintId,
   oidcLink,
+  type RealmFixture,
   usernameLink,
+  WRITTEN,
 } from './contract/store_fixtures.ts';
 
 const PEOPLE = 3_000;
 const NEWEST: Sort = { by: 'created_at', isDescending: true };
-const BEGINNING: PageRequest = { kind: 'offset', offset: 0, limit: 25 };
+const FIRST_PAGE: PageRequest = { kind: 'offset', offset: 0, limit: 25 };
 
 let path: string;
 let engine: EmbeddedEngine;
 let db: Database;
-let at: Ground;
-let someone: Uuid;
+let at: RealmFixture;
+let userId: Uuid;
 
 beforeAll(async () => {
   path = join(freshFolder(), 'plans.db');
   engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock });
-  at = await ground(engine.records);
+  at = await createRealmFixture(engine.records);
   const people = Array.from({ length: PEOPLE }, (_, number) =>
-    insert(user, [at.realm, mint()], {
+    insert(user, [at.realm, mintId()], {
       ...userMembers,
       name: `N${number % 2}`,
       email: `p${number}@shop.example`,
@@ -61,8 +61,8 @@ beforeAll(async () => {
     const owner = { ...at, user: record.id };
     return [oidcLink(owner, `s-${number}`), usernameLink(owner, `p${number}@shop.example`)];
   });
-  expect(await land(engine.records, ...people, ...links)).toEqual(LANDED);
-  someone = people[7]?.record.id as Uuid;
+  expect(await commitWrites(engine.records, ...people, ...links)).toEqual(WRITTEN);
+  userId = people[7]?.record.id as Uuid;
   db = new Database(path, { readonly: true });
 });
 afterAll(() => {
@@ -70,7 +70,7 @@ afterAll(() => {
   engine.close();
 });
 
-interface Asked {
+interface ListCase {
   readonly resource: Resource;
   readonly depth: number;
   readonly filter?: string;
@@ -81,8 +81,8 @@ interface Asked {
 const filterOf = (resource: Resource, text: string | undefined) =>
   text ? parseFilter(text, resource.filterables ?? resource.reverseLookup?.filterables ?? {}) : [];
 
-/** The statements of a shape, and how the engine goes about each of them. */
-function planned({ resource, depth, filter: text, sort = NEWEST, only }: Asked, narrowed?: Filter) {
+/** The list plan of a case, and the query plan of each of its statements. */
+function planOf({ resource, depth, filter: text, sort = NEWEST, only }: ListCase, narrowed?: Filter) {
   const table = listTable(resource, sqliteStatements(resource), indexesOf(db, resource.table));
   const filter = narrowed ?? filterOf(resource, text);
   const { text: where } = clauseOf(filter, table.columnOf, SQLITE);
@@ -103,8 +103,8 @@ const SORTS: readonly Sort[] = (['created_at', 'updated_at', 'id'] as const).fla
   { by, isDescending: false },
 ]);
 
-/** Lists that an index has in their order. */
-const WALKED: readonly Asked[] = [
+/** Lists that an index returns in their order. */
+const ORDERED: readonly ListCase[] = [
   { resource: realm, depth: 0 },
   { resource: oidcProfile, depth: 1 },
   { resource: passwordProfile, depth: 1 },
@@ -124,25 +124,25 @@ const WALKED: readonly Asked[] = [
   { resource: user, depth: 1, filter: `gt(id,${FIRST_ID})`, sort: { by: 'id', isDescending: true } },
 ];
 
-/** Lists whose filter an index answers. */
-const FOUND: readonly Asked[] = [
+/** Lists whose filter an index serves. */
+const FILTERED: readonly ListCase[] = [
   { resource: realm, depth: 0, only: true },
   { resource: oidcProfileInfo, depth: 1, filter: 'eq(issuer,https://a.example):eq(subject,s)' },
   { resource: oidcProfileInfo, depth: 1, filter: 'eq(subject,s):eq(issuer,https://a.example)' },
-  { resource: oidcProfileInfo, depth: 1, filter: `in(id,${mint()},${mint()},${mint()})` },
+  { resource: oidcProfileInfo, depth: 1, filter: `in(id,${mintId()},${mintId()},${mintId()})` },
   { resource: passwordProfileInfo, depth: 1, filter: 'eq(username,x)' },
-  { resource: passwordProfileInfo, depth: 1, filter: `eq(username,x):eq(password_profile_id,${mint()})` },
-  { resource: passwordProfileInfo, depth: 1, filter: `eq(id,${mint()})` },
+  { resource: passwordProfileInfo, depth: 1, filter: `eq(username,x):eq(password_profile_id,${mintId()})` },
+  { resource: passwordProfileInfo, depth: 1, filter: `eq(id,${mintId()})` },
   { resource: user, depth: 1, filter: 'eq(email,x@shop.example)' },
   { resource: user, depth: 1, filter: 'in(email,x@shop.example,y@shop.example)' },
   { resource: user, depth: 1, filter: 'like(email,x*)' },
   { resource: user, depth: 1, filter: 'ilike(name,x*)' },
-  { resource: user, depth: 1, filter: `in(id,${mint()},${mint()}):ilike(name,*x*):is_null(given_name)` },
+  { resource: user, depth: 1, filter: `in(id,${mintId()},${mintId()}):ilike(name,*x*):is_null(given_name)` },
   { resource: user, depth: 1, filter: 'ge(updated_at,2026-01-01)' },
 ];
 
-/** What no index finds without looking at other records as well. */
-const NEITHER: readonly Asked[] = [
+/** Filters for which every index also reads records that do not match. */
+const UNINDEXED: readonly ListCase[] = [
   'ilike(email,*x)',
   'ilike(email,*x*)',
   'is_null(given_name)',
@@ -156,200 +156,197 @@ const NEITHER: readonly Asked[] = [
   'like(email,x*):like(email,xy*)',
 ].map((filter) => ({ resource: user, depth: 1, filter }));
 
-const title = ({ resource, depth, filter = 'everything', sort = NEWEST, only }: Asked) =>
-  `${resource.name}, ${depth} above, ${only ? 'only some' : filter.replace(/[0-9a-f-]{36}/g, 'ID')} by ${sort.by} ${
-    sort.isDescending ? 'down' : 'up'
+const title = ({ resource, depth, filter = 'all', sort = NEWEST, only }: ListCase) =>
+  `${resource.name}, ${depth} parents, ${only ? 'some IDs' : filter.replace(/[0-9a-f-]{36}/g, 'ID')}, ${sort.by} ${
+    sort.isDescending ? 'descending' : 'ascending'
   }`;
 
 const SORTING = /TEMP B-TREE/;
-/** Into the table by a value, or along an index in its order; a list of parameters; the few marks of a purge. */
+/** A search by value or in index order, a list of parameters, or the few purge markers. */
 const INDEXED =
   /^(?:SEARCH \w+ USING |SCAN json_each |LIST SUBQUERY|(?:CORRELATED )?SCALAR SUBQUERY|CO-ROUTINE|SCAN (?:\(subquery|probed$))/;
 
-/** The steps that touch a table of records, without those about marks of a purge. */
+/** The steps that read the table, without those that read purge markers. */
 const touching = (steps: readonly string[], table: string) =>
   steps.filter((step) => step.includes(` ${table} `));
 
-describe('what is read where lookups run goes by an index', () => {
-  for (const asked of WALKED) {
-    test(`along it: ${title(asked)}`, () => {
-      const { plan, steps } = planned(asked);
+describe('a list that is read on the event loop uses an index', () => {
+  for (const given of ORDERED) {
+    test(`the list is read in the order of an index: ${title(given)}`, () => {
+      const { plan, steps } = planOf(given);
       expect(plan.isWalkable).toBe(true);
       const readings = ['walk from', 'walk behind', 'probe'] as const;
-      for (const taken of readings.flatMap((reading) => [steps(reading), steps(reading, true)])) {
-        expect(taken.join()).not.toMatch(SORTING);
-        const [first, ...more] = touching(taken, asked.resource.table);
+      for (const used of readings.flatMap((reading) => [steps(reading), steps(reading, true)])) {
+        expect(used.join()).not.toMatch(SORTING);
+        const [first, ...more] = touching(used, given.resource.table);
         expect(more).toEqual([]);
         expect(first).toMatch(/ USING (COVERING )?INDEX /);
         // Without a scope an index is walked from its end.
-        if (asked.depth > 0) expect(first).toStartWith('SEARCH');
+        if (given.depth > 0) expect(first).toStartWith('SEARCH');
       }
     });
   }
 
-  for (const asked of WALKED) {
-    test(`behind a record at that record: ${title(asked)}`, () => {
-      const { by } = asked.sort ?? NEWEST;
+  for (const given of ORDERED) {
+    test(`a page after a record starts at that record in the index: ${title(given)}`, () => {
+      const { by } = given.sort ?? NEWEST;
       const after = { at: by === 'id' ? undefined : Date.UTC(2026, 0, 10), id: LAST_ID };
-      const filter = filterOf(asked.resource, asked.filter);
-      const { filter: left } = startAtCursor({
+      const filter = filterOf(given.resource, given.filter);
+      const { filter: remaining } = startAtCursor({
         filter,
-        sort: asked.sort ?? NEWEST,
+        sort: given.sort ?? NEWEST,
         page: { kind: 'after', after, limit: 5 },
       });
-      const [step] = touching(planned(asked, left).steps('walk behind'), asked.resource.table);
+      const [step] = touching(planOf(given, remaining).steps('walk behind'), given.resource.table);
       expect(step).toMatch(by === 'id' ? /[ (]id[<>]\?/ : /\(\w+_at,\w*id\)[<>]\(\?,\?\)/);
-      expect(step?.match(/[<>]/g)).toHaveLength(1 + left.length);
+      expect(step?.match(/[<>]/g)).toHaveLength(1 + remaining.length);
     });
   }
 
-  for (const asked of FOUND) {
-    test(`by it: ${title(asked)}`, () => {
-      const { plan, steps } = planned(asked);
+  for (const given of FILTERED) {
+    test(`the filter is served by an index: ${title(given)}`, () => {
+      const { plan, steps } = planOf(given);
       expect([plan.isServed, plan.isWalkable]).toEqual([true, false]);
       for (const reading of ['gather', 'probe'] as const) {
-        const taken = steps(reading);
-        for (const step of taken) expect(step).toMatch(INDEXED);
-        expect(taken.join()).not.toMatch(SORTING);
-        expect(taken.join()).toMatch(new RegExp(`SEARCH ${asked.resource.table} USING (COVERING )?INDEX`));
+        const used = steps(reading);
+        for (const step of used) expect(step).toMatch(INDEXED);
+        expect(used.join()).not.toMatch(SORTING);
+        expect(used.join()).toMatch(new RegExp(`SEARCH ${given.resource.table} USING (COVERING )?INDEX`));
       }
     });
   }
 
-  for (const asked of NEITHER) {
-    test(`not claimed: ${title(asked)}`, () => {
-      const { plan } = planned(asked);
+  for (const given of UNINDEXED) {
+    test(`the filter is not served by an index: ${title(given)}`, () => {
+      const { plan } = planOf(given);
       expect([plan.isServed, plan.isWalkable]).toEqual([false, false]);
     });
   }
 });
 
-describe('what is read beside the service', () => {
-  const taken = (filter: string, reading: ListStatement) =>
-    planned({ resource: user, depth: 1, filter }).steps(reading).join();
+describe('a list that is read in a worker', () => {
+  const used = (filter: string, reading: ListStatement) =>
+    planOf({ resource: user, depth: 1, filter }).steps(reading).join();
 
-  test('goes along the index that holds what the filter looks at, and else along the rows', () => {
+  test('a filter reads the index with its column, or else the primary index', () => {
     for (const reading of ['few', 'count'] as const) {
-      expect(taken('ilike(email,*x*)', reading)).toContain('COVERING INDEX user_info_email (realm_id=?)');
-      expect(taken('ilike(name,*x)', reading)).toContain('COVERING INDEX user_info_name (realm_id=?)');
-      expect(taken('is_null(given_name)', reading)).toContain(
+      expect(used('ilike(email,*x*)', reading)).toContain('COVERING INDEX user_info_email (realm_id=?)');
+      expect(used('ilike(name,*x)', reading)).toContain('COVERING INDEX user_info_name (realm_id=?)');
+      expect(used('is_null(given_name)', reading)).toContain(
         'INDEX sqlite_autoindex_user_info_1 (realm_id=?)',
       );
-      expect(taken('eq(email,x):is_null(given_name)', reading)).toContain(
+      expect(used('eq(email,x):is_null(given_name)', reading)).toContain(
         'INDEX user_info_email (realm_id=? AND email_key=?)',
       );
-      expect(taken('(eq(email,x)|eq(email,y))', reading)).toContain(
+      expect(used('(eq(email,x)|eq(email,y))', reading)).toContain(
         'INDEX user_info_email (realm_id=? AND email_key=?)',
       );
-      expect(taken('(eq(email,x)|eq(name,y))', reading)).toContain(
+      expect(used('(eq(email,x)|eq(name,y))', reading)).toContain(
         'INDEX sqlite_autoindex_user_info_1 (realm_id=?)',
       );
     }
   });
 
-  test('few records are fetched by where they lie', () => {
+  test('a few matching records are fetched by row ID', () => {
     for (const reading of ['narrow from', 'narrow behind'] as const) {
-      expect(taken('ilike(email,*x*)', reading)).toContain(
+      expect(used('ilike(email,*x*)', reading)).toContain(
         'SEARCH user_info USING INTEGER PRIMARY KEY (rowid=?)',
       );
     }
   });
 });
 
-describe('who reads what', () => {
-  const ask = async (resource: Resource, filter: string | undefined, listing: Partial<ListRequest> = {}) => {
-    const questions: ReaderListRequest[] = [];
+describe('delegation of lists to a reader', () => {
+  const delegated = async (
+    resource: Resource,
+    filter: string | undefined,
+    listing: Partial<ListRequest> = {},
+  ) => {
+    const requests: ReaderListRequest[] = [];
     const reader = await openReader(path);
-    const list = engine.embedded.listDelegating((question) => {
-      questions.push(question);
-      return reader.answer(question);
+    const list = engine.embedded.listDelegating((request) => {
+      requests.push(request);
+      return reader.answer(request);
     });
     const scope: KeyPrefix = resource === realm ? [] : [at.realm];
-    const own = { filter: filterOf(resource, filter), sort: NEWEST, page: BEGINNING, ...listing };
+    const own = { filter: filterOf(resource, filter), sort: NEWEST, page: FIRST_PAGE, ...listing };
     const listed = (await list(resource, scope, own)) as ListPage;
     const again = (await list(resource, scope, own)) as ListPage;
     reader.close();
     expect(again).toEqual(listed);
     expect(listed).toEqual((await engine.records.list(resource, scope, own)) as ListPage);
-    return questions.map(({ isTotalWanted }) => isTotalWanted);
+    return requests.map(({ isTotalWanted }) => isTotalWanted);
   };
   const deep: PageRequest = { kind: 'offset', offset: LIMITS.listRecordsInlineMax, limit: 25 };
   const near: PageRequest = { kind: 'offset', offset: LIMITS.listRecordsInlineMax - 101, limit: 100 };
 
-  test('what an index bounds is read here', async () => {
-    for (const sort of SORTS) {
-      expect(
-        await ask(user, undefined, { sort, page: { kind: 'after', after: undefined, limit: 100 } }),
-      ).toEqual([]);
-    }
-    const after = { at: systemClock.now(), id: someone };
-    expect(await ask(user, undefined, { page: { kind: 'after', after, limit: 100 } })).toEqual([]);
-    expect(await ask(user, 'eq(email,p7@shop.example)')).toEqual([]);
-    expect(await ask(user, 'like(email,p1*)', { page: { ...near, limit: 1 } })).toEqual([true, false]);
-    expect(await ask(user, 'like(email,p10*)')).toEqual([]);
-    expect(await ask(user, 'like(email,p10*)', { page: deep })).toEqual([]);
-    expect(await ask(user, `in(id,${someone},${mint()})`)).toEqual([]);
-    expect(await ask(oidcProfileInfo, 'eq(issuer,https://login.example.com/):eq(subject,s-9)')).toEqual([]);
-    expect(await ask(realm, undefined)).toEqual([]);
+  test('a page that an index bounds is not delegated', async () => {
+    const first: PageRequest = { kind: 'after', after: undefined, limit: 100 };
+    for (const sort of SORTS) expect(await delegated(user, undefined, { sort, page: first })).toEqual([]);
+    const after = { at: systemClock.now(), id: userId };
+    expect(await delegated(user, undefined, { page: { ...first, after } })).toEqual([]);
+    expect(await delegated(user, 'eq(email,p7@shop.example)')).toEqual([]);
+    expect(await delegated(user, 'like(email,p1*)', { page: { ...near, limit: 1 } })).toEqual([true, false]);
+    expect(await delegated(user, 'like(email,p10*)')).toEqual([]);
+    expect(await delegated(user, 'like(email,p10*)', { page: deep })).toEqual([]);
+    expect(await delegated(user, `in(id,${userId},${mintId()})`)).toEqual([]);
+    const identity = 'eq(issuer,https://login.example.com/):eq(subject,s-9)';
+    expect(await delegated(oidcProfileInfo, identity)).toEqual([]);
+    expect(await delegated(realm, undefined)).toEqual([]);
   });
 
-  test('of many records another one counts, and the page is read here', async () => {
-    expect(await ask(user, undefined)).toEqual([true]);
-    expect(await ask(user, undefined, { page: near })).toEqual([true]);
+  test('the count of many records is delegated, the page is not', async () => {
+    expect(await delegated(user, undefined)).toEqual([true]);
+    expect(await delegated(user, undefined, { page: near })).toEqual([true]);
   });
 
-  test('deep pages, and filters that no index answers, are read by another one; the total once a second', async () => {
-    expect(await ask(user, undefined, { page: deep })).toEqual([true, false]);
-    for (const filter of [
-      'ilike(email,*7@shop*)',
-      'eq(name,n1)',
-      '(eq(name,n1)|eq(email,p7@shop.example))',
-    ]) {
-      expect(await ask(user, filter)).toEqual([true, false]);
-      expect(await ask(user, filter, { page: { kind: 'after', after: undefined, limit: 5 } })).toEqual([
-        false,
-        false,
-      ]);
+  test('deep pages and filters without an index are delegated, their total at most once a second', async () => {
+    expect(await delegated(user, undefined, { page: deep })).toEqual([true, false]);
+    const page: PageRequest = { kind: 'after', after: undefined, limit: 5 };
+    const filters = ['ilike(email,*7@shop*)', 'eq(name,n1)', '(eq(name,n1)|eq(email,p7@shop.example))'];
+    for (const filter of filters) {
+      expect(await delegated(user, filter)).toEqual([true, false]);
+      expect(await delegated(user, filter, { page })).toEqual([false, false]);
     }
   });
 });
 
 describe('totals', () => {
-  const all: ListRequest = { filter: [], sort: NEWEST, page: BEGINNING };
+  const all: ListRequest = { filter: [], sort: NEWEST, page: FIRST_PAGE };
 
-  async function counting(delayMs = 0) {
+  async function openCountingList(delayMs = 0) {
     const reader = await openReader(path);
-    let asked = 0;
-    const list = engine.embedded.listDelegating(async (question) => {
-      asked += 1;
+    let count = 0;
+    const list = engine.embedded.listDelegating(async (request) => {
+      count += 1;
       await Bun.sleep(delayMs);
-      return reader.answer(question);
+      return reader.answer(request);
     });
-    return { list, asked: () => asked };
+    return { list, requestCount: () => count };
   }
 
-  test('many who ask at once have it counted once, and each its own page', async () => {
-    const { list, asked } = await counting(20);
+  test('concurrent lists share one count of the total, and each has its own page', async () => {
+    const { list, requestCount } = await openCountingList(20);
     const offsets = [0, 25, 50, 75];
     const lists = await Promise.all(
       offsets.map((offset) =>
-        list(user, [at.realm], { ...all, page: { ...BEGINNING, offset } as PageRequest }),
+        list(user, [at.realm], { ...all, page: { ...FIRST_PAGE, offset } as PageRequest }),
       ),
     );
-    expect(asked()).toBe(1);
+    expect(requestCount()).toBe(1);
     expect(new Set(lists.map((listed) => listed?.total)).size).toBe(1);
     expect(new Set(lists.flatMap((listed) => listed?.items.map(({ record }) => record.id))).size).toBe(100);
   });
 
-  test('one that is a second old is counted again, and never contradicts its page', async () => {
-    const { list, asked } = await counting();
+  test('a total older than a second is counted again, and never contradicts its page', async () => {
+    const { list, requestCount } = await openCountingList();
     const before = (await list(user, [at.realm], all))?.total as number;
-    const more = insert(user, [at.realm, mint()], userMembers);
-    expect(await land(engine.records, more)).toEqual(LANDED);
-    const young = await list(user, [at.realm], all);
-    expect(young?.items[0]?.record.id).toBe(more.record.id);
-    expect([young?.total, asked()]).toEqual([before, 1]);
-    // The last page says itself how many there are.
+    const more = insert(user, [at.realm, mintId()], userMembers);
+    expect(await commitWrites(engine.records, more)).toEqual(WRITTEN);
+    const fresh = await list(user, [at.realm], all);
+    expect(fresh?.items[0]?.record.id).toBe(more.record.id);
+    expect([fresh?.total, requestCount()]).toEqual([before, 1]);
+    // The last page shows the total itself.
     const last = await list(user, [at.realm], {
       ...all,
       page: { kind: 'offset', offset: before - 5, limit: 25 },
@@ -357,33 +354,33 @@ describe('totals', () => {
     expect([last?.items.length, last?.total]).toEqual([6, before + 1]);
     await Bun.sleep(LIMITS.totalAgeMsMax + 5);
     expect((await list(user, [at.realm], all))?.total).toBe(before + 1);
-    expect(asked()).toBe(3);
+    expect(requestCount()).toBe(3);
   });
 
-  test('a count that fails is not kept', async () => {
+  test('a failed count is not cached', async () => {
     let isBroken = true;
     const reader = await openReader(path);
-    const list = engine.embedded.listDelegating(async (question) => {
-      if (isBroken) throw new Error('gone');
-      return reader.answer(question);
+    const list = engine.embedded.listDelegating(async (request) => {
+      if (isBroken) throw new Error('reader failed');
+      return reader.answer(request);
     });
-    expect(Promise.resolve(list(user, [at.realm], all))).rejects.toThrow('gone');
+    expect(Promise.resolve(list(user, [at.realm], all))).rejects.toThrow('reader failed');
     await Bun.sleep(1);
     isBroken = false;
     expect((await list(user, [at.realm], all))?.total).toBeGreaterThan(PEOPLE);
     reader.close();
   });
 
-  test('the oldest of too many is forgotten', async () => {
+  test('the cache of totals evicts the oldest beyond its limit', async () => {
     const totals = openTotalCache();
-    const questions = Array.from({ length: LIMITS.totalsCachedMax + 1 }, (_, number) => `question ${number}`);
-    for (const question of questions) totals.keep(question, Promise.resolve(5));
+    const requests = Array.from({ length: LIMITS.totalsCachedMax + 1 }, (_, number) => `question ${number}`);
+    for (const request of requests) totals.keep(request, Promise.resolve(5));
     await Bun.sleep(1);
-    expect(questions.slice(0, 3).map(totals.known)).toEqual([undefined, 5, 5]);
+    expect(requests.slice(0, 3).map(totals.known)).toEqual([undefined, 5, 5]);
   });
 
-  test('shapes beyond their bound are forgotten, and made anew', async () => {
-    const { list } = await counting();
+  test('list statements evicted from their cache are prepared again', async () => {
+    const { list } = await openCountingList();
     const shapes = LIMITS.listStatementsCachedMax + 20;
     for (let round = 0; round < 2; round += 1) {
       for (let shape = 0; shape < shapes; shape += 1) {

@@ -18,7 +18,7 @@ import {
   plant,
 } from '../support/service.ts';
 
-/** A busy run of the real command, every kind of success and failure in it; then its whole output is read. */
+/** A run of the real command with every kind of success and failure; the tests read its whole output. */
 
 const AUTHREALM = fileURLToPath(new URL('../../bin/authrealm', import.meta.url));
 const folder = freshFolder();
@@ -26,15 +26,15 @@ const database = await freshDatabase();
 const out = join(folder, 'out');
 const err = join(folder, 'err');
 
-let planted: Planted;
+let created: Planted;
 let lines: Record<string, unknown>[];
 let exitCode: number;
-/** Everything that was sent or stored and must be in no output, by name. */
+/** Every sent or stored value that must not be in the output, by name. */
 const secrets: Record<string, string> = {};
 
 beforeAll(async () => {
   const db = await openDatabase(database.settings(), systemClock);
-  planted = await plant(db, { subject: 'subject-of-jane', username: 'username-of-jane' });
+  created = await plant(db, { subject: 'subject-of-jane', username: 'username-of-jane' });
   const client = async (scope: string) => {
     const scopes = parseScopes(scope) ?? new Set();
     return createClient(db.engine.access, 'log', { scopes, realms: '*' }, systemClock);
@@ -59,7 +59,7 @@ beforeAll(async () => {
     stdio: ['ignore', Bun.file(out), Bun.file(err)],
   });
   process.on('exit', () => server.kill('SIGKILL'));
-  await busyRun(await address(), reader, writer);
+  await sendRequests(await address(), reader, writer);
   server.kill('SIGTERM');
   exitCode = await server.exited;
   lines = readFileSync(err, 'utf8')
@@ -77,10 +77,10 @@ async function address(): Promise<string> {
   throw new Error(`did not start: ${readFileSync(out, 'utf8')}${readFileSync(err, 'utf8')}`);
 }
 
-type Issued = Awaited<ReturnType<typeof createClient>>;
+type IssuedClient = Awaited<ReturnType<typeof createClient>>;
 
-async function busyRun(url: string, reader: Issued, writer: Issued): Promise<void> {
-  const grant = async ({ client, secret }: Issued, more: Record<string, string> = {}) => {
+async function sendRequests(url: string, reader: IssuedClient, writer: IssuedClient): Promise<void> {
+  const grant = async ({ client, secret }: IssuedClient, more: Record<string, string> = {}) => {
     const form = {
       grant_type: 'client_credentials',
       client_id: client.clientId,
@@ -89,12 +89,12 @@ async function busyRun(url: string, reader: Issued, writer: Issued): Promise<voi
     };
     return fetch(`${url}/oauth/access_token`, { method: 'POST', body: new URLSearchParams(form) });
   };
-  const tokenOf = async (issued: Issued) =>
+  const tokenOf = async (issued: IssuedClient) =>
     ((await (await grant(issued)).json()) as { access_token: string }).access_token;
   const [token, other] = [await tokenOf(reader), await tokenOf(writer)];
   Object.assign(secrets, { token, other, reader: reader.secret, writer: writer.secret, issuer: ISSUER });
-  Object.assign(secrets, { hash: PASSWORD_HASH, subject: planted.subject, username: planted.username });
-  const { realm, user, oidcLink, passwordLink } = planted;
+  Object.assign(secrets, { hash: PASSWORD_HASH, subject: created.subject, username: created.username });
+  const { realm, user, oidcLink, passwordLink } = created;
   Object.assign(secrets, { realm, user, oidcLink, passwordLink });
   const basic = Buffer.from(`${reader.client.clientId}:${reader.secret}`).toString('base64');
   Object.assign(secrets, { basic });
@@ -104,22 +104,22 @@ async function busyRun(url: string, reader: Issued, writer: Issued): Promise<voi
       ...init,
       headers: { ...(bearer ? { Authorization: `Bearer ${bearer}` } : {}), ...init.headers },
     });
-  const { username, subject } = planted;
+  const { username, subject } = created;
   const post = (body: string | Uint8Array<ArrayBuffer>) =>
     fetch(`${url}/oauth/token`, { method: 'POST', body });
-  const runs: [number, () => Promise<Response>][] = [
-    [200, () => get(oidcPath(planted), token)],
-    [200, () => get(`/${passwordPath(planted)}/`, token)],
-    [200, () => get(passwordPath(planted).slice(3), token, { method: 'HEAD' })],
-    [304, () => get(oidcPath(planted), token, { headers: { 'If-None-Match': '*' } })],
-    [401, () => get(`${oidcPath(planted)}?access_token=${token}`)],
-    [401, () => get(passwordPath(planted), `${token.slice(0, -1)}!`)],
-    [403, () => get(oidcPath(planted), other)],
-    [404, () => get(oidcPath({ ...planted, realm: user }), token)],
-    [404, () => get(oidcPath({ ...planted, oidcLink: username as never }), token)],
+  const requests: [number, () => Promise<Response>][] = [
+    [200, () => get(oidcPath(created), token)],
+    [200, () => get(`/${passwordPath(created)}/`, token)],
+    [200, () => get(passwordPath(created).slice(3), token, { method: 'HEAD' })],
+    [304, () => get(oidcPath(created), token, { headers: { 'If-None-Match': '*' } })],
+    [401, () => get(`${oidcPath(created)}?access_token=${token}`)],
+    [401, () => get(passwordPath(created), `${token.slice(0, -1)}!`)],
+    [403, () => get(oidcPath(created), other)],
+    [404, () => get(oidcPath({ ...created, realm: user }), token)],
+    [404, () => get(oidcPath({ ...created, oidcLink: username as never }), token)],
     [404, () => get(`/v2/${username}/${subject}?${token}`, token)],
-    [403, () => get(oidcPath(planted), token, { method: 'DELETE' })],
-    [405, () => get(oidcPath(planted), token, { method: 'PATCH' })],
+    [403, () => get(oidcPath(created), token, { method: 'DELETE' })],
+    [405, () => get(oidcPath(created), token, { method: 'PATCH' })],
     [400, () => post(`client_secret=${reader.secret}&username=${username}`)],
     [400, () => fetch(`${url}/oauth/token?client_secret=${reader.secret}`, { method: 'POST' })],
     [400, () => post(Buffer.concat([Buffer.from(reader.secret), Buffer.of(0xff)]))],
@@ -133,17 +133,17 @@ async function busyRun(url: string, reader: Issued, writer: Issued): Promise<voi
     [200, () => get('/openapi.json')],
     [200, () => get('/readyz')],
   ];
-  const slow = slowly(url, reader.secret);
-  for (const [status, run] of runs) expect((await run()).status).toBe(status);
+  const slow = sendUnfinishedBody(url, reader.secret);
+  for (const [status, run] of requests) expect((await run()).status).toBe(status);
   await database.ask('alter table oidc_profile_info rename to subject_of_jane_elsewhere');
-  expect((await get(oidcPath(planted), token)).status).toBe(503);
+  expect((await get(oidcPath(created), token)).status).toBe(503);
   expect(await slow).toStartWith('HTTP/1.1 408 ');
 }
 
-/** What is said in writes and searches: none of it may be seen. */
-const SAID = {
+/** Values of writes and searches, which must not be in the output. */
+const WRITTEN = {
   password: 'password-of-jane-that-is-long',
-  wrongPassword: 'words-of-jane-with-\u0000-in-them',
+  wrongPassword: 'password-of-jane-with-\u0000-in-it',
   email: 'address-of-jane@example.com',
   name: 'Jane-of-the-long-name',
   newSubject: 'another-subject-of-jane',
@@ -154,56 +154,56 @@ const SAID = {
 };
 
 function writes(url: string, token: string): [number, () => Promise<Response>][] {
-  Object.assign(secrets, SAID);
-  const realm = `/v2/authentication-realms/${planted.realm}`;
+  Object.assign(secrets, WRITTEN);
+  const realm = `/v2/authentication-realms/${created.realm}`;
   const users = `${realm}/user-authentication-info`;
-  const links = `${users}/${planted.user}/user-authentication`;
+  const links = `${users}/${created.user}/user-authentication`;
   const send = (method: string, path: string, data?: object) =>
     fetch(url + path, {
       method,
-      headers: { Authorization: `Bearer ${token}`, 'Idempotency-Key': SAID.idempotencyKey },
+      headers: { Authorization: `Bearer ${token}`, 'Idempotency-Key': WRITTEN.idempotencyKey },
       ...(data ? { body: JSON.stringify({ data }) } : {}),
     });
-  const user = { type: 'user_authentication_info', name: SAID.name, email: SAID.email };
+  const user = { type: 'user_authentication_info', name: WRITTEN.name, email: WRITTEN.email };
   const identity = {
     type: 'user_authentication_oidc_profile_info',
-    subject: SAID.newSubject,
+    subject: WRITTEN.newSubject,
     issuer: ISSUER,
-    oidc_profile_id: planted.oidcProfile,
+    oidc_profile_id: created.oidcProfile,
   };
   const username = {
     type: 'user_authentication_password_profile_info',
-    username: SAID.newUsername,
-    password: SAID.password,
-    password_profile_id: planted.passwordProfile,
+    username: WRITTEN.newUsername,
+    password: WRITTEN.password,
+    password_profile_id: created.passwordProfile,
   };
   const profile = {
     type: 'oidc-profile',
-    name: SAID.name,
+    name: WRITTEN.name,
     client_id: 'shop',
-    client_secret: SAID.clientSecret,
-    discovery_url: SAID.discovery,
+    client_secret: WRITTEN.clientSecret,
+    discovery_url: WRITTEN.discovery,
   };
-  const filter = encodeURIComponent(`eq(email,${SAID.email}):like(name,${SAID.name}*)`);
+  const filter = encodeURIComponent(`eq(email,${WRITTEN.email}):like(name,${WRITTEN.name}*)`);
   return [
     [201, () => send('POST', users, user)],
     [201, () => send('POST', users, user)],
-    [422, () => send('POST', users, { ...user, name: SAID.newSubject })],
-    [400, () => send('PUT', `${users}/${planted.user}/`, { ...user, type: SAID.name })],
+    [422, () => send('POST', users, { ...user, name: WRITTEN.newSubject })],
+    [400, () => send('PUT', `${users}/${created.user}/`, { ...user, type: WRITTEN.name })],
     [201, () => send('POST', `${links}-oidc-profile-info`, identity)],
     [201, () => send('POST', `${links}-password-profile-info`, username)],
     [201, () => send('POST', `/${realm}/oidc-profiles`, profile)],
-    [422, () => send('POST', `${realm}/oidc-profiles`, { ...profile, client_secret: SAID.wrongPassword })],
-    [400, () => send('PUT', passwordPath(planted), { ...username, username: SAID.wrongPassword })],
-    [200, () => send('PUT', passwordPath(planted), { ...username, username: SAID.name })],
-    [412, () => conditional(url + oidcPath(planted), token)],
+    [422, () => send('POST', `${realm}/oidc-profiles`, { ...profile, client_secret: WRITTEN.wrongPassword })],
+    [400, () => send('PUT', passwordPath(created), { ...username, username: WRITTEN.wrongPassword })],
+    [200, () => send('PUT', passwordPath(created), { ...username, username: WRITTEN.name })],
+    [412, () => conditional(url + oidcPath(created), token)],
     [200, () => send('GET', `${users}?filter=${filter}`)],
-    [400, () => send('GET', `${users}?filter=${filter}(${SAID.newSubject}`)],
+    [400, () => send('GET', `${users}?filter=${filter}(${WRITTEN.newSubject}`)],
   ];
 }
 
 function conditional(address: string, token: string): Promise<Response> {
-  const headers = { Authorization: `Bearer ${token}`, 'If-Match': `"${SAID.newSubject}"` };
+  const headers = { Authorization: `Bearer ${token}`, 'If-Match': `"${WRITTEN.newSubject}"` };
   return fetch(address, { method: 'DELETE', headers });
 }
 
@@ -212,8 +212,8 @@ function basicGrant(credentials: string): RequestInit {
   return { method: 'POST', headers, body: new URLSearchParams({ grant_type: 'client_credentials' }) };
 }
 
-/** A body that holds a secret and never ends. */
-function slowly(url: string, secret: string): Promise<string> {
+/** Sends a body that holds a secret and never ends. */
+function sendUnfinishedBody(url: string, secret: string): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
   const socket = connect(Number(new URL(url).port), '127.0.0.1', () => {
     socket.write(
@@ -232,7 +232,7 @@ test('every line of standard error is JSON with an event', () => {
   for (const line of lines) expect(line.event).toBeString();
 });
 
-test('every request has its line, with the pattern of its route and never the path', () => {
+test('every request is logged with the pattern of its route and never its path', () => {
   const requests = lines.filter(({ event }) => event === 'request');
   const statuses = new Set(requests.map(({ status }) => status));
   expect([...statuses].sort()).toEqual([200, 201, 304, 400, 401, 403, 404, 405, 408, 412, 413, 422, 503]);
@@ -240,27 +240,27 @@ test('every request has its line, with the pattern of its route and never the pa
   expect(requests.some(({ route }) => route === '*')).toBe(true);
 });
 
-test('a failure of the engine is logged by its code, without its words', () => {
+test('an engine error is logged by its code, without its message', () => {
   const faults = lines.filter(({ event }) => event === 'fault');
   expect(faults.map(({ code }) => code)).toEqual(['unavailable']);
   expect(faults[0]?.cause).toMatch(/^(SQLITE_[A-Z]+|[0-9A-Z]{5})$/);
-  for (const words of ['no such table', 'does not exist'])
-    expect(JSON.stringify(faults)).not.toContain(words);
+  for (const message of ['no such table', 'does not exist'])
+    expect(JSON.stringify(faults)).not.toContain(message);
   expect(JSON.stringify(faults)).not.toContain('subject_of_jane');
 });
 
-test('it drained: stopping, stopped, exit code 0', () => {
+test('a service that drains logs stopping and stopped, and exits with code 0', () => {
   expect(exitCode).toBe(0);
-  // Where checkpoints go to the log, the last one is written in between.
+  // A last checkpoint may be logged in between.
   const own = lines.filter(({ event }) => event !== 'checkpoint');
   expect(own.slice(-2).map(({ event }) => event)).toEqual(['stopping', 'stopped']);
 });
 
-test('no token, subject, username, secret, hash, ID or path of a record is in the whole output', () => {
+test('no token, subject, username, secret, hash, ID or path of a record is in the output', () => {
   const whole = readFileSync(out, 'utf8') + readFileSync(err, 'utf8');
-  // A checkpoint says which realm's log it is of: that is what it is for.
+  // A checkpoint names the realm of its log on purpose.
   const own = whole.replaceAll(/^.*"event":"checkpoint".*$/gm, '');
-  expect(Object.keys(secrets).length).toBe(13 + Object.keys(SAID).length);
+  expect(Object.keys(secrets).length).toBe(13 + Object.keys(WRITTEN).length);
   for (const [name, value] of Object.entries(secrets)) {
     expect(value.length).toBeGreaterThan(8);
     for (const form of [value, encodeURIComponent(value), value.slice(0, 40), value.slice(-20)]) {

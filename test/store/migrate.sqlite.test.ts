@@ -27,7 +27,7 @@ const next: Migration = {
   sql: 'alter table realm add column motto text; create table later (id text) strict;',
 };
 
-async function fresh(): Promise<string> {
+async function createDatabase(): Promise<string> {
   const path = join(freshFolder(), 'migrated.db');
   (await openEngine({ engine: 'sqlite', path }, 'auto', program)).close();
   return path;
@@ -36,8 +36,8 @@ async function fresh(): Promise<string> {
 const LARGE_ROWS = 80_000;
 
 /** A database of several MB. */
-async function large(): Promise<string> {
-  const path = await fresh();
+async function createLargeDatabase(): Promise<string> {
+  const path = await createDatabase();
   const db = connectSqlite(path);
   const insert = db.prepare('insert into realm_clock (realm_id, seq) values (?, 1)');
   db.transaction(() => {
@@ -47,9 +47,9 @@ async function large(): Promise<string> {
   return path;
 }
 
-/** Real processes that begin together. */
+/** Migrates in several processes that start together. */
 async function upgradeAtOnce(path: string, count: number): Promise<void> {
-  const script = join(import.meta.dir, 'contract/upgrades.ts');
+  const script = join(import.meta.dir, 'contract/sqlite_upgrade_process.ts');
   const processes = Array.from({ length: count }, () => start([process.execPath, script, path, next.sql]));
   await Promise.all(processes.map((running) => running.line(/^ready$/)));
   for (const { process: child } of processes) child.stdin.write('go\n');
@@ -67,19 +67,19 @@ function tables(path: string): string[] {
 }
 
 describe('migrations', () => {
-  test('are numbered without gaps', () => {
+  test('migrations are numbered without gaps', () => {
     expect(known.map(({ version }) => version)).toEqual(known.map((_, index) => index + 1));
   });
 
-  test('say no more about older programs than there can be, and those of both engines the same', () => {
-    const says = (each: Migration) => servesFromOf(each) ?? each.version;
-    for (const each of known) expect(says(each)).toBeLessThanOrEqual(each.version);
-    expect(known.map(says)).toEqual(knownToPostgres().map(says));
+  test('the oldest program that a migration serves is at most its own version, and the same on both engines', () => {
+    const servesFrom = (each: Migration) => servesFromOf(each) ?? each.version;
+    for (const each of known) expect(servesFrom(each)).toBeLessThanOrEqual(each.version);
+    expect(known.map(servesFrom)).toEqual(knownToPostgres().map(servesFrom));
     expect(servesFromOf({ ...next, sql: 'select 1;\n-- serves: 1\n' })).toBeNull();
   });
 
-  test('auto brings an older file up and keeps a copy of it, 0600', async () => {
-    const path = await fresh();
+  test('--migrate auto migrates an older file and saves a copy of it with mode 0600', async () => {
+    const path = await createDatabase();
     const before = tables(path);
     const db = connectSqlite(path);
     await migrateSqlite(db, 'auto', [...known, next], { ...program, version: '0.2.0' });
@@ -91,13 +91,13 @@ describe('migrations', () => {
     expect(readdirSync(dirname(path)).filter((name) => name.includes('partial'))).toEqual([]);
   });
 
-  test('a first start keeps no copy', async () => {
-    const path = await fresh();
+  test('a first start saves no copy', async () => {
+    const path = await createDatabase();
     expect(existsSync(`${path}.schema-0`)).toBe(false);
   });
 
-  test('check refuses an older file and names the way; off leaves it', async () => {
-    const path = await fresh();
+  test('--migrate check refuses an older file and names --migrate auto; --migrate off leaves it', async () => {
+    const path = await createDatabase();
     const db = connectSqlite(path);
     const run = (mode: 'check' | 'off') => migrateSqlite(db, mode, [...known, next], program);
     expect(run('check')).rejects.toThrow(/--migrate auto/);
@@ -106,8 +106,8 @@ describe('migrations', () => {
     expect(tables(path)).not.toContain('later');
   });
 
-  test('a newer schema is refused naming the version that is needed', async () => {
-    const path = await fresh();
+  test('a newer schema is refused with the version of authrealm that it needs', async () => {
+    const path = await createDatabase();
     const db = connectSqlite(path);
     await migrateSqlite(db, 'auto', [...known, next], { ...program, version: '0.2.0' });
     db.close();
@@ -118,8 +118,8 @@ describe('migrations', () => {
     expect(String(refusal)).toContain('install authrealm 0.2.0 or newer');
   });
 
-  test('a migration that fails leaves the file as it was', async () => {
-    const path = await fresh();
+  test('a failed migration leaves the file unchanged', async () => {
+    const path = await createDatabase();
     const before = tables(path);
     const db = connectSqlite(path);
     const broken = {
@@ -131,8 +131,8 @@ describe('migrations', () => {
     expect(tables(path)).toEqual(before);
   });
 
-  test('twenty at once apply each migration once', async () => {
-    const path = await fresh();
+  test('twenty concurrent migrations apply each migration once', async () => {
+    const path = await createDatabase();
     const connections = Array.from({ length: 20 }, () => connectSqlite(path));
     await Promise.all(connections.map((db) => migrateSqlite(db, 'auto', [...known, next], program)));
     const rows = connections[0]?.query('select version from migration order by version').all();
@@ -140,9 +140,9 @@ describe('migrations', () => {
     for (const db of connections) db.close();
   });
 
-  test('of six processes with a large file one migrates; the copy is whole and older, and none is replaced', async () => {
+  test('of six processes that start on a large file one migrates; the copy is complete and replaces no other', async () => {
     for (const hasEarlier of [false, true, false]) {
-      const path = await large();
+      const path = await createLargeDatabase();
       const copy = `${path}.schema-${known.length}`;
       if (hasEarlier) writeFileSync(copy, 'of an earlier upgrade');
       await upgradeAtOnce(path, 6);
@@ -160,29 +160,29 @@ describe('migrations', () => {
     }
   }, 300_000);
 
-  const theirs = 'create table theirs (id integer)';
+  const foreignSchema = 'create table theirs (id integer)';
   const newer = `create table instance (id integer) strict;
     create table migration (version integer, name text, applied_at integer, program_version text) strict;
     insert into migration values (900, 'far', 0, '9.0.0')`;
   const older = newer.replace('900', '0');
   const untouched: [string, string, 'auto' | 'check' | 'off', RegExp][] = [
-    ["another program's file", theirs, 'auto', /belongs to another program/],
+    ["another program's file", foreignSchema, 'auto', /belongs to another program/],
     [
-      "another program's file that counts migrations too",
+      "another program's file with a migration table",
       'create table migration (n)',
       'auto',
       /another program/,
     ],
     ['a newer schema', newer, 'auto', /install authrealm 9\.0\.0 or newer/],
-    ['a newer schema, left to the operator', newer, 'off', /install authrealm 9\.0\.0 or newer/],
+    ['a newer schema with --migrate off', newer, 'off', /install authrealm 9\.0\.0 or newer/],
     [
-      'an older schema, to be checked',
+      'an older schema with --migrate check',
       older,
       'check',
       /start authrealm serve of this release, or give --migrate auto/,
     ],
   ];
-  test.each(untouched)('%s is refused and not a byte of it changed', async (_name, sql, mode, sentence) => {
+  test.each(untouched)('a start on %s is refused and changes no byte', async (_name, sql, mode, sentence) => {
     const path = join(freshFolder(), 'other.db');
     const db = new Database(path);
     db.run(sql);
@@ -193,7 +193,7 @@ describe('migrations', () => {
     expect(readdirSync(dirname(path))).toEqual(['other.db']);
   });
 
-  test('off makes no database, and leaves nothing behind', async () => {
+  test('--migrate off creates no database and no file', async () => {
     const path = join(freshFolder(), 'none.db');
     const open = () => openEngine({ engine: 'sqlite', path }, 'off', program);
     await expect(open()).rejects.toThrow(/start once with --migrate auto/);
@@ -204,20 +204,20 @@ describe('migrations', () => {
     expect(statSync(path).size).toBe(0);
   });
 
-  test('check makes a database that is not there', async () => {
+  test('--migrate check creates a missing database', async () => {
     const path = join(freshFolder(), 'new.db');
     (await openEngine({ engine: 'sqlite', path }, 'check', program)).close();
     expect(tables(path)).toContain('realm');
   });
 
-  test('where no write-ahead log can be kept, it says so', () => {
+  test('a database that cannot have a write-ahead log is refused with one sentence', () => {
     const db = new Database(':memory:');
     expect(() => enableWal(db)).toThrow(/cannot keep a write-ahead log.*local file system/);
     db.close();
   });
 
-  test('only serve and init bring a schema up unasked', async () => {
-    const path = await fresh();
+  test('commands other than serve and init migrate a schema only with --migrate auto', async () => {
+    const path = await createDatabase();
     const db = new Database(path);
     db.run('delete from migration where version > 1');
     db.run('update migration set version = 0');
@@ -234,13 +234,13 @@ describe('migrations', () => {
       expect([code, stderr]).toEqual([1, expect.stringMatching(/start authrealm serve .* --migrate auto/)]);
     }
     expect(existsSync(`${path}.schema-0`)).toBe(false);
-    // The schema only says that it is older, so to bring it up must fail; that it was begun shows in the copy.
-    const asked = await runCommand([AUTHREALM, 'client', 'list', ...database, '--migrate', 'auto']);
-    expect([asked.code, asked.stderr]).toEqual([1, expect.stringContaining('already exists')]);
+    // Only the version number is older, so the migration must fail; the copy shows that it began.
+    const migrating = await runCommand([AUTHREALM, 'client', 'list', ...database, '--migrate', 'auto']);
+    expect([migrating.code, migrating.stderr]).toEqual([1, expect.stringContaining('already exists')]);
     expect(existsSync(`${path}.schema-0`)).toBe(true);
   }, 300_000);
 
-  test('what is no database is refused with a sentence', async () => {
+  test('a file that is not a database is refused with one sentence', async () => {
     const path = join(freshFolder(), 'text.db');
     await Bun.write(
       path,
@@ -250,13 +250,13 @@ describe('migrations', () => {
   });
 });
 
-/** What lists and reverse lookups search by, where nothing else has an index for it. */
+/** The columns that lists and reverse lookups search by and that have their own index. */
 const FILTERED: ReadonlyMap<Resource, readonly string[]> = new Map([
   [user as Resource, ['name_key', 'email_key']],
   [passwordProfileInfo, ['username_key']],
 ]);
 
-describe('the schema is what the descriptions say', () => {
+describe('the schema follows the resource descriptions', () => {
   const db = new Database(':memory:');
   for (const { sql } of known) db.run(sql);
   type Info = { name: string; notnull: number; pk: number };
@@ -269,11 +269,11 @@ describe('the schema is what the descriptions say', () => {
     const folded = membersOf(resource).flatMap(({ name, annotation }) =>
       annotation.foldedKeyColumn ? [name] : [],
     );
-    const summed = membersOf(resource).flatMap(({ name, annotation }) =>
+    const hashed = membersOf(resource).flatMap(({ name, annotation }) =>
       annotation.hashColumn ? [name] : [],
     );
 
-    test(`${resource.table}: columns and key`, () => {
+    test(`${resource.table} has the columns and the key of its description`, () => {
       const found = columns(resource.table);
       const statements = sqliteStatements(resource);
       expect(found.map(({ name }) => name).sort()).toEqual(['slot', ...statements.columns].sort());
@@ -282,34 +282,34 @@ describe('the schema is what the descriptions say', () => {
       for (const key of keyColumns(resource)) expect(statements.select).toContain(`${key} = ?`);
     });
 
-    test(`${resource.table}: a folded key is there where its member is`, () => {
+    test(`${resource.table} has a folded key wherever it has the member`, () => {
       const isNeeded = new Map(columns(resource.table).map(({ name, notnull }) => [name, notnull]));
       for (const name of folded) expect(isNeeded.get(`${name}_key`)).toBe(isNeeded.get(name) as number);
     });
 
-    test(`${resource.table}: a checksum is there where its member is, in an index of its own`, () => {
+    test(`${resource.table} has an indexed hash wherever it has the member`, () => {
       const isNeeded = new Map(columns(resource.table).map(({ name, notnull }) => [name, notnull]));
-      for (const name of summed) {
+      for (const name of hashed) {
         expect(isNeeded.get(`${name}_crc`)).toBe(isNeeded.get(name) as number);
         expect(indexes(resource.table, 0)).toContain(`${name}_crc`);
       }
     });
 
-    test(`${resource.table}: indexes of what is unique, and of what lists walk`, () => {
+    test(`${resource.table} has indexes for its unique members, list orders and filters`, () => {
       for (const members of resource.unique) {
-        const wanted = members.map((member) => (folded.includes(member) ? `${member}_key` : member));
-        expect(indexes(resource.table, 1)).toContain(['realm_id', ...wanted].join());
+        const expected = members.map((member) => (folded.includes(member) ? `${member}_key` : member));
+        expect(indexes(resource.table, 1)).toContain(['realm_id', ...expected].join());
       }
       const scope = keyColumns(resource).slice(0, -1);
       const sorts = resource === user ? ['created_at', 'updated_at'] : ['created_at'];
-      const wanted = [
+      const expected = [
         ...sorts.map((sort) => [...scope, sort, keyOf(resource)].join()),
         ...(FILTERED.get(resource) ?? []).map((column) => `realm_id,${column}`),
       ];
-      expect(indexes(resource.table, 0)).toEqual(expect.arrayContaining(wanted));
+      expect(indexes(resource.table, 0)).toEqual(expect.arrayContaining(expected));
     });
 
-    test(`${resource.table}: what goes along with a record is found by an index`, () => {
+    test(`${resource.table}: the dependents of a record are found by an index`, () => {
       for (const { select, count } of dependentsOf(resource, RESOURCES)) {
         for (const plan of [planOf(select, ISSUER, ISSUER, 5), planOf(count, ISSUER, ISSUER)])
           expect(plan).toEqual([
@@ -318,13 +318,13 @@ describe('the schema is what the descriptions say', () => {
       }
     });
 
-    test(`${resource.table}: a lookup is one search by slot, or else one of the key's index`, () => {
+    test(`${resource.table}: a lookup is one search by row ID, or one in the key's index`, () => {
       const statements = sqliteStatements(resource);
       const key = keyColumns(resource).map(() => ISSUER);
       const selectAt = atRowId(statements.select);
       const isLink = resource === oidcProfileInfo || resource === passwordProfileInfo;
-      // What others hang on may be being purged, which is one more search; what nothing hangs on never asks.
-      const marks = isLink
+      // A record with dependents may be in a purge, which takes one more search; a link has no dependents.
+      const purgeSteps = isLink
         ? []
         : [
             expect.stringMatching(/^CORRELATED SCALAR SUBQUERY/),
@@ -332,15 +332,15 @@ describe('the schema is what the descriptions say', () => {
           ];
       expect(planOf(selectAt, ...key, 0)).toEqual([
         `SEARCH ${resource.table} USING INTEGER PRIMARY KEY (rowid=?)`,
-        ...marks,
+        ...purgeSteps,
       ]);
       expect(planOf(statements.select, ...key)).toEqual([
         expect.stringMatching(/^SEARCH \w+ USING INDEX sqlite_autoindex_\w+_1 \(realm_id=\?/),
-        ...marks,
+        ...purgeSteps,
       ]);
     });
 
-    test(`${resource.table}: a scan walks the key's index, and sorts nothing`, () => {
+    test(`${resource.table}: a scan reads the key's index in order, without sorting`, () => {
       const { scan, scanRealm, selectInRealm: holder, remove } = sqliteStatements(resource);
       const key = keyColumns(resource).map(() => ISSUER);
       for (const plan of [
@@ -374,8 +374,8 @@ describe('the schema is what the descriptions say', () => {
     );
   }
 
-  test('every table of a realm begins its key with the realm; the others are instance tables', () => {
-    // What counts migrations is made before the first of them.
+  test('the key of every realm table begins with the realm; the other tables are instance tables', () => {
+    // The migration table is created before the first migration.
     const instanceTables = INSTANCE_TABLES.filter((name) => name !== 'migration');
     const all = db.query<{ name: string }, []>(`select name from sqlite_schema where type = 'table'`).all();
     const ofRealms = all.map(({ name }) => name).filter((name) => !instanceTables.includes(name));

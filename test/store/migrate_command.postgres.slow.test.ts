@@ -8,7 +8,7 @@ import { sharedServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
-/** A database that nobody has opened, and the means to write into it. */
+/** A new database, and a function that runs a statement in it. */
 interface Target {
   readonly url: string;
   change(text: string): Promise<void>;
@@ -47,7 +47,7 @@ describe.each(Object.entries(TARGETS))('migrate of a database of %s', (engine, m
   const newest = known.at(-1)?.version ?? 0;
   const names = known.map(({ version, name }) => `${version} ${name}`).join(', ');
 
-  test('brings it up without a master key, also where others may not, and says what it did', async () => {
+  test('migrate needs no master key, ignores AUTHREALM_MIGRATE=check, and prints what it applied', async () => {
     const target = await make();
     expect(await migrate(target)).toEqual({
       stdout: `the database now has schema ${newest}; applied: ${names}\n`,
@@ -59,7 +59,7 @@ describe.each(Object.entries(TARGETS))('migrate of a database of %s', (engine, m
     expect(again.code).toBe(0);
   });
 
-  test('--print pending shows what it would run, runs nothing, and what it shows can be run', async () => {
+  test('migrate --print pending prints runnable SQL and applies nothing', async () => {
     const target = await make();
     const printed = await migrate(target, '--print', 'pending');
     expect(printed.code).toBe(0);
@@ -69,14 +69,14 @@ describe.each(Object.entries(TARGETS))('migrate of a database of %s', (engine, m
     await target.change(printed.stdout);
   });
 
-  test('--print pending says so where nothing is', async () => {
+  test('migrate --print pending reports an up-to-date schema', async () => {
     const target = await make();
     await migrate(target);
     const { stdout } = await migrate(target, '--print', 'pending');
     expect(stdout).toBe(`-- The database has schema ${newest}, the newest: nothing is pending.\n`);
   });
 
-  test.each([[], ['--print', 'pending']])('refuses a schema that is newer: %p', async (...words) => {
+  test.each([[], ['--print', 'pending']])('migrate refuses a newer schema: %p', async (...words) => {
     const target = await make();
     await migrate(target);
     await target.change(
@@ -89,8 +89,8 @@ describe.each(Object.entries(TARGETS))('migrate of a database of %s', (engine, m
   });
 });
 
-describe.each(Object.entries(TARGETS))('a schema that is newer and only expanded, on %s', (_engine, make) => {
-  test('is left as it is by migrate, and not copied', async () => {
+describe.each(Object.entries(TARGETS))('a newer schema that was only expanded, on %s', (_engine, make) => {
+  test('migrate leaves a newer expanded schema unchanged, and copy refuses it', async () => {
     const target = await make();
     await migrate(target);
     await target.change(
@@ -106,22 +106,22 @@ describe.each(Object.entries(TARGETS))('a schema that is newer and only expanded
 });
 
 describe('migrate', () => {
-  test('--print citus needs no database', async () => {
+  test('migrate --print citus needs no database', async () => {
     const { stdout, stderr, code } = await migrate(
-      { url: 'postgres://nobody@127.0.0.1:9/none', change: async () => undefined },
+      { url: 'postgres://unused@127.0.0.1:9/none', change: async () => undefined },
       '--print',
       'citus',
     );
     expect({ stdout, stderr, code }).toEqual({ stdout: citusSql(), stderr: '', code: 0 });
   });
 
-  test('prints nothing else', async () => {
+  test('migrate --print refuses other values', async () => {
     const { stderr, code } = await runCommand([AUTHREALM, 'migrate', '--print', 'oracle']);
     expect(code).toBe(2);
     expect(stderr).toContain('Allowed choices are pending, citus');
   });
 
-  test('refuses a database in memory', async () => {
+  test('migrate refuses an in-memory database', async () => {
     const { stderr, code } = await runCommand([AUTHREALM, 'migrate', '--database', 'sqlite::memory:']);
     expect([code, stderr]).toEqual([
       1,

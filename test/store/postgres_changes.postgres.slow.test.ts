@@ -7,7 +7,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { type Engine, openEngine, parseDatabase } from '../../src/store/open.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { userMembers } from '../support/service.ts';
-import { ground, insert, LANDED, logged, mint } from './contract/store_fixtures.ts';
+import { createRealmFixture, insert, mintId, WRITTEN, withChange } from './contract/store_fixtures.ts';
 
 /**
  * One order in each realm, which is that of commits: whoever follows the changes of a realm by the last place it has
@@ -33,9 +33,9 @@ async function open(): Promise<Engine> {
 
 /** Commits so many users at once, and answers their IDs. */
 async function commitUsers({ records }: Engine, realm: Uuid, count: number): Promise<readonly Uuid[]> {
-  const writes = Array.from({ length: count }, () => insert(user, [realm, mint()], userMembers));
-  const verdict = await records.commit(writes.map(logged));
-  expect(verdict).toEqual(LANDED);
+  const writes = Array.from({ length: count }, () => insert(user, [realm, mintId()], userMembers));
+  const verdict = await records.commit(writes.map(withChange));
+  expect(verdict).toEqual(WRITTEN);
   return writes.map(({ record }) => record.id);
 }
 
@@ -71,7 +71,9 @@ async function follow(realm: Uuid, isStopped: () => boolean): Promise<readonly S
 
 describe.each([1, 4])('writers of two processes in %d realms', (count) => {
   test('leave no gap that a reader passes and that is filled later', async () => {
-    const grounds = await Promise.all(Array.from({ length: count }, () => ground(engines[0].records)));
+    const grounds = await Promise.all(
+      Array.from({ length: count }, () => createRealmFixture(engines[0].records)),
+    );
     const realms = grounds.map(({ realm }) => realm);
     let isOver = false;
     const following = Promise.all(realms.map((realm) => follow(realm, () => isOver)));
@@ -87,8 +89,8 @@ describe.each([1, 4])('writers of two processes in %d realms', (count) => {
 
 describe('the clock of a realm', () => {
   test('keeps its place until the commit: others wait in this realm, and in no other', async () => {
-    const { realm } = await ground(engines[0].records);
-    const { realm: other } = await ground(engines[0].records);
+    const { realm } = await createRealmFixture(engines[0].records);
+    const { realm: other } = await createRealmFixture(engines[0].records);
     await commitUsers(engines[0], realm, 1);
     const sql = new SQL(url, { max: 1 });
     let isDone = false;
@@ -110,10 +112,10 @@ describe('the clock of a realm', () => {
   });
 
   test('does not move for what is refused', async () => {
-    const { realm, user: taken } = await ground(engines[0].records);
+    const { realm, user: taken } = await createRealmFixture(engines[0].records);
     await commitUsers(engines[0], realm, 2);
     const again = insert(user, [realm, taken], userMembers);
-    const verdict = await engines[1].records.commit([logged(again)]);
+    const verdict = await engines[1].records.commit([withChange(again)]);
     expect(verdict.kind).toBe('unique');
     await commitUsers(engines[0], realm, 1);
     const changes = await engines[2].records.changes(realm, 0, 10);

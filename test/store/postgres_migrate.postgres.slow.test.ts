@@ -145,7 +145,7 @@ describe('many processes', () => {
 
   test('twenty that bring a schema up at once make it once', async () => {
     const url = await migrated();
-    const script = join(import.meta.dir, 'contract/postgres_upgrades.ts');
+    const script = join(import.meta.dir, 'contract/postgres_upgrade_process.ts');
     const processes = Array.from({ length: 20 }, () => start([process.execPath, script, url, next.sql]));
     await Promise.all(processes.map((running) => running.line(/^ready$/)));
     for (const { process: child } of processes) child.stdin.write('go\n');
@@ -242,7 +242,7 @@ describe('a migration that is killed', () => {
           : place === 'before'
             ? pause + next.sql
             : next.sql + pause;
-      const script = join(import.meta.dir, 'contract/postgres_upgrades.ts');
+      const script = join(import.meta.dir, 'contract/postgres_upgrade_process.ts');
       const running = start([process.execPath, script, url, sql]);
       await running.line(/^ready$/);
       running.process.stdin.write('go\n');

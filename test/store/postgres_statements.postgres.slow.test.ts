@@ -27,17 +27,17 @@ import {
   textsIn,
   withoutPlaces,
 } from '../support/statement_texts.ts';
-import { alikeContract } from './contract/alike.contract.ts';
 import { findContract } from './contract/find.contract.ts';
-import { memoryContract } from './contract/idempotency.contract.ts';
+import { idempotencyContract } from './contract/idempotency.contract.ts';
 import { listContract } from './contract/list.contract.ts';
 import { loadContract } from './contract/load.contract.ts';
 import { patchContract } from './contract/patch.contract.ts';
 import { purgeContract } from './contract/purge.contract.ts';
 import { removeContract } from './contract/remove.contract.ts';
 import { scannerContract } from './contract/scanner.contract.ts';
+import { similarIdsContract } from './contract/similar_ids.contract.ts';
 import { storeContract } from './contract/store.contract.ts';
-import { mint } from './contract/store_fixtures.ts';
+import { mintId } from './contract/store_fixtures.ts';
 
 /**
  * Every text that the PostgreSQL engine can send: what the server's own log has of the contract suite and of what else an
@@ -107,21 +107,21 @@ async function open() {
 }
 
 const CONTRACTS = [
-  ...[storeContract, patchContract, removeContract, purgeContract, memoryContract, findContract],
-  ...[listContract, loadContract, scannerContract, alikeContract],
+  ...[storeContract, patchContract, removeContract, purgeContract, idempotencyContract, findContract],
+  ...[listContract, loadContract, scannerContract, similarIdsContract],
 ];
 for (const contract of CONTRACTS) contract('postgres, written down', open);
 
 /** Both kinds of lookup, of every resource: one alone, and several that arrive together. */
 async function lookUp(url: string): Promise<void> {
   const { records, close } = await openAt(url);
-  const realm = mint();
+  const realm = mintId();
   for (const resource of RESOURCES) {
-    const keys = [1, 2, 3].map(() => [realm, ...ancestry(resource).slice(1).map(mint)] as unknown as Key);
+    const keys = [1, 2, 3].map(() => [realm, ...ancestry(resource).slice(1).map(mintId)] as unknown as Key);
     await records.get(resource, keys[0] as Key);
     await Promise.all(keys.map((key) => records.get(resource, key)));
     for (const members of resource.reverseLookup?.by ?? []) {
-      const sought = { members, values: members.map(mint) };
+      const sought = { members, values: members.map(mintId) };
       await records.find(resource, realm, sought);
       await Promise.all([1, 2, 3].map(() => records.find(resource, realm, sought)));
     }
@@ -138,7 +138,7 @@ async function useAccess(url: string): Promise<void> {
   const db = await openDatabase(settings, systemClock);
   const { access, sealed, records } = db.engine;
   const { realm } = await plant(db);
-  const id = mint();
+  const id = mintId();
   const place = { table: 'oidc_profile', column: 'client_secret_sealed', realm, id };
   const secret = db.keyring.seal('oidc-client-secret', place, 'a client secret of a provider');
   const shop = {
@@ -162,7 +162,7 @@ async function useAccess(url: string): Promise<void> {
   const all = await access.signingKeys();
   expect((await access.signingKeysAfter('', 2)).keys).toEqual(all);
   expect((await access.signingKey(kid)).keys).toEqual(all.filter((key) => key.kid === kid));
-  const ended = { jti: mint(), clientId: client.clientId, expiresAt: systemClock.now() + 1_000 };
+  const ended = { jti: mintId(), clientId: client.clientId, expiresAt: systemClock.now() + 1_000 };
   await access.revokeToken(ended, createAuditEntry('token.revoked', { detail: {} }, systemClock));
   const link = { label: 'test', ...rights, expiresAt: systemClock.now() + 1_000 };
   const linked = createAuditEntry('console-link.created', { detail: {} }, systemClock);

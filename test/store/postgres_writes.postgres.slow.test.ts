@@ -10,12 +10,12 @@ import { startTcpProxy, type TcpProxy } from '../support/tcp_proxy.ts';
 import {
   anotherUser,
   changeFor,
-  type Ground,
-  ground,
+  commitWrites,
+  createRealmFixture,
   insert,
-  land,
-  logged,
-  mint,
+  mintId,
+  type RealmFixture,
+  withChange,
 } from './contract/store_fixtures.ts';
 
 /** Writes that wait: for each other, for an engine that is far away, and for a connection. */
@@ -29,7 +29,7 @@ let url: string;
 let proxy: TcpProxy;
 /** Over the proxy. */
 let engine: Engine;
-let at: Ground;
+let at: RealmFixture;
 
 beforeAll(async () => {
   const server = await sharedServer();
@@ -40,7 +40,7 @@ beforeAll(async () => {
   const address = parseDatabase(reached.href);
   if (!address) throw new Error('no address of a database');
   engine = await openEngine(address, 'auto', { version: 'test', clock: systemClock });
-  at = await ground(engine.records);
+  at = await createRealmFixture(engine.records);
 }, 300_000);
 afterAll(async () => {
   await engine.close();
@@ -49,7 +49,7 @@ afterAll(async () => {
 
 async function create(): Promise<string> {
   const write = anotherUser(at);
-  await engine.records.commit([logged(write)]);
+  await engine.records.commit([withChange(write)]);
   return write.record.id;
 }
 
@@ -78,13 +78,13 @@ test('who waits for an engine that is far away hears in time, and what was refus
 
 test('writes that wait for each other keep nobody from knowing who may ask', async () => {
   const grounds = await Promise.all(
-    Array.from({ length: 2 * LIMITS.transactionConnectionsMax }, () => ground(engine.records)),
+    Array.from({ length: 2 * LIMITS.transactionConnectionsMax }, () => createRealmFixture(engine.records)),
   );
   const sql = new SQL(url, { max: 1 });
   const holder = await sql.reserve();
   await holder.unsafe('begin');
   await holder.unsafe('select 1 from realm_clock for update');
-  const writing = grounds.map((each) => land(engine.records, anotherUser(each)));
+  const writing = grounds.map((each) => commitWrites(engine.records, anotherUser(each)));
   await Bun.sleep(100);
   const start = performance.now();
   await engine.access.state(undefined);
@@ -99,7 +99,9 @@ test('writes that wait for each other keep nobody from knowing who may ask', asy
 test('writes in many realms are no more than writes in one', async () => {
   const refused: number[] = [];
   const asked = Array.from({ length: LIMITS.writesQueuedMax + 2 }, (_, number) =>
-    land(engine.records, insert(user, [mint(), mint()], userMembers)).catch(() => refused.push(number)),
+    commitWrites(engine.records, insert(user, [mintId(), mintId()], userMembers)).catch(() =>
+      refused.push(number),
+    ),
   );
   await Promise.resolve();
   await Promise.resolve();

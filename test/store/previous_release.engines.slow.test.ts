@@ -25,7 +25,7 @@ setDefaultTimeout(300_000);
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** The program of a release to come, as far as it brings a schema up. */
 const NEXT_RELEASE = join(import.meta.dir, 'contract/next_release.ts');
-const UPGRADED_BENEATH = join(import.meta.dir, 'contract/upgraded_beneath.ts');
+const UPGRADE_PRELOAD = join(import.meta.dir, 'contract/upgrade_preload.ts');
 
 const known = sqliteMigrations();
 const nextVersion = known.length + 1;
@@ -53,12 +53,12 @@ function suiteBeneathOf(tree: string) {
     tree,
     {
       AUTHREALM_TEST_ENGINE: 'sqlite',
-      AUTHREALM_TEST_UPGRADE_BENEATH: NEXT_RELEASE,
+      AUTHREALM_TEST_UPGRADE_SCRIPT: NEXT_RELEASE,
       // Where the one file is looked for.
       TMPDIR: freshFolder(),
     },
     '--preload',
-    UPGRADED_BENEATH,
+    UPGRADE_PRELOAD,
   );
 }
 

@@ -7,7 +7,7 @@ import { freshDatabase } from '../support/database.ts';
 import { lines, REALM } from '../support/population.ts';
 import { AUTHREALM, runCommand, start } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
-import { anotherUser, ground, put } from './contract/store_fixtures.ts';
+import { anotherUser, commitWithChange, createRealmFixture } from './contract/store_fixtures.ts';
 
 /** Three records each, a thousand of which go with a step. */
 const USERS = 10_000;
@@ -18,7 +18,7 @@ test('a waiting write of another process is committed between two steps of a pur
   writeFileSync(file, [...lines(USERS)].join('\n'));
   const database = await freshDatabase();
   const { records, close } = await database.open();
-  const there = await ground(records);
+  const there = await createRealmFixture(records);
   expect((await runCommand([AUTHREALM, 'import', file, ...database.words])).code).toBe(0);
   const gone = async () => {
     const clock = 'select seq from realm_clock where realm_id = ?';
@@ -31,7 +31,7 @@ test('a waiting write of another process is committed between two steps of a pur
   const steps: number[] = [];
   while (purge.exitCode === null) {
     const before = await gone();
-    await put(records, anotherUser(there));
+    await commitWithChange(records, anotherUser(there));
     steps.push(((await gone()) - before) / 1_000);
   }
   expect(purge.exitCode).toBe(0);

@@ -5,17 +5,17 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { type Engine, openEngine } from '../../src/store/open.ts';
 import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { freshFolder, ISSUER } from '../support/service.ts';
-import { sought } from './contract/find.contract.ts';
-import { type Ground, ground, land, oidcLink } from './contract/store_fixtures.ts';
+import { lookupKeyOf } from './contract/find.contract.ts';
+import { commitWrites, createRealmFixture, oidcLink, type RealmFixture } from './contract/store_fixtures.ts';
 
 /** A checksum leads to records faster; it decides nothing. */
 
 const path = join(freshFolder(), 'finds.db');
 let engine: Engine;
-let at: Ground;
+let at: RealmFixture;
 beforeAll(async () => {
   engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock });
-  at = await ground(engine.records);
+  at = await createRealmFixture(engine.records);
 });
 afterAll(() => engine.close());
 
@@ -26,11 +26,11 @@ function change(sql: string): void {
 }
 
 const find = (subject: string) =>
-  engine.records.find(oidcProfileInfo, at.realm, sought(oidcProfileInfo, { issuer: ISSUER, subject }));
+  engine.records.find(oidcProfileInfo, at.realm, lookupKeyOf(oidcProfileInfo, { issuer: ISSUER, subject }));
 
 test.each([1, 2, 8, 9, 40])('each of %d subjects of one checksum is found, and no other', async (count) => {
   const subjects = Array.from({ length: count }, (_, index) => `alike-${count}-${index}`);
-  for (const subject of subjects) await land(engine.records, oidcLink(at, subject));
+  for (const subject of subjects) await commitWrites(engine.records, oidcLink(at, subject));
   // As if somebody had made them alike: all have the checksum of the first.
   change(
     `update oidc_profile_info set subject_crc = (select subject_crc from oidc_profile_info

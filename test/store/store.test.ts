@@ -1,4 +1,4 @@
 import { freshDatabase } from '../support/database.ts';
-import { holdContracts, storeOf } from './contract/contracts.ts';
+import { runContracts, storeOf } from './contract/contracts.ts';
 
-holdContracts('a database of its own', async () => storeOf(await (await freshDatabase()).open()));
+runContracts('a database of its own', async () => storeOf(await (await freshDatabase()).open()));

@@ -1,15 +1,15 @@
 import { systemClock } from '../../../src/platform/clock.ts';
 import { type DatabaseAddress, type Engine, openEngine } from '../../../src/store/open.ts';
-import { alikeContract } from './alike.contract.ts';
 import { findContract } from './find.contract.ts';
-import { memoryContract } from './idempotency.contract.ts';
+import { idempotencyContract } from './idempotency.contract.ts';
 import { listContract } from './list.contract.ts';
 import { loadContract } from './load.contract.ts';
-import { longestContract } from './longest.contract.ts';
+import { longTextsContract } from './long_texts.contract.ts';
 import { patchContract } from './patch.contract.ts';
 import { purgeContract } from './purge.contract.ts';
 import { removeContract } from './remove.contract.ts';
 import { type OpenScanner, scannerContract } from './scanner.contract.ts';
+import { similarIdsContract } from './similar_ids.contract.ts';
 import { storeContract } from './store.contract.ts';
 import type { OpenStore } from './store_fixtures.ts';
 
@@ -18,26 +18,26 @@ const CONTRACTS = [
   patchContract,
   removeContract,
   purgeContract,
-  memoryContract,
+  idempotencyContract,
   findContract,
   listContract,
   loadContract,
   scannerContract,
-  alikeContract,
-  longestContract,
+  similarIdsContract,
+  longTextsContract,
 ];
 
-/** Holds what `open` answers to everything that is promised of a store. */
-export function holdContracts(name: string, open: () => Promise<OpenStore & OpenScanner>): void {
+/** Runs every contract suite against the store that `open` returns. */
+export function runContracts(name: string, open: () => Promise<OpenStore & OpenScanner>): void {
   for (const contract of CONTRACTS) contract(name, open);
 }
 
-/** The store of an engine, as a contract wants it. */
+/** The store of an engine, in the form that the contracts take. */
 export function storeOf(engine: Engine): OpenStore & OpenScanner {
   return { store: engine.records, close: () => engine.close() };
 }
 
-/** Opens a database, and brings its schema up. */
+/** Opens a database and migrates its schema. */
 export async function openStore(address: DatabaseAddress): Promise<OpenStore & OpenScanner> {
   return storeOf(await openEngine(address, 'auto', { version: 'test', clock: systemClock }));
 }

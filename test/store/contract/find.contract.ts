@@ -6,89 +6,94 @@ import { foldedKey } from '../../../src/domain/text/folding.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { ISSUER } from '../../support/service.ts';
 import {
-  type Ground,
-  ground,
+  commitWrites,
+  createRealmFixture,
   insert,
-  land,
-  mint,
+  mintId,
   type OpenStore,
   oidcLink,
-  removing,
+  type RealmFixture,
+  removalOf,
   usernameLink,
 } from './store_fixtures.ts';
 
-/** What is sought, by the words of the description. */
-export function sought(resource: Resource, values: Readonly<Record<string, string>>): LookupKey {
+/** The lookup key with these members, in the order of the resource's description. */
+export function lookupKeyOf(resource: Resource, values: Readonly<Record<string, string>>): LookupKey {
   const names = Object.keys(values).sort().join();
   const members = resource.reverseLookup?.by.find((each) => [...each].sort().join() === names);
-  if (!members) throw new Error(`not found by ${names}`);
+  if (!members) throw new Error(`${resource.name} has no reverse lookup by ${names}`);
   return { members, values: members.map((name) => values[name] as string) };
 }
 
-const identity = (subject: string, issuer = ISSUER) => sought(oidcProfileInfo, { issuer, subject });
-const username = (name: string) => sought(passwordProfileInfo, { username: foldedKey(name) });
+const identity = (subject: string, issuer = ISSUER) => lookupKeyOf(oidcProfileInfo, { issuer, subject });
+const username = (name: string) => lookupKeyOf(passwordProfileInfo, { username: foldedKey(name) });
 
-/** The one record of a realm that says what is sought, as `get` would answer it. */
+/** `find` returns the one record of a realm with a lookup key, as `get` would return it. */
 export function findContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`find contract: ${name}`, () => {
     let opened: OpenStore;
     let store: Store;
-    let at: Ground;
+    let at: RealmFixture;
     beforeAll(async () => {
       opened = await open();
       store = opened.store;
-      at = await ground(store);
+      at = await createRealmFixture(store);
     });
     afterAll(() => opened.close());
 
     const patch = (resource: Resource, key: Key, members: Readonly<Record<string, unknown>>) => {
-      const what = { members, revision: systemClock.mintRevision(), at: systemClock.now() };
-      return land(store, { op: 'patch', resource, key, patch: what });
+      const revision = systemClock.mintRevision();
+      return commitWrites(store, {
+        op: 'patch',
+        resource,
+        key,
+        patch: { members, revision, at: systemClock.now() },
+      });
     };
 
     test('distinctValues returns each value of the realm once and in order', async () => {
-      const own = await ground(store);
+      const own = await createRealmFixture(store);
       const issuers = ['https://b.example', 'https://a.example', 'https://b.example', 'https://ü.example'];
-      for (const [place, issuer] of issuers.entries()) {
+      for (const [index, issuer] of issuers.entries()) {
         const { key } = oidcLink(own, 'any');
-        const members = { subject: `s-${place}`, issuer, oidc_profile_id: own.oidc };
-        await land(store, insert(oidcProfileInfo, key, members));
+        const members = { subject: `s-${index}`, issuer, oidc_profile_id: own.oidc };
+        await commitWrites(store, insert(oidcProfileInfo, key, members));
       }
-      const told = (limit: number, realm = own.realm) =>
+      const distinct = (limit: number, realm = own.realm) =>
         store.distinctValues(oidcProfileInfo, realm, 'issuer', limit);
       const all = ['https://a.example', 'https://b.example', 'https://ü.example'];
-      expect(await told(9)).toEqual(all);
-      expect(await told(2)).toEqual(all.slice(0, 2));
-      expect(await told(9, mint())).toEqual([]);
+      expect(await distinct(9)).toEqual(all);
+      expect(await distinct(2)).toEqual(all.slice(0, 2));
+      expect(await distinct(9, mintId())).toEqual([]);
     });
 
     test('find returns the record with its key, and nothing for another realm, letter case or issuer', async () => {
       const link = oidcLink(at, 'auth0|Found');
-      await land(store, link);
-      const there = await ground(store);
+      await commitWrites(store, link);
+      const there = await createRealmFixture(store);
       const found = await store.find(oidcProfileInfo, at.realm, identity('auth0|Found'));
       expect(found).toEqual({
         key: link.key,
         record: (await store.get(oidcProfileInfo, link.key)) as AnyRecord,
       });
-      for (const [realm, what] of [
+      for (const [realm, key] of [
         [there.realm, identity('auth0|Found')],
         [at.realm, identity('auth0|found')],
         [at.realm, identity('auth0|Found', 'https://login.example.com')],
-        [mint(), identity('auth0|Found')],
+        [mintId(), identity('auth0|Found')],
       ] as const) {
-        expect(await store.find(oidcProfileInfo, realm, what)).toBeUndefined();
+        expect(await store.find(oidcProfileInfo, realm, key)).toBeUndefined();
       }
     });
 
     test('concurrent finds each get their own result, whatever characters their values hold', async () => {
-      const there = await ground(store);
+      const there = await createRealmFixture(store);
       const subjects = ['a"b', 'a\\b', '{a,b}', 'NULL', ' a', "o'a", 'ä€😀'];
       const links = subjects.map((subject) => oidcLink(there, subject));
-      await land(store, ...links);
-      const asked = [...subjects, 'nobody', ...subjects.toReversed()];
+      await commitWrites(store, ...links);
+      const lookups = [...subjects, 'nobody', ...subjects.toReversed()];
       const found = await Promise.all(
-        asked.map((subject) => store.find(oidcProfileInfo, there.realm, identity(subject))),
+        lookups.map((subject) => store.find(oidcProfileInfo, there.realm, identity(subject))),
       );
       const keys = links.map(({ key }) => key);
       expect(found.map((each) => each?.key)).toEqual([...keys, undefined, ...keys.toReversed()]);
@@ -98,14 +103,14 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
         ...subjects.toReversed(),
       ]);
       const byId = links.map(({ record: { id } }) =>
-        store.find(oidcProfileInfo, there.realm, sought(oidcProfileInfo, { id })),
+        store.find(oidcProfileInfo, there.realm, lookupKeyOf(oidcProfileInfo, { id })),
       );
       expect((await Promise.all(byId)).map((each) => each?.key)).toEqual(keys);
     });
 
     test('concurrent finds of a value that two records have return neither', async () => {
-      const there = await ground(store);
-      const second = insert(passwordProfile, [there.realm, mint()], {
+      const there = await createRealmFixture(store);
+      const second = insert(passwordProfile, [there.realm, mintId()], {
         name: 'Others',
         username_format: 'any',
         enable_one_time_password_token: false,
@@ -114,7 +119,7 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
       const once = usernameLink(there, 'once');
       const { realm, user: owner } = there;
       const again = usernameLink({ realm, user: owner, passwords: second.record.id }, 'Twice');
-      await land(store, second, twice, once, again);
+      await commitWrites(store, second, twice, once, again);
       const found = await Promise.all(
         ['twice', 'once', 'twice'].map((name) => store.find(passwordProfileInfo, realm, username(name))),
       );
@@ -124,7 +129,7 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
     test('find returns a patched record by its new value and not by its old one', async () => {
       const link = oidcLink(at, 'before');
       const name = usernameLink(at, 'Before@example.com');
-      await land(store, link, name);
+      await commitWrites(store, link, name);
       await patch(oidcProfileInfo, link.key, { subject: 'after' });
       await patch(passwordProfileInfo, name.key, { username: 'After@example.com' });
       expect((await store.find(oidcProfileInfo, at.realm, identity('after')))?.key).toEqual(link.key);
@@ -137,18 +142,18 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
       expect((await store.find(oidcProfileInfo, at.realm, moved))?.key).toEqual(link.key);
     });
 
-    test('find returns nothing where several records match, and each by what distinguishes it', async () => {
-      const other = insert(passwordProfile, [at.realm, mint()], {
+    test('find returns nothing when several records match, and each of them by its full key', async () => {
+      const other = insert(passwordProfile, [at.realm, mintId()], {
         name: 'Others',
         username_format: 'any',
         enable_one_time_password_token: false,
       });
       const here = usernameLink(at, 'twice@example.com');
       const there = usernameLink({ ...at, passwords: other.record.id }, 'Twice@Example.com');
-      await land(store, other, here, there);
+      await commitWrites(store, other, here, there);
       expect(await store.find(passwordProfileInfo, at.realm, username('twice@example.com'))).toBeUndefined();
       for (const { key, record } of [here, there]) {
-        const exactly = sought(passwordProfileInfo, {
+        const exactly = lookupKeyOf(passwordProfileInfo, {
           username: foldedKey(record.username as string),
           password_profile_id: record.password_profile_id as string,
         });
@@ -158,10 +163,10 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
 
     test('find by identifier returns no removed record', async () => {
       const link = oidcLink(at, 'removed');
-      await land(store, link);
-      const byId = sought(oidcProfileInfo, { id: link.record.id });
+      await commitWrites(store, link);
+      const byId = lookupKeyOf(oidcProfileInfo, { id: link.record.id });
       expect((await store.find(oidcProfileInfo, at.realm, byId))?.key).toEqual(link.key);
-      await store.remove(removing(oidcProfileInfo, link.key));
+      await store.remove(removalOf(oidcProfileInfo, link.key));
       expect(await store.find(oidcProfileInfo, at.realm, byId)).toBeUndefined();
       expect(await store.find(oidcProfileInfo, at.realm, identity('removed'))).toBeUndefined();
     });

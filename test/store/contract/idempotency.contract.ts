@@ -5,137 +5,137 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { oidcProfileInfo, realm, user } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import {
-  ABSENT,
   anotherUser,
-  type Ground,
-  ground,
-  LANDED,
-  land,
-  logged,
-  mint,
+  commitWrites,
+  createRealmFixture,
+  mintId,
+  NOT_FOUND,
   type OpenStore,
   oidcLink,
-  removing,
+  type RealmFixture,
+  removalOf,
+  WRITTEN,
+  withChange,
 } from './store_fixtures.ts';
 
-const REMEMBERED = { kind: 'already_answered' } as const;
-const KEPT_AT_ONCE = 50;
+const ALREADY_ANSWERED = { kind: 'already_answered' } as const;
+const SAVES_AT_ONCE = 50;
 
-/** What a Store promises of answers it remembers, in the sentences of its port. */
-export function memoryContract(name: string, open: () => Promise<OpenStore>): void {
+/** The idempotency records of a Store, as its port documents them. */
+export function idempotencyContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`idempotency contract: ${name}`, () => {
     let opened: OpenStore;
     let store: OpenStore['store'];
-    let at: Ground;
+    let at: RealmFixture;
     beforeAll(async () => {
       opened = await open();
       store = opened.store;
-      at = await ground(store);
+      at = await createRealmFixture(store);
     });
     afterAll(() => opened.close());
 
     const now = systemClock.now();
-    const memory = (more: Partial<IdempotencyRecord> = {}): IdempotencyRecord => ({
+    const newRecord = (more: Partial<IdempotencyRecord> = {}): IdempotencyRecord => ({
       realm: at.realm,
       clientId: 'client',
-      key: mint(),
+      key: mintId(),
       body: 'digest',
       status: 201,
-      recordId: mint(),
+      recordId: mintId(),
       user: undefined,
       sealed: new Uint8Array([1, 2, 3, 4]),
       at: now,
       expiresAt: now + LIMITS.idempotencyMsMax,
       ...more,
     });
-    const keep = (kept: IdempotencyRecord) => store.commit([], kept);
-    /** So many at once that none waits until it is given up, however slow the machine and the way to the server are. */
-    const keepAll = async (all: readonly IdempotencyRecord[]) => {
-      for (let from = 0; from < all.length; from += KEPT_AT_ONCE)
-        await Promise.all(all.slice(from, from + KEPT_AT_ONCE).map(keep));
+    const save = (record: IdempotencyRecord) => store.commit([], record);
+    /** Saves in batches, so that no save times out on a slow machine or connection. */
+    const saveAll = async (records: readonly IdempotencyRecord[]) => {
+      for (let from = 0; from < records.length; from += SAVES_AT_ONCE)
+        await Promise.all(records.slice(from, from + SAVES_AT_ONCE).map(save));
     };
 
     test('an idempotency record is returned unchanged until it expires', async () => {
-      for (const kept of [memory({ user: at.user }), memory({ recordId: undefined, status: 422 })]) {
-        expect(await keep(kept)).toEqual(LANDED);
-        expect(await store.loadIdempotencyRecord(kept, now)).toEqual(kept);
-        expect(await store.loadIdempotencyRecord(kept, kept.expiresAt - 1)).toEqual(kept);
-        expect(await store.loadIdempotencyRecord(kept, kept.expiresAt)).toBeUndefined();
+      for (const record of [newRecord({ user: at.user }), newRecord({ recordId: undefined, status: 422 })]) {
+        expect(await save(record)).toEqual(WRITTEN);
+        expect(await store.loadIdempotencyRecord(record, now)).toEqual(record);
+        expect(await store.loadIdempotencyRecord(record, record.expiresAt - 1)).toEqual(record);
+        expect(await store.loadIdempotencyRecord(record, record.expiresAt)).toBeUndefined();
       }
     });
 
     test('an idempotency record is found by realm, client and key together', async () => {
-      const there = await ground(store);
-      const kept = memory();
-      await keep(kept);
+      const there = await createRealmFixture(store);
+      const record = newRecord();
+      await save(record);
       for (const other of [
-        { ...kept, realm: there.realm },
-        { ...kept, realm: NIL_UUID },
-        { ...kept, clientId: 'other' },
-        { ...kept, key: mint() },
+        { ...record, realm: there.realm },
+        { ...record, realm: NIL_UUID },
+        { ...record, clientId: 'other' },
+        { ...record, key: mintId() },
       ]) {
         expect(await store.loadIdempotencyRecord(other, now)).toBeUndefined();
-        expect(await keep(other)).toEqual(LANDED);
+        expect(await save(other)).toEqual(WRITTEN);
       }
     });
 
     test('an idempotency record is committed with its writes or not at all', async () => {
-      const [link, kept] = [oidcLink(at, 'already_answered'), memory()];
-      expect(await store.commit([logged(link)], kept)).toEqual(LANDED);
-      expect(await store.loadIdempotencyRecord(kept, now)).toEqual(kept);
-      const [double, other] = [oidcLink(at, 'already_answered'), memory()];
-      expect((await store.commit([logged(double)], other)).kind).toBe('unique');
+      const [link, record] = [oidcLink(at, 'already_answered'), newRecord()];
+      expect(await store.commit([withChange(link)], record)).toEqual(WRITTEN);
+      expect(await store.loadIdempotencyRecord(record, now)).toEqual(record);
+      const [double, other] = [oidcLink(at, 'already_answered'), newRecord()];
+      expect((await store.commit([withChange(double)], other)).kind).toBe('unique');
       expect(await store.loadIdempotencyRecord(other, now)).toBeUndefined();
-      const lost = oidcLink({ ...at, user: mint() }, 'no user');
-      expect(await store.commit([lost], other)).toEqual(ABSENT);
+      const lost = oidcLink({ ...at, user: mintId() }, 'no user');
+      expect(await store.commit([lost], other)).toEqual(NOT_FOUND);
       expect(await store.loadIdempotencyRecord(other, now)).toBeUndefined();
     });
 
     test('a commit with a stored idempotency record writes nothing and reports it before any violated rule', async () => {
-      const kept = memory();
+      const record = newRecord();
       const link = oidcLink(at, 'once');
-      await store.commit([logged(link)], kept);
+      await store.commit([withChange(link)], record);
       const [again, another] = [oidcLink(at, 'once'), oidcLink(at, 'another')];
-      const changed = { ...kept, body: 'other', sealed: new Uint8Array([9]) };
-      expect(await store.commit([logged(again)], changed)).toEqual(REMEMBERED);
-      expect(await store.commit([logged(another)], changed)).toEqual(REMEMBERED);
+      const changed = { ...record, body: 'other', sealed: new Uint8Array([9]) };
+      expect(await store.commit([withChange(again)], changed)).toEqual(ALREADY_ANSWERED);
+      expect(await store.commit([withChange(another)], changed)).toEqual(ALREADY_ANSWERED);
       expect(await store.get(oidcProfileInfo, another.key)).toBeUndefined();
-      expect(await store.loadIdempotencyRecord(kept, now)).toEqual(kept);
+      expect(await store.loadIdempotencyRecord(record, now)).toEqual(record);
     });
 
     test('of 200 concurrent commits with one idempotency key, one is written', async () => {
-      const kept = memory();
+      const record = newRecord();
       const links = Array.from({ length: 200 }, (_, index) => oidcLink(at, `raced-${index}`));
-      const verdicts = await Promise.all(links.map((link) => store.commit([link], kept)));
-      expect(verdicts.map(({ kind }) => kind).toSorted()).toEqual([
+      const results = await Promise.all(links.map((link) => store.commit([link], record)));
+      expect(results.map(({ kind }) => kind).toSorted()).toEqual([
         ...Array(199).fill('already_answered'),
         'written',
       ]);
     });
 
     test('an expired idempotency record is replaced', async () => {
-      const old = memory({ at: now - 10, expiresAt: now });
-      await keep(old);
-      const fresh = { ...memory(), key: old.key, body: 'fresh' };
-      expect(await keep(fresh)).toEqual(LANDED);
+      const old = newRecord({ at: now - 10, expiresAt: now });
+      await save(old);
+      const fresh = { ...newRecord(), key: old.key, body: 'fresh' };
+      expect(await save(fresh)).toEqual(WRITTEN);
       expect(await store.loadIdempotencyRecord(old, now)).toEqual(fresh);
     });
 
     test('each save deletes a few expired idempotency records', async () => {
       const clientId = 'swept';
       const old = Array.from({ length: 25 }, (_, index) =>
-        memory({ clientId, at: now - 1_000, expiresAt: now - 500 + index }),
+        newRecord({ clientId, at: now - 1_000, expiresAt: now - 500 + index }),
       );
-      for (const each of old) await keep(each);
-      const left = async () => {
+      for (const each of old) await save(each);
+      const countLeft = async () => {
         const found = await Promise.all(old.map((each) => store.loadIdempotencyRecord(each, now - 600)));
         return found.filter((each) => each !== undefined).length;
       };
-      expect(await left()).toBe(25);
+      expect(await countLeft()).toBe(25);
       const counts: number[] = [];
       for (let count = 0; count < 3; count += 1) {
-        await keep(memory({ clientId }));
-        counts.push(await left());
+        await save(newRecord({ clientId }));
+        counts.push(await countLeft());
       }
       expect(counts.every((count, index) => count < (counts[index - 1] ?? 25))).toBe(true);
       expect(counts[0]).toBeGreaterThan(0);
@@ -146,85 +146,91 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       const clientId = 'expired';
       const expiresAt = now - 500;
       const all = Array.from({ length: LIMITS.cascadeRecordsMax + 5 }, () =>
-        memory({ clientId, at: now - 1_000, expiresAt }),
+        newRecord({ clientId, at: now - 1_000, expiresAt }),
       );
       await store.sweepIdempotency(now);
-      await keepAll(all);
-      const kept = memory({ clientId, expiresAt: now + 1 });
-      await keep({ ...kept, at: now - 2_000 });
+      await saveAll(all);
+      const record = newRecord({ clientId, expiresAt: now + 1 });
+      await save({ ...record, at: now - 2_000 });
       const counts: number[] = [];
       do counts.push(await store.sweepIdempotency(now));
       while (counts.at(-1) !== 0);
-      // The last one that was kept swept some itself.
+      // The last save swept some itself.
       expect(counts[0]).toBe(LIMITS.cascadeRecordsMax);
       for (const each of all) expect(await store.loadIdempotencyRecord(each, expiresAt - 1)).toBeUndefined();
-      expect(await store.loadIdempotencyRecord(kept, now)).toBeDefined();
+      expect(await store.loadIdempotencyRecord(record, now)).toBeDefined();
     });
 
     test('a step of a purge also deletes expired idempotency records', async () => {
-      const [here, old] = [await ground(store), memory({ at: now - 1_000, expiresAt: now - 500 })];
-      await keep(old);
-      await store.purge(removing(user, [here.realm, here.user]));
+      const [here, old] = [
+        await createRealmFixture(store),
+        newRecord({ at: now - 1_000, expiresAt: now - 500 }),
+      ];
+      await save(old);
+      await store.purge(removalOf(user, [here.realm, here.user]));
       expect(await store.loadIdempotencyRecord(old, now - 600)).toBeUndefined();
     });
 
     test('one idempotency record too many deletes the oldest one of its client only', async () => {
-      const [clientId, others] = ['busy', memory({ clientId: 'idle' })];
-      await keep(others);
-      const all = Array.from({ length: LIMITS.idempotencyKeysPerClientMax }, () => memory({ clientId }));
-      await keepAll(all);
-      const isKept = async (each: IdempotencyRecord | undefined) =>
+      const [clientId, ofOtherClient] = ['busy', newRecord({ clientId: 'idle' })];
+      await save(ofOtherClient);
+      const all = Array.from({ length: LIMITS.idempotencyKeysPerClientMax }, () => newRecord({ clientId }));
+      await saveAll(all);
+      const isStored = async (each: IdempotencyRecord | undefined) =>
         (await store.loadIdempotencyRecord(each as IdempotencyRecord, now)) !== undefined;
-      expect([await isKept(all[0]), await isKept(all[1])]).toEqual([true, true]);
-      await keep(memory({ clientId }));
-      expect([await isKept(all[0]), await isKept(all[1]), await isKept(all.at(-1))]).toEqual([
+      expect([await isStored(all[0]), await isStored(all[1])]).toEqual([true, true]);
+      await save(newRecord({ clientId }));
+      expect([await isStored(all[0]), await isStored(all[1]), await isStored(all.at(-1))]).toEqual([
         false,
         true,
         true,
       ]);
-      expect(await isKept(others)).toBe(true);
+      expect(await isStored(ofOtherClient)).toBe(true);
     }, 300_000);
 
     test('removing a user deletes the idempotency records about it, and no others', async () => {
-      const here = await ground(store);
+      const here = await createRealmFixture(store);
       const owner = anotherUser(here);
-      await land(store, owner);
+      await commitWrites(store, owner);
       const id = owner.key[1] as Uuid;
-      const gone = [
-        memory({ realm: here.realm, user: id }),
-        memory({ realm: here.realm, user: id, recordId: id }),
-        memory({ realm: here.realm, recordId: id }),
+      const deleted = [
+        newRecord({ realm: here.realm, user: id }),
+        newRecord({ realm: here.realm, user: id, recordId: id }),
+        newRecord({ realm: here.realm, recordId: id }),
       ];
-      const kept = [
-        memory({ realm: here.realm, user: here.user }),
-        memory({ realm: here.realm }),
-        memory({ realm: at.realm, user: id }),
+      const unrelated = [
+        newRecord({ realm: here.realm, user: here.user }),
+        newRecord({ realm: here.realm }),
+        newRecord({ realm: at.realm, user: id }),
       ];
-      for (const each of [...gone, ...kept]) await keep(each);
-      expect(await store.remove(removing(user, owner.key))).toEqual({ kind: 'removed' });
-      for (const each of gone) expect(await store.loadIdempotencyRecord(each, now)).toBeUndefined();
-      for (const each of kept) expect(await store.loadIdempotencyRecord(each, now)).toEqual(each);
+      for (const each of [...deleted, ...unrelated]) await save(each);
+      expect(await store.remove(removalOf(user, owner.key))).toEqual({ kind: 'removed' });
+      for (const each of deleted) expect(await store.loadIdempotencyRecord(each, now)).toBeUndefined();
+      for (const each of unrelated) expect(await store.loadIdempotencyRecord(each, now)).toEqual(each);
     });
 
-    const GOING = [
-      ['is removed', (key: readonly [Uuid]) => store.remove(removing(realm, key))],
-      ['is purged', (key: readonly [Uuid]) => store.purge(removing(realm, key))],
+    const REALM_REMOVALS = [
+      ['is removed', (key: readonly [Uuid]) => store.remove(removalOf(realm, key))],
+      ['is purged', (key: readonly [Uuid]) => store.purge(removalOf(realm, key))],
     ] as const;
-    test.each(GOING)(
-      'what was remembered in a realm goes when it %s, its creation included',
-      async (_, go) => {
-        const [here, there] = [await ground(store), await ground(store)];
+    test.each(REALM_REMOVALS)(
+      'the idempotency records of a realm and of its creation are deleted when it %s',
+      async (_, removeRealm) => {
+        const [here, there] = [await createRealmFixture(store), await createRealmFixture(store)];
         const [inside, made] = [
-          memory({ realm: here.realm, user: here.user }),
-          memory({ realm: NIL_UUID, recordId: here.realm }),
+          newRecord({ realm: here.realm, user: here.user }),
+          newRecord({ realm: NIL_UUID, recordId: here.realm }),
         ];
-        const kept = [memory({ realm: there.realm }), memory({ realm: NIL_UUID, recordId: there.realm })];
-        for (const each of [inside, made, ...kept]) await keep(each);
-        await go([here.realm]);
+        const unrelated = [
+          newRecord({ realm: there.realm }),
+          newRecord({ realm: NIL_UUID, recordId: there.realm }),
+        ];
+        for (const each of [inside, made, ...unrelated]) await save(each);
+        await removeRealm([here.realm]);
         expect(await store.get(realm, [here.realm])).toBeUndefined();
         for (const each of [inside, made])
           expect(await store.loadIdempotencyRecord(each, now)).toBeUndefined();
-        for (const each of kept) expect(await store.loadIdempotencyRecord(each, now)).toEqual(each);
+        for (const each of unrelated) expect(await store.loadIdempotencyRecord(each, now)).toEqual(each);
       },
     );
 
@@ -232,14 +238,14 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       ['a user', user],
       ['a realm', realm],
     ] as const)(
-      '%s that more answers tell about than go in one commit is crowded, and is purged',
+      'removing %s with more idempotency records than one commit takes is too_many; a purge removes it',
       async (_, kind) => {
-        const here = await ground(store);
+        const here = await createRealmFixture(store);
         const all = Array.from({ length: LIMITS.cascadeRecordsMax + 1 }, () =>
-          memory({ realm: here.realm, user: here.user, clientId: `many-${kind.name}` }),
+          newRecord({ realm: here.realm, user: here.user, clientId: `many-${kind.name}` }),
         );
-        await keepAll(all);
-        const removal = removing(kind, kind === realm ? [here.realm] : [here.realm, here.user]);
+        await saveAll(all);
+        const removal = removalOf(kind, kind === realm ? [here.realm] : [here.realm, here.user]);
         expect(await store.remove(removal)).toEqual({ kind: 'too_many' });
         expect(await store.loadIdempotencyRecord(all[0] as IdempotencyRecord, now)).toBeDefined();
         await store.purge(removal);
@@ -249,56 +255,59 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
     );
 
     test('as many idempotency records as fit in one commit do not prevent a removal', async () => {
-      const here = await ground(store);
+      const here = await createRealmFixture(store);
       const all = Array.from({ length: LIMITS.cascadeRecordsMax }, () =>
-        memory({ realm: here.realm, user: here.user, clientId: 'just enough' }),
+        newRecord({ realm: here.realm, user: here.user, clientId: 'just enough' }),
       );
-      await keepAll(all);
-      expect(await store.remove(removing(user, [here.realm, here.user]))).toEqual({ kind: 'removed' });
+      await saveAll(all);
+      expect(await store.remove(removalOf(user, [here.realm, here.user]))).toEqual({ kind: 'removed' });
       for (const each of all) expect(await store.loadIdempotencyRecord(each, now)).toBeUndefined();
     });
 
     test('from the first step of a purge on, no idempotency record of its user or realm is loaded', async () => {
-      const here = await ground(store);
+      const here = await createRealmFixture(store);
       const links = Array.from({ length: LIMITS.cascadeRecordsMax }, (_, index) =>
         oidcLink(here, `${index}`),
       );
-      expect(await land(store, ...links)).toEqual(LANDED);
+      expect(await commitWrites(store, ...links)).toEqual(WRITTEN);
       const ofUser = [
-        memory({ realm: here.realm, user: here.user }),
-        memory({ realm: here.realm, recordId: here.user }),
+        newRecord({ realm: here.realm, user: here.user }),
+        newRecord({ realm: here.realm, recordId: here.user }),
       ];
-      const ofRealm = [memory({ realm: here.realm }), memory({ realm: NIL_UUID, recordId: here.realm })];
-      const elsewhere = [memory({ user: here.user }), memory({ realm: NIL_UUID, recordId: here.user })];
-      for (const each of [...ofUser, ...ofRealm, ...elsewhere]) await keep(each);
-      const told = (all: readonly IdempotencyRecord[]) =>
+      const ofRealm = [
+        newRecord({ realm: here.realm }),
+        newRecord({ realm: NIL_UUID, recordId: here.realm }),
+      ];
+      const elsewhere = [newRecord({ user: here.user }), newRecord({ realm: NIL_UUID, recordId: here.user })];
+      for (const each of [...ofUser, ...ofRealm, ...elsewhere]) await save(each);
+      const areLoaded = (all: readonly IdempotencyRecord[]) =>
         Promise.all(all.map(async (each) => (await store.loadIdempotencyRecord(each, now)) !== undefined));
-      expect(await store.purge(removing(user, [here.realm, here.user]))).toMatchObject({ isDone: false });
-      expect([await told(ofUser), await told(ofRealm)]).toEqual([
+      expect(await store.purge(removalOf(user, [here.realm, here.user]))).toMatchObject({ isDone: false });
+      expect([await areLoaded(ofUser), await areLoaded(ofRealm)]).toEqual([
         [false, false],
         [true, true],
       ]);
-      // A repetition is a request like any other: it is refused for what is not there, not for what is remembered.
+      // A repeated request is refused because its user is missing, not because of its idempotency record.
       const link = oidcLink(here, 'again');
-      expect(await store.commit([logged(link)], ofUser[0])).toEqual(ABSENT);
-      expect(await keep({ ...(ofUser[0] as IdempotencyRecord), status: 404 })).toEqual(LANDED);
+      expect(await store.commit([withChange(link)], ofUser[0])).toEqual(NOT_FOUND);
+      expect(await save({ ...(ofUser[0] as IdempotencyRecord), status: 404 })).toEqual(WRITTEN);
       const more = anotherUser(here);
       const others = Array.from({ length: LIMITS.cascadeRecordsMax }, (_, index) =>
         oidcLink({ ...here, user: more.key[1] as Uuid }, `more-${index}`),
       );
-      expect(await land(store, more, ...others)).toEqual(LANDED);
-      expect(await store.purge(removing(realm, [here.realm]))).toMatchObject({ isDone: false });
-      expect(await told([...ofUser, ...ofRealm])).toEqual([false, false, false, false]);
-      expect(await told(elsewhere)).toEqual([true, true]);
+      expect(await commitWrites(store, more, ...others)).toEqual(WRITTEN);
+      expect(await store.purge(removalOf(realm, [here.realm]))).toMatchObject({ isDone: false });
+      expect(await areLoaded([...ofUser, ...ofRealm])).toEqual([false, false, false, false]);
+      expect(await areLoaded(elsewhere)).toEqual([true, true]);
     });
 
     test('a step of a purge deletes no more idempotency records than records', async () => {
-      const here = await ground(store);
+      const here = await createRealmFixture(store);
       const all = Array.from({ length: LIMITS.cascadeRecordsMax + 1 }, () =>
-        memory({ realm: here.realm, clientId: 'many' }),
+        newRecord({ realm: here.realm, clientId: 'many' }),
       );
-      await keepAll(all);
-      const step = () => store.purge(removing(realm, [here.realm]));
+      await saveAll(all);
+      const step = () => store.purge(removalOf(realm, [here.realm]));
       expect(await step()).toEqual({ kind: 'purged', records: 3, isDone: false });
       expect(await step()).toEqual({ kind: 'purged', records: 1, isDone: true });
       for (const each of all) expect(await store.loadIdempotencyRecord(each, now)).toBeUndefined();

@@ -6,39 +6,39 @@ import { oidcProfileInfo, user } from '../../../src/domain/resources.ts';
 import { userMembers } from '../../support/service.ts';
 import {
   changeFor,
-  type Ground,
-  ground,
+  commitWrites,
+  createRealmFixture,
   type Insert,
   insert,
-  land,
-  mint,
+  mintId,
   type OpenStore,
   oidcLink,
+  type RealmFixture,
   usernameLink,
 } from './store_fixtures.ts';
 
-/** What a Loader promises, in the sentences of its port. */
+/** The Loader, as its port documents it. */
 export function loadContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`load contract: ${name}`, () => {
     let opened: OpenStore;
     let store: OpenStore['store'];
-    let at: Ground;
+    let at: RealmFixture;
     beforeAll(async () => {
       opened = await open();
       store = opened.store;
-      at = await ground(store);
+      at = await createRealmFixture(store);
     });
     afterAll(() => opened.close());
 
-    describe('load: each record by itself, in order, in one transaction', () => {
-      const loadOf = (write: Insert, judgement: 'same' | 'replace' | 'refuse' = 'refuse'): Load => ({
+    describe('load writes each record separately, in order, in one transaction', () => {
+      const loadOf = (write: Insert, comparison: 'same' | 'replace' | 'refuse' = 'refuse'): Load => ({
         write,
         change: changeFor(write),
-        compare: () => ({ comparison: judgement, change: changeFor(write, 'updated') }),
+        compare: () => ({ comparison, change: changeFor(write, 'updated') }),
       });
 
       test('load returns the outcome of every record and stores a change for each written one', async () => {
-        const here = await ground(store);
+        const here = await createRealmFixture(store);
         const link = oidcLink(here, 'l-1');
         const changed: Insert = {
           ...link,
@@ -51,8 +51,8 @@ export function loadContract(name: string, open: () => Promise<OpenStore>): void
             loadOf(changed, 'refuse'),
             loadOf(changed, 'replace'),
             loadOf(oidcLink(here, 'l-2')),
-            loadOf(oidcLink({ ...here, user: mint() }, 'l-3')),
-            loadOf(oidcLink({ ...here, oidc: mint() }, 'l-4')),
+            loadOf(oidcLink({ ...here, user: mintId() }, 'l-3')),
+            loadOf(oidcLink({ ...here, oidc: mintId() }, 'l-4')),
           ],
           false,
         );
@@ -64,33 +64,33 @@ export function loadContract(name: string, open: () => Promise<OpenStore>): void
       });
 
       test('load passes the stored record to compare, secrets included', async () => {
-        const link = usernameLink(at, 'judged@example.com');
-        await land(store, link);
+        const link = usernameLink(at, 'compared@example.com');
+        await commitWrites(store, link);
         const seen: AnyRecord[] = [];
-        const judged: Load = {
+        const load: Load = {
           ...loadOf(link),
           compare: (stored) => {
             seen.push(stored);
             return { comparison: 'same', change: changeFor(link) };
           },
         };
-        await store.load([judged], false);
+        await store.load([load], false);
         expect(seen).toEqual([link.record]);
       });
 
-      test('load reports an identifier under another user as in use, whatever compare would return', async () => {
-        const here = await ground(store);
-        const other = mint();
-        await land(store, insert(user, [here.realm, other], userMembers));
+      test('load reports an identifier under another user as in use, even when compare returns replace', async () => {
+        const here = await createRealmFixture(store);
+        const other = mintId();
+        await commitWrites(store, insert(user, [here.realm, other], userMembers));
         const link = oidcLink(here, 'mine');
-        await land(store, link);
+        await commitWrites(store, link);
         const moved = oidcLink({ ...here, user: other }, 'moved', link.key[2] as Uuid);
         const [outcome] = await store.load([loadOf(moved, 'replace')], false);
         expect(outcome).toEqual({ kind: 'unique', members: ['id'] });
       });
 
-      test('stopAtFirst ends with the first refusal and keeps what came before', async () => {
-        const here = await ground(store);
+      test('load with stopAtFirst stops at the first refusal and keeps the records before it', async () => {
+        const here = await createRealmFixture(store);
         const [one, two, three] = [oidcLink(here, 's-1'), oidcLink(here, 's-1'), oidcLink(here, 's-3')];
         const outcomes = await store.load([loadOf(one), loadOf(two), loadOf(three)], true);
         expect(outcomes.map(({ kind }) => kind)).toEqual(['written', 'unique']);

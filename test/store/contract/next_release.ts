@@ -3,15 +3,15 @@ import { type Migration, servesFromOf } from '../../../src/store/migrations.ts';
 import { parseDatabase } from '../../../src/store/open.ts';
 import { migratePostgres } from '../../../src/store/postgres/migrate.ts';
 import { connectToPrimary } from '../../../src/store/postgres/primary.ts';
-import { postgresMigrations as knownToPostgres } from '../../../src/store/postgres/schema_setup.ts';
+import { postgresMigrations } from '../../../src/store/postgres/schema_setup.ts';
 import { INSTANCE_TABLES, REALM_TABLES } from '../../../src/store/postgres/tables.ts';
 import { connectSqlite } from '../../../src/store/sqlite/connection.ts';
 import { migrateSqlite } from '../../../src/store/sqlite/migrate.ts';
 import { sqliteMigrations } from '../../../src/store/sqlite/open.ts';
 
 /**
- * The program of a release to come, as far as it brings up the schema of a database: to that of this release, and one
- * step further, which expands every table. Argument: the URL. It says which schema it has left.
+ * The migrations of the next release: those of this release, and one more that expands every table.
+ * Argument: the URL. It prints the resulting schema version.
  */
 const [url = ''] = process.argv.slice(2);
 const program = { version: '99.0.0', clock: systemClock };
@@ -23,7 +23,7 @@ const EXPANSION = [
   ...tables.map((table) => `create index ${table}_by_next on ${table} (of_next);`),
 ].join('\n');
 
-/** Programs that can serve the schema of this release can serve the next one too. */
+/** Adds the next migration; every program that can serve this release's schema can serve the next one too. */
 function withNext(known: readonly Migration[]): readonly Migration[] {
   const oldest = Math.max(...known.map((each) => servesFromOf(each) ?? each.version));
   const next = {
@@ -35,8 +35,8 @@ function withNext(known: readonly Migration[]): readonly Migration[] {
 }
 
 const address = parseDatabase(url);
-if (!address) throw new Error(`${url} is no database`);
-const migrations = withNext(address.engine === 'sqlite' ? sqliteMigrations() : knownToPostgres());
+if (!address) throw new Error(`${url} is not a database URL`);
+const migrations = withNext(address.engine === 'sqlite' ? sqliteMigrations() : postgresMigrations());
 if (address.engine === 'sqlite') {
   const db = connectSqlite(address.path);
   await migrateSqlite(db, 'auto', migrations, program);

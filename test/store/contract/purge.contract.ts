@@ -13,45 +13,45 @@ import {
 } from '../../../src/domain/resources.ts';
 import { realmMembers, userMembers } from '../../support/service.ts';
 import {
-  ABSENT,
   anotherUser,
   changeFor,
+  commitWithChange,
+  commitWrites,
+  createRealmFixture,
   eventsOf,
-  type Ground,
-  ground,
   type Insert,
   insert,
-  LANDED,
-  land,
-  mint,
+  mintId,
+  NOT_FOUND,
   type OpenStore,
   oidcLink,
-  put,
-  removing,
+  type RealmFixture,
+  removalOf,
   usernameLink,
+  WRITTEN,
 } from './store_fixtures.ts';
 
-/** More than two steps can take. */
+/** More records than two steps remove. */
 const MANY = 2 * LIMITS.cascadeRecordsMax + 10;
 
-/** What a Store promises of removing step by step, in the sentences of its port. */
+/** The purge of a Store, which removes in steps, as its port documents it. */
 export function purgeContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`purge contract: ${name}`, () => {
     let opened: OpenStore;
     let store: OpenStore['store'];
-    let at: Ground;
+    let at: RealmFixture;
     beforeAll(async () => {
       opened = await open();
       store = opened.store;
-      at = await ground(store);
+      at = await createRealmFixture(store);
     });
     afterAll(() => opened.close());
 
-    const step = (resource: Resource, key: Key) => store.purge(removing(resource, key));
+    const step = (resource: Resource, key: Key) => store.purge(removalOf(resource, key));
 
-    /** A user with very many links, half of them of each kind; another user has one of each. */
-    async function crowded() {
-      const here = await ground(store);
+    /** A user with MANY links, half of each kind, and another user with one of each. */
+    async function createManyLinks() {
+      const here = await createRealmFixture(store);
       const other = anotherUser(here);
       const links = [
         ...Array.from({ length: MANY / 2 }, (_, index) => oidcLink(here, `${index}`)),
@@ -59,11 +59,11 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
       ];
       const owner = { ...here, user: other.key[1] as Uuid };
       const others = [oidcLink(owner, 'other'), usernameLink(owner, 'other@example.com')];
-      expect(await land(store, other, ...links, ...others)).toEqual(LANDED);
+      expect(await commitWrites(store, other, ...links, ...others)).toEqual(WRITTEN);
       return { here, other, links, others };
     }
 
-    async function toItsEnd(resource: Resource, key: Key): Promise<PurgeResult[]> {
+    async function purgeAll(resource: Resource, key: Key): Promise<PurgeResult[]> {
       const steps: PurgeResult[] = [];
       for (;;) {
         const done = await step(resource, key);
@@ -76,9 +76,9 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
       steps.map((each) => (each.kind === 'purged' ? each.records : 0));
 
     test('a step of a purge removes no more than the limit, and the last one the record itself', async () => {
-      const { here, links, others } = await crowded();
+      const { here, links, others } = await createManyLinks();
       const key: Key = [here.realm, here.user];
-      const steps = await toItsEnd(user, key);
+      const steps = await purgeAll(user, key);
       expect(recordsOf(steps).every((records) => records <= LIMITS.cascadeRecordsMax)).toBe(true);
       expect(recordsOf(steps).reduce((sum, records) => sum + records, 0)).toBe(MANY + 1);
       expect(steps).toHaveLength(3);
@@ -88,88 +88,90 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
       const events = await eventsOf(store, here.realm);
       expect(events).toHaveLength(MANY + 1);
       expect(events.at(-1)).toBe('info.deleted');
-      expect(await step(user, key)).toEqual(ABSENT);
+      expect(await step(user, key)).toEqual(NOT_FOUND);
       expect(await store.countBelow(realm, [here.realm])).toBe(5);
-      // Its identifier is free again, and nothing of the purge is left.
-      expect(await land(store, insert(user, key, userMembers), oidcLink(here, 'again'))).toEqual(LANDED);
+      // The identifier can be used again: the purge left no state.
+      expect(await commitWrites(store, insert(user, key, userMembers), oidcLink(here, 'again'))).toEqual(
+        WRITTEN,
+      );
     }, 300_000);
 
-    test('from the first step of a purge on, the record is not found and nothing is written to it, below it or with a reference to it', async () => {
-      const { here, other, links } = await crowded();
+    test('from the first step of a purge on, the record is not_found, also for writes below it or that refer to it', async () => {
+      const { here, other, links } = await createManyLinks();
       const key: Key = [here.realm, here.oidc];
       const many = Array.from({ length: LIMITS.cascadeRecordsMax }, (_, index) =>
         oidcLink({ ...here, user: other.key[1] as Uuid }, `more-${index}`),
       );
-      await land(store, ...many);
+      await commitWrites(store, ...many);
       expect(await step(oidcProfile, key)).toMatchObject({ kind: 'purged', isDone: false });
       expect(await store.get(oidcProfile, key)).toBeUndefined();
-      expect(await store.remove(removing(oidcProfile, key))).toEqual(ABSENT);
-      const dangling = { kind: 'foreign_key', member: 'oidc_profile_id' } as const;
-      expect(await land(store, oidcLink(here, 'beside'))).toEqual(dangling);
+      expect(await store.remove(removalOf(oidcProfile, key))).toEqual(NOT_FOUND);
+      const foreignKey = { kind: 'foreign_key', member: 'oidc_profile_id' } as const;
+      expect(await commitWrites(store, oidcLink(here, 'during the purge'))).toEqual(foreignKey);
       const loaded = oidcLink(here, 'loaded');
       const load = {
         write: loaded,
         change: changeFor(loaded),
         compare: () => ({ comparison: 'same', change: changeFor(loaded) }) as const,
       };
-      expect(await store.load([load], false)).toEqual([dangling]);
-      const patch = { members: {}, revision: removing(user, key).mintRevision(), at: 1 };
+      expect(await store.load([load], false)).toEqual([foreignKey]);
+      const patch = { members: {}, revision: removalOf(user, key).mintRevision(), at: 1 };
       const writes: Write[] = [
         { op: 'patch', resource: oidcProfile, key, patch },
         { op: 'replace', resource: oidcProfile, key, record: { ...anotherUser(here).record, id: here.oidc } },
       ];
-      for (const write of writes) expect(await land(store, write)).toEqual(ABSENT);
-      // Another record of the same identifier is another one, and so is one of another realm.
+      for (const write of writes) expect(await commitWrites(store, write)).toEqual(NOT_FOUND);
+      // Another resource with the same identifier is not affected, and neither is another realm.
       const namesake = insert(user, [here.realm, here.oidc], userMembers);
-      expect(await land(store, namesake)).toEqual(LANDED);
+      expect(await commitWrites(store, namesake)).toEqual(WRITTEN);
       expect(await store.get(user, namesake.key)).toBeDefined();
-      expect(await land(store, oidcLink(at, 'elsewhere'))).toEqual(LANDED);
+      expect(await commitWrites(store, oidcLink(at, 'elsewhere'))).toEqual(WRITTEN);
 
       const last = links.at(-1) as Insert;
       const owner: Key = [here.realm, here.user];
       expect(await step(user, owner)).toMatchObject({ kind: 'purged', isDone: false });
       expect(await store.get(user, owner)).toBeUndefined();
-      expect(await land(store, usernameLink(here, 'below@example.com'))).toEqual(ABSENT);
-      expect(await land(store, { op: 'patch', resource: last.resource, key: last.key, patch })).toEqual(
-        ABSENT,
-      );
-      // What is below cannot be removed by itself either, before the purge comes to it.
+      expect(await commitWrites(store, usernameLink(here, 'below@example.com'))).toEqual(NOT_FOUND);
+      expect(
+        await commitWrites(store, { op: 'patch', resource: last.resource, key: last.key, patch }),
+      ).toEqual(NOT_FOUND);
+      // A record below it cannot be removed separately before the purge reaches it.
       expect(await store.get(last.resource, last.key)).toBeDefined();
-      expect(await store.remove(removing(last.resource, last.key))).toEqual(ABSENT);
+      expect(await store.remove(removalOf(last.resource, last.key))).toEqual(NOT_FOUND);
 
       expect(await step(realm, [here.realm])).toMatchObject({ kind: 'purged' });
       expect(await store.get(realm, [here.realm])).toBeUndefined();
       for (const removal of [
-        removing(user, other.key),
-        removing(many[0]?.resource as Resource, many.at(-1)?.key as Key),
+        removalOf(user, other.key),
+        removalOf(many[0]?.resource as Resource, many.at(-1)?.key as Key),
       ])
-        expect(await store.remove(removal)).toEqual(ABSENT);
+        expect(await store.remove(removal)).toEqual(NOT_FOUND);
       for (const write of [
         anotherUser(here),
         oidcLink({ ...here, user: other.key[1] as Uuid }, 'deep'),
-        insert(passwordProfile, [here.realm, mint()], {
+        insert(passwordProfile, [here.realm, mintId()], {
           name: 'P',
           username_format: 'any',
           enable_one_time_password_token: false,
         }),
       ]) {
-        expect(await land(store, write)).toEqual(ABSENT);
+        expect(await commitWrites(store, write)).toEqual(NOT_FOUND);
       }
-      await toItsEnd(realm, [here.realm]);
+      await purgeAll(realm, [here.realm]);
       expect(await store.countBelow(realm, [here.realm])).toBe(0);
-      // The marks of what was being purged in it went along.
-      const again = { ...here, user: mint() };
-      expect(await land(store, insert(realm, [here.realm], realmMembers))).toEqual(LANDED);
-      expect(await land(store, anotherUser(again, here.user))).toEqual(LANDED);
+      // The purge markers of its records were deleted with the realm.
+      const again = { ...here, user: mintId() };
+      expect(await commitWrites(store, insert(realm, [here.realm], realmMembers))).toEqual(WRITTEN);
+      expect(await commitWrites(store, anotherUser(again, here.user))).toEqual(WRITTEN);
     }, 300_000);
 
-    test('users that lose a link are touched once a step; those that go are not', async () => {
-      const here = await ground(store);
+    test('a step of a purge touches each user that loses a link once, and no user that is removed', async () => {
+      const here = await createRealmFixture(store);
       const owners = Array.from({ length: 5 }, () => anotherUser(here));
       const links = owners.flatMap(({ key }) =>
         ['a', 'b'].map((tail) => oidcLink({ ...here, user: key[1] as Uuid }, `${key[1]}-${tail}`)),
       );
-      await land(store, ...owners, ...links);
+      await commitWrites(store, ...owners, ...links);
       expect(await step(oidcProfile, [here.realm, here.oidc])).toEqual({
         kind: 'purged',
         records: 11,
@@ -182,16 +184,16 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
         owners.map(({ record }) => [record.id, 'updated_at']).toSorted(),
       );
       const before = (await eventsOf(store, here.realm)).length;
-      await toItsEnd(realm, [here.realm]);
+      await purgeAll(realm, [here.realm]);
       const events = await eventsOf(store, here.realm, before);
       expect(events.every((event) => event.endsWith('.deleted'))).toBe(true);
     });
 
-    test('concurrent purges of one record share the steps', async () => {
-      const { here } = await crowded();
+    test('concurrent purges of one record remove each record once', async () => {
+      const { here } = await createManyLinks();
       const key: Key = [here.realm];
       const total = await store.countBelow(realm, key);
-      const purged = await Promise.all(Array.from({ length: 8 }, () => toItsEnd(realm, key)));
+      const purged = await Promise.all(Array.from({ length: 8 }, () => purgeAll(realm, key)));
       const records = purged.flatMap((steps) => recordsOf(steps)).reduce((sum, each) => sum + each, 0);
       expect(records).toBe(total + 1);
       const done = purged.flat().filter((each) => each.kind === 'purged' && each.isDone);
@@ -199,29 +201,29 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
       expect(await eventsOf(store, here.realm)).toHaveLength(total + 1);
     }, 300_000);
 
-    test('50 children that are created between the steps leave no orphan', async () => {
-      const { here } = await crowded();
+    test('50 children created between the steps of a purge leave no orphans', async () => {
+      const { here } = await createManyLinks();
       const late = Array.from({ length: 50 }, (_, index) => oidcLink(here, `late-${index}`));
       const first = step(user, [here.realm, here.user]);
-      const verdicts = await Promise.all(late.map((link) => land(store, link)));
+      const results = await Promise.all(late.map((link) => commitWrites(store, link)));
       await first;
-      expect(new Set(verdicts.map(({ kind }) => kind))).toEqual(new Set(['not_found']));
-      await toItsEnd(user, [here.realm, here.user]);
+      expect(new Set(results.map(({ kind }) => kind))).toEqual(new Set(['not_found']));
+      await purgeAll(user, [here.realm, here.user]);
       for (const { resource, key } of late) expect(await store.get(resource, key)).toBeUndefined();
       expect(await store.countBelow(realm, [here.realm])).toBe(5);
     }, 300_000);
 
     test('a purge of a record without dependents takes one step, and of a missing one is not_found', async () => {
-      const link = await put(store, oidcLink(at, 'alone'));
-      expect(await step(oidcProfileInfo, [at.realm, mint(), link.key[2] as Uuid])).toEqual(ABSENT);
+      const link = await commitWithChange(store, oidcLink(at, 'alone'));
+      expect(await step(oidcProfileInfo, [at.realm, mintId(), link.key[2] as Uuid])).toEqual(NOT_FOUND);
       expect(await step(oidcProfileInfo, link.key)).toEqual({ kind: 'purged', records: 1, isDone: true });
       expect(await store.get(oidcProfileInfo, link.key)).toBeUndefined();
-      expect(await land(store, { ...link, op: 'insert' })).toEqual(LANDED);
-      expect(await step(passwordProfileInfo, [at.realm, at.user, mint()])).toEqual(ABSENT);
+      expect(await commitWrites(store, { ...link, op: 'insert' })).toEqual(WRITTEN);
+      expect(await step(passwordProfileInfo, [at.realm, at.user, mintId()])).toEqual(NOT_FOUND);
     });
 
-    test('countBelow counts many as it counts few', async () => {
-      const { here } = await crowded();
+    test('countBelow counts more records than a purge step removes', async () => {
+      const { here } = await createManyLinks();
       expect(await store.countBelow(user, [here.realm, here.user])).toBe(MANY);
       expect(await store.countBelow(realm, [here.realm])).toBe(MANY + 2 + 4);
     }, 300_000);

@@ -14,70 +14,72 @@ import {
 import { systemClock } from '../../../src/platform/clock.ts';
 import { realmMembers } from '../../support/service.ts';
 import {
-  ABSENT,
   anotherUser,
+  commitWithChange,
+  commitWrites,
+  createRealmFixture,
   eventsOf,
-  type Ground,
-  ground,
-  groundWrites,
   type Insert,
   insert,
-  land,
-  mint,
+  mintId,
+  NOT_FOUND,
   type OpenStore,
   oidcLink,
-  put,
-  removing,
+  type RealmFixture,
+  realmFixtureWrites,
+  removalOf,
   usernameLink,
 } from './store_fixtures.ts';
 
 const REMOVED = { kind: 'removed' } as const;
 
-/** What a Store promises of removing at once, in the sentences of its port. */
+/** The removal of a Store in one commit, as its port documents it. */
 export function removeContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`remove contract: ${name}`, () => {
     let opened: OpenStore;
     let store: OpenStore['store'];
-    let at: Ground;
+    let at: RealmFixture;
     beforeAll(async () => {
       opened = await open();
       store = opened.store;
-      at = await ground(store);
+      at = await createRealmFixture(store);
     });
     afterAll(() => opened.close());
 
-    const remove = (resource: Resource, key: Key) => store.remove(removing(resource, key));
-    const newest = async (here: Ground, count: number): Promise<readonly SequencedChange[]> =>
+    const remove = (resource: Resource, key: Key) => store.remove(removalOf(resource, key));
+    const newest = async (here: RealmFixture, count: number): Promise<readonly SequencedChange[]> =>
       (await store.changes(here.realm, 0, 100_000)).slice(-count);
 
-    /** A realm whose changes tell of everything in it, and two users with a link of each kind. */
-    async function peopled() {
-      const ids = { realm: mint(), user: mint(), oidc: mint(), passwords: mint() };
-      for (const write of groundWrites(ids)) await put(store, write);
+    /** A realm with a change of every record, and two users with a link of each kind. */
+    async function createTwoUsers() {
+      const ids = { realm: mintId(), user: mintId(), oidc: mintId(), passwords: mintId() };
+      for (const write of realmFixtureWrites(ids)) await commitWithChange(store, write);
       const jane = ids.user;
-      const john = (await put(store, anotherUser(ids))).key[1] as Uuid;
+      const john = (await commitWithChange(store, anotherUser(ids))).key[1] as Uuid;
       const links: Insert[] = [];
       for (const owner of [jane, john]) {
-        links.push(await put(store, oidcLink({ ...ids, user: owner }, owner)));
-        links.push(await put(store, usernameLink({ ...ids, user: owner }, `${owner}@example.com`)));
+        links.push(await commitWithChange(store, oidcLink({ ...ids, user: owner }, owner)));
+        links.push(
+          await commitWithChange(store, usernameLink({ ...ids, user: owner }, `${owner}@example.com`)),
+        );
       }
       return { ids, jane, john, links };
     }
 
-    describe('a record that nothing hangs on', () => {
-      test('is gone at exactly its key, and its change carries the revision it had', async () => {
-        const { ids, jane, links } = await peopled();
+    describe('removing a record without dependents', () => {
+      test('a record is removed at exactly its key, and its change carries its last revision', async () => {
+        const { ids, jane, links } = await createTwoUsers();
         const [link] = links as [Insert];
         const id = link.key[2] as Uuid;
         for (const key of [
-          [mint(), jane, id],
+          [mintId(), jane, id],
           [at.realm, jane, id],
-          [ids.realm, mint(), id],
-          [ids.realm, jane, mint()],
+          [ids.realm, mintId(), id],
+          [ids.realm, jane, mintId()],
         ] as const) {
-          expect(await remove(oidcProfileInfo, key)).toEqual(ABSENT);
+          expect(await remove(oidcProfileInfo, key)).toEqual(NOT_FOUND);
         }
-        const removal = removing(oidcProfileInfo, link.key);
+        const removal = removalOf(oidcProfileInfo, link.key);
         expect(await store.remove(removal)).toEqual(REMOVED);
         expect(await store.get(oidcProfileInfo, link.key)).toBeUndefined();
         const [deleted] = await newest(ids, 2);
@@ -90,14 +92,14 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
           members: [],
           ...removal.origin,
         });
-        expect(await remove(oidcProfileInfo, link.key)).toEqual(ABSENT);
-        expect((await land(store, oidcLink(ids, jane))).kind).toBe('written');
+        expect(await remove(oidcProfileInfo, link.key)).toEqual(NOT_FOUND);
+        expect((await commitWrites(store, oidcLink(ids, jane))).kind).toBe('written');
       });
 
-      test('moves the user that lost it: updated_at, revision and a change', async () => {
-        const { ids, jane, links } = await peopled();
+      test('removing a link updates its user: updated_at, revision and a change', async () => {
+        const { ids, jane, links } = await createTwoUsers();
         const before = await store.get(user, [ids.realm, jane]);
-        const removal = removing(oidcProfileInfo, (links[0] as Insert).key);
+        const removal = removalOf(oidcProfileInfo, (links[0] as Insert).key);
         const later = { ...removal, origin: { ...removal.origin, at: removal.origin.at + 60_000 } };
         await store.remove(later);
         const after = await store.get(user, [ids.realm, jane]);
@@ -116,8 +118,8 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
     });
 
     describe('removing a record removes its dependents', () => {
-      test('a user its links, children first, and no other user', async () => {
-        const { ids, jane, john, links } = await peopled();
+      test('removing a user removes its links, children first, and no other user', async () => {
+        const { ids, jane, john, links } = await createTwoUsers();
         const before = (await eventsOf(store, ids.realm)).length;
         expect(await remove(user, [ids.realm, jane])).toEqual(REMOVED);
         expect(await eventsOf(store, ids.realm, before)).toEqual([
@@ -134,9 +136,9 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
       test.each([
         [oidcProfile, 'oidc', oidcProfileInfo],
         [passwordProfile, 'passwords', passwordProfileInfo],
-      ] as const)('$name its links; the users that lose one are touched', async (profile, id, kind) => {
-        const { ids, jane, john, links } = await peopled();
-        const bystander = (await put(store, anotherUser(ids))).record;
+      ] as const)('removing $name removes its links and touches their users', async (profile, id, kind) => {
+        const { ids, jane, john, links } = await createTwoUsers();
+        const bystander = (await commitWithChange(store, anotherUser(ids))).record;
         const revisions = () =>
           Promise.all(
             [jane, john].map(async (owner) => (await store.get(user, [ids.realm, owner]))?.revision),
@@ -162,16 +164,16 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
       });
 
       test('a user that loses several links is touched once', async () => {
-        const { ids, jane } = await peopled();
-        await put(store, oidcLink(ids, 'a second one'));
+        const { ids, jane } = await createTwoUsers();
+        await commitWithChange(store, oidcLink(ids, 'a second one'));
         const count = (await eventsOf(store, ids.realm)).length;
         await remove(oidcProfile, [ids.realm, ids.oidc]);
         const changes = await store.changes(ids.realm, count, 100);
         expect(changes.filter(({ event, id }) => event.endsWith('.updated') && id === jane)).toHaveLength(1);
       });
 
-      test('a realm everything in it, nobody is touched, and another realm stays as it is', async () => {
-        const [{ ids, links }, there] = [await peopled(), await peopled()];
+      test('removing a realm removes everything in it, touches no user and leaves other realms unchanged', async () => {
+        const [{ ids, links }, there] = [await createTwoUsers(), await createTwoUsers()];
         const count = (await eventsOf(store, ids.realm)).length;
         expect(await remove(realm, [ids.realm])).toEqual(REMOVED);
         const events = await eventsOf(store, ids.realm, count);
@@ -189,45 +191,45 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
         );
       });
 
-      test('what was created and what was deleted in a realm come to nothing', async () => {
-        const { ids } = await peopled();
+      test('the changes of a removed realm delete every record that they created', async () => {
+        const { ids } = await createTwoUsers();
         await remove(realm, [ids.realm]);
         const events = await eventsOf(store, ids.realm);
-        const tally = (verb: string) =>
+        const resourcesOf = (verb: string) =>
           events.filter((event) => event.endsWith(verb)).map((event) => event.split('.')[0]);
-        expect(tally('.created').toSorted()).toEqual(tally('.deleted').toSorted());
+        expect(resourcesOf('.created').toSorted()).toEqual(resourcesOf('.deleted').toSorted());
       });
     });
 
     describe('revision_mismatch, protected and too_many', () => {
       test('a removal with expectedRevision is written only while the record has that revision', async () => {
-        const jane = await put(store, anotherUser(at));
-        const link = await put(store, oidcLink({ ...at, user: jane.key[1] as Uuid }, 'seen'));
-        const stale = { ...removing(user, jane.key), expectedRevision: systemClock.mintRevision() };
+        const jane = await commitWithChange(store, anotherUser(at));
+        const link = await commitWithChange(store, oidcLink({ ...at, user: jane.key[1] as Uuid }, 'seen'));
+        const stale = { ...removalOf(user, jane.key), expectedRevision: systemClock.mintRevision() };
         expect(await store.remove(stale)).toEqual({ kind: 'revision_mismatch' });
         expect(await store.get(oidcProfileInfo, link.key)).toEqual(link.record as never);
-        expect(await store.remove({ ...stale, key: [at.realm, mint()] })).toEqual(ABSENT);
+        expect(await store.remove({ ...stale, key: [at.realm, mintId()] })).toEqual(NOT_FOUND);
         expect(await store.remove({ ...stale, expectedRevision: jane.record.revision })).toEqual(REMOVED);
       });
 
       test('a protected record is not removed, nor anything below it', async () => {
-        const id = mint();
-        await land(store, insert(realm, [id], { ...realmMembers, preset: true }));
-        const inside = insert(user, [id, mint()], anotherUser(at).record);
-        await land(store, inside);
+        const id = mintId();
+        await commitWrites(store, insert(realm, [id], { ...realmMembers, preset: true }));
+        const inside = insert(user, [id, mintId()], anotherUser(at).record);
+        await commitWrites(store, inside);
         expect(await remove(realm, [id])).toEqual({ kind: 'protected' });
-        expect(await store.purge(removing(realm, [id]))).toEqual({ kind: 'protected' });
+        expect(await store.purge(removalOf(realm, [id]))).toEqual({ kind: 'protected' });
         expect(await store.get(realm, [id])).toBeDefined();
         expect(await store.get(user, inside.key)).toBeDefined();
         expect(await store.changes(id, 0, 10)).toEqual([]);
       });
 
       test('as many records as the limit are removed in one commit; one more is too_many, and nothing changes', async () => {
-        const here = await ground(store);
+        const here = await createRealmFixture(store);
         const links = Array.from({ length: LIMITS.cascadeRecordsMax + 1 }, (_, at) =>
           oidcLink(here, `${at}`),
         );
-        expect((await land(store, ...links)).kind).toBe('written');
+        expect((await commitWrites(store, ...links)).kind).toBe('written');
         const before = await store.get(user, [here.realm, here.user]);
         for (const [resource, id] of [
           [user, here.user],
@@ -243,38 +245,38 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
         expect(await remove(oidcProfile, [here.realm, here.oidc])).toEqual(REMOVED);
         expect(await store.countBelow(user, [here.realm, here.user])).toBe(0);
         const events = await eventsOf(store, here.realm);
-        // The one before, its user, all the others, the profile, its user.
+        // The first link, its user, all other links, the profile, its user.
         expect(events).toHaveLength(2 + LIMITS.cascadeRecordsMax + 2);
       }, 300_000);
     });
 
-    describe('countBelow: how many records would go with this one', () => {
-      test('of every kind, below that record alone', async () => {
-        const [{ ids, jane }] = [await peopled(), await peopled()];
+    describe('countBelow', () => {
+      test('countBelow counts the records of every resource that a removal would remove', async () => {
+        const [{ ids, jane }] = [await createTwoUsers(), await createTwoUsers()];
         const count = (resource: Resource, ...key: Key) => store.countBelow(resource, key);
         expect(await count(realm, ids.realm)).toBe(8);
         expect(await count(oidcProfile, ids.realm, ids.oidc)).toBe(2);
         expect(await count(passwordProfile, ids.realm, ids.passwords)).toBe(2);
         expect(await count(user, ids.realm, jane)).toBe(2);
         expect(await count(user, at.realm, jane)).toBe(0);
-        expect(await count(oidcProfileInfo, ids.realm, jane, mint())).toBe(0);
+        expect(await count(oidcProfileInfo, ids.realm, jane, mintId())).toBe(0);
       });
     });
 
-    test('50 children that are created while their parent is removed leave no orphan', async () => {
+    test('50 children created while their parent is removed leave no orphans', async () => {
       for (const [resource, id] of [
         [user, 'user'],
         [oidcProfile, 'oidc'],
       ] as const) {
-        const here = await ground(store);
+        const here = await createRealmFixture(store);
         const links = Array.from({ length: 50 }, (_, index) => oidcLink(here, `raced-${index}`));
-        const half = links.splice(0, 25).map((link) => put(store, link));
+        const half = links.splice(0, 25).map((link) => commitWithChange(store, link));
         const removed = remove(resource, [here.realm, here[id]]);
-        const late = links.map((link) => land(store, link));
+        const late = links.map((link) => commitWrites(store, link));
         await Promise.all(half);
         expect(await removed).toEqual(REMOVED);
-        const verdicts = (await Promise.all(late)).map(({ kind }) => kind);
-        expect(verdicts).toEqual(Array(25).fill(id === 'user' ? 'not_found' : 'foreign_key'));
+        const results = (await Promise.all(late)).map(({ kind }) => kind);
+        expect(results).toEqual(Array(25).fill(id === 'user' ? 'not_found' : 'foreign_key'));
         expect(await store.countBelow(realm, [here.realm])).toBe(2);
       }
     });

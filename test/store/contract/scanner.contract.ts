@@ -24,19 +24,19 @@ export interface OpenScanner {
   close(): void | Promise<void>;
 }
 
-const mint = systemClock.mintId;
-const BEGINNING: ScanPosition = { realm: '', id: '' };
+const mintId = systemClock.mintId;
+const START: ScanPosition = { realm: '', id: '' };
 
-async function plantAt(store: Store, resource: Resource, key: Key, members: Record<string, unknown>) {
+async function insertRecord(store: Store, resource: Resource, key: Key, members: Record<string, unknown>) {
   const write: Write = { op: 'insert', resource, key, record: stamped(key, members) };
   expect(await store.commit([write])).toEqual({ kind: 'written' });
   return { key, record: write.record };
 }
 
-async function all(picture: RecordSnapshot, resource: Resource, limit: number, within?: Uuid) {
+async function scanAll(snapshot: RecordSnapshot, resource: Resource, limit: number, within?: Uuid) {
   const found: StoredRecord[] = [];
-  for (let after: ScanPosition = BEGINNING; ; ) {
-    const page = await picture.scan(resource, after, limit, within);
+  for (let after: ScanPosition = START; ; ) {
+    const page = await snapshot.scan(resource, after, limit, within);
     expect(page.length).toBeLessThanOrEqual(limit);
     found.push(...page);
     const last = page.at(-1);
@@ -50,93 +50,93 @@ const inOrder = (stored: readonly StoredRecord[]): readonly StoredRecord[] =>
     `${left.key[0]} ${left.record.id}` < `${right.key[0]} ${right.record.id}` ? -1 : 1,
   );
 
-/** What a Scanner promises, in the sentences of its port. Every engine passes it unchanged. */
+/** The Scanner, as its port documents it. Every engine passes it unchanged. */
 export function scannerContract(name: string, open: () => Promise<OpenScanner>): void {
   describe(`scanner contract: ${name}`, () => {
     let opened: OpenScanner;
     let store: Store & Scanner;
-    const realms = [mint(), mint(), mint()];
-    const planted: StoredRecord[] = [];
+    const realms = [mintId(), mintId(), mintId()];
+    const users: StoredRecord[] = [];
     beforeAll(async () => {
       opened = await open();
       store = opened.store;
       for (const id of realms.toReversed()) {
-        await plantAt(store, realm, [id], realmMembers);
+        await insertRecord(store, realm, [id], realmMembers);
         for (let count = 0; count < 5; count += 1) {
-          // Half of them are of no particular time, as identifiers from elsewhere are.
-          const own = count % 2 === 0 ? mint() : (crypto.randomUUID() as Uuid);
-          planted.push(await plantAt(store, user, [id, own], { ...userMembers, name: `n-${count}` }));
+          // Half of the identifiers have no time in them, like imported ones.
+          const own = count % 2 === 0 ? mintId() : (crypto.randomUUID() as Uuid);
+          users.push(await insertRecord(store, user, [id, own], { ...userMembers, name: `n-${count}` }));
         }
       }
     });
     afterAll(() => opened.close());
 
-    test('records behind a place, in the order of realm and identifier, at most `limit`', async () => {
-      const picture = await store.openSnapshot();
+    test('scan returns the records after a position, by realm and identifier, at most `limit`', async () => {
+      const snapshot = await store.openSnapshot();
       for (const limit of [1, 2, 5, 100])
-        expect(await all(picture, user, limit)).toEqual([...inOrder(planted)]);
-      expect((await all(picture, realm, 2)).map(({ key }) => key)).toEqual(realms.map((id) => [id]));
-      expect(await all(picture, passwordProfileInfo, 2)).toEqual([]);
-      picture.close();
+        expect(await scanAll(snapshot, user, limit)).toEqual([...inOrder(users)]);
+      expect((await scanAll(snapshot, realm, 2)).map(({ key }) => key)).toEqual(realms.map((id) => [id]));
+      expect(await scanAll(snapshot, passwordProfileInfo, 2)).toEqual([]);
+      snapshot.close();
     });
 
-    test('with `within` none of another realm', async () => {
-      const picture = await store.openSnapshot();
+    test('scan and count within a realm return no record of another realm', async () => {
+      const snapshot = await store.openSnapshot();
       for (const id of realms) {
-        const own = inOrder(planted.filter(({ key }) => key[0] === id));
-        expect(await all(picture, user, 2, id)).toEqual([...own]);
-        expect((await all(picture, realm, 2, id)).map(({ key }) => key)).toEqual([[id]]);
-        expect([await picture.count(user, id), await picture.count(realm, id)]).toEqual([5, 1]);
+        const own = inOrder(users.filter(({ key }) => key[0] === id));
+        expect(await scanAll(snapshot, user, 2, id)).toEqual([...own]);
+        expect((await scanAll(snapshot, realm, 2, id)).map(({ key }) => key)).toEqual([[id]]);
+        expect([await snapshot.count(user, id), await snapshot.count(realm, id)]).toEqual([5, 1]);
       }
-      expect(await all(picture, user, 2, mint())).toEqual([]);
-      expect([await picture.count(user), await picture.count(user, mint())]).toEqual([15, 0]);
-      picture.close();
+      expect(await scanAll(snapshot, user, 2, mintId())).toEqual([]);
+      expect([await snapshot.count(user), await snapshot.count(user, mintId())]).toEqual([15, 0]);
+      snapshot.close();
     });
 
-    test('all records as of one moment: what is committed afterwards is not in it', async () => {
+    test('a snapshot does not include later commits', async () => {
       const [id] = realms as [Uuid];
       const before = await store.openSnapshot();
-      const late = await plantAt(store, user, [id, mint()], { ...userMembers, name: 'late' });
-      const first = inOrder(planted)[0] as StoredRecord;
+      const late = await insertRecord(store, user, [id, mintId()], { ...userMembers, name: 'late' });
+      const first = inOrder(users)[0] as StoredRecord;
       const record = { ...first.record, name: 'renamed', revision: systemClock.mintRevision() };
       await store.commit([{ op: 'replace', resource: user, key: first.key, record }]);
-      expect(await all(before, user, 4)).toEqual([...inOrder(planted)]);
+      expect(await scanAll(before, user, 4)).toEqual([...inOrder(users)]);
       expect(await before.count(user, id)).toBe(5);
       before.close();
       const after = await store.openSnapshot();
-      const now = await all(after, user, 4, id);
+      const now = await scanAll(after, user, 4, id);
       expect(now).toContainEqual(late);
       expect(now).toContainEqual({ key: first.key, record });
       after.close();
     });
 
-    test('one record with its address, secrets as they are stored', async () => {
+    test('scan returns records with their keys, secrets included', async () => {
       const [id] = realms as [Uuid];
-      const owner = planted.find(({ key }) => key[0] === id)?.key[1] as Uuid;
-      const passwords = await plantAt(store, passwordProfile, [id, mint()], {
+      const owner = users.find(({ key }) => key[0] === id)?.key[1] as Uuid;
+      const passwords = await insertRecord(store, passwordProfile, [id, mintId()], {
         name: 'P',
         username_format: 'any',
         enable_one_time_password_token: true,
       });
-      const login = await plantAt(store, oidcProfile, [id, mint()], {
+      const login = await insertRecord(store, oidcProfile, [id, mintId()], {
         name: 'Login',
         discovery_url: ISSUER,
         client_id: 'shop',
         issuer: ISSUER,
       });
-      const link = await plantAt(store, passwordProfileInfo, [id, owner, mint()], {
+      const link = await insertRecord(store, passwordProfileInfo, [id, owner, mintId()], {
         username: 'Jane',
         password_profile_id: passwords.record.id,
         password_hash: PASSWORD_HASH,
         password_normalised: true,
       });
-      const preset = await plantAt(store, realm, [mint()], { ...realmMembers, preset: true });
-      const picture = await store.openSnapshot();
-      expect(await all(picture, passwordProfile, 5)).toEqual([passwords]);
-      expect(await all(picture, oidcProfile, 5)).toEqual([login]);
-      expect(await all(picture, passwordProfileInfo, 5)).toEqual([link]);
-      expect(await all(picture, realm, 5, preset.record.id)).toEqual([preset]);
-      picture.close();
+      const preset = await insertRecord(store, realm, [mintId()], { ...realmMembers, preset: true });
+      const snapshot = await store.openSnapshot();
+      expect(await scanAll(snapshot, passwordProfile, 5)).toEqual([passwords]);
+      expect(await scanAll(snapshot, oidcProfile, 5)).toEqual([login]);
+      expect(await scanAll(snapshot, passwordProfileInfo, 5)).toEqual([link]);
+      expect(await scanAll(snapshot, realm, 5, preset.record.id)).toEqual([preset]);
+      snapshot.close();
     });
   });
 }

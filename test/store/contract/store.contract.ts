@@ -14,99 +14,98 @@ import {
 import { systemClock } from '../../../src/platform/clock.ts';
 import { ISSUER, realmMembers, userMembers } from '../../support/service.ts';
 import {
-  ABSENT,
   changeFor,
-  type Ground,
-  ground,
+  commitWrites,
+  createRealmFixture,
   type Insert,
   insert,
-  LANDED,
-  land,
-  logged,
-  mint,
+  mintId,
+  NOT_FOUND,
   type OpenStore,
   oidcLink,
+  type RealmFixture,
   usernameLink,
+  WRITTEN,
+  withChange,
 } from './store_fixtures.ts';
 
 /**
- * What a Store promises, in the sentences of its port. Every engine passes it unchanged: no case is skipped and none
- * asks which engine it is.
+ * The Store, as its port documents it. Every engine passes it unchanged: no case is skipped or depends on the engine.
  */
 export function storeContract(name: string, open: () => Promise<OpenStore>): void {
   describe(`store contract: ${name}`, () => {
     let opened: OpenStore;
     let store: OpenStore['store'];
-    let at: Ground;
+    let at: RealmFixture;
     beforeAll(async () => {
       opened = await open();
       store = opened.store;
-      at = await ground(store);
+      at = await createRealmFixture(store);
     });
     afterAll(() => opened.close());
 
-    describe('get: the record at exactly this key, or undefined', () => {
-      test('answers every kind with the members that were written, secrets left out', async () => {
+    describe('get returns the record at exactly this key, or undefined', () => {
+      test('get returns every resource with the members that were written, without secrets', async () => {
         const written: Insert[] = [
-          insert(realm, [mint()], {
+          insert(realm, [mintId()], {
             ...realmMembers,
             redirect_uris: ['https://shop.example/cb'],
             origin: { data: { id: 'x', type: 'merchant-realm-mappings' } },
           }),
-          insert(oidcProfile, [at.realm, mint()], {
+          insert(oidcProfile, [at.realm, mintId()], {
             name: 'Login',
             discovery_url: 'https://a.example/.well-known/openid-configuration',
             client_id: 'c',
             issuer: 'https://a.example',
           }),
-          insert(passwordProfile, [at.realm, mint()], {
+          insert(passwordProfile, [at.realm, mintId()], {
             name: 'P',
             username_format: 'any',
             enable_one_time_password_token: false,
           }),
-          insert(user, [at.realm, mint()], userMembers),
+          insert(user, [at.realm, mintId()], userMembers),
           oidcLink(at, 'every-kind'),
           usernameLink(at, 'every-kind@example.com'),
         ];
         expect(written.map(({ resource }) => resource)).toEqual([...RESOURCES]);
         for (const write of written) {
-          expect(await land(store, write)).toEqual(LANDED);
+          expect(await commitWrites(store, write)).toEqual(WRITTEN);
           const { password_hash, ...visible } = write.record;
           expect(await store.get(write.resource, write.key)).toEqual(visible as never);
         }
       });
 
-      test('answers each of many that ask at once, for one record as well', async () => {
+      test('concurrent gets each return their own record, also when several read one record', async () => {
         const [a, b] = [oidcLink(at, 'one of many'), oidcLink(at, 'another')];
-        await land(store, a, b);
-        const none: Key = [at.realm, at.user, mint()];
+        await commitWrites(store, a, b);
+        const none: Key = [at.realm, at.user, mintId()];
         const links = await Promise.all(
           [a.key, none, b.key, a.key].map(async (key) => (await store.get(oidcProfileInfo, key))?.subject),
         );
         expect(links).toEqual(['one of many', undefined, 'another', 'one of many']);
         const realms = await Promise.all(
-          [at.realm, at.realm, mint(), at.realm].map(async (id) => (await store.get(realm, [id]))?.name),
+          [at.realm, at.realm, mintId(), at.realm].map(async (id) => (await store.get(realm, [id]))?.name),
         );
         const { name } = realmMembers;
         expect(realms).toEqual([name, name, undefined, name]);
       });
 
-      test('answers undefined for another realm, another user and another record', async () => {
-        const there = await ground(store);
+      test('get returns undefined for another realm, another user and another record', async () => {
+        const there = await createRealmFixture(store);
         const link = oidcLink(at, 'chain');
-        await land(store, link);
+        await commitWrites(store, link);
         const [, , id] = link.key;
         const elsewhere: Key[] = [
           [there.realm, at.user, id as Uuid],
           [at.realm, there.user, id as Uuid],
           [there.realm, there.user, id as Uuid],
-          [at.realm, at.user, mint()],
+          [at.realm, at.user, mintId()],
         ];
         for (const key of elsewhere) expect(await store.get(oidcProfileInfo, key)).toBeUndefined();
         expect(await store.get(passwordProfileInfo, link.key)).toBeUndefined();
       });
 
-      test('keeps text letter for letter', async () => {
+      test('get returns text unchanged, code point for code point', async () => {
         const texts = [
           '  spaced  ',
           'Ünï\u0301',
@@ -118,45 +117,45 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         ];
         for (const text of texts) {
           const link = oidcLink(at, text);
-          await land(store, link);
+          await commitWrites(store, link);
           expect((await store.get(oidcProfileInfo, link.key))?.subject).toBe(text);
         }
       });
     });
 
-    describe('commit: all writes and changes, or none', () => {
+    describe('commit writes all records and changes, or none', () => {
       test('a refused write undoes the other writes of its commit and their changes', async () => {
-        const first = await ground(store);
-        const kept = oidcLink(first, 'kept');
-        await land(store, kept);
+        const first = await createRealmFixture(store);
+        const stored = oidcLink(first, 'stored');
+        await commitWrites(store, stored);
         const fine = oidcLink(first, 'fine');
-        const double = oidcLink(first, 'kept');
-        const verdict = await store.commit([logged(fine), logged(double)]);
-        expect(verdict).toEqual({ kind: 'unique', members: ['issuer', 'subject'] });
+        const double = oidcLink(first, 'stored');
+        const result = await store.commit([withChange(fine), withChange(double)]);
+        expect(result).toEqual({ kind: 'unique', members: ['issuer', 'subject'] });
         expect(await store.get(oidcProfileInfo, fine.key)).toBeUndefined();
         expect(await store.changes(first.realm, 0, 10)).toEqual([]);
       });
 
-      test('a refused commit leaves the others of its tick alone', async () => {
+      test('a refused commit does not affect the other commits of its tick', async () => {
         const links = ['t-1', 't-2', 't-1', 't-3'].map((subject) => oidcLink(at, subject));
-        const verdicts = await Promise.all(links.map((link) => land(store, link)));
-        expect(verdicts.map(({ kind }) => kind)).toEqual(['written', 'written', 'unique', 'written']);
+        const results = await Promise.all(links.map((link) => commitWrites(store, link)));
+        expect(results.map(({ kind }) => kind)).toEqual(['written', 'written', 'unique', 'written']);
       });
 
-      test('a read between two commits of one tick answers, however many there are', async () => {
+      test('a read after one of many commits of one tick returns the committed record', async () => {
         const links = Array.from({ length: LIMITS.writesGroupedMax + 1 }, (_, index) =>
           oidcLink(at, `many-${index}`),
         );
         const read = links.map(async (link) => {
-          expect(await land(store, link)).toEqual(LANDED);
+          expect(await commitWrites(store, link)).toEqual(WRITTEN);
           return (await store.get(oidcProfileInfo, link.key))?.subject;
         });
         expect(await Promise.all(read)).toEqual(links.map(({ record }) => record.subject as string));
       });
 
-      test('replace puts a whole record in the place of the stored one, at exactly this key', async () => {
+      test('replace overwrites the whole record at exactly this key', async () => {
         const link = oidcLink(at, 'before');
-        await land(store, link);
+        await commitWrites(store, link);
         const next = (subject: string): AnyRecord => ({
           ...link.record,
           subject,
@@ -164,19 +163,21 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         });
         const replace = { op: 'replace', resource: oidcProfileInfo, key: link.key } as const;
         const last = next('last');
-        expect(await land(store, { ...replace, record: last })).toEqual(LANDED);
+        expect(await commitWrites(store, { ...replace, record: last })).toEqual(WRITTEN);
         expect(await store.get(oidcProfileInfo, link.key)).toEqual(last as never);
-        const elsewhere: Key = [at.realm, mint(), link.key[2] as Uuid];
-        expect(await land(store, { ...replace, key: elsewhere, record: next('moved') })).toEqual(ABSENT);
+        const elsewhere: Key = [at.realm, mintId(), link.key[2] as Uuid];
+        expect(await commitWrites(store, { ...replace, key: elsewhere, record: next('moved') })).toEqual(
+          NOT_FOUND,
+        );
       });
     });
 
     describe('results of commits', () => {
-      test('one record per realm, issuer and subject, whichever profile and user', async () => {
-        const here = await ground(store);
-        const [other, profile] = [mint(), mint()];
-        await land(store, insert(user, [here.realm, other], userMembers));
-        await land(
+      test('issuer and subject are unique in a realm across profiles and users', async () => {
+        const here = await createRealmFixture(store);
+        const [other, profile] = [mintId(), mintId()];
+        await commitWrites(store, insert(user, [here.realm, other], userMembers));
+        await commitWrites(
           store,
           insert(oidcProfile, [here.realm, profile], {
             name: 'Second',
@@ -185,79 +186,91 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
             issuer: ISSUER,
           }),
         );
-        await land(store, oidcLink(here, 'same'));
+        await commitWrites(store, oidcLink(here, 'same'));
         const double = oidcLink({ ...here, user: other, oidc: profile }, 'same');
-        expect(await land(store, double)).toEqual({ kind: 'unique', members: ['issuer', 'subject'] });
-        const there = await ground(store);
-        expect(await land(store, oidcLink(there, 'same'))).toEqual(LANDED);
+        expect(await commitWrites(store, double)).toEqual({ kind: 'unique', members: ['issuer', 'subject'] });
+        const there = await createRealmFixture(store);
+        expect(await commitWrites(store, oidcLink(there, 'same'))).toEqual(WRITTEN);
       });
 
       test('subjects that differ in case, composition or width are distinct', async () => {
         for (const subject of ['Abc', 'abc', 'ａｂｃ', 'a\u0301bc', 'ábc', 'abc\u200b']) {
-          expect(await land(store, oidcLink(at, subject))).toEqual(LANDED);
+          expect(await commitWrites(store, oidcLink(at, subject))).toEqual(WRITTEN);
         }
       });
 
-      test('one record per password profile and username key', async () => {
-        const taken = { kind: 'unique', members: ['password_profile_id', 'username'] } as const;
-        expect(await land(store, usernameLink(at, 'Straße@Example.com'))).toEqual(LANDED);
+      test('the folded username is unique in a password profile', async () => {
+        const duplicate = { kind: 'unique', members: ['password_profile_id', 'username'] } as const;
+        expect(await commitWrites(store, usernameLink(at, 'Straße@Example.com'))).toEqual(WRITTEN);
         for (const same of [
           'STRASSE@example.com',
           'straße@EXAMPLE.com',
           'ｓtrasse@example.com',
           'stra\u00adsse@example.com',
         ]) {
-          expect(await land(store, usernameLink(at, same))).toEqual(taken);
+          expect(await commitWrites(store, usernameLink(at, same))).toEqual(duplicate);
         }
-        expect(await land(store, usernameLink(at, 'strаsse@example.com'))).toEqual(LANDED);
-        const there = await ground(store);
-        expect(await land(store, usernameLink(there, 'straße@example.com'))).toEqual(LANDED);
+        expect(await commitWrites(store, usernameLink(at, 'strаsse@example.com'))).toEqual(WRITTEN);
+        const there = await createRealmFixture(store);
+        expect(await commitWrites(store, usernameLink(there, 'straße@example.com'))).toEqual(WRITTEN);
       });
 
-      test('an identifier is unique in its realm, and free in another', async () => {
+      test('an identifier is unique in its realm, and can be used in another realm', async () => {
         const link = oidcLink(at, 'identifier');
-        await land(store, link);
+        await commitWrites(store, link);
         const double = oidcLink(at, 'identifier-2', link.key[2] as Uuid);
-        expect(await land(store, double)).toEqual({ kind: 'unique', members: ['id'] });
-        const there = await ground(store);
-        expect(await land(store, oidcLink(there, 'identifier', link.key[2] as Uuid))).toEqual(LANDED);
+        expect(await commitWrites(store, double)).toEqual({ kind: 'unique', members: ['id'] });
+        const there = await createRealmFixture(store);
+        expect(await commitWrites(store, oidcLink(there, 'identifier', link.key[2] as Uuid))).toEqual(
+          WRITTEN,
+        );
       });
 
       test('a missing parent is not_found, and a missing profile is foreign_key', async () => {
-        const there = await ground(store);
-        expect(await land(store, oidcLink({ ...at, user: mint() }, 'no-user'))).toEqual(ABSENT);
-        expect(await land(store, oidcLink({ ...at, realm: mint() }, 'no-realm'))).toEqual(ABSENT);
-        expect(await land(store, oidcLink({ ...at, user: there.user }, 'other-realm'))).toEqual(ABSENT);
-        expect(await land(store, insert(user, [mint(), mint()], userMembers))).toEqual(ABSENT);
-        const lost = oidcLink({ ...at, oidc: there.oidc }, 'profile-of-another-realm');
-        expect(await land(store, lost)).toEqual({ kind: 'foreign_key', member: 'oidc_profile_id' });
-        const noProfile = usernameLink({ ...at, passwords: mint() }, 'no-profile');
-        expect(await land(store, noProfile)).toEqual({ kind: 'foreign_key', member: 'password_profile_id' });
+        const there = await createRealmFixture(store);
+        expect(await commitWrites(store, oidcLink({ ...at, user: mintId() }, 'no-user'))).toEqual(NOT_FOUND);
+        expect(await commitWrites(store, oidcLink({ ...at, realm: mintId() }, 'no-realm'))).toEqual(
+          NOT_FOUND,
+        );
+        expect(await commitWrites(store, oidcLink({ ...at, user: there.user }, 'other-realm'))).toEqual(
+          NOT_FOUND,
+        );
+        expect(await commitWrites(store, insert(user, [mintId(), mintId()], userMembers))).toEqual(NOT_FOUND);
+        const foreignProfile = oidcLink({ ...at, oidc: there.oidc }, 'profile-of-another-realm');
+        expect(await commitWrites(store, foreignProfile)).toEqual({
+          kind: 'foreign_key',
+          member: 'oidc_profile_id',
+        });
+        const noProfile = usernameLink({ ...at, passwords: mintId() }, 'no-profile');
+        expect(await commitWrites(store, noProfile)).toEqual({
+          kind: 'foreign_key',
+          member: 'password_profile_id',
+        });
       });
     });
 
-    describe("changes: each gets the next place in its realm's order", () => {
-      test('they come back as they were, oldest first, after a place, at most `limit`', async () => {
-        const here = await ground(store);
+    describe('changes have consecutive sequence numbers in their realm', () => {
+      test('changes are returned as committed, oldest first, after a sequence number, at most `limit`', async () => {
+        const here = await createRealmFixture(store);
         const links = ['c-1', 'c-2', 'c-3'].map((subject) => oidcLink(here, subject));
-        for (const link of links) await store.commit([logged(link)]);
+        for (const link of links) await store.commit([withChange(link)]);
         const all = await store.changes(here.realm, 0, 10);
         expect(all).toEqual(links.map((link, index) => ({ ...changeFor(link), seq: index + 1 })));
         expect(all.map(({ members }) => members)).toEqual([[], [], []]);
         expect(await store.changes(here.realm, 1, 1)).toEqual(all.slice(1, 2));
-        expect(await store.changes(mint(), 0, 10)).toEqual([]);
+        expect(await store.changes(mintId(), 0, 10)).toEqual([]);
       });
 
-      test('two realms in one commit keep an order each, without gaps', async () => {
-        const [here, there] = [await ground(store), await ground(store)];
+      test('the changes of two realms in one commit are numbered separately, without gaps', async () => {
+        const [here, there] = [await createRealmFixture(store), await createRealmFixture(store)];
         const links = [oidcLink(here, 'x'), oidcLink(there, 'y'), oidcLink(here, 'z')];
-        await store.commit(links.map(logged));
+        await store.commit(links.map(withChange));
         expect((await store.changes(here.realm, 0, 10)).map(({ seq }) => seq)).toEqual([1, 2]);
         expect((await store.changes(there.realm, 0, 10)).map(({ seq }) => seq)).toEqual([1]);
       });
     });
 
-    test('ready: settles when a read would succeed', async () => {
+    test('ready resolves when a read would succeed', async () => {
       expect(await store.ready()).toBeUndefined();
     });
   });

@@ -21,9 +21,9 @@ export interface OpenStore {
 
 export type Insert = Extract<Write, { op: 'insert' }>;
 
-export const mint = systemClock.mintId;
-export const LANDED = { kind: 'written' } as const;
-export const ABSENT = { kind: 'not_found' } as const;
+export const mintId = systemClock.mintId;
+export const WRITTEN = { kind: 'written' } as const;
+export const NOT_FOUND = { kind: 'not_found' } as const;
 
 export function insert(resource: Resource, key: Key, members: Record<string, unknown>): Insert {
   return { op: 'insert', resource, key, record: stamped(key, members) };
@@ -37,34 +37,34 @@ export function changeFor(
   return changeOf(resource, verb, { key, revision: record.revision, members: Object.keys(record) }, origin);
 }
 
-/** A write that the log reports. */
-export function logged<W extends Insert>(write: W): W {
+/** The write with a change for the change feed. */
+export function withChange<W extends Insert>(write: W): W {
   return { ...write, change: changeFor(write) };
 }
 
-/** Lands one write with its change. */
-export async function put<W extends Insert>(store: Store, write: W): Promise<W> {
-  expect(await store.commit([logged(write)])).toEqual(LANDED);
+/** Commits one write with its change. */
+export async function commitWithChange<W extends Insert>(store: Store, write: W): Promise<W> {
+  expect(await store.commit([withChange(write)])).toEqual(WRITTEN);
   return write;
 }
 
-/** A realm with everything a link can hang on. */
-export interface Ground {
+/** The IDs of a realm, a user and the two profiles that a link needs. */
+export interface RealmFixture {
   readonly realm: Uuid;
   readonly user: Uuid;
   readonly oidc: Uuid;
   readonly passwords: Uuid;
 }
 
-export async function ground(store: Store): Promise<Ground> {
-  const ids = { realm: mint(), user: mint(), oidc: mint(), passwords: mint() };
-  const verdict = await store.commit(groundWrites(ids));
-  expect(verdict).toEqual({ kind: 'written' });
+export async function createRealmFixture(store: Store): Promise<RealmFixture> {
+  const ids = { realm: mintId(), user: mintId(), oidc: mintId(), passwords: mintId() };
+  const result = await store.commit(realmFixtureWrites(ids));
+  expect(result).toEqual({ kind: 'written' });
   return ids;
 }
 
-/** What a ground is made of, parents first. */
-export function groundWrites(ids: Ground): readonly Insert[] {
+/** The records of the fixture, parents first. */
+export function realmFixtureWrites(ids: RealmFixture): readonly Insert[] {
   return [
     insert(realm, [ids.realm], realmMembers),
     insert(oidcProfile, [ids.realm, ids.oidc], {
@@ -83,44 +83,45 @@ export function groundWrites(ids: Ground): readonly Insert[] {
   ];
 }
 
-type LinkGround = Pick<Ground, 'realm' | 'user' | 'oidc'>;
+type LinkParents = Pick<RealmFixture, 'realm' | 'user' | 'oidc'>;
 
-export const oidcLink = (at: LinkGround, subject: string, id = mint()): Insert =>
+export const oidcLink = (at: LinkParents, subject: string, id = mintId()): Insert =>
   insert(oidcProfileInfo, [at.realm, at.user, id], { subject, issuer: ISSUER, oidc_profile_id: at.oidc });
 
-export const usernameLink = (at: Omit<Ground, 'oidc'>, username: string, id = mint()): Insert =>
+export const usernameLink = (at: Omit<RealmFixture, 'oidc'>, username: string, id = mintId()): Insert =>
   insert(passwordProfileInfo, [at.realm, at.user, id], {
     username,
     password_profile_id: at.passwords,
     password_hash: PASSWORD_HASH,
   });
 
-export const anotherUser = (at: Ground, id = mint()): Insert => insert(user, [at.realm, id], userMembers);
+export const anotherUser = (at: RealmFixture, id = mintId()): Insert =>
+  insert(user, [at.realm, id], userMembers);
 
-export const land = (store: Store, ...writes: Write[]) => store.commit(writes);
+export const commitWrites = (store: Store, ...writes: Write[]) => store.commit(writes);
 
-/** The events of a realm's changes, oldest first, without the common beginning of the links' names. */
+/** The events of a realm's changes, oldest first, without the common prefix. */
 export async function eventsOf(store: Store, realmId: Uuid, after = 0): Promise<readonly string[]> {
   const changes = await store.changes(realmId, after, 100_000);
   return changes.map(({ event }) => event.replace('user-authentication-', ''));
 }
 
-/** Who removes, and with which revisions for those that lose something. */
-export const removing = (resource: Resource, key: Key) => ({
+/** A removal request for this record. */
+export const removalOf = (resource: Resource, key: Key) => ({
   resource,
   key,
   origin: { actor: 'remover', requestId: 'r-9', address: undefined, at: systemClock.now() },
   mintRevision: systemClock.mintRevision,
 });
 
-/** A ground whose one user has so many links of either kind. */
-export async function crowdedGround(store: Store, count: number): Promise<Ground> {
-  const ids = { realm: mint(), user: mint(), oidc: mint(), passwords: mint() };
-  for (const write of groundWrites(ids)) await put(store, write);
+/** A realm fixture whose user has `count` links of each kind. */
+export async function createUserWithLinks(store: Store, count: number): Promise<RealmFixture> {
+  const ids = { realm: mintId(), user: mintId(), oidc: mintId(), passwords: mintId() };
+  for (const write of realmFixtureWrites(ids)) await commitWithChange(store, write);
   const links = Array.from({ length: count }, (_, index) => [
     oidcLink(ids, `subject-${index}`),
     usernameLink(ids, `user-${index}@example.com`),
   ]).flat();
-  await Promise.all(links.map((link) => put(store, link)));
+  await Promise.all(links.map((link) => commitWithChange(store, link)));
   return ids;
 }

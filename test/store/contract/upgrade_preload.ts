@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * Loaded before a suite whose service runs in the suite's own process, on a file. When that service has started, and
- * before the first test, the program that AUTHREALM_TEST_UPGRADE_BENEATH names brings the schema of its file up.
+ * Preloaded into a suite whose service runs in the suite's process on a SQLite file. After the service has started and
+ * before the first test, the program in AUTHREALM_TEST_UPGRADE_SCRIPT migrates the schema of that file.
  */
 let upgrading: Promise<void> | undefined;
 
@@ -15,8 +15,9 @@ beforeEach(() => {
 
 async function upgrade(): Promise<void> {
   const [name, ...others] = new Bun.Glob('*/*/test.db').scanSync(tmpdir());
-  if (name === undefined || others.length > 0) throw new Error('the suite has not one database');
-  const program = process.env.AUTHREALM_TEST_UPGRADE_BENEATH ?? '';
+  if (name === undefined || others.length > 0)
+    throw new Error('expected exactly one database file of the suite');
+  const program = process.env.AUTHREALM_TEST_UPGRADE_SCRIPT ?? '';
   const child = Bun.spawn([process.execPath, program, `sqlite:${join(tmpdir(), name)}`], {
     stdio: ['ignore', 'inherit', 'inherit'],
   });

@@ -4,13 +4,13 @@ import { migrateSqlite } from '../../../src/store/sqlite/migrate.ts';
 import { sqliteMigrations } from '../../../src/store/sqlite/open.ts';
 
 /**
- * One process of several that bring a database to the next schema at once. Arguments: path, the statements of the next
- * migration. It says `ready`, begins when a line comes in, and says `done`.
+ * One of several processes that migrate a database to the next schema at once. Arguments: path, the statements of the
+ * next migration. It prints `ready`, starts when it reads a line, and prints `done`.
  */
 const [path = '', sql = ''] = process.argv.slice(2);
 const known = sqliteMigrations();
 const next = { version: known.length + 1, name: 'next', sql };
-// As a start does: the first touch can meet the lock of the process that was there before.
+// As at the start of the service: another process can hold the lock.
 const db = await retryWhileBusy(() => connectSqlite(path));
 console.log('ready');
 for await (const _ of console) break;

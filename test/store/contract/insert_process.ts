@@ -5,8 +5,8 @@ import { openEngine, parseDatabase } from '../../../src/store/open.ts';
 import { ISSUER, stamped } from '../../support/service.ts';
 
 /**
- * One process of several that insert the same link at once. Arguments: database, realm, user, profile, how many
- * attempts. It says `ready`, begins when a line comes in, and writes the kinds of its verdicts as JSON.
+ * One of several processes that insert the same link at once. Arguments: database, realm, user, profile, number of
+ * attempts. It prints `ready`, starts when it reads a line, and prints the kinds of its results as JSON.
  */
 const [url = '', realm, user, profile, count] = process.argv.slice(2);
 const address = parseDatabase(url);

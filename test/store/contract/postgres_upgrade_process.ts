@@ -5,12 +5,12 @@ import { connectToPrimary } from '../../../src/store/postgres/primary.ts';
 import { postgresMigrations } from '../../../src/store/postgres/schema_setup.ts';
 
 /**
- * One process of several that bring a database to the next schema at once. Arguments: URL, the statements of the next
- * migration. It says `ready`, begins when a line comes in, and says `done`.
+ * One of several processes that migrate a database to the next schema at once. Arguments: URL, the statements of the
+ * next migration. It prints `ready`, starts when it reads a line, and prints `done`.
  */
 const [url = '', sql = ''] = process.argv.slice(2);
 const address = parsePostgres(url);
-if (!address) throw new Error(`${url} is no database`);
+if (!address) throw new Error(`${url} is not a database URL`);
 const known = postgresMigrations();
 const next = { version: known.length + 1, name: 'next', sql };
 const client = await connectToPrimary(address);
