@@ -29,6 +29,24 @@ import { addWebhookCommands } from './webhooks.ts';
 /** Runs a command line and returns its exit code. */
 export async function runCommandLine(argv: readonly string[], environment: Environment): Promise<number> {
   let code: number = EXIT.done;
+  const setExitCode = (outcome: number) => {
+    code = outcome;
+  };
+  const program = createProgram(argv, environment, setExitCode);
+  try {
+    await program.parseAsync(withVariables(program, argv, environment), { from: 'user' });
+  } catch (error) {
+    code = exitCodeOf(error);
+  }
+  return code;
+}
+
+/** All commands, each with its options and their environment variables. */
+export function createProgram(
+  argv: readonly string[],
+  environment: Environment,
+  setExitCode: (outcome: number) => void,
+): Command {
   const program = new Command('authrealm')
     .description('The self-hosted directory of identity links.')
     .version(VERSION)
@@ -36,9 +54,6 @@ export async function runCommandLine(argv: readonly string[], environment: Envir
     .showHelpAfterError()
     .addHelpText('after', exitCodes());
   const context = openContext(environment, () => variables);
-  const setExitCode = (outcome: number) => {
-    code = outcome;
-  };
   addServe(program, context);
   addInit(program, context);
   addClientCommands(program, context);
@@ -59,12 +74,7 @@ export async function runCommandLine(argv: readonly string[], environment: Envir
   addSubjectAccess(program, context);
   addRecordCommands(program, context, environment[CLIENT_SECRET_VARIABLE]);
   const variables = [...nameVariables(program), CLIENT_SECRET_VARIABLE];
-  try {
-    await program.parseAsync(withVariables(program, argv, environment), { from: 'user' });
-  } catch (error) {
-    code = exitCodeOf(error);
-  }
-  return code;
+  return program;
 }
 
 /** Prints why a command failed and returns its exit code. An unexpected error is a bug: it is thrown again, with its stack. */

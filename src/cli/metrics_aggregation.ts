@@ -1,4 +1,5 @@
 import { LIMITS } from '../domain/limits.ts';
+import { METRICS } from '../metrics/declarations.ts';
 import { counter, gauge, mergeSnapshots, type Snapshot, withoutGauges } from '../metrics/family.ts';
 import { startTimeGauge } from '../metrics/metrics.ts';
 import { withTimeout } from '../platform/timeout.ts';
@@ -65,16 +66,11 @@ export function openMetricsAggregation(startedAt: number, isPolling: boolean): M
 
   function ownMetrics(responding: number, unresponsive: number): Snapshot {
     return [
-      gauge(
-        'sum',
-        'authrealm_processes',
-        'Serving processes, by whether they report their metrics in time.',
-        [
-          { labels: { state: 'responding' }, value: responding },
-          { labels: { state: 'unresponsive' }, value: unresponsive },
-        ],
-      ),
-      counter('authrealm_process_exits_total', 'Serving processes that exited.', exits),
+      gauge(METRICS.processes, [
+        { labels: { state: 'responding' }, value: responding },
+        { labels: { state: 'unresponsive' }, value: unresponsive },
+      ]),
+      counter(METRICS.processExits, exits),
       startTimeGauge(startedAt),
     ];
   }

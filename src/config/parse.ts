@@ -4,7 +4,8 @@ import { isLoopbackHost } from '../domain/loopback.ts';
 import { costRule, type PasswordCost } from '../domain/password.ts';
 import { isAllowedUrl } from '../outbound/target.ts';
 import { databaseContradictions, passwordOnCommandLine, withPasswordFiles } from './databases.ts';
-import { SETTINGS, type Setting, type SettingName, type Settings } from './settings.ts';
+import type { Setting } from './setting.ts';
+import { SETTINGS, type SettingName, type Settings } from './settings.ts';
 
 export {
   checkpointFileOf,

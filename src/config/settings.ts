@@ -11,10 +11,10 @@ import {
   postgresUrlError,
   urlWithoutPassword,
 } from '../store/open.ts';
+import { type Defaulted, defaulted, file, optional, type Setting, toggle } from './setting.ts';
 import {
   integer,
   isNotEmpty,
-  isTrue,
   listOf,
   oneOf,
   parseBaseUrl,
@@ -23,53 +23,6 @@ import {
   parseRateOrOff,
   parseReceiver,
 } from './values.ts';
-
-/** A row of the settings table: the whole definition of a setting. */
-export interface Setting<T> {
-  /** `AUTHREALM_…`; a flag wins over it. */
-  readonly env: string;
-  /** Absent for secrets, which must not be visible in a process list. */
-  readonly flag?: string;
-  /** The placeholder of the value in help texts; absent for a switch. */
-  readonly value?: string;
-  /** The default, as it would be given; absent for a setting without one. */
-  readonly defaultValue?: string;
-  readonly doc: string;
-  readonly secret?: true;
-  /** Returns undefined for an invalid value; `expects` describes the valid ones. */
-  readonly parse: (raw: string) => T | undefined;
-  readonly expects: string;
-  /** A more precise description for a value that is nearly valid. Repeats nothing of the value. */
-  readonly expectsFor?: (raw: string) => string | undefined;
-  /** The value without its secrets, to be displayed; default: the value itself. */
-  readonly redact?: (raw: string) => string;
-}
-
-interface Defaulted<T> extends Setting<T> {
-  readonly defaultValue: string;
-}
-
-/** A setting without a default. */
-function optional<T>(row: Setting<T>): Setting<T> {
-  return Object.freeze(row);
-}
-
-/** A setting that always has a value. */
-function defaulted<T>(row: Defaulted<T>): Defaulted<T> {
-  return Object.freeze(row);
-}
-
-type SettingHeader = Pick<Setting<unknown>, 'env' | 'flag' | 'doc'>;
-
-/** A setting that names a file. */
-function file(row: SettingHeader): Setting<string> {
-  return optional({ ...row, value: 'FILE', parse: isNotEmpty, expects: 'a path' });
-}
-
-/** A switch, off by default. */
-function toggle(row: SettingHeader): Defaulted<boolean> {
-  return defaulted({ ...row, defaultValue: 'false', parse: isTrue, expects: 'true or false' });
-}
 
 const RATE = 'a number of requests and a number of seconds, such as 600/60';
 
@@ -81,6 +34,9 @@ export const SETTINGS = {
     value: 'URL',
     defaultValue: 'sqlite:./authrealm.db',
     doc: 'URL of the database',
+    details:
+      '`sqlite::memory:` is a database in memory, which exists as long as its one process. The variable may contain a password, ' +
+      'the flag must not; the password is never displayed. [PostgreSQL](../operating.md#postgresql) has the parameters of its URL.',
     parse: parseDatabase,
     expects: 'sqlite:PATH or postgres://USER@HOST:PORT/DATABASE',
     expectsFor: postgresUrlError,
@@ -96,6 +52,8 @@ export const SETTINGS = {
     flag: 'migrate-database',
     value: 'URL',
     doc: 'URL of the same PostgreSQL database for the role that owns its tables, which migrates the schema and grants privileges',
+    details:
+      'By default the role of `--database` creates and migrates the tables. See [two roles](../operating.md#two-roles).',
     parse: parsePostgres,
     expects: 'postgres://USER@HOST:PORT/DATABASE',
     expectsFor: postgresUrlError,
@@ -110,10 +68,14 @@ export const SETTINGS = {
     env: 'AUTHREALM_MASTER_KEY_FILE',
     flag: 'master-key-file',
     doc: 'file with the key that encrypts stored secrets; for SQLite, <database>.key is created by default',
+    details:
+      'Required for PostgreSQL; `authrealm keys make` creates one. The file has two keys, one a line, while the key is ' +
+      '[being changed](../operating.md#changing-the-master-key).',
   }),
   masterKey: optional<string>({
     env: 'AUTHREALM_MASTER_KEY',
     doc: 'the master key itself',
+    details: 'Cannot be combined with the file.',
     secret: true,
     parse: isNotEmpty,
     expects: '32 bytes as base64url or hex',
@@ -124,6 +86,8 @@ export const SETTINGS = {
     value: 'auto|check|off',
     defaultValue: 'auto',
     doc: 'what to do with an older schema: migrate it (SQLite: after a copy), refuse to start, or ignore it',
+    details:
+      '`off` also refuses a database that does not exist yet. The default is `check` for all commands except `serve` and `init`.',
     parse: oneOf('auto', 'check', 'off'),
     expects: 'auto, check or off',
   }),
@@ -133,6 +97,7 @@ export const SETTINGS = {
     value: 'HOST',
     defaultValue: '127.0.0.1',
     doc: 'address to listen on',
+    details: 'An address that is not loopback needs a base URL, and TLS files or `--behind-proxy`.',
     parse: isNotEmpty,
     expects: 'an address',
   }),
@@ -150,6 +115,8 @@ export const SETTINGS = {
     flag: 'base-url',
     value: 'URL',
     doc: 'URL under which clients reach the service, with its path prefix if it has one; used in links and tokens',
+    details:
+      'The default is the address that the service listens on. It is also the issuer and audience of tokens.',
     parse: parseBaseUrl,
     expects:
       'an http or https URL, its path of letters, digits and . _ ~ - only, without query, fragment or userinfo',
@@ -160,6 +127,7 @@ export const SETTINGS = {
     value: 'N',
     defaultValue: '1',
     doc: 'number of processes that share the port',
+    details: 'See [processes](../operating.md#processes).',
     parse: integer(1, LIMITS.processesMax),
     expects: `a number from 1 to ${LIMITS.processesMax}`,
   }),
@@ -167,6 +135,7 @@ export const SETTINGS = {
     env: 'AUTHREALM_TLS_CERT',
     flag: 'tls-cert',
     doc: 'certificate chain (PEM), to serve https',
+    details: 'Requires `--tls-key`. See [TLS](../operating.md#tls).',
   }),
   tlsKey: file({
     env: 'AUTHREALM_TLS_KEY',
@@ -184,6 +153,7 @@ export const SETTINGS = {
     value: 'CIDR',
     defaultValue: '',
     doc: 'trusted proxy networks (CIDR), separated by spaces or commas; default: none',
+    details: 'See [the client address](../operating.md#who-the-caller-is).',
     parse: listOf(parseNetwork),
     expects: 'networks such as 10.0.0.0/8 or 2001:db8::/32, or addresses',
   }),
@@ -193,6 +163,7 @@ export const SETTINGS = {
     value: 'HEADER',
     defaultValue: 'x-forwarded-for',
     doc: 'header in which trusted proxies send the client address: x-forwarded-for or forwarded',
+    details: 'The other header is ignored.',
     parse: oneOf('x-forwarded-for', 'forwarded'),
     expects: 'x-forwarded-for or forwarded',
   }),
@@ -201,6 +172,7 @@ export const SETTINGS = {
     flag: 'client-rate',
     value: 'N/SECONDS',
     doc: 'request limit for each client: N requests in SECONDS; default: no limit',
+    details: 'See [rates](../operating.md#rates).',
     parse: parseRate,
     expects: RATE,
   }),
@@ -218,6 +190,7 @@ export const SETTINGS = {
     value: 'N/SECONDS|off',
     defaultValue: '100/60',
     doc: 'limit of failed authentication attempts for each client address: N attempts in SECONDS',
+    details: 'Tokens and client credentials count. Further attempts are answered 429.',
     parse: parseRateOrOff,
     expects: `${RATE}, or off`,
   }),
@@ -227,6 +200,7 @@ export const SETTINGS = {
     value: 'ORIGINS',
     defaultValue: '',
     doc: 'origins that may call the service from a browser, separated by spaces or commas; default: none',
+    details: 'Exact match, never `*`.',
     parse: listOf(parseOrigin),
     expects: 'origins such as https://shop.example',
   }),
@@ -245,6 +219,7 @@ export const SETTINGS = {
     value: 'KIB',
     defaultValue: '19456',
     doc: 'memory to hash a password (argon2id), in KiB',
+    details: 'See [passwords](../operating.md#passwords) for the accepted combinations.',
     parse: integer(1, 262_144),
     expects: 'a number of KiB up to 262144',
   }),
@@ -270,16 +245,19 @@ export const SETTINGS = {
     env: 'AUTHREALM_OFFLINE',
     flag: 'offline',
     doc: 'call no identity provider: the issuer of an OIDC profile is its discovery URL without the well-known suffix',
+    details: 'See [discovery](../operating.md#discovery).',
   }),
   allowLoopbackDiscovery: toggle({
     env: 'AUTHREALM_ALLOW_LOOPBACK_DISCOVERY',
     flag: 'allow-loopback-discovery',
     doc: 'allow identity providers on this machine, by http too; for tests',
+    details: 'At any port.',
   }),
   allowLoopbackWebhooks: toggle({
     env: 'AUTHREALM_ALLOW_LOOPBACK_WEBHOOKS',
     flag: 'allow-loopback-webhooks',
     doc: 'allow webhook targets and --checkpoint-url on this machine, by http too; for tests',
+    details: 'At any port.',
   }),
   retentionDays: defaulted<number>({
     env: 'AUTHREALM_RETENTION_DAYS',
@@ -287,6 +265,7 @@ export const SETTINGS = {
     value: 'DAYS',
     defaultValue: '90',
     doc: 'days to keep changes, log entries, deliveries and dead letters',
+    details: 'See [retention](../operating.md#retention).',
     parse: integer(1, LIMITS.retentionDaysMax),
     expects: `a number from 1 to ${LIMITS.retentionDaysMax}`,
   }),
@@ -294,11 +273,13 @@ export const SETTINGS = {
     env: 'AUTHREALM_STRICT_ISSUERS',
     flag: 'strict-issuers',
     doc: 'reject an OIDC profile info whose issuer differs from that of its profile',
+    details: 'The answer is 422.',
   }),
   issuersFile: file({
     env: 'AUTHREALM_ISSUERS_FILE',
     flag: 'issuers-file',
     doc: 'JSON file with external OpenID providers whose access tokens are accepted, and the rights they give',
+    details: 'Cannot be combined with `--offline`. See [external issuers](../operating.md#external-issuers).',
   }),
   noConsole: toggle({
     env: 'AUTHREALM_NO_CONSOLE',
@@ -309,6 +290,7 @@ export const SETTINGS = {
     env: 'AUTHREALM_CONSOLE_CLIENT_CREDENTIALS',
     flag: 'console-client-credentials',
     doc: 'let people sign in to the console with client credentials, which it keeps in memory only',
+    details: 'See [the console](../console.md#client-credentials).',
   }),
   requestLogging: defaulted<RequestLogging>({
     env: 'AUTHREALM_LOG_REQUESTS',
@@ -316,6 +298,7 @@ export const SETTINGS = {
     value: 'off|sampled|full',
     defaultValue: 'off',
     doc: 'requests to log: none, one in a hundred, or all; failures are always logged',
+    details: 'See [logs](../operating.md#logs).',
     parse: oneOf('off', 'sampled', 'full'),
     expects: 'off, sampled or full',
   }),
@@ -324,6 +307,7 @@ export const SETTINGS = {
     flag: 'metrics-port',
     value: 'PORT',
     doc: 'port to serve Prometheus metrics on; 0 chooses a free port; default: no metrics',
+    details: 'Without it requests are not counted. See [metrics](../operating.md#metrics).',
     parse: integer(0, 65_535),
     expects: 'a number from 0 to 65535',
   }),
@@ -333,6 +317,7 @@ export const SETTINGS = {
     value: 'HOST',
     defaultValue: '127.0.0.1',
     doc: 'address to serve metrics on, without a token',
+    details: 'The listener has no TLS.',
     parse: isNotEmpty,
     expects: 'an address',
   }),
@@ -340,12 +325,15 @@ export const SETTINGS = {
     env: 'AUTHREALM_CHECKPOINT_FILE',
     flag: 'checkpoint-file',
     doc: 'append audit checkpoints and erasures to this file every minute; for SQLite, default: <database>.checkpoints',
+    details: 'For PostgreSQL, checkpoints are logged by default. See [checkpoints](../audit.md#checkpoints).',
   }),
   checkpointUrl: optional<string>({
     env: 'AUTHREALM_CHECKPOINT_URL',
     flag: 'checkpoint-url',
     value: 'URL',
     doc: 'send audit checkpoints and erasures to this URL by POST, in addition to the file',
+    details:
+      'Port 443, with a host name or a public IP address. The query is never displayed. See [a receiver](../audit.md#a-receiver).',
     parse: parseReceiver,
     expects: 'an https URL without userinfo and fragment',
     redact: (raw) => raw.replace(/\?.*/, '?…'),
@@ -354,6 +342,7 @@ export const SETTINGS = {
     env: 'AUTHREALM_BOOTSTRAP_CLIENT_FILE',
     flag: 'bootstrap-client-file',
     doc: 'JSON file with a client to create or update at each start: client_id, client_secret, name, scope, realms',
+    details: 'See [the bootstrap client](../operating.md#the-bootstrap-client).',
   }),
 } as const;
 

@@ -20,9 +20,10 @@ interface FaultRow {
 /**
  * The closed table of everything that can be answered instead of success. `status`, `title` and `detail` are the
  * public words (contract 3.5); none of them ever repeats a value of the request. Each code has a page under
- * docs/faults/.
+ * docs/faults/; its comment is its meaning in docs/reference/faults.md.
  */
 const ROWS = {
+  /** The body is not JSON. */
   malformed: {
     status: 400,
     title: 'Bad Request',
@@ -30,6 +31,7 @@ const ROWS = {
     source: 'pointer',
     example: { field: 'body', rule: 'is not JSON' },
   },
+  /** A member breaks its rule. */
   invalid: {
     status: 400,
     title: 'Bad Request',
@@ -37,11 +39,13 @@ const ROWS = {
     source: 'pointer',
     example: { field: 'data.name', rule: 'must not be blank' },
   },
+  /** The sign-in code of the console is not valid. */
   invalid_sign_in_code: {
     status: 400,
     title: 'Bad Request',
     detail: 'The code is not valid; it was used, came too late, or never was',
   },
+  /** The filter cannot be parsed. */
   malformed_filter: {
     status: 400,
     title: 'Bad Request',
@@ -49,6 +53,7 @@ const ROWS = {
     source: 'parameter',
     example: { field: 'filter', rule: 'at character 1: an operator was expected' },
   },
+  /** A parameter breaks its rule. */
   invalid_query: {
     status: 400,
     title: 'Bad Request',
@@ -56,53 +61,68 @@ const ROWS = {
     source: 'parameter',
     example: { field: 'page[limit]', rule: 'must be a whole number from 1 to 100' },
   },
+  /** There is no token, or an invalid one. */
   unauthenticated: { status: 401, title: 'Unauthorized', detail: 'Unable to validate access token' },
+  /** The token lacks the scope. */
   insufficient_scope: { status: 403, title: 'Forbidden', detail: 'forbidden' },
+  /** A page of another origin sent the request. */
   foreign_origin: {
     status: 403,
     title: 'Forbidden',
     detail: 'This is for pages of the base URL alone',
   },
+  /** No such record exists for this caller. */
   not_found: { status: 404, title: 'Not Found', detail: 'Resource not found' },
+  /** No such path exists. */
   unknown_route: { status: 404, title: 'Not Found', detail: 'No such path; /openapi.json lists them all' },
+  /** The console is not built. */
   console_not_built: {
     status: 404,
     title: 'Not Found',
     detail: 'The console is not built; npm run prepare builds it',
   },
+  /** The path has no such method. */
   method_not_allowed: {
     status: 405,
     title: 'Method Not Allowed',
     detail: 'The Allow header lists the methods of this path',
   },
+  /** A request with this key is in progress. */
   idempotency_key_in_use: {
     status: 409,
     title: 'Conflict',
     detail: 'A request with this Idempotency-Key is being answered; try again',
     isRetryable: true,
   },
+  /** The cursor of the feed has expired. */
   expired_cursor: {
     status: 410,
     title: 'Gone',
     detail: 'The change that this cursor stands behind is gone, or never was in this database',
   },
+  /** The record has changed since it was read. */
   precondition_failed: {
     status: 412,
     title: 'Precondition Failed',
     detail: 'The record is no longer the one that If-Match names',
   },
+  /** The body did not arrive in time. */
   request_timeout: { status: 408, title: 'Request Timeout', detail: 'The body did not arrive in time' },
+  /** The body is over 65,536 bytes. */
   body_too_large: { status: 413, title: 'Content Too Large', detail: 'The body is over 65536 bytes' },
+  /** The path does not accept this media type. */
   unsupported_media_type: {
     status: 415,
     title: 'Unsupported Media Type',
     detail: 'Send the body in the media type this path reads',
   },
+  /** The demo was requested under another host name. */
   foreign_host: {
     status: 421,
     title: 'Misdirected Request',
     detail: 'This is answered under the name of this machine alone',
   },
+  /** The request is well-formed, but not possible. */
   conflict: {
     status: 422,
     title: 'Unprocessable Entity',
@@ -110,26 +130,31 @@ const ROWS = {
     source: 'pointer',
     example: { field: 'data.id', rule: 'must be the identifier in the path' },
   },
+  /** The key was used with another body. */
   idempotency_key_reused: {
     status: 422,
     title: 'Unprocessable Entity',
     detail: 'This Idempotency-Key was used with another body',
   },
+  /** There were too many requests from this client or address. */
   rate_limited: {
     status: 429,
     title: 'Too Many Requests',
     detail: 'Retry-After says in how many seconds to ask again',
   },
+  /** An unexpected error occurred. */
   internal: {
     status: 500,
     title: 'Internal Server Error',
     detail: 'there was a problem processing your request',
   },
+  /** User sign-in is not implemented. */
   not_implemented: {
     status: 501,
     title: 'Not Implemented',
     detail: 'Sign-in is not offered by this service',
   },
+  /** A dependency is not available. */
   not_ready: {
     status: 503,
     title: 'Service Unavailable',
@@ -137,24 +162,28 @@ const ROWS = {
     isRetryable: true,
     source: 'dependency',
   },
+  /** The write may have been committed. */
   unknown_outcome: {
     status: 503,
     title: 'Service Unavailable',
     detail: 'The write may have landed; to repeat it with the same Idempotency-Key is safe',
     isRetryable: true,
   },
+  /** Too much work of this kind is waiting. */
   overloaded: {
     status: 503,
     title: 'Service Unavailable',
     detail: 'Too much work of this kind is waiting; try again',
     isRetryable: true,
   },
+  /** The identity provider does not answer. */
   provider_unavailable: {
     status: 503,
     title: 'Service Unavailable',
     detail: 'The identity provider does not answer as it should; try again',
     isRetryable: true,
   },
+  /** The database did not answer in time. */
   unavailable: {
     status: 503,
     title: 'Service Unavailable',
@@ -189,9 +218,13 @@ export function overloaded(code: string): Fault {
 
 /** Codes that only the token endpoint answers: RFC 6749, 5.2, each with its status. */
 export const GRANT_FAULTS = {
+  /** The token request cannot be read. */
   invalid_request: 400,
+  /** The client ID or the secret is wrong. */
   invalid_client: 401,
+  /** Only `client_credentials` is supported. */
   unsupported_grant_type: 400,
+  /** The client does not hold a requested scope. */
   invalid_scope: 400,
 } as const;
 

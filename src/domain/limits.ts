@@ -1,246 +1,339 @@
 /**
- * Every bound of the service, named noun–unit–bound. docs/operating.md explains each one; a test holds the two
- * together and another one crosses each bound.
+ * Every bound of the service, named noun–unit–bound. The comment of a bound is its description in docs/reference/limits.md;
+ * a test crosses each bound.
  */
 export const LIMITS = Object.freeze({
-  /** Request line and headers together; beyond it the runtime answers 431 (contract 8, row 45). */
+  /** Request line and headers together. Beyond it the runtime answers 431 without a body. */
   headerBytesMax: 16_384,
+  /** Request body. A longer one is answered 413; the body of a GET is not read. */
   bodyBytesMax: 65_536,
+  /** Access token. A longer one is answered 401 without being parsed. */
   tokenBytesMax: 8_192,
+  /** `X-Request-Id` of a request. A longer one is ignored, and the service generates one. */
   requestIdCharactersMax: 64,
-  /** Proxies that a request may have come by, as far as they are counted. */
+  /** Proxies counted in a forwarding header. Behind more of them, the client address is that of the last one counted. */
   forwardedHopsMax: 32,
-  /** Callers of whom it is remembered how much they asked for, for each of the rates. */
-  rateBucketsMax: 100_000,
-  /** From the request's last header to the answer; then 503. */
-  answerMsMax: 5_000,
-  /** How long a body may take to come; less than `answerMsMax`, so that the caller learns what was late. */
-  bodyMsMax: 4_500,
-  /** A connection without traffic is closed. */
-  idleSecondsMax: 60,
-  /** Requests of a process that wait for something. */
-  requestsAtOnceMax: 4_096,
-  /** After SIGTERM: how long requests in flight may take to end. */
-  drainMsMax: 10_000,
-  /** How long a read or write waits for a busy database; less than `answerMsMax`. */
-  storeWaitMsMax: 4_000,
-  /** How long PostgreSQL may take for one statement of a transaction, or for a connection; less than `storeWaitMsMax`. */
-  statementMsMax: 3_500,
-  /** How often a host of PostgreSQL that takes writes is looked for while there is none. */
-  primarySearchMs: 500,
   /**
-   * Connections of a process to a database that is not embedded. Lookups travel together, so one carries more of them
+   * Callers with a token bucket in a process, for each rate. The least recently seen one is dropped for another, and
+   * starts again with a full bucket.
+   */
+  rateBucketsMax: 100_000,
+  /** Time from the last header of a request to its answer; then 503. */
+  answerMsMax: 5_000,
+  /** Time for a request body to arrive; then 408. Less than `answerMsMax`, so that the caller learns what was late. */
+  bodyMsMax: 4_500,
+  /** A connection without traffic for this long is closed. */
+  idleSecondsMax: 60,
+  /** Requests in progress in a process. One more is rejected with 503 before any work is done for it. */
+  requestsAtOnceMax: 4_096,
+  /** Time for requests in flight to finish after SIGTERM. */
+  drainMsMax: 10_000,
+  /** Time that a read or write waits for a busy database; then 503. Less than `answerMsMax`. */
+  storeWaitMsMax: 4_000,
+  /**
+   * Time for one PostgreSQL statement of a transaction, including lock waits, and for a connection; PostgreSQL then
+   * cancels it. Less than `storeWaitMsMax`.
+   */
+  statementMsMax: 3_500,
+  /** Interval of the search for a writable PostgreSQL host while there is none. */
+  primarySearchMs: 500,
+  /** PostgreSQL connections of a process for what every request needs: clients, signing keys and readiness. */
+  accessConnectionsMax: 1,
+  /**
+   * PostgreSQL connections of a process for lookups. Lookups share statements, so one connection carries more of them
    * than a process can answer.
    */
-  accessConnectionsMax: 1,
   lookupConnectionsMax: 1,
+  /** PostgreSQL connections of a process for reverse lookups. */
   reverseLookupConnectionsMax: 1,
+  /** PostgreSQL connections of a process for writes and other work of several statements. */
   transactionConnectionsMax: 4,
+  /** PostgreSQL connections of a process for lists that touch few rows. */
   listConnectionsMax: 2,
-  /** Lookups of one kind in one realm that share a statement, and such statements under way at once. */
+  /** Lookups that share one PostgreSQL statement: of one resource in one realm, or reverse lookups by the same members. */
   lookupsPerStatementMax: 256,
+  /**
+   * Such statements in progress at once if each of them is full. Otherwise there is one, and lookups that arrive
+   * meanwhile share the next.
+   */
   lookupStatementsMax: 4,
-  /** How long `doctor` waits for the answer to one question about a database that is not embedded. */
+  /** Time that `doctor` waits for one PostgreSQL query; it then reports the check as not done. */
   doctorQueryMsMax: 600_000,
-  /** How long a start waits for another process that makes or migrates the database. */
+  /** Time that a start waits for another process that creates or migrates the database. */
   migrationWaitMsMax: 30_000,
+  /** Writes waiting in a process. One more is rejected with 503. */
   writesQueuedMax: 10_000,
   /**
-   * Work that would wait for longer is refused when it comes. What is done together takes less than what is done apart, so
-   * a hundred of each kind may wait for longer, and ten in any case.
+   * Estimated wait at which work is rejected with 503 on arrival: writes and, on PostgreSQL, lookups and reverse lookups.
+   * The estimate is based on the recent throughput of the same kind of work.
    */
   workWaitMsMax: 500,
+  /**
+   * Jobs of each kind that are admitted despite a longer wait than `workWaitMsMax`, up to `workOverdueMsMax`: a batch
+   * takes less time than its parts.
+   */
   workAdmittedMin: 100,
+  /** Estimated wait at which the jobs of `workAdmittedMin` are rejected too. */
   workOverdueMsMax: 2_000,
+  /** Jobs of each kind that are admitted regardless of the estimated wait. */
   workSampleMin: 10,
-  /** Pieces of one commit of an embedded database: beyond it the others wait for the next one. Nothing else runs meanwhile. */
+  /**
+   * Time for the writes of one SQLite commit, during which the process does nothing else. Further writes wait for the
+   * next commit.
+   */
   commitWorkMsMax: 10,
+  /** Writes that share one commit. */
   writesGroupedMax: 1_000,
-  /** How long commits are apart while lookups are answered: what is written meanwhile shares the next one. */
+  /** Pause between commits while lookups are answered. Writes that arrive meanwhile share the next commit. */
   commitPauseMs: 10,
-  /** So many reads a millisecond are lookups that a commit would hold up. */
+  /** Reads per millisecond in a process above which its commits pause, because a commit would delay them. */
   commitPauseReadsMin: 10,
-  /** What stands in memory about clients and keys is read again before it is older than this. */
+  /** Age of the clients and signing keys in memory. Older ones are read again before a request is answered. */
   accessTableAgeMsMax: 900,
+  /**
+   * Tokens with a verified signature that a process remembers. When half as many were used since the last rotation, those
+   * not used since are dropped.
+   */
   verifiedTokensMax: 10_000,
-  /** How long a token that nobody shows is remembered, and up to as long again. */
+  /** Interval of the same rotation: an unused token is remembered for one to two intervals. A dropped token is verified again. */
   verifiedTokensTurnMs: 60_000,
-  /** A token names at most this many realms; with more, the client table decides alone. */
+  /** Realms named in a token. With more, the token names none, and the client's realm list alone applies. */
   tokenRealmsMax: 32,
+  /** Largest `--token-lifetime`. A token of an external issuer with a longer lifetime is answered 401. */
   tokenLifetimeSecondsMax: 86_400,
-  /** Tokens of one client that were taken back and have not ended. */
+  /** Revoked tokens of a client that have not expired. One more is answered 503 and is not revoked. */
   revokedTokensPerClientMax: 1_000,
-  /** How long a link to the console can be followed, and how long a session there lasts. */
+  /** Time in which the code of `console link` can be exchanged. */
   consoleLinkMsMax: 60_000,
+  /** Length of a console session that began with a link or an OpenID provider. */
   consoleTokenSeconds: 900,
-  /** Signing keys that stand in the key set at once; who caches it need not take more. */
+  /** Signing keys in the key set. One more is rejected with 422; clients that cache the set need not accept more. */
   signingKeysMax: 32,
-  /** How far the clocks of two machines may be apart. */
+  /** Clock difference between machines that is tolerated in `exp`, `nbf` and console links. */
   clockLeewayMs: 30_000,
-  /** How long the key set may be cached, and so how long a new key stands in it before it signs. */
+  /** `max-age` of the key set, and so the time that a new key is published before it signs. */
   keySetAgeMsMax: 300_000,
-  /** How long the old secret of a client lives after a rotation, unless told otherwise. */
+  /** Time that the previous client secret remains valid after a rotation, by default. */
   secretOverlapMs: 86_400_000,
-  /** How long it can be told to live. */
+  /** Longest overlap that a rotation may request. A longer one is rejected. */
   secretOverlapHoursMax: 9_999,
-  /** OpenID providers whose tokens are accepted, and the rights of each. */
+  /** External issuers in the `--issuers-file`. With more, the service does not start. */
   issuersMax: 32,
+  /** Rights of one external issuer. With more, the service does not start. */
   issuerRightsMax: 100,
+  /** Keys in the key set of an external issuer. A larger set is not accepted. */
   issuerKeysMax: 100,
-  /** After this the keys of an issuer are read again, beside the requests; what was read counts up to the second. */
+  /** Age at which the keys of an external issuer are fetched again, in the background. */
   issuerKeysFreshMs: 300_000,
+  /** Age up to which the keys of an unreachable issuer are used. After that its tokens are rejected. */
   issuerKeysAgeMsMax: 3_600_000,
-  /** How far two readings of one issuer's keys are apart, however many tokens name a key that is unknown. */
+  /** Pause between two fetches of the keys of an issuer by a process, however many tokens name an unknown key. */
   issuerKeysPauseMs: 10_000,
-  /** How long a request waits for the keys of its issuer, less than `answerMsMax`; and how many may. */
+  /** Time that a request waits for such a fetch; then 401. Less than `answerMsMax`. */
   issuerKeysWaitMsMax: 4_000,
+  /** Requests of a process that wait for the keys of one issuer. One more is answered 401 immediately. */
   issuerWaitersMax: 64,
-  /** The ID token of a provider by which somebody signs in to the console. */
+  /** ID token of an OpenID provider at a console sign-in. A longer one is rejected. */
   idTokenBytesMax: 65_536,
-  /** Codes of one provider that are exchanged at once. */
+  /** Codes of one provider that a process exchanges at once for console sign-ins. One more is rejected with 503. */
   providerCodesAtOnceMax: 16,
-  /** How often a process keeps which clients it has seen at work. */
+  /** Interval at which a process saves when clients were last used. */
   clientUseSaveMs: 60_000,
-  /** Grants of tokens whose entries wait in memory because nothing can be written, and how often that is tried. */
+  /** Audit entries of token grants that wait in memory while the database takes no writes. Further ones are only counted. */
   grantsWaitingMax: 1_000,
+  /** Interval at which writing them is retried. */
   grantRetryMs: 1_000,
-  /** How often refused access that was counted is logged, and how many counters a process has for that time. */
+  /** Interval at which counts of refused access are written to the audit log. */
   refusalLogMs: 60_000,
+  /**
+   * Counters of refused access in a process during that interval, by client or address and reason. Further ones are
+   * counted together.
+   */
   refusalsCountedMax: 1_000,
-  /** How long the answer to an erasure waits to know what became of the files; less than `answerMsMax`. */
+  /**
+   * Time that the answer to an erasure waits for the removal of the values from the database files; then their state is
+   * `pending`. Less than `answerMsMax`.
+   */
   scrubWaitMsMax: 3_000,
-  /** Records and entries about one user that an answer tells. */
+  /** Records and audit entries in one subject-access answer. With more, 422; the `subject-access` command has no limit. */
   subjectAccessEntriesMax: 2_000,
+  /** Largest `--processes`. */
   processesMax: 64,
+  /** Line of an import. A longer one is rejected. */
   importLineBytesMax: 65_536,
+  /** Lines of an import in one commit. */
   importCommitLines: 10_000,
-  /** A commit of long lines comes earlier, so that what waits for it stays small. */
+  /** Bytes of import lines in one commit, so that long lines use little memory. */
   importCommitBytesMax: 16_777_216,
-  /** Lines set aside because their parent has not come yet. */
+  /** Import lines set aside until their parent arrives. */
   importDeferredLinesMax: 100_000,
+  /** Bytes of such lines. */
   importDeferredBytesMax: 67_108_864,
-  /** How often a commit is tried, each time for `storeWaitMsMax`, before an import gives up. */
+  /** Attempts at a commit of an import, a second apart, each for at most `storeWaitMsMax`. Then the import fails. */
   importCommitAttemptsMax: 10,
-  /** Records that go along with a removed one in the same commit (contract 8, row 33). */
+  /**
+   * Records deleted with their parent in one commit. With more, a DELETE is answered 422; `authrealm purge` deletes as
+   * many per commit.
+   */
   cascadeRecordsMax: 1_000,
-  /** A list that could touch more is read by another process. */
+  /**
+   * Rows that a list may touch in the serving process. A list that can touch more is read by a reader process; on
+   * PostgreSQL it waits in a separate queue.
+   */
   listRecordsInlineMax: 1_000,
-  /** Lists that are read at once, and those that wait for it. */
+  /** Lists and counts of dependent records that are read at once outside of the serving process. */
   readersMax: 2,
+  /** Lists waiting for a reader. One more is rejected with 503. */
   listsWaitingMax: 16,
+  /** Time for a list, including its wait; then 503. */
   listMsMax: 2_000,
-  /** How long a total may be told without counting again. */
+  /** Age of a counted total that is returned without counting again. */
   totalAgeMsMax: 1_000,
+  /** Totals remembered by a process. The oldest is dropped for another. */
   totalsCachedMax: 1_000,
-  /** Filters of different shapes whose statements are kept. */
+  /** Prepared statements for filters of different shapes. The oldest is dropped for another. */
   listStatementsCachedMax: 200,
+  /** Largest `page[limit]`. A larger value, or one below 1, is answered 400. */
   pageRecordsMax: 100,
-  /** Beyond it a list is read by `page[after]`. */
+  /** Largest `page[offset]`. A larger one is answered 400; use `page[after]`. */
   pageOffsetMax: 10_000,
+  /** `filter` after decoding. A longer one is answered 400. */
   filterBytesMax: 8_192,
+  /** Terms of a filter, including alternatives. With more, 400. */
   filterTermsMax: 10,
-  /** Terms of one OR group of a filter. */
+  /** Terms of one OR group of a filter. With more, 400. */
   filterAlternativesMax: 4,
-  /** Values of one `in` of a filter. */
+  /** Values of one `in` of a filter. With more, 400. */
   filterValuesMax: 100,
-  /** Realms that one search of all of them asks, and for how long; such searches of a process at once. */
+  /** Realms searched by one request for all realms. The answer names the realm after which to continue. */
   searchRealmsMax: 1_000,
+  /** Time after which such a search returns and names that realm. */
   searchMsMax: 1_000,
+  /** Such searches in a process at once, for each kind of record. One more is rejected with 503. */
   searchesAtOnceMax: 8,
-  /** Issuers of a realm by which a subject is looked for that nobody named an issuer with. */
+  /** Issuers of a realm, in their order, that are tried for a subject given without an issuer. */
   searchIssuersMax: 100,
+  /** Levels of nesting of a JSON body. A deeper one is answered 400. */
   bodyDepthMax: 64,
-  /** Complaints that one answer names. */
+  /** Errors in one answer. Further ones are left out. */
   complaintsMax: 20,
+  /** `Idempotency-Key`. A longer one is answered 400. */
   idempotencyKeyCharactersMax: 255,
+  /** Time for which an answer can be repeated by its `Idempotency-Key`. */
   idempotencyMsMax: 86_400_000,
-  /** The oldest is forgotten for one more. */
+  /** Answers remembered for a client. The oldest is dropped for another. */
   idempotencyKeysPerClientMax: 10_000,
   /**
-   * How long a document of another server may take, from its name to its last byte; less than `answerMsMax`, so that the
-   * caller learns that the other server is late and not this one.
+   * Time to fetch a discovery document or key set, including name resolution; then it is unreachable. Less than
+   * `answerMsMax`, so that the caller learns which server is late.
    */
   outboundMsMax: 4_500,
+  /** Discovery document or key set. A longer one is unreachable. */
   outboundBytesMax: 262_144,
-  /** What other systems keep with a trace; more is not passed on (W3C Trace Context, 3.3.1.1 and 3.3.1.5). */
+  /** `tracestate` header. A longer one is not propagated (W3C Trace Context, 3.3.1.5). */
   traceStateCharactersMax: 512,
+  /** Members of `tracestate`. With more, it is not propagated (W3C Trace Context, 3.3.1.1). */
   traceStateMembersMax: 32,
-  /** How long a process may take to tell its metrics to another one, and what reads one figure for it. */
+  /**
+   * Time for a process to report its metrics to the parent, which then uses the last known ones. The parent's own answer
+   * may take twice as long.
+   */
   metricsReplyMsMax: 1_000,
+  /** Time to collect one metric. Then it is left out. */
   collectorMsMax: 500,
-  /** How often the processes of a service are heard: of one that is killed, what it counted since then is lost. */
+  /** Interval at which the parent reads the metrics of its processes. What a killed process counted since is lost. */
   metricsPollMs: 1_000,
-  /** Causes of trouble that metrics tell apart; further ones are one. */
+  /** Error causes with a metric series of their own. Further ones are counted as `other`. */
   errorCausesMax: 100,
-  /** Discovery documents fetched at once in a process; one more is refused. */
+  /** Discovery documents fetched at once by a process. One more is rejected with 503. */
   discoveriesAtOnceMax: 8,
-  /** Of these, the ones for profiles of one realm: slow providers of one are not to stop the others. */
+  /**
+   * Of these, the ones for profiles of one realm, so that slow providers of one realm do not block others. One more is
+   * rejected with 503.
+   */
   discoveriesPerRealmMax: 2,
-  /** What is told of a discovery document: characters of a text, entries of a list, characters of each. */
+  /** Text of a discovery document that the service returns. A longer one is left out. */
   providerTextCharactersMax: 2_048,
+  /** Scopes or response types of a discovery document that the service returns. Further ones are left out. */
   providerListEntriesMax: 100,
+  /** One of these entries. A longer one is left out. */
   providerEntryCharactersMax: 255,
-  /** How often it is said outside of the database how far its logs are. */
+  /** Interval at which audit checkpoints are written outside of the database. */
   checkpointMs: 60_000,
-  /** Logs that a line tells of: more lines take longer to sign, and longer ones are cut by programs that read logs. */
+  /** Audit logs in one signed checkpoint line. Longer lines are cut by programs that read logs. */
   checkpointLogsMax: 64,
-  /** Logs that are told of at once: 64 lines of about 11 KB each. */
+  /** Audit logs in one write to the checkpoint file, or one message to the receiver: 64 lines of about 11 KB each. */
   checkpointsAtOnceMax: 4_096,
-  /** How long a receiver of checkpoints may take, or who reads the log that has them; less than `answerMsMax`, because an erasure waits for it. */
+  /**
+   * Time for the receiver of checkpoints, or the reader of standard error, to accept them. Less than `answerMsMax`,
+   * because an erasure waits for it.
+   */
   checkpointPostMsMax: 4_000,
-  /** A process that works beside the service and has nothing to do is ended. */
+  /** A worker process without work for this long exits. */
   workerIdleMsMax: 60_000,
+  /** Passwords waiting to be hashed. One more is rejected with 503. */
   hashesWaitingMax: 64,
+  /** Time to hash a password, including its wait; then 503. */
   hashMsMax: 2_000,
-  /** After NFKC. */
+  /** Password after NFKC. A shorter one is answered 400. */
   passwordCharactersMin: 8,
-  /** In UTF-8, before and after NFKC. */
+  /** Password in UTF-8, before and after NFKC. A longer one is answered 400. */
   passwordBytesMax: 1_024,
-  /** How often the change feed is looked at for those who follow it. */
+  /** Interval at which change streams read the feed. */
   feedPollMs: 500,
-  /** How often the rights of who follows it are looked at again. */
+  /** Interval at which the token of a change stream is checked again. */
   streamCheckMs: 1_000,
-  /** How often a stream that has nothing to tell says so. */
+  /** Interval of comments on a change stream without events. */
   streamKeepAliveMs: 15_000,
-  /** What waits in memory for the reader of a stream, and how long one that takes nothing is waited for. */
+  /** Bytes buffered for the reader of a change stream. The rest is read from the database later. */
   streamBytesMax: 262_144,
+  /** A change stream whose reader accepts nothing for this long is closed. */
   streamStallMsMax: 20_000,
+  /** Change streams of a process. One more is rejected with 503. */
   streamsMax: 100,
+  /** Change streams of a client in a process. One more is rejected with 503. */
   streamsPerClientMax: 4,
+  /** Webhook targets. One more is rejected with 422. */
   webhooksMax: 50,
+  /** URL of a webhook target. A longer one is rejected. */
   webhookUrlCharactersMax: 2_048,
-  /** Events of one message. */
+  /** Events in one webhook message. */
   webhookEventsMax: 100,
-  /** A message of several events is cut before it is longer. */
+  /** Webhook message of several events. Events that do not fit are sent in the next one. */
   webhookBodyBytesMax: 262_144,
-  /** How long a receiver may take, from its name to the last byte of its answer that is read. */
+  /** Time for a delivery attempt, from name resolution to the last byte read of the answer. Then it has failed. */
   webhookMsMax: 15_000,
+  /** Bytes read of the answer of a target. Its status counts however long it is. */
   webhookAnswerBytesMax: 65_536,
-  /** Realms of which one receiver is told at once. */
+  /** Realms whose changes are delivered to one target at once. */
   webhookRealmsAtOnceMax: 4,
-  /** How often receivers and what they were not told yet are looked at. */
+  /** Interval at which targets are read and undelivered changes are searched. */
   webhookPollMs: 500,
-  /** Realms of one page when a target's undelivered changes are looked for, and how long one look may last. */
+  /** Realms in one page of that search. */
   webhookScanRealms: 64,
+  /** Time budget of one such search. The next one continues where it stopped. */
   webhookScanMsMax: 50,
-  /** How often all realms are compared with the progress of a target, whether their clocks seem to have moved or not. */
+  /** Interval at which the progress of a target is compared with all realms, even if they seem unchanged. */
   webhookSweepMs: 600_000,
-  /** What was sent is written down at most so often. */
+  /** Interval at which delivery progress is saved. After a crash, unsaved messages are delivered again. */
   webhookSaveMs: 300,
-  /** How long the process that tells a receiver may be silent until another one does. */
+  /** Time after which another process takes over the deliveries of a silent one. */
   webhookLeaseMs: 10_000,
-  /** How long it takes until a message that was not received is sent again: doubled each time. */
+  /** Pause before a failed message is sent again. It doubles with each attempt, plus or minus a quarter. */
   webhookBackoffMsMin: 1_000,
+  /** Longest such pause. */
   webhookBackoffMsMax: 300_000,
-  /** Then it is given up: after about a day. */
+  /** Attempts to deliver a message, over about a day. Then it becomes a dead letter. */
   webhookAttemptsMax: 296,
-  /** What a receiver was not told is counted up to here for metrics. */
+  /** Largest count of lagging realms and of dead letters of a target in metrics. */
   webhookLagCountedMax: 1_000,
+  /** Newest entries kept in the delivery log of a target. */
   deliveriesKeptMax: 10_000,
+  /** Largest `--retention-days`. */
   retentionDaysMax: 3_650,
-  /** How often what is too old is removed. */
+  /** Interval at which expired entries are removed. */
   retentionIntervalMs: 3_600_000,
-  /** Between two commits that remove it. */
+  /** Pause between two commits that remove them. */
   retentionPauseMs: 50,
   /** Records that an export reads and writes at a time. */
   exportPageRecords: 1_000,

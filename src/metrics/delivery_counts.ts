@@ -1,4 +1,5 @@
-import { counter, type Family } from './family.ts';
+import { METRICS } from './declarations.ts';
+import { counter, type Family, histogram } from './family.ts';
 import { openHistogramCounts } from './histogram.ts';
 
 /** One attempt to deliver to a webhook target. */
@@ -39,19 +40,16 @@ export function openDeliveryCounts(outcomes: readonly string[]): DeliveryCounts 
     },
     collect: () => [
       counter(
-        'authrealm_webhook_deliveries_total',
-        'Delivery attempts, by webhook target and outcome.',
+        METRICS.webhookDeliveries,
         [...counts].flatMap(([webhook, known]) =>
           [...known.outcomes].map(([outcome, value]) => ({ labels: { webhook, outcome }, value })),
         ),
       ),
-      {
-        kind: 'histogram',
-        name: 'authrealm_webhook_delivery_duration_seconds',
-        help: 'Duration of a delivery attempt, by webhook target.',
-        bounds: BOUNDS,
-        distributions: [...counts].map(([webhook, { seconds }]) => seconds.read({ webhook })),
-      },
+      histogram(
+        METRICS.webhookDeliveryDuration,
+        BOUNDS,
+        [...counts].map(([webhook, { seconds }]) => seconds.read({ webhook })),
+      ),
     ],
   };
 }

@@ -43,12 +43,20 @@ export type Snapshot = readonly Family[];
 /** A value without labels, samples, or undefined for none. */
 type Values = number | undefined | readonly Sample[];
 
-export function counter(name: string, help: string, values: Values): Counter {
+export function counter({ name, help }: FamilyHeader, values: Values): Counter {
   return { kind: 'counter', name, help, samples: samplesOf(values) };
 }
 
-export function gauge(across: Gauge['across'], name: string, help: string, values: Values): Gauge {
+export function gauge({ name, help, across }: FamilyHeader & Pick<Gauge, 'across'>, values: Values): Gauge {
   return { kind: 'gauge', across, name, help, samples: samplesOf(values) };
+}
+
+export function histogram(
+  { name, help }: FamilyHeader,
+  bounds: readonly number[],
+  distributions: readonly Distribution[],
+): Histogram {
+  return { kind: 'histogram', name, help, bounds, distributions };
 }
 
 function samplesOf(values: Values): readonly Sample[] {

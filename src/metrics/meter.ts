@@ -1,4 +1,5 @@
-import { counter, type Family, type Labels, type Sample } from './family.ts';
+import { METRICS } from './declarations.ts';
+import { counter, type Family, histogram, type Labels, type Sample } from './family.ts';
 import { type HistogramCounts, LATENCY_SECONDS, openHistogramCounts } from './histogram.ts';
 
 /** Counts the requests of one operation: a method and the pattern of a route. */
@@ -35,28 +36,17 @@ export function openMeter(causesMax: number): Meter {
   function collect(): readonly Family[] {
     const used = [...operations.values()].filter(({ seconds }) => seconds.total() > 0);
     return [
+      counter(METRICS.requests, used.flatMap(statusesOf)),
       counter(
-        'authrealm_requests_total',
-        'Requests answered, by operation and class of status.',
-        used.flatMap(statusesOf),
-      ),
-      counter(
-        'authrealm_faults_total',
-        'Requests answered with a fault, by operation and fault code.',
+        METRICS.faults,
         used.flatMap(({ labels, faults }) => samplesOf(faults, 'code', labels)),
       ),
-      {
-        kind: 'histogram',
-        name: 'authrealm_request_duration_seconds',
-        help: 'Time from the headers of a request to its answer, by operation.',
-        bounds: LATENCY_SECONDS,
-        distributions: used.map(({ labels, seconds }) => seconds.read(labels)),
-      },
-      counter(
-        'authrealm_errors_total',
-        'Errors behind answers with status 500 and above, by cause as in the log.',
-        samplesOf(causes, 'cause'),
+      histogram(
+        METRICS.requestDuration,
+        LATENCY_SECONDS,
+        used.map(({ labels, seconds }) => seconds.read(labels)),
       ),
+      counter(METRICS.errors, samplesOf(causes, 'cause')),
     ];
   }
 

@@ -1,5 +1,6 @@
 import { withTimeout } from '../platform/timeout.ts';
-import { counter, type Family, type Gauge, gauge, type Snapshot } from './family.ts';
+import { EVENT_LOOP_SAMPLE_MS, METRICS } from './declarations.ts';
+import { counter, type Family, type Gauge, gauge, histogram, type Snapshot } from './family.ts';
 import { LATENCY_SECONDS, openHistogramCounts } from './histogram.ts';
 import { type Meter, openMeter } from './meter.ts';
 
@@ -44,21 +45,15 @@ export function openMetrics({ countsRequests, collectorMsMax, causesMax }: Metri
 }
 
 export function startTimeGauge(startedAt: number): Gauge {
-  const help = 'Start time of the service, in seconds since the Unix epoch.';
-  return gauge('min', 'process_start_time_seconds', help, startedAt / 1_000);
+  return gauge(METRICS.startTime, startedAt / 1_000);
 }
 
 /** Under the names that Prometheus client libraries use. */
 function processMetrics(): readonly Family[] {
   const { user, system } = process.cpuUsage();
   return [
-    counter('process_cpu_seconds_total', 'CPU time of all serving processes.', (user + system) / 1e6),
-    gauge(
-      'sum',
-      'process_resident_memory_bytes',
-      'Resident memory of all serving processes; shared memory is counted once for each.',
-      process.memoryUsage.rss(),
-    ),
+    counter(METRICS.cpu, (user + system) / 1e6),
+    gauge(METRICS.residentMemory, process.memoryUsage.rss()),
   ];
 }
 
@@ -68,26 +63,16 @@ export interface EventLoopWatch {
   stop(): void;
 }
 
-const SAMPLE_MS = 100;
-
 export function watchEventLoop(): EventLoopWatch {
   const delays = openHistogramCounts();
-  let due = performance.now() + SAMPLE_MS;
+  let due = performance.now() + EVENT_LOOP_SAMPLE_MS;
   const timer = setInterval(() => {
     const now = performance.now();
     delays.add(Math.max(0, now - due) / 1_000);
-    due = now + SAMPLE_MS;
-  }, SAMPLE_MS).unref();
+    due = now + EVENT_LOOP_SAMPLE_MS;
+  }, EVENT_LOOP_SAMPLE_MS).unref();
   return {
-    collect: () => [
-      {
-        kind: 'histogram',
-        name: 'authrealm_event_loop_delay_seconds',
-        help: `Delay of a timer that is due every ${SAMPLE_MS} ms.`,
-        bounds: LATENCY_SECONDS,
-        distributions: [delays.read({})],
-      },
-    ],
+    collect: () => [histogram(METRICS.eventLoopDelay, LATENCY_SECONDS, [delays.read({})])],
     stop: () => clearInterval(timer),
   };
 }

@@ -1,13 +1,14 @@
 import type { Refusal } from '../domain/fault.ts';
 
-/** Exit codes, the same for every command. */
+/** Exit codes, the same for every command. The comment of a code is its description in docs/reference/cli.md. */
 export const EXIT = Object.freeze({
+  /** The command succeeded. */
   done: 0,
-  /** The command failed; standard error says why and what to do. */
+  /** The command failed; standard error says why and what to do. `doctor` and `audit verify`: there is a finding. */
   failed: 1,
   /** The command line or a setting is invalid; standard error names every mistake. */
   usage: 2,
-  /** An import finished, and some of its lines were refused. */
+  /** The import finished, but rejected some lines. */
   linesRefused: 3,
 });
 

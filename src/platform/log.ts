@@ -5,9 +5,11 @@ export type RequestLogging = 'off' | 'sampled' | 'full';
 
 /**
  * Everything that can be logged. The type is closed on purpose: it has no member for an error, an address, headers or an
- * object of a driver, so that no token, subject, username or secret can be logged.
+ * object of a driver, so that no token, subject, username or secret can be logged. The comment of an event is its description
+ * in docs/reference/log-events.md.
  */
 export type LogRecord =
+  /** The service accepts requests. */
   | {
       readonly event: 'started';
       readonly url: string;
@@ -15,45 +17,78 @@ export type LogRecord =
       readonly engine: string;
       readonly pid: number;
     }
+  /** SIGTERM or SIGINT was received. */
   | { readonly event: 'stopping'; readonly signal: string }
+  /** The service has stopped. */
   | { readonly event: 'stopped' }
-  | { readonly event: 'process_started' | 'process_exited'; readonly pid: number; readonly code?: number }
+  /** A serving process started, with `--processes 2` or more. */
+  | { readonly event: 'process_started'; readonly pid: number }
+  /** A serving process exited unexpectedly. */
+  | { readonly event: 'process_exited'; readonly pid: number; readonly code?: number }
+  /**
+   * A request was answered, with `--log-requests`. `route` is the pattern, never the path; `*` stands for an unknown path.
+   * `trace_id` is that of the `traceparent` header of the caller.
+   */
   | {
       readonly event: 'request';
       readonly request_id: string;
       readonly method: string;
-      /** The pattern of the route, never the path. */
       readonly route: string;
       readonly status: number;
       readonly duration_ms: number;
       readonly client_id?: string;
-      /** Of the caller's `traceparent` header. */
       readonly trace_id?: string;
     }
-  /** The outcome of fetching the keys of an external issuer, if it differs from that of the previous fetch. */
+  /**
+   * The outcome of fetching the keys of an external issuer changed: `read`, `unreachable`, `issuer_differs` or `no_key_set`.
+   * `issuer` is its name in the `--issuers-file`.
+   */
   | { readonly event: 'issuer_keys'; readonly issuer: string; readonly outcome: string }
-  /** The outcome of a sign-in to the console by an OpenID provider, if it differs from that of the previous one. */
+  /**
+   * The outcome of a console sign-in by an OpenID provider changed: `answered`, `metadata_unusable`, `token_endpoint_failed`,
+   * `no_id_token`, or `id_token_refused` for an invalid ID token, because of `algorithms` or a wrong clock, for example.
+   */
   | { readonly event: 'console_provider'; readonly provider: string; readonly outcome: string }
-  /** A signed checkpoint of an audit log, or an erasure, as a line that `audit verify` and `restore` read. */
+  /**
+   * A signed checkpoint of an audit log, or an erasure, as a line that `audit verify` and `restore` read. Logged if neither a
+   * checkpoint file nor a receiver is set.
+   */
   | { readonly event: 'checkpoint'; readonly line: string }
-  /** Checkpoints could not be written to a destination; `since`: when all of them were written last. */
+  /**
+   * Checkpoints and erasures could not be written: to the file (`cause` is an error code of the operating system), to the
+   * receiver (`HTTP_` and the status, or `RECEIVER_UNREACHABLE`), or to this log (`LOG_BLOCKED`). Logged every minute until
+   * they are written; `since` is the last success.
+   */
   | { readonly event: 'checkpoint_failed'; readonly cause: string; readonly since: string }
-  /** A receiver answered 410; a message could not be delivered for a day. */
-  | { readonly event: 'webhook_disabled' | 'webhook_dead_letter'; readonly webhook_id: string }
-  /** The audit log of a realm, or of the installation, was modified: its old entries are not removed. */
+  /** A webhook target answered 410 and was disabled. */
+  | { readonly event: 'webhook_disabled'; readonly webhook_id: string }
+  /** A message to a webhook target was given up after about a day and became a dead letter. */
+  | { readonly event: 'webhook_dead_letter'; readonly webhook_id: string }
+  /**
+   * The audit log of this realm, or of the installation if `log` is the nil UUID, was modified: its old entries are not
+   * removed.
+   */
   | { readonly event: 'retention_failed'; readonly log: string; readonly cause: string }
-  /** The number of requests that were rejected within a second for one cause, such as `QUEUE_FULL`. */
+  /**
+   * The number of requests that one process rejected within a second because of overload. `cause` is `QUEUE_FULL`,
+   * `CONCURRENCY_LIMIT`, `DEADLINE_EXCEEDED`, `WORKER_TIMEOUT` or `REVOCATION_LIMIT`.
+   */
   | { readonly event: 'overloaded'; readonly cause: string; readonly count: number }
-  /** Entries of the installation's audit log that wait because the database takes no writes, and those that are lost. */
+  /**
+   * The database takes no writes, and audit entries of token grants wait. `pending` is 0 when they were written, except those
+   * that were `dropped`.
+   */
   | { readonly event: 'audit_entries_pending'; readonly pending: number; readonly dropped: number }
+  /**
+   * Any other answer with status 500 or above. `code` is the fault; `cause` is the error code of the database or the runtime,
+   * such as `SQLITE_FULL`, or the type of the error; `frames` are function names and lines of the program, no messages.
+   */
   | {
       readonly event: 'fault';
       readonly request_id: string;
       readonly route: string;
       readonly code: string;
-      /** The error code of the database or the runtime, such as `SQLITE_FULL`. */
       readonly cause: string;
-      /** The stack trace: function names and lines, no messages. */
       readonly frames?: readonly string[];
       readonly trace_id?: string;
     };
@@ -67,15 +102,23 @@ export interface Log {
   written(msMax: number): Promise<void>;
 }
 
-const LEVELS: Partial<Record<LogRecord['event'], 'error' | 'warn'>> = {
-  fault: 'error',
+export const LOG_LEVELS: Readonly<Record<LogRecord['event'], 'info' | 'warn' | 'error'>> = {
+  started: 'info',
+  stopping: 'info',
+  stopped: 'info',
+  process_started: 'info',
   process_exited: 'warn',
+  request: 'info',
+  issuer_keys: 'info',
+  console_provider: 'info',
+  checkpoint: 'info',
+  checkpoint_failed: 'error',
   webhook_disabled: 'warn',
   webhook_dead_letter: 'warn',
+  retention_failed: 'error',
   overloaded: 'warn',
   audit_entries_pending: 'warn',
-  checkpoint_failed: 'error',
-  retention_failed: 'error',
+  fault: 'error',
 };
 
 /** Writes one JSON line for each event to standard error, asynchronously. */
@@ -98,7 +141,7 @@ export function openLog(): Log {
     counted,
   );
   return {
-    write: (record) => lines[LEVELS[record.event] ?? 'info'](record),
+    write: (record) => lines[LOG_LEVELS[record.event]](record),
     written(msMax) {
       const target = bytesLogged;
       const { promise, resolve, reject } = Promise.withResolvers<void>();

@@ -275,7 +275,7 @@ describe('a metrics registry', () => {
       () => {
         throw new Error('no');
       },
-      () => [gauge('sum', 'well', 'h', [{ labels: { target: 'a' }, value: 7 }])],
+      () => [gauge({ across: 'sum', name: 'well', help: 'h' }, [{ labels: { target: 'a' }, value: 7 }])],
     );
     const start = performance.now();
     const snapshot = await metrics.snapshot();
@@ -296,8 +296,10 @@ describe('a metrics registry', () => {
 
   test('the Prometheus text format escapes help and labels, and omits a metric without values', () => {
     const text = exposition([
-      gauge('sum', 'authrealm_x', 'a\\b\nc', [{ labels: { path: 'C:\\"x"\n' }, value: 0.25 }]),
-      gauge('sum', 'authrealm_y', 'h', undefined),
+      gauge({ across: 'sum', name: 'authrealm_x', help: 'a\\b\nc' }, [
+        { labels: { path: 'C:\\"x"\n' }, value: 0.25 },
+      ]),
+      gauge({ across: 'sum', name: 'authrealm_y', help: 'h' }, undefined),
     ]);
     expect(text).toBe(
       '# HELP authrealm_x a\\\\b\\nc\n# TYPE authrealm_x gauge\nauthrealm_x{path="C:\\\\\\"x\\"\\n"} 0.25\n\n',

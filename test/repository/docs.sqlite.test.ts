@@ -3,20 +3,16 @@ import { describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { SETTINGS } from '../../src/config/parse.ts';
 import { FAULTS, GRANT_FAULTS } from '../../src/domain/fault.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
 import { SCOPE_WORDS } from '../../src/domain/principal.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
 import { openApiDocument } from '../../src/http/openapi/document.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { EXIT } from '../../src/platform/exit.ts';
 import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
 import { openLineParser } from '../../src/transfer/import_line.ts';
 import { operationsOf } from '../support/document_caller.ts';
 import { DOORS } from '../support/import_rules.ts';
 import type { JsonObject } from '../support/json_schema.ts';
-import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { databaseFile, oidcPath, plant, startService } from '../support/service.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -70,47 +66,12 @@ describe('faults', () => {
   test.each([
     ...Object.entries(FAULTS).map(([code, { status }]) => [code, status] as const),
     ...Object.entries(GRANT_FAULTS),
-  ])('%s: its page and the index name its status %p', (code, status) => {
+  ])('docs/faults/%s.md names the status %p', (code, status) => {
     expect(read(`docs/faults/${code}.md`)).toMatch(new RegExp(`^# ${code}\n\nStatus ${status}\\b`));
-    expect(rows(read('docs/faults/README.md')).map(([first, second]) => `${first} ${second}`)).toContain(
-      `[${code}](${code}.md) ${status}`,
-    );
   });
 });
 
 describe('docs/operating.md', () => {
-  test.each(Object.values(SETTINGS).map((row) => [row.env, row as (typeof SETTINGS)['host']] as const))(
-    'docs/operating.md has %s with its flag and its default',
-    (env, { flag, value, defaultValue }) => {
-      const row = rows(section(operating, '## Settings')).find((cells) => cells[1] === env);
-      const written = flag === undefined ? 'none' : value === undefined ? `--${flag}` : `--${flag} ${value}`;
-      expect(row?.slice(0, 3)).toEqual([
-        written,
-        env,
-        { '': 'empty' }[defaultValue] ?? defaultValue ?? 'none',
-      ]);
-    },
-  );
-
-  test('no setting is told that is none', () => {
-    const told = rows(section(operating, '## Settings')).map(([, env]) => env ?? '');
-    expect(told.sort()).toEqual(
-      Object.values(SETTINGS)
-        .map(({ env }) => env)
-        .sort(),
-    );
-  });
-
-  test('every limit stands there with its bound, and no other', () => {
-    const told = rows(section(operating, '## Limits')).map(([name, bound]) => [name, bound?.split(' ')[0]]);
-    const known = Object.entries(LIMITS).map(([name, bound]) => [name, bound.toLocaleString('en-US')]);
-    expect(told.sort()).toEqual(known.sort());
-  });
-
-  test('every exit code stands there', () => {
-    expect(firsts(section(operating, '## Exit codes'))).toEqual(Object.values(EXIT).map(String));
-  });
-
   test('every table of the database stands there', () => {
     const db = new Database(':memory:');
     for (const { sql } of sqliteMigrations()) db.run(sql);
@@ -121,17 +82,6 @@ describe('docs/operating.md', () => {
     // The migrations themselves are counted in a table made before the first one.
     expect(told.sort()).toEqual([...tables.map(({ name }) => name), 'migration'].sort());
   });
-});
-
-test('docs/operating.md names every command, and no other', async () => {
-  const { stdout } = await runCommand([AUTHREALM, '--help']);
-  const known = [...(stdout.split('Commands:')[1] ?? '').matchAll(/^ {2}([a-z-]+)/gm)].map(
-    ([, name]) => name ?? '',
-  );
-  const told = firsts(section(operating, '## Commands')).flatMap((words) =>
-    (words.split(' ')[0] ?? '').split('|'),
-  );
-  expect([...told, 'help'].sort()).toEqual(known.sort());
 });
 
 test('docs/architecture.md has a row for every module of src, and no other', () => {

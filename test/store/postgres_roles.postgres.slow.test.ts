@@ -104,7 +104,7 @@ describe('two roles', () => {
 
   test('as docs/operating.md has them', async () => {
     const page = readFileSync(join(import.meta.dir, '../../docs/operating.md'), 'utf8');
-    const sql = /### Two roles\n.*?```sql\n(.*?)```/s.exec(page)?.[1] ?? '';
+    const sql = /## Two roles\n.*?```sql\n(.*?)```/s.exec(page)?.[1] ?? '';
     const server = await sharedServer();
     const url = await server.freshDatabase();
     await behind(url).unsafe(sql).simple();

@@ -8,7 +8,7 @@ export interface Doors {
 export const DOORS: Readonly<Record<string, Doors>> = {
   domain: { any: [] },
   platform: { any: ['domain'] },
-  metrics: { any: ['platform'] },
+  metrics: { any: ['domain', 'platform'] },
   workers: { any: ['domain', 'platform', 'store'], types: ['audit'] },
   store: { any: ['audit', 'domain', 'platform'], types: ['auth', 'directory', 'doctor', 'events'] },
   doctor: { any: ['domain'], types: ['directory'] },

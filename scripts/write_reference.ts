@@ -1,0 +1,260 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Command } from 'commander';
+import { createProgram } from '../src/cli/cli.ts';
+import { DATABASE_SETTINGS, SETTINGS } from '../src/config/parse.ts';
+import type { Setting } from '../src/config/setting.ts';
+import { FAULTS, GRANT_FAULTS } from '../src/domain/fault.ts';
+import { LIMITS } from '../src/domain/limits.ts';
+import { METRICS, type MetricDeclaration } from '../src/metrics/declarations.ts';
+import { EXIT } from '../src/platform/exit.ts';
+import { LOG_LEVELS } from '../src/platform/log.ts';
+
+/** Writes the pages of docs/reference/ from the tables of the program: `npm run reference`. */
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+/** The text of each page, by its path. */
+export function referencePages(): Readonly<Record<string, string>> {
+  return {
+    'docs/reference/settings.md': settingsPage(),
+    'docs/reference/limits.md': limitsPage(),
+    'docs/reference/faults.md': faultsPage(),
+    'docs/reference/log-events.md': logEventsPage(),
+    'docs/reference/metrics.md': metricsPage(),
+    'docs/reference/cli.md': cliPage(),
+  };
+}
+
+function settingsPage(): string {
+  const rows = Object.values<Setting<unknown>>(SETTINGS).map((setting) => [
+    setting.flag === undefined ? 'none' : code(`--${setting.flag}`, setting.value),
+    code(setting.env),
+    setting.defaultValue ? code(setting.defaultValue) : 'none',
+    [sentence(setting.doc), setting.details].filter(Boolean).join(' '),
+    plain(setting.expects),
+  ]);
+  return page(
+    'Settings',
+    'src/config/settings.ts',
+    `A flag takes precedence over its environment variable. All mistakes are printed at once, and the command does not start. A
+variable that begins with \`AUTHREALM_\`, and is neither listed here nor in [the commands](cli.md), is a mistake.
+
+Variables are read from the environment only: the service reads no \`.env\` file. Commands that open the database take the first
+${DATABASE_SETTINGS.length} settings, \`--database\` to \`--migrate\`, the *database settings*.`,
+    table(['Flag', 'Variable', 'Default', 'Meaning', 'Value'], rows),
+  );
+}
+
+/** Units in the names of limits, as they are written after a number. */
+const UNITS = {
+  Bytes: 'bytes',
+  Characters: 'characters',
+  Days: 'days',
+  Hours: 'hours',
+  Ms: 'ms',
+  Seconds: 's',
+};
+
+function limitsPage(): string {
+  const meanings = commentsIn('src/domain/limits.ts');
+  const rows = Object.entries(LIMITS).map(([name, bound]) => {
+    const [, unit] =
+      Object.entries(UNITS).find(([part]) => new RegExp(`${part}(?:Max|Min)?$`).test(name)) ?? [];
+    return [code(name), [bound.toLocaleString('en-US'), unit].filter(Boolean).join(' '), meanings(name)];
+  });
+  return page(
+    'Limits',
+    'src/domain/limits.ts',
+    `Every bound of the service, by its name in the program. They are not settings. The number of requests of a caller is limited
+only if [rates](../operating.md#rates) are set.`,
+    table(['Name', 'Bound', 'Meaning'], rows),
+  );
+}
+
+function faultsPage(): string {
+  const meanings = commentsIn('src/domain/fault.ts');
+  const link = (name: string) => `[${name}](../faults/${name}.md)`;
+  const faults = Object.entries(FAULTS).sort(([, left], [, right]) => left.status - right.status);
+  const rows = faults.map(([name, { status, detail, isRetryable, source }]) => [
+    link(name),
+    String(status),
+    meanings(name),
+    detail,
+    isRetryable ? 'yes' : '',
+    source ? code(source) : '',
+  ]);
+  const grants = Object.entries(GRANT_FAULTS).map(([name, status]) => [
+    link(name),
+    String(status),
+    meanings(name),
+  ]);
+  return page(
+    'Faults',
+    'src/domain/fault.ts',
+    `Every error response has one of these codes; [its body](../faults/README.md) has the status, a title and the detail. A
+*retryable* answer has a \`Retry-After\` header: the same request may succeed later. *Source* is the kind of member, parameter or
+dependency that each error of the answer names.`,
+    table(['Code', 'Status', 'Meaning', '`detail`', 'Retryable', 'Source'], rows),
+    'The token endpoints also return these codes, as `error` (RFC 6749, 5.2):',
+    table(['Code', 'Status', 'Meaning'], grants),
+  );
+}
+
+const PINO_LEVELS = { info: 30, warn: 40, error: 50 };
+
+function logEventsPage(): string {
+  const meanings = commentsIn('src/platform/log.ts');
+  const source = read('src/platform/log.ts');
+  const rows = Object.entries(LOG_LEVELS).map(([event, level]) => {
+    const [, members = ''] = new RegExp(`event: '${event}';?([^}]*)\\}`).exec(source) ?? [];
+    const names = [...members.matchAll(/readonly (\w+\??):/g)].map(([, name = '']) => name);
+    return [
+      code(event),
+      String(PINO_LEVELS[level]),
+      names.map((name) => code(name)).join(', '),
+      meanings(event),
+    ];
+  });
+  return page(
+    'Log events',
+    'src/platform/log.ts',
+    `Standard error has one line of JSON for each event, with the members \`level\`, \`time\`, \`event\` and those below; a member
+with \`?\` may be absent. No member has a URL of a request, a header, an error message or a value of a record, so tokens, subjects,
+usernames and secrets cannot be logged. See [logs](../operating.md#logs).`,
+    table(['Event', 'Level', 'Members', 'Meaning'], rows),
+  );
+}
+
+function metricsPage(): string {
+  const rows = Object.values<MetricDeclaration>(METRICS).map(
+    ({ kind, across = 'sum', name, labels, help, details }) => [
+      code(name),
+      kind,
+      labels.map((label) => code(label)).join(', '),
+      [help, details].filter(Boolean).join(' '),
+      across,
+    ],
+  );
+  return page(
+    'Metrics',
+    'src/metrics/declarations.ts',
+    `With \`--metrics-port\`, \`GET /metrics\` on a separate listener returns these metrics in the Prometheus text format: see
+[metrics](../operating.md#metrics). \`method\` and \`route\` are the method and the path pattern of an operation. \`webhook\` is the
+identifier of a target; there are at most ${LIMITS.webhooksMax}. The last column says how the values of several serving processes are combined.`,
+    table(['Name', 'Kind', 'Labels', 'Meaning', 'Processes'], rows),
+  );
+}
+
+function cliPage(): string {
+  const program = createProgram([], {}, () => undefined);
+  const meanings = commentsIn('src/platform/exit.ts');
+  const codes = Object.entries(EXIT).map(([name, number]) => [String(number), meanings(name)]);
+  return page(
+    'Commands',
+    'src/cli/',
+    `Commands that open the database may run while the service runs. Those that call a running service take \`--url\` and a client
+instead: see [the commands for records](../client.md#at-a-terminal). An option takes precedence over its environment variable.`,
+    '## Exit codes',
+    table(['Code', 'Meaning'], codes),
+    ...program.commands.flatMap((command) => sectionsOf(command)),
+  );
+}
+
+/** A section for a command, or one for each of its subcommands. */
+function sectionsOf(command: Command): readonly string[] {
+  const help = command.createHelp();
+  const children = help.visibleCommands(command).filter((child) => child.name() !== 'help');
+  if (children.length > 0) return children.flatMap(sectionsOf);
+  if (!command.parent || !help.visibleCommands(command.parent).includes(command)) return [];
+  const settings = new Set(
+    command.options.map(({ long }) => long ?? '').filter((long) => SETTING_FLAGS.has(long)),
+  );
+  const options = help
+    .visibleOptions(command)
+    .filter(({ long }) => long !== '--help' && !settings.has(long ?? ''))
+    .map((option) => [
+      code(help.optionTerm(option)),
+      `${option.mandatory ? 'required: ' : ''}${plain(help.optionDescription(option))}`,
+    ]);
+  const terms = help
+    .visibleArguments(command)
+    .map((argument) => [code(help.argumentTerm(argument)), plain(help.argumentDescription(argument))]);
+  return [
+    `## ${help
+      .commandUsage(command)
+      .replace(/^authrealm /, '')
+      .replace(/ ?[<[].*/, '')}`,
+    sentence(help.commandDescription(command)),
+    `\`\`\`\n${help.commandUsage(command)}\n\`\`\``,
+    ...(settings.size > 0 ? [settingsSentence(settings)] : []),
+    ...(terms.length + options.length > 0
+      ? [table(['Argument or option', 'Meaning'], [...terms, ...options])]
+      : []),
+  ];
+}
+
+const flagOf = (setting: Setting<unknown>): string => (setting.flag === undefined ? '' : `--${setting.flag}`);
+const SETTING_FLAGS = new Set(Object.values<Setting<unknown>>(SETTINGS).map(flagOf).filter(Boolean));
+const DATABASE_FLAGS = DATABASE_SETTINGS.map((name) => flagOf(SETTINGS[name])).filter(Boolean);
+
+function settingsSentence(flags: ReadonlySet<string>): string {
+  if (flags.size === SETTING_FLAGS.size) return 'Takes all [settings](settings.md).';
+  const opensDatabase = DATABASE_FLAGS.every((flag) => flags.has(flag));
+  const others = [...flags].filter((flag) => !opensDatabase || !DATABASE_FLAGS.includes(flag));
+  const parts = [...(opensDatabase ? ['the database settings'] : []), ...others.map((flag) => code(flag))];
+  return `Takes ${parts.join(', ')}: see [settings](settings.md).`;
+}
+
+/** The comment before each member and each log event of a file, as one line. */
+function commentsIn(path: string): (name: string) => string {
+  const found = read(path).matchAll(
+    /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*(?:\| \{\s*readonly event: '(\w+)'|(\w+):)/g,
+  );
+  const comments = new Map(
+    [...found].map(([, text = '', event, member]) => [
+      event ?? member,
+      text.replaceAll(/\s*\n \s*\* /g, ' ').trim(),
+    ]),
+  );
+  return (name) => {
+    const comment = comments.get(name);
+    if (comment === undefined) throw new Error(`${path}: ${name} needs a comment that describes it`);
+    return comment;
+  };
+}
+
+function read(path: string): string {
+  return readFileSync(join(ROOT, path), 'utf8');
+}
+
+/** Words as code; `value` is the placeholder of an option. */
+function code(words: string, value?: string): string {
+  return `\`${words}${value === undefined ? '' : ` ${value}`}\``;
+}
+
+function sentence(text: string): string {
+  return plain(`${text.charAt(0).toUpperCase()}${text.slice(1)}.`);
+}
+
+/** A help text; its placeholders are not HTML. */
+function plain(text: string): string {
+  return text.replaceAll('<', '\\<');
+}
+
+function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+  const cell = (text: string) => (text === '' ? ' ' : ` ${text.replaceAll('|', '\\|')} `);
+  const line = (cells: readonly string[]) => `|${cells.map(cell).join('|')}|`;
+  return [line(heads), `|${'---|'.repeat(heads.length)}`, ...rows.map(line)].join('\n');
+}
+
+function page(title: string, source: string, ...parts: readonly string[]): string {
+  const origin = `Written by \`npm run reference\` from \`${source}\`: edit the texts there.`;
+  return `${[`# ${title}`, ...parts, origin].join('\n\n')}\n`;
+}
+
+if (import.meta.main) {
+  mkdirSync(join(ROOT, 'docs/reference'), { recursive: true });
+  for (const [path, text] of Object.entries(referencePages())) writeFileSync(join(ROOT, path), text);
+}

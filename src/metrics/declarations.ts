@@ -1,0 +1,206 @@
+import { LIMITS } from '../domain/limits.ts';
+import type { Gauge } from './family.ts';
+
+/** A metric family without its values. */
+export interface MetricDeclaration {
+  readonly kind: 'counter' | 'gauge' | 'histogram';
+  /** Of a gauge: how the values of several processes are combined; the others are summed. */
+  readonly across?: Gauge['across'];
+  /** The Prometheus name, with the unit as its suffix. */
+  readonly name: string;
+  readonly labels: readonly string[];
+  /** The HELP line. */
+  readonly help: string;
+  /** What docs/reference/metrics.md adds to it, with links as that page has them. */
+  readonly details?: string;
+}
+
+/** The interval of the timer whose delay is measured. */
+export const EVENT_LOOP_SAMPLE_MS = 100;
+
+/** Every metric, in the order of docs/reference/metrics.md. */
+export const METRICS = {
+  requests: {
+    kind: 'counter',
+    name: 'authrealm_requests_total',
+    labels: ['method', 'route', 'status'],
+    help: 'Requests answered, by operation and class of status.',
+    details: '`status` is `2xx`, `3xx`, `4xx` or `5xx`.',
+  },
+  faults: {
+    kind: 'counter',
+    name: 'authrealm_faults_total',
+    labels: ['method', 'route', 'code'],
+    help: 'Requests answered with a fault, by operation and fault code.',
+    details: 'See [faults](faults.md).',
+  },
+  requestDuration: {
+    kind: 'histogram',
+    name: 'authrealm_request_duration_seconds',
+    labels: ['method', 'route'],
+    help: 'Time from the headers of a request to its answer, by operation.',
+  },
+  requestsInFlight: {
+    kind: 'gauge',
+    across: 'sum',
+    name: 'authrealm_requests_in_flight',
+    labels: [],
+    help: 'Requests in progress.',
+  },
+  errors: {
+    kind: 'counter',
+    name: 'authrealm_errors_total',
+    labels: ['cause'],
+    help: 'Errors behind answers with status 500 and above, by cause as in the log.',
+    details: 'See [database errors](../operating.md#when-the-database-is-in-trouble).',
+  },
+  commits: {
+    kind: 'counter',
+    name: 'authrealm_commits_total',
+    labels: [],
+    help: 'Write transactions committed.',
+  },
+  commitRetries: {
+    kind: 'counter',
+    name: 'authrealm_commit_retries_total',
+    labels: [],
+    help: 'Commits delayed or retried because of lock contention.',
+  },
+  queueLength: {
+    kind: 'gauge',
+    across: 'sum',
+    name: 'authrealm_queue_length',
+    labels: ['queue'],
+    help: 'Jobs waiting, by queue.',
+    details: '`queue` is `writes`, `lists` or `hashes`.',
+  },
+  queueCapacity: {
+    kind: 'gauge',
+    across: 'sum',
+    name: 'authrealm_queue_capacity',
+    labels: ['queue'],
+    help: 'Jobs that may wait before the next one is rejected, by queue.',
+  },
+  queueInProgress: {
+    kind: 'gauge',
+    across: 'sum',
+    name: 'authrealm_queue_in_progress',
+    labels: ['queue'],
+    help: 'Jobs in progress outside of the event loop, by queue.',
+    details: '`queue` is `lists`, `hashes` or `discoveries`.',
+  },
+  eventLoopDelay: {
+    kind: 'histogram',
+    name: 'authrealm_event_loop_delay_seconds',
+    labels: [],
+    help: `Delay of a timer that is due every ${EVENT_LOOP_SAMPLE_MS} ms.`,
+  },
+  checkpointAge: {
+    kind: 'gauge',
+    across: 'max',
+    name: 'authrealm_checkpoint_age_seconds',
+    labels: [],
+    help: 'Time since checkpoints and erasures were last written to every destination.',
+    details:
+      'More than a minute: a disk is full, or a receiver does not respond. See [checkpoints](../audit.md#checkpoints).',
+  },
+  accessTableAge: {
+    kind: 'gauge',
+    across: 'max',
+    name: 'authrealm_access_table_age_seconds',
+    labels: [],
+    help: 'Age of the clients and keys in memory; grows while there are no requests.',
+  },
+  changeStreams: {
+    kind: 'gauge',
+    across: 'sum',
+    name: 'authrealm_change_streams',
+    labels: [],
+    help: 'Open change streams.',
+    details: 'See [streams](../feed.md#streams).',
+  },
+  webhookLag: {
+    kind: 'gauge',
+    across: 'max',
+    name: 'authrealm_webhook_lag_seconds',
+    labels: ['webhook'],
+    help: 'Age of the oldest change not yet delivered, by webhook target; 0 if none.',
+  },
+  webhookLaggingRealms: {
+    kind: 'gauge',
+    across: 'max',
+    name: 'authrealm_webhook_lagging_realms',
+    labels: ['webhook'],
+    help: `Realms with undelivered messages that are retried, by webhook target; at most ${LIMITS.webhookLagCountedMax}.`,
+  },
+  webhookDeadLetters: {
+    kind: 'gauge',
+    across: 'max',
+    name: 'authrealm_webhook_dead_letters',
+    labels: ['webhook'],
+    help: `Dead letters, by webhook target; at most ${LIMITS.webhookLagCountedMax}.`,
+  },
+  webhookDeliveries: {
+    kind: 'counter',
+    name: 'authrealm_webhook_deliveries_total',
+    labels: ['webhook', 'outcome'],
+    help: 'Delivery attempts, by webhook target and outcome.',
+    details: '`outcome` is `delivered`, `refused`, `unreachable` or `expired`.',
+  },
+  webhookDeliveryDuration: {
+    kind: 'histogram',
+    name: 'authrealm_webhook_delivery_duration_seconds',
+    labels: ['webhook'],
+    help: 'Duration of a delivery attempt, by webhook target.',
+  },
+  processes: {
+    kind: 'gauge',
+    across: 'sum',
+    name: 'authrealm_processes',
+    labels: ['state'],
+    help: 'Serving processes, by whether they report their metrics in time.',
+    details: '`state` is `responding` or `unresponsive`. Only with `--processes 2` or more.',
+  },
+  processExits: {
+    kind: 'counter',
+    name: 'authrealm_process_exits_total',
+    labels: [],
+    help: 'Serving processes that exited.',
+    details: 'Only with `--processes 2` or more.',
+  },
+  build: {
+    kind: 'gauge',
+    across: 'max',
+    name: 'authrealm_build_info',
+    labels: ['version', 'runtime'],
+    help: 'Always 1; release and runtime are labels.',
+  },
+  engine: {
+    kind: 'gauge',
+    across: 'max',
+    name: 'authrealm_engine_info',
+    labels: ['engine'],
+    help: 'Always 1; the database engine is a label.',
+    details: '`engine` is `sqlite` or `postgres`.',
+  },
+  startTime: {
+    kind: 'gauge',
+    across: 'min',
+    name: 'process_start_time_seconds',
+    labels: [],
+    help: 'Start time of the service, in seconds since the Unix epoch.',
+  },
+  cpu: {
+    kind: 'counter',
+    name: 'process_cpu_seconds_total',
+    labels: [],
+    help: 'CPU time of all serving processes.',
+  },
+  residentMemory: {
+    kind: 'gauge',
+    across: 'sum',
+    name: 'process_resident_memory_bytes',
+    labels: [],
+    help: 'Resident memory of all serving processes; shared memory is counted once for each.',
+  },
+} as const satisfies Record<string, MetricDeclaration>;
