@@ -116,7 +116,7 @@ async function writeCheckpoints(
 
 /**
  * The first 52 bits of a tag, which covers the position. With a number as value the map takes 157 bytes per
- * log, with a string 504 (docs/decisions/0043).
+ * log, with a string 504 (docs/decisions/0021-audit-log.md).
  */
 function tagNumber({ tag }: LogPosition): number {
   return Number.parseInt(tag.slice(0, 13), 16) || 0;

@@ -154,7 +154,7 @@ export function recordChecks(inspection: () => Inspection): readonly Check[] {
 
 type RecordCheck = (inspection: Inspection, reporter: CheckReporter) => Promise<void>;
 
-/** Violations that a schema constraint prevents are not checked: docs/decisions/0048-doctor-trusts-constraints.md. */
+/** Violations that a schema constraint prevents are not checked: docs/decisions/0023-doctor.md. */
 const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
   ['server', (inspection, reporter) => reportState(inspection.server(), reporter)],
   ['rights', (inspection, reporter) => reportState(inspection.rights(), reporter)],

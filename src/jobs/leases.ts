@@ -16,7 +16,7 @@ export interface Leases {
 }
 
 /**
- * Leases that need no synchronised clocks (docs/decisions/0037-a-lease-is-watched.md): a process takes over a lease after it has
+ * Leases that need no synchronised clocks (docs/decisions/0020-feed-and-webhooks.md): a process takes over a lease after it has
  * seen no renewal for a whole term, by its own monotonic clock. The holder gives up a term after it began its last
  * renewal, which is earlier.
  */

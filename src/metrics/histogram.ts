@@ -5,7 +5,7 @@ export const LATENCY_SECONDS = Object.freeze([
   0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 ]);
 
-/** Counts values by bucket, in preallocated arrays (docs/decisions/0032-metrics-are-counted-in-arrays.md). */
+/** Counts values by bucket, in preallocated arrays (docs/decisions/0018-metrics.md). */
 export interface HistogramCounts {
   add(value: number): void;
   /** The number of values. */

@@ -1,6 +1,6 @@
 import { LIMITS } from '../domain/limits.ts';
 
-/** Watches over one kind of work that waits its turn (decision 0031). */
+/** Watches over one kind of work that waits its turn (decision 0017). */
 export interface Admission {
   /**
    * Whether a piece that came now would wait for longer than LIMITS.workWaitMsMax, by what the last ones took; where few

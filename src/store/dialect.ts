@@ -16,7 +16,7 @@ export interface Dialect {
   readonly position: string;
   /** The function that answers the greater one of two numbers. */
   readonly greatest: string;
-  /** Whether checksums stand beside long texts, to be found by (decision 0024). */
+  /** Whether checksums stand beside long texts, to be found by (decision 0006). */
   readonly hasHashColumns: boolean;
   /** SQL for eight bytes of a value behind its first one, as hexadecimal digits in lower case. */
   readonly hexBehindFirst: (value: string) => string;

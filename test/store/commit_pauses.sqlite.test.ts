@@ -12,7 +12,7 @@ import { openSqliteWriter } from '../../src/store/sqlite/writer.ts';
 import { execute } from '../../src/store/transaction_work.ts';
 import { freshFolder } from '../support/service.ts';
 
-/** Commits pause while lookups are frequent (decision 0025). */
+/** Commits pause while lookups are frequent (decision 0005). */
 
 async function database() {
   const path = join(freshFolder(), 'pauses.db');

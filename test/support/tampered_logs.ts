@@ -8,7 +8,7 @@ const KEPT: Readonly<Record<string, readonly string[]>> = {
   user_salt: ['realm_id', 'user_id'],
 };
 
-/** What stands in these rows and is no word about the log: it has webhooks find a realm sooner (decision 0042). */
+/** What stands in these rows and is no word about the log: it has webhooks find a realm sooner (decision 0020). */
 const BESIDE = ['realm_clock.moved'];
 
 type Value = string | number | Uint8Array | null;

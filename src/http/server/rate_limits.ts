@@ -32,7 +32,7 @@ export interface RateLimits {
   readonly badCredentials: BadCredentialLimit | undefined;
 }
 
-/** Limits failed authentication attempts by address (docs/decisions/0030-a-budget-for-bad-tokens.md). */
+/** Limits failed authentication attempts by address (docs/decisions/0017-overload-and-rates.md). */
 export interface BadCredentialLimit {
   /** Called before a token or secret is checked. Returns 429 if the limit is exceeded. */
   readonly admit: CountCall;
@@ -86,7 +86,7 @@ const ADDRESS_USES_PART = 64;
 
 /**
  * Reads the address less often: that costs more than the rest
- * (docs/decisions/0040-an-address-is-read-for-several-requests.md).
+ * (docs/decisions/0017-overload-and-rates.md).
  */
 function byAddress({ take }: TokenBuckets): (call: Call) => BucketState {
   let [lastCredentials, site, usesLeft] = ['', '', 0];

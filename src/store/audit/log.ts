@@ -117,7 +117,7 @@ export function openAuditLog({ clockOrder: moves }: Pick<Dialect, 'clockOrder'>)
       keyed = { keys, userKeys: openUserKeys(keys) };
     },
     *write(entries, auditEntries = []) {
-      // The installation's clock first, as its claim is (decision 0028).
+      // The installation's clock first, as its claim is (decision 0008).
       if (auditEntries.length > 0) yield* writeActs(auditEntries);
       const more: AuditEntry[] = [];
       for (const [realm, ofRealm] of Map.groupBy(entries, ({ change }): Uuid => change.realm)) {

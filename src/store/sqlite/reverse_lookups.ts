@@ -16,7 +16,7 @@ type Seek = (realm: string, values: Values) => Row | undefined;
 
 /**
  * The reverse lookup of one connection, for each set of members that a record is found by. An index of numbers is found
- * through in fewer and smaller steps than one of texts (decision 0018), so a member that has a checksum is sought by that
+ * through in fewer and smaller steps than one of texts (decision 0006), so a member that has a checksum is sought by that
  * first. The checksum decides nothing: every row is compared.
  */
 export function openSqliteReverseLookups(db: Database, sharedReads: SharedReadTransaction): Store['find'] {

@@ -188,7 +188,7 @@ function isFull({ jobs, entries, auditEntries, rows }: Group, end: number): bool
   return jobs.length >= LIMITS.writesGroupedMax || (jobs.length > 0 && performance.now() > end);
 }
 
-/** The pauses between commits: every lookup that has arrived waits while one is made and synced (decision 0025). */
+/** The pauses between commits: every lookup that has arrived waits while one is made and synced (decision 0005). */
 interface Pauses {
   /** Ends with the pause after the last commit while very many lookups are answered, else with the turn. */
   next(): Promise<void>;
