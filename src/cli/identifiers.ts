@@ -14,7 +14,7 @@ export function resourceNames(): readonly string[] {
 }
 
 /** The resource with this command-line name, full name or `type`. Throws a Refusal that lists the names. */
-export function resourceNamed(word: string): Resource {
+export function parseResourceName(word: string): Resource {
   const found = RESOURCES.find((resource) =>
     [commandLineName(resource), resource.name, resource.type].includes(word),
   );

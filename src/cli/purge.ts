@@ -6,7 +6,7 @@ import { systemClock } from '../platform/clock.ts';
 import { openDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { assertDatabaseExists } from './existing_database.ts';
-import { identifiersIn, resourceNamed, resourceNames } from './identifiers.ts';
+import { identifiersIn, parseResourceName, resourceNames } from './identifiers.ts';
 import { openProgress } from './progress.ts';
 
 /** `purge`: removes a record with everything below it, in steps of bounded size. */
@@ -16,7 +16,7 @@ export function addPurge(program: Command, context: CliContext): void {
     .argument('<id...>', 'the IDs of its path, realm first')
     .description('delete a record and everything below it, in batches of 1,000; if interrupted, run it again')
     .action(async (word: string, ids: readonly string[], _options, command: Command) => {
-      const resource = resourceNamed(word);
+      const resource = parseResourceName(word);
       const key = identifiersIn(resource, ids, keyColumns(resource).length) as unknown as Key;
       const settings = context.settingsOf(command);
       assertDatabaseExists(settings, 'purge');

@@ -9,7 +9,7 @@ import { isVisibleAscii, VISIBLE_ASCII_RULE } from '../domain/text/visible_ascii
 import { openInputReader, readCriteria, readMembers } from './arguments.ts';
 import { addConnection, type ConnectionOptions, connectBy, refusalBy } from './connection.ts';
 import type { CliContext } from './context.ts';
-import { commandLineName, identifiersIn, resourceNamed, resourceNames } from './identifiers.ts';
+import { commandLineName, identifiersIn, parseResourceName, resourceNames } from './identifiers.ts';
 import { standardOutput } from './output.ts';
 import { namesAndValues, openTable, printable, printableJson } from './table.ts';
 
@@ -42,7 +42,7 @@ export function addRecordCommands(program: Command, context: CliContext, secret:
       .action(async (word: string, given: string[], options: RecordOptions, command: Command) => {
         // These commands use no settings, but a misspelled environment variable must be reported.
         context.settingsOf(command);
-        const resource = resourceNamed(word);
+        const resource = parseResourceName(word);
         const records = connectBy(options, secret)[collectionOf(resource)] as unknown as Call['records'];
         try {
           await work({ resource, records, words: given, options });

@@ -13,10 +13,10 @@ import {
 } from '../store/open.ts';
 import { type Defaulted, defaulted, file, optional, type Setting, toggle } from './setting.ts';
 import {
+  choiceOf,
   integer,
   isNotEmpty,
   listOf,
-  oneOf,
   parseBaseUrl,
   parseOrigin,
   parseRate,
@@ -88,7 +88,7 @@ export const SETTINGS = {
     doc: 'what to do with an older schema: migrate it (SQLite: after a copy), refuse to start, or ignore it',
     details:
       '`off` also refuses a database that does not exist yet. The default is `check` for all commands except `serve` and `init`.',
-    parse: oneOf('auto', 'check', 'off'),
+    parse: choiceOf('auto', 'check', 'off'),
     expects: 'auto, check or off',
   }),
   host: defaulted<string>({
@@ -164,7 +164,7 @@ export const SETTINGS = {
     defaultValue: 'x-forwarded-for',
     doc: 'header in which trusted proxies send the client address: x-forwarded-for or forwarded',
     details: 'The other header is ignored.',
-    parse: oneOf('x-forwarded-for', 'forwarded'),
+    parse: choiceOf('x-forwarded-for', 'forwarded'),
     expects: 'x-forwarded-for or forwarded',
   }),
   clientRate: optional<Rate>({
@@ -299,7 +299,7 @@ export const SETTINGS = {
     defaultValue: 'off',
     doc: 'requests to log: none, one in a hundred, or all; failures are always logged',
     details: 'See [logs](../operating.md#logs).',
-    parse: oneOf('off', 'sampled', 'full'),
+    parse: choiceOf('off', 'sampled', 'full'),
     expects: 'off, sampled or full',
   }),
   metricsPort: optional<number>({

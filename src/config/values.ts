@@ -11,7 +11,7 @@ export function integer(min: number, max: number): (raw: string) => number | und
 }
 
 /** One of a few words. */
-export function oneOf<const V extends string>(...values: readonly V[]): (raw: string) => V | undefined {
+export function choiceOf<const V extends string>(...values: readonly V[]): (raw: string) => V | undefined {
   return (raw) => values.find((value) => value === raw);
 }
 

@@ -1,5 +1,6 @@
 import { type Complaint, FAULTS, Fault } from '../domain/fault.ts';
 import type { Clock, Revision } from '../domain/id.ts';
+import type { JsonObject } from '../domain/json_object.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type AnyRecord, type Key, type KeyPrefix, parentKey, type Resource } from '../domain/resource.ts';
 import type { TraceContext } from '../domain/trace_context.ts';
@@ -12,7 +13,7 @@ import {
   type GuardsOf,
   guardsFor,
 } from './finishing.ts';
-import { assertBodyId, type InputReader, type InputVerb, inputReaderFor, type JsonObject } from './input.ts';
+import { assertBodyId, type InputReader, type InputVerb, inputReaderFor } from './input.ts';
 import type { Guard, IdempotencyRecord, KeyedRecord, Store, Write, WriteResult } from './store.ts';
 
 /** Who asks for a write. */

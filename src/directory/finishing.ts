@@ -3,7 +3,7 @@ import type { Uuid } from '../domain/id.ts';
 import { type Key, membersOf, type Resource } from '../domain/resource.ts';
 import { email } from '../domain/text/folding.ts';
 import type { TraceContext } from '../domain/trace_context.ts';
-import { type SecretLocation, secretLocation } from './format.ts';
+import { type RecordSecretLocation, secretLocation } from './format.ts';
 import type { Input, InputVerb } from './input.ts';
 import type { Guard } from './store.ts';
 
@@ -18,7 +18,7 @@ export type DiscoveryOutcome =
 /** What others do for the directory before a record can be stored. */
 export interface DirectoryDeps {
   /** Encrypts a secret for the one place it belongs to. */
-  seal(place: SecretLocation, plain: string): Uint8Array;
+  seal(place: RecordSecretLocation, plain: string): Uint8Array;
   /** Throws Fault `overloaded` where too many passwords wait. */
   hashPassword(password: string): Promise<{ readonly hash: string; readonly isNormalised: boolean }>;
   /**

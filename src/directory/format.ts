@@ -17,19 +17,19 @@ export function ownIdField(resource: Resource): string | undefined {
 }
 
 /** The one place where a sealed secret belongs. */
-export interface SecretLocation {
+export interface RecordSecretLocation {
   readonly table: string;
   readonly column: string;
   readonly realm: Uuid;
   readonly id: Uuid;
 }
 
-export function secretLocation(resource: Resource, name: string, key: Key): SecretLocation {
+export function secretLocation(resource: Resource, name: string, key: Key): RecordSecretLocation {
   return { table: resource.table, column: `${name}_sealed`, realm: key[0], id: key.at(-1) as Uuid };
 }
 
 /** Opens a secret. Throws where the ciphertext does not open. */
-export type OpenSecret = (place: SecretLocation, sealed: Uint8Array) => string;
+export type OpenSecret = (place: RecordSecretLocation, sealed: Uint8Array) => string;
 
 /** The members of a resource as a line holds them: in `data` itself, or in an object inside it. */
 export function membersWithin(resource: Resource, within: 'meta' | 'relationships' | undefined) {

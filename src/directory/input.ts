@@ -1,14 +1,12 @@
 import type { z } from 'zod';
 import { type Complaint, Fault } from '../domain/fault.ts';
 import { parseUuid } from '../domain/id.ts';
+import type { JsonObject } from '../domain/json_object.ts';
 import type { Key, Resource } from '../domain/resource.ts';
 import { violatedRule } from '../domain/rule.ts';
 import { type InputVerb, type WritableMember, writableMembers } from '../domain/writable_members.ts';
 
 export type { InputVerb } from '../domain/writable_members.ts';
-
-/** A JSON object of a request. */
-export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** The members of a request, every value checked. Members that the request omits are missing here. */
 export interface Input {

@@ -1,5 +1,5 @@
 import type { Change, ChangeOrigin, SequencedChange } from '../domain/change.ts';
-import type { Filter } from '../domain/filter/filter.ts';
+import type { ParsedFilter } from '../domain/filter/filter.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
 import type {
   AnyRecord,
@@ -157,7 +157,7 @@ export type PageRequest =
 
 /** Which records of a scope, in which order, and which part of them. Plain data. */
 export interface ListRequest {
-  readonly filter: Filter;
+  readonly filter: ParsedFilter;
   readonly sort: Sort;
   readonly page: PageRequest;
   /** Of realms: only these; undefined for all of them. */

@@ -1,3 +1,4 @@
+import type { JsonObject } from '../domain/json_object.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { CheckedAddress } from './addresses.ts';
 import type {
@@ -8,8 +9,6 @@ import type {
   OutboundResponse,
 } from './exchange.ts';
 import { addressesOf, type Resolve, readTarget, resolveBySystem, type TargetRules } from './target.ts';
-
-export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
  * `unreachable` is everything that goes wrong before a 200 has come whole, and never says what: a refused address and a

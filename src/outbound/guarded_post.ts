@@ -1,5 +1,6 @@
+import type { JsonObject } from '../domain/json_object.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { type GuardedFetchOptions, type JsonObject, jsonIn, openGuardedExchange } from './guarded_fetch.ts';
+import { type GuardedFetchOptions, jsonIn, openGuardedExchange } from './guarded_fetch.ts';
 
 /** What became of a message: the status of the answer, a success where it is 2xx; or none came, and why is not told. */
 export type PostResult =

@@ -60,7 +60,7 @@ export async function countRecords(picture: RecordSnapshot, within: Uuid | undef
   return total;
 }
 
-type JsonObject = Record<string, unknown>;
+type LineObject = Record<string, unknown>;
 
 /** Makes the writer of a resource's lines: the members that a read answers, and those that name the records above. */
 function lineWriter(resource: Resource, open: OpenSecret | undefined): (stored: StoredRecord) => string {
@@ -68,7 +68,7 @@ function lineWriter(resource: Resource, open: OpenSecret | undefined): (stored: 
   const of = (within: 'meta' | 'relationships' | undefined): readonly Member[] =>
     membersWithin(resource, within).filter(({ annotation }) => open !== undefined || !annotation.secret);
   const [plain, related, meta] = [of(undefined), of('relationships'), of('meta')];
-  const put = (members: readonly Member[], stored: StoredRecord, into: JsonObject): JsonObject => {
+  const put = (members: readonly Member[], stored: StoredRecord, into: LineObject): LineObject => {
     for (const { name, annotation } of members) {
       const value = stored.record[name];
       const isSealed = open !== undefined && annotation.secret === 'sealed' && value !== undefined;
@@ -78,13 +78,13 @@ function lineWriter(resource: Resource, open: OpenSecret | undefined): (stored: 
   };
   return (stored) => {
     const { key, record } = stored;
-    const line: JsonObject = { type: resource.type };
+    const line: LineObject = { type: resource.type };
     for (let at = 0; at < above.length; at += 1) line[above[at] as string] = key[at];
     line.id = record.id;
     put(plain, stored, line);
     if (related.length > 0) line.relationships = put(related, stored, {});
     line.meta = put(meta, stored, {});
-    Object.assign(line.meta as JsonObject, {
+    Object.assign(line.meta as LineObject, {
       created_at: instant(record.created_at),
       updated_at: instant(record.updated_at),
     });

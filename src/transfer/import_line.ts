@@ -3,14 +3,14 @@ import {
   type OpenSecret,
   ownIdField,
   parentFields,
-  type SecretLocation,
+  type RecordSecretLocation,
   secretLocation,
 } from '../directory/format.ts';
-import type { JsonObject } from '../directory/input.ts';
 import type { ComparedRecord, Load } from '../directory/store.ts';
 import { type ChangeOrigin, changeOf } from '../domain/change.ts';
 import { Fault } from '../domain/fault.ts';
 import { type Clock, parseUuid, type Uuid } from '../domain/id.ts';
+import type { JsonObject } from '../domain/json_object.ts';
 import {
   type AnyRecord,
   type Key,
@@ -30,7 +30,7 @@ export interface ImportContext {
   readonly isUpsert: boolean;
   /** This installation: the origin of a realm that names none (contract 8, row 31). */
   readonly installation: string;
-  seal(place: SecretLocation, plain: string): Uint8Array;
+  seal(place: RecordSecretLocation, plain: string): Uint8Array;
   readonly open: OpenSecret;
 }
 
@@ -344,7 +344,7 @@ function isEqual(left: unknown, right: unknown): boolean {
 }
 
 /** Undefined where nothing is stored or it does not open: then the line's secret takes its place. */
-function opened(sealed: unknown, place: SecretLocation, { open }: ImportContext): string | undefined {
+function opened(sealed: unknown, place: RecordSecretLocation, { open }: ImportContext): string | undefined {
   if (!(sealed instanceof Uint8Array)) return undefined;
   try {
     return open(place, sealed);

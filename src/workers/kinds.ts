@@ -4,7 +4,7 @@ import type { ArchiverTask } from '../store/backups/archiver.ts';
 import type { CountRequest } from '../store/lists/count_below.ts';
 import type { ReaderListRequest } from '../store/lists/lists.ts';
 import { lowerPriority, serveParent } from './parent.ts';
-import type { SearchRequest } from './searcher.ts';
+import type { FileSearchRequest } from './searcher.ts';
 
 /**
  * The kinds of workers, by the first word of their command line. Each imports what it needs and nothing else: the modules of
@@ -33,7 +33,7 @@ const KINDS = {
     const { hasUnreferencedText } = await import('../store/sqlite/unreferenced_text.ts');
     lowerPriority();
     await serveParent((request) => {
-      const { path, texts } = request as SearchRequest;
+      const { path, texts } = request as FileSearchRequest;
       return hasUnreferencedText(path, texts);
     });
   },

@@ -3,7 +3,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { workerCommand } from './command.ts';
 import { openPool } from './pool.ts';
 
-export interface SearchRequest {
+export interface FileSearchRequest {
   readonly path: string;
   readonly texts: readonly string[];
 }
@@ -17,7 +17,7 @@ export function openSearcher(): { readonly search: SearchFile; close(): Promise<
     waitMsMax: LIMITS.doctorQueryMsMax,
   });
   return {
-    search: (path, texts) => pool.request<boolean>({ path, texts } satisfies SearchRequest),
+    search: (path, texts) => pool.request<boolean>({ path, texts } satisfies FileSearchRequest),
     close: pool.close,
   };
 }

@@ -2,7 +2,7 @@ import { Database } from 'bun:sqlite';
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import type { ListPage, ListRequest, PageRequest, Sort } from '../../src/directory/store.ts';
-import { type Filter, parseFilter } from '../../src/domain/filter/filter.ts';
+import { type ParsedFilter, parseFilter } from '../../src/domain/filter/filter.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import type { KeyPrefix, Resource } from '../../src/domain/resource.ts';
@@ -82,7 +82,7 @@ const filterOf = (resource: Resource, text: string | undefined) =>
   text ? parseFilter(text, resource.filterables ?? resource.reverseLookup?.filterables ?? {}) : [];
 
 /** The list plan of a case, and the query plan of each of its statements. */
-function planOf({ resource, depth, filter: text, sort = NEWEST, only }: ListCase, narrowed?: Filter) {
+function planOf({ resource, depth, filter: text, sort = NEWEST, only }: ListCase, narrowed?: ParsedFilter) {
   const table = listTable(resource, sqliteStatements(resource), indexesOf(db, resource.table));
   const filter = narrowed ?? filterOf(resource, text);
   const { text: where } = clauseOf(filter, table.columnOf, SQLITE);

@@ -1,6 +1,6 @@
 import { expect } from 'bun:test';
 import { Fault } from '../../src/domain/fault.ts';
-import { type Filter, type Filterables, parseFilter } from '../../src/domain/filter/filter.ts';
+import { type Filterables, type ParsedFilter, parseFilter } from '../../src/domain/filter/filter.ts';
 
 /** Filters that are read and filters that are refused: the two tables of test/http/filter.unit.serial.test.ts. */
 
@@ -16,7 +16,7 @@ export const ATTRIBUTES = {
   subject: { compared: 'exact', operators: ['eq', 'in', 'is_null'] },
 } as const satisfies Filterables;
 
-export const parse = (text: string): Filter => parseFilter(text, ATTRIBUTES);
+export const parse = (text: string): ParsedFilter => parseFilter(text, ATTRIBUTES);
 
 /** The one rule that a text breaks; undefined where it breaks none. Whatever else is thrown is thrown on. */
 export function ruleOf(text: string): string | undefined {

@@ -1,6 +1,6 @@
 import { type CryptoKey, importJWK, type JWK } from 'jose';
+import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { JsonObject } from '../tokens/unique_key_json.ts';
 import type { ExternalIssuer } from './issuers_file.ts';
 
 /** The result of fetching a document. */

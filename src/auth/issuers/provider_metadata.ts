@@ -1,7 +1,7 @@
 import type { Clock } from '../../domain/id.ts';
+import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isSafeUrl } from '../../domain/text/text.ts';
-import type { JsonObject } from '../tokens/unique_key_json.ts';
 import type { FetchDocument } from './issuer_keys.ts';
 
 /** The metadata of an OpenID provider that sign-in needs (OpenID Connect Discovery 1.0, 3). */

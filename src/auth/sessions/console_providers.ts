@@ -1,6 +1,7 @@
 import { jwtVerify } from 'jose';
 import { overloaded } from '../../domain/fault.ts';
 import type { Clock } from '../../domain/id.ts';
+import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Realms, Scopes } from '../../domain/principal.ts';
 import { text } from '../../domain/text/text.ts';
@@ -11,7 +12,6 @@ import type { Keyring } from '../keys/keyring.ts';
 import { rightsFromClaims } from '../tokens/claim_rights.ts';
 import { checkJwtHeader, checkJwtSubject, parseJwt } from '../tokens/external_jwt.ts';
 import { type ConfiguredIssuer, externalActor } from '../tokens/external_tokens.ts';
-import type { JsonObject } from '../tokens/unique_key_json.ts';
 
 /** Sends a form to another server, in bounded time and size, and never rejects. */
 export type PostForm = (

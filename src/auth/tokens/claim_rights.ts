@@ -1,3 +1,4 @@
+import type { JsonObject } from '../../domain/json_object.ts';
 import {
   areGrantable,
   INSTALLATION_SCOPES,
@@ -5,7 +6,6 @@ import {
   type Realms,
   type Scopes,
 } from '../../domain/principal.ts';
-import type { JsonObject } from './unique_key_json.ts';
 
 /** A rule that maps a claim of an external token to rights. */
 export interface ClaimRight {

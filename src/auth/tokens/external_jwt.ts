@@ -1,6 +1,7 @@
+import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { text } from '../../domain/text/text.ts';
-import { type JsonObject, parseJsonWithUniqueKeys } from './unique_key_json.ts';
+import { parseJsonWithUniqueKeys } from './unique_key_json.ts';
 import { REFUSED_HEADERS } from './verified_tokens.ts';
 
 /** Parses and pre-checks JWTs of external issuers, before their signature is verified. */

@@ -1,4 +1,4 @@
-export type JsonObject = Readonly<Record<string, unknown>>;
+import type { JsonObject } from '../../domain/json_object.ts';
 
 /** The tokens of JSON text that delimit object keys. */
 const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\]:]/g;

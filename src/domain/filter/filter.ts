@@ -2,9 +2,9 @@ import { parseUuid } from '../id.ts';
 import { foldedKey } from '../text/folding.ts';
 import {
   type FilterOperator,
-  type FilterTerm,
   type FilterValue,
   malformedFilter,
+  type ParsedTerm,
   parseTerms,
 } from './grammar.ts';
 
@@ -65,13 +65,13 @@ export type FilterCondition =
   | { readonly kind: 'absent'; readonly member: string };
 
 /** All groups must hold; a group holds when any of its conditions does. A group is never empty. */
-export type Filter = readonly (readonly FilterCondition[])[];
+export type ParsedFilter = readonly (readonly FilterCondition[])[];
 
 /**
  * Reads a filter that is percent-decoded already. Throws Fault `malformed_filter` with one complaint, which names
  * the place and the rule, never a value.
  */
-export function parseFilter(text: string, filterables: Filterables): Filter {
+export function parseFilter(text: string, filterables: Filterables): ParsedFilter {
   return parseTerms(text).map((terms) => terms.map((term) => conditionOf(term, text, filterables)));
 }
 
@@ -80,7 +80,7 @@ export function parseFilter(text: string, filterables: Filterables): Filter {
  * `one_of`, one on each of them and none on another.
  */
 export function equalityValues(
-  filter: Filter,
+  filter: ParsedFilter,
   members: readonly string[],
 ): readonly (readonly ComparableValue[])[] | undefined {
   if (filter.length !== members.length) return undefined;
@@ -94,7 +94,7 @@ export function equalityValues(
   return found;
 }
 
-function conditionOf(term: FilterTerm, text: string, filterables: Filterables): FilterCondition {
+function conditionOf(term: ParsedTerm, text: string, filterables: Filterables): FilterCondition {
   const { operator, field } = term;
   const member = field.text;
   const filterable = Object.hasOwn(filterables, member) ? filterables[member] : undefined;

@@ -16,7 +16,7 @@ export interface FilterValue {
   readonly literalStars: ReadonlySet<number>;
 }
 
-export interface FilterTerm {
+export interface ParsedTerm {
   /** Where it begins in the filter, in UTF-16 units. */
   readonly at: number;
   readonly operator: FilterOperator;
@@ -56,10 +56,10 @@ const FORBIDDEN = /[\p{Cc}\p{Cs}]/u;
  * time it takes grows with the length alone, and nothing nests: a group holds terms, never groups. The grammar is
  * in docs/filters.md. Throws Fault `malformed_filter`.
  */
-export function parseTerms(text: string): readonly (readonly FilterTerm[])[] {
+export function parseTerms(text: string): readonly (readonly ParsedTerm[])[] {
   checkText(text);
   const cursor: FilterScanner = { text, at: 0, terms: 0 };
-  const groups: (readonly FilterTerm[])[] = [];
+  const groups: (readonly ParsedTerm[])[] = [];
   do groups.push(readGroup(cursor));
   while (takes(cursor, COLON));
   if (cursor.at < text.length) throw malformedFilter(text, cursor.at, '":" or the end was expected');
@@ -90,9 +90,9 @@ function isWithin(text: string, bytes: number): boolean {
   return text.length * 3 <= bytes || (text.length <= bytes && Buffer.byteLength(text) <= bytes);
 }
 
-function readGroup(cursor: FilterScanner): readonly FilterTerm[] {
+function readGroup(cursor: FilterScanner): readonly ParsedTerm[] {
   if (!takes(cursor, OPEN)) return [readTerm(cursor)];
-  const terms: FilterTerm[] = [];
+  const terms: ParsedTerm[] = [];
   do {
     if (terms.length === LIMITS.filterAlternativesMax) {
       const rule = `a group takes at most ${LIMITS.filterAlternativesMax} alternatives`;
@@ -104,7 +104,7 @@ function readGroup(cursor: FilterScanner): readonly FilterTerm[] {
   return terms;
 }
 
-function readTerm(cursor: FilterScanner): FilterTerm {
+function readTerm(cursor: FilterScanner): ParsedTerm {
   skipSpaces(cursor);
   const at = cursor.at;
   if (cursor.terms === LIMITS.filterTermsMax) {

@@ -1,5 +1,5 @@
 import type { ListPage, ListRequest, MaybePromise, PageRequest, Store } from '../../directory/store.ts';
-import { type Filter, parseFilter } from '../../domain/filter/filter.ts';
+import { type ParsedFilter, parseFilter } from '../../domain/filter/filter.ts';
 import type { Principal } from '../../domain/principal.ts';
 import { ancestry, type KeyPrefix, type Resource } from '../../domain/resource.ts';
 import { listParameters } from '../openapi/parameters.ts';
@@ -23,7 +23,7 @@ export interface ListDeps extends RecordDeps {
 }
 
 const NOT_FOUND = faultReply('not_found');
-const NO_FILTER: Filter = Object.freeze([]);
+const NO_FILTER: ParsedFilter = Object.freeze([]);
 
 /**
  * A list of a collection: authentication (401), scope (403), path (404), query (400), the page (404 if the parent does not

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { KeyedRecord, ListRequest, MaybePromise } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
-import { equalityValues, type Filter, parseFilter } from '../../domain/filter/filter.ts';
+import { equalityValues, type ParsedFilter, parseFilter } from '../../domain/filter/filter.ts';
 import { parseLookupFilter } from '../../domain/filter/lookup_filter.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -218,7 +218,7 @@ function lookupRulesOf({ reverseLookup, name }: Resource): LookupRules {
 }
 
 /** Reads the filter of a reverse lookup. Throws Fault `invalid_query` if the rules do not allow it. */
-function readFilter(text: string | undefined, { filterables, by }: LookupRules): Filter {
+function readFilter(text: string | undefined, { filterables, by }: LookupRules): ParsedFilter {
   const filter = text === undefined ? undefined : parseFilter(text, filterables);
   // A member that does not allow `in` has one value: the parser rejected the rest.
   if (filter && by.some((members) => equalityValues(filter, members))) return filter;
@@ -253,7 +253,7 @@ function findParameters(resource: Resource): z.ZodObject {
 }
 
 /** The default page length: a lookup of many IDs returns all of them on one page. */
-function lengthFor([group]: Filter, { pageLength }: ListDeps): number {
+function lengthFor([group]: ParsedFilter, { pageLength }: ListDeps): number {
   const condition = group?.[0];
   return condition?.kind === 'one_of' && condition.values.length > 1 ? LIMITS.pageRecordsMax : pageLength;
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { KeyedRecord, ListRequest, Store } from '../../directory/store.ts';
 import { Fault, overloaded } from '../../domain/fault.ts';
-import { type Filter, type FilterCondition, parseFilter } from '../../domain/filter/filter.ts';
+import { type FilterCondition, type ParsedFilter, parseFilter } from '../../domain/filter/filter.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
@@ -122,7 +122,7 @@ function readAllRealmsRequest(body: string): AllRealmsRequest {
 }
 
 /** Reads a filter that names one of the sets, each member with one value or prefix. Throws Fault `invalid_query`. */
-function readFilter(text: string, { filterables, by }: LookupRules): Filter {
+function readFilter(text: string, { filterables, by }: LookupRules): ParsedFilter {
   const filter = parseFilter(text, filterables);
   const members = filter.flat().map(({ member }) => member);
   const isNarrowed = filter.every((group) => group.length === 1 && group.every(isIndexed));
@@ -154,7 +154,7 @@ function filterForms({ filterables, by }: LookupRules): string {
 /** Makes the function that searches one realm, with the cheapest query for the filter. */
 function realmSearch(
   resource: Resource,
-  filter: Filter,
+  filter: ParsedFilter,
   limit: number,
   store: SearchAllDeps['store'],
 ): SearchRealm {

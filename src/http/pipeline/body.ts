@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../directory/input.ts';
 import { Fault } from '../../domain/fault.ts';
+import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Stage } from './call.ts';
 

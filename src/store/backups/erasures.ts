@@ -8,7 +8,7 @@ import type { Engine } from '../engine.ts';
 import { queryOnce } from '../sqlite/connection.ts';
 
 /** Erasures that a database knows of; none where its schema is older than they are. */
-export function readErasures(db: Database): readonly Erasure[] {
+export function selectErasures(db: Database): readonly Erasure[] {
   const tables = queryOnce(db, `select 1 from sqlite_schema where type = 'table' and name = 'erasure'`);
   if (tables.length === 0) return [];
   return queryOnce<Erasure>(db, 'select realm_id as realm, user_id as user, at from erasure');
@@ -68,7 +68,7 @@ async function eraseAgain(
 function missingIn({ path, knowsUntil }: RestoredDatabase, erasures: readonly Erasure[]): readonly Erasure[] {
   const db = new Database(path, { readonly: true });
   try {
-    const believed = readErasures(db).filter(({ at }) => at <= knowsUntil + LIMITS.clockLeewayMs);
+    const believed = selectErasures(db).filter(({ at }) => at <= knowsUntil + LIMITS.clockLeewayMs);
     const known = new Map(believed.map(({ realm, user: id, at }) => [`${realm} ${id}`, at]));
     return erasures.filter(({ realm, user: id, at }) => (known.get(`${realm} ${id}`) ?? -1) < at);
   } finally {

@@ -23,7 +23,7 @@ import { publish, writeCopy } from '../sqlite/file_copy.ts';
 import { sqliteSchemaVersion } from '../sqlite/migrate.ts';
 import type { Archiver } from './archiver.ts';
 import { instantName } from './backup.ts';
-import { applyErasures, type OpenRestored, readErasures } from './erasures.ts';
+import { applyErasures, type OpenRestored, selectErasures } from './erasures.ts';
 import { type Manifest, manifestFor } from './manifest.ts';
 import { withDrafts } from './temporary_folder.ts';
 import { type DatabaseSummary, headerOf } from './verification.ts';
@@ -257,7 +257,7 @@ export function lockDatabase(path: string): DatabaseLock {
     db.run(`pragma busy_timeout = ${LOCK_WAIT_MS}`);
     const hasSchema = sqliteSchemaVersion(db) !== undefined;
     lockWhole(db, path);
-    const erasures = hasSchema ? readErasures(db) : [];
+    const erasures = hasSchema ? selectErasures(db) : [];
     return { erasures, release: () => unlock(db) };
   } catch (error) {
     unlock(db);

@@ -1,4 +1,4 @@
-import type { ComparableValue, Filter, FilterCondition } from '../../domain/filter/filter.ts';
+import type { ComparableValue, FilterCondition, ParsedFilter } from '../../domain/filter/filter.ts';
 import { keyColumns, membersOf, type Resource } from '../../domain/resource.ts';
 import type { Dialect } from '../dialect.ts';
 import { comparedColumn } from '../records/statements.ts';
@@ -29,7 +29,11 @@ export function columnsOf(resource: Resource): ColumnOf {
 }
 
 /** A filter as a clause: groups joined by AND, the conditions of a group by OR. Empty where it lets everything through. */
-export function clauseOf(filter: Filter, columns: ColumnOf, dialect: Pick<Dialect, 'position'>): Clause {
+export function clauseOf(
+  filter: ParsedFilter,
+  columns: ColumnOf,
+  dialect: Pick<Dialect, 'position'>,
+): Clause {
   const values: ComparableValue[] = [];
   let text = '';
   for (const group of filter) {

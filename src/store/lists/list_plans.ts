@@ -1,5 +1,5 @@
 import type { Sort } from '../../directory/store.ts';
-import type { Filter, FilterCondition } from '../../domain/filter/filter.ts';
+import type { FilterCondition, ParsedFilter } from '../../domain/filter/filter.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ancestry, keyColumns, type Resource } from '../../domain/resource.ts';
 import type { ListDialect } from '../dialect.ts';
@@ -49,7 +49,7 @@ export function listTable(
 /** The part of a list's question that decides its statements; values take no part. */
 export interface ListShape {
   readonly depth: number;
-  readonly filter: Filter;
+  readonly filter: ParsedFilter;
   readonly hasOnly: boolean;
   readonly sort: Sort;
   /** The filter as a clause. */

@@ -20,7 +20,7 @@ export type Delegated = 'page elsewhere' | 'total elsewhere';
 export type ListOutcome = ListPage | undefined | Delegated;
 
 /** What is asked of a store about a list. */
-export interface ListQuery {
+export interface ScopedListRequest {
   readonly resource: Resource;
   readonly scope: KeyPrefix;
   readonly listing: ListRequest;
@@ -31,12 +31,12 @@ export interface ReadBudget {
   /** No more than LIMITS.listRecordsInlineMax rows may be touched. */
   readonly isBounded: boolean;
   readonly isTotalWanted: boolean;
-  readonly knownTotal: (question: ListQuery) => number | undefined;
+  readonly knownTotal: (question: ScopedListRequest) => number | undefined;
 }
 
 /** A question in the words of its statements. */
 export interface PlannedList {
-  readonly question: ListQuery;
+  readonly question: ScopedListRequest;
   readonly plan: ListPlan;
   /** The values of scope, `only` and filter. */
   readonly values: readonly SqlValue[];

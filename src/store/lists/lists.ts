@@ -17,9 +17,9 @@ import {
 import {
   type Delegated,
   type ListOutcome,
-  type ListQuery,
   type ReadBudget,
   readList,
+  type ScopedListRequest,
   startAtCursor,
   withConsistentTotal,
 } from './list_reading.ts';
@@ -52,11 +52,11 @@ export interface Lists {
 }
 
 /** Reads lists, each as far as its budget goes. */
-export type ReadLists<T> = (question: ListQuery, budget: ReadBudget) => T;
+export type ReadLists<T> = (question: ScopedListRequest, budget: ReadBudget) => T;
 
 /** Lists over whatever reads them. */
 export function openLists(within: ReadLists<MaybePromise<ListOutcome>>): Lists {
-  const all = (question: ListQuery, isTotalWanted: boolean) =>
+  const all = (question: ScopedListRequest, isTotalWanted: boolean) =>
     within(question, { isBounded: false, isTotalWanted, knownTotal: () => undefined }) as MaybePromise<
       ListPage | undefined
     >;
@@ -73,12 +73,12 @@ export function openLists(within: ReadLists<MaybePromise<ListOutcome>>): Lists {
 
 function listDelegating(within: ReadLists<MaybePromise<ListOutcome>>, ask: ReaderClient): Store['list'] {
   const totals = openTotalCache();
-  const knownTotal = (question: ListQuery) => totals.known(totalKey(question));
+  const knownTotal = (question: ScopedListRequest) => totals.known(totalKey(question));
   const counted: ReadBudget = { isBounded: true, isTotalWanted: true, knownTotal };
   const uncounted: ReadBudget = { ...counted, isTotalWanted: false };
 
   /** The page by another process; and the total, where one is wanted and none is known. */
-  async function askAll(question: ListQuery): Promise<ListPage | undefined> {
+  async function askAll(question: ScopedListRequest): Promise<ListPage | undefined> {
     const { resource, scope, listing } = question;
     const known = listing.page.kind === 'offset' ? knownTotal(question) : undefined;
     const isTotalWanted = listing.page.kind === 'offset' && known === undefined;
@@ -96,7 +96,7 @@ function listDelegating(within: ReadLists<MaybePromise<ListOutcome>>, ask: Reade
   }
 
   /** Many ask for the beginning of one list at once: one of them has it counted, each reads its own page. */
-  async function joinOrAsk(question: ListQuery): Promise<ListPage | undefined> {
+  async function joinOrAsk(question: ScopedListRequest): Promise<ListPage | undefined> {
     const counting = totals.awaited(totalKey(question));
     if (!counting) return askAll(question);
     const total = await counting;
@@ -106,7 +106,7 @@ function listDelegating(within: ReadLists<MaybePromise<ListOutcome>>, ask: Reade
   }
 
   async function later(
-    question: ListQuery,
+    question: ScopedListRequest,
     pending: Promise<ListOutcome> | Delegated,
   ): Promise<ListPage | undefined> {
     const outcome = await pending;
@@ -122,7 +122,7 @@ function listDelegating(within: ReadLists<MaybePromise<ListOutcome>>, ask: Reade
 }
 
 /** What two questions with one total have in common. */
-function totalKey({ resource, scope, listing: { only, filter } }: ListQuery): string {
+function totalKey({ resource, scope, listing: { only, filter } }: ScopedListRequest): string {
   return JSON.stringify([resource.name, scope, only, filter]);
 }
 

@@ -32,7 +32,7 @@ const SERIALIZATION_FAILURE = '40001';
 const DEADLOCK_DETECTED = '40P01';
 
 /** Whether the engine undid a transaction only because of another one. */
-export function isRetryable(error: unknown): boolean {
+export function isRetryableConflict(error: unknown): boolean {
   const state = sqlState(error);
   return state === SERIALIZATION_FAILURE || state === DEADLOCK_DETECTED;
 }

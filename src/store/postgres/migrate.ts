@@ -8,7 +8,7 @@ import {
   type Program,
   servesFromOf,
 } from '../migrations.ts';
-import { isRetryable } from './connection.ts';
+import { isRetryableConflict } from './connection.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlState, UNIQUE_VIOLATION } from './errors.ts';
 import { grantTableRights, hasMissingGrants, quoteIdentifier, type RoleSchema } from './rights.ts';
 import { currentRoleSchema, postgresSchemaVersion } from './schema_state.ts';
@@ -153,7 +153,7 @@ const LOCK_NOT_AVAILABLE = '55P03';
 
 /** Another process was faster, or in the way: seen once or twice. What goes on is the migration's own. */
 function isConcurrentMigration(error: unknown): boolean {
-  return hasState(error, UNIQUE_VIOLATION, DUPLICATE_TABLE) || isRetryable(error);
+  return hasState(error, UNIQUE_VIOLATION, DUPLICATE_TABLE) || isRetryableConflict(error);
 }
 
 function hasState(error: unknown, ...codes: readonly string[]): boolean {

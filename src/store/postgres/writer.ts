@@ -9,7 +9,7 @@ import type { WriterFigures } from '../engine.ts';
 import type { Work, WorkResult } from '../transaction_work.ts';
 import type { WriteScope } from '../transactions.ts';
 import { BEGIN_WRITING } from './begin_statements.ts';
-import { type Connection, isRetryable, postgresFault } from './connection.ts';
+import { type Connection, isRetryableConflict, postgresFault } from './connection.ts';
 import type { ConnectionPool, TransactionResult } from './pool.ts';
 import { type QueuedWork, rejectExpired } from './queued_work.ts';
 import { lockScope } from './scope_locks.ts';
@@ -156,8 +156,8 @@ function openGroupCommit(
       for (const settle of settles) settle();
       return settles.length;
     } catch (error) {
-      counts.retries += Number(isRetryable(error));
-      if (isRetryable(error) && !isLast) return 0;
+      counts.retries += Number(isRetryableConflict(error));
+      if (isRetryableConflict(error) && !isLast) return 0;
       // Jobs that were not begun are tried again, unless none was begun.
       const concerned = taken.length > 0 ? taken : jobs;
       for (const { reject } of concerned) reject(postgresFault(error));
@@ -206,7 +206,7 @@ function openGroupCommit(
       await connection.query(ran.outcome?.keep ? KEEP : UNDO, []);
       return ran;
     } catch (error) {
-      if (isRetryable(error)) throw error;
+      if (isRetryableConflict(error)) throw error;
       await connection.query(UNDO, []);
       return { settle: () => job.reject(postgresFault(error)) };
     }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { ListPage, ListRequest, PagePosition, Sort } from '../../../src/directory/store.ts';
-import { type Filter, parseFilter } from '../../../src/domain/filter/filter.ts';
+import { type ParsedFilter, parseFilter } from '../../../src/domain/filter/filter.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { type AnyRecord, type KeyPrefix, keyColumns, type Resource } from '../../../src/domain/resource.ts';
@@ -130,7 +130,7 @@ function sorted(records: readonly AnyRecord[], { by, isDescending }: Sort): read
 }
 
 const idsOf = (listed: ListPage | undefined) => listed?.items.map(({ record }) => record.id);
-const filtered = (text: string, resource: Resource = user): Filter =>
+const filtered = (text: string, resource: Resource = user): ParsedFilter =>
   parseFilter(text, resource.filterables ?? resource.reverseLookup?.filterables ?? {});
 
 /** The lists of a Store, as its port documents them. */
