@@ -17,7 +17,7 @@ import { edit } from '../support/tampered_logs.ts';
 
 const WRITES = 'realms:write profiles:write users:write profile-infos:write users:read';
 
-async function verified(
+async function findingsOf(
   db: OpenDatabase,
   checkpoints: readonly Checkpoint[] = [],
   now: () => number = systemClock.now,
@@ -33,7 +33,7 @@ async function verified(
   return findings;
 }
 
-/** How far every log is now, as a file would tell. */
+/** Checkpoints of all logs as they are now, read back from a signed line. */
 async function checkpointsOf({ engine, logKeys }: OpenDatabase): Promise<readonly Checkpoint[]> {
   const heads = await Array.fromAsync(headsOf(engine.log));
   const line = readLine(
@@ -43,12 +43,12 @@ async function checkpointsOf({ engine, logKeys }: OpenDatabase): Promise<readonl
   return line.kind === 'checkpoint' && line.isSigned ? line.logs : [];
 }
 
-describe('what is written', () => {
+describe('audit entries', () => {
   test('a change is in its realm log with actor, address, before and after', async () => {
     const service = await startService();
-    const { realm: id, user: of } = await plant(service.db);
+    const { realm: id, user: userId } = await plant(service.db);
     const token = await service.token(WRITES, new Set([id]));
-    const path = `/v2/authentication-realms/${id}/user-authentication-info/${of}`;
+    const path = `/v2/authentication-realms/${id}/user-authentication-info/${userId}`;
     const data = { type: 'user_authentication_info', email: 'jane@elsewhere.example' };
     const answer = await service.put(path, token, { data }, { 'X-Request-Id': 'r-77' });
     expect(answer.status).toBe(200);
@@ -60,27 +60,27 @@ describe('what is written', () => {
       address: '127.0.0.1',
       request_id: 'r-77',
       realm_id: id,
-      user_id: of,
-      object: of,
+      user_id: userId,
+      object: userId,
       members: ['email'],
       personal: { before: { email: 'jane@example.com' }, after: { email: 'jane@elsewhere.example' } },
     });
     expect((await service.del(path, token)).status).toBe(204);
-    const gone = (await reading.entries(id, last?.seq ?? 0, 1_000)).map(
+    const deletionEntries = (await reading.entries(id, last?.seq ?? 0, 1_000)).map(
       ({ what, personal }): Partial<ReadableEntry> => ({ what, ...(personal ? { personal } : {}) }),
     );
-    expect(gone.at(-1)).toEqual({
+    expect(deletionEntries.at(-1)).toEqual({
       what: 'user-authentication-info.deleted',
       personal: { before: expect.objectContaining({ name: 'Jane Doe', email: 'jane@elsewhere.example' }) },
     });
-    expect(gone).toHaveLength(3);
+    expect(deletionEntries).toHaveLength(3);
     await service.stop();
   });
 
   test('a log entry contains no personal value in plain text and no secret', async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
-    const planted = await plant(db);
+    const fixture = await plant(db);
     const rows = await database.ask<Record<string, unknown>>('select * from change');
     const texts = JSON.stringify(
       rows.map((row) =>
@@ -89,14 +89,14 @@ describe('what is written', () => {
         ),
       ),
     );
-    for (const told of [planted.subject, planted.username, 'Jane Doe', 'jane@example.com', '$argon2id']) {
-      expect(texts).not.toContain(told);
+    for (const value of [fixture.subject, fixture.username, 'Jane Doe', 'jane@example.com', '$argon2id']) {
+      expect(texts).not.toContain(value);
     }
     expect(texts).toContain('https://login.example.com/');
     await db.engine.close();
   });
 
-  test('acts stand in the log of the installation, in the commit of what was done', async () => {
+  test('the creation of a client has an entry in the log of the installation, with actor and detail', async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
     const grant = { scopes: new Set(['users:read']), realms: '*' } as const;
@@ -115,7 +115,7 @@ describe('what is written', () => {
   });
 });
 
-describe('verifying', () => {
+describe('verification', () => {
   let database: TestDatabase;
   let db: OpenDatabase;
   let checkpoints: readonly Checkpoint[];
@@ -132,8 +132,8 @@ describe('verifying', () => {
   afterAll(() => db.engine.close());
 
   test('verify finds an untouched log clean, with checkpoints and without', async () => {
-    expect(await verified(db)).toEqual([]);
-    expect(await verified(db, checkpoints)).toEqual([]);
+    expect(await findingsOf(db)).toEqual([]);
+    expect(await findingsOf(db, checkpoints)).toEqual([]);
     expect(checkpoints).toHaveLength(3);
   });
 
@@ -147,44 +147,47 @@ describe('verifying', () => {
     for (let round = 0; round < 200; round += 1) {
       const edited = await edit(database, draw);
       touched.add(`${edited.table}.${edited.column}`);
-      const findings = await verified(db);
+      const findings = await findingsOf(db);
       if (findings.length === 0)
         throw new Error(`round ${round}: ${edited.table}.${edited.column} is not found`);
       await edited.undo();
     }
-    expect(await verified(db)).toEqual([]);
+    expect(await findingsOf(db)).toEqual([]);
     expect(touched.size).toBeGreaterThan(30);
   }, 300_000);
 
-  test('a personal value that somebody edited is told to be unreadable, and hides no other entry', async () => {
-    const own = await freshDatabase();
-    const spoilt = await openDatabase(own.settings(), systemClock);
-    const { realm: id } = await plant(spoilt);
-    const reading = openLogReading(spoilt.engine.log, spoilt.logKeys);
+  test('an edited personal value is reported as unreadable, and hides no other entry', async () => {
+    const ownDatabase = await freshDatabase();
+    const damaged = await openDatabase(ownDatabase.settings(), systemClock);
+    const { realm: id } = await plant(damaged);
+    const reading = openLogReading(damaged.engine.log, damaged.logKeys);
     const before = await reading.entries(id, 0, 100);
     const edited = before.find(({ personal }) => personal !== undefined)?.seq ?? 0;
-    const bytes = own.address.engine === 'postgres' ? `decode('00', 'hex')` : `x'00'`;
-    await own.spoil(`update change set personal = ${bytes} where realm_id = ? and seq = ${edited}`, id);
+    const bytes = ownDatabase.address.engine === 'postgres' ? `decode('00', 'hex')` : `x'00'`;
+    await ownDatabase.spoil(
+      `update change set personal = ${bytes} where realm_id = ? and seq = ${edited}`,
+      id,
+    );
     const after = await reading.entries(id, 0, 100);
     expect(after.filter(({ personal }) => personal === 'unreadable').map(({ seq }) => seq)).toEqual([edited]);
     expect(after).toHaveLength(before.length);
-    await spoilt.engine.close();
+    await damaged.engine.close();
   });
 
   test('verify finds a removed entry', async () => {
-    const own = await freshDatabase();
-    const spoilt = await openDatabase(own.settings(), systemClock);
-    const { realm: id } = await plant(spoilt);
-    await own.spoil('delete from change where realm_id = ? and seq = 3', id);
-    expect((await verified(spoilt)).map(({ message }) => message)).toContainEqual(
+    const ownDatabase = await freshDatabase();
+    const damaged = await openDatabase(ownDatabase.settings(), systemClock);
+    const { realm: id } = await plant(damaged);
+    await ownDatabase.spoil('delete from change where realm_id = ? and seq = 3', id);
+    expect((await findingsOf(damaged)).map(({ message }) => message)).toContainEqual(
       '1 entries before this one are missing',
     );
-    await spoilt.engine.close();
+    await damaged.engine.close();
   });
 });
 
-describe('an end that was cut off', () => {
-  /** A database whose log goes on, and then is as if the last entry had never been. */
+describe('a log with its end cut off', () => {
+  /** A database whose last log entry was deleted. */
   async function cut() {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
@@ -201,32 +204,32 @@ describe('an end that was cut off', () => {
     const tag = Buffer.from(before?.tag ?? []).toString('hex');
     const bytes = database.address.engine === 'postgres' ? `decode('${tag}', 'hex')` : `x'${tag}'`;
     await database.spoil(`delete from change where realm_id = ? and seq > ${before?.tagged_seq}`, id);
-    const isKept = async (says: string) =>
-      database.spoil(`update realm_clock set ${says} where realm_id = ?`, id);
-    return { db, checkpoints, id, before, bytes, isKept };
+    const setHead = async (assignments: string) =>
+      database.spoil(`update realm_clock set ${assignments} where realm_id = ?`, id);
+    return { db, checkpoints, id, before, bytes, setHead };
   }
 
   test('verify finds a cut-off end by the log head', async () => {
     const { db } = await cut();
-    expect(await verified(db)).not.toEqual([]);
+    expect(await findingsOf(db)).not.toEqual([]);
     await db.engine.close();
   });
 
   test('verify finds an end cut off together with the log head only with a checkpoint', async () => {
-    const { db, checkpoints, before, bytes, isKept } = await cut();
-    await isKept(
+    const { db, checkpoints, before, bytes, setHead } = await cut();
+    await setHead(
       `seq = ${before?.tagged_seq}, tagged_seq = ${before?.tagged_seq}, entries = ${before?.entries}, tag = ${bytes}`,
     );
-    expect(await verified(db)).toEqual([]);
-    expect((await verified(db, checkpoints)).map(({ message }) => message)).toEqual([
+    expect(await findingsOf(db)).toEqual([]);
+    expect((await findingsOf(db, checkpoints)).map(({ message }) => message)).toEqual([
       'a checkpoint covers this entry, and it does not exist: entries were removed, or the database is older',
     ]);
     await db.engine.close();
   });
 });
 
-describe('a log that was written anew', () => {
-  /** Writes every tag again, as the program would, from a root that is not the installation's, or that is. */
+describe('a rewritten log', () => {
+  /** Recomputes every tag after an edit, with the keys of the installation or with other ones. */
   async function rewritten(isKeyKnown: boolean) {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
@@ -240,17 +243,20 @@ describe('a log that was written anew', () => {
       head?.chain?.anchor ?? { seq: 0, tag: new Uint8Array(32), entries: 0 },
     );
     const chain = resumeChain(keys, anchor);
-    const say = (bytes: Uint8Array) => {
+    const bytesLiteral = (bytes: Uint8Array) => {
       const hex = Buffer.from(bytes).toString('hex');
       return database.address.engine === 'postgres' ? `decode('${hex}', 'hex')` : `x'${hex}'`;
     };
     await database.spoil(`update change set actor = 'nobody' where realm_id = ? and seq = 2`, id);
     for (const { seq, columns } of await db.engine.log.entries(id, 0, 1_000)) {
       const tag = chain.next(seq, Object.values(columns));
-      await database.spoil(`update change set tag = ${say(tag)} where realm_id = ? and seq = ${seq}`, id);
+      await database.spoil(
+        `update change set tag = ${bytesLiteral(tag)} where realm_id = ? and seq = ${seq}`,
+        id,
+      );
     }
     await database.spoil(
-      `update realm_clock set tag = ${say(chain.tag)}, anchor_mac = ${say(anchor.mac)} where realm_id = ?`,
+      `update realm_clock set tag = ${bytesLiteral(chain.tag)}, anchor_mac = ${bytesLiteral(anchor.mac)} where realm_id = ?`,
       id,
     );
     return { db, checkpoints };
@@ -258,21 +264,21 @@ describe('a log that was written anew', () => {
 
   test('verify finds a log rewritten without the master key', async () => {
     const { db } = await rewritten(false);
-    expect(await verified(db)).not.toEqual([]);
+    expect(await findingsOf(db)).not.toEqual([]);
     await db.engine.close();
   });
 
   test('verify finds a log rewritten with the master key only with a checkpoint', async () => {
     const { db, checkpoints } = await rewritten(true);
-    expect(await verified(db)).toEqual([]);
-    expect((await verified(db, checkpoints)).map(({ message }) => message)).toEqual([
+    expect(await findingsOf(db)).toEqual([]);
+    expect((await findingsOf(db, checkpoints)).map(({ message }) => message)).toEqual([
       'this entry differs from a checkpoint: it, or an entry before it, was rewritten',
     ]);
     await db.engine.close();
   });
 });
 
-describe('an older database in the place of a newer one', () => {
+describe('an older database in place of a newer one', () => {
   test('verify finds an older database by checkpoints, in each log that changed', async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
@@ -285,8 +291,8 @@ describe('an older database in the place of a newer one', () => {
     const checkpoints = await checkpointsOf(newer);
     await newer.engine.close();
     const restored = await openDatabase(older.settings(), systemClock);
-    expect(await verified(restored)).toEqual([]);
-    expect(await verified(restored, checkpoints)).toEqual([
+    expect(await findingsOf(restored)).toEqual([]);
+    expect(await findingsOf(restored, checkpoints)).toEqual([
       {
         log: NIL_UUID,
         seq: expect.any(Number),
@@ -299,7 +305,7 @@ describe('an older database in the place of a newer one', () => {
   });
 });
 
-describe('a log that is kept short', () => {
+describe('a trimmed log', () => {
   test('a trimmed log starts after the removed entries, verifies clean, and keeps its last entry', async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
@@ -312,7 +318,7 @@ describe('a log that is kept short', () => {
     expect(await log.trim(id, later)).toBe(0);
     expect(await log.entries(id, 0, 10)).toHaveLength(1);
     await plant(db, { realm: id });
-    expect(await verified(db, checkpoints, () => later + 90 * 86_400_000)).toEqual([]);
+    expect(await findingsOf(db, checkpoints, () => later + 90 * 86_400_000)).toEqual([]);
     expect((await log.head(id))?.chain?.end.entries).toBeGreaterThan(before?.chain?.end.entries ?? 0);
     await db.engine.close();
   });
@@ -334,7 +340,7 @@ describe('a log that is kept short', () => {
       LIMITS.cascadeRecordsMax,
       5,
     ]);
-    expect(await verified(db)).toEqual([]);
+    expect(await findingsOf(db)).toEqual([]);
     await db.engine.close();
   });
 });

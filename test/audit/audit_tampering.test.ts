@@ -10,56 +10,56 @@ import { type OpenDatabase, openDatabase } from '../../src/service/open_database
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { type Planted, plant, put, userMembers } from '../support/service.ts';
 
-/** What somebody does to a log who has the database, and not the master key; and what an erasure meets. */
+/** Tampering with the database but without the master key; erasures; and the adoption of older entries. */
 
 interface World {
   readonly database: TestDatabase;
   readonly db: OpenDatabase;
-  readonly planted: Planted;
+  readonly fixture: Planted;
 }
 
-async function inWorld(work: (world: World) => Promise<void>): Promise<void> {
+async function withLog(work: (world: World) => Promise<void>): Promise<void> {
   const database = await freshDatabase();
   const db = await openDatabase(database.settings(), systemClock);
   try {
-    await work({ database, db, planted: await plant(db) });
+    await work({ database, db, fixture: await plant(db) });
   } finally {
     await db.engine.close();
   }
 }
 
 async function verify(db: OpenDatabase, checkpoints: readonly Checkpoint[] = []) {
-  const says: string[] = [];
+  const messages: string[] = [];
   const verified: VerificationResult = await verifyLogs({
     store: db.engine.log,
     keys: db.logKeys,
     checkpoints,
     now: systemClock.now,
-    onFinding: (found) => says.push(found.message),
+    onFinding: (found) => messages.push(found.message),
   });
-  return { says, untagged: verified.untagged };
+  return { messages, untagged: verified.untagged };
 }
 
-const erase = ({ db, planted }: World) =>
+const erase = ({ db, fixture }: World) =>
   db.engine.records.erase({
-    key: [planted.realm, planted.user],
+    key: [fixture.realm, fixture.user],
     origin: { actor: 'test', requestId: undefined, address: undefined, at: systemClock.now() },
     mintRevision: systemClock.mintRevision,
-    auditEntry: createAuditEntry('user.erased', { object: planted.user, detail: {} }, systemClock),
+    auditEntry: createAuditEntry('user.erased', { object: fixture.user, detail: {} }, systemClock),
   });
 
-const rename = ({ db, planted }: World, name: string) =>
+const rename = ({ db, fixture }: World, name: string) =>
   db.engine.records.commit([
     {
       op: 'patch',
       resource: user,
-      key: [planted.realm, planted.user],
+      key: [fixture.realm, fixture.user],
       patch: { members: { name }, revision: systemClock.mintRevision(), at: systemClock.now() },
       change: {
         event: `${user.name}.updated`,
-        realm: planted.realm,
-        user: planted.user,
-        id: planted.user,
+        realm: fixture.realm,
+        user: fixture.user,
+        id: fixture.user,
         revision: systemClock.mintRevision(),
         members: ['name'],
         actor: 'test',
@@ -70,120 +70,120 @@ const rename = ({ db, planted }: World, name: string) =>
     },
   ]);
 
-describe('a stranger', () => {
+describe('tampering without the master key', () => {
   test('a removed end of a chain is found, also after the next write', () =>
-    inWorld(async ({ database, db, planted }) => {
-      await database.spoil('update realm_clock set tag = null where realm_id = ?', planted.realm);
+    withLog(async ({ database, db, fixture }) => {
+      await database.spoil('update realm_clock set tag = null where realm_id = ?', fixture.realm);
       await database.spoil(
         `update change set actor = 'nobody' where realm_id = ? and seq = 2`,
-        planted.realm,
+        fixture.realm,
       );
-      expect((await verify(db)).says).not.toEqual([]);
-      await plant(db, { realm: planted.realm });
-      expect((await verify(db)).says).toContainEqual(expect.stringContaining('the log was recreated'));
+      expect((await verify(db)).messages).not.toEqual([]);
+      await plant(db, { realm: fixture.realm });
+      expect((await verify(db)).messages).toContainEqual(expect.stringContaining('the log was recreated'));
     }));
 
   test('a removed log is found', () =>
-    inWorld(async ({ database, db, planted }) => {
-      await database.spoil('delete from change where realm_id = ?', planted.realm);
-      await database.spoil('delete from realm_clock where realm_id = ?', planted.realm);
-      expect((await verify(db)).says).toEqual(['this log was started, and it does not exist']);
+    withLog(async ({ database, db, fixture }) => {
+      await database.spoil('delete from change where realm_id = ?', fixture.realm);
+      await database.spoil('delete from realm_clock where realm_id = ?', fixture.realm);
+      expect((await verify(db)).messages).toEqual(['this log was started, and it does not exist']);
     }));
 
   test('an entry inserted in the format of an older release is reported, before and after its adoption', () =>
-    inWorld(async ({ database, db, planted }) => {
+    withLog(async ({ database, db, fixture }) => {
       await database.spoil(
         `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at)
            select realm_id, seq + 1, event, user_id, record_id, revision, members, actor, request_id, at
            from change where realm_id = ? order by seq desc limit 1`,
-        planted.realm,
+        fixture.realm,
       );
-      await database.spoil('update realm_clock set seq = seq + 1 where realm_id = ?', planted.realm);
-      expect(await verify(db)).toEqual({ says: [], untagged: 1 });
-      await plant(db, { realm: planted.realm });
-      expect(await verify(db)).toEqual({ says: [], untagged: 0 });
-      const acts = await database.ask<{ realm_id: string }>(
+      await database.spoil('update realm_clock set seq = seq + 1 where realm_id = ?', fixture.realm);
+      expect(await verify(db)).toEqual({ messages: [], untagged: 1 });
+      await plant(db, { realm: fixture.realm });
+      expect(await verify(db)).toEqual({ messages: [], untagged: 0 });
+      const entries = await database.ask<{ realm_id: string }>(
         `select realm_id from act where action = 'log.adopted'`,
       );
-      expect(acts.map(({ realm_id }) => realm_id)).toEqual([planted.realm]);
+      expect(entries.map(({ realm_id }) => realm_id)).toEqual([fixture.realm]);
     }));
 
   test('an entry inserted after the log head is found', () =>
-    inWorld(async ({ database, db, planted }) => {
+    withLog(async ({ database, db, fixture }) => {
       await database.spoil(
         `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at, tag)
            select realm_id, seq + 9, event, user_id, record_id, revision, members, actor, request_id, at, tag
            from change where realm_id = ? order by seq desc limit 1`,
-        planted.realm,
+        fixture.realm,
       );
-      expect((await verify(db)).says).toEqual(['this entry is after the head of the log']);
+      expect((await verify(db)).messages).toEqual(['this entry is after the head of the log']);
     }));
 
   test('a deleted user key without an erasure is found', () =>
-    inWorld(async ({ database, db, planted }) => {
-      await database.spoil('delete from user_salt where user_id = ?', planted.user);
+    withLog(async ({ database, db, fixture }) => {
+      await database.spoil('delete from user_salt where user_id = ?', fixture.user);
       await database.spoil(
         'insert into erasure (realm_id, user_id, at) values (?, ?, 1)',
-        planted.realm,
-        planted.user,
+        fixture.realm,
+        fixture.user,
       );
-      expect((await verify(db)).says).toContainEqual(expect.stringContaining('was not erased later'));
+      expect((await verify(db)).messages).toContainEqual(expect.stringContaining('was not erased later'));
     }));
 
   test('backdated entries are not removed by retention', () =>
-    inWorld(async ({ database, db, planted }) => {
-      await database.spoil('update change set at = 1 where realm_id = ? and seq <= 3', planted.realm);
-      const trimming = db.engine.log.trim(planted.realm, 1_000);
+    withLog(async ({ database, db, fixture }) => {
+      await database.spoil('update change set at = 1 where realm_id = ? and seq <= 3', fixture.realm);
+      const trimming = db.engine.log.trim(fixture.realm, 1_000);
       expect(await trimming.then(() => 'done', String)).toContain('edited by a stranger');
       expect(await database.ask('select 1 from change where at = 1')).toHaveLength(3);
     }));
 
   test('tampering is not hidden by a later checkpoint of the same position', () =>
-    inWorld(async ({ db, planted }) => {
-      const head = await db.engine.log.head(planted.realm);
+    withLog(async ({ db, fixture }) => {
+      const head = await db.engine.log.head(fixture.realm);
       const line = readLine(
         checkpointLine(head ? [head] : [], { at: systemClock.now(), retentionDays: 90 }, db.logKeys),
         db.logKeys,
       );
       const [now] = (line.kind === 'checkpoint' ? line.logs : []) as [Checkpoint];
       const before = { ...now, tag: '00'.repeat(32) };
-      expect((await verify(db, [before, now])).says).toContainEqual(
+      expect((await verify(db, [before, now])).messages).toContainEqual(
         expect.stringContaining('differs from a checkpoint'),
       );
     }));
 });
 
 describe('an erasure', () => {
-  test('in one commit with a write before it leaves no salt, and nothing that can be read', () =>
-    inWorld(async (world) => {
-      const { database, db, planted } = world;
+  test('an erasure in one commit with a write before it leaves no user key and no readable entry', () =>
+    withLog(async (world) => {
+      const { database, db, fixture } = world;
       await Promise.all([rename(world, 'Written at the last moment'), erase(world)]);
-      expect(await database.ask('select 1 from user_salt where user_id = ?', planted.user)).toEqual([]);
+      expect(await database.ask('select 1 from user_salt where user_id = ?', fixture.user)).toEqual([]);
       const reading = openLogReading(db.engine.log, db.logKeys);
-      const told = await reading.entriesOf(planted, 'realm', 0, 100);
-      expect(told.filter(({ personal }) => typeof personal === 'object')).toEqual([]);
-      expect(await verify(db)).toEqual({ says: [], untagged: 0 });
+      const entries = await reading.entriesOf(fixture, 'realm', 0, 100);
+      expect(entries.filter(({ personal }) => typeof personal === 'object')).toEqual([]);
+      expect(await verify(db)).toEqual({ messages: [], untagged: 0 });
     }));
 
-  test('of a user who is brought back leaves a log that is clean, and what was told before unread', () =>
-    inWorld(async (world) => {
-      const { db, planted } = world;
+  test('a user created again after an erasure has a clean log whose earlier entries stay unreadable', () =>
+    withLog(async (world) => {
+      const { db, fixture } = world;
       await erase(world);
-      await put(db, user, [planted.realm, planted.user], { ...userMembers, name: 'Back again' });
-      expect(await verify(db)).toEqual({ says: [], untagged: 0 });
+      await put(db, user, [fixture.realm, fixture.user], { ...userMembers, name: 'Back again' });
+      expect(await verify(db)).toEqual({ messages: [], untagged: 0 });
       const reading = openLogReading(db.engine.log, db.logKeys);
-      const told = (await reading.entriesOf(planted, 'realm', 0, 100)).flatMap(
+      const personalValues = (await reading.entriesOf(fixture, 'realm', 0, 100)).flatMap(
         ({ personal }) => personal ?? [],
       );
-      expect(told.filter((personal) => personal === 'erased').length).toBeGreaterThan(2);
-      expect(told.at(-1)).toMatchObject({ after: { name: 'Back again' } });
+      expect(personalValues.filter((personal) => personal === 'erased').length).toBeGreaterThan(2);
+      expect(personalValues.at(-1)).toMatchObject({ after: { name: 'Back again' } });
     }));
 });
 
 describe('entries of an older release', () => {
-  test('are adopted a thousand to a commit, and all of them by the next start', () =>
-    inWorld(async ({ database, db, planted }) => {
-      const { realm } = planted;
+  test('entries of an older release are adopted a thousand per commit, and all of them by the next start', () =>
+    withLog(async ({ database, db, fixture }) => {
+      const { realm } = fixture;
       const many = 2 * LIMITS.cascadeRecordsMax + 500;
       await database.spoil(
         `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at)
@@ -195,13 +195,13 @@ describe('entries of an older release', () => {
       await database.spoil(`update realm_clock set seq = seq + ${many} where realm_id = ?`, realm);
       await plant(db, {
         realm,
-        oidcProfile: planted.oidcProfile,
-        passwordProfile: planted.passwordProfile,
+        oidcProfile: fixture.oidcProfile,
+        passwordProfile: fixture.passwordProfile,
       });
       const untagged = () => database.ask('select 1 from change where tag is null');
       expect((await untagged()).length).toBeLessThan(many);
       await db.engine.log.catchUp(systemClock.now());
       expect(await untagged()).toEqual([]);
-      expect(await verify(db)).toEqual({ says: [], untagged: 0 });
+      expect(await verify(db)).toEqual({ messages: [], untagged: 0 });
     }));
 });

@@ -11,7 +11,7 @@ import { type OpenDatabase, openDatabase } from '../../src/service/open_database
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { realmMembers, stamped, userMembers } from '../support/service.ts';
 
-/** What somebody does to the beginning of a log who has the database and the master key; and what retention does to it. */
+/** The start of a log: moved by an attacker with the database and the master key, and by retention. */
 
 setDefaultTimeout(300_000);
 
@@ -23,12 +23,12 @@ interface World {
   readonly database: TestDatabase;
   readonly db: OpenDatabase;
   readonly id: Uuid;
-  /** One a day, each said behind the entry of that day. */
+  /** One a day, each written after the entry of that day. */
   readonly checkpoints: readonly Checkpoint[];
 }
 
 /** A realm in which one entry was written each day, the first one at the start. */
-async function inWorld(work: (world: World) => Promise<void>): Promise<void> {
+async function withLog(work: (world: World) => Promise<void>): Promise<void> {
   const database = await freshDatabase();
   const db = await openDatabase(database.settings(), systemClock);
   try {
@@ -36,7 +36,7 @@ async function inWorld(work: (world: World) => Promise<void>): Promise<void> {
     const checkpoints: Checkpoint[] = [];
     for (let day = 0; day < WRITES; day += 1) {
       await write(db, id, START + day * DAY_MS);
-      checkpoints.push(...(await told(db, id, START + day * DAY_MS + 30_000)));
+      checkpoints.push(...(await checkpointsAt(db, id, START + day * DAY_MS + 30_000)));
     }
     await work({ database, db, id, checkpoints });
   } finally {
@@ -55,41 +55,46 @@ async function write(db: OpenDatabase, id: Uuid, at: number): Promise<void> {
   expect(await db.engine.records.commit(writes)).toEqual({ kind: 'written' });
 }
 
-/** What a service says of a log that keeps entries for 90 days, or so many. */
-async function told({ engine, logKeys }: OpenDatabase, of: Uuid, at: number, retentionDays = 90) {
+/** The checkpoints that a service with this retention writes of a log. */
+async function checkpointsAt(
+  { engine, logKeys }: OpenDatabase,
+  realmId: Uuid,
+  at: number,
+  retentionDays = 90,
+) {
   const heads = await Array.fromAsync(headsOf(engine.log));
   const line = readLine(checkpointLine(heads, { at, retentionDays }, logKeys), logKeys);
-  return line.kind === 'checkpoint' && line.isSigned ? line.logs.filter(({ log }) => log === of) : [];
+  return line.kind === 'checkpoint' && line.isSigned ? line.logs.filter(({ log }) => log === realmId) : [];
 }
 
 async function verify({ engine, logKeys }: OpenDatabase, checkpoints: readonly Checkpoint[], now: number) {
-  const says: [number | undefined, string][] = [];
+  const findings: [number | undefined, string][] = [];
   await verifyLogs({
     store: engine.log,
     keys: logKeys,
     checkpoints,
     now: () => now,
-    onFinding: ({ log, seq, message: what }) => says.push([log === NIL_UUID ? -1 : seq, what]),
+    onFinding: ({ log, seq, message }) => findings.push([log === NIL_UUID ? -1 : seq, message]),
   });
-  return says;
+  return findings;
 }
 
-/** Removes what stands in the first places, and seals the beginning behind it: by hand, and with the installation's keys. */
-async function begin({ database, db, id }: World, behind: number, forged?: Anchor): Promise<void> {
+/** Removes the first entries and seals the start after them: by SQL, with the keys of the installation. */
+async function moveStart({ database, db, id }: World, lastRemoved: number, forged?: Anchor): Promise<void> {
   const head = await db.engine.log.head(id);
   const chain = resumeChain(db.logKeys, head?.chain?.anchor as Anchor);
   for (const { seq, columns } of await db.engine.log.entries(id, 0, 1_000)) {
-    if (seq <= behind) chain.next(seq, Object.values(columns));
+    if (seq <= lastRemoved) chain.next(seq, Object.values(columns));
   }
   const { seq, tag, entries, mac } = forged ?? sealAnchor(db.logKeys, id, chain);
-  const say = (bytes: Uint8Array) => {
+  const bytesLiteral = (bytes: Uint8Array) => {
     const hex = Buffer.from(bytes).toString('hex');
     return database.address.engine === 'postgres' ? `decode('${hex}', 'hex')` : `x'${hex}'`;
   };
   await database.spoil(`delete from change where realm_id = ? and seq <= ${seq}`, id);
   await database.spoil(
-    `update realm_clock set anchor_seq = ${seq}, anchor_tag = ${say(tag)}, anchor_entries = ${entries},
-       anchor_mac = ${say(mac)} where realm_id = ?`,
+    `update realm_clock set anchor_seq = ${seq}, anchor_tag = ${bytesLiteral(tag)}, anchor_entries = ${entries},
+       anchor_mac = ${bytesLiteral(mac)} where realm_id = ?`,
     id,
   );
 }
@@ -98,27 +103,27 @@ const NOW = START + WRITES * DAY_MS;
 const TOO_YOUNG = 'entries before this one were removed, and they were too recent for retention';
 const TOO_EARLY = expect.stringContaining('covers this entry, and it was removed too early for retention');
 
-describe('who has the database and the master key, and moves the beginning of a log', () => {
-  test('anywhere before the last checkpoint, to it, or behind it, is found by checkpoints alone', async () => {
-    for (let behind = 1; behind <= WRITES; behind += 1) {
-      await inWorld(async (world) => {
+describe('a log start moved with the master key', () => {
+  test('a log start moved to any position is found by checkpoints alone', async () => {
+    for (let lastRemoved = 1; lastRemoved <= WRITES; lastRemoved += 1) {
+      await withLog(async (world) => {
         await write(world.db, world.id, NOW);
-        await begin(world, behind);
+        await moveStart(world, lastRemoved);
         expect(await verify(world.db, [], NOW)).toEqual([]);
         expect(await verify(world.db, world.checkpoints, NOW)).toEqual([
-          [behind + 1, TOO_YOUNG],
+          [lastRemoved + 1, TOO_YOUNG],
           [1, TOO_EARLY],
         ]);
-        // The newest one alone, as where a sink keeps no more.
+        // The newest checkpoint alone, as where a sink stores no more.
         const newest = world.checkpoints.slice(-1);
-        expect(await verify(world.db, newest, NOW)).toContainEqual([behind + 1, TOO_YOUNG]);
+        expect(await verify(world.db, newest, NOW)).toContainEqual([lastRemoved + 1, TOO_YOUNG]);
       });
     }
   });
 
   test('a log start moved to its end is found, and so is a backdated entry after it', () =>
-    inWorld(async (world) => {
-      await begin(world, WRITES);
+    withLog(async (world) => {
+      await moveStart(world, WRITES);
       expect(await verify(world.db, [], NOW)).toEqual([
         [WRITES, 'no entry is left, and retention always leaves one'],
       ]);
@@ -128,39 +133,39 @@ describe('who has the database and the master key, and moves the beginning of a 
       expect(await verify(world.db, world.checkpoints.slice(-1), NOW)).toEqual([[WRITES, TOO_EARLY]]);
     }));
 
-  test('so that it looks as if it had begun there is found', () =>
-    inWorld(async (world) => {
+  test('a log start forged as the creation of the log is found', () =>
+    withLog(async (world) => {
       await write(world.db, world.id, NOW);
-      await begin(world, WRITES, startChain(world.db.logKeys, world.id, WRITES).anchor);
-      const says = (await verify(world.db, world.checkpoints, NOW)).map(([, what]) => what);
-      expect(says).toContainEqual(expect.stringContaining('the log was recreated'));
-      expect(says).toContainEqual(expect.stringContaining('this entry differs from a checkpoint'));
+      await moveStart(world, WRITES, startChain(world.db.logKeys, world.id, WRITES).anchor);
+      const messages = (await verify(world.db, world.checkpoints, NOW)).map(([, message]) => message);
+      expect(messages).toContainEqual(expect.stringContaining('the log was recreated'));
+      expect(messages).toContainEqual(expect.stringContaining('this entry differs from a checkpoint'));
     }));
 
-  test('behind what is old enough, with what is not, is found', () =>
-    inWorld(async (world) => {
+  test('a log start moved past an entry too recent for retention is found', () =>
+    withLog(async (world) => {
       // Five entries are older than 90 days, and the fifth stays.
       const now = START + (90 + 5) * DAY_MS - 1;
-      await begin(world, 4);
+      await moveStart(world, 4);
       expect(await verify(world.db, world.checkpoints, now)).toEqual([]);
-      await begin(world, 5);
+      await moveStart(world, 5);
       expect(await verify(world.db, world.checkpoints, now)).toEqual([[6, TOO_YOUNG]]);
     }));
 
-  test('under checkpoints that say so later is found by those from before', () =>
-    inWorld(async (world) => {
-      await begin(world, 5);
-      const after = await told(world.db, world.id, NOW);
+  test('a moved log start that later checkpoints confirm is found by earlier ones', () =>
+    withLog(async (world) => {
+      await moveStart(world, 5);
+      const after = await checkpointsAt(world.db, world.id, NOW);
       expect(await verify(world.db, [...world.checkpoints, ...after], NOW)).toEqual([
         [6, TOO_YOUNG],
         [1, TOO_EARLY],
       ]);
     }));
 
-  test('leaves every checkpoint behind it to be compared', () =>
-    inWorld(async (world) => {
+  test('checkpoints after a moved log start are still compared', () =>
+    withLog(async (world) => {
       const now = START + 200 * DAY_MS;
-      await begin(world, 4);
+      await moveStart(world, 4);
       const checkpoints = world.checkpoints.map((each) =>
         each.position === 7 ? { ...each, tag: '00'.repeat(32) } : each,
       );
@@ -170,16 +175,16 @@ describe('who has the database and the master key, and moves the beginning of a 
     }));
 });
 
-describe('what retention removes', () => {
+describe('entries removed by retention', () => {
   test(
-    'is believed, at any hour, by all checkpoints and by the newest alone',
+    'a log trimmed by retention verifies clean at any hour, with all, the newest and no checkpoints',
     () =>
-      inWorld(async ({ db, id, checkpoints }) => {
+      withLog(async ({ db, id, checkpoints }) => {
         for (let hour = 0; hour < 24 * (WRITES + 2); hour += 7) {
           const now = START + 90 * DAY_MS + hour * 3_600_000;
           await db.engine.log.trim(id, now - 90 * DAY_MS);
-          for (const known of [checkpoints, checkpoints.slice(-1), []]) {
-            expect([hour, await verify(db, known, now)]).toEqual([hour, []]);
+          for (const given of [checkpoints, checkpoints.slice(-1), []]) {
+            expect([hour, await verify(db, given, now)]).toEqual([hour, []]);
           }
         }
         expect((await db.engine.log.entries(id, 0, 100)).map(({ seq }) => seq)).toEqual([WRITES]);
@@ -187,18 +192,18 @@ describe('what retention removes', () => {
     300_000,
   );
 
-  test('is believed after it was told to keep more, and after it was told to keep less', () =>
-    inWorld(async ({ db, id, checkpoints }) => {
+  test('a log trimmed by retention verifies clean after its days were reduced and extended', () =>
+    withLog(async ({ db, id, checkpoints }) => {
       await db.engine.log.trim(id, NOW - 3 * DAY_MS);
       expect(await verify(db, checkpoints, NOW)).not.toEqual([]);
-      const shorter = await told(db, id, NOW, 3);
+      const shorter = await checkpointsAt(db, id, NOW, 3);
       expect(await verify(db, [...checkpoints, ...shorter], NOW)).toEqual([]);
-      const longer = await told(db, id, NOW + DAY_MS, 365);
+      const longer = await checkpointsAt(db, id, NOW + DAY_MS, 365);
       expect(await verify(db, [...checkpoints, ...shorter, ...longer], NOW + DAY_MS)).toEqual([]);
     }));
 
-  test('leaves the newest that is old, and takes it when a younger one is', () =>
-    inWorld(async ({ db, id }) => {
+  test('retention keeps the newest expired entry, and removes it when a later entry expires', () =>
+    withLog(async ({ db, id }) => {
       const { log } = db.engine;
       const left = async () => (await log.entries(id, 0, 100)).map(({ seq }) => seq)[0];
       expect([await log.trim(id, START + 1), await left()]).toEqual([0, 1]);

@@ -18,40 +18,40 @@ import { freePort, freshFolder, plant, startService } from '../support/service.t
 
 setDefaultTimeout(300_000);
 
-/** A receiver of checkpoints: a real server that puts each body behind the last one. */
-interface Keeper {
+/** A receiver of checkpoints: a real server that appends each accepted body to a file. */
+interface CheckpointReceiver {
   readonly url: string;
   readonly path: string;
-  /** Every message that came. */
-  readonly came: readonly { readonly headers: Headers; readonly body: string }[];
-  /** What it answers from now on; it keeps what it answers 2xx. */
+  /** Every message received. */
+  readonly received: readonly { readonly headers: Headers; readonly body: string }[];
+  /** Sets its answer from now on; a body answered with 2xx is stored. */
   answer(by: () => Response | Promise<Response>): void;
-  /** The lines that it kept. */
+  /** The stored lines. */
   lines(): readonly string[];
   stop(): void;
 }
 
-function openKeeper(port = 0): Keeper {
-  const path = join(freshFolder(), 'kept.ndjson');
+function openCheckpointReceiver(port = 0): CheckpointReceiver {
+  const path = join(freshFolder(), 'stored.ndjson');
   writeFileSync(path, '');
-  const came: { headers: Headers; body: string }[] = [];
+  const received: { headers: Headers; body: string }[] = [];
   let answer: () => Response | Promise<Response> = () => new Response(null, { status: 204 });
   const server = Bun.serve({
     port,
     hostname: '127.0.0.1',
     async fetch(request) {
       const body = await request.text();
-      came.push({ headers: request.headers, body });
+      received.push({ headers: request.headers, body });
       const reply = await answer();
       if (reply.ok) appendFileSync(path, body);
       return reply;
     },
   });
-  opened.push(server);
+  servers.push(server);
   return {
     url: `http://127.0.0.1:${server.port}/checkpoints?for=us`,
     path,
-    came,
+    received,
     answer(by) {
       answer = by;
     },
@@ -60,65 +60,65 @@ function openKeeper(port = 0): Keeper {
   };
 }
 
-const opened: { stop(isAtOnce: boolean): unknown }[] = [];
+const servers: { stop(isAtOnce: boolean): unknown }[] = [];
 afterAll(() => {
-  for (const server of opened) server.stop(true);
+  for (const server of servers) server.stop(true);
   endAll();
 });
 
-const telling = (url: string) => ({ checkpointUrl: url, allowLoopbackWebhooks: 'true' });
+const receiverFlags = (url: string) => ({ checkpointUrl: url, allowLoopbackWebhooks: 'true' });
 const kindsOf = (lines: readonly string[]) => lines.map((line) => JSON.parse(line).kind as string);
 
 describe('a receiver', () => {
   test('a checkpoint receiver stores signed messages whose lines verify and restore read', async () => {
-    const keeper = openKeeper();
-    const api = await startAdminApi(telling(keeper.url));
+    const receiver = openCheckpointReceiver();
+    const api = await startAdminApi(receiverFlags(receiver.url));
     const { db, database } = api.service;
     const { realm, user } = await plant(db);
     const erased = await api.request('POST', '/erasures', { data: { realm_id: realm, user_id: user } });
     expect(erased.status).toBe(201);
     await api.service.stop();
-    expect(new Set(kindsOf(keeper.lines()))).toEqual(new Set(['checkpoint', 'erasure']));
-    const words = [...database.words, '--checkpoints', keeper.path];
+    expect(new Set(kindsOf(receiver.lines()))).toEqual(new Set(['checkpoint', 'erasure']));
+    const words = [...database.words, '--checkpoints', receiver.path];
     const verified = await runCommand([AUTHREALM, 'audit', 'verify', '--json', ...words]);
     expect([verified.code, JSON.parse(verified.stdout)]).toMatchObject([
       EXIT.done,
-      { clean: true, not_seen: null, checkpoint_file: keeper.path },
+      { clean: true, not_seen: null, checkpoint_file: receiver.path },
     ]);
-    const { erasures } = await readErasures(Bun.file(keeper.path).stream(), {
-      name: keeper.path,
+    const { erasures } = await readErasures(Bun.file(receiver.path).stream(), {
+      name: receiver.path,
       keys: db.logKeys,
       takesUnsigned: false,
     });
     expect(erasures).toMatchObject([{ realm, user }]);
-    const told = await runCommand([AUTHREALM, 'audit', 'key', ...database.words]);
+    const output = await runCommand([AUTHREALM, 'audit', 'key', ...database.words]);
     const key = createPublicKey({
       key: Buffer.concat([
         Buffer.from('302a300506032b6570032100', 'hex'),
-        Buffer.from(told.stdout.trim().replace(/^whpk_/, ''), 'base64'),
+        Buffer.from(output.stdout.trim().replace(/^whpk_/, ''), 'base64'),
       ]),
       format: 'der',
       type: 'spki',
     });
-    for (const { headers, body } of keeper.came) {
-      const [id, timestamp, said] = ['id', 'timestamp', 'signature'].map((name) =>
+    for (const { headers, body } of receiver.received) {
+      const [id, timestamp, signatureHeader] = ['id', 'timestamp', 'signature'].map((name) =>
         headers.get(`webhook-${name}`),
       );
-      const signature = Buffer.from(said?.replace(/^v1a,/, '') ?? '', 'base64');
+      const signature = Buffer.from(signatureHeader?.replace(/^v1a,/, '') ?? '', 'base64');
       expect(verify(null, Buffer.from(`${id}.${timestamp}.${body}`), key, signature)).toBe(true);
       expect(verify(null, Buffer.from(`${id}.${timestamp}.${body} `), key, signature)).toBe(false);
       expect(headers.get('content-type')).toBe('application/x-ndjson');
     }
   });
 
-  test('that is away is told every erasure in the end, and of checkpoints the newest; the file is told meanwhile', async () => {
+  test('an unreachable receiver later gets every erasure and the newest checkpoints; the file gets them at once', async () => {
     const database = await freshDatabase();
     const port = await freePort();
     const url = `http://127.0.0.1:${port}/`;
     const file = join(freshFolder(), 'points');
     await withDatabase(database, async (db) => {
       const { engine, logKeys } = db;
-      const flags = { ...database.flags, ...telling(url), checkpointFile: file };
+      const flags = { ...database.flags, ...receiverFlags(url), checkpointFile: file };
       const first = await plant(db);
       for (let at = 1; at <= 150; at += 1) {
         await database.spoil(
@@ -126,7 +126,7 @@ describe('a receiver', () => {
           ...[first.realm, systemClock.mintId()],
         );
       }
-      const troubles: string[] = [];
+      const errorCodes: string[] = [];
       const checkpoints = startCheckpoints(
         {
           store: engine.log,
@@ -136,87 +136,90 @@ describe('a receiver', () => {
           retentionDays: 90,
           clock: systemClock,
           name: 'away',
-          onError: ({ code = '' }) => troubles.push(code),
+          onError: ({ code = '' }) => errorCodes.push(code),
         },
         100,
       );
-      while (troubles.length < 3) await Bun.sleep(10);
+      while (errorCodes.length < 3) await Bun.sleep(10);
       const { seq } = (await engine.log.head(first.realm)) ?? { seq: 0 };
       await plant(db, { realm: first.realm });
-      while (troubles.length < 6) await Bun.sleep(10);
-      expect(new Set(troubles)).toEqual(new Set(['RECEIVER_UNREACHABLE']));
+      while (errorCodes.length < 6) await Bun.sleep(10);
+      expect(new Set(errorCodes)).toEqual(new Set(['RECEIVER_UNREACHABLE']));
       const inFile = readFileSync(file, 'utf8').trim().split('\n');
       expect(kindsOf(inFile).filter((kind) => kind === 'erasure')).toHaveLength(150);
       expect(checkpoints.ageMs()).toBeGreaterThan(200);
-      const keeper = openKeeper(port);
+      const receiver = openCheckpointReceiver(port);
       while ((await database.ask('select 1 from erasure where told_at is null')).length > 0)
         await Bun.sleep(10);
       await checkpoints.stop();
-      const lines = keeper.lines().map((text) => readLine(text, logKeys));
+      const lines = receiver.lines().map((text) => readLine(text, logKeys));
       expect(lines.filter(({ kind }) => kind === 'erasure')).toHaveLength(150);
-      const places = lines.flatMap((line) =>
+      const positions = lines.flatMap((line) =>
         line.kind === 'checkpoint' && line.isSigned
           ? line.logs.map(({ log, position }) => [log, position])
           : [],
       );
-      const ofRealm = places.filter(([log]) => log === first.realm).map(([, position]) => Number(position));
-      // Where it was while nobody listened is not told any more.
+      const ofRealm = positions
+        .filter(([log]) => log === first.realm)
+        .map(([, position]) => Number(position));
+      // Positions from the time without a receiver are not sent.
       expect([ofRealm.length, (ofRealm[0] ?? 0) > seq]).toEqual([1, true]);
     });
   });
 
   test.each([
-    ['refuses', () => new Response(null, { status: 500 }), 'HTTP_500'],
-    ['sends elsewhere', () => Response.redirect('http://127.0.0.1:1/', 307), 'HTTP_307'],
+    ['rejects', () => new Response(null, { status: 500 }), 'HTTP_500'],
+    ['redirects', () => Response.redirect('http://127.0.0.1:1/', 307), 'HTTP_307'],
     ['hangs', () => new Promise<Response>(() => undefined), 'RECEIVER_UNREACHABLE'],
-  ])('that %s is told of in the log, and an erasure is answered 503 in time', async (_name, reply, cause) => {
-    const keeper = openKeeper();
-    keeper.answer(reply);
-    const api = await startAdminApi(telling(keeper.url));
+  ])('a receiver that %s is logged, and an erasure is answered 503 in time', async (_name, reply, cause) => {
+    const receiver = openCheckpointReceiver();
+    receiver.answer(reply);
+    const api = await startAdminApi(receiverFlags(receiver.url));
     const { realm, user } = await plant(api.service.db);
     const begun = performance.now();
     const erased = await api.request('POST', '/erasures', { data: { realm_id: realm, user_id: user } });
     expect(erased.status).toBe(503);
     expect(performance.now() - begun).toBeLessThan(8_000);
-    keeper.answer(() => new Response(null, { status: 200 }));
+    receiver.answer(() => new Response(null, { status: 200 }));
     await api.service.stop();
     expect(api.service.log).toContainEqual({
       event: 'checkpoint_failed',
       cause,
       since: expect.stringMatching(/^\d{4}-/),
     });
-    expect(kindsOf(keeper.lines())).toContain('erasure');
+    expect(kindsOf(receiver.lines())).toContain('erasure');
   });
 });
 
-test('each receiver is told, where services over one database have a receiver each', async () => {
+test('services over one database with a receiver each write to every receiver', async () => {
   const database = await freshDatabase();
-  const keepers = [openKeeper(), openKeeper()];
+  const receivers = [openCheckpointReceiver(), openCheckpointReceiver()];
   const services = [];
-  for (const { url } of keepers) services.push(await startService({ ...database.flags, ...telling(url) }));
-  for (const keeper of keepers) while (keeper.lines().length === 0) await Bun.sleep(10);
+  for (const { url } of receivers)
+    services.push(await startService({ ...database.flags, ...receiverFlags(url) }));
+  for (const receiver of receivers) while (receiver.lines().length === 0) await Bun.sleep(10);
   const leases = await database.ask('select name from lease');
   expect(JSON.stringify(leases)).not.toContain('for=us');
   for (const service of services) await service.stop();
 });
 
 describe('erase user', () => {
-  test('that is killed while the receiver is silent is told by the next start of the service', async () => {
-    const keeper = openKeeper();
-    keeper.answer(() => new Promise(() => undefined));
+  test('an erasure whose command is killed before the receiver answers is reported by the next start of the service', async () => {
+    const receiver = openCheckpointReceiver();
+    receiver.answer(() => new Promise(() => undefined));
     const database = await freshDatabase();
     const { realm, user } = await withDatabase(database, plant);
-    const receiver = ['--checkpoint-url', keeper.url, '--allow-loopback-webhooks'];
-    const erasing = start([AUTHREALM, 'erase', 'user', realm, user, ...database.words, ...receiver]);
-    while (keeper.came.length === 0) await Bun.sleep(5);
+    const flags = ['--checkpoint-url', receiver.url, '--allow-loopback-webhooks'];
+    const erasing = start([AUTHREALM, 'erase', 'user', realm, user, ...database.words, ...flags]);
+    while (receiver.received.length === 0) await Bun.sleep(5);
     erasing.process.kill('SIGKILL');
     await erasing.process.exited;
     expect(await database.ask('select 1 from user_info where id = ?', user)).toEqual([]);
-    expect(keeper.lines()).toEqual([]);
-    keeper.answer(() => new Response(null, { status: 204 }));
-    const service = await startService({ ...database.flags, ...telling(keeper.url) });
+    expect(receiver.lines()).toEqual([]);
+    receiver.answer(() => new Response(null, { status: 204 }));
+    const service = await startService({ ...database.flags, ...receiverFlags(receiver.url) });
     await service.stop();
-    const erasures = keeper.lines().filter((line) => JSON.parse(line).kind === 'erasure');
+    const erasures = receiver.lines().filter((line) => JSON.parse(line).kind === 'erasure');
     expect(erasures.map((line) => JSON.parse(line))).toMatchObject([{ realm_id: realm, user_id: user }]);
   });
 });
@@ -242,15 +245,15 @@ describe('--checkpoint-url', () => {
     ['https://receiver.example/#here', {}, 'must be an https URL without userinfo'],
     ['receiver.example', {}, 'must be an https URL without userinfo'],
     ['ftp://receiver.example/', {}, 'must be an https URL without userinfo'],
-  ])('%s with %j is refused', (checkpointUrl, more, says) => {
-    expect(refusalOf({ checkpointUrl, ...more })).toContain(says);
+  ])('--checkpoint-url %s with %j is rejected', (checkpointUrl, more, message) => {
+    expect(refusalOf({ checkpointUrl, ...more })).toContain(message);
   });
 
   test.each([
     ['https://receiver.example/checkpoints?key=7', {}],
     ['http://localhost:8080/', { allowLoopbackWebhooks: 'true' }],
     ['https://[::1]:8443/', { allowLoopbackWebhooks: 'true' }],
-  ])('%s with %j is taken', (checkpointUrl, more) => {
+  ])('--checkpoint-url %s with %j is accepted', (checkpointUrl, more) => {
     expect(refusalOf({ checkpointUrl, ...more })).toBe('');
   });
 });

@@ -9,7 +9,7 @@ import { type OpenDatabase, openDatabase } from '../../src/service/open_database
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { plant } from '../support/service.ts';
 
-/** Of which logs a place outside of the database is told, minute by minute. */
+/** Which logs a round of checkpoints writes to a sink. */
 
 setDefaultTimeout(300_000);
 
@@ -20,27 +20,27 @@ let db: OpenDatabase;
 let checkpoints: Checkpoints;
 let one: Uuid;
 let other: Uuid;
-/** Where logs were when it was told of them, in that order. */
-let told: (readonly [log: Uuid, position: number])[];
-let looks: number;
-/** Whether the place is away, from the next look on; and in this one. */
-let isAway: boolean;
-let isMissed: boolean;
+/** The checkpoints that the sink received, in order. */
+let received: (readonly [log: Uuid, position: number])[];
+let scans: number;
+/** Whether the sink is down from the next scan on, and in the current one. */
+let isSinkDown: boolean;
+let isScanLost: boolean;
 
 beforeEach(async () => {
   database = await freshDatabase();
   db = await openDatabase(database.settings(), systemClock);
   [one, other] = (await Promise.all([plant(db), plant(db)])).map(({ realm }) => realm) as [Uuid, Uuid];
-  [told, looks, isAway, isMissed] = [[], 0, false, false];
+  [received, scans, isSinkDown, isScanLost] = [[], 0, false, false];
   checkpoints = startCheckpoints(
     {
-      store: watched(db.engine.log),
+      store: countScans(db.engine.log),
       leases: openLeases(db.engine.leases, 10_000, systemClock),
       keys: db.logKeys,
-      sinks: [async (lines) => keep(lines)],
+      sinks: [async (lines) => receive(lines)],
       clock: systemClock,
       retentionDays: 90,
-      name: 'looks',
+      name: 'scans',
       onError: () => undefined,
     },
     EVERY_MS,
@@ -52,42 +52,42 @@ afterEach(async () => {
   await db.engine.close();
 });
 
-function watched(log: LogStore): LogStore {
+function countScans(log: LogStore): LogStore {
   return {
     ...log,
     heads(after, limit) {
-      // The first page of a look.
-      if (after === undefined) [looks, isMissed] = [looks + 1, isAway];
+      // The first page of a scan.
+      if (after === undefined) [scans, isScanLost] = [scans + 1, isSinkDown];
       return log.heads(after, limit);
     },
   };
 }
 
-function keep(lines: readonly string[]): void {
-  if (isMissed) throw new Error('away');
+function receive(lines: readonly string[]): void {
+  if (isScanLost) throw new Error('down');
   for (const text of lines) {
     const line = readLine(text, db.logKeys);
     if (line.kind !== 'checkpoint') continue;
-    told.push(...line.logs.map(({ log, position }) => [log, position] as const));
+    received.push(...line.logs.map(({ log, position }) => [log, position] as const));
   }
 }
 
-/** A look begins and ends from here on. */
-async function looked(): Promise<void> {
-  const enough = looks + 2;
-  while (looks < enough) await Bun.sleep(5);
+/** Resolves after a scan has begun and ended. */
+async function nextScan(): Promise<void> {
+  const expected = scans + 2;
+  while (scans < expected) await Bun.sleep(5);
 }
 
-/** Nothing that is done from here on is told before the place is back: a look at which it was there has ended. */
-async function leave(): Promise<void> {
-  isAway = true;
-  await looked();
+/** Later changes are not written until the sink is back: the last scan that could write has ended. */
+async function stopSink(): Promise<void> {
+  isSinkDown = true;
+  await nextScan();
 }
 
-/** What was done until now is told, all at once. */
-async function returned(): Promise<void> {
-  isAway = false;
-  await looked();
+/** Starts the sink again, and has everything until now written in one scan. */
+async function restartSink(): Promise<void> {
+  isSinkDown = false;
+  await nextScan();
 }
 
 async function positionOf(log: Uuid): Promise<number> {
@@ -101,101 +101,101 @@ const [SPARE, TWIN] = [
 const END = 'seq, tagged_seq, tag, entries';
 const ANCHOR = 'anchor_seq, anchor_tag, anchor_entries, anchor_mac, moved';
 
-/** Makes a log that says what this one does of itself. */
-function keepClock(log: Uuid, as: Uuid): Promise<unknown> {
+/** Creates a log with the head of this one. */
+function copyClock(log: Uuid, copy: Uuid): Promise<unknown> {
   const columns = `${END}, ${ANCHOR}`;
-  const text = `insert into realm_clock (realm_id, ${columns}) select '${as}', ${columns} from realm_clock where realm_id = ?`;
+  const text = `insert into realm_clock (realm_id, ${columns}) select '${copy}', ${columns} from realm_clock where realm_id = ?`;
   return database.spoil(text, log);
 }
 
-/** Has a log say of its end what another one does. */
-function setClock(log: Uuid, as: Uuid): Promise<unknown> {
-  const said = `select ${END} from realm_clock where realm_id = ?`;
-  return database.spoil(`update realm_clock set (${END}) = (${said}) where realm_id = ?`, as, log);
+/** Gives a log the end of another one. */
+function setClock(log: Uuid, source: Uuid): Promise<unknown> {
+  const sourceEnd = `select ${END} from realm_clock where realm_id = ?`;
+  return database.spoil(`update realm_clock set (${END}) = (${sourceEnd}) where realm_id = ?`, source, log);
 }
 
-test('all are told of once, and then those that moved', async () => {
-  await looked();
+test('the first scan writes checkpoints of all logs, later scans of the logs that moved', async () => {
+  await nextScan();
   const logs = [NIL_UUID, ...[one, other].toSorted()];
-  expect(told).toEqual(await Promise.all(logs.map(async (log) => [log, await positionOf(log)] as const)));
-  await looked();
-  expect(told.length).toBe(logs.length);
+  expect(received).toEqual(await Promise.all(logs.map(async (log) => [log, await positionOf(log)] as const)));
+  await nextScan();
+  expect(received.length).toBe(logs.length);
   await plant(db, { realm: one });
-  await looked();
-  expect(new Set(told.slice(logs.length).map(([log]) => log))).toEqual(new Set([one]));
-  expect(told.at(-1)).toEqual([one, await positionOf(one)]);
+  await nextScan();
+  expect(new Set(received.slice(logs.length).map(([log]) => log))).toEqual(new Set([one]));
+  expect(received.at(-1)).toEqual([one, await positionOf(one)]);
 });
 
-test('one that moved while the place was away is told once it is back', async () => {
-  await looked();
-  await leave();
-  told = [];
+test('a log that moved while the sink was down is written once it is back', async () => {
+  await nextScan();
+  await stopSink();
+  received = [];
   await plant(db, { realm: other });
-  await looked();
-  await returned();
-  expect(told).toEqual([[other, await positionOf(other)]]);
+  await nextScan();
+  await restartSink();
+  expect(received).toEqual([[other, await positionOf(other)]]);
 });
 
-test('one that a stranger keeps from looking as if it had moved is told', async () => {
-  await looked();
-  await leave();
+test('a log that moved is written although its moved number was tampered with', async () => {
+  await nextScan();
+  await stopSink();
   await plant(db, { realm: one });
   await database.spoil('update realm_clock set moved = 0 where realm_id = ?', one);
-  await returned();
-  expect(told.at(-1)).toEqual([one, await positionOf(one)]);
+  await restartSink();
+  expect(received.at(-1)).toEqual([one, await positionOf(one)]);
 });
 
 test.each(['tag', 'anchor_tag', 'anchor_mac'])(
-  'one whose %s a stranger took away is told',
+  'a log whose %s was removed by tampering is written',
   async (column) => {
-    await looked();
-    await leave();
+    await nextScan();
+    await stopSink();
     await plant(db, { realm: one });
     await database.spoil(`update realm_clock set ${column} = null where realm_id = ?`, one);
-    await returned();
-    expect(told.at(-1)).toEqual([one, await positionOf(one)]);
+    await restartSink();
+    expect(received.at(-1)).toEqual([one, await positionOf(one)]);
   },
 );
 
-test('one that a stranger puts back to where it was told of before is told of again', async () => {
-  await keepClock(one, SPARE);
+test('a log set back to an earlier checkpoint by tampering is written again', async () => {
+  await copyClock(one, SPARE);
   const before = await positionOf(one);
-  await looked();
+  await nextScan();
   await plant(db, { realm: one });
-  await looked();
-  told = [];
+  await nextScan();
+  received = [];
   await setClock(one, SPARE);
-  await looked();
-  expect(told).toEqual([[one, before]]);
+  await nextScan();
+  expect(received).toEqual([[one, before]]);
 });
 
-test('one whose end a stranger first has told as that of another log is told all the same', async () => {
-  await keepClock(one, SPARE);
-  await looked();
-  await leave();
+test('a log is written although tampering first had its end written as that of another log', async () => {
+  await copyClock(one, SPARE);
+  await nextScan();
+  await stopSink();
   await plant(db, { realm: one });
-  await keepClock(one, TWIN);
+  await copyClock(one, TWIN);
   await setClock(one, SPARE);
-  await returned();
-  expect(told.at(-1)?.[0]).toBe(TWIN);
-  told = [];
+  await restartSink();
+  expect(received.at(-1)?.[0]).toBe(TWIN);
+  received = [];
   await setClock(one, TWIN);
-  await looked();
-  expect(told).toEqual([[one, await positionOf(one)]]);
+  await nextScan();
+  expect(received).toEqual([[one, await positionOf(one)]]);
 });
 
-test('one whose end is another one at the same place, as after a failover, is told once more', async () => {
-  await looked();
-  told = [];
+test('a log with another end at the same position, as after a failover, is written again', async () => {
+  await nextScan();
+  received = [];
   await database.spoil(
     'update realm_clock set tag = (select tag from change where realm_id = ? and seq = 1) where realm_id = ?',
     ...[other, one],
   );
-  await looked();
-  expect(told).toEqual([[one, await positionOf(one)]]);
+  await nextScan();
+  expect(received).toEqual([[one, await positionOf(one)]]);
 });
 
-test('one whose entries of an older release were adopted is told', async () => {
+test('a log whose entries of an older release were adopted is written', async () => {
   await database.spoil(
     `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at)
        select realm_id, seq + 1, event, user_id, record_id, revision, members, actor, request_id, at
@@ -203,21 +203,21 @@ test('one whose entries of an older release were adopted is told', async () => {
     one,
   );
   await database.spoil('update realm_clock set seq = seq + 1 where realm_id = ?', one);
-  await looked();
-  told = [];
+  await nextScan();
+  received = [];
   const before = await positionOf(one);
   await db.engine.log.catchUp(systemClock.now());
-  await looked();
-  expect(told).toContainEqual([one, before + 1]);
+  await nextScan();
+  expect(received).toContainEqual([one, before + 1]);
 });
 
-test('a stranger who cuts a tag short keeps no other log from being told', async () => {
-  await looked();
-  told = [];
+test('a log with a truncated tag keeps no other log from being written', async () => {
+  await nextScan();
+  received = [];
   for (const length of [3, 0]) {
     await database.spoil(`update realm_clock set tag = substr(tag, 1, ${length}) where realm_id = ?`, one);
     await plant(db, { realm: other });
-    await looked();
-    expect(told).toContainEqual([other, await positionOf(other)]);
+    await nextScan();
+    expect(received).toContainEqual([other, await positionOf(other)]);
   }
 });

@@ -15,10 +15,10 @@ import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshFolder, plant, startService } from '../support/service.ts';
 
-/** How far the logs are, said outside of the database. */
+/** Checkpoints of the logs, written outside of the database. */
 
-describe('a file of checkpoints', () => {
-  test('is told by the service at its start and its end, and holds what verify needs', async () => {
+describe('a checkpoint file', () => {
+  test('the service writes checkpoints at start and stop, and verify accepts them and rejects forged ones', async () => {
     const path = join(freshFolder(), 'points');
     const service = await startService({ checkpointFile: path });
     const { realm } = await plant(service.db);
@@ -54,14 +54,14 @@ describe('checkpoints', () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
     const { realm } = await plant(db);
-    const told: string[][] = [[], []];
-    const start = (which: number) =>
+    const written: string[][] = [[], []];
+    const start = (index: number) =>
       startCheckpoints(
         {
           store: db.engine.log,
           leases: openLeases(db.engine.leases, 10_000, systemClock),
           keys: db.logKeys,
-          sinks: [async (lines) => void told[which]?.push(...lines)],
+          sinks: [async (lines) => void written[index]?.push(...lines)],
           clock: systemClock,
           retentionDays: 90,
           name: 'shared',
@@ -72,14 +72,14 @@ describe('checkpoints', () => {
         50,
       );
     const both = [start(0), start(1)];
-    while (told.flat().length < 1) await Bun.sleep(5);
+    while (written.flat().length < 1) await Bun.sleep(5);
     await Bun.sleep(200);
-    // Nothing moved: nothing more was told.
-    expect(told.map(({ length }) => length).sort()).toEqual([0, 1]);
+    // No log moved: nothing more was written.
+    expect(written.map(({ length }) => length).sort()).toEqual([0, 1]);
     await plant(db, { realm });
-    while (told.flat().length < 2) await Bun.sleep(5);
+    while (written.flat().length < 2) await Bun.sleep(5);
     await Promise.all(both.map((each) => each.stop()));
-    const logs = told.flat().map((text) => {
+    const logs = written.flat().map((text) => {
       const line = readLine(text, db.logKeys);
       return line.kind === 'checkpoint' && line.isSigned
         ? line.logs.map(({ log, retentionDays }) => [log, retentionDays])
@@ -99,8 +99,8 @@ describe('checkpoints', () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
     await plant(db);
-    const told: string[] = [];
-    const troubles: string[] = [];
+    const written: string[] = [];
+    const errorCodes: string[] = [];
     let isBroken = true;
     const checkpoints = startCheckpoints(
       {
@@ -110,32 +110,32 @@ describe('checkpoints', () => {
         sinks: [
           async (lines) => {
             if (isBroken) throw Object.assign(new Error('no room'), { code: 'ENOSPC' });
-            told.push(...lines);
+            written.push(...lines);
           },
         ],
         clock: systemClock,
         retentionDays: 90,
         name: 'broken',
-        onError: ({ code = '' }) => troubles.push(code),
+        onError: ({ code = '' }) => errorCodes.push(code),
       },
       20,
     );
-    while (troubles.length < 2) await Bun.sleep(5);
+    while (errorCodes.length < 2) await Bun.sleep(5);
     isBroken = false;
-    while (told.length < 1) await Bun.sleep(5);
+    while (written.length < 1) await Bun.sleep(5);
     await checkpoints.stop();
-    expect(new Set(troubles)).toEqual(new Set(['ENOSPC']));
+    expect(new Set(errorCodes)).toEqual(new Set(['ENOSPC']));
     await db.engine.close();
   });
 
-  test('of more logs than a line tells of are signed line by line, each telling of several', async () => {
+  test('checkpoints of many logs are written in several signed lines, each for several logs', async () => {
     const heads = Array.from({ length: LIMITS.checkpointsAtOnceMax + 70 }, (_, at): LogHead => {
       const end = { seq: at + 1, tag: randomBytes(32), entries: at + 1 };
       return { log: systemClock.mintId(), seq: at + 1, chain: { end, anchor: { ...end, mac: end.tag } } };
     }).sort((one, other) => (one.log < other.log ? -1 : 1));
     const database = await freshDatabase();
     const { engine, logKeys } = await openDatabase(database.settings(), systemClock);
-    const told: (readonly string[])[] = [];
+    const batches: (readonly string[])[] = [];
     const page = (after: string | undefined, limit: number) =>
       heads.filter(({ log }) => after === undefined || log > after).slice(0, limit);
     const checkpoints = startCheckpoints({
@@ -146,7 +146,7 @@ describe('checkpoints', () => {
       },
       leases: openLeases(engine.leases, 10_000, systemClock),
       keys: logKeys,
-      sinks: [async (lines) => void told.push(lines)],
+      sinks: [async (lines) => void batches.push(lines)],
       clock: systemClock,
       retentionDays: 90,
       name: 'many',
@@ -155,12 +155,12 @@ describe('checkpoints', () => {
       },
     });
     await checkpoints.stop();
-    expect(told.map(({ length }) => length)).toEqual([64, 2]);
-    const lines = told.flat().map((text) => readLine(text, logKeys));
+    expect(batches.map(({ length }) => length)).toEqual([64, 2]);
+    const lines = batches.flat().map((text) => readLine(text, logKeys));
     const logs = lines.flatMap((line) => (line.kind === 'checkpoint' && line.isSigned ? line.logs : []));
     expect(logs.map(({ log, position }) => [log, position])).toEqual(heads.map(({ log, seq }) => [log, seq]));
-    // Programs that collect logs cut lines of more than 16 KiB.
-    for (const text of told.flat()) expect(text.length).toBeLessThan(16_000);
+    // Log collectors cut lines of more than 16 KiB.
+    for (const text of batches.flat()) expect(text.length).toBeLessThan(16_000);
     await engine.close();
   });
 

@@ -8,13 +8,13 @@ import { erasable, erase, withDatabase } from '../support/erasure_fixtures.ts';
 import { AUTHREALM, endAll, runCommand } from '../support/processes.ts';
 import { plant, put } from '../support/service.ts';
 
-/** `authrealm erase user` and `subject-access`, beside a running service. */
+/** `authrealm erase user` and `subject-access`, next to a running service. */
 
 afterAll(endAll);
 
 const verify = ({ words }: TestDatabase) => runCommand([AUTHREALM, 'audit', 'verify', ...words]);
 
-describe('a user who is erased', () => {
+describe('erase user', () => {
   test('an erased user is gone from records, log and stored responses, and the log verifies clean', async () => {
     const { database, planted } = await erasable();
     const { realm, user: id } = planted;
@@ -35,20 +35,20 @@ describe('a user who is erased', () => {
     ]);
     const verified = await verify(database);
     expect([verified.code, verified.stderr]).toEqual([0, '']);
-    const told = await runCommand([AUTHREALM, 'audit', 'export', ...database.words]);
-    const entries = told.stdout.split('\n').filter((line) => line.includes(id));
+    const exported = await runCommand([AUTHREALM, 'audit', 'export', ...database.words]);
+    const entries = exported.stdout.split('\n').filter((line) => line.includes(id));
     expect(entries.filter((line) => line.includes('"personal"')).length).toBeGreaterThan(3);
     for (const line of entries) expect(JSON.parse(line).personal ?? 'erased').toBe('erased');
     expect(entries.some((line) => JSON.parse(line).what === 'user.erased')).toBe(true);
-    // Once more, as after an interruption: nothing is there, and that is said again.
+    // Again, as after an interruption: nothing is left to erase, and the command succeeds.
     expect((await erase(database, realm, id)).code).toBe(0);
   });
 
   test('an erased user with more links than one commit takes is erased in several', async () => {
     const database = await freshDatabase();
-    const planted = await withDatabase(database, async (db) => {
-      const found = await plant(db);
-      const { realm, user: id, passwordProfile } = found;
+    const fixture = await withDatabase(database, async (db) => {
+      const created = await plant(db);
+      const { realm, user: id, passwordProfile } = created;
       const link = (name: string) =>
         put(db, passwordProfileInfo, [realm, id, systemClock.mintId()], {
           username: name,
@@ -57,9 +57,9 @@ describe('a user who is erased', () => {
       for (let done = 0; done < LIMITS.cascadeRecordsMax + 200; done += 200) {
         await Promise.all(Array.from({ length: 200 }, (_, index) => link(`many-${done + index}`)));
       }
-      return found;
+      return created;
     });
-    const { code, stderr } = await erase(database, planted.realm, planted.user);
+    const { code, stderr } = await erase(database, fixture.realm, fixture.user);
     expect([code, stderr]).toEqual([0, '']);
     expect(await database.ask('select 1 from password_profile_info')).toEqual([]);
     expect(await database.ask('select 1 from purge')).toEqual([]);
@@ -68,8 +68,8 @@ describe('a user who is erased', () => {
 
   test('erasing an unknown user is refused and not logged', async () => {
     const database = await freshDatabase();
-    const planted = await withDatabase(database, plant);
-    const { code, stderr } = await erase(database, planted.realm, systemClock.mintId());
+    const fixture = await withDatabase(database, plant);
+    const { code, stderr } = await erase(database, fixture.realm, systemClock.mintId());
     expect([code, stderr]).toEqual([1, expect.stringContaining('no user ')]);
     expect(await database.ask('select 1 from erasure')).toEqual([]);
   });
@@ -81,14 +81,14 @@ describe('subject access', () => {
     const { realm, user: id } = planted;
     const { code, stdout } = await runCommand([AUTHREALM, 'subject-access', realm, id, ...database.words]);
     expect(code).toBe(0);
-    const held = stdout
+    const lines = stdout
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line));
-    expect(held.filter(({ kind }) => kind === 'record')).toHaveLength(3);
+    expect(lines.filter(({ kind }) => kind === 'record')).toHaveLength(3);
     for (const text of texts.filter((_, index) => index % 2 === 0)) expect(stdout).toContain(text);
     expect(stdout).not.toContain('$argon2id');
-    const acts = await withDatabase(database, async ({ engine }) => engine.log.entries(NIL_UUID, 0, 100));
-    expect(acts.at(-1)?.columns).toMatchObject({ action: 'user.told', user_id: id });
+    const entries = await withDatabase(database, async ({ engine }) => engine.log.entries(NIL_UUID, 0, 100));
+    expect(entries.at(-1)?.columns).toMatchObject({ action: 'user.told', user_id: id });
   });
 });

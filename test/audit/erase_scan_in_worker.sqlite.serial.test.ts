@@ -4,14 +4,14 @@ import type { ScrubResult } from '../../src/audit/port.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { databaseFile, oidcPath, plant, startService } from '../support/service.ts';
 
-/** What lookups wait for while a user is erased from a big file. */
+/** Lookups while a user is erased from a large file. */
 
 setDefaultTimeout(300_000);
 
 const USERS = 600_000;
 
-/** Users without anything below them, by hand: the program would take minutes. */
-function crowd(path: string, realm: string): void {
+/** Inserts users without links by SQL: requests would take minutes. */
+function insertUsers(path: string, realm: string): void {
   const db = new Database(path, { strict: true });
   db.run('pragma busy_timeout = 10000');
   db.prepare(
@@ -24,8 +24,8 @@ function crowd(path: string, realm: string): void {
   db.close();
 }
 
-/** As another program does that does not overwrite what it deletes. */
-function leave(path: string, text: string): void {
+/** Leaves deleted rows in the file, as a program does that does not overwrite what it deletes. */
+function leaveDeletedRows(path: string, text: string): void {
   const db = new Database(path);
   db.run('pragma busy_timeout = 10000');
   db.run('pragma secure_delete = off');
@@ -37,52 +37,52 @@ function leave(path: string, text: string): void {
   db.close();
 }
 
-/** What this process has worked so far, in milliseconds: others that want the processor too count for nothing. */
-function worked(): number {
+/** CPU time of this process in milliseconds, which does not depend on other processes. */
+function cpuMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1_000;
 }
 
-/** How much work one look through the records is. */
+/** CPU time of one scan of the records. */
 function scan(path: string, text: string): number {
   const db = new Database(path, { readonly: true });
-  const begun = worked();
-  const holds = ['name', 'name_key', 'email', 'email_key', 'given_name', 'family_name', 'middle_name'];
-  const where = holds.map((column) => `instr(${column}, ?1) > 0`).join(' or ');
+  const begun = cpuMs();
+  const columns = ['name', 'name_key', 'email', 'email_key', 'given_name', 'family_name', 'middle_name'];
+  const where = columns.map((column) => `instr(${column}, ?1) > 0`).join(' or ');
   db.prepare(`select 1 from user_info where ${where}`).get(text);
   db.close();
-  return worked() - begun;
+  return cpuMs() - begun;
 }
 
-test('an erasure over HTTP looks through the whole file, and no lookup waits for that', async () => {
+test('an erasure over HTTP scans the whole file, and no lookup waits for the scan', async () => {
   const scrubbed = Promise.withResolvers<ScrubResult>();
   let isDone = false;
   const service = await startService({}, (engine) => ({
     ...engine,
-    async scrub(texts, how) {
-      const found = await engine.scrub(texts, how);
+    async scrub(texts, options) {
+      const result = await engine.scrub(texts, options);
       isDone = true;
-      scrubbed.resolve(found);
-      return found;
+      scrubbed.resolve(result);
+      return result;
     },
   }));
   const path = databaseFile(service);
-  const planted = await plant(service.db);
-  const mark = systemClock.mintId();
-  const own = { realm: planted.realm, subject: mark, username: mark };
-  const gone = await plant(service.db, own);
-  crowd(path, planted.realm);
-  leave(path, mark);
-  const scanned = scan(path, mark);
+  const fixture = await plant(service.db);
+  const erasedText = systemClock.mintId();
+  const erasedValues = { realm: fixture.realm, subject: erasedText, username: erasedText };
+  const erased = await plant(service.db, erasedValues);
+  insertUsers(path, fixture.realm);
+  leaveDeletedRows(path, erasedText);
+  const scanned = scan(path, erasedText);
   const token = await service.token('admin oidc-profile-infos:read');
-  const data = { realm_id: gone.realm, user_id: gone.user };
+  const data = { realm_id: erased.realm, user_id: erased.user };
   const erasing = service.post('/admin/v1/erasures', token, { data });
   let longest = 0;
   let lookups = 0;
   while (!isDone) {
-    const asked = worked();
-    expect((await service.get(oidcPath(planted), token)).status).toBe(200);
-    longest = Math.max(longest, worked() - asked);
+    const begun = cpuMs();
+    expect((await service.get(oidcPath(fixture), token)).status).toBe(200);
+    longest = Math.max(longest, cpuMs() - begun);
     lookups += 1;
   }
   expect([(await erasing).status, await scrubbed.promise]).toEqual([201, { kind: 'left' }]);

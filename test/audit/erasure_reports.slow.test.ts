@@ -19,11 +19,11 @@ import { freshFolder, type Planted, plant, startService } from '../support/servi
 setDefaultTimeout(300_000);
 afterAll(endAll);
 
-/** That nobody is told of an erasure which does not stand outside of the database, and that each comes to stand there. */
+/** An erasure is acknowledged only when reported outside of the database, and every erasure is reported in the end. */
 
 type Person = Pick<Planted, 'realm' | 'user'>;
 
-/** Erases a user in a process that is killed between the commit and what it would tell. */
+/** Erases a user in a process that is killed between the commit and the report. */
 async function eraseAndDie(flags: TestDatabase['flags'], { realm, user }: Person): Promise<void> {
   const script = join(import.meta.dir, '../support/kill_during_erasure.ts');
   const child = Bun.spawn([process.execPath, script, JSON.stringify(flags), realm, user], {
@@ -40,66 +40,68 @@ function erasuresIn(path: string): readonly Record<string, string>[] {
   return lines.map((line) => JSON.parse(line)).filter(({ kind }) => kind === 'erasure');
 }
 
-/** A service that starts, tells what is to be told, and stops. */
+/** Starts a service, which reports pending erasures, and stops it. */
 async function serveOnce({ flags }: Pick<TestDatabase, 'flags'>, checkpointFile: string): Promise<void> {
   const service = await startService({ ...flags, checkpointFile });
   await service.stop();
 }
 
-const untoldIn = (database: TestDatabase) =>
+const unreportedIn = (database: TestDatabase) =>
   database.ask<{ user_id: string }>('select user_id from erasure where told_at is null');
 
-describe('who was erased by a process that was killed before it told so', () => {
-  test('is told by the next start of the service, once, signed, as of when it happened', async () => {
+describe('an erasure by a process that was killed before its report', () => {
+  test('an unreported erasure is reported by the next start of the service, once, signed, with its time', async () => {
     const database = await freshDatabase();
-    const planted = await withDatabase(database, plant);
+    const fixture = await withDatabase(database, plant);
     const before = systemClock.now();
-    await eraseAndDie(database.flags, planted);
-    expect(await database.ask('select 1 from user_info where id = ?', planted.user)).toEqual([]);
-    expect(await untoldIn(database)).toEqual([{ user_id: planted.user }]);
+    await eraseAndDie(database.flags, fixture);
+    expect(await database.ask('select 1 from user_info where id = ?', fixture.user)).toEqual([]);
+    expect(await unreportedIn(database)).toEqual([{ user_id: fixture.user }]);
     const path = join(freshFolder(), 'points');
     await serveOnce(database, path);
-    const [told, ...more] = erasuresIn(path);
+    const [report, ...more] = erasuresIn(path);
     expect(more).toEqual([]);
-    const line = await withDatabase(database, async ({ logKeys }) => readLine(JSON.stringify(told), logKeys));
-    expect(line).toMatchObject({ kind: 'erasure', realm: planted.realm, user: planted.user, isSigned: true });
+    const line = await withDatabase(database, async ({ logKeys }) =>
+      readLine(JSON.stringify(report), logKeys),
+    );
+    expect(line).toMatchObject({ kind: 'erasure', realm: fixture.realm, user: fixture.user, isSigned: true });
     expect((line as Erasure).at).toBeWithin(before, systemClock.now() + 1);
-    expect(await untoldIn(database)).toEqual([]);
+    expect(await unreportedIn(database)).toEqual([]);
     await serveOnce(database, path);
     expect(erasuresIn(path)).toHaveLength(1);
-    // Erased once more, it happened once more.
-    await eraseAndDie(database.flags, planted);
+    // A second erasure has a second report.
+    await eraseAndDie(database.flags, fixture);
     await serveOnce(database, path);
     expect(erasuresIn(path)).toHaveLength(2);
   });
 
-  test('is told by the next start, though the service that told of such was killed as well', async () => {
+  test('an unreported erasure is reported by the next start although the previous service was killed as well', async () => {
     const database = await freshDatabase();
-    const planted = await withDatabase(database, plant);
+    const fixture = await withDatabase(database, plant);
     const path = join(freshFolder(), 'points');
     const words = ['serve', '--port', '0', '--checkpoint-file', path, ...database.words];
     const service = start([AUTHREALM, ...words]);
     while (!existsSync(path) || !readFileSync(path, 'utf8').endsWith('\n')) await Bun.sleep(20);
     service.process.kill('SIGKILL');
     await service.process.exited;
-    await eraseAndDie(database.flags, planted);
+    await eraseAndDie(database.flags, fixture);
     await serveOnce(database, path);
     expect(await database.ask(`select 1 from lease where name like 'checkpoints%'`)).toHaveLength(1);
-    expect(erasuresIn(path)).toMatchObject([{ user_id: planted.user }]);
-    expect(await untoldIn(database)).toEqual([]);
+    expect(erasuresIn(path)).toMatchObject([{ user_id: fixture.user }]);
+    expect(await unreportedIn(database)).toEqual([]);
   });
 
-  test('is told whatever rows somebody put beside it, and what is told can be read by a restore', async () => {
+  test('an unreported erasure is reported despite tampered rows, and a restore reads the reports', async () => {
     const database = await freshDatabase();
-    const planted = await withDatabase(database, plant);
-    await eraseAndDie(database.flags, planted);
+    const fixture = await withDatabase(database, plant);
+    await eraseAndDie(database.flags, fixture);
     const others = Array.from({ length: 4 }, () => systemClock.mintId());
-    // Instants that no calendar has, or that ISO 8601 does not write with four digits.
+    // Times outside of the calendar, or with years that ISO 8601 does not write with four digits.
     for (const [index, at] of [9e15, -9e15, -9e14, 3e14].entries()) {
-      const values = `'${planted.realm}', '${others[index]}', ${at}`;
+      const values = `'${fixture.realm}', '${others[index]}', ${at}`;
       await database.spoil(`insert into erasure (realm_id, user_id, at) values (${values})`);
     }
-    // PostgreSQL has no room for what is no identifier.
+    // PostgreSQL rejects values that are no UUID.
     const isEmbedded = database.address.engine === 'sqlite';
     if (isEmbedded) {
       await database.spoil(`insert into erasure (realm_id, user_id, at) values ('nobody', 'at all', 1)`);
@@ -111,23 +113,23 @@ describe('who was erased by a process that was killed before it told so', () => 
     const path = join(freshFolder(), 'points');
     await serveOnce(database, path);
     const keys = await withDatabase(database, async ({ logKeys }) => logKeys);
-    const how = { name: path, keys, takesUnsigned: false };
-    const { erasures } = await readErasures(Bun.file(path).stream(), how);
+    const options = { name: path, keys, takesUnsigned: false };
+    const { erasures } = await readErasures(Bun.file(path).stream(), options);
     const users = erasures.map(({ user }) => user);
-    expect(users.toSorted()).toEqual([...others, planted.user].toSorted());
-    expect(await untoldIn(database)).toEqual(isEmbedded ? [{ user_id: 'at all' }] : []);
+    expect(users.toSorted()).toEqual([...others, fixture.user].toSorted());
+    expect(await unreportedIn(database)).toEqual(isEmbedded ? [{ user_id: 'at all' }] : []);
   });
 
-  test('does not come back with an older backup, whether the database is lost afterwards or replaced', async () => {
+  test('an erased user does not return with an older backup, whether the database is lost or replaced', async () => {
     for (const isLost of [true, false]) {
       const { path, planted } = await storedDatabase(2);
-      const [gone, stays] = planted as [Planted, Planted];
+      const [erased, retained] = planted as [Planted, Planted];
       const backup = join(freshFolder(), 'taken.db');
       await backUp(path, { file: backup }, program, archiver);
       const flags = { database: `sqlite:${path}` };
-      await eraseAndDie(flags, gone);
+      await eraseAndDie(flags, erased);
       if (isLost) {
-        // The service tells it in a process of its own, so that nobody here has the file open.
+        // The service reports it in a separate process, so that this one does not have the file open.
         const service = start([AUTHREALM, 'serve', '--port', '0', '--database', flags.database]);
         await service.line(/listening on/);
         expect(await service.stop()).toBe(EXIT.done);
@@ -135,16 +137,16 @@ describe('who was erased by a process that was killed before it told so', () => 
       }
       const { code, stderr } = await runOn(path, 'restore', backup, '--replace');
       expect([code, stderr]).toEqual([EXIT.done, '']);
-      const there = recordsIn(path);
-      expect([there.has(gone.user), there.has(stays.user)]).toEqual([false, true]);
+      const restored = recordsIn(path);
+      expect([restored.has(erased.user), restored.has(retained.user)]).toEqual([false, true]);
       const bytes = readFileSync(path);
-      for (const text of [gone.subject, gone.username]) expect(bytes.includes(text)).toBe(false);
+      for (const text of [erased.subject, erased.username]) expect(bytes.includes(text)).toBe(false);
     }
   });
 });
 
 describe('erase user', () => {
-  test('fails where it cannot be told outside, all else done; asked for again it succeeds', async () => {
+  test('erase user erases but fails when the report cannot be written, and succeeds when repeated', async () => {
     const database = await freshDatabase();
     const { realm, user } = await withDatabase(database, plant);
     const path = join(freshFolder(), 'missing', 'points');
@@ -166,26 +168,26 @@ describe('erase user', () => {
 });
 
 describe('POST /admin/v1/erasures', () => {
-  test('answers 503 where it cannot be told outside, and 201 once it stands there', async () => {
+  test('an erasure is answered 503 while its report cannot be written, and 201 once it is written', async () => {
     const path = join(freshFolder(), 'missing', 'points');
     const api = await startAdminApi({ checkpointFile: path });
     const { realm, user } = await plant(api.service.db);
     const data = { realm_id: realm, user_id: user };
     const failed = await api.request('POST', '/erasures', { data });
     expect(failed.status).toBe(503);
-    expect(await untoldIn(api.service.database)).toEqual([{ user_id: user }]);
+    expect(await unreportedIn(api.service.database)).toEqual([{ user_id: user }]);
     mkdirSync(dirname(path));
     const done = await api.request('POST', '/erasures', { data });
     expect(done.status).toBe(201);
     expect(erasuresIn(path)).toMatchObject([{ realm_id: realm, user_id: user }]);
-    expect(await untoldIn(api.service.database)).toEqual([]);
+    expect(await unreportedIn(api.service.database)).toEqual([]);
     await api.service.stop();
     expect(erasuresIn(path)).toHaveLength(1);
   });
 });
 
 describe('erasures with several sinks', () => {
-  test('are noted as written only when each sink has every line, and no sink gets a line twice meanwhile', async () => {
+  test('erasures count as reported only when each sink has every line, and no sink gets a line twice', async () => {
     const database = await freshDatabase();
     await withDatabase(database, async (db) => {
       const { engine, logKeys: keys } = db;
@@ -199,42 +201,42 @@ describe('erasures with several sinks', () => {
           user,
         );
       }
-      const told: string[][] = [[], []];
-      let isAway = true;
+      const received: string[][] = [[], []];
+      let isDown = true;
       const outputs: readonly CheckpointSink[] = [
         async (lines) => {
-          if (isAway) throw new Error('away');
-          told[0]?.push(...lines);
+          if (isDown) throw new Error('away');
+          received[0]?.push(...lines);
         },
-        async (lines) => void told[1]?.push(...lines),
+        async (lines) => void received[1]?.push(...lines),
       ];
       const sinks = outputs.map(trackSink);
-      const tell = (now: number) => {
+      const writeRound = (now: number) => {
         for (const sink of sinks) sink.beginRound();
         return writeErasures({ store: engine.log, keys }, sinks, now);
       };
-      for (let round = 0; round < 3; round += 1) await expect(tell(1)).rejects.toThrow('away');
-      expect(told.map(({ length }) => length)).toEqual([0, 120]);
-      expect(await untoldIn(database)).toHaveLength(120);
-      isAway = false;
-      await tell(1);
-      await tell(2);
-      expect(told.map(({ length }) => length)).toEqual([120, 120]);
-      expect(await untoldIn(database)).toEqual([]);
+      for (let round = 0; round < 3; round += 1) await expect(writeRound(1)).rejects.toThrow('away');
+      expect(received.map(({ length }) => length)).toEqual([0, 120]);
+      expect(await unreportedIn(database)).toHaveLength(120);
+      isDown = false;
+      await writeRound(1);
+      await writeRound(2);
+      expect(received.map(({ length }) => length)).toEqual([120, 120]);
+      expect(await unreportedIn(database)).toEqual([]);
     });
   });
 });
 
 test('a failed sink is not tried again before the next round', async () => {
-  let asked = 0;
+  let attempts = 0;
   const { write, beginRound } = trackSink(async () => {
-    asked += 1;
-    throw new Error(`failed ${asked}`);
+    attempts += 1;
+    throw new Error(`failed ${attempts}`);
   });
   for (let times = 0; times < 3; times += 1) await expect(write(['one'])).rejects.toThrow('failed 1');
   beginRound();
   await expect(write(['one'])).rejects.toThrow('failed 2');
-  expect(asked).toBe(2);
+  expect(attempts).toBe(2);
 });
 
 test('writing erasures yields to requests between pages while the only sink is unreachable', async () => {
@@ -245,14 +247,14 @@ test('writing erasures yields to requests between pages while the only sink is u
     const from = erasures.findIndex(({ user }) => user === after?.user) + 1;
     return erasures.slice(from, from + limit);
   };
-  const away = async () => Promise.reject(new Error('away'));
-  const deps = { store: { unreportedErasures, markErasuresReported: away }, keys: { sign: () => '' } };
+  const fail = async () => Promise.reject(new Error('away'));
+  const deps = { store: { unreportedErasures, markErasuresReported: fail }, keys: { sign: () => '' } };
   let turns = 0;
-  let turn = setImmediate(function take() {
+  let turn = setImmediate(function countTurn() {
     turns += 1;
-    turn = setImmediate(take);
+    turn = setImmediate(countTurn);
   });
-  await expect(writeErasures(deps, [trackSink(away)], 1)).rejects.toThrow('away');
+  await expect(writeErasures(deps, [trackSink(fail)], 1)).rejects.toThrow('away');
   clearImmediate(turn);
   expect(turns).toBeGreaterThan(8);
 });

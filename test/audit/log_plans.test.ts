@@ -8,7 +8,7 @@ import { USER_KEY_TEXTS } from '../../src/store/audit/user_keys.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
 
-/** By their names, or by what a text calls them. */
+/** Table names, and their aliases in the texts. */
 const TABLE = /\b(change|act|realm_clock|user_salt|erasure|k|c)\b/;
 
 const TEXTS = [
@@ -23,7 +23,7 @@ test.each(TEXTS)('a query costs the same on a long log as on a short one: %s', (
   const steps = plan.map(({ detail }) => detail);
   expect(steps.filter((step) => TABLE.test(step) && !step.startsWith('SEARCH '))).toEqual([]);
   expect(steps.filter((step) => step.includes('TEMP B-TREE'))).toEqual([]);
-  // What is asked of one user does not go through what all others did.
+  // A query about one user does not read the entries of other users.
   if (text.includes('user_id = ?')) expect(steps.filter((step) => !step.includes('user_id=?'))).toEqual([]);
   if (!text.startsWith('insert into')) expect(steps.some((step) => TABLE.test(step))).toBe(true);
   db.close();

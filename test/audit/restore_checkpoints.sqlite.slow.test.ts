@@ -12,7 +12,7 @@ import { copied, logKeysOf, rehearsed, runOn, storedDatabase } from '../support/
 import { AUTHREALM } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
-/** What checkpoints are worth once somebody says that a backup was put in the place of the database. */
+/** How verify compares checkpoints after a restore was recorded. */
 
 setDefaultTimeout(300_000);
 
@@ -35,11 +35,11 @@ beforeAll(async () => {
   await engine.close();
 });
 
-/** As they are, or as they were before somebody wrote the logs anew. */
-const said = (at: number, isTrue = true) =>
+/** A checkpoint line of the logs as they are, or of other entries at the same positions. */
+const checkpointAt = (at: number, isGenuine = true) =>
   checkpointLine(
     heads.map(({ chain, ...head }) => {
-      if (!chain || isTrue) return { ...head, chain };
+      if (!chain || isGenuine) return { ...head, chain };
       return { ...head, chain: { ...chain, end: { ...chain.end, tag: Buffer.alloc(32) } } };
     }),
     { at, retentionDays: 90 },
@@ -53,59 +53,59 @@ async function verify(...lines: readonly string[]) {
   return { code, ...JSON.parse(stdout) };
 }
 
-describe('audit verify, after a restore was said', () => {
+describe('audit verify after a recorded restore', () => {
   const restored = (takenAt: number | undefined) => restoreLine({ at: RESTORED_AT, takenAt }, keys);
 
-  test('compares what was told before the backup was taken', async () => {
+  test('audit verify compares checkpoints written before the backup was taken', async () => {
     const before = TAKEN_AT - HOUR_MS;
-    expect(await verify(said(before), restored(TAKEN_AT))).toMatchObject({
+    expect(await verify(checkpointAt(before), restored(TAKEN_AT))).toMatchObject({
       ...{ code: EXIT.done, checkpoints: heads.length, not_seen: null },
       restored_at: new Date(RESTORED_AT).toISOString(),
       restored_taken_at: new Date(TAKEN_AT).toISOString(),
     });
-    const anew = await verify(said(before, false), restored(TAKEN_AT));
-    expect([anew.code, anew.findings.length]).toEqual([EXIT.failed, heads.length]);
-    expect(anew.findings[0].says).toContain('this entry differs from a checkpoint');
+    const rewritten = await verify(checkpointAt(before, false), restored(TAKEN_AT));
+    expect([rewritten.code, rewritten.findings.length]).toEqual([EXIT.failed, heads.length]);
+    expect(rewritten.findings[0].says).toContain('this entry differs from a checkpoint');
   });
 
-  test('does not compare what was told since of the database that was replaced, and compares what comes after', async () => {
-    const between = said(TAKEN_AT + HOUR_MS, false);
+  test('audit verify skips checkpoints between backup and restore, and compares those after the restore', async () => {
+    const between = checkpointAt(TAKEN_AT + HOUR_MS, false);
     expect(await verify(between, restored(TAKEN_AT))).toMatchObject({ code: EXIT.done, checkpoints: 0 });
-    const after = await verify(between, restored(TAKEN_AT), said(RESTORED_AT + HOUR_MS, false));
+    const after = await verify(between, restored(TAKEN_AT), checkpointAt(RESTORED_AT + HOUR_MS, false));
     expect([after.code, after.checkpoints]).toEqual([EXIT.failed, heads.length]);
   });
 
-  test('compares nothing from before where nobody knows when the backup was taken, and says so', async () => {
-    const untold = await verify(said(TAKEN_AT - HOUR_MS, false), restored(undefined));
-    expect(untold).toMatchObject({ code: EXIT.done, checkpoints: 0, restored_taken_at: null });
-    expect(untold.not_seen).not.toBeNull();
+  test('audit verify skips all earlier checkpoints if the time of the backup is unknown, and reports that', async () => {
+    const result = await verify(checkpointAt(TAKEN_AT - HOUR_MS, false), restored(undefined));
+    expect(result).toMatchObject({ code: EXIT.done, checkpoints: 0, restored_taken_at: null });
+    expect(result.not_seen).not.toBeNull();
   });
 });
 
-test('restore says when its backup was taken', async () => {
+test('restore records when its backup was taken', async () => {
   const { database, backup } = copied(await rehearsed(1));
   expect((await runOn(database, 'restore', backup, '--replace')).code).toBe(EXIT.done);
-  const told = readFileSync(`${database}.checkpoints`, 'utf8').trim().split('\n').at(-1) ?? '';
+  const lastLine = readFileSync(`${database}.checkpoints`, 'utf8').trim().split('\n').at(-1) ?? '';
   const { taken_at } = JSON.parse(readFileSync(`${backup}.json`, 'utf8'));
-  const line = readLine(told, await logKeysOf(database));
+  const line = readLine(lastLine, await logKeysOf(database));
   expect(line).toMatchObject({ kind: 'restore', isSigned: true, takenAt: Date.parse(taken_at) });
 });
 
-describe('a file of checkpoints', () => {
-  test('that is not there, or is none, is refused by its name', async () => {
+describe('a checkpoint file', () => {
+  test('a checkpoint file that is missing or a folder is rejected by the name of the option', async () => {
     for (const missing of [join(freshFolder(), 'missing'), freshFolder()]) {
       const { code, stdout, stderr } = await runOn(path, 'audit', 'verify', '--checkpoints', missing);
       expect([code, stdout, stderr]).toEqual([EXIT.failed, '', expect.stringMatching(/--checkpoints: \w+/)]);
     }
   });
 
-  test('is read in pieces: one of any length is looked through in the same memory', async () => {
+  test('a checkpoint file of any length is read in bounded memory', async () => {
     const [small, large] = [join(freshFolder(), 'small'), join(freshFolder(), 'large')];
-    const stranger = `${JSON.stringify({ kind: 'something to come', note: 'y'.repeat(60_000) })}\n`;
-    writeFileSync(small, `\n${said(TAKEN_AT)}\n`);
+    const unsignedLine = `${JSON.stringify({ kind: 'something to come', note: 'y'.repeat(60_000) })}\n`;
+    writeFileSync(small, `\n${checkpointAt(TAKEN_AT)}\n`);
     writeFileSync(large, '');
-    for (let mega = 0; mega < 200; mega += 1) appendFileSync(large, stranger.repeat(17));
-    appendFileSync(large, `${'x'.repeat(70_000)}\n${said(TAKEN_AT)}`);
+    for (let block = 0; block < 200; block += 1) appendFileSync(large, unsignedLine.repeat(17));
+    appendFileSync(large, `${'x'.repeat(70_000)}\n${checkpointAt(TAKEN_AT)}`);
     const [few, many] = [await measured(small), await measured(large)];
     expect(few.report).toMatchObject({ clean: true, checkpoints: heads.length });
     expect(many.report).toMatchObject({ clean: false, checkpoints: heads.length, findings: [] });
@@ -114,7 +114,7 @@ describe('a file of checkpoints', () => {
   });
 });
 
-/** Verifies in a process of its own, and says how much memory that took at most. */
+/** Verifies in a separate process, and returns its report and peak memory. */
 async function measured(file: string) {
   const words = ['audit', 'verify', '--checkpoints', file, '--json', '--database', `sqlite:${path}`];
   const child = Bun.spawn([AUTHREALM, ...words], {

@@ -9,13 +9,13 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { target } from '../support/receivers.ts';
 import { plant, type Service, stamped, startService, userMembers } from '../support/service.ts';
 
-/** What is too old goes, and nothing else. */
+/** Removal of expired changes, entries, deliveries and dead letters. */
 
 const DAY_MS = 86_400_000;
 
 const noWait = async () => undefined;
 
-const roomsOf = ({ db, clock }: Service, days: number) => ({
+const retentionDeps = ({ db, clock }: Service, days: number) => ({
   log: db.engine.log,
   webhooks: db.engine.webhooks,
   clock,
@@ -27,11 +27,11 @@ const roomsOf = ({ db, clock }: Service, days: number) => ({
   },
 });
 
-test('changes, entries, deliveries and dead letters older than the setting go; the newest of a realm stays', async () => {
+test('retention removes expired changes, entries, deliveries and dead letters, but the newest change of a realm', async () => {
   const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
   const { engine } = service.db;
   const { realm } = await plant(service.db);
-  const crowd = Array.from({ length: 2_500 }, () => {
+  const loads = Array.from({ length: 2_500 }, () => {
     const key = [realm, systemClock.mintId()] as const;
     const record = stamped(key, userMembers);
     const origin = { actor: 'test', requestId: undefined, address: undefined, at: record.created_at };
@@ -42,16 +42,16 @@ test('changes, entries, deliveries and dead letters older than the setting go; t
       compare: () => ({ comparison: 'same' as const, change }),
     };
   });
-  await engine.records.load(crowd, false);
+  await engine.records.load(loads, false);
   const { webhook } = await target(service, 'http://127.0.0.1:9/', {
     realms: new Set([systemClock.mintId()]),
   });
   const { webhookId } = webhook;
   const lease = { name: 'test', holder: 'test' };
   await engine.leases.replace({ ...lease, until: 1 }, undefined);
-  const of = { webhookId, realm, firstSeq: 1, lastSeq: 1, at: systemClock.now() };
+  const base = { webhookId, realm, firstSeq: 1, lastSeq: 1, at: systemClock.now() };
   const delivery = {
-    ...of,
+    ...base,
     deliveryId: systemClock.mintId(),
     messageId: 'msg',
     attempt: 1,
@@ -61,32 +61,32 @@ test('changes, entries, deliveries and dead letters older than the setting go; t
     webhookId,
     progress: [],
     deliveries: [{ ...delivery, status: 500, durationMs: 1 }],
-    deadLetters: [{ ...of, attempts: 3, redeliveredAt: undefined }],
+    deadLetters: [{ ...base, attempts: 3, redeliveredAt: undefined }],
   });
   const left = async () => ({
     changes: (await engine.records.changes(realm, 0, 10_000)).length,
     deliveries: (await engine.webhooks.deliveries(webhookId, undefined, 10)).length,
-    letters: (await engine.webhooks.deadLetters(webhookId, undefined, 10)).length,
+    deadLetters: (await engine.webhooks.deadLetters(webhookId, undefined, 10)).length,
   });
-  const all = { changes: 2_506, deliveries: 1, letters: 1 };
-  await removeOld(roomsOf(service, 90));
+  const all = { changes: 2_506, deliveries: 1, deadLetters: 1 };
+  await removeOld(retentionDeps(service, 90));
   expect(await left()).toEqual(all);
   service.clock.advance(89 * DAY_MS);
-  await removeOld(roomsOf(service, 90));
+  await removeOld(retentionDeps(service, 90));
   expect(await left()).toEqual(all);
   service.clock.advance(2 * DAY_MS);
   let commits = 0;
-  const rooms = roomsOf(service, 90);
+  const deps = retentionDeps(service, 90);
   const pause = async () => {
     commits += 1;
   };
-  await removeOld({ ...rooms, pause });
-  expect(await left()).toEqual({ changes: 1, deliveries: 0, letters: 0 });
+  await removeOld({ ...deps, pause });
+  expect(await left()).toEqual({ changes: 1, deliveries: 0, deadLetters: 0 });
   expect(commits).toBeGreaterThanOrEqual(3);
-  const acts = await service.database.ask<{ realm_id: string | null; detail: string }>(
+  const entries = await service.database.ask<{ realm_id: string | null; detail: string }>(
     `select realm_id, detail from act where action = 'log.trimmed' order by seq`,
   );
-  expect(acts.map(({ realm_id, detail }) => [realm_id, JSON.parse(detail).entries])).toContainEqual([
+  expect(entries.map(({ realm_id, detail }) => [realm_id, JSON.parse(detail).entries])).toContainEqual([
     realm,
     2_505,
   ]);
@@ -94,17 +94,17 @@ test('changes, entries, deliveries and dead letters older than the setting go; t
   await service.stop();
 });
 
-test('one process at a time does it, again and again, until it is stopped', async () => {
+test('one process at a time runs retention, again and again, until it is stopped', async () => {
   const service = await startService({ offline: 'true' });
   const { engine } = service.db;
   const { realm } = await plant(service.db);
-  const troubles: unknown[] = [];
+  const errors: unknown[] = [];
   const leases = () => openLeases(engine.leases, 1_000, systemClock);
   const other = leases();
   await other.keep(['retention']);
   service.clock.advance(91 * DAY_MS);
-  const rooms = { ...roomsOf(service, 90), leases: leases() };
-  const retention = startRetention({ ...rooms, onError: (error) => troubles.push(error) }, 50);
+  const deps = { ...retentionDeps(service, 90), leases: leases() };
+  const retention = startRetention({ ...deps, onError: (error) => errors.push(error) }, 50);
   const count = async () => (await engine.records.changes(realm, 0, 100)).length;
   for (let times = 0; times < 30; times += 1) {
     await Bun.sleep(100);
@@ -115,22 +115,22 @@ test('one process at a time does it, again and again, until it is stopped', asyn
   for (let tries = 0; tries < 100 && (await count()) > 1; tries += 1) await Bun.sleep(50);
   expect(await count()).toBe(1);
   await retention.stop();
-  expect(troubles).toEqual([]);
+  expect(errors).toEqual([]);
   await service.stop();
 }, 300_000);
 
-test('a lease that a killed process left behind is had a term later, not at the next turn', async () => {
+test('a retention lease that a killed process left is acquired a term later, not at the next interval', async () => {
   const service = await startService({ offline: 'true' });
   const { leases: store } = service.db.engine;
   const { realm } = await plant(service.db);
   await openLeases(store, 300, systemClock).keep(['retention']);
   service.clock.advance(91 * DAY_MS);
-  const rooms = { ...roomsOf(service, 90), leases: openLeases(store, 300, systemClock) };
+  const deps = { ...retentionDeps(service, 90), leases: openLeases(store, 300, systemClock) };
   const everyMs = 4_000;
   const begun = performance.now();
   const retention = startRetention(
     {
-      ...rooms,
+      ...deps,
       onError: (error) => {
         throw error;
       },
@@ -143,41 +143,41 @@ test('a lease that a killed process left behind is had a term later, not at the 
   await service.stop();
 }, 300_000);
 
-test('retention names a tampered log and goes on with the others', async () => {
+test('retention reports a tampered log and continues with the others', async () => {
   const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
   const { engine } = service.db;
   const realms = [(await plant(service.db)).realm, (await plant(service.db)).realm].sort();
-  const [spoilt, other] = realms as [Uuid, Uuid];
-  const { webhook } = await target(service, 'http://127.0.0.1:9/', { realms: new Set([spoilt]) });
+  const [tampered, other] = realms as [Uuid, Uuid];
+  const { webhook } = await target(service, 'http://127.0.0.1:9/', { realms: new Set([tampered]) });
   const { webhookId } = webhook;
   await service.database.spoil(
     'insert into dead_letter (webhook_id, realm_id, first_seq, last_seq, attempts, at) values (?, ?, 1, 1, 9, 1)',
     webhookId,
-    spoilt,
+    tampered,
   );
   await service.database.spoil(
     'update realm_clock set anchor_seq = anchor_seq + 1 where realm_id = ?',
-    spoilt,
+    tampered,
   );
   service.clock.advance(91 * DAY_MS);
-  const named: Uuid[] = [];
-  const troubles: unknown[] = [];
+  const reported: Uuid[] = [];
+  const errors: unknown[] = [];
   const store = engine.leases;
   const retention = startRetention(
     {
-      ...roomsOf(service, 90),
+      ...retentionDeps(service, 90),
       leases: openLeases(store, LIMITS.webhookLeaseMs, systemClock),
-      onTampered: (log) => named.push(log),
-      onError: (error) => troubles.push(error),
+      onTampered: (log) => reported.push(log),
+      onError: (error) => errors.push(error),
     },
     500,
   );
   const left = async () => (await engine.webhooks.deadLetters(webhookId, undefined, 10)).length;
   while ((await left()) > 0) await Bun.sleep(20);
   await retention.stop();
-  expect([new Set(named), troubles]).toEqual([new Set([spoilt]), []]);
+  expect([new Set(reported), errors]).toEqual([new Set([tampered]), []]);
   const changes = async (realm: Uuid) => (await engine.records.changes(realm, 0, 100)).length;
-  expect([await changes(spoilt), await changes(other)]).toEqual([6, 1]);
+  expect([await changes(tampered), await changes(other)]).toEqual([6, 1]);
   expect((await store.list()).filter(({ name }) => name === 'retention')).toEqual([]);
   await service.stop();
 }, 300_000);
@@ -185,17 +185,17 @@ test('retention names a tampered log and goes on with the others', async () => {
 test('retention releases its lease after an error', async () => {
   const service = await startService({ offline: 'true' });
   const { engine } = service.db;
-  const troubles: unknown[] = [];
+  const errors: unknown[] = [];
   const broken = { ...engine.log, heads: () => Promise.reject(new Error('a bug')) };
   const retention = startRetention(
     {
-      ...{ ...roomsOf(service, 90), log: broken },
+      ...{ ...retentionDeps(service, 90), log: broken },
       leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, systemClock),
-      onError: (error) => troubles.push(error),
+      onError: (error) => errors.push(error),
     },
     50,
   );
-  while (troubles.length === 0) await Bun.sleep(20);
+  while (errors.length === 0) await Bun.sleep(20);
   await retention.stop();
   expect((await engine.leases.list()).filter(({ name }) => name === 'retention')).toEqual([]);
   await service.stop();
