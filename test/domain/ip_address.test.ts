@@ -23,11 +23,11 @@ describe('an address', () => {
     ['::ffff:192.0.2.1', '192.0.2.1'],
     ['::FFFF:c000:0201', '192.0.2.1'],
     ['0:0:0:0:0:ffff:192.0.2.1', '192.0.2.1'],
-    // Only that block means IPv4.
+    // Only that block is converted to IPv4.
     ['::192.0.2.1', '::c000:201'],
     ['64:ff9b::192.0.2.1', '64:ff9b::c000:201'],
   ];
-  test.each(spelled)('%s is %s', (raw, address) => {
+  test.each(spelled)('the address %s is parsed as %s', (raw, address) => {
     expect(read(raw)).toBe(address);
     expect(read(address)).toBe(address);
   });
@@ -56,7 +56,7 @@ describe('an address', () => {
     '12345::',
     '::ffff:999.0.2.1',
   ];
-  test.each(none)('%j is none', (raw) => expect(read(raw)).toBeUndefined());
+  test.each(none)('%j is not an address', (raw) => expect(read(raw)).toBeUndefined());
 });
 
 describe('a network', () => {
@@ -77,7 +77,7 @@ describe('a network', () => {
     ['::1', '::1', true],
     ['::1', '127.0.0.1', false],
   ];
-  test.each(within)('%s and %s: %p', (network, address, isIn) => {
+  test.each(within)('the network %s contains %s: %p', (network, address, isIn) => {
     const parsed = parseNetwork(network);
     if (!parsed) throw new Error(`no network ${network}`);
     expect(isInNetwork(parseIpAddress(address) as IpAddress, parsed)).toBe(isIn);
@@ -95,14 +95,14 @@ describe('a network', () => {
     'proxy.example',
     '/8',
   ];
-  test.each(none)('%j is none', (raw) => expect(parseNetwork(raw)).toBeUndefined());
+  test.each(none)('%j is not a network', (raw) => expect(parseNetwork(raw)).toBeUndefined());
 });
 
-test('one caller is an IPv4 address, or the /64 of an IPv6 one', () => {
-  const siteAt = (raw: string) => clientSubnet(parseIpAddress(raw) as IpAddress);
-  expect(siteAt('192.0.2.1')).toBe('192.0.2.1');
-  expect(siteAt('::ffff:192.0.2.1')).toBe('192.0.2.1');
-  expect(siteAt('2001:db8:1:2::1')).toBe('2001:db8:1:2::/64');
-  expect(siteAt('2001:db8:1:2:ffff:ffff:ffff:ffff')).toBe(siteAt('2001:db8:1:2::'));
-  expect(siteAt('2001:db8:1:3::1')).not.toBe(siteAt('2001:db8:1:2::1'));
+test('the subnet of a client is its IPv4 address, or the /64 of its IPv6 address', () => {
+  const subnetOf = (raw: string) => clientSubnet(parseIpAddress(raw) as IpAddress);
+  expect(subnetOf('192.0.2.1')).toBe('192.0.2.1');
+  expect(subnetOf('::ffff:192.0.2.1')).toBe('192.0.2.1');
+  expect(subnetOf('2001:db8:1:2::1')).toBe('2001:db8:1:2::/64');
+  expect(subnetOf('2001:db8:1:2:ffff:ffff:ffff:ffff')).toBe(subnetOf('2001:db8:1:2::'));
+  expect(subnetOf('2001:db8:1:3::1')).not.toBe(subnetOf('2001:db8:1:2::1'));
 });

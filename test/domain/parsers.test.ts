@@ -19,11 +19,11 @@ function holds<T>(arbitrary: fc.Arbitrary<T>, property: (value: T) => void, numR
 }
 
 describe('parseUuid', () => {
-  test('reads 8-4-4-4-12 hex in any case, and answers it in lower case', () => {
+  test('parseUuid reads 8-4-4-4-12 hex in any case, and returns it in lower case', () => {
     holds(uuid, (raw) => expect<string | undefined>(parseUuid(raw)).toBe(raw.toLowerCase()));
   });
 
-  test('answers for nothing else', () => {
+  test('parseUuid returns undefined for any other text', () => {
     const near = fc
       .tuple(uuid, fc.nat(35), anything)
       .map(([id, at, put]) => id.slice(0, at) + put + id.slice(at + 1));
@@ -34,7 +34,7 @@ describe('parseUuid', () => {
   });
 });
 
-/** Routes of every make, each of which tells where it stands and what it read. */
+/** Routes of every kind, each of which returns its pattern and its parameters. */
 const PATTERNS = ['/', '/a', '/a/:id', '/a/:id/b', '/a/b', '/v2/a/:realm_id/b/:id', '/a/:realm_id/:id/c'];
 const echoing: readonly Route[] = PATTERNS.map((pattern) => ({
   pattern,
@@ -47,7 +47,7 @@ const echoing: readonly Route[] = PATTERNS.map((pattern) => ({
   },
 }));
 
-/** An escape that cannot be decoded is handed on by each in its own way: all that counts is that it is no ID. */
+/** The two routers pass on invalid escapes differently: only parameters that are IDs are compared. */
 function readable(params: Readonly<Record<string, string>>): Record<string, string | undefined> {
   return Object.fromEntries(Object.entries(params).map(([name, value]) => [name, parseUuid(value)]));
 }
@@ -80,7 +80,7 @@ const path = fc
     end,
   )
   .map(([parts, last]) => parts.flat().join('') + last)
-  .filter((made) => made.startsWith('/'));
+  .filter((text) => text.startsWith('/'));
 
 describe('paths', () => {
   const route = openRouter(echoing);
@@ -133,7 +133,7 @@ describe('paths', () => {
   });
   afterAll(() => server.stop());
 
-  test('the native routes and the router decide alike', async () => {
+  test('the native routes and the router match alike', async () => {
     let found = 0;
     const property = fc.asyncProperty(path, async (raw) => {
       const answer = await fetch(server.url + raw);
@@ -155,14 +155,14 @@ describe('paths', () => {
     ['/a/c', '/a/:id'],
     ['/a/b/b', '/a/:id/b'],
     ['/a/b/c/c', '/a/:realm_id/:id/c'],
-  ])('%s is %s: what is spelled out goes before what is named', async (raw, pattern) => {
+  ])('the path %s matches %s: literal segments take precedence over parameters', async (raw, pattern) => {
     for (const spelling of [raw, `${raw}/`]) {
       expect(route(spelling)?.route.pattern).toBe(pattern);
       expect(await (await fetch(server.url + spelling)).json()).toMatchObject({ pattern });
     }
   });
 
-  test('where a path is spelled plainly, both read the very same IDs', async () => {
+  test('native routes and the router read the same IDs from a path with escaped hyphens', async () => {
     const keys = fc.tuple(uuid, uuid);
     const property = fc.asyncProperty(keys, async ([realm, id]) => {
       const plain = `/v2/a/${realm}/b/${id}`;
@@ -184,12 +184,12 @@ describe('paths', () => {
 describe('bearerToken', () => {
   const token = fc.stringMatching(/^[A-Za-z0-9._~+/-]{1,60}=?$/);
 
-  test('is what stands behind the scheme, in any case', () => {
+  test('bearerToken returns the token after the scheme in any letter case', () => {
     const scheme = fc.constantFrom('Bearer', 'bearer', 'BEARER', 'bEaReR');
     holds(fc.tuple(scheme, token), ([name, value]) => expect(bearerToken(`${name} ${value}`)).toBe(value));
   });
 
-  test('is nothing under another scheme or where nothing is sent, and never throws', () => {
+  test('bearerToken returns undefined for another scheme or no token, and never throws', () => {
     holds(
       fc.constantFrom('', 'Bearer', 'Bearer ', 'bearer   ', 'Basic YTpi', 'Bearer\tx', 'Bearertoken'),
       (raw) => expect(bearerToken(raw)).toBeUndefined(),
@@ -212,16 +212,16 @@ describe('a token', () => {
   const LETTERS = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.=+/~'];
   const status = async (bearer: string) => (await service.get(address, bearer)).status;
 
-  test('with any one character changed, left out or put in is none', async () => {
+  test('a token with one character changed, removed or inserted is 401', async () => {
     expect(await status(token)).toBe(200);
-    const place = fc.nat(token.length - 1);
+    const position = fc.nat(token.length - 1);
     const property = fc.asyncProperty(
-      place,
+      position,
       fc.constantFrom(...LETTERS),
       fc.nat(2),
-      async (at, letter, how) => {
-        const rest = token.slice(at + (how === 1 ? 0 : 1));
-        const other = token.slice(0, at) + (how === 2 ? '' : letter) + rest;
+      async (at, letter, edit) => {
+        const rest = token.slice(at + (edit === 1 ? 0 : 1));
+        const other = token.slice(0, at) + (edit === 2 ? '' : letter) + rest;
         fc.pre(other !== token);
         expect(await status(other)).toBe(401);
       },
@@ -229,7 +229,7 @@ describe('a token', () => {
     await fc.assert(property, { numRuns: 600 });
   });
 
-  test('with its last characters changed to any other is none', async () => {
+  test('a token with another last character or one more character is 401', async () => {
     for (const letter of LETTERS) {
       for (const other of [token.slice(0, -1) + letter, token + letter]) {
         if (other !== token) expect([letter, await status(other)]).toEqual([letter, 401]);
@@ -239,7 +239,7 @@ describe('a token', () => {
 });
 
 describe('parseScopes', () => {
-  test('knows every word there is, reads lists of them in any order, and answers with full scopes', () => {
+  test('parseScopes reads lists of every scope word in any order, and returns full scopes', () => {
     holds(fc.array(fc.constantFrom(...SCOPE_WORDS)), (words) => {
       const scopes = parseScopes(words.join(' '));
       expect(scopes).toEqual(parseScopes([...words].reverse().join('  ')));
@@ -250,25 +250,28 @@ describe('parseScopes', () => {
     });
   });
 
-  test('refuses a list with any word it does not know, whatever the word', () => {
+  test('parseScopes rejects a list with an unknown word, whatever the word', () => {
     const words = new Set(SCOPE_WORDS);
     const members = fc.constantFrom(...Object.getOwnPropertyNames(Object.prototype));
-    const stranger = fc
+    const unknownWord = fc
       .oneof(anything, members)
       .filter((word) => word !== '' && !/ /.test(word) && !words.has(word));
-    holds(fc.tuple(stranger, fc.array(fc.constantFrom(...SCOPE_WORDS)), fc.nat(5)), ([word, others, at]) => {
-      expect(parseScopes(others.toSpliced(at, 0, word).join(' '))).toBeUndefined();
-    });
+    holds(
+      fc.tuple(unknownWord, fc.array(fc.constantFrom(...SCOPE_WORDS)), fc.nat(5)),
+      ([word, others, at]) => {
+        expect(parseScopes(others.toSpliced(at, 0, word).join(' '))).toBeUndefined();
+      },
+    );
   });
 });
 
-describe('isNamedBy', () => {
+describe('matchesEtag', () => {
   const revision = fc
     .tuple(hex(16), fc.stringMatching(/^[\w-]{8}$/))
     .map(([left, right]) => `"${left}-${right}"`);
   const other = fc.stringMatching(/^"[a-z ,;]{0,12}"$/);
 
-  test('finds an ETag wherever it stands in a list, strong or weak', () => {
+  test('matchesEtag finds an ETag at any position of a list, strong or weak', () => {
     const list = fc.tuple(revision, fc.array(other, { maxLength: 4 }), fc.nat(4), fc.constantFrom('', 'W/'));
     holds(list, ([etag, others, at, weakness]) => {
       const header = others.toSpliced(at, 0, weakness + etag).join(', ');
@@ -277,7 +280,7 @@ describe('isNamedBy', () => {
     });
   });
 
-  test('finds it nowhere else, and never throws', () => {
+  test('matchesEtag finds nothing in other text but *, and never throws', () => {
     holds(fc.tuple(anything, revision), ([header, etag]) => {
       expect(matchesEtag(header, etag)).toBe(header.trim() === '*');
     });

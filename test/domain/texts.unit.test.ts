@@ -8,16 +8,16 @@ function holds<T>(arbitrary: fc.Arbitrary<T>, property: (value: T) => void, numR
 }
 
 describe('foldedKey', () => {
-  // The one letter whose small form has another upper case than itself; it has cases of its own below.
+  // The one letter whose small form has another upper case than itself; it has separate cases below.
   const word = fc
     .string({ unit: 'grapheme', minLength: 1, maxLength: 40 })
     .filter((value) => !value.includes('ẞ'));
 
-  test('is its own key', () => {
+  test('a folded key is its own folded key', () => {
     holds(word, (value) => expect(foldedKey(foldedKey(value))).toBe(foldedKey(value)), 2_000);
   });
 
-  test('is the same for every composition, and for the letters that are twice there', () => {
+  test('the folded key is the same for every Unicode normalization form', () => {
     holds(word, (value) => {
       for (const form of ['NFC', 'NFD', 'NFKC', 'NFKD'] as const) {
         expect(foldedKey(value.normalize(form))).toBe(foldedKey(value));
@@ -25,8 +25,8 @@ describe('foldedKey', () => {
     });
   });
 
-  test('is its own key, in any case, for every letter there is', () => {
-    // Letters stand in the first two planes.
+  test('the folded key of every letter but ẞ is its own key, in any letter case', () => {
+    // Letters are in the first two planes.
     const differing: string[] = [];
     for (let point = 0; point <= 0x1ffff; point += 1) {
       const letter = String.fromCodePoint(point);
@@ -37,7 +37,7 @@ describe('foldedKey', () => {
     expect(differing).toEqual(['1e9e']);
   });
 
-  test('is the same in upper and lower case, and with what cannot be seen', () => {
+  test('the folded key ignores letter case and invisible characters', () => {
     holds(fc.tuple(word, fc.constantFrom('\u200b', '\u00ad', '\ufeff', '\u2060')), ([value, invisible]) => {
       expect(foldedKey(value.toUpperCase())).toBe(foldedKey(value));
       expect(foldedKey(value.replace(/^./u, `$&${invisible}`))).toBe(foldedKey(value));
@@ -54,7 +54,9 @@ describe('foldedKey', () => {
     ['ΣΟΦΟΣ', 'σοφοσ'],
     ['ja\u200bne', 'jane'],
   ];
-  test.each(SAME)('%s is %s', (one, two) => expect(foldedKey(one)).toBe(foldedKey(two)));
+  test.each(SAME)('%s and %s have the same folded key', (one, two) =>
+    expect(foldedKey(one)).toBe(foldedKey(two)),
+  );
 
   const DISTINCT: [string, string][] = [
     ['jane', 'jаne'],
@@ -64,15 +66,15 @@ describe('foldedKey', () => {
     ['ä', 'a'],
     [' jane', 'jane'],
   ];
-  test.each(DISTINCT)('%j is not %j: look-alikes stay distinct', (one, two) => {
+  test.each(DISTINCT)('%j and %j have distinct folded keys', (one, two) => {
     expect(foldedKey(one)).not.toBe(foldedKey(two));
   });
 });
 
-describe('a stored text (contract 8, row 41)', () => {
+describe('a stored text', () => {
   const subject = text(255);
 
-  test('is kept verbatim, of 1 to 255 code points', () => {
+  test('a stored text has 1 to 255 code points, and is stored verbatim', () => {
     const point = fc
       .string({ unit: 'binary', minLength: 1, maxLength: 1 })
       .filter((unit) => !/[\p{Cc}\p{Cs}]/u.test(unit));
@@ -86,7 +88,7 @@ describe('a stored text (contract 8, row 41)', () => {
   });
 
   const REFUSED: [string, unknown][] = [
-    ['nothing', undefined],
+    ['undefined', undefined],
     ['null', null],
     ['a number', 1],
     ['empty', ''],
@@ -101,17 +103,19 @@ describe('a stored text (contract 8, row 41)', () => {
     ['256 letters', 'x'.repeat(256)],
     ['256 letters of two units', '😀'.repeat(256)],
   ];
-  test.each(REFUSED)('is not %s', (_name, value) => expect(subject.safeParse(value).success).toBe(false));
+  test.each(REFUSED)('a stored text is rejected: %s', (_name, value) =>
+    expect(subject.safeParse(value).success).toBe(false),
+  );
 
   test.each(['x', ' x ', 'x'.repeat(255), '😀'.repeat(255), 'auth0|5f7c', 'ÄÖÜ', 'e\u0301', '\u202ex'])(
-    'is %j',
+    'the stored text %j is accepted',
     (value) => {
       expect(subject.parse(value)).toBe(value);
     },
   );
 });
 
-describe('an issuer (contract 8, row 41)', () => {
+describe('an issuer', () => {
   const issuer = issuerUrl();
   const long = (length: number) => `https://a/${'x'.repeat(length - 10)}`;
 
@@ -124,7 +128,7 @@ describe('an issuer (contract 8, row 41)', () => {
     'https://a/@b',
     'https://[::1]/',
     long(1024),
-  ])('%s is kept letter for letter', (value) => expect(issuer.parse(value)).toBe(value));
+  ])('the issuer %s is accepted verbatim', (value) => expect(issuer.parse(value)).toBe(value));
 
   test.each([
     '',
@@ -146,13 +150,13 @@ describe('an issuer (contract 8, row 41)', () => {
     'https://login.example.com/\n',
     'https://login.example.com:99999',
     long(1025),
-  ])('%j is none', (value) => expect(issuer.safeParse(value).success).toBe(false));
+  ])('the issuer %j is rejected', (value) => expect(issuer.safeParse(value).success).toBe(false));
 });
 
-describe('a username (contract 8, rows 16 and 41)', () => {
+describe('a username', () => {
   const name = username();
 
-  test('that is taken has a visible key that fits an index', () => {
+  test('an accepted username has a visible folded key that fits an index', () => {
     holds(
       fc.string({ unit: 'binary', minLength: 1, maxLength: 60 }),
       (value) => {
@@ -168,7 +172,7 @@ describe('a username (contract 8, rows 16 and 41)', () => {
   });
 
   test.each(['jane', 'jane@example.com', 'Jané Doe', '王小明', '😀', 'x'.repeat(255), 'ﬁ'])(
-    '%j is one',
+    'the username %j is accepted',
     (value) => {
       expect(name.parse(value)).toBe(value);
     },
@@ -181,9 +185,11 @@ describe('a username (contract 8, rows 16 and 41)', () => {
     ['a private-use character', 'jane\ue000'],
     ['an unassigned character', 'jane\u0378'],
     ['nothing visible', '\u200b\u00ad'],
-    ['a fold beyond the index', '\ufdfa'.repeat(60)],
+    ['a folded key too long for the index', '\ufdfa'.repeat(60)],
     ['256 letters', 'x'.repeat(256)],
     ['a control character', 'ja\u0007ne'],
   ];
-  test.each(REFUSED)('is not %s', (_name, value) => expect(name.safeParse(value).success).toBe(false));
+  test.each(REFUSED)('a username is rejected: %s', (_name, value) =>
+    expect(name.safeParse(value).success).toBe(false),
+  );
 });

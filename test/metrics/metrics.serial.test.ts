@@ -11,30 +11,30 @@ import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { type ParsedFamily, readPrometheus, sumOf } from '../support/prometheus_text.ts';
 import { oidcPath, type Planted, plant, startService } from '../support/service.ts';
 
-/** What Prometheus reads of the real command, with one process and with several. */
+/** Metrics as Prometheus reads them from the real command, with one process and with several. */
 
 const SCOPE = 'oidc-profile-infos:read users:write';
 const LOOKUP =
   '/v2/authentication-realms/:realm_id/user-authentication-info/:user_id/user-authentication-oidc-profile-info/:id';
 
-interface Watched {
+interface ScrapedService {
   readonly served: Served;
-  readonly planted: Planted;
+  readonly fixture: Planted;
   readonly token: string;
   readonly metricsUrl: string;
   scrape(): Promise<ReadonlyMap<string, ParsedFamily>>;
 }
 
-async function startWatched(...flags: readonly string[]): Promise<Watched> {
+async function startScraped(...flags: readonly string[]): Promise<ScrapedService> {
   const database = await freshDatabase();
   const db = await openDatabase(database.settings(), systemClock);
-  const planted = await plant(db);
+  const fixture = await plant(db);
   await db.engine.close();
   const served = await startServed({ database, scope: SCOPE, flags: ['--metrics-port', '0', ...flags] });
   const metricsUrl = (await served.running.line(/^metrics on /)).slice('metrics on '.length);
   return {
     served,
-    planted,
+    fixture,
     token: await served.token(),
     metricsUrl,
     async scrape() {
@@ -52,14 +52,14 @@ const lookups = (families: ReadonlyMap<string, ParsedFamily>, status: string) =>
   sumOf(families, 'authrealm_requests_total', { method: 'GET', route: LOOKUP, status });
 
 describe('metrics of one process', () => {
-  let watched: Watched;
+  let scraped: ScrapedService;
   beforeAll(async () => {
-    watched = await startWatched();
+    scraped = await startScraped();
   }, 300_000);
-  afterAll(() => watched.served.running.stop());
+  afterAll(() => scraped.served.running.stop());
 
   test('metrics count the files of the console under one route', async () => {
-    const { served, scrape } = watched;
+    const { served, scrape } = scraped;
     const page = await (await served.get('/console', '')).text();
     const names = [...page.matchAll(/(?:src|href)="(console\/[\w.-]+)"/g)].map(([, name]) => `/${name}`);
     expect(names.length).toBeGreaterThan(1);
@@ -70,12 +70,12 @@ describe('metrics of one process', () => {
   });
 
   test('metrics count every request by operation, status and fault', async () => {
-    const { served, planted, token, scrape } = watched;
+    const { served, fixture, token, scrape } = scraped;
     const before = await scrape();
-    for (let n = 0; n < 3; n += 1) expect((await served.get(oidcPath(planted), token)).status).toBe(200);
-    expect((await served.get(oidcPath({ ...planted, oidcLink: planted.user }), token)).status).toBe(404);
-    expect((await served.get(oidcPath(planted), 'none')).status).toBe(401);
-    expect((await served.get(`/nowhere/${planted.subject}`, token)).status).toBe(404);
+    for (let n = 0; n < 3; n += 1) expect((await served.get(oidcPath(fixture), token)).status).toBe(200);
+    expect((await served.get(oidcPath({ ...fixture, oidcLink: fixture.user }), token)).status).toBe(404);
+    expect((await served.get(oidcPath(fixture), 'none')).status).toBe(401);
+    expect((await served.get(`/nowhere/${fixture.subject}`, token)).status).toBe(404);
     expect((await served.put('/healthz', token, {})).status).toBe(405);
     const after = await scrape();
     const rise = (name: string, labels: Record<string, string>) =>
@@ -92,9 +92,9 @@ describe('metrics of one process', () => {
   });
 
   test('metrics count commits, and waiting jobs by queue', async () => {
-    const { served, planted, token, scrape } = watched;
+    const { served, fixture, token, scrape } = scraped;
     const before = await scrape();
-    const users = `/v2/authentication-realms/${planted.realm}/user-authentication-info`;
+    const users = `/v2/authentication-realms/${fixture.realm}/user-authentication-info`;
     const data = { type: 'user_authentication_info', name: 'Jane', email: 'jane@example.com' };
     expect((await served.post(users, token, { data })).status).toBe(201);
     const after = await scrape();
@@ -112,7 +112,7 @@ describe('metrics of one process', () => {
   });
 
   test('the buckets of each histogram rise to its count', async () => {
-    const families = await watched.scrape();
+    const families = await scraped.scrape();
     const histograms = [...families].filter(([, { kind }]) => kind === 'histogram');
     expect(histograms.map(([name]) => name).sort()).toEqual([
       'authrealm_event_loop_delay_seconds',
@@ -132,9 +132,9 @@ describe('metrics of one process', () => {
   });
 
   test('metrics contain no value of a caller', async () => {
-    const { planted, token, metricsUrl } = watched;
+    const { fixture, token, metricsUrl } = scraped;
     const text = await (await fetch(metricsUrl)).text();
-    for (const value of [...Object.values(planted), token]) expect(text).not.toContain(value);
+    for (const value of [...Object.values(fixture), token]) expect(text).not.toContain(value);
     const families = readPrometheus(text);
     const names = new Set(
       [...families.values()].flatMap(({ samples }) => samples.flatMap(({ labels }) => Object.keys(labels))),
@@ -155,44 +155,44 @@ describe('metrics of one process', () => {
   });
 
   test('the metrics listener serves /metrics only, and the API does not serve it', async () => {
-    const { metricsUrl, served, token } = watched;
+    const { metricsUrl, served, token } = scraped;
     expect((await fetch(new URL('/healthz', metricsUrl))).status).toBe(404);
     expect((await served.get('/metrics', token)).status).toBe(404);
   });
 });
 
 describe('metrics of several processes', () => {
-  let watched: Watched;
+  let scraped: ScrapedService;
   beforeAll(async () => {
-    watched = await startWatched('--processes', '3');
+    scraped = await startScraped('--processes', '3');
   }, 300_000);
-  afterAll(() => watched.served.running.stop());
+  afterAll(() => scraped.served.running.stop());
 
-  /** Each over a connection of its own, so that every process gets some. */
+  /** Concurrent lookups over separate connections, so that every process gets some. */
   async function lookUp(times: number): Promise<void> {
-    const { served, planted, token } = watched;
-    await Promise.all(Array.from({ length: times }, () => served.get(oidcPath(planted), token)));
+    const { served, fixture, token } = scraped;
+    await Promise.all(Array.from({ length: times }, () => served.get(oidcPath(fixture), token)));
   }
 
   const workers = () =>
-    [...watched.served.running.output().matchAll(/"event":"process_started","pid":(\d+)/g)].map(([, pid]) =>
+    [...scraped.served.running.output().matchAll(/"event":"process_started","pid":(\d+)/g)].map(([, pid]) =>
       Number(pid),
     );
 
-  /** What is true soon, because it is heard every second at the latest. */
-  async function soon(what: () => Promise<boolean>): Promise<void> {
+  /** Resolves once a condition holds: every process reports its metrics at least every second. */
+  async function until(condition: () => Promise<boolean>): Promise<void> {
     const end = performance.now() + 10_000;
-    while (!(await what())) {
-      if (performance.now() > end) throw new Error('it did not become true');
+    while (!(await condition())) {
+      if (performance.now() > end) throw new Error('timed out waiting for the metrics');
       await Bun.sleep(50);
     }
   }
 
   test('metrics of several processes are summed', async () => {
-    const { scrape } = watched;
+    const { scrape } = scraped;
     const before = lookups(await scrape(), '2xx');
     await lookUp(60);
-    await soon(async () => lookups(await scrape(), '2xx') - before === 60);
+    await until(async () => lookups(await scrape(), '2xx') - before === 60);
     const families = await scrape();
     expect(sumOf(families, 'authrealm_processes', { state: 'responding' })).toBe(3);
     expect(sumOf(families, 'authrealm_build_info')).toBe(1);
@@ -200,7 +200,7 @@ describe('metrics of several processes', () => {
   });
 
   test('an unresponsive process does not delay metrics, and its counters stay', async () => {
-    const { scrape } = watched;
+    const { scrape } = scraped;
     await lookUp(30);
     const before = await scrape();
     const [pid = 0] = workers();
@@ -215,29 +215,29 @@ describe('metrics of several processes', () => {
     } finally {
       process.kill(pid, 'SIGCONT');
     }
-    await soon(async () => sumOf(await scrape(), 'authrealm_processes', { state: 'unresponsive' }) === 0);
+    await until(async () => sumOf(await scrape(), 'authrealm_processes', { state: 'unresponsive' }) === 0);
   }, 300_000);
 
   test('the counters of a killed process stay in the metrics', async () => {
-    const { scrape } = watched;
+    const { scrape } = scraped;
     await lookUp(30);
     await Bun.sleep(LIMITS.metricsPollMs + 200);
     const before = await scrape();
     const ends = sumOf(before, 'authrealm_process_exits_total');
     process.kill(workers()[1] ?? 0, 'SIGKILL');
-    await soon(async () => sumOf(await scrape(), 'authrealm_process_exits_total') === ends + 1);
-    await soon(async () => sumOf(await scrape(), 'authrealm_processes', { state: 'responding' }) === 3);
+    await until(async () => sumOf(await scrape(), 'authrealm_process_exits_total') === ends + 1);
+    await until(async () => sumOf(await scrape(), 'authrealm_processes', { state: 'responding' }) === 3);
     const after = await scrape();
     expect(lookups(after, '2xx')).toBe(lookups(before, '2xx'));
     expect(sumOf(after, 'process_start_time_seconds')).toBe(sumOf(before, 'process_start_time_seconds'));
   }, 300_000);
 
   test('the last counters of a process that exits are in the metrics', async () => {
-    const { scrape } = watched;
+    const { scrape } = scraped;
     const before = lookups(await scrape(), '2xx');
     await lookUp(30);
     process.kill(workers().at(-1) ?? 0, 'SIGTERM');
-    await soon(async () => sumOf(await scrape(), 'authrealm_process_exits_total') === 2);
+    await until(async () => sumOf(await scrape(), 'authrealm_process_exits_total') === 2);
     expect(lookups(await scrape(), '2xx') - before).toBe(30);
   }, 300_000);
 });
@@ -252,15 +252,15 @@ test('without --metrics-port requests are not counted, and other metrics can be 
 });
 
 test('a service whose metrics port is taken does not start', async () => {
-  const taken = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
+  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
   const { words } = await freshDatabase();
   for (const processes of ['1', '2']) {
-    const flags = ['--port', '0', '--metrics-port', String(taken.port), '--processes', processes];
+    const flags = ['--port', '0', '--metrics-port', String(listener.port), '--processes', processes];
     const { code, stderr } = await runCommand([AUTHREALM, 'serve', ...flags, ...words]);
     expect(code).toBe(1);
-    expect(stderr).toContain(`cannot listen on 127.0.0.1 port ${taken.port}`);
+    expect(stderr).toContain(`cannot listen on 127.0.0.1 port ${listener.port}`);
   }
-  taken.stop(true);
+  listener.stop(true);
 }, 300_000);
 
 describe('a metrics registry', () => {
@@ -304,8 +304,8 @@ describe('a metrics registry', () => {
     expect(text).toBe(
       '# HELP authrealm_x a\\\\b\\nc\n# TYPE authrealm_x gauge\nauthrealm_x{path="C:\\\\\\"x\\"\\n"} 0.25\n\n',
     );
-    const [told] = readPrometheus(text).get('authrealm_x')?.samples ?? [];
-    expect(told?.value).toBe(0.25);
+    const [sample] = readPrometheus(text).get('authrealm_x')?.samples ?? [];
+    expect(sample?.value).toBe(0.25);
   });
 
   test('the event loop delay of a busy process is measured', async () => {
@@ -315,13 +315,13 @@ describe('a metrics registry', () => {
     while (performance.now() < end);
     await Bun.sleep(20);
     const family = named(await metrics.snapshot(), 'authrealm_event_loop_delay_seconds');
-    const [told] = family?.kind === 'histogram' ? family.distributions : [];
-    expect(told?.sum).toBeGreaterThan(0.2);
+    const [distribution] = family?.kind === 'histogram' ? family.distributions : [];
+    expect(distribution?.sum).toBeGreaterThan(0.2);
     metrics.close();
   });
 
   test('metrics of processes merge as sum, maximum or minimum, and keep the counters of one that exited', () => {
-    const of = (value: number): Snapshot => [
+    const snapshotOf = (value: number): Snapshot => [
       { kind: 'counter', name: 'c', help: 'h', samples: [{ labels: { a: '1' }, value }] },
       { kind: 'gauge', across: 'max', name: 'max', help: 'h', samples: [{ labels: {}, value }] },
       { kind: 'gauge', across: 'min', name: 'min', help: 'h', samples: [{ labels: {}, value }] },
@@ -336,7 +336,7 @@ describe('a metrics registry', () => {
     const other: Snapshot = [
       { kind: 'counter', name: 'c', help: 'h', samples: [{ labels: { a: '2' }, value: 1 }] },
     ];
-    const joined = mergeSnapshots([of(2), of(3), other]);
+    const joined = mergeSnapshots([snapshotOf(2), snapshotOf(3), other]);
     const value = (name: string) => {
       const family = named(joined, name);
       return family && 'samples' in family ? family.samples.map((sample) => sample.value) : [];

@@ -50,25 +50,25 @@ const dashboard = JSON.parse(read('grafana/authrealm.json')) as {
 };
 const panels = dashboard.panels.filter(({ type }) => type !== 'row');
 
-/** Every expression, with where it stands. */
+/** Every expression, with its alert or panel. */
 const EXPRESSIONS: readonly (readonly [where: string, expression: string])[] = [
   ...rules.map(({ alert, expr }) => [alert, expr] as const),
   ...panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => [title, expr] as const)),
 ];
 
-/** What Grafana puts in the place of its variables. */
-function filled(expression: string): string {
+/** Replaces the variables of Grafana, as Grafana does. */
+function fillVariables(expression: string): string {
   return expression.replaceAll('$__rate_interval', '1m').replaceAll(/\$(?:job|instance)\b/g, 'authrealm');
 }
 
-interface Asked {
+interface Selector {
   readonly name: string;
-  /** Labels that choose among its series. */
+  /** Labels that select among its series. */
   readonly labels: readonly string[];
 }
 
 interface Query {
-  readonly asked: readonly Asked[];
+  readonly selectors: readonly Selector[];
   /** Labels that it groups by. */
   readonly grouped: readonly string[];
   readonly errors: readonly string[];
@@ -76,30 +76,30 @@ interface Query {
 
 /** Reads a query by the grammar of Prometheus itself. */
 function readQuery(text: string): Query {
-  const asked: { name: string; labels: string[] }[] = [];
+  const selectors: { name: string; labels: string[] }[] = [];
   const grouped: string[] = [];
   const errors: string[] = [];
   parser.parse(text).iterate({
     enter({ type, name, from, to, node }) {
-      const said = text.slice(from, to);
+      const token = text.slice(from, to);
       if (type.isError) errors.push(`at ${from}: ${text.slice(Math.max(0, from - 20), to + 20)}`);
-      if (name === 'VectorSelector') asked.push({ name: '', labels: [] });
+      if (name === 'VectorSelector') selectors.push({ name: '', labels: [] });
       if (name === 'Identifier' && node.parent?.name === 'VectorSelector')
-        Object.assign(asked.at(-1) ?? {}, { name: said });
+        Object.assign(selectors.at(-1) ?? {}, { name: token });
       if (name !== 'LabelName') return;
-      if (node.parent?.name === 'GroupingLabels') grouped.push(said);
-      else asked.at(-1)?.labels.push(said);
+      if (node.parent?.name === 'GroupingLabels') grouped.push(token);
+      else selectors.at(-1)?.labels.push(token);
     },
   });
-  return { asked, grouped, errors };
+  return { selectors, grouped, errors };
 }
 
 test('the PromQL parser of this suite finds mistakes', () => {
   for (const wrong of ['sum(rate(a[5m])', 'a b', 'a{b=c}', 'a > > b', '']) {
     expect([wrong, readQuery(wrong).errors.length > 0]).toEqual([wrong, true]);
   }
-  const { asked, grouped } = readQuery('sum by (le) (rate(a_bucket{b="c", d!="e"}[5m])) / b');
-  expect([asked, grouped]).toEqual([
+  const { selectors, grouped } = readQuery('sum by (le) (rate(a_bucket{b="c", d!="e"}[5m])) / b');
+  expect([selectors, grouped]).toEqual([
     [
       { name: 'a_bucket', labels: ['b', 'd'] },
       { name: 'b', labels: [] },
@@ -115,7 +115,7 @@ describe('queries of alert rules and dashboard', () => {
   beforeAll(async () => {
     const database = await freshDatabase();
     const flags = ['--metrics-port', '0', '--processes', '2', '--allow-loopback-webhooks'];
-    // Nobody listens there, and nothing is older than what it is to be told.
+    // No server listens there, and every change is still to be delivered.
     const hook = ['--name', 'test', '--url', 'http://127.0.0.1:9/', '--from', 'oldest'];
     const db = await openDatabase(database.settings(), systemClock);
     await plant(db);
@@ -126,7 +126,7 @@ describe('queries of alert rules and dashboard', () => {
     const address = (await served.running.line(/^metrics on /)).slice('metrics on '.length);
     const token = await served.token();
     expect((await served.get('/nowhere', token)).status).toBe(404);
-    // A real failure of the engine, so that there is a cause to be told.
+    // A real error of the engine, so that the errors have a cause.
     await database.ask('alter table instance rename to elsewhere');
     expect((await served.get('/readyz', token)).status).toBe(503);
     await database.ask('alter table elsewhere rename to instance');
@@ -136,7 +136,7 @@ describe('queries of alert rules and dashboard', () => {
   }, 300_000);
   afterAll(() => served.running.stop());
 
-  /** Labels that Prometheus adds to what it reads. */
+  /** Labels that Prometheus adds to each series. */
   const ADDED = ['instance', 'job'];
 
   function labelsOf(name: string): readonly string[] | undefined {
@@ -147,13 +147,16 @@ describe('queries of alert rules and dashboard', () => {
   }
 
   test.each(EXPRESSIONS)('the query of %s uses metrics and labels that exist', (_, expression) => {
-    const { asked, grouped, errors } = readQuery(filled(expression));
+    const { selectors, grouped, errors } = readQuery(fillVariables(expression));
     expect(errors).toEqual([]);
-    expect(asked.length).toBeGreaterThan(0);
-    for (const { name, labels } of asked) {
-      const told = labelsOf(name);
-      expect([name, told]).toEqual([name, expect.anything()]);
-      expect([name, [...labels, ...grouped].filter((label) => !told?.includes(label))]).toEqual([name, []]);
+    expect(selectors.length).toBeGreaterThan(0);
+    for (const { name, labels } of selectors) {
+      const existing = labelsOf(name);
+      expect([name, existing]).toEqual([name, expect.anything()]);
+      expect([name, [...labels, ...grouped].filter((label) => !existing?.includes(label))]).toEqual([
+        name,
+        [],
+      ]);
     }
   });
 
@@ -197,13 +200,13 @@ describe('the alert rules', () => {
       expect(['warning', 'critical']).toContain(rule.labels.severity);
       expect(rule.for ?? '0m').toMatch(/^\d+[sm]$/);
       for (const text of Object.values(rule.annotations)) expect(text).toMatch(/\S{2}.*\.$/s);
-      // A label that the expression drops would be told as nothing.
-      const { asked, grouped } = readQuery(rule.expr);
+      // A label that the expression drops would be empty.
+      const { selectors, grouped } = readQuery(rule.expr);
       const dropped = grouped.length > 0;
       for (const [, label = ''] of JSON.stringify(rule.annotations).matchAll(/\$labels\.(\w+)/g)) {
         if (dropped) expect(grouped).toContain(label);
       }
-      expect(asked.length).toBeGreaterThan(0);
+      expect(selectors.length).toBeGreaterThan(0);
     },
   );
 

@@ -31,25 +31,25 @@ const ISSUER = `https://${PROVIDER_NAME}`;
 const UNREACHABLE = { kind: 'unreachable' } as const;
 const NOT_A_PROVIDER = { kind: 'not_a_provider' } as const;
 const ISSUER_DIFFERS = { kind: 'issuer_differs' } as const;
-/** Whoever the places are counted for. */
-const ASKER = 'a';
+/** The caller whose discoveries are counted. */
+const CALLER = 'a';
 const found = (issuer: string) => ({ kind: 'found', issuer }) as const;
 
 const [realms, profiles] = KINDS as readonly Kind[] as [Kind, Kind];
 
-async function realmOf(service: Service, token: string): Promise<Home> {
+async function createRealm(service: Service, token: string): Promise<Home> {
   const home: Home = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
   return { ...home, realm: (await make(service, token, { kind: realms, home })).id };
 }
 
 afterAll(stopAll);
 
-/** What is discovered at `url`, where a provider answers so. */
-async function discovered(url: string, answer: Answer, options: GuardedFetchOptions = {}) {
+/** The result of discovery at `url` with this answer of the provider. */
+async function discoverAt(url: string, answer: Answer, options: GuardedFetchOptions = {}) {
   const server = await serveTls(answer);
   const { exchange } = leadTo(server.port);
   const discover = openDiscovery(openGuardedFetch({ resolve: async () => [PUBLIC], exchange, ...options }));
-  const discovery = await discover(url, ASKER);
+  const discovery = await discover(url, CALLER);
   server.stop();
   return { discovery, heads: server.seen.map(({ head }) => head.split('\r\n')[0]) };
 }
@@ -64,23 +64,33 @@ describe('the issuer of the document', () => {
     ['has a path with a slash', `${ISSUER}/a/b${SUFFIX}`, `${ISSUER}/a/b/`, found(`${ISSUER}/a/b/`)],
     ['is never normalised', `${ISSUER}/a/../%61${SUFFIX}`, `${ISSUER}/a/../%61`, found(`${ISSUER}/a/../%61`)],
     ['ends in two slashes', `${ISSUER}${SUFFIX}`, `${ISSUER}//`, ISSUER_DIFFERS],
-    ['ends in two where the URL has one more', `${ISSUER}/${SUFFIX}`, `${ISSUER}//`, found(`${ISSUER}//`)],
+    [
+      'ends in two slashes where the URL has one more',
+      `${ISSUER}/${SUFFIX}`,
+      `${ISSUER}//`,
+      found(`${ISSUER}//`),
+    ],
     ['has a slash less than the URL', `${ISSUER}/${SUFFIX}`, `${ISSUER}/`, ISSUER_DIFFERS],
     ['is another host', `${ISSUER}${SUFFIX}`, 'https://victim.example', ISSUER_DIFFERS],
     ['is a longer host', `${ISSUER}${SUFFIX}`, `${ISSUER}.evil.example`, ISSUER_DIFFERS],
     ['is a shorter host', `${ISSUER}${SUFFIX}`, 'https://login.example', ISSUER_DIFFERS],
     ['is another path', `${ISSUER}/a${SUFFIX}`, `${ISSUER}/b`, ISSUER_DIFFERS],
-    ['is no path where the URL has one', `${ISSUER}/a${SUFFIX}`, ISSUER, ISSUER_DIFFERS],
+    ['has no path where the URL has one', `${ISSUER}/a${SUFFIX}`, ISSUER, ISSUER_DIFFERS],
     ['is another scheme', `${ISSUER}${SUFFIX}`, `http://${PROVIDER_NAME}`, ISSUER_DIFFERS],
     ['names the default port', `${ISSUER}${SUFFIX}`, `${ISSUER}:443`, ISSUER_DIFFERS],
-    ['is named with it by both', `${ISSUER}:443${SUFFIX}`, `${ISSUER}:443`, found(`${ISSUER}:443`)],
+    [
+      'names the default port as the URL does',
+      `${ISSUER}:443${SUFFIX}`,
+      `${ISSUER}:443`,
+      found(`${ISSUER}:443`),
+    ],
     ['is in another case', `${ISSUER}${SUFFIX}`, `https://LOGIN.example.com`, ISSUER_DIFFERS],
     ['is a path in another case', `${ISSUER}/a${SUFFIX}`, `${ISSUER}/A`, ISSUER_DIFFERS],
     ['is the same once decoded', `${ISSUER}/a${SUFFIX}`, `${ISSUER}/%61`, ISSUER_DIFFERS],
     ['is the discovery URL', `${ISSUER}${SUFFIX}`, `${ISSUER}${SUFFIX}`, ISSUER_DIFFERS],
     ['is a pattern', `${ISSUER}/common${SUFFIX}`, `${ISSUER}/{tenantid}`, ISSUER_DIFFERS],
-  ])('%s', async (_, url, issuer, expected) => {
-    const { discovery, heads } = await discovered(url, document({ issuer, jwks_uri: 'https://x.example' }));
+  ])('an issuer that %s is compared with the discovery URL', async (_, url, issuer, expected) => {
+    const { discovery, heads } = await discoverAt(url, document({ issuer, jwks_uri: 'https://x.example' }));
     expect(discovery).toEqual(expected);
     expect(heads).toEqual([`GET ${new URL(url).pathname} HTTP/1.1`]);
   });
@@ -88,37 +98,37 @@ describe('the issuer of the document', () => {
 
 describe('a document without an issuer', () => {
   test.each<[string, object]>([
-    ['none', {}],
-    ['null', { issuer: null }],
-    ['a number', { issuer: 1 }],
-    ['a list', { issuer: [ISSUER] }],
-    ['an object', { issuer: { toString: ISSUER } }],
-    ['in another case', { Issuer: ISSUER }],
-    ['empty', { issuer: '' }],
-    ['no URL', { issuer: PROVIDER_NAME }],
-    ['with a space', { issuer: `${ISSUER} ` }],
-    ['with a line end', { issuer: `${ISSUER}\n` }],
-    ['with a query', { issuer: `${ISSUER}?a` }],
-    ['with a fragment', { issuer: `${ISSUER}#a` }],
-    ['with userinfo', { issuer: `https://a@${PROVIDER_NAME}` }],
-    ['with a backslash', { issuer: `${ISSUER}\\` }],
-    ['with letters beyond ASCII', { issuer: `${ISSUER}/é` }],
-    ['too long', { issuer: `${ISSUER}/${'a'.repeat(1_024)}` }],
-    ['inside of __proto__', JSON.parse(`{"__proto__":{"issuer":"${ISSUER}"}}`)],
-  ])('%s', async (_, members) => {
-    expect((await discovered(`${ISSUER}${SUFFIX}`, document(members))).discovery).toEqual(NOT_A_PROVIDER);
+    ['no issuer', {}],
+    ['a null issuer', { issuer: null }],
+    ['a number as issuer', { issuer: 1 }],
+    ['a list as issuer', { issuer: [ISSUER] }],
+    ['an object as issuer', { issuer: { toString: ISSUER } }],
+    ['an Issuer in another case', { Issuer: ISSUER }],
+    ['an empty issuer', { issuer: '' }],
+    ['an issuer that is no URL', { issuer: PROVIDER_NAME }],
+    ['an issuer with a space', { issuer: `${ISSUER} ` }],
+    ['an issuer with a line end', { issuer: `${ISSUER}\n` }],
+    ['an issuer with a query', { issuer: `${ISSUER}?a` }],
+    ['an issuer with a fragment', { issuer: `${ISSUER}#a` }],
+    ['an issuer with userinfo', { issuer: `https://a@${PROVIDER_NAME}` }],
+    ['an issuer with a backslash', { issuer: `${ISSUER}\\` }],
+    ['an issuer with letters beyond ASCII', { issuer: `${ISSUER}/é` }],
+    ['an issuer that is too long', { issuer: `${ISSUER}/${'a'.repeat(1_024)}` }],
+    ['an issuer inside of __proto__', JSON.parse(`{"__proto__":{"issuer":"${ISSUER}"}}`)],
+  ])('a document with %s is not an OpenID provider', async (_, members) => {
+    expect((await discoverAt(`${ISSUER}${SUFFIX}`, document(members))).discovery).toEqual(NOT_A_PROVIDER);
   });
 
   test.each<[string, Answer]>([
-    ['a list', http('200 OK', `[{"issuer":"${ISSUER}"}]`)],
-    ['a page', http('200 OK', '<html>', { 'Content-Type': 'text/html' })],
-    ['nothing', http('200 OK', '')],
-  ])('%s', async (_, answer) => {
-    expect((await discovered(`${ISSUER}${SUFFIX}`, answer)).discovery).toEqual(NOT_A_PROVIDER);
+    ['a JSON list', http('200 OK', `[{"issuer":"${ISSUER}"}]`)],
+    ['an HTML page', http('200 OK', '<html>', { 'Content-Type': 'text/html' })],
+    ['no bytes', http('200 OK', '')],
+  ])('a discovery answer of %s is not an OpenID provider', async (_, answer) => {
+    expect((await discoverAt(`${ISSUER}${SUFFIX}`, answer)).discovery).toEqual(NOT_A_PROVIDER);
   });
 });
 
-describe('a URL that no issuer leads to is asked of nobody', () => {
+describe('a discovery URL without an issuer', () => {
   test.each([
     `${ISSUER}/.well-known/openid-configuration/`,
     `${ISSUER}/.well-known/openid-configuration?a=b`,
@@ -138,42 +148,42 @@ describe('a URL that no issuer leads to is asked of nobody', () => {
     ISSUER,
     SUFFIX,
     '',
-  ])('%j', async (url) => {
-    const { discovery, heads } = await discovered(url, document({ issuer: ISSUER }));
+  ])('the discovery URL %j is rejected without a request', async (url) => {
+    const { discovery, heads } = await discoverAt(url, document({ issuer: ISSUER }));
     expect(discovery).toEqual(ISSUER_DIFFERS);
     expect(heads).toEqual([]);
     expect(await deriveIssuer(url)).toEqual(ISSUER_DIFFERS);
   });
 });
 
-test('whatever lies between us and a document is told in one word', async () => {
-  const dead = await servePlain(() => undefined);
-  dead.stop();
+test('every network and HTTP failure of a discovery is reported as unreachable', async () => {
+  const closed = await servePlain(() => undefined);
+  closed.stop();
   const body = JSON.stringify({ issuer: ISSUER });
   const url = `${ISSUER}${SUFFIX}`;
-  const privately = { resolve: async () => ['10.0.0.1'], exchange: leadTo(dead.port).exchange };
-  const nowhere = { resolve: () => Promise.reject(new Error('ENOTFOUND')) };
-  const refused = { exchange: leadTo(dead.port).exchange };
+  const privateAddress = { resolve: async () => ['10.0.0.1'], exchange: leadTo(closed.port).exchange };
+  const unresolvable = { resolve: () => Promise.reject(new Error('ENOTFOUND')) };
+  const refused = { exchange: leadTo(closed.port).exchange };
   const discoveries = [
-    discovered(url, http('200 OK', body), privately),
-    discovered(url, http('200 OK', body), nowhere),
-    discovered(url, http('200 OK', body), refused),
-    discovered(`https://other.example.com${SUFFIX}`, http('200 OK', body)),
-    discovered(`http://${PROVIDER_NAME}${SUFFIX}`, http('200 OK', body)),
-    discovered(`${ISSUER}:22${SUFFIX}`, http('200 OK', body)),
-    discovered(`https://127.0.0.1${SUFFIX}`, http('200 OK', body)),
-    discovered(`https://[fd00:ec2::254]${SUFFIX}`, http('200 OK', body)),
-    discovered(url, http('302 Found', body, { Location: '/' })),
-    discovered(url, http('401 Unauthorized', body)),
-    discovered(url, http('404 Not Found', body)),
-    discovered(url, http('503 Service Unavailable', body)),
-    discovered(url, http('200 OK', ' '.repeat(LIMITS.outboundBytesMax + 1))),
-    discovered(url, (socket) => socket.destroy()),
+    discoverAt(url, http('200 OK', body), privateAddress),
+    discoverAt(url, http('200 OK', body), unresolvable),
+    discoverAt(url, http('200 OK', body), refused),
+    discoverAt(`https://other.example.com${SUFFIX}`, http('200 OK', body)),
+    discoverAt(`http://${PROVIDER_NAME}${SUFFIX}`, http('200 OK', body)),
+    discoverAt(`${ISSUER}:22${SUFFIX}`, http('200 OK', body)),
+    discoverAt(`https://127.0.0.1${SUFFIX}`, http('200 OK', body)),
+    discoverAt(`https://[fd00:ec2::254]${SUFFIX}`, http('200 OK', body)),
+    discoverAt(url, http('302 Found', body, { Location: '/' })),
+    discoverAt(url, http('401 Unauthorized', body)),
+    discoverAt(url, http('404 Not Found', body)),
+    discoverAt(url, http('503 Service Unavailable', body)),
+    discoverAt(url, http('200 OK', ' '.repeat(LIMITS.outboundBytesMax + 1))),
+    discoverAt(url, (socket) => socket.destroy()),
   ];
   for (const { discovery } of await Promise.all(discoveries)) expect(discovery).toEqual(UNREACHABLE);
 });
 
-test('what is told is one of three phrases', () => {
+test('discovery failures are reported by one of three phrases', () => {
   expect(DISCOVERY_FAILURES).toEqual({
     unreachable: 'unreachable',
     not_a_provider: 'not an OpenID provider',
@@ -181,22 +191,22 @@ test('what is told is one of three phrases', () => {
   });
 });
 
-test('by the URL alone the issuer has no final slash', async () => {
+test('an issuer derived from the URL alone has no final slash', async () => {
   expect(await deriveIssuer(`${ISSUER}/a${SUFFIX}`)).toEqual(found(`${ISSUER}/a`));
   expect(await deriveIssuer(`http://localhost:3000${SUFFIX}`)).toEqual(found('http://localhost:3000'));
 });
 
 describe('a provider on loopback', () => {
-  test('is found by http where it is allowed, and nowhere else', async () => {
+  test('a provider on loopback is discovered over http only if loopback is allowed', async () => {
     const server = await servePlain((socket) => {
       document({ issuer: `http://localhost:${server.port}` })(socket);
     });
     const url = `http://localhost:${server.port}${SUFFIX}`;
-    expect(await openDiscovery(openGuardedFetch())(url, ASKER)).toEqual(UNREACHABLE);
+    expect(await openDiscovery(openGuardedFetch())(url, CALLER)).toEqual(UNREACHABLE);
     const discover = openDiscovery(openGuardedFetch({ allowLoopback: true }));
-    expect(await discover(url, ASKER)).toEqual(found(`http://localhost:${server.port}`));
-    expect(await discover(url.replace('localhost', '127.0.0.1'), ASKER)).toEqual(ISSUER_DIFFERS);
-    const { discovery } = await discovered(`${ISSUER}${SUFFIX}`, document({ issuer: ISSUER }), {
+    expect(await discover(url, CALLER)).toEqual(found(`http://localhost:${server.port}`));
+    expect(await discover(url.replace('localhost', '127.0.0.1'), CALLER)).toEqual(ISSUER_DIFFERS);
+    const { discovery } = await discoverAt(`${ISSUER}${SUFFIX}`, document({ issuer: ISSUER }), {
       allowLoopback: true,
       ca: PROVIDER_CERTIFICATE,
       resolve: async () => ['127.0.0.1'],
@@ -205,12 +215,12 @@ describe('a provider on loopback', () => {
   });
 });
 
-describe('places', () => {
+describe('concurrent discoveries', () => {
   const url = `${ISSUER}${SUFFIX}`;
   const { discoveriesAtOnceMax, discoveriesPerRealmMax } = LIMITS;
 
-  /** Discoveries whose fetches end when a test says so. */
-  function openHeld() {
+  /** Discoveries whose fetches the test ends. */
+  function openPending() {
     const waiting: ((fetched: FetchResult) => void)[] = [];
     const discover = openDiscovery(() => new Promise((resolve) => waiting.push(resolve)));
     return { waiting, discover };
@@ -221,66 +231,68 @@ describe('places', () => {
     return error instanceof Fault && error.code === 'overloaded';
   }
 
-  test('one discovery too many is refused at once, and a place is free when one has ended', async () => {
-    const { waiting, discover } = openHeld();
-    const under = Array.from({ length: discoveriesAtOnceMax }, (_, place) => discover(url, `asker ${place}`));
-    expect(await isRefused(discover(url, ASKER))).toBe(true);
+  test('a discovery above the limit is rejected at once, and allowed when another one has ended', async () => {
+    const { waiting, discover } = openPending();
+    const running = Array.from({ length: discoveriesAtOnceMax }, (_, index) =>
+      discover(url, `caller ${index}`),
+    );
+    expect(await isRefused(discover(url, CALLER))).toBe(true);
     expect(waiting).toHaveLength(discoveriesAtOnceMax);
-    // A URL that asks nobody takes no place.
-    expect(await discover(ISSUER, ASKER)).toEqual(ISSUER_DIFFERS);
+    // A URL that is rejected without a request does not count.
+    expect(await discover(ISSUER, CALLER)).toEqual(ISSUER_DIFFERS);
 
     waiting[0]?.(UNREACHABLE);
-    expect(await under[0]).toEqual(UNREACHABLE);
-    const next = discover(url, ASKER);
+    expect(await running[0]).toEqual(UNREACHABLE);
+    const next = discover(url, CALLER);
     for (const end of waiting.slice(1)) end({ kind: 'document', document: { issuer: ISSUER } });
-    for (const each of [...under.slice(1), next]) expect(await each).toEqual(found(ISSUER));
+    for (const each of [...running.slice(1), next]) expect(await each).toEqual(found(ISSUER));
   });
 
-  test('one asker has some of them, and the others theirs', async () => {
-    const { waiting, discover } = openHeld();
-    const own = Array.from({ length: discoveriesPerRealmMax }, () => discover(url, ASKER));
-    expect(await isRefused(discover(url, ASKER))).toBe(true);
+  test('a caller at its own limit of discoveries does not limit another caller', async () => {
+    const { waiting, discover } = openPending();
+    const ofCaller = Array.from({ length: discoveriesPerRealmMax }, () => discover(url, CALLER));
+    expect(await isRefused(discover(url, CALLER))).toBe(true);
     const other = discover(url, 'b');
     expect(waiting).toHaveLength(discoveriesPerRealmMax + 1);
     waiting[0]?.(UNREACHABLE);
-    expect(await own[0]).toEqual(UNREACHABLE);
-    const next = discover(url, ASKER);
+    expect(await ofCaller[0]).toEqual(UNREACHABLE);
+    const next = discover(url, CALLER);
     expect(waiting).toHaveLength(discoveriesPerRealmMax + 2);
     for (const end of waiting) end(UNREACHABLE);
-    for (const each of [...own, other, next]) expect(await each).toEqual(UNREACHABLE);
+    for (const each of [...ofCaller, other, next]) expect(await each).toEqual(UNREACHABLE);
   });
 
-  test('one is free only when the resolver is done, however early the answer was', async () => {
+  test('a discovery counts until its resolver has ended, however early it was answered', async () => {
     const resolvers: ((addresses: readonly string[]) => void)[] = [];
-    const resolve = () => new Promise<readonly string[]>((told) => resolvers.push(told));
+    const resolve = () => new Promise<readonly string[]>((answer) => resolvers.push(answer));
     const discover = openDiscovery(openGuardedFetch({ resolve }));
-    const own = Array.from({ length: discoveriesPerRealmMax }, () => discover(url, ASKER));
-    for (const each of own) expect(await each).toEqual(UNREACHABLE);
-    expect(await isRefused(discover(url, ASKER))).toBe(true);
+    const ofCaller = Array.from({ length: discoveriesPerRealmMax }, () => discover(url, CALLER));
+    for (const each of ofCaller) expect(await each).toEqual(UNREACHABLE);
+    expect(await isRefused(discover(url, CALLER))).toBe(true);
     expect(resolvers).toHaveLength(discoveriesPerRealmMax);
     resolvers[0]?.([]);
     await Bun.sleep(0);
-    const next = discover(url, ASKER);
+    const next = discover(url, CALLER);
     expect(resolvers).toHaveLength(discoveriesPerRealmMax + 1);
-    for (const told of resolvers) told([]);
+    for (const answer of resolvers) answer([]);
     expect(await next).toEqual(UNREACHABLE);
   }, 300_000);
 
-  test('are counted by realm: slow providers of one do not stop another', async () => {
-    const held: (() => void)[] = [];
-    let isHolding = true;
+  test('discoveries are limited per realm: slow providers of one realm do not stop another realm', async () => {
+    const pending: (() => void)[] = [];
+    let isSlow = true;
     const provider = Bun.serve({
       hostname: '127.0.0.1',
       port: 0,
-      async fetch({ url: asked }) {
-        if (isHolding) await new Promise<void>((release) => held.push(release));
-        return Response.json({ issuer: asked.replace(SUFFIX, '') });
+      async fetch({ url: requestUrl }) {
+        if (isSlow) await new Promise<void>((release) => pending.push(release));
+        return Response.json({ issuer: requestUrl.replace(SUFFIX, '') });
       },
     });
     const service = await startService({ allowLoopbackDiscovery: 'true' });
     try {
       const token = await service.token(FULL_SCOPE);
-      const [slow, other] = [await realmOf(service, token), await realmOf(service, token)];
+      const [slow, other] = [await createRealm(service, token), await createRealm(service, token)];
       const post = (home: Home) => {
         const discovery_url = `http://127.0.0.1:${provider.port}${SUFFIX}`;
         return service.once.post(profiles.collection(home), token, {
@@ -288,11 +300,11 @@ describe('places', () => {
         });
       };
       const busy = Array.from({ length: discoveriesPerRealmMax }, () => post(slow));
-      while (held.length < discoveriesPerRealmMax) await Bun.sleep(1);
+      while (pending.length < discoveriesPerRealmMax) await Bun.sleep(1);
       expect((await post(slow)).status).toBe(503);
-      isHolding = false;
+      isSlow = false;
       expect((await post(other)).status).toBe(201);
-      for (const release of held) release();
+      for (const release of pending) release();
       for (const answer of await Promise.all(busy)) expect(answer.status).toBe(201);
       expect((await post(slow)).status).toBe(201);
     } finally {

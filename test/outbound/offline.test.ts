@@ -5,7 +5,7 @@ import { examine } from '../support/doctor_report.ts';
 import { type Body, FULL_SCOPE, type Home, KINDS, type Kind } from '../support/resource_cases.ts';
 import { judged } from '../support/service.ts';
 
-/** `--offline` and `--strict-issuers`, as an operator gives them (contract 8, rows 15 and 30). */
+/** `--offline` and `--strict-issuers`, as an operator sets them. */
 
 const [realms, profiles, , users, identities] = KINDS as readonly Kind[] as [Kind, Kind, Kind, Kind, Kind];
 const WELL_KNOWN = '/.well-known/openid-configuration';
@@ -43,16 +43,16 @@ async function startOffline(...flags: string[]): Promise<Offline> {
       expect(await served.running.stop()).toBe(0);
     },
   };
-  home = { ...home, realm: (await made(offline.post(realms, {}))).id };
-  home = { ...home, user: (await made(offline.post(users, {}))).id };
+  home = { ...home, realm: (await created(offline.post(realms, {}))).id };
+  home = { ...home, user: (await created(offline.post(users, {}))).id };
   home = {
     ...home,
-    oidcProfile: (await made(offline.post(profiles, { discovery_url: LOGIN + WELL_KNOWN }))).id,
+    oidcProfile: (await created(offline.post(profiles, { discovery_url: LOGIN + WELL_KNOWN }))).id,
   };
   return { ...offline, home };
 }
 
-async function made(answering: Promise<Response>) {
+async function created(answering: Promise<Response>) {
   const answer = await answering;
   expect([answer.status, answer.headers.get('etag') !== null]).toEqual([201, true]);
   return ((await answer.json()) as Body).data;
@@ -71,11 +71,13 @@ describe('--offline', () => {
   });
   afterAll(() => service.stop());
 
-  test('asks nobody: the issuer is the discovery URL without the well-known ending', async () => {
+  test('an offline service derives the issuer from the discovery URL without a request', async () => {
     const { post } = service;
-    // Reserved names (RFC 2606) and addresses that no request may leave for.
+    // Reserved names (RFC 2606) and addresses that no request may reach.
     for (const issuer of ['https://nobody.invalid', 'https://10.0.0.1/tenant', 'http://127.0.0.1:1']) {
-      expect((await made(post(profiles, { discovery_url: issuer + WELL_KNOWN }))).meta.issuer).toBe(issuer);
+      expect((await created(post(profiles, { discovery_url: issuer + WELL_KNOWN }))).meta.issuer).toBe(
+        issuer,
+      );
     }
   });
 
@@ -86,20 +88,20 @@ describe('--offline', () => {
     `${LOGIN}${WELL_KNOWN}?tenant=one`,
     `${LOGIN}${WELL_KNOWN.toUpperCase()}`,
     `${LOGIN}/.well-known/oauth-authorization-server`,
-  ])('%s names no issuer: 422', async (discovery_url) => {
+  ])('the discovery URL %s without an issuer is 422', async (discovery_url) => {
     const { post, put, home } = service;
-    const said = [422, 'data.discovery_url: issuer differs'];
-    expect(await refusal(post(profiles, { discovery_url }))).toEqual(said);
-    expect(await refusal(put(profiles, home.oidcProfile, { discovery_url }))).toEqual(said);
+    const expected = [422, 'data.discovery_url: issuer differs'];
+    expect(await refusal(post(profiles, { discovery_url }))).toEqual(expected);
+    expect(await refusal(put(profiles, home.oidcProfile, { discovery_url }))).toEqual(expected);
   });
 
-  test('a PUT may move the issuer until a link refers to the profile', async () => {
+  test('a PUT may change the issuer until a link refers to the profile', async () => {
     const { post, put, del } = service;
-    const { id } = await made(post(profiles, { discovery_url: LOGIN + WELL_KNOWN }));
+    const { id } = await created(post(profiles, { discovery_url: LOGIN + WELL_KNOWN }));
     const move = (issuer: string) => put(profiles, id, { discovery_url: issuer + WELL_KNOWN });
     const moved = (await (await move('https://sso.example.com')).json()) as Body;
     expect(moved.data.meta.issuer).toBe('https://sso.example.com');
-    const link = await made(post(identities, { oidc_profile_id: id, issuer: 'https://sso.example.com' }));
+    const link = await created(post(identities, { oidc_profile_id: id, issuer: 'https://sso.example.com' }));
     expect(await refusal(move(LOGIN))).toEqual([
       422,
       'data.discovery_url: cannot change while records refer to this one',
@@ -110,20 +112,20 @@ describe('--offline', () => {
     expect((await move(LOGIN)).status).toBe(200);
   });
 
-  test('a link of another issuer is accepted; doctor lists it, and is content', async () => {
+  test('a link of another issuer is accepted; doctor notes it and stays healthy', async () => {
     const { post, put, database, home } = service;
-    const other = await made(post(identities, { issuer: 'https://elsewhere.example' }));
-    const own = await made(post(identities, { issuer: LOGIN }));
-    const moved = await made(post(identities, { issuer: LOGIN }));
+    const other = await created(post(identities, { issuer: 'https://elsewhere.example' }));
+    const own = await created(post(identities, { issuer: LOGIN }));
+    const moved = await created(post(identities, { issuer: LOGIN }));
     expect((await put(identities, moved.id, { issuer: 'https://third.example' })).status).toBe(200);
     const examined = await examine(database);
     expect([examined.code, examined.healthy]).toEqual([0, true]);
     const { findings, notes } = examined.report('issuers');
     expect(findings).toEqual([]);
     const says = 'the issuer of the link differs from the issuer of its profile';
-    const noted = (id: string) => ({ says, table: 'oidc_profile_info', realm: home.realm, ids: [id] });
+    const noteOf = (id: string) => ({ says, table: 'oidc_profile_info', realm: home.realm, ids: [id] });
     expect(notes).toHaveLength(2);
-    expect(notes).toEqual(expect.arrayContaining([noted(other.id), noted(moved.id)]));
+    expect(notes).toEqual(expect.arrayContaining([noteOf(other.id), noteOf(moved.id)]));
     expect(JSON.stringify(notes)).not.toContain(own.id);
     expect(examined.text).not.toContain('elsewhere');
   });
@@ -136,10 +138,10 @@ describe('--strict-issuers', () => {
   });
   afterAll(() => service.stop());
 
-  test('a link must have the issuer of its profile, letter for letter: 422', async () => {
+  test('a link without exactly the issuer of its profile is 422 with --strict-issuers', async () => {
     const { post, put, database } = service;
     const rule = [422, 'data.issuer: must be the issuer of the record in oidc_profile_id'];
-    const { id } = await made(post(identities, { issuer: LOGIN }));
+    const { id } = await created(post(identities, { issuer: LOGIN }));
     for (const issuer of ['https://elsewhere.example', `${LOGIN}/`, LOGIN.replace('login', 'LOGIN')]) {
       expect(await refusal(post(identities, { issuer }))).toEqual(rule);
       expect(await refusal(put(identities, id, { issuer }))).toEqual(rule);

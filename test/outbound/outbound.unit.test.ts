@@ -25,14 +25,14 @@ import { start } from '../support/processes.ts';
 
 const PUBLIC_V6 = '2606:4700:4700::1111';
 const OK = '200 OK';
-const fixture = (name: string) =>
+const readFixture = (name: string) =>
   readFileSync(fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url)), 'utf8');
-const LOCALHOST = { cert: fixture('localhost.cert.pem'), key: fixture('localhost.key.pem') };
+const LOCALHOST = { cert: readFixture('localhost.cert.pem'), key: readFixture('localhost.key.pem') };
 
 afterAll(stopAll);
 
 describe('a public server', () => {
-  test('is asked by name at the address that was checked', async () => {
+  test('a public server is requested by name at the checked address', async () => {
     const server = await serveTls(http(OK, '{"a":1}'));
     const { fetch, addresses } = towards(server);
     expect(await fetch()).toEqual(DOCUMENT);
@@ -49,22 +49,22 @@ describe('a public server', () => {
     ]);
   });
 
-  test('each fetch has a connection and a handshake of its own', async () => {
+  test('each fetch opens a new connection with a new handshake', async () => {
     const server = await serveTls(http(OK, '{"a":1}'));
     const { fetch } = towards(server);
     for (const _ of [1, 2, 3]) expect(await fetch()).toEqual(DOCUMENT);
     expect(server.connections()).toBe(3);
-    // The same server under a name that its certificate is not for, after sessions that were good.
+    // The same server under a name that its certificate does not cover, after valid sessions.
     expect(await fetch('https://other.example.com/doc')).toEqual(UNREACHABLE);
   });
 
-  test('a final dot of the name is neither sent nor looked for in the certificate', async () => {
+  test('a final dot of a host name is neither sent nor compared with the certificate', async () => {
     const server = await serveTls(http(OK, '{"a":1}'));
     expect(await towards(server).fetch(`https://${PROVIDER_NAME}./doc`)).toEqual(DOCUMENT);
     expect(server.seen[0]?.serverName).toBe(PROVIDER_NAME);
   });
 
-  test('another port is spoken to only where the options name it', async () => {
+  test('another port is dialled only if the options name it', async () => {
     const server = await serveTls(http(OK, '{"a":1}'));
     const url = `https://${PROVIDER_NAME}:8443/doc`;
     expect(await towards(server).fetch(url)).toEqual(UNREACHABLE);
@@ -75,7 +75,7 @@ describe('a public server', () => {
 });
 
 describe('the certificate', () => {
-  test('of the dialled address is not that of the name', async () => {
+  test('a certificate of the dialled address instead of the host name is rejected', async () => {
     const server = await serveTls(http(OK, '{"a":1}'), LOCALHOST);
     const { exchange } = leadTo(server.port, LOCALHOST.cert);
     const fetchDocument = openGuardedFetch({ resolve: async () => [PUBLIC], exchange });
@@ -83,7 +83,7 @@ describe('the certificate', () => {
     expect(server.seen).toEqual([]);
   });
 
-  test('of an unknown authority is refused', async () => {
+  test('a certificate of an unknown authority is rejected', async () => {
     const server = await serveTls(http(OK, '{"a":1}'));
     const { exchange } = leadTo(server.port, LOCALHOST.cert);
     const fetchDocument = openGuardedFetch({ resolve: async () => [PUBLIC], exchange });
@@ -91,7 +91,7 @@ describe('the certificate', () => {
     expect(server.seen).toEqual([]);
   });
 
-  test('must name the address where the URL has no name', async () => {
+  test('a certificate must name the address if the URL has no host name', async () => {
     const named = await serveTls(http(OK, '{"a":1}'));
     const numbered = await serveTls(http(OK, '{"a":1}'), LOCALHOST);
     const fetchWith = (ca?: string) => openGuardedFetch({ allowLoopback: true, ...(ca && { ca }) });
@@ -106,7 +106,7 @@ describe('the certificate', () => {
   });
 });
 
-test('an exchange that is given up before it begins dials nobody', async () => {
+test('an exchange that is aborted before it begins dials no address', async () => {
   const server = await servePlain(http(OK, '{"a":1}'));
   const target = readTarget(`http://127.0.0.1:${server.port}/`, { allowLoopback: true });
   if (target === undefined) throw new Error('loopback was allowed');
@@ -120,19 +120,19 @@ test('an exchange that is given up before it begins dials nobody', async () => {
 describe('addresses', () => {
   async function resolvingTo(...answers: readonly string[][]) {
     const server = await serveTls(http(OK, '{"a":1}'));
-    let asked = 0;
+    let lookups = 0;
     const resolve = async () => {
-      asked += 1;
-      return answers[Math.min(asked, answers.length) - 1] ?? [];
+      lookups += 1;
+      return answers[Math.min(lookups, answers.length) - 1] ?? [];
     };
     const { fetch, addresses } = towards(server, { resolve, allowLoopback: true });
-    return { fetched: await fetch(), asked, addresses, connections: server.connections() };
+    return { fetched: await fetch(), lookups, addresses, connections: server.connections() };
   }
 
   test('a name that changes its answer is resolved once, and dialled where it was checked', async () => {
-    const { fetched, asked, addresses } = await resolvingTo([PUBLIC], ['127.0.0.1']);
+    const { fetched, lookups, addresses } = await resolvingTo([PUBLIC], ['127.0.0.1']);
     expect(fetched).toEqual(DOCUMENT);
-    expect([asked, addresses]).toEqual([1, [PUBLIC]]);
+    expect([lookups, addresses]).toEqual([1, [PUBLIC]]);
   });
 
   test.each([
@@ -146,20 +146,20 @@ describe('addresses', () => {
     [[PUBLIC, '']],
     [['169.254.169.254']],
     [[]],
-  ])('a name with the addresses %j is not dialled', async (told) => {
-    const { fetched, asked, addresses, connections } = await resolvingTo(told);
+  ])('a name with the addresses %j is not dialled', async (resolved) => {
+    const { fetched, lookups, addresses, connections } = await resolvingTo(resolved);
     expect(fetched).toEqual(UNREACHABLE);
-    expect([asked, addresses, connections]).toEqual([1, [], 0]);
+    expect([lookups, addresses, connections]).toEqual([1, [], 0]);
   });
 
   test('a name that cannot be resolved is unreachable', async () => {
     const resolve = () => Promise.reject(new Error('ENOTFOUND'));
     expect(await openGuardedFetch({ resolve })(URL_OF_PROVIDER)).toEqual(UNREACHABLE);
-    // The system's resolver, and a label longer than a name server could be asked for.
+    // The system's resolver, with a label that is too long for a query.
     expect(await openGuardedFetch()(`https://${'a'.repeat(64)}.example/`)).toEqual(UNREACHABLE);
   });
 
-  test('of each family the first is tried, the next one where nobody took the call', async () => {
+  test('the first address of each family is tried, the second one only after a failed connection', async () => {
     const tried: string[] = [];
     const fetchDocument = openGuardedFetch({
       resolve: async () => [PUBLIC_V6, '2606:4700::2', PUBLIC, '93.184.216.35'],
@@ -173,21 +173,21 @@ describe('addresses', () => {
   });
 });
 
-/** An address that takes no call: its listener is stopped and full, so the system drops what comes. */
-async function serveNobody() {
+/** A port that accepts no connection: its listener is stopped and full, so the system drops new ones. */
+async function openSilentPort() {
   const listening = `const s = require('node:net').createServer();
     s.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => console.log(s.address().port));`;
   const child = start([process.execPath, '-e', listening]);
   const port = Number(await child.line(/^\d+$/));
   child.process.kill('SIGSTOP');
   const sockets: Socket[] = [];
-  for (let isTaken = true; isTaken; ) {
+  for (let isAccepted = true; isAccepted; ) {
     const socket = connect(port, '127.0.0.1').on('error', () => undefined);
     sockets.push(socket);
     const { promise, resolve } = Promise.withResolvers<boolean>();
     socket.once('connect', () => resolve(true));
     setTimeout(resolve, 200, false);
-    isTaken = await promise;
+    isAccepted = await promise;
   }
   return {
     port,
@@ -198,55 +198,55 @@ async function serveNobody() {
   };
 }
 
-describe('an address that is silent', () => {
+describe('a silent address', () => {
   /** A fetch of a name with two public addresses, each led to a port of loopback. */
   async function fetchWith(first: number, second: number) {
-    const asked: string[] = [];
+    const dialled: string[] = [];
     const real = openExchange({ ca: PROVIDER_CERTIFICATE });
     const fetchDocument = openGuardedFetch({
       resolve: async () => [PUBLIC_V6, PUBLIC],
       exchange: (target, address, signal, connectMs) => {
-        asked.push(address);
+        dialled.push(address);
         const port = address === PUBLIC_V6 ? first : second;
         return real({ ...target, port }, '127.0.0.1' as CheckedAddress, signal, connectMs);
       },
     });
     const began = performance.now();
-    return { fetched: await fetchDocument(URL_OF_PROVIDER), asked, ms: performance.now() - began };
+    return { fetched: await fetchDocument(URL_OF_PROVIDER), dialled, ms: performance.now() - began };
   }
 
-  test('has half of the time, and the other one the rest', async () => {
-    const [nobody, server] = [await serveNobody(), await serveTls(http(OK, '{"a":1}'))];
-    const { fetched, asked, ms } = await fetchWith(nobody.port, server.port);
-    nobody.stop();
+  test('a silent address has half of the time, and the next address the rest', async () => {
+    const [silent, server] = [await openSilentPort(), await serveTls(http(OK, '{"a":1}'))];
+    const { fetched, dialled, ms } = await fetchWith(silent.port, server.port);
+    silent.stop();
     expect(fetched).toEqual(DOCUMENT);
-    expect(asked).toEqual([PUBLIC_V6, PUBLIC]);
+    expect(dialled).toEqual([PUBLIC_V6, PUBLIC]);
     expect(ms).toBeGreaterThan(LIMITS.outboundMsMax / 2 - 50);
   }, 300_000);
 
-  test('as the last one has all that is left', async () => {
-    const [nobody, closed] = [await serveNobody(), await servePlain(() => undefined)];
+  test('a silent last address has all of the remaining time', async () => {
+    const [silent, closed] = [await openSilentPort(), await servePlain(() => undefined)];
     closed.stop();
-    const { fetched, asked, ms } = await fetchWith(closed.port, nobody.port);
-    nobody.stop();
+    const { fetched, dialled, ms } = await fetchWith(closed.port, silent.port);
+    silent.stop();
     expect(fetched).toEqual(UNREACHABLE);
-    expect(asked).toEqual([PUBLIC_V6, PUBLIC]);
+    expect(dialled).toEqual([PUBLIC_V6, PUBLIC]);
     expect(ms).toBeGreaterThan(LIMITS.outboundMsMax - 50);
   }, 300_000);
 
-  test('is one that takes no call: the first that does is waited for, however slow it is', async () => {
+  test('the first address that accepts the connection is waited for, however slow it is', async () => {
     const document = http(OK, '{"a":1}');
     const slow = await serveTls((socket) => setTimeout(document, LIMITS.outboundMsMax / 2 + 500, socket));
-    const { fetched, asked } = await fetchWith(slow.port, slow.port);
+    const { fetched, dialled } = await fetchWith(slow.port, slow.port);
     expect(fetched).toEqual(DOCUMENT);
-    expect(asked).toEqual([PUBLIC_V6]);
+    expect(dialled).toEqual([PUBLIC_V6]);
   }, 300_000);
 });
 
 describe('loopback', () => {
   const plain = () => servePlain(http(OK, '{"a":1}'));
 
-  test('is nobody unless it is allowed', async () => {
+  test('loopback is not dialled unless it is allowed', async () => {
     const server = await plain();
     for (const host of ['127.0.0.1', 'localhost', '[::1]', '127.9.9.9'])
       for (const scheme of ['http', 'https'])
@@ -255,7 +255,7 @@ describe('loopback', () => {
   });
 
   test.each(['127.0.0.1', '127.1', '127.9.9.9', 'localhost', 'LOCALHOST'])(
-    '%s, where allowed',
+    '%s is fetched if loopback is allowed',
     async (host) => {
       const server = host === '127.9.9.9' ? await servePlain(http(OK, '{"a":1}'), host) : await plain();
       const fetchDocument = openGuardedFetch({ allowLoopback: true });
@@ -263,14 +263,14 @@ describe('loopback', () => {
     },
   );
 
-  test('https on any port, with the certificate of the name', async () => {
+  test('localhost is fetched over https on any port, with the certificate of its name', async () => {
     const server = await serveTls(http(OK, '{"a":1}'), LOCALHOST);
     const fetchDocument = openGuardedFetch({ allowLoopback: true, ca: LOCALHOST.cert });
     expect(await fetchDocument(`https://localhost:${server.port}/`)).toEqual(DOCUMENT);
     expect(server.seen[0]?.serverName).toBe('localhost');
   });
 
-  test('localhost is tried at its next address where the first has no listener', async () => {
+  test('localhost is tried at its next address if the first one has no listener', async () => {
     const server = await plain();
     const resolve = async () => ['::1', '127.0.0.1'];
     const fetchDocument = openGuardedFetch({ allowLoopback: true, resolve });
@@ -285,15 +285,15 @@ describe('loopback', () => {
     ['a name below localhost', 'a.localhost', ['127.0.0.1']],
     ['localhost with a final dot', 'localhost.', ['127.0.0.1']],
     ['any address', '0.0.0.0', []],
-    ['loopback in the clothes of version 6', '[::ffff:127.0.0.1]', []],
+    ['an IPv4-mapped loopback address', '[::ffff:127.0.0.1]', []],
     ['a private address', '10.0.0.1', []],
-  ])('allowed, it does not allow %s', async (_, host, told) => {
+  ])('allowed loopback does not include %s', async (_, host, resolved) => {
     const server = await plain();
     const tried: string[] = [];
     const fetchDocument = openGuardedFetch({
       allowLoopback: true,
       ports: [443, server.port],
-      resolve: async () => told,
+      resolve: async () => resolved,
       exchange: async (_target, address) => {
         tried.push(address);
         return { kind: 'broken' };
@@ -306,7 +306,7 @@ describe('loopback', () => {
 });
 
 describe('the environment', () => {
-  test('its proxies are not asked, and it cannot turn the certificate check off', async () => {
+  test('environment variables neither set a proxy nor turn off the certificate check', async () => {
     const answer = http(OK, '{"a":1}');
     const plain = await servePlain(answer);
     const secure = await serveTls(answer, LOCALHOST);
@@ -316,9 +316,9 @@ describe('the environment', () => {
     const environment = Object.fromEntries(
       [...names, ...names.map((name) => name.toLowerCase())].map((name) => [name, proxyUrl]),
     );
-    const room = new URL('../../src/outbound/guarded_fetch.ts', import.meta.url).href;
+    const moduleUrl = new URL('../../src/outbound/guarded_fetch.ts', import.meta.url).href;
     const script = `
-      const { openGuardedFetch } = await import(${JSON.stringify(room)});
+      const { openGuardedFetch } = await import(${JSON.stringify(moduleUrl)});
       const [plain, secure, ca] = ${JSON.stringify([plain.port, secure.port, LOCALHOST.cert])};
       const trusting = openGuardedFetch({ allowLoopback: true, ca });
       const doubting = openGuardedFetch({ allowLoopback: true });
@@ -337,7 +337,7 @@ describe('the environment', () => {
     });
     expect(await child.line(/^guarded/)).toBe('guarded document document unreachable');
     expect(proxy.connections()).toBe(0);
-    // The variables do work: the runtime's own fetch goes where they say.
+    // The variables do take effect: the fetch of the runtime uses the proxy.
     child.process.stdin.end();
     expect(await child.line(/^bare/)).toBe('bare 502');
     expect(proxy.connections()).toBe(1);

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { isLoopback, isPublic } from '../../src/outbound/addresses.ts';
 
-describe('refused: what the registries call special', () => {
+describe('special-purpose addresses', () => {
   test.each([
     ['this network', ['0.0.0.0', '0.0.0.1', '0.255.255.255']],
     [
@@ -35,7 +35,7 @@ describe('refused: what the registries call special', () => {
     ['unspecified and loopback', ['::', '::1', '0:0:0:0:0:0:0:1']],
     ['IPv4-compatible', ['::7f00:1', '::8.8.8.8', '::127.0.0.1']],
     [
-      'IPv4-mapped, whatever is inside',
+      'IPv4-mapped, whatever the IPv4 address',
       ['::ffff:127.0.0.1', '::ffff:7f00:1', '::ffff:10.0.0.1', '::ffff:8.8.8.8'],
     ],
     ['IPv4-translated', ['::ffff:0:127.0.0.1', '::ffff:0:808:808']],
@@ -59,12 +59,12 @@ describe('refused: what the registries call special', () => {
     ['unique local', ['fc00::', 'fd00:ec2::254', 'fdff:ffff::1']],
     ['link-local and site-local', ['fe80::', 'fe80::1', 'febf::1', 'fec0::', 'feff::1']],
     ['never allocated', ['1fff:ffff::1', '4000::', '4000::1', '8000::1', 'fe00::1', '200::1']],
-  ] as const)('%s', (_, addresses) => {
+  ] as const)('special-purpose addresses are not public: %s', (_, addresses) => {
     for (const address of addresses) expect([address, isPublic(address)]).toEqual([address, false]);
   });
 });
 
-describe('refused: what is no plain address', () => {
+describe('texts that are no plain address', () => {
   test.each([
     'fe80::1%eth0',
     '2606:4700::1111%eth0',
@@ -91,13 +91,13 @@ describe('refused: what is no plain address', () => {
     'localhost',
     'example.com',
     '',
-  ])('%j', (address) => {
+  ])('%j is neither a public nor a loopback address', (address) => {
     expect(isPublic(address)).toBe(false);
     expect(isLoopback(address)).toBe(false);
   });
 });
 
-test('allowed: the neighbours of every block', () => {
+test('the addresses next to every special-purpose block are public', () => {
   for (const address of [
     ...[
       '1.0.0.0',
@@ -120,7 +120,7 @@ test('allowed: the neighbours of every block', () => {
     expect([address, isPublic(address)]).toEqual([address, true]);
 });
 
-test('allowed, counted by hand: every IPv4 address outside of the blocks', () => {
+test('an IPv4 address is public exactly if it is outside of the special-purpose blocks', () => {
   const isSpecial = ([a, b, c]: readonly [number, number, number, number]): boolean =>
     [0, 10, 127].includes(a) ||
     a >= 224 ||
@@ -133,7 +133,7 @@ test('allowed, counted by hand: every IPv4 address outside of the blocks', () =>
       `${a}.${b}.${c}`,
     ) ||
     ['198.51.100', '203.0.113'].includes(`${a}.${b}.${c}`);
-  // Half of the draws start like a special block, so that its inside and its edges are met.
+  // Half of the draws start like a special block, so that its inside and edges are drawn.
   const first = fc.oneof(fc.nat(255), fc.constantFrom(100, 169, 172, 192, 198, 203));
   const second = fc.oneof(fc.nat(255), fc.constantFrom(0, 16, 18, 31, 51, 52, 64, 88, 127, 168, 175, 254));
   const third = fc.oneof(fc.nat(255), fc.constantFrom(0, 2, 48, 99, 100, 113, 193, 196));
@@ -146,7 +146,7 @@ test('allowed, counted by hand: every IPv4 address outside of the blocks', () =>
   );
 });
 
-test('loopback is 127.0.0.0/8 and ::1, and no other form of them', () => {
+test('loopback is 127.0.0.0/8 and ::1, in no other form', () => {
   const yes = ['127.0.0.0', '127.0.0.1', '127.255.255.255', '::1', '0:0:0:0:0:0:0:1'];
   const no = [
     '126.255.255.255',

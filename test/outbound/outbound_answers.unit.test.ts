@@ -24,11 +24,11 @@ const OPEN_HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
 
 afterAll(stopAll);
 
-async function answeredBy(answer: Answer) {
+async function fetchFrom(answer: Answer) {
   const server = await serveTls(answer);
   const began = performance.now();
   const fetched = await towards(server).fetch();
-  // Nothing here is found out by waiting for the deadline.
+  // No result here comes from the deadline.
   expect(performance.now() - began).toBeLessThan(LIMITS.outboundMsMax / 2);
   server.stop();
   return fetched;
@@ -44,7 +44,7 @@ describe('answers', () => {
     ['JSON', json('application/json'), DOCUMENT],
     ['JSON with a parameter', json('Application/JSON ; charset=utf-8'), DOCUMENT],
     ['JSON by suffix', json('application/jrd+json'), DOCUMENT],
-    ['JSON that says it is not encoded', encoded('identity', Buffer.from('{"a":1}')), DOCUMENT],
+    ['JSON with the identity encoding', encoded('identity', Buffer.from('{"a":1}')), DOCUMENT],
     ['JSON without a length', (s) => s.end(`${OPEN_HEAD}\r\n{"a":1}`), DOCUMENT],
     [
       'JSON in chunks',
@@ -53,7 +53,7 @@ describe('answers', () => {
     ],
     ['after one interim answer', (s) => s.end(`HTTP/1.1 103 E\r\n\r\n${OPEN_HEAD}\r\n{"a":1}`), DOCUMENT],
     ['the longest that is read', http(OK, padded(LIMITS.outboundBytesMax)), DOCUMENT],
-    ['one byte more', http(OK, padded(LIMITS.outboundBytesMax + 1)), UNREACHABLE],
+    ['one byte more than that', http(OK, padded(LIMITS.outboundBytesMax + 1)), UNREACHABLE],
     ['HTML', json('text/html'), NOT_JSON],
     ['text', json('text/json'), NOT_JSON],
     ['another type that begins like JSON', json('application/jsonp'), NOT_JSON],
@@ -62,16 +62,16 @@ describe('answers', () => {
     ['an array', http(OK, '[{"a":1}]'), NOT_JSON],
     ['null', http(OK, 'null'), NOT_JSON],
     ['a text', http(OK, '"a"'), NOT_JSON],
-    ['nothing', http(OK, ''), NOT_JSON],
+    ['no bytes', http(OK, ''), NOT_JSON],
     ['half an object', http(OK, '{"a":1'), NOT_JSON],
     ['two objects', http(OK, '{"a":1}{"a":1}'), NOT_JSON],
     ['invalid UTF-8', http(OK, Buffer.from('{"a":"\xff"}', 'latin1')), NOT_JSON],
-    ['depth', http(OK, '['.repeat(LIMITS.outboundBytesMax)), NOT_JSON],
-    ['gzip, unasked', encoded('gzip', gzipSync('{"a":1}')), UNREACHABLE],
+    ['too deep nesting', http(OK, '['.repeat(LIMITS.outboundBytesMax)), NOT_JSON],
+    ['gzip, not requested', encoded('gzip', gzipSync('{"a":1}')), UNREACHABLE],
     ['a gzip bomb', encoded('gzip', gzipSync(bomb)), UNREACHABLE],
     ['a deflate bomb', encoded('deflate', deflateSync(bomb)), UNREACHABLE],
     ['a brotli bomb', encoded('br', brotliCompressSync(bomb, { params: { 1: 1 } })), UNREACHABLE],
-    ['an encoding nobody knows', encoded('x', Buffer.from('{"a":1}')), UNREACHABLE],
+    ['an unknown encoding', encoded('x', Buffer.from('{"a":1}')), UNREACHABLE],
     ['a body cut short', http(OK, '{"a":1}', { 'Content-Length': '8' }), UNREACHABLE],
     [
       'chunks cut short',
@@ -95,18 +95,18 @@ describe('answers', () => {
       UNREACHABLE,
     ],
     ['another protocol', (s) => s.end('SSH-2.0-OpenSSH_9.6\r\n'), UNREACHABLE],
-    ['silence', (s) => s.end(), UNREACHABLE],
+    ['an end without bytes', (s) => s.end(), UNREACHABLE],
     ['a reset', (s) => s.destroy(), UNREACHABLE],
-  ])('%s', async (_, answer, expected) => {
-    expect(await answeredBy(answer)).toEqual(expected as never);
+  ])('a provider answer is classified: %s', async (_, answer, expected) => {
+    expect(await fetchFrom(answer)).toEqual(expected as never);
   });
 
   test.each([301, 302, 303, 307, 308])('a redirect (%p) is not followed', async (status) => {
-    const beyond = await serveTls(http(OK, '{"a":1}'));
-    const Location = `https://${PROVIDER_NAME}:${beyond.port}/`;
+    const redirectTarget = await serveTls(http(OK, '{"a":1}'));
+    const Location = `https://${PROVIDER_NAME}:${redirectTarget.port}/`;
     const server = await serveTls(http(`${status} Elsewhere`, '{"a":1}', { Location }));
-    expect(await towards(server, { ports: [443, beyond.port] }).fetch()).toEqual(UNREACHABLE);
-    expect([server.connections(), beyond.connections()]).toEqual([1, 0]);
+    expect(await towards(server, { ports: [443, redirectTarget.port] }).fetch()).toEqual(UNREACHABLE);
+    expect([server.connections(), redirectTarget.connections()]).toEqual([1, 0]);
   });
 
   test.each([
@@ -125,18 +125,18 @@ describe('answers', () => {
     ['interim answers', '', 'HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n'.repeat(1_024)],
     ['a chunk extension', `${OPEN_HEAD}Transfer-Encoding: chunked\r\n\r\n1;`, 'x'.repeat(65_536)],
     ['trailers', `${OPEN_HEAD}Transfer-Encoding: chunked\r\n\r\n0\r\n`, 'X: y\r\n'.repeat(8_192)],
-  ])('%s of 100 MiB is cut', async (_, head, piece) => {
+  ])('an answer with %s of 100 MiB is cut off', async (_, head, piece) => {
     const { answer, count } = endless(head, piece);
     const server = await serveTls(answer);
     expect(await towards(server).fetch()).toEqual(UNREACHABLE);
     await server.ended;
-    // What went beyond the bound lies in the buffers of the two sockets.
+    // Bytes beyond the bound are in the buffers of the two sockets.
     expect(count()).toBeLessThan(16_777_216);
     server.stop();
   });
 });
 
-/** A port that accepts what its queue holds and no more: its process sleeps, and the queue is full. */
+/** A port that accepts no further connection: its process sleeps, and its queue is full. */
 async function silentPort(): Promise<{ readonly port: number; stop(): void }> {
   const listening = `require('node:net').createServer().listen(0, '127.0.0.1', function () {
     console.log(this.address().port);
@@ -157,7 +157,7 @@ async function silentPort(): Promise<{ readonly port: number; stop(): void }> {
   };
 }
 
-test('a server that hangs is left when the time is over, wherever it hangs', async () => {
+test('a fetch from a hanging server ends at the deadline, wherever the server hangs', async () => {
   const silent = await silentPort();
   const drip = (head: string, piece: string): Answer => {
     return (socket) => {

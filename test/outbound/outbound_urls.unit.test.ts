@@ -14,7 +14,7 @@ const OK = '200 OK';
 
 afterAll(stopAll);
 
-describe('a URL that leads nowhere, whatever it resolves to', () => {
+describe('URLs that are never dialled', () => {
   test.each([
     ...[`http://${PROVIDER_NAME}/`, `http://${PROVIDER_NAME}:443/`, `http://${PUBLIC}/`],
     ...[`https://${PROVIDER_NAME}:80/`, `https://${PROVIDER_NAME}:22/`, `https://${PROVIDER_NAME}:0/`],
@@ -36,7 +36,7 @@ describe('a URL that leads nowhere, whatever it resolves to', () => {
       '//login.example.com/',
       '',
     ],
-  ])('%s', async (url) => {
+  ])('the URL %s is not dialled, whatever it resolves to', async (url) => {
     const server = await serveTls(http(OK, '{"a":1}'));
     for (const allowLoopback of [false, true]) {
       const { fetch, addresses } = towards(server, { allowLoopback });
@@ -47,7 +47,7 @@ describe('a URL that leads nowhere, whatever it resolves to', () => {
   });
 });
 
-describe('an address in the URL that leads nowhere', () => {
+describe('addresses in URLs', () => {
   test.each([
     ...['127.0.0.1', '127.1', '127.0.1', '2130706433', '0x7f000001', '0x7f.1', '017700000001', '0177.0.0.1'],
     ...['127.0.0.1.', '0', '0.0.0.0', '10.0.0.1', '012.0.0.1', '167772161', '192.168.1', '172.16.0.1'],
@@ -75,7 +75,7 @@ describe('an address in the URL that leads nowhere', () => {
       '[fd00:ec2::254]',
     ],
     ...['[ff02::1]', '[2001:db8::1]', '[5f00::1]', '[100::1]', '１２７.0.0.1', '①②⑦.0.0.1', '127。0。0。1'],
-  ])('%s', async (host) => {
+  ])('the host %s is neither resolved nor dialled', async (host) => {
     const tried: string[] = [];
     const fetchDocument = openGuardedFetch({
       resolve: async (name) => {
@@ -92,7 +92,7 @@ describe('an address in the URL that leads nowhere', () => {
   });
 
   test.each(['8.8.8.8', '0x08.8.8.8', '134744072', '[2606:4700:4700::1111]'])(
-    '%s is public, and goes to nobody but the address',
+    'the public address %s is dialled without being resolved',
     async (host) => {
       const tried: string[] = [];
       const resolve = () => Promise.reject(new Error('an address is not resolved'));
@@ -128,9 +128,9 @@ test.each([
     'a,b',
     'a;b',
   ],
-])('a strange host (%s) is an ordinary refusal', async (host) => {
+])('an unusual host name (%s) is unreachable', async (host) => {
   const server = await serveTls(http(OK, '{"a":1}'));
-  const strange = '/%00/%ff/é/\u{1f600}/|^`{}\'"<>?a=\u{1f600}&b=|\'"';
-  expect(await towards(server).fetch(`https://${host}${strange}`)).toEqual(UNREACHABLE);
+  const unusualPath = '/%00/%ff/é/\u{1f600}/|^`{}\'"<>?a=\u{1f600}&b=|\'"';
+  expect(await towards(server).fetch(`https://${host}${unusualPath}`)).toEqual(UNREACHABLE);
   server.stop();
 });

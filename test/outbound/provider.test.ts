@@ -15,7 +15,7 @@ import {
 } from '../support/resource_cases.ts';
 import { errorsOf, freePort, type Service, startService } from '../support/service.ts';
 
-/** OIDC profiles of a real provider: oidc-provider from npm, on loopback (issue 4, point 7). */
+/** OIDC profiles of a real provider: oidc-provider from npm, on loopback. */
 
 let service: Service;
 let token: string;
@@ -63,29 +63,29 @@ async function issuerAt(discovery_url: string): Promise<unknown> {
   return body.data.meta.issuer;
 }
 
-test('creating a profile learns the issuer that the provider says', async () => {
+test('creating a profile stores the issuer in the document of the provider', async () => {
   expect(await issuerAt(`${root}${WELL_KNOWN}`)).toBe(root);
   expect(await issuerAt(`${root}${TENANT}${WELL_KNOWN}`)).toBe(`${root}${TENANT}`);
   expect(await issuerAt(`${root}/slashed${WELL_KNOWN}`)).toBe(`${root}/slashed/`);
 });
 
-/** What each wrong address is answered with: one of three phrases, and nothing of what was met there. */
+/** Wrong addresses, each with its answer: one of three phrases, and no detail of the failure. */
 const WRONG: [what: string, url: () => string | Promise<string>, phrase: string][] = [
   ['another spelling of the address', () => `${root}/.${WELL_KNOWN}`, 'issuer differs'],
   ['the document with a query', () => `${root}${WELL_KNOWN}?tenant=one`, 'issuer differs'],
   ['its key set', () => `${root}/jwks`, 'issuer differs'],
   ['the provider itself', () => root, 'issuer differs'],
-  ['nobody', async () => `http://127.0.0.1:${await freePort()}${WELL_KNOWN}`, 'unreachable'],
-  ['no provider', () => `${root}/hello${WELL_KNOWN}`, 'not an OpenID provider'],
+  ['a closed port', async () => `http://127.0.0.1:${await freePort()}${WELL_KNOWN}`, 'unreachable'],
+  ['a page that is no provider', () => `${root}/hello${WELL_KNOWN}`, 'not an OpenID provider'],
   ['JSON that is no object', () => `${root}/list${WELL_KNOWN}`, 'not an OpenID provider'],
   ['a redirect to the provider', () => `${root}/moved${WELL_KNOWN}`, 'unreachable'],
   ['a private address', () => `https://10.0.0.1${WELL_KNOWN}`, 'unreachable'],
   ['a private address in another form', () => `https://[::ffff:192.168.0.1]${WELL_KNOWN}`, 'unreachable'],
-  ['the address of the cloud’s metadata', () => `http://169.254.169.254${WELL_KNOWN}`, 'unreachable'],
+  ['a cloud metadata service', () => `http://169.254.169.254${WELL_KNOWN}`, 'unreachable'],
 ];
 
 describe('an address that does not lead to a provider is 422', () => {
-  test.each(WRONG)('%s', async (_what, url, phrase) => {
+  test.each(WRONG)('a discovery URL of %s is 422', async (_what, url, phrase) => {
     const { path } = await make(service, token, {
       kind: profiles,
       home,
@@ -118,7 +118,7 @@ describe('the issuer of a profile that has links', () => {
       data: { type: profiles.resource.type, discovery_url: `${root}${where}${WELL_KNOWN}` },
     });
 
-  test('stays: 422 to a PUT that would change it, until the last link is gone', async () => {
+  test('a PUT that changes the issuer of a profile with links is 422 until the last link is gone', async () => {
     const profile = await make(service, token, {
       kind: profiles,
       home,
@@ -136,7 +136,7 @@ describe('the issuer of a profile that has links', () => {
       422,
       'data.discovery_url: cannot change while records refer to this one',
     ]);
-    // The same address again, and any other member, is no change of it.
+    // The same address again, and changes of other members, are allowed.
     expect((await move(profile.path, TENANT)).status).toBe(200);
     const rename = { data: { type: profiles.resource.type, name: word('Login') } };
     expect((await service.put(profile.path, token, rename)).status).toBe(200);
@@ -145,7 +145,7 @@ describe('the issuer of a profile that has links', () => {
     expect(((await moved.json()) as Body).data.meta.issuer).toBe(root);
   });
 
-  test('need not be that of its links, unless the service is told to insist', async () => {
+  test('links may have another issuer than their profile unless the service has strict issuers', async () => {
     const where = { ...home, oidcProfile: home.oidcProfile };
     await make(service, token, {
       kind: identities,
@@ -155,14 +155,17 @@ describe('the issuer of a profile that has links', () => {
     const strict = await startService({ offline: 'true', strictIssuers: 'true' });
     try {
       const bearer = await strict.token(FULL_SCOPE);
-      const there = await settle(strict, bearer);
-      const profile = await strict.get(`${profiles.collection(there)}/${there.oidcProfile}`, bearer);
+      const strictHome = await settle(strict, bearer);
+      const profile = await strict.get(
+        `${profiles.collection(strictHome)}/${strictHome.oidcProfile}`,
+        bearer,
+      );
       const { issuer } = ((await profile.json()) as Body).data.meta;
       const rule = 'data.issuer: must be the issuer of the record in oidc_profile_id';
-      const { path } = await make(strict, bearer, { kind: identities, home: there, data: { issuer } });
-      const other = { ...identities.fresh(there), issuer: `${issuer}/` };
+      const { path } = await make(strict, bearer, { kind: identities, home: strictHome, data: { issuer } });
+      const other = { ...identities.fresh(strictHome), issuer: `${issuer}/` };
       for (const answer of [
-        await strict.post(identities.collection(there), bearer, { data: other }),
+        await strict.post(identities.collection(strictHome), bearer, { data: other }),
         await strict.put(path, bearer, { data: { type: identities.resource.type, issuer: other.issuer } }),
       ]) {
         expect([answer.status, (await errorsOf(answer))[0]?.detail]).toEqual([422, rule]);

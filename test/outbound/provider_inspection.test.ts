@@ -7,7 +7,7 @@ import { parseProviderDocument } from '../../src/domain/provider_document.ts';
 import { oidcProfile } from '../../src/domain/resources.ts';
 import { freePort, type Planted, plant, put, type Service, startService } from '../support/service.ts';
 
-/** What is told of the provider of a profile: by real servers on loopback, one of them oidc-provider from npm. */
+/** Inspections of the provider of a profile: of real servers on loopback, one of them oidc-provider from npm. */
 
 const WELL_KNOWN = '/.well-known/openid-configuration';
 const SCOPE = 'profiles:read';
@@ -16,8 +16,8 @@ let server: Server;
 let root: string;
 let service: Service;
 let token: string;
-let planted: Planted;
-/** Answers by path, beside the provider at the root. */
+let fixture: Planted;
+/** Answers by path; the provider at the root answers all other paths. */
 const answers = new Map<string, (request: IncomingMessage, response: ServerResponse) => void>();
 
 beforeAll(async () => {
@@ -30,7 +30,7 @@ beforeAll(async () => {
   });
   service = await startService({ allowLoopbackDiscovery: 'true' });
   token = await service.token(SCOPE);
-  planted = await plant(service.db);
+  fixture = await plant(service.db);
 });
 afterAll(async () => {
   server.closeAllConnections();
@@ -38,7 +38,7 @@ afterAll(async () => {
   await service.stop();
 });
 
-interface Told {
+interface Inspection {
   readonly asked: boolean;
   readonly answers: boolean;
   readonly took_ms: number | null;
@@ -46,23 +46,24 @@ interface Told {
   readonly document: Readonly<Record<string, unknown>> | null;
 }
 
-/** A profile with this URL and issuer, brought along as an import does; its path. */
-async function profileAt(discovery_url: string, issuer = root, realm = planted.realm, at = service) {
+/** Stores a profile with this URL and issuer, as an import does. Returns its path. */
+async function profileAt(discovery_url: string, issuer = root, realm = fixture.realm, at = service) {
   const id = at.clock.mintId();
   const members = { name: 'Login', discovery_url, client_id: 'shop', issuer };
   await put(at.db, oidcProfile, [realm, id], members);
   return `/v2/authentication-realms/${realm}/oidc-profiles/${id}`;
 }
 
-const ask = (path: string, bearer = token, at = service) => at.once.get(`${path}/discovery`, bearer);
+const requestInspection = (path: string, bearer = token, at = service) =>
+  at.once.get(`${path}/discovery`, bearer);
 
-async function told(url: string, issuer?: string): Promise<Told> {
-  const answer = await ask(await profileAt(url, issuer));
+async function inspect(url: string, issuer?: string): Promise<Inspection> {
+  const answer = await requestInspection(await profileAt(url, issuer));
   expect([answer.status, answer.headers.get('cache-control')]).toEqual([200, 'no-store']);
-  return ((await answer.json()) as { data: Told }).data;
+  return ((await answer.json()) as { data: Inspection }).data;
 }
 
-const sends = (body: string | object, type = 'application/json') => {
+const send = (body: string | object, type = 'application/json') => {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   return (_: IncomingMessage, response: ServerResponse) => {
     response.setHeader('Content-Type', type).end(text);
@@ -71,8 +72,8 @@ const sends = (body: string | object, type = 'application/json') => {
 
 const SILENT = { asked: true, answers: false, took_ms: null, issuer_agrees: null, document: null };
 
-test('what a real provider says is told, member by member, and nothing else of it', async () => {
-  const { document, took_ms, ...rest } = await told(`${root}${WELL_KNOWN}`);
+test('an inspection returns the known members of the document of a real provider, and no others', async () => {
+  const { document, took_ms, ...rest } = await inspect(`${root}${WELL_KNOWN}`);
   const real = (await (await fetch(`${root}${WELL_KNOWN}`)).json()) as Record<string, unknown>;
   const names = ['issuer', 'authorization_endpoint', 'token_endpoint', 'jwks_uri', 'scopes_supported'];
   const known = [...names, 'response_types_supported'].map((name) => [name, real[name]]);
@@ -82,34 +83,34 @@ test('what a real provider says is told, member by member, and nothing else of i
   expect(rest).toMatchObject({ asked: true, answers: true, issuer_agrees: true });
 });
 
-test('a profile of another issuer is told so, letter for letter', async () => {
-  expect((await told(`${root}${WELL_KNOWN}`, `${root}/`)).issuer_agrees).toBe(false);
-  answers.set('/other', sends({ issuer: 'https://other.example' }));
-  const { issuer_agrees, document } = await told(`${root}/other${WELL_KNOWN}`, `${root}/other`);
+test('an inspection compares the issuer of the document with that of the profile exactly', async () => {
+  expect((await inspect(`${root}${WELL_KNOWN}`, `${root}/`)).issuer_agrees).toBe(false);
+  answers.set('/other', send({ issuer: 'https://other.example' }));
+  const { issuer_agrees, document } = await inspect(`${root}/other${WELL_KNOWN}`, `${root}/other`);
   expect([issuer_agrees, document?.issuer]).toEqual([false, 'https://other.example']);
 });
 
-describe('whatever lies between us and a document is told in the same bytes', () => {
+describe('a provider without a usable document', () => {
   const silent: readonly [string, () => string | Promise<string>][] = [
-    ['nobody', async () => `http://127.0.0.1:${await freePort()}`],
+    ['a closed port', async () => `http://127.0.0.1:${await freePort()}`],
     ['a private address', () => 'https://10.0.0.1'],
-    ['the address of metadata of clouds', () => 'http://169.254.169.254'],
-    ['a name that there is none of', () => 'https://nowhere.invalid'],
+    ['a cloud metadata service', () => 'http://169.254.169.254'],
+    ['an unknown host name', () => 'https://nowhere.invalid'],
     ['a redirect', () => `${root}/moved`],
     ['an error', () => `${root}/broken`],
-    ['a page', () => `${root}/page`],
-    ['a list', () => `${root}/list`],
-    ['too much', () => `${root}/long`],
+    ['an HTML page', () => `${root}/page`],
+    ['a JSON list', () => `${root}/list`],
+    ['a document above the size limit', () => `${root}/long`],
   ];
   answers.set('/moved', (_, response) => response.writeHead(302, { Location: `${root}${WELL_KNOWN}` }).end());
   answers.set('/broken', (_, response) => response.writeHead(500).end());
-  answers.set('/page', sends('<html>', 'text/html'));
-  answers.set('/list', sends('[]'));
-  answers.set('/long', sends({ issuer: 'x'.repeat(LIMITS.outboundBytesMax) }));
+  answers.set('/page', send('<html>', 'text/html'));
+  answers.set('/list', send('[]'));
+  answers.set('/long', send({ issuer: 'x'.repeat(LIMITS.outboundBytesMax) }));
 
-  test.each(silent)('%s', async (_, urlOf) => {
+  test.each(silent)('an inspection of %s is the same as that of a silent provider', async (_, urlOf) => {
     const url = `${await urlOf()}${WELL_KNOWN}`;
-    const { discovery_url, type, ...data } = (await told(url)) as Told & {
+    const { discovery_url, type, ...data } = (await inspect(url)) as Inspection & {
       discovery_url: string;
       type: string;
     };
@@ -118,98 +119,102 @@ describe('whatever lies between us and a document is told in the same bytes', ()
   });
 });
 
-describe('nobody is asked', () => {
-  test('where no issuer leads to the URL', async () => {
-    let asked = 0;
+describe('inspections without a request', () => {
+  test('an inspection sends no request to a URL without an issuer', async () => {
+    let requests = 0;
     answers.set('/elsewhere', (_, response) => {
-      asked += 1;
+      requests += 1;
       response.end('{}');
     });
-    expect(await told(`${root}/elsewhere`)).toMatchObject({ ...SILENT, asked: false });
-    expect(await told(`${root}/elsewhere?x=${WELL_KNOWN}`)).toMatchObject({ ...SILENT, asked: false });
-    expect(asked).toBe(0);
+    expect(await inspect(`${root}/elsewhere`)).toMatchObject({ ...SILENT, asked: false });
+    expect(await inspect(`${root}/elsewhere?x=${WELL_KNOWN}`)).toMatchObject({ ...SILENT, asked: false });
+    expect(requests).toBe(0);
   });
 
-  test('by a service that is offline', async () => {
-    let asked = 0;
+  test('an inspection by an offline service sends no request', async () => {
+    let requests = 0;
     answers.set('/offline', (_, response) => {
-      asked += 1;
+      requests += 1;
       response.end('{}');
     });
     const offline = await startService({ offline: 'true' });
     const { realm } = await plant(offline.db);
     const path = await profileAt(`${root}/offline${WELL_KNOWN}`, root, realm, offline);
-    const answer = await ask(path, await offline.token(SCOPE), offline);
-    expect([answer.status, ((await answer.json()) as { data: Told }).data]).toMatchObject([
+    const answer = await requestInspection(path, await offline.token(SCOPE), offline);
+    expect([answer.status, ((await answer.json()) as { data: Inspection }).data]).toMatchObject([
       200,
       { ...SILENT, asked: false },
     ]);
-    expect(asked).toBe(0);
+    expect(requests).toBe(0);
     await offline.stop();
   });
 
-  test('for whoever may not read the profile', async () => {
-    let asked = 0;
+  test('an inspection by a caller that may not read the profile sends no request', async () => {
+    let requests = 0;
     answers.set('/secret', (_, response) => {
-      asked += 1;
+      requests += 1;
       response.end('{}');
     });
     const path = await profileAt(`${root}/secret${WELL_KNOWN}`);
-    const elsewhere = await service.token(SCOPE, new Set([service.clock.mintId()]));
+    const otherRealmToken = await service.token(SCOPE, new Set([service.clock.mintId()]));
     const statuses = [
-      (await ask(path, '')).status,
-      (await ask(path, await service.token('users:read'))).status,
-      (await ask(path, elsewhere)).status,
-      (await ask(path.replace(/.{12}$/, '000000000000'))).status,
+      (await requestInspection(path, '')).status,
+      (await requestInspection(path, await service.token('users:read'))).status,
+      (await requestInspection(path, otherRealmToken)).status,
+      (await requestInspection(path.replace(/.{12}$/, '000000000000'))).status,
     ];
-    expect([...statuses, asked]).toEqual([401, 403, 404, 404, 0]);
+    expect([...statuses, requests]).toEqual([401, 403, 404, 404, 0]);
   });
 });
 
-describe('a document is told as far as it is what it should be', () => {
+describe('the filter of provider documents', () => {
   const { providerTextCharactersMax, providerListEntriesMax, providerEntryCharactersMax } = LIMITS;
-  const nothing = {
+  const empty = {
     ...{ issuer: null, authorization_endpoint: null, token_endpoint: null, jwks_uri: null },
     ...{ scopes_supported: null, response_types_supported: null },
   };
-  const fits = 'a'.repeat(providerTextCharactersMax);
+  const longest = 'a'.repeat(providerTextCharactersMax);
   const word = 'w'.repeat(providerEntryCharactersMax);
   const many = Array.from({ length: providerListEntriesMax + 1 }, (_, place) => `s${place}`);
   test.each<[string, object, object]>([
-    ['nothing', {}, {}],
+    ['no members', {}, {}],
     ['other members', { userinfo_endpoint: root, client_secret: 'x' }, {}],
-    ['other kinds', { issuer: 1, jwks_uri: [root], token_endpoint: {}, scopes_supported: 'openid' }, {}],
-    ['a text that fits', { issuer: fits }, { issuer: fits }],
-    ['one that is longer', { issuer: `${fits}a` }, {}],
-    ['control characters', { issuer: 'a\nb', token_endpoint: '\u001b[2J' }, {}],
-    ['as many words as are told', { scopes_supported: many }, { scopes_supported: many.slice(0, -1) }],
     [
-      'words and others',
+      'members of other types',
+      { issuer: 1, jwks_uri: [root], token_endpoint: {}, scopes_supported: 'openid' },
+      {},
+    ],
+    ['a text of the maximum length', { issuer: longest }, { issuer: longest }],
+    ['a text above the maximum length', { issuer: `${longest}a` }, {}],
+    ['control characters', { issuer: 'a\nb', token_endpoint: '\u001b[2J' }, {}],
+    ['more words than the maximum', { scopes_supported: many }, { scopes_supported: many.slice(0, -1) }],
+    [
+      'a list of words and other values',
       { scopes_supported: [word, `${word}w`, 1, null, 'a\0', '', 'openid'] },
       { scopes_supported: [word, 'openid'] },
     ],
-    ['no words', { response_types_supported: [] }, { response_types_supported: [] }],
-    ['members of every object', JSON.parse('{"__proto__":{"issuer":"x"}}'), {}],
-  ])('%s', async (_, written, expected) => {
-    expect(parseProviderDocument(written as Record<string, unknown>)).toEqual({ ...nothing, ...expected });
-    answers.set('/written', sends(written));
-    const { document, answers: came } = await told(`${root}/written${WELL_KNOWN}`);
-    expect([came, document]).toEqual([true, { ...nothing, ...expected }]);
+    ['an empty list', { response_types_supported: [] }, { response_types_supported: [] }],
+    ['members of the prototype', JSON.parse('{"__proto__":{"issuer":"x"}}'), {}],
+  ])('an inspection returns the valid members of a document with %s', async (_, written, expected) => {
+    expect(parseProviderDocument(written as Record<string, unknown>)).toEqual({ ...empty, ...expected });
+    answers.set('/written', send(written));
+    const { document, answers: hasAnswered } = await inspect(`${root}/written${WELL_KNOWN}`);
+    expect([hasAnswered, document]).toEqual([true, { ...empty, ...expected }]);
   });
 });
 
-test('of one realm two are asked at once, one more is 503; other realms go on', async () => {
-  const held: (() => void)[] = [];
+test('a realm runs two inspections at once; one more is 503, and other realms are not affected', async () => {
+  const pending: (() => void)[] = [];
   answers.set('/slow', (_, response) => {
-    held.push(() => response.setHeader('Content-Type', 'application/json').end('{}'));
+    pending.push(() => response.setHeader('Content-Type', 'application/json').end('{}'));
   });
   const url = `${root}/slow${WELL_KNOWN}`;
   const path = await profileAt(url);
-  const busy = Array.from({ length: LIMITS.discoveriesPerRealmMax }, () => ask(path));
-  while (held.length < LIMITS.discoveriesPerRealmMax) await Bun.sleep(1);
-  const refused = await ask(path);
+  const busy = Array.from({ length: LIMITS.discoveriesPerRealmMax }, () => requestInspection(path));
+  while (pending.length < LIMITS.discoveriesPerRealmMax) await Bun.sleep(1);
+  const refused = await requestInspection(path);
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
-  // The places are those in which the issuers of new profiles are learned.
+  // The discoveries of new profiles share the limit.
   const data = {
     type: oidcProfile.type,
     name: 'Login',
@@ -219,18 +224,18 @@ test('of one realm two are asked at once, one more is 503; other realms go on', 
   };
   const writer = await service.token('profiles:write');
   expect((await service.once.post(path.slice(0, path.lastIndexOf('/')), writer, { data })).status).toBe(503);
-  const neighbour = await plant(service.db);
-  const other = ask(await profileAt(url, root, neighbour.realm));
-  while (held.length <= LIMITS.discoveriesPerRealmMax) await Bun.sleep(1);
-  for (const release of held) release();
+  const otherRealm = await plant(service.db);
+  const other = requestInspection(await profileAt(url, root, otherRealm.realm));
+  while (pending.length <= LIMITS.discoveriesPerRealmMax) await Bun.sleep(1);
+  for (const release of pending) release();
   for (const answer of await Promise.all([...busy, other])) expect(answer.status).toBe(200);
-  answers.set('/slow', sends({}));
-  expect((await ask(path)).status).toBe(200);
+  answers.set('/slow', send({}));
+  expect((await requestInspection(path)).status).toBe(200);
 });
 
-test('one that never ends is given up in time', async () => {
+test('an inspection of a provider that never answers ends at the deadline', async () => {
   answers.set('/endless', () => undefined);
   const began = performance.now();
-  expect(await told(`${root}/endless${WELL_KNOWN}`)).toMatchObject(SILENT);
+  expect(await inspect(`${root}/endless${WELL_KNOWN}`)).toMatchObject(SILENT);
   expect(performance.now() - began).toBeGreaterThan(LIMITS.outboundMsMax - 100);
 }, 300_000);

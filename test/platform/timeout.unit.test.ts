@@ -14,7 +14,7 @@ test('withTimeout settles as onTimeout after the time, and ignores a later rejec
   const { promise, reject } = Promise.withResolvers<string>();
   expect(await withTimeout(promise, 1, () => 'default')).toBe('default');
   await expect(withTimeout(promise, 1, late)).rejects.toThrow('late');
-  reject(new Error('nobody waits for this'));
+  reject(new Error('rejected after the time'));
 });
 
 test('withTimeout settles as onTimeout even if onTimeout settles the promise', async () => {

@@ -55,7 +55,7 @@ describe('a password', () => {
     ['1,025 bytes', 'x'.repeat(1_025), SIZE],
     ['1,026 bytes that NFKC makes 342', '\uff58'.repeat(342), SIZE],
     ['96 bytes that NFKC makes 1,056', LIGATURE.repeat(32), SIZE],
-    ['the whole of a body', 'x'.repeat(65_000), SIZE],
+    ['the size of a whole body', 'x'.repeat(65_000), SIZE],
     ['a lone surrogate', 'password\ud800', 'must hold no lone surrogate'],
     ['surrogates the wrong way round', 'password\udc00\ud800', 'must hold no lone surrogate'],
   ])('a password of %s is rejected', (_, value, rule) => {
@@ -93,9 +93,9 @@ describe('a hash', () => {
 
   test.each([
     ['wide characters', FULL_WIDTH, 'password123'],
-    ['decomposed ones', 'pässwörter', 'pa\u0308sswo\u0308rter'],
+    ['decomposed characters', 'pässwörter', 'pa\u0308sswo\u0308rter'],
     ['a ligature', '\ufb03nancial', 'ffinancial'],
-  ])('is made of the text after NFKC: %s', async (_, given, other) => {
+  ])('a password hash is made of the text after NFKC: %s', async (_, given, other) => {
     const { hash } = await open(CHEAP).hash(given);
     expect(normalisedPassword(given)).toBe(normalisedPassword(other));
     expect(await Bun.password.verify(normalisedPassword(other), hash)).toBe(true);
@@ -124,7 +124,7 @@ describe('the hasher process', () => {
     expect((user + system) / 1_000).toBeLessThan((performance.now() - began) / 4);
   });
 
-  test('the hasher lets 64 passwords wait, and rejects more at once', async () => {
+  test('the hasher queues 64 passwords, and rejects more at once', async () => {
     const hasher = open(CHEAP);
     await hasher.hash('correct horse');
     const codes: string[] = [];

@@ -38,18 +38,18 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((pool) => pool.close()));
 });
 
-/** A shell that notes its start in a file before it goes on. */
-function noted(then: string) {
+/** A shell command that records its start in a file, then runs another command. */
+function recordStarts(next: string) {
   const file = join(freshFolder(), 'starts');
-  const command = ['/bin/sh', '-c', `echo started >> ${file}; ${then}`];
+  const command = ['/bin/sh', '-c', `echo started >> ${file}; ${next}`];
   const starts = () => (existsSync(file) ? readFileSync(file, 'utf8').split('\n').length - 1 : 0);
   return { command, starts };
 }
 
-const BECOME = `exec ${ANSWERS.join(' ')}`;
+const EXEC_WORKER = `exec ${ANSWERS.join(' ')}`;
 
-async function faultOf(asked: Promise<unknown>): Promise<Fault> {
-  const error = await asked.then(
+async function faultOf(request: Promise<unknown>): Promise<Fault> {
+  const error = await request.then(
     () => undefined,
     (reason: unknown) => reason,
   );
@@ -57,8 +57,8 @@ async function faultOf(asked: Promise<unknown>): Promise<Fault> {
   return error;
 }
 
-const causeOf = async (asked: Promise<unknown>) => {
-  const { code, cause } = await faultOf(asked);
+const causeOf = async (request: Promise<unknown>) => {
+  const { code, cause } = await faultOf(request);
   return [code, (cause as { code?: string } | undefined)?.code];
 };
 
@@ -92,7 +92,8 @@ describe('requests to a worker pool', () => {
     expect((bug.cause as Error).stack).toContain('answers.ts');
     expect(await causeOf(act('text'))).toEqual(['internal', 'string']);
     expect((await faultOf(act('function'))).code).toBe('internal');
-    for (const told of [bug, await faultOf(act('text'))]) expect(Bun.inspect(told)).not.toContain('hunter2');
+    for (const error of [bug, await faultOf(act('text'))])
+      expect(Bun.inspect(error)).not.toContain('hunter2');
   });
 
   test('a worker pool rejects a request that cannot be cloned, and answers the next one', async () => {
@@ -106,7 +107,7 @@ describe('requests to a worker pool', () => {
 describe('a pool worker', () => {
   test('a pool worker starts with the first request, at the lowest priority, with an empty environment', async () => {
     process.env.AUTHREALM_SECRET_OF_THE_PARENT = 'x';
-    const { command, starts } = noted(BECOME);
+    const { command, starts } = recordStarts(EXEC_WORKER);
     const pool = open({ command });
     await Bun.sleep(100);
     expect(starts()).toBe(0);
@@ -123,7 +124,7 @@ describe('a pool worker', () => {
 
   test('every thread of a pool worker has the lowest priority from its start', async () => {
     const file = join(freshFolder(), 'nice');
-    const pool = open({ command: ['/bin/sh', '-c', `nice > ${file}; ${BECOME}`] });
+    const pool = open({ command: ['/bin/sh', '-c', `nice > ${file}; ${EXEC_WORKER}`] });
     const { pid } = await pool.request<State>(STATE);
     expect(readFileSync(file, 'utf8').trim()).toBe('19');
     const threads = [...new Bun.Glob('*/stat').scanSync(`/proc/${pid}/task`)];
@@ -138,7 +139,7 @@ describe('a pool worker', () => {
     const pool = open({ idleMsMax: 300 });
     const first = await pool.request<State>(STATE);
     expect(isAlive(first.pid)).toBe(true);
-    // Work is not idleness, however long it takes.
+    // A worker with a request is not idle, however long the request takes.
     expect(await pool.request<number>(work(600))).toBe(first.pid);
     expect(await ends(first.pid)).toBe(true);
     expect((await pool.request<State>(STATE)).pid).not.toBe(first.pid);
@@ -172,12 +173,12 @@ describe('a pool worker', () => {
     const pool = open();
     const { pid } = await pool.request<State>(STATE);
     process.kill(pid, 'SIGKILL');
-    // At once, before the death is known here.
+    // At once, before this process knows of the exit.
     expect((await pool.request<State>(STATE)).pid).not.toBe(pid);
   });
 
-  test('a request over which two workers died is rejected as overloaded, and the next one is answered', async () => {
-    const { command, starts } = noted(BECOME);
+  test('a request during which two workers died is rejected as overloaded, and the next one is answered', async () => {
+    const { command, starts } = recordStarts(EXEC_WORKER);
     const pool = open({ command });
     const [fatal, next] = [pool.request({ act: 'die' }), pool.request<string>(echo('next'))];
     expect(await causeOf(fatal)).toEqual(['overloaded', 'WORKER_EXITED']);
@@ -192,9 +193,9 @@ describe('limits of a worker pool', () => {
     await pool.request(STATE);
     const working = pool.request<number>(work(500));
     const waiting = [1, 2].map((each) => pool.request<number>(echo(each)));
-    const asked = performance.now();
+    const began = performance.now();
     expect(await causeOf(pool.request(STATE))).toEqual(['overloaded', 'QUEUE_FULL']);
-    expect(performance.now() - asked).toBeLessThan(250);
+    expect(performance.now() - began).toBeLessThan(250);
     expect(await Promise.all(waiting)).toEqual([1, 2]);
     await working;
   });
@@ -204,24 +205,24 @@ describe('limits of a worker pool', () => {
     await pool.request(STATE);
     for (let count = 0; count < 8; count += 1) await pool.request(work(200));
     const began = performance.now();
-    const asked = Array.from({ length: 30 }, () =>
+    const requests = Array.from({ length: 30 }, () =>
       pool.request(work(200)).then(
         () => 'answered',
         (error: Fault) => `${(error.cause as { code?: string }).code} ${performance.now() - began < 200}`,
       ),
     );
-    const told = await Promise.all(asked);
-    const refused = told.filter((each) => each === 'QUEUE_FULL true');
-    expect(refused.length).toBeGreaterThanOrEqual(18);
-    expect(told.filter((each) => each === 'answered').length).toBeGreaterThanOrEqual(4);
+    const outcomes = await Promise.all(requests);
+    const rejected = outcomes.filter((each) => each === 'QUEUE_FULL true');
+    expect(rejected.length).toBeGreaterThanOrEqual(18);
+    expect(outcomes.filter((each) => each === 'answered').length).toBeGreaterThanOrEqual(4);
   }, 300_000);
 
   test('a request that takes too long is rejected in time, and its worker is killed and replaced', async () => {
     const pool = open({ waitMsMax: 1_000 });
     const { pid } = await pool.request<State>(STATE);
-    const asked = performance.now();
+    const began = performance.now();
     expect(await causeOf(pool.request(work(60_000)))).toEqual(['overloaded', 'WORKER_TIMEOUT']);
-    const took = performance.now() - asked;
+    const took = performance.now() - began;
     expect(took).toBeGreaterThan(950);
     expect(took).toBeLessThan(3_000);
     expect(await ends(pid)).toBe(true);
@@ -244,7 +245,7 @@ describe('limits of a worker pool', () => {
     const { pid } = await pool.request<State>(STATE);
     await pool.request(work(400));
     const working = pool.request<number>(work(1_700));
-    const once = join(freshFolder(), 'asked');
+    const once = join(freshFolder(), 'sent');
     expect(await causeOf(pool.request({ act: 'die', once }))).toEqual(['overloaded', 'DEADLINE_EXCEEDED']);
     expect(existsSync(once)).toBe(false);
     expect(await working).toBe(pid);
@@ -252,9 +253,9 @@ describe('limits of a worker pool', () => {
   });
 
   test('a request that times out while waiting is never sent, and does not interrupt a slow start', async () => {
-    const { command, starts } = noted(`sleep 1; ${BECOME}`);
+    const { command, starts } = recordStarts(`sleep 1; ${EXEC_WORKER}`);
     const pool = open({ command, waitMsMax: 400 });
-    const once = join(freshFolder(), 'asked');
+    const once = join(freshFolder(), 'sent');
     expect((await faultOf(pool.request({ act: 'die', once }))).code).toBe('overloaded');
     const answer = (): Promise<string> => pool.request<string>(echo('x')).catch(answer);
     expect(await answer()).toBe('x');
@@ -263,7 +264,7 @@ describe('limits of a worker pool', () => {
   });
 
   test('workers that exit at their start are restarted with a back-off', async () => {
-    const { command, starts } = noted('exit 3');
+    const { command, starts } = recordStarts('exit 3');
     const pool = open({ command, waitMsMax: 1_000 });
     expect(await causeOf(pool.request(STATE))).toEqual(['overloaded', 'WORKER_START_FAILED']);
     // At 0, 200 and 600 ms; the next is due at 1,400.
@@ -272,13 +273,13 @@ describe('limits of a worker pool', () => {
   });
 
   test('requests are answered once workers can start again', async () => {
-    const sign = join(freshFolder(), 'mended');
-    const { command } = noted(`[ -f ${sign} ] || exit 3; ${BECOME}`);
+    const repaired = join(freshFolder(), 'repaired');
+    const { command } = recordStarts(`[ -f ${repaired} ] || exit 3; ${EXEC_WORKER}`);
     const pool = open({ command, waitMsMax: 5_000 });
-    const asked = pool.request<string>(echo('x'));
+    const request = pool.request<string>(echo('x'));
     await Bun.sleep(300);
-    writeFileSync(sign, '');
-    expect(await asked).toBe('x');
+    writeFileSync(repaired, '');
+    expect(await request).toBe('x');
   });
 
   test('a missing worker program rejects requests as overloaded', async () => {
@@ -304,15 +305,15 @@ async function capacityOf(pool: Pool, workersMax: number, mix: readonly number[]
   return workedMs / 2_000;
 }
 
-describe('a worker pool at twice its capacity for 5 s does 0.8 of the work it can do', () => {
+describe('a worker pool at twice its capacity for 5 s', () => {
   test.each<[string, Partial<PoolSettings>, readonly number[]]>([
     ['one worker that may finish late', { workMsMax: 60_000 }, [50]],
     ['two workers that are killed when late', { workersMax: 2, waitingMax: 64 }, [100]],
     ['two workers with long and short requests', { workersMax: 2, waitingMax: 16 }, [10, 500]],
   ])(
-    '%s',
+    'a worker pool at twice its capacity does 0.8 of its possible work: %s',
     async (_, settings, mix) => {
-      const { command, starts } = noted(BECOME);
+      const { command, starts } = recordStarts(EXEC_WORKER);
       const pool = open({ command, waitMsMax: 2_000, ...settings });
       const workersMax = settings.workersMax ?? 1;
       const state = (): Promise<State> => pool.request<State>(STATE).catch(state);
@@ -321,20 +322,20 @@ describe('a worker pool at twice its capacity for 5 s does 0.8 of the work it ca
       const everyMs = mix.reduce((sum, ms) => sum + ms) / mix.length / capacityBefore / 2;
       const began = performance.now();
       let answeredMs = 0;
-      const asked: Promise<unknown>[] = [];
+      const requests: Promise<unknown>[] = [];
       while (performance.now() - began < 5_000) {
-        const ms = mix[asked.length % mix.length] as number;
+        const ms = mix[requests.length % mix.length] as number;
         const count = () => {
           answeredMs += ms;
         };
-        asked.push(
+        requests.push(
           pool.request(work(ms)).then(count, (error: Fault) => expect(error.code).toBe('overloaded')),
         );
-        await Bun.sleep(Math.max(0, began + asked.length * everyMs - performance.now()));
+        await Bun.sleep(Math.max(0, began + requests.length * everyMs - performance.now()));
       }
       const rate = answeredMs / (performance.now() - began);
       expect(starts()).toBeLessThanOrEqual(3);
-      await Promise.all(asked);
+      await Promise.all(requests);
       const capacityAfter = await capacityOf(pool, workersMax, mix);
       expect(rate / Math.min(capacityBefore, capacityAfter)).toBeGreaterThan(0.8);
     },
@@ -346,7 +347,7 @@ describe('closing a worker pool', () => {
   test('closing a worker pool kills its workers and rejects waiting and new requests', async () => {
     const pool = open();
     const { pid } = await pool.request<State>(STATE);
-    const pending = [work(60_000), STATE].map((question) => faultOf(pool.request(question)));
+    const pending = [work(60_000), STATE].map((message) => faultOf(pool.request(message)));
     await pool.close();
     expect(isAlive(pid)).toBe(false);
     for (const { code, cause } of await Promise.all(pending)) {
@@ -369,8 +370,8 @@ describe('closing a worker pool', () => {
     expect(isAlive(pidIn(stdout))).toBe(false);
   });
 
-  test.each(['stay', 'stay-busy'])('%s: a pool worker exits after kill -9 of its parent', async (deed) => {
-    const running = start([...PARENT, deed]);
+  test.each(['stay', 'stay-busy'])('a pool worker exits after kill -9 of its parent (%s)', async (mode) => {
+    const running = start([...PARENT, mode]);
     const pid = pidIn(await running.line(/^child/));
     expect(isAlive(pid)).toBe(true);
     running.process.kill('SIGKILL');
