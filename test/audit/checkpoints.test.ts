@@ -50,7 +50,7 @@ describe('a checkpoint file', () => {
 });
 
 describe('checkpoints', () => {
-  test('one of the processes that share a sink writes checkpoints, of changed logs', async () => {
+  test('one of two processes that share a sink writes checkpoints, and only of changed logs', async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
     const { realm } = await plant(db);

@@ -66,7 +66,7 @@ describe('erase user', () => {
     expect((await verify(database)).code).toBe(0);
   });
 
-  test('erasing an unknown user is refused and not logged', async () => {
+  test('an erasure of an unknown user is rejected and not logged', async () => {
     const database = await freshDatabase();
     const fixture = await withDatabase(database, plant);
     const { code, stderr } = await erase(database, fixture.realm, systemClock.mintId());

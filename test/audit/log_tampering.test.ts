@@ -12,13 +12,13 @@ import { type Planted, plant, put, userMembers } from '../support/service.ts';
 
 /** Tampering with the database but without the master key; erasures; and the adoption of older entries. */
 
-interface World {
+interface TestLog {
   readonly database: TestDatabase;
   readonly db: OpenDatabase;
   readonly fixture: Planted;
 }
 
-async function withLog(work: (world: World) => Promise<void>): Promise<void> {
+async function withLog(work: (testLog: TestLog) => Promise<void>): Promise<void> {
   const database = await freshDatabase();
   const db = await openDatabase(database.settings(), systemClock);
   try {
@@ -40,7 +40,7 @@ async function verify(db: OpenDatabase, checkpoints: readonly Checkpoint[] = [])
   return { messages, untagged: verified.untagged };
 }
 
-const erase = ({ db, fixture }: World) =>
+const erase = ({ db, fixture }: TestLog) =>
   db.engine.records.erase({
     key: [fixture.realm, fixture.user],
     origin: { actor: 'test', requestId: undefined, address: undefined, at: systemClock.now() },
@@ -48,7 +48,7 @@ const erase = ({ db, fixture }: World) =>
     auditEntry: createAuditEntry('user.erased', { object: fixture.user, detail: {} }, systemClock),
   });
 
-const rename = ({ db, fixture }: World, name: string) =>
+const rename = ({ db, fixture }: TestLog, name: string) =>
   db.engine.records.commit([
     {
       op: 'patch',
@@ -71,7 +71,7 @@ const rename = ({ db, fixture }: World, name: string) =>
   ]);
 
 describe('tampering without the master key', () => {
-  test('a removed end of a chain is found, also after the next write', () =>
+  test('verify finds a removed end of a chain, also after the next write', () =>
     withLog(async ({ database, db, fixture }) => {
       await database.spoil('update realm_clock set tag = null where realm_id = ?', fixture.realm);
       await database.spoil(
@@ -83,7 +83,7 @@ describe('tampering without the master key', () => {
       expect((await verify(db)).messages).toContainEqual(expect.stringContaining('the log was recreated'));
     }));
 
-  test('a removed log is found', () =>
+  test('verify finds a removed log', () =>
     withLog(async ({ database, db, fixture }) => {
       await database.spoil('delete from change where realm_id = ?', fixture.realm);
       await database.spoil('delete from realm_clock where realm_id = ?', fixture.realm);
@@ -108,7 +108,7 @@ describe('tampering without the master key', () => {
       expect(entries.map(({ realm_id }) => realm_id)).toEqual([fixture.realm]);
     }));
 
-  test('an entry inserted after the log head is found', () =>
+  test('verify finds an entry inserted after the log head', () =>
     withLog(async ({ database, db, fixture }) => {
       await database.spoil(
         `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at, tag)
@@ -119,7 +119,7 @@ describe('tampering without the master key', () => {
       expect((await verify(db)).messages).toEqual(['this entry is after the head of the log']);
     }));
 
-  test('a deleted user key without an erasure is found', () =>
+  test('verify finds a deleted user key without an erasure', () =>
     withLog(async ({ database, db, fixture }) => {
       await database.spoil('delete from user_salt where user_id = ?', fixture.user);
       await database.spoil(
@@ -155,9 +155,9 @@ describe('tampering without the master key', () => {
 
 describe('an erasure', () => {
   test('an erasure in one commit with a write before it leaves no user key and no readable entry', () =>
-    withLog(async (world) => {
-      const { database, db, fixture } = world;
-      await Promise.all([rename(world, 'Written at the last moment'), erase(world)]);
+    withLog(async (testLog) => {
+      const { database, db, fixture } = testLog;
+      await Promise.all([rename(testLog, 'Written at the last moment'), erase(testLog)]);
       expect(await database.ask('select 1 from user_salt where user_id = ?', fixture.user)).toEqual([]);
       const reading = openLogReading(db.engine.log, db.logKeys);
       const entries = await reading.entriesOf(fixture, 'realm', 0, 100);
@@ -166,9 +166,9 @@ describe('an erasure', () => {
     }));
 
   test('a user created again after an erasure has a clean log whose earlier entries stay unreadable', () =>
-    withLog(async (world) => {
-      const { db, fixture } = world;
-      await erase(world);
+    withLog(async (testLog) => {
+      const { db, fixture } = testLog;
+      await erase(testLog);
       await put(db, user, [fixture.realm, fixture.user], { ...userMembers, name: 'Back again' });
       expect(await verify(db)).toEqual({ messages: [], untagged: 0 });
       const reading = openLogReading(db.engine.log, db.logKeys);

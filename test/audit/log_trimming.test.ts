@@ -19,7 +19,7 @@ const DAY_MS = 86_400_000;
 const START = Date.parse('2026-01-01T00:00:00Z');
 const WRITES = 10;
 
-interface World {
+interface TestLog {
   readonly database: TestDatabase;
   readonly db: OpenDatabase;
   readonly id: Uuid;
@@ -28,7 +28,7 @@ interface World {
 }
 
 /** A realm in which one entry was written each day, the first one at the start. */
-async function withLog(work: (world: World) => Promise<void>): Promise<void> {
+async function withLog(work: (testLog: TestLog) => Promise<void>): Promise<void> {
   const database = await freshDatabase();
   const db = await openDatabase(database.settings(), systemClock);
   try {
@@ -80,7 +80,7 @@ async function verify({ engine, logKeys }: OpenDatabase, checkpoints: readonly C
 }
 
 /** Removes the first entries and seals the start after them: by SQL, with the keys of the installation. */
-async function moveStart({ database, db, id }: World, lastRemoved: number, forged?: Anchor): Promise<void> {
+async function moveStart({ database, db, id }: TestLog, lastRemoved: number, forged?: Anchor): Promise<void> {
   const head = await db.engine.log.head(id);
   const chain = resumeChain(db.logKeys, head?.chain?.anchor as Anchor);
   for (const { seq, columns } of await db.engine.log.entries(id, 0, 1_000)) {
@@ -106,70 +106,70 @@ const TOO_EARLY = expect.stringContaining('covers this entry, and it was removed
 describe('a log start moved with the master key', () => {
   test('a log start moved to any position is found by checkpoints alone', async () => {
     for (let lastRemoved = 1; lastRemoved <= WRITES; lastRemoved += 1) {
-      await withLog(async (world) => {
-        await write(world.db, world.id, NOW);
-        await moveStart(world, lastRemoved);
-        expect(await verify(world.db, [], NOW)).toEqual([]);
-        expect(await verify(world.db, world.checkpoints, NOW)).toEqual([
+      await withLog(async (testLog) => {
+        await write(testLog.db, testLog.id, NOW);
+        await moveStart(testLog, lastRemoved);
+        expect(await verify(testLog.db, [], NOW)).toEqual([]);
+        expect(await verify(testLog.db, testLog.checkpoints, NOW)).toEqual([
           [lastRemoved + 1, TOO_YOUNG],
           [1, TOO_EARLY],
         ]);
         // The newest checkpoint alone, as where a sink stores no more.
-        const newest = world.checkpoints.slice(-1);
-        expect(await verify(world.db, newest, NOW)).toContainEqual([lastRemoved + 1, TOO_YOUNG]);
+        const newest = testLog.checkpoints.slice(-1);
+        expect(await verify(testLog.db, newest, NOW)).toContainEqual([lastRemoved + 1, TOO_YOUNG]);
       });
     }
   });
 
   test('a log start moved to its end is found, and so is a backdated entry after it', () =>
-    withLog(async (world) => {
-      await moveStart(world, WRITES);
-      expect(await verify(world.db, [], NOW)).toEqual([
+    withLog(async (testLog) => {
+      await moveStart(testLog, WRITES);
+      expect(await verify(testLog.db, [], NOW)).toEqual([
         [WRITES, 'no entry is left, and retention always leaves one'],
       ]);
-      await write(world.db, world.id, START - 365 * DAY_MS);
-      expect(await verify(world.db, [], NOW)).toEqual([]);
-      expect(await verify(world.db, world.checkpoints, NOW)).toEqual([[1, TOO_EARLY]]);
-      expect(await verify(world.db, world.checkpoints.slice(-1), NOW)).toEqual([[WRITES, TOO_EARLY]]);
+      await write(testLog.db, testLog.id, START - 365 * DAY_MS);
+      expect(await verify(testLog.db, [], NOW)).toEqual([]);
+      expect(await verify(testLog.db, testLog.checkpoints, NOW)).toEqual([[1, TOO_EARLY]]);
+      expect(await verify(testLog.db, testLog.checkpoints.slice(-1), NOW)).toEqual([[WRITES, TOO_EARLY]]);
     }));
 
   test('a log start forged as the creation of the log is found', () =>
-    withLog(async (world) => {
-      await write(world.db, world.id, NOW);
-      await moveStart(world, WRITES, startChain(world.db.logKeys, world.id, WRITES).anchor);
-      const messages = (await verify(world.db, world.checkpoints, NOW)).map(([, message]) => message);
+    withLog(async (testLog) => {
+      await write(testLog.db, testLog.id, NOW);
+      await moveStart(testLog, WRITES, startChain(testLog.db.logKeys, testLog.id, WRITES).anchor);
+      const messages = (await verify(testLog.db, testLog.checkpoints, NOW)).map(([, message]) => message);
       expect(messages).toContainEqual(expect.stringContaining('the log was recreated'));
       expect(messages).toContainEqual(expect.stringContaining('this entry differs from a checkpoint'));
     }));
 
   test('a log start moved past an entry too recent for retention is found', () =>
-    withLog(async (world) => {
+    withLog(async (testLog) => {
       // Five entries are older than 90 days, and the fifth stays.
       const now = START + (90 + 5) * DAY_MS - 1;
-      await moveStart(world, 4);
-      expect(await verify(world.db, world.checkpoints, now)).toEqual([]);
-      await moveStart(world, 5);
-      expect(await verify(world.db, world.checkpoints, now)).toEqual([[6, TOO_YOUNG]]);
+      await moveStart(testLog, 4);
+      expect(await verify(testLog.db, testLog.checkpoints, now)).toEqual([]);
+      await moveStart(testLog, 5);
+      expect(await verify(testLog.db, testLog.checkpoints, now)).toEqual([[6, TOO_YOUNG]]);
     }));
 
   test('a moved log start that later checkpoints confirm is found by earlier ones', () =>
-    withLog(async (world) => {
-      await moveStart(world, 5);
-      const after = await checkpointsAt(world.db, world.id, NOW);
-      expect(await verify(world.db, [...world.checkpoints, ...after], NOW)).toEqual([
+    withLog(async (testLog) => {
+      await moveStart(testLog, 5);
+      const after = await checkpointsAt(testLog.db, testLog.id, NOW);
+      expect(await verify(testLog.db, [...testLog.checkpoints, ...after], NOW)).toEqual([
         [6, TOO_YOUNG],
         [1, TOO_EARLY],
       ]);
     }));
 
   test('checkpoints after a moved log start are still compared', () =>
-    withLog(async (world) => {
+    withLog(async (testLog) => {
       const now = START + 200 * DAY_MS;
-      await moveStart(world, 4);
-      const checkpoints = world.checkpoints.map((each) =>
+      await moveStart(testLog, 4);
+      const checkpoints = testLog.checkpoints.map((each) =>
         each.position === 7 ? { ...each, tag: '00'.repeat(32) } : each,
       );
-      expect(await verify(world.db, checkpoints, now)).toEqual([
+      expect(await verify(testLog.db, checkpoints, now)).toEqual([
         [7, expect.stringContaining('this entry differs from a checkpoint')],
       ]);
     }));

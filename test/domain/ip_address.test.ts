@@ -27,7 +27,7 @@ describe('an address', () => {
     ['::192.0.2.1', '::c000:201'],
     ['64:ff9b::192.0.2.1', '64:ff9b::c000:201'],
   ];
-  test.each(spelled)('the address %s is parsed as %s', (raw, address) => {
+  test.each(spelled)('the IP address %s is parsed as %s', (raw, address) => {
     expect(read(raw)).toBe(address);
     expect(read(address)).toBe(address);
   });
@@ -56,7 +56,7 @@ describe('an address', () => {
     '12345::',
     '::ffff:999.0.2.1',
   ];
-  test.each(none)('%j is not an address', (raw) => expect(read(raw)).toBeUndefined());
+  test.each(none)('%j is not an IP address', (raw) => expect(read(raw)).toBeUndefined());
 });
 
 describe('a network', () => {
@@ -95,7 +95,7 @@ describe('a network', () => {
     'proxy.example',
     '/8',
   ];
-  test.each(none)('%j is not a network', (raw) => expect(parseNetwork(raw)).toBeUndefined());
+  test.each(none)('%j is not an IP network', (raw) => expect(parseNetwork(raw)).toBeUndefined());
 });
 
 test('the subnet of a client is its IPv4 address, or the /64 of its IPv6 address', () => {

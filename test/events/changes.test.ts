@@ -153,13 +153,13 @@ describe('a page of the feed', () => {
     expect(eventIds).toEqual(whole.data.map(({ id }) => id));
   });
 
-  test('a page ignores Last-Event-ID, which only streams read', async () => {
+  test('a feed page ignores Last-Event-ID, which only streams read', async () => {
     const { meta } = await page(feedOf(fixture.realm));
     const answer = await service.get(feedOf(fixture.realm), token, { 'Last-Event-ID': meta.cursor });
     expect((await answer.json()) as Page).toEqual(await page(feedOf(fixture.realm)));
   });
 
-  test('events without records contain no personal data', async () => {
+  test('feed events without records contain no personal data', async () => {
     const text = JSON.stringify(await page(feedOf(fixture.realm)));
     for (const value of [fixture.subject, fixture.username, 'jane@example.com', 'Jane Doe'])
       expect(text).not.toContain(value);
@@ -186,7 +186,7 @@ describe('reading back', () => {
     expect((await page(`${feedOf(realm)}?before=`, reader)).data).toEqual(whole.data);
   });
 
-  test('no change is missed between the newest page and the changes after it', async () => {
+  test('no change is missed between the newest feed page and the changes after it', async () => {
     const { realm } = await plant(service.db);
     const { meta } = await readBack('before=&limit=1', realm);
     expect(sequencesIn(await readBack(`after=${meta.cursor}`, realm))).toEqual([]);
@@ -196,7 +196,7 @@ describe('reading back', () => {
     expect(sequencesIn(await readBack(`before=${meta.cursor}&limit=2`, realm))).toEqual([5, 6]);
   });
 
-  test('reading back ends at the oldest retained change', async () => {
+  test('reading the feed back ends at the oldest retained change', async () => {
     const { realm } = await plant(service.db);
     const { meta } = await readBack('before=&limit=1', realm);
     await service.db.engine.log.trim(realm, service.clock.now() + 60_000);
@@ -206,7 +206,7 @@ describe('reading back', () => {
     expect(sequencesIn(await readBack('before=&limit=100', realm))[0]).toBe(6);
   });
 
-  test.each(['after=', 'limit=0', 'before=x'])('a page with before= and %s is 400', async (query) => {
+  test.each(['after=', 'limit=0', 'before=x'])('a feed page with before= and %s is 400', async (query) => {
     const { meta } = await readBack('before=');
     const path = `${feedOf(fixture.realm)}?before=${meta.cursor}&${query}${query === 'after=' ? meta.cursor : ''}`;
     expect((await service.get(path, token)).status).toBe(400);
@@ -240,7 +240,7 @@ describe('an invalid cursor', () => {
     };
   };
 
-  test('a cursor of another realm or version, or a cut, extended, malformed or empty one, is 400', async () => {
+  test('a feed cursor of another realm or version, or a cut, extended, malformed or empty one, is 400', async () => {
     const other = await plant(service.db);
     const { meta } = await page(feedOf(fixture.realm));
     const bytes = Buffer.from(meta.cursor, 'base64url');
@@ -268,7 +268,7 @@ describe('an invalid cursor', () => {
     }
   });
 
-  test('a cursor of a future or replaced change is 410 with the oldest valid cursor', async () => {
+  test('a feed cursor of a future or replaced change is 410 with the oldest valid cursor', async () => {
     const { data, meta } = await page(feedOf(fixture.realm));
     const realm = fixture.realm;
     const revision = 'ffffffffffffffff' as never;
@@ -289,7 +289,7 @@ describe('an invalid cursor', () => {
     }
   });
 
-  test('a cursor older than retention is 410 with the oldest valid cursor', async () => {
+  test('a feed cursor older than retention is 410 with the oldest valid cursor', async () => {
     const { realm } = await plant(service.db);
     const first = await page(`${feedOf(realm)}?limit=2`);
     expect(await service.db.engine.log.trim(realm, service.clock.now() + 60_000)).toBe(5);
@@ -307,13 +307,13 @@ describe('an invalid cursor', () => {
     'limit=-1',
     'limit=1&limit=2',
     'after=a&after=b',
-  ])('a page with %s is 400', async (query) => {
+  ])('a feed page with %s is 400', async (query) => {
     expect((await refused(`${feedOf(fixture.realm)}?${query}`)).status).toBe(400);
   });
 });
 
 describe('access to the feed', () => {
-  test('a realm that the token may not read, an unknown realm and a malformed ID are the same 404', async () => {
+  test('the feed of a realm outside of the token, an unknown realm and a malformed ID are the same 404', async () => {
     const limited = await service.token('changes:read', new Set([fixture.realm]));
     const other = await plant(service.db);
     expect((await service.get(feedOf(fixture.realm), limited)).status).toBe(200);

@@ -100,7 +100,7 @@ test.each([
   [['update', 'none'], /nothing to change/],
   [['update', 'none', '--event', 'x', '--all-events'], /mutually exclusive/],
   [['redeliver', 'none'], /choose dead letters/],
-])('webhook %j is rejected with what to correct', async (words, reason) => {
+])('webhook %j is rejected with the reason', async (words, reason) => {
   const { code, stderr } = await run(...words);
   expect([code === 1 || code === 2, reason.test(stderr), stderr]).toEqual([true, true, stderr]);
 });

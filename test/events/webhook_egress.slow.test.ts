@@ -29,7 +29,7 @@ function postTo(server: RawServer, addresses: readonly string[] = [PUBLIC]) {
   return { post, dialled };
 }
 
-test('a post sends its body and headers, and returns the status', async () => {
+test('a webhook post sends its body and headers, and returns the status', async () => {
   const server = await serveTls(http('202 Accepted', 'thanks'));
   const { post, dialled } = postTo(server);
   expect(await post(URL_OF_TARGET, MESSAGE)).toEqual({ kind: 'answered', status: 202, isSuccess: true });
@@ -42,7 +42,7 @@ test('a post sends its body and headers, and returns the status', async () => {
   }
 });
 
-test('the host name of a target is resolved and checked for each message', async () => {
+test('the host name of a webhook target is resolved and checked for each message', async () => {
   const server = await serveTls(http('200 OK', ''));
   const answers = [[PUBLIC], ['127.0.0.1'], [PUBLIC, '10.0.0.1'], ['::1'], ['169.254.169.254'], []];
   const { exchange, addresses } = leadTo(server.port);
@@ -61,14 +61,14 @@ test.each([
   'https://localhost/',
   'https://10.0.0.1/',
   'https://example.com:22/',
-])('%s is never dialled', async (url) => {
+])('the webhook URL %s is never dialled', async (url) => {
   const server = await serveTls(http('200 OK', ''));
   const { post, dialled } = postTo(server, ['127.0.0.1']);
   expect(await post(url, MESSAGE)).toEqual(UNREACHABLE);
   expect(dialled).toEqual([]);
 });
 
-test('a redirect to an internal address is returned as a failure and not followed', async () => {
+test('a webhook redirect to an internal address is a failure and not followed', async () => {
   const inside = await servePlain(http('200 OK', ''));
   const location = `http://127.0.0.1:${inside.port}/`;
   const server = await serveTls(http('307 Temporary Redirect', '', { Location: location }));
@@ -80,7 +80,7 @@ test('a redirect to an internal address is returned as a failure and not followe
   expect(inside.connections()).toBe(0);
 });
 
-test('a server with a certificate of another name or an unknown issuer receives no message', async () => {
+test('a server with a certificate of another name or an unknown issuer receives no webhook message', async () => {
   const server = await serveTls(http('200 OK', ''));
   const other = 'https://other.example.com/hook';
   expect(await postTo(server).post(other, MESSAGE)).toEqual(UNREACHABLE);
@@ -90,7 +90,7 @@ test('a server with a certificate of another name or an unknown issuer receives 
   expect(server.seen).toEqual([]);
 });
 
-test('an answer of 100 MiB is read no further than the bound', async () => {
+test('a webhook post reads an answer of 100 MiB no further than the bound', async () => {
   const { answer, count } = endless(
     'HTTP/1.1 200 OK\r\nContent-Length: 104857600\r\n\r\n',
     'x'.repeat(65_536),
@@ -104,14 +104,14 @@ test('an answer of 100 MiB is read no further than the bound', async () => {
   expect(count()).toBeLessThan(16 * 1_048_576);
 });
 
-test('a post that gets endless interim answers fails', async () => {
+test('a webhook post that gets endless interim answers fails', async () => {
   const { answer, count } = endless('', 'HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n'.repeat(1_000));
   const server = await serveTls(answer);
   expect(await postTo(server).post(URL_OF_TARGET, MESSAGE)).toEqual(UNREACHABLE);
   expect(count()).toBeLessThan(16 * 1_048_576);
 });
 
-test('a status received in time counts, although the body trickles until the deadline', async () => {
+test('a webhook status received in time counts, although the body trickles until the deadline', async () => {
   const server = await serveTls((socket) => {
     socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n');
     const timer = setInterval(() => socket.write('x'), 200);
@@ -126,7 +126,7 @@ test('a status received in time counts, although the body trickles until the dea
   expect(performance.now() - begun).toBeWithin(LIMITS.webhookMsMax - 200, LIMITS.webhookMsMax + 2_000);
 }, 300_000);
 
-test('a post with an aborted signal is unreachable, both under way and before it begins', async () => {
+test('a webhook post with an aborted signal is unreachable, both under way and before it begins', async () => {
   const server = await serveTls(() => undefined);
   const ending = new AbortController();
   const posting = postTo(server).post(URL_OF_TARGET, MESSAGE, ending.signal);

@@ -31,7 +31,7 @@ afterEach(async () => {
 });
 
 const CHANGES = 6;
-const respondWith = (status: number) => () => new Response('what is wrong', { status });
+const respondWith = (status: number) => () => new Response('error details', { status });
 
 const deliveriesOf = (webhookId: string) =>
   service.db.engine.webhooks.deliveries(webhookId, undefined, 1_000);
@@ -79,7 +79,7 @@ test('a failed message is retried with backoff under the same webhook-id, in ord
   const [first, second, third] = deliveries.map(({ at }) => at) as [number, number, number];
   expect(second - first).toBeGreaterThanOrEqual(backoffMs(1, 0));
   expect(third - second).toBeGreaterThanOrEqual(backoffMs(2, 0));
-  expect(JSON.stringify(deliveries)).not.toContain('what is wrong');
+  expect(JSON.stringify(deliveries)).not.toContain('error details');
 }, 300_000);
 
 test('a failed message is retried unchanged under its webhook-id although later changes exist', async () => {
@@ -136,7 +136,7 @@ test.each([
   ['a redirect', 302],
   ['a missing resource', 404],
   ['a rate limit', 429],
-])('an answer of %s is a failed delivery and is not followed', async (_, status) => {
+])('a webhook answer of %s is a failed delivery and is not followed', async (_, status) => {
   const internal = openReceiver();
   receiver.answer(() => new Response(null, { status, headers: { Location: internal.url } }));
   const { webhook } = await target(service, receiver.url, {
@@ -150,7 +150,7 @@ test.each([
   internal.stop();
 });
 
-test('an answer of 410 disables the target and is logged', async () => {
+test('a webhook answer of 410 disables the target and is logged', async () => {
   receiver.answer(respondWith(410));
   const { webhook } = await target(service, receiver.url, {
     realms: new Set([fixture.realm]),
@@ -305,7 +305,7 @@ test('a target that never answers times out and delays no other target', async (
   expect(delivery?.durationMs).toBeWithin(LIMITS.webhookMsMax - 100, LIMITS.webhookMsMax + 3_000);
 }, 300_000);
 
-test('many events are split into messages below the size limit', async () => {
+test('many events are split into webhook messages below the size limit', async () => {
   const other = await plant(service.db);
   const token = await service.token('users:write users:read');
   const users = `/v2/authentication-realms/${other.realm}/user-authentication-info`;
@@ -334,7 +334,7 @@ test('many events are split into messages below the size limit', async () => {
   expect(Math.max(...sizes)).toBeGreaterThan(LIMITS.webhookBodyBytesMax / 2);
 }, 300_000);
 
-test('the backoff doubles up to its bound with a jitter of a quarter, and adds up to about a day', () => {
+test('the webhook backoff doubles up to its bound with a jitter of a quarter, and adds up to about a day', () => {
   expect([1, 2, 3, 4].map((attempts) => backoffMs(attempts, 0.5))).toEqual([1_000, 2_000, 4_000, 8_000]);
   expect([backoffMs(1, 0), backoffMs(1, 1)]).toEqual([750, 1_250]);
   expect(backoffMs(10_000, 0.5)).toBe(LIMITS.webhookBackoffMsMax);
@@ -375,7 +375,7 @@ test('the delivery log keeps the newest deliveries', async () => {
   expect(await webhooks.saveResults({ ...lease, holder: 'other' }, late)).toBe(false);
 }, 300_000);
 
-test('answers without a body, or cut short, count by their status', async () => {
+test('webhook answers without a body, or cut short, count by their status', async () => {
   const server = await servePlain(http('204 No Content', ''));
   const cut = await servePlain((socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc'));
   for (const { port } of [server, cut]) {

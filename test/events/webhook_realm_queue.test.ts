@@ -150,7 +150,7 @@ test('a sweep that finds no free slot continues where it stopped', async () => {
   expect(realmsOf(await takeAll())).toEqual(realms.slice(2));
 });
 
-test('while enough realms wait for a slot no more are read', async () => {
+test('the queue reads no more realms while enough of them wait for a slot', async () => {
   await addStillRealms();
   await queue.fill();
   const { webhooks } = db.engine;

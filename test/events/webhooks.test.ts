@@ -41,7 +41,7 @@ const CHANGES = 6;
 const MORE = 5;
 
 describe('a message', () => {
-  test('a message with one event is a single CloudEvent with signature and timestamp', async () => {
+  test('a webhook message with one event is a single CloudEvent with signature and timestamp', async () => {
     const { secret } = await target(service, receiver.url, {
       from: 'oldest',
       realms: new Set([fixture.realm]),
@@ -73,7 +73,7 @@ describe('a message', () => {
     expect(receiver.accepted.map(({ body }) => JSON.parse(body))).toEqual(data);
   });
 
-  test('a message with more events is a signed batch, at most as large as its target accepts', async () => {
+  test('a webhook message with more events is a signed batch, at most as large as its target accepts', async () => {
     const options = { from: 'oldest', realms: new Set([fixture.realm]), eventsMax: 4 } as const;
     const { secret } = await target(service, receiver.url, options);
     await receiver.until(() => receiver.accepted.length === 2);
@@ -85,7 +85,7 @@ describe('a message', () => {
     }
   });
 
-  test('a message holds records only for a target created with data', async () => {
+  test('a webhook message holds records only for a target created with data', async () => {
     const realms = new Set([fixture.realm]);
     await target(service, receiver.url, { from: 'oldest', realms, withData: true, eventsMax: 100 });
     await receiver.until(() => receiver.accepted.length === 1);
@@ -105,7 +105,7 @@ describe('a message', () => {
 });
 
 describe('the events of a target', () => {
-  test('a new target receives only later events, also of realms created later', async () => {
+  test('a new webhook target receives only later events, also of realms created later', async () => {
     await target(service, receiver.url);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
     expect(receiver.received).toEqual([]);
@@ -116,7 +116,7 @@ describe('the events of a target', () => {
     expect(receiver.places(fixture.realm)).toEqual(upTo(CHANGES + MORE, CHANGES + 1));
   });
 
-  test('a target receives its event types of its realms alone, without those of the skipped client', async () => {
+  test('a webhook target receives its event types of its realms alone, without those of the skipped client', async () => {
     const writer = await service.client('users:write users:read');
     const form = {
       grant_type: 'client_credentials',
@@ -154,7 +154,7 @@ describe('the events of a target', () => {
     );
   });
 
-  test('a realm removed from a target stops within seconds, and restarts at the present when added again', async () => {
+  test('a realm removed from a webhook target stops within seconds, and restarts at the present when added again', async () => {
     const deps = roomsOf(service);
     const other = await plant(service.db);
     const { webhook } = await target(service, receiver.url, { realms: new Set([fixture.realm]) });
@@ -173,7 +173,7 @@ describe('the events of a target', () => {
 });
 
 describe('a target', () => {
-  test('a disabled target receives nothing, and what it missed once it is enabled', async () => {
+  test('a disabled webhook target receives nothing, and what it missed once it is enabled', async () => {
     const deps = roomsOf(service);
     const { webhook } = await target(service, receiver.url);
     const setDisabledAt = (disabledAt: number | undefined) =>
@@ -188,7 +188,7 @@ describe('a target', () => {
     expect(receiver.places(fixture.realm)).toEqual(upTo(CHANGES + MORE, CHANGES + 1));
   });
 
-  test('messages to a rotated target are signed with both secrets until the overlap ends', async () => {
+  test('messages to a rotated webhook target are signed with both secrets until the overlap ends', async () => {
     const deps = roomsOf(service);
     const issued = await target(service, receiver.url, { eventsMax: 100 });
     const { webhookId } = issued.webhook;
@@ -211,7 +211,7 @@ describe('a target', () => {
     for (const secret of [issued.secret, rotated.secret]) expect(() => verify(secret, last)).toThrow();
   });
 
-  test('a target is in the audit log when created, and its secret is encrypted in the database', async () => {
+  test('a new webhook target is in the audit log, and its secret is encrypted in the database', async () => {
     const { secret, webhook } = await target(service, receiver.url);
     const entries = await service.database.ask<{ action: string; detail: string }>(
       'select action, detail from act where object = ? order by seq',
@@ -224,7 +224,7 @@ describe('a target', () => {
     expect(await service.database.stored([secret, secret.slice(6)])).toEqual([]);
   });
 
-  test('the number of targets is bounded', async () => {
+  test('the number of webhook targets is bounded', async () => {
     const rejectedFields = () =>
       target(service, receiver.url, {}).then(
         () => [],
@@ -237,7 +237,7 @@ describe('a target', () => {
   });
 });
 
-test('a deleted target leaves no progress, also while other processes save delivery results', async () => {
+test('a deleted webhook target leaves no progress, also while other processes save delivery results', async () => {
   const { webhooks, leases } = service.db.engine;
   const lease = { name: 'test', holder: 'test' };
   await leases.replace({ ...lease, until: 1 }, undefined);

@@ -101,7 +101,7 @@ describe('answers', () => {
     expect(await fetchFrom(answer)).toEqual(expected as never);
   });
 
-  test.each([301, 302, 303, 307, 308])('a redirect (%p) is not followed', async (status) => {
+  test.each([301, 302, 303, 307, 308])('a fetch does not follow a redirect (%p)', async (status) => {
     const redirectTarget = await serveTls(http(OK, '{"a":1}'));
     const Location = `https://${PROVIDER_NAME}:${redirectTarget.port}/`;
     const server = await serveTls(http(`${status} Elsewhere`, '{"a":1}', { Location }));
