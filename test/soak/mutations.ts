@@ -28,7 +28,7 @@ const OF_TOKENS = ['token', 'token_grant', 'rights', 'matrix', 'parsers'];
 const OF_EXTERNAL = ['external_tokens', 'issuers_file', 'external_provider', 'issuer_keys'];
 const OF_CONSOLE = ['console_links', 'console_id_tokens', 'console_entry', 'console_provider'];
 const OF_PATHS = [
-  ...['api/order', 'lookup', 'api/conditional', 'api/absence', 'matrix', 'api/spelling'],
+  ...['api/check_order', 'lookup', 'api/conditional', 'api/not_found', 'matrix', 'api/request_variants'],
   'overload_before_authentication',
 ];
 const OF_CLIENTS = ['auth/clients', 'token_grant', 'rights', 'admin/clients'];
@@ -106,8 +106,8 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/http/operations/record_writes.ts': [
     ...OF_PATHS,
     'api/precondition',
-    'api/writing',
-    'api/removal',
+    'api/write_responses',
+    'api/deletes',
     'api/idempotency',
   ],
   'src/http/server/own_origin.ts': ['console_links', 'matrix'],

@@ -25,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 describe.each(LOOKUPS)('$name', ({ path }) => {
-  test('answers under the prefix and without it, the same bytes', async () => {
+  test('a record has the same bytes with the prefix of the base URL and without it', async () => {
     const plain = await seen(await service.get(path(planted), token));
     expect(plain).toStartWith('[200,');
     for (const address of [
@@ -38,7 +38,7 @@ describe.each(LOOKUPS)('$name', ({ path }) => {
     expect((await service.get(`/auth${path(planted)}`, token)).status).toBe(404);
   });
 
-  test('its self link carries the prefix, and leads to the same bytes', async () => {
+  test('the self link of a record has the prefix of the base URL, and returns the same bytes', async () => {
     const first = await (await service.get(path(planted), token)).text();
     const { self } = JSON.parse(first).links;
     expect(self).toStartWith(`${baseUrl}/`);
@@ -47,7 +47,7 @@ describe.each(LOOKUPS)('$name', ({ path }) => {
 });
 
 test.each(['/sso/auth/oauth/access_token', '/sso/auth/oauth/token', '/oauth/token'])(
-  '%s mints tokens whose issuer and audience are the base URL',
+  '%s issues tokens whose issuer and audience are the base URL',
   async (path) => {
     const { clientId, secret } = await service.client('profile-infos:read');
     const body = new URLSearchParams({
@@ -61,7 +61,7 @@ test.each(['/sso/auth/oauth/access_token', '/sso/auth/oauth/token', '/oauth/toke
   },
 );
 
-test('metadata stands under every spelling of RFC 8414, and its addresses answer', async () => {
+test('the server metadata is at every path of RFC 8414, and its URLs exist', async () => {
   const spellings = [
     '/.well-known/oauth-authorization-server',
     '/.well-known/oauth-authorization-server/sso/auth',
@@ -82,10 +82,13 @@ test('metadata stands under every spelling of RFC 8414, and its addresses answer
   expect((await service.get(document?.token_endpoint ?? '')).status).toBe(405);
 });
 
-test.each(['/healthz', '/readyz', '/openapi.json'])('%s answers under the prefix as well', async (path) => {
-  expect((await service.get(path)).status).toBe(200);
-  expect((await service.get(`/sso/auth${path}`)).status).toBe(200);
-});
+test.each(['/healthz', '/readyz', '/openapi.json'])(
+  '%s is 200 with the prefix of the base URL and without it',
+  async (path) => {
+    expect((await service.get(path)).status).toBe(200);
+    expect((await service.get(`/sso/auth${path}`)).status).toBe(200);
+  },
+);
 
 test('the OpenAPI document names the base URL', async () => {
   const document = (await (await service.get('/openapi.json')).json()) as { servers: unknown };

@@ -12,7 +12,7 @@ import {
 } from '../../support/resource_cases.ts';
 import { errorsOf, type Service, seen, startService } from '../../support/service.ts';
 
-/** What a body is around its members: JSON, of one type, of a bounded size, with `data` in it. */
+/** The form of a request body: JSON of one media type, of a bounded size, with `data`. */
 
 let service: Service;
 let token: string;
@@ -30,16 +30,16 @@ const bytes = (...parts: (string | number)[]) =>
   Buffer.concat(parts.map((part) => Buffer.from(typeof part === 'string' ? part : [part])));
 
 /**
- * Bodies that are refused whatever is written, and where the error points: the empty pointer is the whole body. `text`
- * is one that would be taken.
+ * Bodies that every resource rejects, with the pointer of the error; the empty pointer is the whole body. `text` is a
+ * valid body.
  */
-const REFUSED: [what: string, body: (text: string) => string | Buffer, pointer: string][] = [
-  ['nothing', () => '', ''],
+const REJECTED: [what: string, body: (text: string) => string | Buffer, pointer: string][] = [
+  ['an empty body', () => '', ''],
   ['a space', () => ' ', ''],
-  ['no JSON', () => '{data:{}}', ''],
-  ['half of it', (text) => text.slice(0, -1), ''],
-  ['something behind it', (text) => `${text}]`, ''],
-  ['two of them', (text) => text + text, ''],
+  ['invalid JSON', () => '{data:{}}', ''],
+  ['half of the text', (text) => text.slice(0, -1), ''],
+  ['a bracket after it', (text) => `${text}]`, ''],
+  ['two JSON texts', (text) => text + text, ''],
   ['a byte order mark', (text) => bytes(0xef, 0xbb, 0xbf, text), ''],
   ['a comment', (text) => `/* */${text}`, ''],
   ['a trailing comma', (text) => text.replace(/}}$/, '},}'), ''],
@@ -47,7 +47,7 @@ const REFUSED: [what: string, body: (text: string) => string | Buffer, pointer: 
   ['NaN', (text) => text.replace('{"data":{', '{"data":{"x":NaN,'), ''],
   ['a raw line feed in a text', (text) => text.replace('{"data":{', '{"data":{"x":"a\nb",'), ''],
   ['a raw NUL', (text) => text.replace('{"data":{', '{"data":{"x":"\0",'), ''],
-  ['a NUL behind it', (text) => `${text}\0`, ''],
+  ['a NUL after it', (text) => `${text}\0`, ''],
   ['a form', () => 'data=name&type=realm', ''],
   ['null', () => 'null', ''],
   ['an array', (text) => `[${text}]`, ''],
@@ -65,7 +65,7 @@ const REFUSED: [what: string, body: (text: string) => string | Buffer, pointer: 
   ['65 levels of arrays', (text) => text.replace('{"data":{', `{"data":{"x":${arrays(63)},`), ''],
   ['30,000 levels', () => '['.repeat(30_000), ''],
   ['30,000 levels, closed', () => '{"a":'.repeat(10_000) + '}'.repeat(10_000), ''],
-  ['no UTF-8', (text) => bytes(text.slice(0, -2), ',"x":"', 0xff, '"}}'), ''],
+  ['invalid UTF-8', (text) => bytes(text.slice(0, -2), ',"x":"', 0xff, '"}}'), ''],
   ['Latin-1', (text) => bytes(text.slice(0, -2), ',"x":"', 0xfc, '"}}'), ''],
   ['overlong UTF-8', (text) => bytes(text.slice(0, -2), ',"x":"', 0xc0, 0xaf, '"}}'), ''],
   ['a surrogate in UTF-8', (text) => bytes(text.slice(0, -2), ',"x":"', 0xed, 0xa0, 0x80, '"}}'), ''],
@@ -73,26 +73,26 @@ const REFUSED: [what: string, body: (text: string) => string | Buffer, pointer: 
   ['UTF-16', (text) => Buffer.from(text, 'utf16le'), ''],
 ];
 
-/** Values so many levels deep. */
+/** Values with this nesting depth. */
 const nested = (levels: number) => '{"a":'.repeat(levels) + 1 + '}'.repeat(levels);
 const arrays = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
 
-/** Bodies that are taken, though they look odd. */
-const TAKEN: [what: string, body: (text: string) => string][] = [
+/** Unusual bodies that are accepted. */
+const ACCEPTED: [what: string, body: (text: string) => string][] = [
   ['64 levels', (text) => text.replace('{"data":{', `{"data":{"x":${nested(62)},`)],
-  ['brackets in a text', (text) => text.replace('{"data":{', `{"data":{"x":"\\"${'['.repeat(99)}\\\\",`)],
-  ['white space around everything', (text) => `\r\n\t ${text.replaceAll(':{', ' :\n{')} \r\n`],
+  ['brackets in a string', (text) => text.replace('{"data":{', `{"data":{"x":"\\"${'['.repeat(99)}\\\\",`)],
+  ['white space between all tokens', (text) => `\r\n\t ${text.replaceAll(':{', ' :\n{')} \r\n`],
   ['escaped names', (text) => text.replace('"data"', '"\\u0064ata"').replace('"type"', '"t\\u0079pe"')],
-  ['more beside data', (text) => text.replace('{"data"', '{"links":{},"meta":[],"data"')],
+  ['further members next to data', (text) => text.replace('{"data"', '{"links":{},"meta":[],"data"')],
   ['data twice', (text) => text.replace('{"data"', '{"data":{"type":7},"data"')],
   ['a member twice', (text) => text.replace('"type":', '"type":"long-enough","type":')],
 ];
 
-const TYPES_TAKEN = [
+const ACCEPTED_TYPES = [
   ...['application/json', 'APPLICATION/JSON', 'application/json;charset=utf-8', 'application/json ; v=1'],
   'application/json; charset="x"; q=0.1',
 ];
-const TYPES_REFUSED = [
+const REJECTED_TYPES = [
   ...['text/plain', 'text/json', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x'],
   ...['application/jsonp', 'application/vnd.api+json', 'application/ld+json', 'json', '*/*', 'application/*'],
   ...['application/json, text/plain', 'application/xml;application/json'],
@@ -105,21 +105,21 @@ describe.each([...KINDS])('$name', (kind) => {
     ({ path } = await make(service, token, { kind, home }));
   });
 
-  /** Sends such a body on both verbs; the answers. */
+  /** Sends a POST and a PUT with a body made from a valid one; returns the responses. */
   async function both(spell: (text: string) => string | Buffer, headers: Record<string, string> = JSON_TYPE) {
-    const made = spell(JSON.stringify({ data: kind.fresh(home) }));
+    const post = spell(JSON.stringify({ data: kind.fresh(home) }));
     const put = spell(JSON.stringify({ data: { type } }));
     const send = (body: string | Buffer) => new Uint8Array(Buffer.from(body));
     return [
-      await service.post(kind.collection(home), token, send(made), headers),
+      await service.post(kind.collection(home), token, send(post), headers),
       await service.put(path, token, send(put), headers),
     ];
   }
 
-  test('400 for everything that is no body, and nothing is written', async () => {
+  test(`malformed bodies of POST and PUT of a ${kind.name} are 400, and nothing is written`, async () => {
     const before = await rowsOf(service);
     const record = await seen(await service.get(path, token));
-    for (const [what, spell, pointer] of REFUSED) {
+    for (const [what, spell, pointer] of REJECTED) {
       for (const answer of await both(spell)) {
         const [error] = await errorsOf(answer);
         expect([what, answer.status, error?.source?.pointer]).toEqual([what, 400, pointer]);
@@ -129,28 +129,28 @@ describe.each([...KINDS])('$name', (kind) => {
     expect(await seen(await service.get(path, token))).toBe(record);
   });
 
-  test('what is odd and right is taken; of members that stand twice the last one counts', async () => {
-    for (const [what, spell] of TAKEN) {
+  test(`unusual valid bodies of a ${kind.name} are accepted; of duplicate members the last one counts`, async () => {
+    for (const [what, spell] of ACCEPTED) {
       expect([what, ...(await both(spell)).map(({ status }) => status)]).toEqual([what, 201, 200]);
     }
   });
 
-  test('415 for another type; JSON with any parameters, and no type at all, are taken', async () => {
-    for (const media of TYPES_TAKEN) {
+  test(`a body of a ${kind.name} is 415 in another media type; JSON with parameters and no type are accepted`, async () => {
+    for (const media of ACCEPTED_TYPES) {
       const answers = await both((text) => text, { 'Content-Type': media });
       expect([media, ...answers.map(({ status }) => status)]).toEqual([media, 201, 200]);
     }
     const untyped = await both((text) => text, {});
     expect(untyped.map(({ status }) => status)).toEqual([201, 200]);
     const before = await rowsOf(service);
-    for (const media of TYPES_REFUSED) {
+    for (const media of REJECTED_TYPES) {
       const answers = await both((text) => text, { 'Content-Type': media });
       expect([media, ...answers.map(({ status }) => status)]).toEqual([media, 415, 415]);
     }
     expect(await rowsOf(service)).toEqual(before);
   });
 
-  test('65,536 bytes are taken, one more is 413, announced or not', async () => {
+  test(`a body of a ${kind.name} may have 65,536 bytes; a larger one is 413, with Content-Length and without`, async () => {
     const sized = (size: number) => (text: string) =>
       text.replace('{"data":{', `{"pad":"${'x'.repeat(size - text.length - '"pad":"",'.length)}","data":{`);
     const fits = await both(sized(LIMITS.bodyBytesMax));
@@ -166,11 +166,11 @@ describe.each([...KINDS])('$name', (kind) => {
     expect(await rowsOf(service)).toEqual(before);
   });
 
-  test('DELETE with a body, of whatever type and content, and with the JSON type and none', async () => {
+  test(`DELETE of a ${kind.name} ignores a body of any type and content`, async () => {
     const bodies: [string | undefined, Record<string, string>][] = [
       [undefined, JSON_TYPE],
       [JSON.stringify({ data: { type } }), JSON_TYPE],
-      ['no JSON {', JSON_TYPE],
+      ['not JSON {', JSON_TYPE],
       ['text', { 'Content-Type': 'text/plain' }],
       ['x'.repeat(2 ** 20), JSON_TYPE],
     ];
@@ -182,13 +182,13 @@ describe.each([...KINDS])('$name', (kind) => {
     }
   });
 
-  test('GET with a body, or with a type and none, is answered as one without', async () => {
+  test(`GET of a ${kind.name} ignores a body and a Content-Type`, async () => {
     const plain = await seen(await service.get(path, token));
     expect(await seen(await service.get(path, token, JSON_TYPE))).toBe(plain);
     const { port } = new URL(service.url);
     const head = `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n`;
     const { promise, resolve } = Promise.withResolvers<string>();
-    let said = '';
+    let output = '';
     await Bun.connect({
       hostname: '127.0.0.1',
       port: Number(port),
@@ -197,18 +197,18 @@ describe.each([...KINDS])('$name', (kind) => {
           socket.write(`${head}Content-Type: text/plain\r\nContent-Length: 7\r\n\r\n{"data"`);
         },
         data: (_, part) => {
-          said += part.toString();
+          output += part.toString();
         },
-        close: () => resolve(said),
+        close: () => resolve(output),
       },
     });
     const body = (await (await service.get(path, token)).json()) as Body;
     expect(await promise).toStartWith('HTTP/1.1 200');
-    expect(said.slice(said.indexOf('\r\n\r\n') + 4)).toBe(JSON.stringify(body));
+    expect(output.slice(output.indexOf('\r\n\r\n') + 4)).toBe(JSON.stringify(body));
   });
 });
 
-test('who may not write is told so before a body is read', async () => {
+test('a write without the right to it is 401 or 403 before its body is read', async () => {
   const reader = await service.token('profile-infos:read users:read profiles:read realms:read');
   for (const kind of KINDS) {
     const { path } = await make(service, token, { kind, home });

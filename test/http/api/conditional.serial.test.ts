@@ -32,7 +32,7 @@ describe.each(LOOKUPS)('$name', ({ path, id }) => {
     return (await service.get(path(planted), token)).headers.get('etag') ?? '';
   }
 
-  test('a record is private and revalidated, its ETag strong and the same every time', async () => {
+  test('a record response has Cache-Control private, no-cache and a strong, stable ETag', async () => {
     const answer = await service.get(path(planted), token);
     expect(answer.headers.get('cache-control')).toBe('private, no-cache');
     expect(answer.headers.get('etag')).toMatch(STRONG);
@@ -43,7 +43,7 @@ describe.each(LOOKUPS)('$name', ({ path, id }) => {
     }
   });
 
-  test('HEAD has the headers of GET, and no body', async () => {
+  test('HEAD of a record has the headers of GET and no body', async () => {
     for (const address of [path(planted), `${path(planted)}/`]) {
       const get = await service.get(address, token);
       const head = await fetch(service.url + address, {
@@ -58,7 +58,7 @@ describe.each(LOOKUPS)('$name', ({ path, id }) => {
     }
   });
 
-  test('HEAD of what is not there, or not allowed, has the status of GET', async () => {
+  test('HEAD of an absent record and HEAD without a right have the status of GET', async () => {
     const absent = path({ ...planted, [id]: systemClock.mintId() });
     for (const [address, bearer] of [
       [absent, token],
@@ -74,16 +74,16 @@ describe.each(LOOKUPS)('$name', ({ path, id }) => {
     }
   });
 
-  const NAMED: [string, (etag: string) => string][] = [
+  const MATCHING: [string, (etag: string) => string][] = [
     ['exactly', (etag) => etag],
     ['weakly', (etag) => `W/${etag}`],
     ['in a list', (etag) => `"one", ${etag}, "two"`],
     ['in a list without spaces', (etag) => `"one",W/${etag}`],
-    ['behind a foreign one with a comma', (etag) => `"a,b", ${etag}`],
-    ['behind empty list elements', (etag) => `, ,${etag},`],
+    ['after a foreign one with a comma', (etag) => `"a,b", ${etag}`],
+    ['after empty list elements', (etag) => `, ,${etag},`],
     ['by a star', () => '*'],
   ];
-  test.each(NAMED)('304 named %s', async (_name, spell) => {
+  test.each(MATCHING)('GET is 304 if If-None-Match names the ETag %s', async (_name, spell) => {
     const etag = await etagOf();
     const answer = await service.get(path(planted), token, { 'If-None-Match': spell(etag) });
     expect(answer.status).toBe(304);
@@ -93,31 +93,31 @@ describe.each(LOOKUPS)('$name', ({ path, id }) => {
     expect(answer.headers.get('content-type')).toBeNull();
   });
 
-  const OTHERS: [string, (etag: string) => string][] = [
-    ['another one', () => '"0000000000000000-AAAAAAAA"'],
-    ['a list of others', () => '"one", "two"'],
+  const NOT_MATCHING: [string, (etag: string) => string][] = [
+    ['another ETag', () => '"0000000000000000-AAAAAAAA"'],
+    ['a list of other ETags', () => '"one", "two"'],
     ['its revision alone', (etag) => `${etag.slice(0, 17)}"`],
     ['unquoted', (etag) => etag.slice(1, -1)],
     ['half-quoted', (etag) => etag.slice(0, -1)],
     ['within other text', (etag) => `x${etag}y`],
-    ['within another one', (etag) => `"x${etag.slice(1)}`],
+    ['within another ETag', (etag) => `"x${etag.slice(1)}`],
     ['a weak star', () => 'W/*'],
     ['a star in quotes', () => '"*"'],
     ['lower-case weakness', (etag) => `w/${etag}`],
     ['garbage', () => ',,;"";W/'],
   ];
-  test.each(OTHERS)('200 with %s', async (_name, spell) => {
+  test.each(NOT_MATCHING)('GET is 200 if If-None-Match is not its ETag: %s', async (_name, spell) => {
     const answer = await service.get(path(planted), token, { 'If-None-Match': spell(await etagOf()) });
     expect(answer.status).toBe(200);
     expect((await answer.text()).length).toBeGreaterThan(0);
   });
 
-  test('a HEAD that names it is 304 as well', async () => {
+  test('HEAD is 304 if If-None-Match names the ETag', async () => {
     const headers = { Authorization: `Bearer ${token}`, 'If-None-Match': await etagOf() };
     expect((await fetch(service.url + path(planted), { method: 'HEAD', headers })).status).toBe(304);
   });
 
-  test('an ETag opens nothing: 401, 403 and 404 come before 304', async () => {
+  test('a matching If-None-Match is checked after 401, 403 and 404', async () => {
     const named = { 'If-None-Match': '*' };
     const other = await service.token('users:read');
     const absent = path({ ...planted, [id]: systemClock.mintId() });
@@ -127,24 +127,24 @@ describe.each(LOOKUPS)('$name', ({ path, id }) => {
   });
 });
 
-/** Writes the same members again: only revision and `updated_at` move. */
+/** Writes the same members again with a new revision. */
 async function rewrite(resource: Resource, key: Key): Promise<void> {
   const { records } = service.db.engine;
   const found = await records.get(resource, key);
-  if (!found) throw new Error('not planted');
+  if (!found) throw new Error('no record to write again');
   const secret = resource === passwordProfileInfo ? { password_hash: PASSWORD_HASH } : {};
   const record = { ...found, ...secret, revision: systemClock.mintRevision() };
   const origin = { actor: 'test', requestId: undefined, address: undefined, at: systemClock.now() };
   const change = changeOf(resource, 'updated', { key, revision: record.revision, members: [] }, origin);
-  const verdict = await records.commit([{ op: 'replace', resource, key, record, change }]);
-  expect(verdict).toEqual({ kind: 'written' });
+  const result = await records.commit([{ op: 'replace', resource, key, record, change }]);
+  expect(result).toEqual({ kind: 'written' });
 }
 
 test.each([
   ['OIDC', oidcProfileInfo, LOOKUPS[0]],
   ['password', passwordProfileInfo, LOOKUPS[1]],
 ] as const)(
-  '%s: a write moves the ETag, even where it leaves every byte as it was',
+  'a write of an %s profile info changes its ETag, even if no byte changes',
   async (_name, resource, lookup) => {
     const address = lookup.path(planted);
     const before = await service.get(address, token);
@@ -158,7 +158,7 @@ test.each([
   },
 );
 
-test('the ETag moves with the base URL, which stands in the links', async () => {
+test('the ETag of a record depends on the base URL, which is in its links', async () => {
   const elsewhere = await startService({ baseUrl: 'https://id.example' });
   try {
     const there = await plant(elsewhere.db);
@@ -172,7 +172,7 @@ test('the ETag moves with the base URL, which stands in the links', async () => 
   }
 });
 
-test('an ETag is made of revision and base URL alone: no value of the record takes part', () => {
+test('an ETag depends on the revision and the base URL only, not on values of the record', () => {
   const id = systemClock.mintId();
   const revision = systemClock.mintRevision();
   const stamps = { created_at: 0, updated_at: 0, revision };

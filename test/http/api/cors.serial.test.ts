@@ -24,22 +24,28 @@ function preflight(service: Service, path: string, headers: Record<string, strin
   return fetch(service.url + path, { method: 'OPTIONS', headers });
 }
 
-const ASKED = { 'Access-Control-Request-Method': 'GET', 'Access-Control-Request-Headers': 'authorization' };
+const PREFLIGHT = {
+  'Access-Control-Request-Method': 'GET',
+  'Access-Control-Request-Headers': 'authorization',
+};
 
-describe('while no origin is listed', () => {
-  test.each(['/healthz', LOOKUPS[0].path({} as Planted)])('%s carries no CORS header', async (path) => {
-    const answer = await off.get(path, undefined, { Origin: SHOP });
-    expect(corsOf(answer)).toEqual([]);
-  });
+describe('without listed origins', () => {
+  test.each(['/healthz', LOOKUPS[0].path({} as Planted)])(
+    'without listed origins a response of %s has no CORS header',
+    async (path) => {
+      const answer = await off.get(path, undefined, { Origin: SHOP });
+      expect(corsOf(answer)).toEqual([]);
+    },
+  );
 
-  test('a preflight is a method like any other: 405', async () => {
-    const answer = await preflight(off, '/healthz', { Origin: SHOP, ...ASKED });
+  test('without listed origins a preflight is 405, like other unknown methods', async () => {
+    const answer = await preflight(off, '/healthz', { Origin: SHOP, ...PREFLIGHT });
     expect([answer.status, answer.headers.get('allow'), ...corsOf(answer)]).toEqual([405, 'GET, HEAD']);
   });
 });
 
-describe('where origins are listed', () => {
-  const kinds = (): [number, string, string | undefined][] => [
+describe('with listed origins', () => {
+  const requestsByStatus = (): [number, string, string | undefined][] => [
     [200, LOOKUPS[0].path(planted), token],
     [200, `${LOOKUPS[0].path(planted)}/`, token],
     [401, LOOKUPS[0].path(planted), undefined],
@@ -47,27 +53,30 @@ describe('where origins are listed', () => {
     [405, '/oauth/token', token],
   ];
 
-  test.each([SHOP, ADMIN])('%s gets itself back on every kind of answer, never a star', async (origin) => {
-    for (const [status, path, bearer] of kinds()) {
-      const answer = await on.get(path, bearer, { Origin: origin });
-      expect(answer.status).toBe(status);
-      expect(answer.headers.get('access-control-allow-origin')).toBe(origin);
-      expect(answer.headers.get('vary')).toBe('Origin');
-      expect(answer.headers.get('access-control-allow-credentials')).toBeNull();
-      const exposed = answer.headers.get('access-control-expose-headers')?.split(', ');
-      expect(exposed).toEqual([
-        'ETag',
-        'Location',
-        'RateLimit',
-        'RateLimit-Policy',
-        'Retry-After',
-        'WWW-Authenticate',
-        'X-Request-Id',
-      ]);
-    }
-  });
+  test.each([SHOP, ADMIN])(
+    'the listed origin %s is allowed on responses of every status, without a wildcard',
+    async (origin) => {
+      for (const [status, path, bearer] of requestsByStatus()) {
+        const answer = await on.get(path, bearer, { Origin: origin });
+        expect(answer.status).toBe(status);
+        expect(answer.headers.get('access-control-allow-origin')).toBe(origin);
+        expect(answer.headers.get('vary')).toBe('Origin');
+        expect(answer.headers.get('access-control-allow-credentials')).toBeNull();
+        const exposed = answer.headers.get('access-control-expose-headers')?.split(', ');
+        expect(exposed).toEqual([
+          'ETag',
+          'Location',
+          'RateLimit',
+          'RateLimit-Policy',
+          'Retry-After',
+          'WWW-Authenticate',
+          'X-Request-Id',
+        ]);
+      }
+    },
+  );
 
-  const STRANGERS = [
+  const UNLISTED = [
     'https://evil.example',
     'null',
     '*',
@@ -78,28 +87,28 @@ describe('where origins are listed', () => {
     `${SHOP}/`,
     `${SHOP}, ${ADMIN}`,
   ];
-  test.each(STRANGERS)('%s gets only Vary', async (origin) => {
-    for (const [status, path, bearer] of kinds()) {
+  test.each(UNLISTED)('a response to the unlisted origin %s has only Vary', async (origin) => {
+    for (const [status, path, bearer] of requestsByStatus()) {
       const answer = await on.get(path, bearer, { Origin: origin });
       expect([answer.status, ...corsOf(answer)]).toEqual([status, 'vary']);
     }
-    const refused = await preflight(on, LOOKUPS[0].path(planted), { Origin: origin, ...ASKED });
+    const refused = await preflight(on, LOOKUPS[0].path(planted), { Origin: origin, ...PREFLIGHT });
     expect([refused.status, ...corsOf(refused)]).toEqual([405, 'vary']);
   });
 
-  test('a 304 carries the headers too', async () => {
+  test('a 304 response has the CORS headers', async () => {
     const answer = await on.get(LOOKUPS[0].path(planted), token, { Origin: SHOP, 'If-None-Match': '*' });
     expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([304, SHOP]);
   });
 
-  test('a preflight is answered without a token and without a body', async () => {
+  test('a preflight of a listed origin is 204 without a token and without a body', async () => {
     for (const [path, methods] of [
       [LOOKUPS[0].path(planted), 'GET, PUT, DELETE'],
       [`${LOOKUPS[1].path(planted)}/`, 'GET, PUT, DELETE'],
       [LOOKUPS[0].path(planted).replace(/\/[^/]*$/, ''), 'GET, POST'],
       ['/oauth/access_token', 'POST'],
     ] as const) {
-      const answer = await preflight(on, path, { Origin: SHOP, ...ASKED });
+      const answer = await preflight(on, path, { Origin: SHOP, ...PREFLIGHT });
       expect([answer.status, await answer.text()]).toEqual([204, '']);
       expect(answer.headers.get('access-control-allow-origin')).toBe(SHOP);
       expect(answer.headers.get('access-control-allow-methods')).toBe(methods);
@@ -108,24 +117,24 @@ describe('where origins are listed', () => {
     }
   });
 
-  /** Contract 3.6: what clients of the family send. */
-  const SENT = [
+  /** Headers that existing clients send (docs/wire.md#request-headers). */
+  const REQUEST_HEADERS = [
     ...['Authorization', 'Content-Type', 'If-Match', 'If-None-Match', 'Idempotency-Key', 'X-Request-Id'],
     ...['X-MOLTIN-SDK-LANGUAGE', 'X-MOLTIN-SDK-VERSION', 'X-MOLTIN-APPLICATION', 'X-MOLTIN-AUTH-STORE'],
     ...['X-MOLTIN-CURRENCY', 'X-MOLTIN-LANGUAGE', 'X-Moltin-Customer-Token'],
     ...['EP-Account-Management-Authentication-Token', 'EP-Beta-Features', 'EP-Org-ID', 'EP-Store-ID'],
   ];
-  test.each(SENT)('a preflight allows %s', async (header) => {
-    const answer = await preflight(on, LOOKUPS[0].path(planted), { Origin: SHOP, ...ASKED });
+  test.each(REQUEST_HEADERS)('a preflight allows the request header %s', async (header) => {
+    const answer = await preflight(on, LOOKUPS[0].path(planted), { Origin: SHOP, ...PREFLIGHT });
     expect(answer.headers.get('access-control-allow-headers')?.split(', ')).toContain(header);
   });
 
-  test('OPTIONS that is no preflight is 405', async () => {
+  test('OPTIONS without Access-Control-Request-Method is 405', async () => {
     const answer = await preflight(on, LOOKUPS[0].path(planted), { Origin: SHOP });
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD, PUT, DELETE']);
   });
 
-  test('a preflight of what is not ours is 404', async () => {
-    expect((await preflight(on, '/nowhere', { Origin: SHOP, ...ASKED })).status).toBe(404);
+  test('a preflight of an unknown path is 404', async () => {
+    expect((await preflight(on, '/nowhere', { Origin: SHOP, ...PREFLIGHT })).status).toBe(404);
   });
 });

@@ -14,10 +14,10 @@ const SETTINGS: ServerSettings = {
   corsOrigins: [],
   requestLogging: 'off',
 };
-const SECRET = 'what-no-caller-and-no-log-may-see';
+const SECRET = 'a-secret-for-no-caller-and-no-log';
 
-/** A server whose every path fails in one way. */
-async function failing(log: LogRecord[]): Promise<Server> {
+/** A server with one failing path for each fault and each kind of unexpected error. */
+async function startFailingServer(log: LogRecord[]): Promise<Server> {
   const at = (path: string, error: () => unknown): Route[] => [
     { pattern: `/now/${path}`, answers: { GET: () => fail(error()) } },
     { pattern: `/later/${path}`, answers: { GET: () => Promise.reject(error()) } },
@@ -38,8 +38,8 @@ function fail(error: unknown): never {
   throw error;
 }
 
-/** Faults that say what they are about: a member of the body, or a parameter. */
-const TOLD: Partial<Record<FaultCode, object>> = {
+/** Faults whose error names a field of the body or a parameter. */
+const WITH_SOURCE: Partial<Record<FaultCode, object>> = {
   malformed: { detail: 'subject: unique', source: { pointer: '/subject' } },
   invalid: { detail: 'subject: unique', source: { pointer: '/subject' } },
   conflict: { detail: 'subject: unique', source: { pointer: '/subject' } },
@@ -50,41 +50,44 @@ const TOLD: Partial<Record<FaultCode, object>> = {
   },
 };
 
-/** What one says beside its errors. */
-const BESIDE: Partial<Record<FaultCode, object>> = { not_ready: { dependencies: { subject: 'unique' } } };
+/** Members of the body in addition to `errors`. */
+const ADDITIONAL: Partial<Record<FaultCode, object>> = { not_ready: { dependencies: { subject: 'unique' } } };
 
 describe('every fault', () => {
   const rows = [
     ...(Object.keys(FAULTS) as FaultCode[]).map((code) => [code, code] as const),
     ...['bug', 'text', 'nothing'].map((path) => [path, 'internal'] as const),
   ];
-  test.each(rows)('%s is answered by the words of its row and no others', async (path, code) => {
-    const log: LogRecord[] = [];
-    const server = await failing(log);
-    const { status, title, detail } = FAULTS[code];
-    for (const when of ['now', 'later']) {
-      const answer = await fetch(`${server.url}/${when}/${path}`);
-      expect(answer.status).toBe(status);
-      expect(await answer.json()).toEqual({
-        errors: [{ status: String(status), title, detail, ...TOLD[code] }],
-        ...BESIDE[code],
-      });
-      expect(answer.headers.get('content-type')).toBe('application/json');
-      expect(answer.headers.get('cache-control')).toBe('no-store');
-      expect(answer.headers.get('retry-after')).toBe(
-        status === 503 || code === 'idempotency_key_in_use' ? '1' : null,
+  test.each(rows)(
+    'the error %s is answered with the texts of its row in the table of faults, and logged without its cause',
+    async (path, code) => {
+      const log: LogRecord[] = [];
+      const server = await startFailingServer(log);
+      const { status, title, detail } = FAULTS[code];
+      for (const when of ['now', 'later']) {
+        const answer = await fetch(`${server.url}/${when}/${path}`);
+        expect(answer.status).toBe(status);
+        expect(await answer.json()).toEqual({
+          errors: [{ status: String(status), title, detail, ...WITH_SOURCE[code] }],
+          ...ADDITIONAL[code],
+        });
+        expect(answer.headers.get('content-type')).toBe('application/json');
+        expect(answer.headers.get('cache-control')).toBe('no-store');
+        expect(answer.headers.get('retry-after')).toBe(
+          status === 503 || code === 'idempotency_key_in_use' ? '1' : null,
+        );
+        expect(JSON.stringify([...answer.headers])).not.toContain(SECRET);
+      }
+      expect(JSON.stringify(log)).not.toContain(SECRET);
+      expect(log.map((record) => record.event === 'fault' && record.code)).toEqual(
+        status >= 500 ? [code, code] : [],
       );
-      expect(JSON.stringify([...answer.headers])).not.toContain(SECRET);
-    }
-    expect(JSON.stringify(log)).not.toContain(SECRET);
-    expect(log.map((record) => record.event === 'fault' && record.code)).toEqual(
-      status >= 500 ? [code, code] : [],
-    );
-    await server.stop();
-  });
+      await server.stop();
+    },
+  );
 });
 
-test('a table of faults says nothing that could be a value: each sentence is short and fixed', () => {
+test('the table of faults has short, fixed sentences', () => {
   for (const { status, title, detail } of Object.values(FAULTS)) {
     expect(status).toBeWithin(400, 600);
     expect(title).toMatch(/^[A-Z][A-Za-z ]+$/);

@@ -20,7 +20,7 @@ import {
 } from '../../support/resource_cases.ts';
 import { errorsOf, type Service, seen, startService } from '../../support/service.ts';
 
-/** One request, one record, however often it is sent (issue 4, point 3). */
+/** Idempotency-Key: a repeated POST creates one record. */
 
 let service: Service;
 let token: string;
@@ -42,7 +42,7 @@ const [realms, , , users, identities, usernames] = KINDS as readonly Kind[] as [
   Kind,
 ];
 
-interface Asking {
+interface PostOptions {
   readonly kind: Kind;
   readonly data: Data;
   readonly key: string;
@@ -50,21 +50,21 @@ interface Asking {
   readonly bearer?: string;
 }
 
-function post({ kind, data, key, where = home, bearer = token }: Asking): Promise<Response> {
+function post({ kind, data, key, where = home, bearer = token }: PostOptions): Promise<Response> {
   return service.post(kind.collection(where), bearer, { data }, { 'Idempotency-Key': key });
 }
 
 describe.each([...KINDS])('$name', (kind) => {
-  test('the same request again: the same bytes and headers, and one record', async () => {
-    const asking = { kind, data: kind.fresh(home), key: word('key') };
-    const first = await post(asking);
+  test(`a repeated POST of a ${kind.name} with its key returns the same bytes and headers, and creates one record`, async () => {
+    const request = { kind, data: kind.fresh(home), key: word('key') };
+    const first = await post(request);
     expect(first.status).toBe(201);
     const { data } = (await first.clone().json()) as Body;
     const answer = await seen(first);
     expect(answer).toContain('"location"');
     expect(answer).toContain('"etag"');
     const before = await rowsOf(service);
-    // Not even a record that has moved since, or gone, changes what was answered.
+    // Later changes and the deletion of the record do not change the stored response.
     const path = `${kind.collection(home)}/${data.id}`;
     const steps = [
       async () => undefined,
@@ -73,7 +73,7 @@ describe.each([...KINDS])('$name', (kind) => {
     ];
     for (const step of steps) {
       await step();
-      expect(await seen(await post(asking))).toBe(answer);
+      expect(await seen(await post(request))).toBe(answer);
     }
     expect((await rowsOf(service))[kind.resource.table]).toBeLessThanOrEqual(
       before[kind.resource.table] ?? 0,
@@ -81,35 +81,35 @@ describe.each([...KINDS])('$name', (kind) => {
     expect((await rowsOf(service)).idempotency).toBe(before.idempotency ?? 0);
   });
 
-  test('the same key with another body: 422, and nothing is written', async () => {
-    const asking = { kind, data: kind.fresh(home), key: word('key') };
-    const answer = await seen(await post(asking));
+  test(`a POST of a ${kind.name} with a used key and another body is 422, and nothing is written`, async () => {
+    const request = { kind, data: kind.fresh(home), key: word('key') };
+    const answer = await seen(await post(request));
     const before = await rowsOf(service);
-    for (const data of [kind.fresh(home), {}, { ...asking.data, more: 1 }]) {
-      const other = await post({ ...asking, data });
+    for (const data of [kind.fresh(home), {}, { ...request.data, more: 1 }]) {
+      const other = await post({ ...request, data });
       expect([other.status, (await errorsOf(other))[0]?.detail]).toEqual([
         422,
         'This Idempotency-Key was used with another body',
       ]);
     }
     expect(await rowsOf(service)).toEqual(before);
-    expect(await seen(await post(asking))).toBe(answer);
+    expect(await seen(await post(request))).toBe(answer);
   });
 
-  test('a refusal is an answer like any other', async () => {
+  test(`a rejected POST of a ${kind.name} is stored and replayed as well`, async () => {
     const missing = { ...kind.fresh(home), [kind.asked[0] ?? '']: undefined };
-    const asking = { kind, data: missing, key: word('key') };
-    const refused = await seen(await post(asking));
+    const request = { kind, data: missing, key: word('key') };
+    const refused = await seen(await post(request));
     expect(refused).toStartWith('[400,');
     const before = await rowsOf(service);
-    expect(await seen(await post(asking))).toBe(refused);
-    expect((await post({ ...asking, data: kind.fresh(home) })).status).toBe(422);
+    expect(await seen(await post(request))).toBe(refused);
+    expect((await post({ ...request, data: kind.fresh(home) })).status).toBe(422);
     expect(await rowsOf(service)).toEqual(before);
     expect(before.idempotency).toBeGreaterThan(0);
   });
 });
 
-test('400 for no JSON, 404 for a parent and 422 for a conflict are replayed, whatever has changed since', async () => {
+test('a stored 400, 404 or 422 is replayed, even if the request would succeed now', async () => {
   const headers = () => ({ 'Idempotency-Key': word('key') });
   const collection = users.collection(home);
   const broken = headers();
@@ -118,13 +118,13 @@ test('400 for no JSON, 404 for a parent and 422 for a conflict are replayed, wha
   expect(await seen(await service.post(collection, token, '{', broken))).toBe(malformed);
 
   const lost = { kind: identities, data: identities.fresh(home), key: word('key') };
-  const nowhere = { ...home, user: systemClock.mintId() };
-  const absent = await seen(await post({ ...lost, where: nowhere }));
+  const unknownUser = { ...home, user: systemClock.mintId() };
+  const absent = await seen(await post({ ...lost, where: unknownUser }));
   expect(absent).toStartWith('[404,');
-  expect(await seen(await post({ ...lost, where: nowhere }))).toBe(absent);
-  const noRealm = { ...home, realm: systemClock.mintId() };
+  expect(await seen(await post({ ...lost, where: unknownUser }))).toBe(absent);
+  const unknownRealm = { ...home, realm: systemClock.mintId() };
   for (let round = 0; round < 2; round += 1)
-    expect(await seen(await post({ ...lost, where: noRealm }))).toBe(absent);
+    expect(await seen(await post({ ...lost, where: unknownRealm }))).toBe(absent);
 
   const { path, body } = await make(service, token, { kind: identities, home });
   const taken = {
@@ -139,7 +139,7 @@ test('400 for no JSON, 404 for a parent and 422 for a conflict are replayed, wha
   expect((await post({ ...taken, key: word('key') })).status).toBe(201);
 });
 
-test('a key belongs to its client, its realm and its path', async () => {
+test('an idempotency key is scoped to its client, its realm and its path', async () => {
   const key = word('key');
   const neighbour = await settle(service, token);
   const user = (await make(service, token, { kind: users, home })).id;
@@ -169,9 +169,9 @@ test('a key belongs to its client, its realm and its path', async () => {
   expect(((await cased.json()) as Body).data.id).toBe(ids[0] as string);
 });
 
-test('a key is 1 to 255 visible ASCII characters', async () => {
+test('an idempotency key has 1 to 255 visible ASCII characters, otherwise 400', async () => {
   const before = await rowsOf(service);
-  // A header value comes without the spaces around it: ' ' is none at all.
+  // The spaces around a header value are removed, so ' ' is an empty key.
   for (const key of ['', ' ', 'two words', 'a\tb', 'k'.repeat(256), 'schlüssel', '\x80']) {
     const answer = await post({ kind: users, data: users.fresh(home), key });
     expect([key, answer.status]).toEqual([key, 400]);
@@ -209,7 +209,7 @@ test('Idempotency-Key has no effect on other methods', async () => {
   expect((await service.del(path, token, headers)).status).toBe(204);
 });
 
-test('a replay checks token, scope and realm again; 401 and 403 are not stored', async () => {
+test('a replay requires a valid token, the scope and the realm; 401 and 403 are not stored', async () => {
   const { clientId, secret } = await service.client('users:write users:read');
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
   const login = async () =>
@@ -220,29 +220,29 @@ test('a replay checks token, scope and realm again; 401 and 403 are not stored',
     await changeClient(access, clientId, patch, service.clock);
     service.clock.advance(LIMITS.accessTableAgeMsMax + 100);
   };
-  const asking = { kind: users, data: users.fresh(home), key: word('key'), bearer };
-  expect((await post({ ...asking, bearer: 'nobody' })).status).toBe(401);
+  const request = { kind: users, data: users.fresh(home), key: word('key'), bearer };
+  expect((await post({ ...request, bearer: 'nobody' })).status).toBe(401);
   await change({ scopes: parseScopes('users:read') as Set<string> });
-  expect((await post(asking)).status).toBe(403);
+  expect((await post(request)).status).toBe(403);
   await change({ scopes: parseScopes('users:read users:write') as Set<string> });
-  const first = await post(asking);
+  const first = await post(request);
   expect(first.status).toBe(201);
   const answer = await seen(first);
 
   await change({ scopes: parseScopes('users:read') as Set<string> });
-  expect((await post(asking)).status).toBe(403);
+  expect((await post(request)).status).toBe(403);
   await change({
     scopes: parseScopes('users:write') as Set<string>,
     realms: new Set([systemClock.mintId()]),
   });
-  expect((await post(asking)).status).toBe(404);
+  expect((await post(request)).status).toBe(404);
   await change({ realms: new Set([home.realm as Uuid]) });
-  expect(await seen(await post(asking))).toBe(answer);
+  expect(await seen(await post(request))).toBe(answer);
   await change({ disabledAt: service.clock.now() });
-  expect((await post(asking)).status).toBe(401);
+  expect((await post(request)).status).toBe(401);
   await change({ disabledAt: undefined });
   // Another token of the same client is the same client.
-  expect(await seen(await post({ ...asking, bearer: await login() }))).toBe(answer);
+  expect(await seen(await post({ ...request, bearer: await login() }))).toBe(answer);
 });
 
 describe('idempotency records in the database', () => {
@@ -264,8 +264,8 @@ describe('idempotency records in the database', () => {
       return row?.n;
     };
     const where = await settle(service, token);
-    const asked = { kind: users, data: users.fresh(where), key: word('key'), where };
-    const { id } = ((await (await post(asked)).json()) as Body).data;
+    const request = { kind: users, data: users.fresh(where), key: word('key'), where };
+    const { id } = ((await (await post(request)).json()) as Body).data;
     const child = {
       kind: identities,
       data: identities.fresh(where),
@@ -273,14 +273,14 @@ describe('idempotency records in the database', () => {
       where: { ...where, user: id },
     };
     expect((await post(child)).status).toBe(201);
-    // What was refused below the user tells about it too.
+    // The record of a rejected request below the user also refers to the user.
     const refused = { ...child, key: word('key') };
     expect((await post(refused)).status).toBe(422);
     expect(await count(id)).toBe(3);
     await service.del(userPath({ ...where, user: id }), token);
     expect(await count(id)).toBe(0);
-    // Nobody knows the request any more: it is a new one.
-    const again = ((await (await post(asked)).json()) as Body).data;
+    // Without its record the request is a new one.
+    const again = ((await (await post(request)).json()) as Body).data;
     expect(again.id).not.toBe(id);
     expect((await post(child)).status).toBe(404);
     expect(await count(where.realm)).toBe(2);
@@ -294,14 +294,14 @@ test('an idempotency record expires after a day, not before', async () => {
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
   const login = async () =>
     ((await (await service.grant(form)).json()) as { access_token: string }).access_token;
-  const asking = { kind: users, data: users.fresh(home), key: word('key') };
-  const answer = await seen(await post({ ...asking, bearer: await login() }));
+  const request = { kind: users, data: users.fresh(home), key: word('key') };
+  const answer = await seen(await post({ ...request, bearer: await login() }));
   service.clock.advance(LIMITS.idempotencyMsMax - 60_000);
   const bearer = await login();
-  expect(await seen(await post({ ...asking, bearer }))).toBe(answer);
+  expect(await seen(await post({ ...request, bearer }))).toBe(answer);
   service.clock.advance(60_000);
-  const later = await post({ ...asking, bearer });
+  const later = await post({ ...request, bearer });
   expect(later.status).toBe(201);
   expect(await seen(later)).not.toBe(answer);
-  expect(await seen(await post({ ...asking, bearer }))).not.toBe(answer);
+  expect(await seen(await post({ ...request, bearer }))).not.toBe(answer);
 });

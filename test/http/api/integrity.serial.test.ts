@@ -16,7 +16,7 @@ import {
 } from '../../support/resource_cases.ts';
 import { errorsOf, ISSUER, type Service, seen, startService } from '../../support/service.ts';
 
-/** What must hold between records; the database decides it (docs/wire.md#uniqueness). */
+/** Constraints between records, which the database enforces (docs/wire.md#uniqueness). */
 
 let service: Service;
 let token: string;
@@ -42,11 +42,11 @@ const [realms, oidcProfiles, passwordProfiles, users, identities, usernames] = K
 
 const mint = systemClock.mintId;
 
-/** The status of a refused creation, and what it says about which members. */
-async function refusedPost(kind: Kind, where: Home, data: Data) {
+/** The status, pointers and details of a rejected POST, which must not write anything. */
+async function rejectedPost(kind: Kind, where: Home, data: Data) {
   const before = await rowsOf(service);
-  const said = { data: { ...kind.fresh(where), ...data } };
-  const answer = await service.post(kind.collection(where), token, said);
+  const body = { data: { ...kind.fresh(where), ...data } };
+  const answer = await service.post(kind.collection(where), token, body);
   expect(await rowsOf(service)).toEqual(before);
   return [answer.status, ...(await errorsOf(answer)).map(({ source, detail }) => [source?.pointer, detail])];
 }
@@ -67,8 +67,8 @@ async function another(kind: Kind, where: Home): Promise<string> {
   return (await make(service, token, { kind, home: where })).id;
 }
 
-describe('an identity belongs to one user of the realm', () => {
-  test('whoever asks for it again is told which members, and nothing of the other record', async () => {
+describe('the uniqueness of identities', () => {
+  test('a taken identity is 422 with its two fields, and without the ID of the other record', async () => {
     const first = await make(service, token, { kind: identities, home });
     const { subject } = first.body.data;
     const elsewhere = {
@@ -77,7 +77,7 @@ describe('an identity belongs to one user of the realm', () => {
       oidcProfile: await another(oidcProfiles, home),
     };
     for (const where of [home, elsewhere]) {
-      expect(await refusedPost(identities, where, { subject })).toEqual(TAKEN_IDENTITY);
+      expect(await rejectedPost(identities, where, { subject })).toEqual(TAKEN_IDENTITY);
     }
     const other = await make(service, token, { kind: identities, home });
     const put = { data: { type: identities.resource.type, subject } };
@@ -86,7 +86,7 @@ describe('an identity belongs to one user of the realm', () => {
     expect(await answer.text()).not.toContain(first.id);
   });
 
-  test('in another realm, at another issuer, and once it is free, it can be had', async () => {
+  test('an identity is accepted in another realm, with another issuer, and after its record is deleted', async () => {
     const { path, body } = await make(service, token, { kind: identities, home });
     const { subject } = body.data;
     await make(service, token, { kind: identities, home: neighbour, data: { subject } });
@@ -97,12 +97,12 @@ describe('an identity belongs to one user of the realm', () => {
     await make(service, token, { kind: identities, home, data: { subject } });
   });
 
-  test('a record may be written over with what it says already', async () => {
+  test('a PUT of the current values of an identity succeeds', async () => {
     const { path, body } = await make(service, token, { kind: identities, home });
     expect((await service.put(path, token, { data: body.data })).status).toBe(200);
   });
 
-  test('subjects that differ in anything are different ones', async () => {
+  test('subjects that differ in any code point are different identities', async () => {
     const stem = word('subject');
     const alike = [
       ...[
@@ -119,12 +119,12 @@ describe('an identity belongs to one user of the realm', () => {
     ];
     for (const subject of alike) await make(service, token, { kind: identities, home, data: { subject } });
     for (const subject of alike)
-      expect(await refusedPost(identities, home, { subject })).toEqual(TAKEN_IDENTITY);
+      expect(await rejectedPost(identities, home, { subject })).toEqual(TAKEN_IDENTITY);
   });
 });
 
-describe('a username belongs to one record of its profile', () => {
-  /** Spellings of one name, by what they differ in. */
+describe('the uniqueness of usernames', () => {
+  /** Spellings of one username, with their difference. */
   const SPELLINGS: [what: string, spell: (stem: string) => string][] = [
     ['nothing', (stem) => stem],
     ['case', (stem) => stem.toUpperCase()],
@@ -138,17 +138,17 @@ describe('a username belongs to one record of its profile', () => {
     ['a ligature', (stem) => stem.replace('fi', 'ﬁ')],
     ['a sharp s', (stem) => stem.replace('ss', 'ß')],
   ];
-  test('names that differ in case, composition, width or invisible characters are one', async () => {
+  test('usernames that differ in case, composition, width or invisible characters are the same', async () => {
     const stem = word('jané-fi-ss-a');
     const { path } = await make(service, token, { kind: usernames, home, data: { username: stem } });
     const other = await make(service, token, { kind: usernames, home });
     const elsewhere = { ...home, user: await another(users, home) };
     for (const [what, spell] of SPELLINGS) {
       const username = spell(stem);
-      expect([what, await refusedPost(usernames, elsewhere, { username })]).toEqual([what, TAKEN_USERNAME]);
+      expect([what, await rejectedPost(usernames, elsewhere, { username })]).toEqual([what, TAKEN_USERNAME]);
       const put = { data: { type: usernames.resource.type, username } };
       expect([what, (await service.put(other.path, token, put)).status]).toEqual([what, 422]);
-      // Its own record may be spelled anew.
+      // Its own record accepts another spelling.
       const answer = await service.put(path, token, put);
       expect([what, answer.status, ((await answer.json()) as Body).data.username]).toEqual([
         what,
@@ -158,7 +158,7 @@ describe('a username belongs to one record of its profile', () => {
     }
   });
 
-  test('look-alikes of other scripts, other profiles and other realms are apart', async () => {
+  test('usernames with letters of other scripts, of other profiles and of other realms are different', async () => {
     const stem = word('paypal');
     await make(service, token, { kind: usernames, home, data: { username: stem } });
     const apart: [Home, string][] = [
@@ -173,12 +173,12 @@ describe('a username belongs to one record of its profile', () => {
   });
 });
 
-describe('a record that is named must be there', () => {
+describe('references and parents', () => {
   const NAMES = [
     [identities, 'oidc_profile_id', 'oidcProfile', 'passwordProfile'],
     [usernames, 'password_profile_id', 'passwordProfile', 'oidcProfile'],
   ] as const;
-  test.each(NAMES)('$name: an unknown profile is 422', async (kind, member, own, other) => {
+  test.each(NAMES)('a $name with an unknown profile is 422', async (kind, member, own, other) => {
     const dangling = [422, [`/data/${member}`, `data.${member}: must name a record of the realm`]];
     const gone = await make(service, token, {
       kind: own === 'oidcProfile' ? oidcProfiles : passwordProfiles,
@@ -186,22 +186,22 @@ describe('a record that is named must be there', () => {
     });
     await service.del(gone.path, token);
     for (const id of [mint(), gone.id, neighbour[own], home[other], home.user, home.realm]) {
-      expect(await refusedPost(kind, home, { [member]: id })).toEqual(dangling);
+      expect(await rejectedPost(kind, home, { [member]: id })).toEqual(dangling);
     }
     // In upper case it is the same record, and answered in lower case.
     const data = { [member]: home[own].toUpperCase() };
     expect((await make(service, token, { kind, home, data })).body.data[member]).toBe(home[own]);
   });
 
-  test.each(NAMES)('$name: a PUT does not move it to another profile', async (kind, member, own, other) => {
+  test.each(NAMES)('a PUT of a $name does not change its profile', async (kind, member, own, other) => {
     const { path, body } = await make(service, token, { kind, home });
-    for (const value of [home[other], neighbour[own], mint(), null, 7, 'no ID at all']) {
+    for (const value of [home[other], neighbour[own], mint(), null, 7, 'not an ID']) {
       const answer = await service.put(path, token, { data: { type: kind.resource.type, [member]: value } });
       expect([answer.status, ((await answer.json()) as Body).data[member]]).toEqual([200, body.data[member]]);
     }
   });
 
-  test('below an unknown realm or user: 404, the bytes of any absence', async () => {
+  test('a POST below an unknown realm or user is the same 404 as for an absent record', async () => {
     const absence = await seen(await service.get(`/v2/authentication-realms/${mint()}`, token));
     const places: [Kind, Partial<Home>][] = [
       ...[oidcProfiles, passwordProfiles, users].map((kind): [Kind, Partial<Home>] => [
@@ -232,15 +232,15 @@ describe('body id (docs/wire.md#updates)', () => {
   const put = ({ resource }: Kind, path: string, id: unknown) =>
     service.put(path, token, { data: { type: resource.type, id } });
 
-  test.each([...KINDS])('$name: that of the path, in any letter case', async (kind) => {
+  test.each([...KINDS])('a PUT of a $name accepts the ID of the path in any letter case', async (kind) => {
     const { path, id } = await make(service, token, { kind, home, data: { id: mint() } });
     for (const own of [id, id.toUpperCase()]) expect((await put(kind, path, own)).status).toBe(200);
-    // The service that clients know compares it with the user's there.
+    // The original service compares it with the ID of the user there.
     if (kind === identities) expect((await put(kind, path, home.user)).status).toBe(200);
   });
 
   test.each(KINDS.filter((kind) => kind !== users))(
-    '$name: another one is 422, no text is 400',
+    'a PUT of a $name with another ID is 422, with an ID that is not a string 400',
     async (kind) => {
       const { path, id } = await make(service, token, { kind, home });
       for (const other of [null, 7, true, [id], { id }]) {
@@ -260,7 +260,7 @@ describe('body id (docs/wire.md#updates)', () => {
     },
   );
 
-  test('user: whatever it is, it is ignored', async () => {
+  test('a PUT of a user ignores the ID in the body', async () => {
     const { path, id } = await make(service, token, { kind: users, home });
     for (const other of [mint(), '', 'no-identifier', null, 7, [id]]) {
       const answer = await put(users, path, other);
@@ -289,7 +289,7 @@ describe('redirect URIs (docs/wire.md#realms)', () => {
     ],
     ...['/callback', 'shop.example', 'javascript:alert(1)', `https://shop.example/${'x'.repeat(2048)}`],
   ];
-  test('good ones are kept as they are, bad ones are 422 and named by their place', async () => {
+  test('valid redirect URIs are stored unchanged, invalid ones are 422 with their index', async () => {
     const { path } = await make(service, token, { kind: realms, home, data: { redirect_uris: GOOD } });
     const { data } = (await (await service.get(path, token)).json()) as Body;
     expect(data.redirect_uris).toEqual(GOOD);
@@ -315,18 +315,18 @@ describe('username_format', () => {
   const format = (username_format: string) => ({
     data: { type: passwordProfiles.resource.type, username_format },
   });
-  test('email: enforced on POST and PUT, and only for what is written from then on', async () => {
+  test('username_format email is enforced for usernames in later POST and PUT requests only', async () => {
     const profile = await make(service, token, { kind: passwordProfiles, home });
     const where = { ...home, passwordProfile: profile.id };
     const early = await make(service, token, { kind: usernames, home: where });
     expect((await service.put(profile.path, token, format('email'))).status).toBe(200);
     const rule = 'data.username: must be an e-mail address where username_format is email';
-    expect(await refusedPost(usernames, where, {})).toEqual([422, ['/data/username', rule]]);
+    expect(await rejectedPost(usernames, where, {})).toEqual([422, ['/data/username', rule]]);
     const rename = (username: string) =>
       service.put(early.path, token, { data: { type: usernames.resource.type, username } });
     expect((await rename(word('jane'))).status).toBe(422);
     expect((await service.get(early.path, token)).status).toBe(200);
-    // What is not said is not judged.
+    // An absent member is not checked.
     const touch = { data: { type: usernames.resource.type } };
     expect((await service.put(early.path, token, touch)).status).toBe(200);
     expect((await rename(`${word('jane')}@example.com`)).status).toBe(200);
@@ -335,46 +335,51 @@ describe('username_format', () => {
   });
 });
 
-test('e-mail addresses of users may be the same', async () => {
+test('two users can have the same e-mail address', async () => {
   const data = { email: 'same@example.com' };
   await make(service, token, { kind: users, home, data });
   await make(service, token, { kind: users, home, data });
 });
 
-describe('a user moves with the records below', () => {
-  test.each([identities, usernames])('$name', async (kind) => {
-    const where = { ...home, user: await another(users, home) };
-    const { realm } = home;
-    const look = async () => {
-      const answer = await service.get(userPath(where), token);
-      const { meta } = ((await answer.json()) as Body).data;
-      return {
-        etag: answer.headers.get('etag') ?? '',
-        created: meta.created_at,
-        updated: meta.updated_at ?? '',
+describe('the revision of a user changes with the records below it', () => {
+  test.each([identities, usernames])(
+    'a write of a $name changes the ETag and updated_at of its user',
+    async (kind) => {
+      const where = { ...home, user: await another(users, home) };
+      const { realm } = home;
+      const readState = async () => {
+        const answer = await service.get(userPath(where), token);
+        const { meta } = ((await answer.json()) as Body).data;
+        return {
+          etag: answer.headers.get('etag') ?? '',
+          created: meta.created_at,
+          updated: meta.updated_at ?? '',
+        };
       };
-    };
-    const states = [await look()];
-    const steps: ((path: string) => Promise<unknown>)[] = [
-      async () => make(service, token, { kind, home: where }),
-      async (path) => service.put(path, token, { data: { type: kind.resource.type, ...kind.changes() } }),
-      async (path) => service.del(path, token),
-    ];
-    let path = '';
-    for (const step of steps) {
-      service.clock.advance(5);
-      const made = await step(path);
-      if (path === '') ({ path } = made as { path: string });
-      states.push(await look());
-    }
-    expect(new Set(states.map(({ etag }) => etag)).size).toBe(4);
-    expect(new Set(states.map(({ created }) => created)).size).toBe(1);
-    const instants = states.map(({ updated }) => updated);
-    expect(new Set(instants).size).toBe(4);
-    expect(instants).toEqual([...instants].sort());
-    // Neither a refused child nor a record of the realm itself moves anybody.
-    await refusedPost(kind, where, { [kind === identities ? 'subject' : 'username']: '' });
-    await service.put(`/v2/authentication-realms/${realm}`, token, { data: { type: realms.resource.type } });
-    expect(await look()).toEqual(states[3] as never);
-  });
+      const states = [await readState()];
+      const steps: ((path: string) => Promise<unknown>)[] = [
+        async () => make(service, token, { kind, home: where }),
+        async (path) => service.put(path, token, { data: { type: kind.resource.type, ...kind.changes() } }),
+        async (path) => service.del(path, token),
+      ];
+      let path = '';
+      for (const step of steps) {
+        service.clock.advance(5);
+        const made = await step(path);
+        if (path === '') ({ path } = made as { path: string });
+        states.push(await readState());
+      }
+      expect(new Set(states.map(({ etag }) => etag)).size).toBe(4);
+      expect(new Set(states.map(({ created }) => created)).size).toBe(1);
+      const instants = states.map(({ updated }) => updated);
+      expect(new Set(instants).size).toBe(4);
+      expect(instants).toEqual([...instants].sort());
+      // A rejected write below the user and a write of the realm do not change the user.
+      await rejectedPost(kind, where, { [kind === identities ? 'subject' : 'username']: '' });
+      await service.put(`/v2/authentication-realms/${realm}`, token, {
+        data: { type: realms.resource.type },
+      });
+      expect(await readState()).toEqual(states[3] as never);
+    },
+  );
 });

@@ -4,11 +4,11 @@ import { connect } from 'node:net';
 import { type Served, startServed } from '../../support/client_service.ts';
 import { freshDatabase } from '../../support/database.ts';
 
-/** A body of 100 MiB, sent to a real process whose memory is measured: it is refused and never held (413). */
+/** Bodies of 100 MiB, sent to a process whose memory is measured: they are rejected and never buffered. */
 
 const MIB = 2 ** 20;
 const SIZE = 100 * MIB;
-/** A body that was buffered whole would cost at least its size. */
+/** Buffering a body would cost at least its size. */
 const GROWTH_MAX = 40 * MIB;
 
 let service: Served;
@@ -22,15 +22,15 @@ afterAll(async () => {
   await service.running.stop();
 });
 
-/** Bytes of memory that the process holds, now and at most so far. */
-function memoryOf(pid: number): { now: number; most: number } {
+/** The resident memory of a process in bytes, current and peak. */
+function memoryOf(pid: number): { now: number; peak: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   const read = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) * 1024;
-  return { now: read('VmRSS'), most: read('VmHWM') };
+  return { now: read('VmRSS'), peak: read('VmHWM') };
 }
 
-/** Sends all of the body, whatever is answered meanwhile; the status of the answer. */
-function pour(head: string, isChunked: boolean): Promise<number> {
+/** Sends the whole body, even after the response has arrived; returns the status. */
+function sendWholeBody(head: string, isChunked: boolean): Promise<number> {
   const { promise, resolve } = Promise.withResolvers<number>();
   const part = Buffer.alloc(64 * 1024, 'x');
   const frame = isChunked
@@ -57,7 +57,7 @@ function pour(head: string, isChunked: boolean): Promise<number> {
   socket.on('data', (bytes) => {
     answer += bytes.toString('latin1');
   });
-  // It goes on sending after the answer, as a client does that does not listen.
+  // It keeps sending after the response, as a client that does not read.
   socket.on('close', finish).on('error', finish);
   const done = setInterval(() => {
     if (sent < SIZE || answer === '') return;
@@ -80,19 +80,19 @@ const CASES: [what: string, verb: string, headers: () => string, status: number]
     () => `${RIGHTS()}Content-Type: text/plain\r\nContent-Length: ${SIZE}\r\n`,
     415,
   ],
-  ['a body where none belongs', 'GET', () => `Content-Length: ${SIZE}\r\n`, 401],
+  ['a body of a GET', 'GET', () => `Content-Length: ${SIZE}\r\n`, 401],
 ];
 
 test.each(CASES)(
-  '%s of 100 MiB is refused, and the memory does not grow by it',
+  '%s of 100 MiB is rejected, and the memory does not grow by its size',
   async (_what, verb, headers, status) => {
     const { pid } = service.running.process;
     const before = memoryOf(pid);
     const type = headers().includes('Content-Type') ? '' : 'Content-Type: application/json\r\n';
     const head = `${verb} /v2/authentication-realms HTTP/1.1\r\nHost: a\r\n${type}${headers()}\r\n`;
-    expect(await pour(head, headers().includes('chunked'))).toBe(status);
+    expect(await sendWholeBody(head, headers().includes('chunked'))).toBe(status);
     const after = memoryOf(pid);
-    expect(after.most - Math.max(before.most, before.now)).toBeLessThan(GROWTH_MAX);
+    expect(after.peak - Math.max(before.peak, before.now)).toBeLessThan(GROWTH_MAX);
     expect((await fetch(`${service.url}/healthz`)).status).toBe(200);
   },
   300_000,

@@ -13,7 +13,7 @@ import {
 } from '../../support/resource_cases.ts';
 import { type Service, seen, startService } from '../../support/service.ts';
 
-/** If-Match on the verbs that change a record (RFC 9110, 13.1.1; issue 4, point 3). */
+/** If-Match in PUT and DELETE (RFC 9110, 13.1.1). */
 
 let service: Service;
 let token: string;
@@ -26,20 +26,20 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** Conditions that the record of this ETag meets. */
+/** Conditions that hold for the record with this ETag. */
 const MET: [what: string, spell: (etag: string) => string][] = [
   ['the ETag itself', (etag) => etag],
   ['among others', (etag) => `"one", ${etag}, "0000000000000000-AAAAAAAA"`],
   ['in a list without spaces', (etag) => `"one",${etag}`],
-  ['behind empty list elements', (etag) => `, ,${etag},`],
+  ['after empty list elements', (etag) => `, ,${etag},`],
   ['a star', () => '*'],
 ];
 
-/** Conditions that it does not meet. Comparison is strong: a weak ETag names nothing. */
+/** Conditions that do not hold. Comparison is strong: a weak ETag matches nothing. */
 const UNMET: [what: string, spell: (etag: string) => string][] = [
-  ['another one', () => '"0000000000000000-AAAAAAAA"'],
-  ['a foreign one', () => '"one"'],
-  ['a list of others', () => '"one", "0000000000000000-AAAAAAAA"'],
+  ['another ETag', () => '"0000000000000000-AAAAAAAA"'],
+  ['a foreign ETag', () => '"one"'],
+  ['a list of other ETags', () => '"one", "0000000000000000-AAAAAAAA"'],
   ['weak', (etag) => `W/${etag}`],
   ['weak in a list', (etag) => `"one", W/${etag}`],
   ['its revision with another end', (etag) => `${etag.slice(0, 18)}AAAAAAAA"`],
@@ -48,7 +48,7 @@ const UNMET: [what: string, spell: (etag: string) => string][] = [
   ['upper case', (etag) => etag.toUpperCase()],
   ['a star in quotes', () => '"*"'],
   ['a star in a list', () => '"one", *x'],
-  ['nothing', () => ''],
+  ['an empty header', () => ''],
   ['garbage', () => ',,;"";W/'],
 ];
 
@@ -59,7 +59,7 @@ describe.each([...KINDS])('$name', (kind) => {
     service.put(path, token, { data: { type } }, condition === undefined ? {} : { 'If-Match': condition });
   const del = (path: string, condition: string) => service.del(path, token, { 'If-Match': condition });
 
-  test('If-Match that holds: the write succeeds', async () => {
+  test(`PUT and DELETE of a ${kind.name} succeed if If-Match holds`, async () => {
     const { path, etag } = await make(service, token, { kind, home });
     let last = etag;
     for (const [what, spell] of MET) {
@@ -73,7 +73,7 @@ describe.each([...KINDS])('$name', (kind) => {
     }
   });
 
-  test('If-Match that does not hold: 412, and nothing is written', async () => {
+  test(`PUT and DELETE of a ${kind.name} are 412 if If-Match does not hold, and nothing is written`, async () => {
     const { path, etag } = await make(service, token, { kind, home });
     const stale = etag;
     await put(path);
@@ -89,12 +89,12 @@ describe.each([...KINDS])('$name', (kind) => {
     expect(await seen(await service.get(path, token))).toBe(state);
   });
 
-  test('an absent record is absent, whatever the condition', async () => {
+  test(`PUT and DELETE of an absent ${kind.name} are 404 with any If-Match`, async () => {
     const { path, etag } = await make(service, token, { kind, home });
-    const nowhere = path.replace(/[^/]+$/, systemClock.mintId());
-    const absence = await seen(await service.get(nowhere, token));
+    const absentPath = path.replace(/[^/]+$/, systemClock.mintId());
+    const absence = await seen(await service.get(absentPath, token));
     await service.del(path, token);
-    for (const address of [nowhere, path]) {
+    for (const address of [absentPath, path]) {
       for (const condition of ['*', etag, `${etag}, "one"`, '"one"', '"one", "two"', 'garbage']) {
         for (const answer of [await put(address, condition), await del(address, condition)]) {
           expect([condition, await seen(answer)]).toEqual([condition, absence]);
@@ -103,7 +103,7 @@ describe.each([...KINDS])('$name', (kind) => {
     }
   });
 
-  test('401, 403, 400 and 422 come before 412', async () => {
+  test(`PUT of a ${kind.name} with a stale If-Match is 401, 403, 400 or 415 before 412`, async () => {
     const { path } = await make(service, token, { kind, home });
     const reader = await service.token(`${kind.resource.scope}:read`);
     const stale = { 'If-Match': '"0000000000000000-AAAAAAAA"' };
@@ -118,7 +118,7 @@ describe.each([...KINDS])('$name', (kind) => {
   });
 });
 
-test('without a condition the last write wins', async () => {
+test('concurrent PUT requests without If-Match all succeed, and the last one remains', async () => {
   const kind = KINDS[3] as Kind;
   const { path } = await make(service, token, { kind, home });
   const names = Array.from({ length: 20 }, (_, index) => `Writer ${index}`);
@@ -126,7 +126,7 @@ test('without a condition the last write wins', async () => {
     names.map((name) => service.put(path, token, { data: { type: kind.resource.type, name } })),
   );
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-  // Every answer shows its own write, and the record is what one of them left.
+  // Every response has its own write, and the record equals one of them.
   const bodies = (await Promise.all(answers.map((answer) => answer.json()))) as Body[];
   expect(bodies.map(({ data }) => data.name)).toEqual(names);
   const last = await service.get(path, token);
@@ -136,7 +136,7 @@ test('without a condition the last write wins', async () => {
   expect(((await last.json()) as Body).data.name).toBe(names[winner]);
 });
 
-test('If-None-Match refuses a write on the record it names, and only that', async () => {
+test('a write is 412 if If-None-Match matches the record, and only then', async () => {
   const kind = KINDS[3] as Kind;
   const { path } = await make(service, token, { kind, home });
   const etag = (await service.get(path, token)).headers.get('etag') ?? '';

@@ -12,7 +12,7 @@ import {
 } from '../../support/resource_cases.ts';
 import { errorsOf, type Service, seen, startService } from '../../support/service.ts';
 
-/** What happens to a request while the same one is being answered. */
+/** Requests with an Idempotency-Key whose first request is still in progress. */
 
 const kind = KINDS[1] as Kind;
 
@@ -20,9 +20,9 @@ let service: Service;
 let token: string;
 let home: Home;
 let provider: Bun.Server<undefined>;
-/** Requests for a discovery document that are held back, each with what lets it go. */
-let held: (() => void)[] = [];
-let isHolding = false;
+/** A function for each blocked request for a discovery document, which unblocks it. */
+let blocked: (() => void)[] = [];
+let isBlocking = false;
 
 beforeAll(async () => {
   provider = Bun.serve({
@@ -30,8 +30,8 @@ beforeAll(async () => {
     port: 0,
     async fetch({ url }) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      if (isHolding) {
-        held.push(resolve);
+      if (isBlocking) {
+        blocked.push(resolve);
         await promise;
       }
       return Response.json({ issuer: url.replace('/.well-known/openid-configuration', '') });
@@ -42,7 +42,7 @@ beforeAll(async () => {
   home = await settle(service, token, { discovery_url: discoveryUrl() });
 });
 afterAll(async () => {
-  for (const release of held) release();
+  for (const release of blocked) release();
   await provider.stop(true);
   await service.stop();
 });
@@ -55,24 +55,24 @@ function post(data: object, key: string, bearer = token): Promise<Response> {
   return service.once.post(kind.collection(home), bearer, { data }, { 'Idempotency-Key': key });
 }
 
-/** Waits until so many requests are held. */
-async function holding(count: number): Promise<void> {
-  while (held.length < count) await Bun.sleep(1);
+/** Waits until this many requests are blocked. */
+async function untilBlocked(count: number): Promise<void> {
+  while (blocked.length < count) await Bun.sleep(1);
 }
 
-function letGo(): void {
-  isHolding = false;
-  for (const release of held) release();
-  held = [];
+function unblock(): void {
+  isBlocking = false;
+  for (const release of blocked) release();
+  blocked = [];
 }
 
-test('the same key in flight: 409 with Retry-After; afterwards the answer', async () => {
+test('a key whose request is in progress is 409 with Retry-After; afterwards it returns the response', async () => {
   const data = { ...kind.fresh(home), discovery_url: discoveryUrl() };
   const key = word('key');
-  isHolding = true;
+  isBlocking = true;
   const first = post(data, key);
-  await holding(1);
-  // Whatever its body says: it is not known yet what the first one will have been answered.
+  await untilBlocked(1);
+  // Another body is 409 as well: the first request has no stored response to compare with yet.
   for (const body of [data, kind.fresh(home)]) {
     const again = await post(body, key);
     expect([again.status, again.headers.get('retry-after')]).toEqual([409, '1']);
@@ -84,19 +84,19 @@ test('the same key in flight: 409 with Retry-After; afterwards the answer', asyn
       },
     ]);
   }
-  // Another client's key is another key; nobody waits for anybody.
+  // The same key of another client is another key, and is not blocked.
   const other = await service.token(FULL_SCOPE);
-  const theirs = post(data, key, other);
-  await holding(2);
-  letGo();
-  const answers = [await seen(await first), await seen(await theirs)];
+  const otherClient = post(data, key, other);
+  await untilBlocked(2);
+  unblock();
+  const answers = [await seen(await first), await seen(await otherClient)];
   expect(answers[0]).toStartWith('[201,');
   expect(answers[1]).toStartWith('[201,');
   expect(answers[0]).not.toBe(answers[1] as string);
   expect(await seen(await post(data, key))).toBe(answers[0] as string);
 });
 
-test('many at once with one key make one record', async () => {
+test('50 concurrent requests with one key create one record', async () => {
   const data = { ...kind.fresh(home), discovery_url: discoveryUrl() };
   const key = word('key');
   const before = await rowsOf(service);
@@ -104,30 +104,30 @@ test('many at once with one key make one record', async () => {
   const statuses = answers.map(({ status }) => status);
   expect(statuses.filter((status) => status !== 409 && status !== 201)).toEqual([]);
   expect(statuses).toContain(201);
-  const made = answers.filter(({ status }) => status === 201);
-  const ids = await Promise.all(made.map(async (answer) => ((await answer.json()) as Body).data.id));
+  const created = answers.filter(({ status }) => status === 201);
+  const ids = await Promise.all(created.map(async (answer) => ((await answer.json()) as Body).data.id));
   expect(new Set(ids).size).toBe(1);
   expect((await rowsOf(service)).oidc_profile).toBe((before.oidc_profile ?? 0) + 1);
 });
 
-test('503 is not stored: the same request succeeds once the server has room again', async () => {
-  isHolding = true;
+test('a 503 is not stored: the same request succeeds once the service has capacity', async () => {
+  isBlocking = true;
   const busy = Array.from({ length: LIMITS.discoveriesPerRealmMax }, () =>
     post({ ...kind.fresh(home), discovery_url: discoveryUrl() }, word('key')),
   );
-  await holding(LIMITS.discoveriesPerRealmMax);
+  await untilBlocked(LIMITS.discoveriesPerRealmMax);
   const data = { ...kind.fresh(home), discovery_url: discoveryUrl() };
   const key = word('key');
   const before = await rowsOf(service);
   const refused = await post(data, key);
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
   expect(await rowsOf(service)).toEqual(before);
-  letGo();
+  unblock();
   for (const answer of await Promise.all(busy)) expect(answer.status).toBe(201);
   expect((await post(data, key)).status).toBe(201);
 });
 
-test('a refusal because the provider has another issuer is stored and replayed', async () => {
+test('a 422 for a provider with another issuer is stored and replayed', async () => {
   const url = `${discoveryUrl()}?tenant=one`;
   const data = { ...kind.fresh(home), discovery_url: url };
   const key = word('key');

@@ -15,19 +15,22 @@ afterAll(() => service.stop());
 
 describe.each(LOOKUPS)('$name', ({ path }) => {
   const SPELLINGS: [string, (path: string) => string][] = [
-    ['a slash at its end', (plain) => `${plain}/`],
-    ['slashes at its end', (plain) => `${plain}///`],
-    ['a doubled slash at its start', (plain) => `/${plain}`],
-    ['a doubled slash behind its first segment', (plain) => plain.replace(/(?<=\w)\//, '//')],
+    ['a trailing slash', (plain) => `${plain}/`],
+    ['trailing slashes', (plain) => `${plain}///`],
+    ['a doubled leading slash', (plain) => `/${plain}`],
+    ['a doubled slash after the first segment', (plain) => plain.replace(/(?<=\w)\//, '//')],
     ['every slash doubled', (plain) => plain.replaceAll('/', '//')],
     ['a query', (plain) => `${plain}?page[limit]=1&x=/../`],
-    ['a slash at its end and a query', (plain) => `${plain}/?x`],
+    ['a trailing slash and a query', (plain) => `${plain}/?x`],
   ];
-  test.each(SPELLINGS)('%s changes nothing, and redirects nobody', async (_name, spell) => {
-    const plain = await seen(await service.get(path(planted), token));
-    expect(plain).toStartWith('[200,');
-    expect(await seen(await service.get(spell(path(planted)), token))).toBe(plain);
-  });
+  test.each(SPELLINGS)(
+    'a path with %s returns the same response, without a redirect',
+    async (_name, spell) => {
+      const plain = await seen(await service.get(path(planted), token));
+      expect(plain).toStartWith('[200,');
+      expect(await seen(await service.get(spell(path(planted)), token))).toBe(plain);
+    },
+  );
 
   test.each([
     ['Host', 'evil.example'],
@@ -44,7 +47,7 @@ describe.each(LOOKUPS)('$name', ({ path }) => {
     ['Range', 'bytes=0-1'],
     ['If-Match', '"other"'],
     ['If-Modified-Since', 'Fri, 01 Jan 2100 00:00:00 GMT'],
-  ])('the header %s: %s changes nothing', async (name, value) => {
+  ])('the header %s: %s does not change the response', async (name, value) => {
     const plain = await seen(await service.get(path(planted), token));
     const answer = await service.get(path(planted), token, { [name]: value });
     expect(await seen(answer)).toBe(plain);
@@ -57,7 +60,7 @@ describe.each(LOOKUPS)('$name', ({ path }) => {
     ['chunked', { body: 'x'.repeat(5000), isChunked: true }],
     ['200 KiB chunked', { body: 'x'.repeat(200 * 1024), isChunked: true }],
     ['of a foreign type', { body: '<x/>', type: 'text/xml' }],
-  ])('a body on GET is answered as without one: %s', async (_name, sent) => {
+  ])('GET with a body returns the same as without: %s', async (_name, sent) => {
     const plain = await service.get(path(planted), token);
     const answer = await getWithBody(service.url + path(planted), sent);
     expect(answer).toEqual({ status: 200, etag: plain.headers.get('etag'), body: await plain.text() });
@@ -70,12 +73,12 @@ interface Sent {
   readonly type?: string;
 }
 
-/** `fetch` refuses to send a body with GET. */
+/** `fetch` does not send a body with GET. */
 function getWithBody(url: string, { body, isChunked, type = 'application/json' }: Sent) {
   const { promise, resolve, reject } = Promise.withResolvers<object>();
   const length = isChunked ? { 'Transfer-Encoding': 'chunked' } : { 'Content-Length': body.length };
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': type, ...length };
-  const asking = request(url, { method: 'GET', headers }, (answer) => {
+  const outgoing = request(url, { method: 'GET', headers }, (answer) => {
     let text = '';
     answer.on('data', (part) => {
       text += part;
@@ -84,15 +87,15 @@ function getWithBody(url: string, { body, isChunked, type = 'application/json' }
       resolve({ status: answer.statusCode, etag: answer.headers.etag, body: text });
     });
   });
-  asking.on('error', reject).end(body);
+  outgoing.on('error', reject).end(body);
   return promise;
 }
 
 describe('X-Request-Id', () => {
   const MINTED = /^[0-9a-f]{20}-[0-9a-z]+$/;
   const OWN = ['a', 'A.b_c-9', '0'.repeat(64), '..', 'trace-00-4bf92f3577b34da6a3ce929d0e0e4736'];
-  test.each(OWN)('the caller keeps its own: %s', async (own) => {
-    for (const [path, bearer] of everyKind()) {
+  test.each(OWN)('a valid X-Request-Id of the caller is returned on every response: %s', async (own) => {
+    for (const [path, bearer] of requests()) {
       const answer = await fetch(service.url + path, {
         headers: { Authorization: `Bearer ${bearer}`, 'X-Request-Id': own },
       });
@@ -100,23 +103,23 @@ describe('X-Request-Id', () => {
     }
   });
 
-  const FOREIGN: [string, [string, string][]][] = [
-    ['none', []],
-    ['an empty one', [['X-Request-Id', '']]],
-    ['65 characters', [['X-Request-Id', '0'.repeat(65)]]],
-    ['a space', [['X-Request-Id', 'a b']]],
-    ['markup', [['X-Request-Id', '<script>alert(1)</script>']]],
-    ['a slash', [['X-Request-Id', 'a/b']]],
-    ['latin letters beyond ASCII', [['X-Request-Id', 'ä']]],
+  const INVALID: [string, [string, string][]][] = [
+    ['missing', []],
+    ['empty', [['X-Request-Id', '']]],
+    ['65 characters long', [['X-Request-Id', '0'.repeat(65)]]],
+    ['with a space', [['X-Request-Id', 'a b']]],
+    ['with markup', [['X-Request-Id', '<script>alert(1)</script>']]],
+    ['with a slash', [['X-Request-Id', 'a/b']]],
+    ['with a letter outside of ASCII', [['X-Request-Id', 'ä']]],
     [
-      'two headers',
+      'sent twice',
       [
         ['X-Request-Id', 'a'],
         ['X-Request-Id', 'b'],
       ],
     ],
   ];
-  test.each(FOREIGN)('minted for %s', async (_name, given) => {
+  test.each(INVALID)('a request ID is generated if X-Request-Id is %s', async (_name, given) => {
     const headers = new Headers(given);
     const answers = await Promise.all([1, 2].map(() => fetch(`${service.url}/healthz`, { headers })));
     const [one, two] = answers.map((answer) => answer.headers.get('x-request-id'));
@@ -125,7 +128,7 @@ describe('X-Request-Id', () => {
     expect(one).not.toBe(two);
   });
 
-  function everyKind(): [string, string][] {
+  function requests(): [string, string][] {
     return [
       [LOOKUPS[0].path(planted), token],
       [`${LOOKUPS[1].path(planted)}/`, token],
@@ -137,7 +140,7 @@ describe('X-Request-Id', () => {
   }
 });
 
-test('what is answered about the service itself says how it may be cached', async () => {
+test('documents about the service have their Cache-Control on GET and HEAD', async () => {
   const expected = {
     '/healthz': 'no-store',
     '/readyz': 'no-store',

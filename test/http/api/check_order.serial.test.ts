@@ -4,7 +4,7 @@ import { judged, LOOKUPS, type Planted, plant, type Service, startService } from
 
 let service: Service;
 let planted: Planted;
-let asked = 0;
+let storeReads = 0;
 const tokens: Record<string, string> = {};
 
 beforeAll(async () => {
@@ -13,7 +13,7 @@ beforeAll(async () => {
     records: {
       ...engine.records,
       get: (resource, key) => {
-        asked += 1;
+        storeReads += 1;
         return engine.records.get(resource, key);
       },
     },
@@ -29,55 +29,61 @@ afterAll(() => service.stop());
 
 const CHALLENGE = 'Bearer realm="authrealm"';
 
-/** [what is wrong, the token sent, the change to the address, the answer]: the first thing wrong in the list wins. */
+/** [the case, its token, the change to the path, the status]: checks run in the order 401, 403, 404. */
 const ROWS: [string, string | undefined, Partial<Record<keyof Planted, string>>, number][] = [
-  ['no token for a record that is there', undefined, {}, 401],
-  ['no token for a malformed address', undefined, { user: 'x' }, 401],
-  ['a bad token for a record that is not there', 'bad', { user: systemClock.mintId() }, 401],
-  ['no scope for a record that is there', 'writer', {}, 403],
-  ['no scope for a record that is not there', 'writer', { user: systemClock.mintId() }, 403],
-  ['no scope for a malformed address', 'writer', { user: 'x' }, 403],
-  ['no scope, and a realm outside the list', 'elsewhere', {}, 403],
-  ['the scope for a record that is not there', 'full', { user: systemClock.mintId() }, 404],
-  ['the scope for a malformed address', 'full', { user: 'x' }, 404],
+  ['no token for an existing record', undefined, {}, 401],
+  ['no token for a malformed ID', undefined, { user: 'x' }, 401],
+  ['an invalid token for an absent record', 'bad', { user: systemClock.mintId() }, 401],
+  ['a token without the scope for an existing record', 'writer', {}, 403],
+  ['a token without the scope for an absent record', 'writer', { user: systemClock.mintId() }, 403],
+  ['a token without the scope for a malformed ID', 'writer', { user: 'x' }, 403],
+  ['a token without the scope and for another realm', 'elsewhere', {}, 403],
+  ['a token with the scope for an absent record', 'full', { user: systemClock.mintId() }, 404],
+  ['a token with the scope for a malformed ID', 'full', { user: 'x' }, 404],
 ];
 
 describe.each(LOOKUPS)('$name', ({ path, scope }) => {
-  test.each(ROWS)('%s', async (_name, bearer, change, status) => {
-    asked = 0;
-    const address = path({ ...planted, ...change } as Planted);
-    const answer = await service.get(address, bearer && (tokens[bearer] ?? bearer));
-    expect(answer.status).toBe(status);
-    expect(answer.headers.get('www-authenticate')).toBe(
-      { 401: bearer ? `${CHALLENGE}, error="invalid_token"` : CHALLENGE, 403: refusal(scope), 404: null }[
-        status
-      ] as string,
-    );
-    if (status < 404) expect(asked).toBe(0);
-  });
+  test.each(ROWS)(
+    'a lookup with %s has the status of the first failed check',
+    async (_name, bearer, change, status) => {
+      storeReads = 0;
+      const address = path({ ...planted, ...change } as Planted);
+      const answer = await service.get(address, bearer && (tokens[bearer] ?? bearer));
+      expect(answer.status).toBe(status);
+      expect(answer.headers.get('www-authenticate')).toBe(
+        { 401: bearer ? `${CHALLENGE}, error="invalid_token"` : CHALLENGE, 403: refusal(scope), 404: null }[
+          status
+        ] as string,
+      );
+      if (status < 404) expect(storeReads).toBe(0);
+    },
+  );
 
-  test('the scope of the other kind is none', async () => {
+  test('a lookup with the scope of the other resource is 403', async () => {
     const [own, other] = scope.startsWith('oidc') ? ['oidc', 'password'] : ['password', 'oidc'];
     expect((await service.get(path(planted), tokens[own as string])).status).toBe(200);
     expect((await service.get(path(planted), tokens[other as string])).status).toBe(403);
   });
 
-  test.each(['POST', 'PATCH', 'OPTIONS', 'PROPFIND'])('405 %s comes before 401', async (method) => {
-    for (const address of [path(planted), `${path(planted)}/`, path({ ...planted, user: 'x' } as never)]) {
-      const answer = await fetch(service.url + address, { method });
-      expect(answer.status).toBe(405);
-      expect(answer.headers.get('allow')).toBe('GET, HEAD, PUT, DELETE');
-      expect(answer.headers.get('www-authenticate')).toBeNull();
-      await judged(answer, [planted.realm, planted.user]);
-    }
-  });
+  test.each(['POST', 'PATCH', 'OPTIONS', 'PROPFIND'])(
+    'the unsupported method %s is 405 before authentication',
+    async (method) => {
+      for (const address of [path(planted), `${path(planted)}/`, path({ ...planted, user: 'x' } as never)]) {
+        const answer = await fetch(service.url + address, { method });
+        expect(answer.status).toBe(405);
+        expect(answer.headers.get('allow')).toBe('GET, HEAD, PUT, DELETE');
+        expect(answer.headers.get('www-authenticate')).toBeNull();
+        await judged(answer, [planted.realm, planted.user]);
+      }
+    },
+  );
 });
 
 function refusal(scope: string): string {
   return `${CHALLENGE}, error="insufficient_scope", scope="${scope}"`;
 }
 
-test('a token endpoint lists its own method', async () => {
+test('GET of a token endpoint is 405, with POST in Allow', async () => {
   for (const path of ['/oauth/access_token', '/oauth/token', '/oauth//token/']) {
     const answer = await service.get(path);
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST']);
@@ -102,14 +108,11 @@ const UNKNOWN = [
   '/constructor',
 ];
 
-test.each(UNKNOWN)(
-  '404 %s is no path of ours, with a token or without, whatever the method',
-  async (path) => {
-    for (const bearer of [undefined, tokens.full]) {
-      const answer = await service.get(path, bearer);
-      expect(answer.status).toBe(404);
-      expect(await answer.text()).toContain('No such path');
-    }
-    expect((await fetch(service.url + path, { method: 'DELETE' })).status).toBe(404);
-  },
-);
+test.each(UNKNOWN)('the unknown path %s is 404, with a token and without, for every method', async (path) => {
+  for (const bearer of [undefined, tokens.full]) {
+    const answer = await service.get(path, bearer);
+    expect(answer.status).toBe(404);
+    expect(await answer.text()).toContain('No such path');
+  }
+  expect((await fetch(service.url + path, { method: 'DELETE' })).status).toBe(404);
+});

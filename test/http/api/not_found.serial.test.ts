@@ -4,17 +4,17 @@ import { systemClock } from '../../../src/platform/clock.ts';
 import type { Engine } from '../../../src/store/open.ts';
 import { LOOKUPS, type Planted, plant, type Service, seen, startService } from '../../support/service.ts';
 
-/** Every question the service puts to the store, in order. */
-const asked: [Resource, Key][] = [];
+/** Every record that the service reads from the store, in order. */
+const storeReads: [Resource, Key][] = [];
 
-function counted(engine: Engine): Engine {
+function recordingReads(engine: Engine): Engine {
   const { records } = engine;
   return {
     ...engine,
     records: {
       ...records,
       get: (resource, key) => {
-        asked.push([resource, key]);
+        storeReads.push([resource, key]);
         return records.get(resource, key);
       },
     },
@@ -28,7 +28,7 @@ let token: string;
 let limited: string;
 
 beforeAll(async () => {
-  service = await startService({}, counted);
+  service = await startService({}, recordingReads);
   here = await plant(service.db);
   neighbour = await plant(service.db);
   token = await service.token('profile-infos:read');
@@ -36,10 +36,10 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** Asks, and tells what came back and what the store was asked for it. */
-async function ask(path: string, bearer: string) {
-  asked.length = 0;
-  return { answer: await seen(await service.get(path, bearer)), questions: [...asked] };
+/** Sends a GET; returns the response and the records read from the store for it. */
+async function readWithCount(path: string, bearer: string) {
+  storeReads.length = 0;
+  return { answer: await seen(await service.get(path, bearer)), reads: [...storeReads] };
 }
 
 const NOT_FOUND = JSON.stringify([
@@ -54,17 +54,17 @@ const NOT_FOUND = JSON.stringify([
 
 const mint = systemClock.mintId;
 
-/** Well-formed addresses that lead nowhere: each costs one question, as long as the realm is the caller's. */
-const ELSEWHERE: [string, (of: { here: Planted; neighbour: Planted }, id: LinkName) => Partial<Planted>][] = [
+/** Well-formed paths of absent records. Each costs one read if the caller may access the realm. */
+const ABSENT: [string, (of: { here: Planted; neighbour: Planted }, id: LinkName) => Partial<Planted>][] = [
   ['an absent record', (_, id) => ({ [id]: mint() })],
-  ["a record under another user's address", ({ neighbour }) => ({ user: neighbour.user })],
+  ["a record under another user's path", ({ neighbour }) => ({ user: neighbour.user })],
   ["another user's record", ({ neighbour }, id) => ({ [id]: neighbour[id] })],
   ['a record under another realm', ({ neighbour }) => ({ realm: neighbour.realm })],
-  ['a record whose user and ID are of another realm', ({ neighbour }, id) => pick(neighbour, 'user', id)],
+  ['a record with the user and the ID of another realm', ({ neighbour }, id) => pick(neighbour, 'user', id)],
   ['an unknown realm', () => ({ realm: mint() })],
   ['an unknown user', () => ({ user: mint() })],
   [
-    'the record of the other kind',
+    'a record of the other resource',
     ({ here }, id) => ({ [id]: here[id === 'oidcLink' ? 'passwordLink' : 'oidcLink'] }),
   ],
 ];
@@ -76,59 +76,59 @@ function pick(from: Planted, ...names: (keyof Planted)[]): Partial<Planted> {
 }
 
 describe.each(LOOKUPS)('404 $name', ({ path, id }) => {
-  test.each(ELSEWHERE)('%s answers as one that never existed, after one question', async (_name, change) => {
-    const address = { ...here, ...change({ here, neighbour }, id) };
-    const absent = await ask(path({ ...here, [id]: mint() }), token);
-    const found = await ask(path(address), token);
-    expect(found.answer).toBe(NOT_FOUND);
-    expect(found.answer).toBe(absent.answer);
-    expect(found.questions).toHaveLength(1);
-    expect(absent.questions).toHaveLength(1);
-    expect(found.questions[0]?.[0]).toBe(absent.questions[0]?.[0] as Resource);
-    expect(found.questions[0]?.[1]).toEqual([address.realm, address.user, address[id]]);
-  });
+  test.each(ABSENT)(
+    '%s is the same 404 as a record that never existed, after one read',
+    async (_name, change) => {
+      const address = { ...here, ...change({ here, neighbour }, id) };
+      const absent = await readWithCount(path({ ...here, [id]: mint() }), token);
+      const found = await readWithCount(path(address), token);
+      expect(found.answer).toBe(NOT_FOUND);
+      expect(found.answer).toBe(absent.answer);
+      expect(found.reads).toHaveLength(1);
+      expect(absent.reads).toHaveLength(1);
+      expect(found.reads[0]?.[0]).toBe(absent.reads[0]?.[0] as Resource);
+      expect(found.reads[0]?.[1]).toEqual([address.realm, address.user, address[id]]);
+    },
+  );
 
-  test("a realm outside the token's list costs no question, whether its record exists or not", async () => {
-    const theirs = await ask(path(neighbour), limited);
-    const nobodys = await ask(path({ ...neighbour, realm: mint() }), limited);
-    expect([theirs, nobodys]).toEqual([
-      { answer: NOT_FOUND, questions: [] },
-      { answer: NOT_FOUND, questions: [] },
+  test("a record in a realm outside the token's list is 404 without a read, whether it exists or not", async () => {
+    const otherRealm = await readWithCount(path(neighbour), limited);
+    const absentRealm = await readWithCount(path({ ...neighbour, realm: mint() }), limited);
+    expect([otherRealm, absentRealm]).toEqual([
+      { answer: NOT_FOUND, reads: [] },
+      { answer: NOT_FOUND, reads: [] },
     ]);
     expect((await service.get(path(here), limited)).status).toBe(200);
   });
 
-  test.each(['realm', 'user', id] as const)(
-    'a malformed %s is absence, and costs no question',
-    async (place) => {
-      for (const [name, spell] of MALFORMED) {
-        for (const ending of ['', '/']) {
-          const address = path({ ...here, [place]: '@' }).replace('@', spell(here[place])) + ending;
-          expect([name, await ask(address, token)]).toEqual([name, { answer: NOT_FOUND, questions: [] }]);
-        }
+  test.each(['realm', 'user', id] as const)('a malformed %s ID is 404 without a read', async (place) => {
+    for (const [name, spell] of MALFORMED) {
+      for (const ending of ['', '/']) {
+        const address = path({ ...here, [place]: '@' }).replace('@', spell(here[place])) + ending;
+        expect([name, await readWithCount(address, token)]).toEqual([name, { answer: NOT_FOUND, reads: [] }]);
       }
-    },
-  );
+    }
+  });
 
-  test('an ID in upper or mixed case is the lower-case record, with the same bytes', async () => {
-    const lower = await ask(path(here), token);
+  test('a path with IDs in upper or mixed case returns the same bytes as in lower case', async () => {
+    const lower = await readWithCount(path(here), token);
     const upper = { ...here, realm: here.realm.toUpperCase(), user: here.user.toUpperCase() } as Planted;
     const mixed = { ...here, [id]: here[id].replace(/[a-f]/, (letter) => letter.toUpperCase()) };
     for (const address of [upper, mixed, { ...upper, [id]: here[id].toUpperCase() }]) {
-      expect(await ask(path(address), token)).toEqual(lower);
+      expect(await readWithCount(path(address), token)).toEqual(lower);
     }
     expect(lower.answer).toStartWith('[200,');
   });
 
-  test('an escaped spelling of an ID is the ID', async () => {
-    const plain = await ask(path(here), token);
+  test('a path with a percent-encoded ID returns the same record', async () => {
+    const plain = await readWithCount(path(here), token);
     for (const spelled of [here[id].replace('-', '%2D'), here[id].replace('-', '%2d')]) {
-      expect(await ask(path({ ...here, [id]: spelled }), token)).toEqual(plain);
+      expect(await readWithCount(path({ ...here, [id]: spelled }), token)).toEqual(plain);
     }
   });
 });
 
-/** What is no ID, made of one that is. None is a dot segment: those are part of the path, not of a segment. */
+/** Malformed IDs, made from a valid one. None is a dot segment, because those change the path. */
 const MALFORMED: [string, (id: string) => string][] = [
   ['too short', (id) => id.slice(1)],
   ['too long', (id) => `${id}0`],
@@ -140,29 +140,29 @@ const MALFORMED: [string, (id: string) => string][] = [
   ['hyphens elsewhere', (id) => `${id.slice(1, 9)}${id[0]}${id.slice(9)}`],
   ['not hexadecimal', (id) => `g${id.slice(1)}`],
   ['NUL', () => '%00'],
-  ['NUL behind it', (id) => `${id}%00`],
+  ['NUL after it', (id) => `${id}%00`],
   ['NUL within it', (id) => `${id.slice(0, 35)}%00`],
-  ['line feed behind it', (id) => `${id}%0A`],
+  ['line feed after it', (id) => `${id}%0A`],
   ['space before it', (id) => `%20${id}`],
   ['plus', (id) => `+${id.slice(1)}`],
-  ['escaped slash behind it', (id) => `${id}%2F`],
+  ['escaped slash after it', (id) => `${id}%2F`],
   ['escaped slash before it', (id) => `%2F${id}`],
   ['escaped slash within it', (id) => `${id.slice(0, 8)}%2F${id.slice(9)}`],
   ['escaped dots and slash', (id) => `..%2F${id}`],
-  ['dots that are no dot segment', (id) => `...${id}`],
+  ['dots that are not a dot segment', (id) => `...${id}`],
   ['escaped twice', (id) => `%25${id.slice(1)}`],
   ['half an escape', () => '%'],
-  ['no escape', () => '%zz'],
-  ['no UTF-8', () => '%ff'],
+  ['invalid escape', () => '%zz'],
+  ['invalid UTF-8', () => '%ff'],
   ['overlong UTF-8', () => '%c0%af'],
   ['unicode', () => 'ü'],
   [
     'full-width digits',
     (id) => encodeURIComponent(id.replace(/\d/g, (digit) => String.fromCodePoint(0xff10 + Number(digit)))),
   ],
-  ['a letter that lowers to ASCII', (id) => encodeURIComponent(`\u212A${id.slice(1)}`)],
+  ['a letter whose lower case is ASCII', (id) => encodeURIComponent(`\u212A${id.slice(1)}`)],
   ['semicolon', (id) => `${id};v=1`],
-  ['a name of the pattern', () => ':id'],
-  ['a name of every object', () => '__proto__'],
+  ['a parameter name of the route', () => ':id'],
+  ['a property of every object', () => '__proto__'],
   ['SQL', () => "'%20or%20'1'='1"],
 ];

@@ -20,7 +20,7 @@ import {
 } from '../../support/resource_cases.ts';
 import { errorsOf, type Service, seen, startService } from '../../support/service.ts';
 
-/** What a DELETE takes along, what it does not take, and what it leaves (docs/wire.md#deletes). */
+/** What a DELETE removes, what it does not remove, and what remains (docs/wire.md#deletes). */
 
 let service: Service;
 let token: string;
@@ -42,15 +42,15 @@ const [realms, oidcProfiles, passwordProfiles, users, identities, usernames] = K
 const mint = systemClock.mintId;
 
 /** Two users with an identity and a username each, in one realm. */
-interface Family {
+interface TwoUsers {
   readonly home: Home;
   readonly jane: string;
   readonly john: string;
-  /** Paths by what they lead to. */
+  /** Paths by the name of the record. */
   readonly paths: Readonly<Record<string, string>>;
 }
 
-async function family(): Promise<Family> {
+async function createTwoUsers(): Promise<TwoUsers> {
   const home = await settle(service, token);
   const john = (await make(service, token, { kind: users, home })).id;
   const at = { jane: home, john: { ...home, user: john } };
@@ -78,7 +78,7 @@ const NAMES = {
   user: users.resource.name,
 } as const;
 
-/** What each removal takes along, in words of the family, and whom it moves. */
+/** For each deleted record: the records deleted with it, and the users whose revision changes. */
 const CASCADES: [what: string, gone: readonly string[], touched: readonly string[]][] = [
   ["jane's identity", ["jane's identity"], ['jane']],
   ["jane's username", ["jane's username"], ['jane']],
@@ -96,41 +96,50 @@ const CASCADES: [what: string, gone: readonly string[], touched: readonly string
 ];
 
 describe('DELETE removes the dependents of a record, each with its change', () => {
-  test.each(CASCADES)('%s', async (what, gone, touched) => {
-    const { home, paths } = await family();
-    const before = new Map<string, { etag: string | null; id: string }>();
-    for (const [name, path] of Object.entries(paths)) {
-      const answer = await service.get(path, token);
-      const { data } = (await answer.json()) as Body;
-      before.set(name, { etag: answer.headers.get('etag'), id: data.id });
-    }
-    const seq = (await changesOf(home)).length;
-    service.clock.advance(5);
-    const removal = await service.del(paths[what] ?? '', token);
-    expect(removal.status).toBe(204);
-    for (const [name, path] of Object.entries(paths)) {
-      const answer = await service.get(path, token);
-      expect([name, answer.status]).toEqual([name, gone.includes(name) ? 404 : 200]);
-      if (answer.status === 404) continue;
-      const isMoved = answer.headers.get('etag') !== before.get(name)?.etag;
-      expect([name, isMoved]).toEqual([name, touched.includes(name)]);
-    }
-    const left = (await changesOf(home)).slice(seq);
-    const idOf = (name: string) => before.get(name)?.id ?? '';
-    const told = left.map(({ event, id }) => [event.split('.')[1], id]);
-    expect(told.slice(0, gone.length).sort()).toEqual(gone.map((name) => ['deleted', idOf(name)]).sort());
-    expect(told.slice(gone.length).sort()).toEqual(touched.map((name) => ['updated', idOf(name)]).sort());
-    expect(left.map(({ seq: place }) => place)).toEqual(left.map((_, index) => seq + index + 1));
-    expect(new Set(left.map(({ requestId }) => requestId))).toEqual(
-      new Set([removal.headers.get('x-request-id') as string]),
-    );
-    // Whoever reads in order never meets a child of a record that is gone.
-    const place = (name: string) => told.findIndex(([, id]) => id === idOf(name));
-    for (const name of gone) expect(place(name)).toBeLessThanOrEqual(place(what));
-  });
+  test.each(CASCADES)(
+    'DELETE of %s deletes its dependents, with a change for each',
+    async (what, gone, touched) => {
+      const { home, paths } = await createTwoUsers();
+      const before = new Map<string, { etag: string | null; id: string }>();
+      for (const [name, path] of Object.entries(paths)) {
+        const answer = await service.get(path, token);
+        const { data } = (await answer.json()) as Body;
+        before.set(name, { etag: answer.headers.get('etag'), id: data.id });
+      }
+      const seq = (await changesOf(home)).length;
+      service.clock.advance(5);
+      const removal = await service.del(paths[what] ?? '', token);
+      expect(removal.status).toBe(204);
+      for (const [name, path] of Object.entries(paths)) {
+        const answer = await service.get(path, token);
+        expect([name, answer.status]).toEqual([name, gone.includes(name) ? 404 : 200]);
+        if (answer.status === 404) continue;
+        const isTouched = answer.headers.get('etag') !== before.get(name)?.etag;
+        expect([name, isTouched]).toEqual([name, touched.includes(name)]);
+      }
+      const newChanges = (await changesOf(home)).slice(seq);
+      const idOf = (name: string) => before.get(name)?.id ?? '';
+      const changes = newChanges.map(({ event, id }) => [event.split('.')[1], id]);
+      expect(changes.slice(0, gone.length).sort()).toEqual(
+        gone.map((name) => ['deleted', idOf(name)]).sort(),
+      );
+      expect(changes.slice(gone.length).sort()).toEqual(
+        touched.map((name) => ['updated', idOf(name)]).sort(),
+      );
+      expect(newChanges.map(({ seq: place }) => place)).toEqual(
+        newChanges.map((_, index) => seq + index + 1),
+      );
+      expect(new Set(newChanges.map(({ requestId }) => requestId))).toEqual(
+        new Set([removal.headers.get('x-request-id') as string]),
+      );
+      // A reader in order never sees a child after the deletion of its parent.
+      const place = (name: string) => changes.findIndex(([, id]) => id === idOf(name));
+      for (const name of gone) expect(place(name)).toBeLessThanOrEqual(place(what));
+    },
+  );
 
-  test('the change of a removal has the revision that the record had, and no member', async () => {
-    const { home, paths } = await family();
+  test('the change of a delete has the last revision of the record, and no members', async () => {
+    const { home, paths } = await createTwoUsers();
     const etag = (await service.get(paths.jane ?? '', token)).headers.get('etag') ?? '';
     await service.del(paths.jane ?? '', token);
     const last = (await changesOf(home)).at(-1);
@@ -141,8 +150,8 @@ describe('DELETE removes the dependents of a record, each with its change', () =
     ]);
   });
 
-  test('a removed record can be created again', async () => {
-    const { home, paths } = await family();
+  test('a deleted identity can be created again', async () => {
+    const { home, paths } = await createTwoUsers();
     const identity = ((await (await service.get(paths["jane's identity"] ?? '', token)).json()) as Body).data;
     await service.del(paths.jane ?? '', token);
     const where = { ...home, user: (await make(service, token, { kind: users, home })).id };
@@ -172,12 +181,12 @@ test('every write stores a change with the record and the caller, and no persona
     [`${NAMES.user}.updated`, ['updated_at']],
   ] as never);
   expect(new Set(changes.map(({ actor }) => actor))).toEqual(new Set([clientId]));
-  const told = JSON.stringify(changes);
-  expect(told).not.toContain('another-subject');
-  expect(told).not.toContain(identity.body.data.subject as string);
+  const text = JSON.stringify(changes);
+  expect(text).not.toContain('another-subject');
+  expect(text).not.toContain(identity.body.data.subject as string);
 });
 
-test('the pre-set realms cannot be deleted, and can be written', async () => {
+test('the preset realms cannot be deleted, but updated', async () => {
   const { engine } = service.db;
   const from = { clock: systemClock, actor: 'test' };
   const presets = await makePresetRealms(engine.records, await engine.access.storeId(), from);
@@ -191,7 +200,7 @@ test('the pre-set realms cannot be deleted, and can be written', async () => {
     const answer = await service.del(path, token);
     expect(answer.status).toBe(422);
     expect((await errorsOf(answer))[0]?.detail).toBe('data.id: this record is kept and cannot be deleted');
-    // As `epcc reset-store` and terraform's destroy do.
+    // The requests of `epcc reset-store` and of terraform's destroy.
     const reset = { redirect_uris: [], duplicate_email_policy: 'allowed', name: 'Renamed' };
     const put = { data: { type: 'authentication-realm', preset: false, relationships: null, ...reset } };
     expect((await service.put(path, token, put)).status).toBe(200);
@@ -212,20 +221,20 @@ test('the pre-set realms cannot be deleted, and can be written', async () => {
   ]);
 });
 
-/** Adds users as an import would, many to a commit. */
-async function crowd({ realm }: Home, count: number): Promise<void> {
+/** Adds users in one commit, as an import does. */
+async function addUsers({ realm }: Home, count: number): Promise<void> {
   const by = { clock: systemClock, actor: 'test' };
   const writes = Array.from({ length: count }, (_, index) => {
     const members = { name: `User ${index}`, email: `user-${index}@example.com` };
     return draftDescribed(user, [realm as Uuid, mint()], members, by);
   });
-  const verdict = await service.db.engine.records.commit(writes);
-  expect(verdict.kind).toBe('written');
+  const result = await service.db.engine.records.commit(writes);
+  expect(result.kind).toBe('written');
 }
 
-test('more than 1,000 records below: 422 with their number, and nothing is touched; 1,000 go', async () => {
+test('a DELETE of a realm with 1,001 records below is 422 and changes nothing; with 1,000 it is 204', async () => {
   const home = await settle(service, token);
-  await crowd(home, LIMITS.cascadeRecordsMax - 2);
+  await addUsers(home, LIMITS.cascadeRecordsMax - 2);
   const path = `/v2/authentication-realms/${home.realm}`;
   const state = await seen(await service.get(path, token));
   const answer = await service.del(path, token);
@@ -241,7 +250,7 @@ test('more than 1,000 records below: 422 with their number, and nothing is touch
   expect((await service.get(path, token)).status).toBe(404);
 });
 
-describe('a client of some realms', () => {
+describe('a client with a list of realms', () => {
   let own: Home;
   let other: Home;
   let limited: string;
@@ -251,7 +260,7 @@ describe('a client of some realms', () => {
     limited = await service.token(FULL_SCOPE, new Set([own.realm as Uuid]));
   });
 
-  test('makes and removes no realm: 403, whether it is there or not', async () => {
+  test('a client with a list of realms cannot create or delete a realm: 403, even if it does not exist', async () => {
     const answers = [
       await service.post('/v2/authentication-realms', limited, { data: realms.fresh(own) }),
       await service.del(`/v2/authentication-realms/${own.realm}`, limited),
@@ -265,49 +274,55 @@ describe('a client of some realms', () => {
     expect((await service.get(`/v2/authentication-realms/${own.realm}`, limited)).status).toBe(200);
   });
 
-  test.each([...KINDS])('does all else with a $name of its own', async (kind) => {
-    const record: Made | undefined =
-      kind === realms ? undefined : await make(service, limited, { kind, home: own });
-    const path = record?.path ?? `/v2/authentication-realms/${own.realm}`;
-    const put = { data: { type: kind.resource.type } };
-    expect((await service.put(path, limited, put)).status).toBe(200);
-    if (record) expect((await service.del(path, limited)).status).toBe(204);
-  });
+  test.each([...KINDS])(
+    'a client with a list of realms can create, update and delete a $name in them',
+    async (kind) => {
+      const record: Made | undefined =
+        kind === realms ? undefined : await make(service, limited, { kind, home: own });
+      const path = record?.path ?? `/v2/authentication-realms/${own.realm}`;
+      const put = { data: { type: kind.resource.type } };
+      expect((await service.put(path, limited, put)).status).toBe(200);
+      if (record) expect((await service.del(path, limited)).status).toBe(204);
+    },
+  );
 
-  test.each([...KINDS])('is answered about a $name of another realm as about none', async (kind) => {
-    const theirs =
-      kind === realms
-        ? `/v2/authentication-realms/${other.realm}`
-        : (await make(service, token, { kind, home: other })).path;
-    const nobodys = theirs.replace(other.realm, mint());
-    const state = await seen(await service.get(theirs, token));
-    const data = { type: kind.resource.type, ...kind.changes() };
-    const calls: ((path: string) => Promise<Response>)[] = [
-      (path) => service.get(path, limited),
-      (path) => service.put(path, limited, { data }),
-      (path) => service.put(path, limited, { data: { type: 'wrong' } }),
-      (path) => service.put(path, limited, '{', { 'Content-Type': 'text/plain' }),
-      (path) => service.put(path, limited, { data }, { 'If-Match': '"0000000000000000-AAAAAAAA"' }),
-    ];
-    if (kind !== realms) {
-      calls.push((path) => service.del(path, limited));
-      const collection = (path: string) => path.replace(/\/[^/]+$/, '');
-      calls.push((path) => service.post(collection(path), limited, { data: kind.fresh(other) }));
-      calls.push((path) =>
-        service.post(collection(path), limited, { data: kind.fresh(other) }, { 'Idempotency-Key': 'one' }),
-      );
-      calls.push((path) => service.get(collection(path), limited));
-    }
-    for (const call of calls) {
-      const answer = await seen(await call(theirs));
-      expect(answer).toStartWith('[404,');
-      expect(await seen(await call(nobodys))).toBe(answer);
-    }
-    expect(await seen(await service.get(theirs, token))).toBe(state);
-  });
+  test.each([...KINDS])(
+    'every request for a $name in a realm outside the list is the same 404 as for an unknown realm',
+    async (kind) => {
+      const otherPath =
+        kind === realms
+          ? `/v2/authentication-realms/${other.realm}`
+          : (await make(service, token, { kind, home: other })).path;
+      const absentPath = otherPath.replace(other.realm, mint());
+      const state = await seen(await service.get(otherPath, token));
+      const data = { type: kind.resource.type, ...kind.changes() };
+      const calls: ((path: string) => Promise<Response>)[] = [
+        (path) => service.get(path, limited),
+        (path) => service.put(path, limited, { data }),
+        (path) => service.put(path, limited, { data: { type: 'wrong' } }),
+        (path) => service.put(path, limited, '{', { 'Content-Type': 'text/plain' }),
+        (path) => service.put(path, limited, { data }, { 'If-Match': '"0000000000000000-AAAAAAAA"' }),
+      ];
+      if (kind !== realms) {
+        calls.push((path) => service.del(path, limited));
+        const collection = (path: string) => path.replace(/\/[^/]+$/, '');
+        calls.push((path) => service.post(collection(path), limited, { data: kind.fresh(other) }));
+        calls.push((path) =>
+          service.post(collection(path), limited, { data: kind.fresh(other) }, { 'Idempotency-Key': 'one' }),
+        );
+        calls.push((path) => service.get(collection(path), limited));
+      }
+      for (const call of calls) {
+        const answer = await seen(await call(otherPath));
+        expect(answer).toStartWith('[404,');
+        expect(await seen(await call(absentPath))).toBe(answer);
+      }
+      expect(await seen(await service.get(otherPath, token))).toBe(state);
+    },
+  );
 });
 
-test('the clock of a write is read once: all that one request moves carries one instant', async () => {
+test('all records that one request changes have the same timestamp', async () => {
   const home = await settle(service, token);
   const identity = await make(service, token, { kind: identities, home });
   const above = ((await (await service.get(userPath(home), token)).json()) as Body).data.meta;

@@ -16,7 +16,7 @@ import {
 } from '../../support/resource_cases.ts';
 import { errorsOf, type Service, seen, startService } from '../../support/service.ts';
 
-/** What no member may be, on both verbs that say members. */
+/** Invalid values of every member, in POST and PUT. */
 
 let service: Service;
 let token: string;
@@ -29,16 +29,16 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-type Bad = readonly [what: string, value: unknown];
+type InvalidValue = readonly [what: string, value: unknown];
 
-const NOT_TEXT: readonly Bad[] = [
+const NOT_STRINGS: readonly InvalidValue[] = [
   ['null', null],
   ['a number', 71234567],
   ['a boolean', true],
   ['an array', ['https://long.example/']],
   ['an object', { toString: 'https://long.example/' }],
 ];
-const FORBIDDEN: readonly Bad[] = [
+const FORBIDDEN_TEXTS: readonly InvalidValue[] = [
   ['empty', ''],
   ['blank', '        '],
   ['blank in Unicode', '\u00a0\u2003\u3000'],
@@ -51,43 +51,43 @@ const FORBIDDEN: readonly Bad[] = [
 ];
 const WEB = 'https://long.example/';
 
-function tooLong(max: number): readonly Bad[] {
+function tooLong(max: number): readonly InvalidValue[] {
   return [
     ['too long', 'x'.repeat(max + 1)],
     ['too long in code points', '\u{1f600}'.repeat(max + 1)],
   ];
 }
 
-/** What a member of each form may not be. */
-const BAD: { readonly [F in Form['of']]: (form: Extract<Form, { of: F }>) => readonly Bad[] } = {
+/** The invalid values of each form of member. */
+const INVALID: { readonly [F in Form['of']]: (form: Extract<Form, { of: F }>) => readonly InvalidValue[] } = {
   text: ({ max, isNullable }) => [
-    ...NOT_TEXT.filter(([what]) => !(isNullable && what === 'null')),
-    ...FORBIDDEN,
+    ...NOT_STRINGS.filter(([what]) => !(isNullable && what === 'null')),
+    ...FORBIDDEN_TEXTS,
     ...tooLong(max),
   ],
   email: ({ max }) => [
-    ...NOT_TEXT,
-    ...FORBIDDEN,
+    ...NOT_STRINGS,
+    ...FORBIDDEN_TEXTS,
     ['too long', `${'x'.repeat(max)}@example.com`],
     ...['jane.example.com', 'jane@', '@example.com', 'jane@example', 'jane doe@example.com'].map(
-      (value): Bad => [value, value],
+      (value): InvalidValue => [value, value],
     ),
   ],
   username: ({ max }) => [
-    ...NOT_TEXT,
-    ...FORBIDDEN,
+    ...NOT_STRINGS,
+    ...FORBIDDEN_TEXTS,
     ...tooLong(max),
     ['a right-to-left override', 'jane\u202eenod'],
     ['an isolate', 'jane\u2066doe'],
     ['an Arabic letter mark', 'jane\u061cdoe'],
     ['a private-use character', 'jane\ue000doe'],
     ['an unassigned character', 'jane\u0378doe'],
-    ['nothing but invisible characters', '\u200b\u2060\ufeff\u00ad'],
+    ['only invisible characters', '\u200b\u2060\ufeff\u00ad'],
     ['a key of too many bytes', '\ufdfa'.repeat(255)],
   ],
   url: ({ max }) => [
-    ...NOT_TEXT,
-    ...FORBIDDEN,
+    ...NOT_STRINGS,
+    ...FORBIDDEN_TEXTS,
     ['too long', `${WEB}${'x'.repeat(max)}`],
     ['relative', '/.well-known/openid-configuration'],
     ['without scheme', 'login.example.com'],
@@ -95,18 +95,18 @@ const BAD: { readonly [F in Form['of']]: (form: Extract<Form, { of: F }>) => rea
     ['script', 'javascript:alert(document.domain)'],
     ['a space', 'https://login.example.com/a b'],
     ['a backslash', 'https://login.example.com\\@evil.example'],
-    ['no ASCII', 'https://löGin.example.com/'],
+    ['not ASCII', 'https://löGin.example.com/'],
     ['no host', 'https://'],
-    ['a port that is none', 'https://login.example.com:99999/'],
+    ['an invalid port', 'https://login.example.com:99999/'],
   ],
   issuer: ({ max }) => [
-    ...BAD.url({ of: 'url', max }),
+    ...INVALID.url({ of: 'url', max }),
     ['userinfo', 'https://jane:secret@login.example.com/'],
     ['a query', 'https://login.example.com/?tenant=one'],
     ['an empty query', 'https://login.example.com/?'],
     ['a fragment', 'https://login.example.com/#one'],
   ],
-  choice: () => [...NOT_TEXT, ['empty', ''], ['another word', 'disallowed'], ['spaces', ' allowed ']],
+  choice: () => [...NOT_STRINGS, ['empty', ''], ['another word', 'disallowed'], ['spaces', ' allowed ']],
   boolean: () => [
     ['null', null],
     ['a number', 1],
@@ -119,17 +119,19 @@ const BAD: { readonly [F in Form['of']]: (form: Extract<Form, { of: F }>) => rea
     ['a text', 'https://shop.example/'],
     ['an object', { 0: 'https://shop.example/' }],
     ['too many', Array.from({ length: 101 }, (_, index) => `https://shop.example/${index}`)],
-    ...NOT_TEXT.map(([what, value]): Bad => [`${what} among them`, ['https://shop.example/', value]]),
+    ...NOT_STRINGS.map(
+      ([what, value]): InvalidValue => [`${what} among them`, ['https://shop.example/', value]],
+    ),
   ],
   reference: () => [
-    ...NOT_TEXT,
+    ...NOT_STRINGS,
     ['empty', ''],
-    ['no ID', 'the-only-profile'],
+    ['not an ID', 'the-only-profile'],
     ['braces', '{018f3a1e-0000-7000-8000-000000000000}'],
-    ['a line feed behind it', '018f3a1e-0000-7000-8000-000000000000\n'],
+    ['a line feed after it', '018f3a1e-0000-7000-8000-000000000000\n'],
   ],
   password: () => [
-    ...NOT_TEXT,
+    ...NOT_STRINGS,
     ['empty', ''],
     ['seven characters', 'seven77'],
     ['seven code points in fourteen units', '\u{1f600}'.repeat(7)],
@@ -140,12 +142,12 @@ const BAD: { readonly [F in Form['of']]: (form: Extract<Form, { of: F }>) => rea
   ],
 };
 
-function badOf(form: Form): readonly Bad[] {
-  return (BAD[form.of] as (form: Form) => readonly Bad[])(form);
+function invalidValuesOf(form: Form): readonly InvalidValue[] {
+  return (INVALID[form.of] as (form: Form) => readonly InvalidValue[])(form);
 }
 
-/** Tries the same `data` on both verbs; the errors of each, each about this member and no other. */
-async function refusals(kind: Kind, path: string, data: Data, about: string) {
+/** Sends the same `data` by POST and PUT; returns the statuses. Every error must be about this member. */
+async function statusesOf(kind: Kind, path: string, data: Data, about: string) {
   const answers = [
     await service.post(kind.collection(home), token, { data: { ...kind.fresh(home), ...data } }),
     await service.put(path, token, { data: { type: kind.resource.type, ...data } }),
@@ -166,13 +168,13 @@ describe.each([...KINDS])('$name', (kind) => {
   });
 
   describe.each(Object.entries(kind.forms))('%s', (name, form) => {
-    // Whoever refers to a profile stays with it: a PUT ignores the member (docs/wire.md#updates).
+    // The reference to a profile cannot change: a PUT ignores the member (docs/wire.md#updates).
     const isIgnored = form.of === 'reference';
-    test('is refused, and nothing is written', async () => {
+    test(`an invalid ${name} of a ${kind.name} is 400, and nothing is written`, async () => {
       const before = await rowsOf(service);
       const record = await seen(await service.get(path, token));
-      for (const [what, value] of badOf(form)) {
-        const statuses = await refusals(kind, path, { [name]: value }, name);
+      for (const [what, value] of invalidValuesOf(form)) {
+        const statuses = await statusesOf(kind, path, { [name]: value }, name);
         expect([what, statuses]).toEqual([what, [400, isIgnored ? 200 : 400]]);
       }
       if (isIgnored) return;
@@ -180,12 +182,12 @@ describe.each([...KINDS])('$name', (kind) => {
       expect(await seen(await service.get(path, token))).toBe(record);
     });
 
-    test('missing: a complaint where a POST must say it, else its default', async () => {
+    test(`a missing ${name} of a new ${kind.name} is 400 if it is required, otherwise it has its default`, async () => {
       const { [name]: _, ...data } = kind.fresh(home);
       const answer = await service.post(kind.collection(home), token, { data });
-      const isAsked = kind.asked.includes(name);
-      expect(answer.status).toBe(isAsked ? 400 : 201);
-      if (!isAsked) return;
+      const isRequired = kind.asked.includes(name);
+      expect(answer.status).toBe(isRequired ? 400 : 201);
+      if (!isRequired) return;
       expect(await errorsOf(answer)).toEqual([
         {
           status: '400',
@@ -197,24 +199,24 @@ describe.each([...KINDS])('$name', (kind) => {
     });
   });
 
-  test('type: missing, and everything it is not', async () => {
+  test(`a missing or wrong type of a ${kind.name} is 400`, async () => {
     const other = KINDS.find(({ resource }) => !kind.resource.type.includes(resource.type)) as Kind;
     const { type } = kind.resource;
     const wrong = [null, '', 7, [type], {}, `${type} `, type.toUpperCase(), other.resource.type];
     const swapped = type.includes('_') ? type.replaceAll('_', '-') : type.replaceAll('-', '_');
     for (const value of [undefined, ...wrong, swapped]) {
-      const statuses = await refusals(kind, path, { type: value }, 'type');
+      const statuses = await statusesOf(kind, path, { type: value }, 'type');
       expect([value, statuses]).toEqual([value, [400, 400]]);
     }
   });
 
-  test('all complaints come at once', async () => {
+  test(`a POST of an empty ${kind.name} reports every missing member`, async () => {
     const answer = await service.post(kind.collection(home), token, { data: {} });
     const pointers = (await errorsOf(answer)).map(({ source }) => source?.pointer);
     expect(pointers.sort()).toEqual(['type', ...kind.asked].map((name) => `/data/${name}`).sort());
   });
 
-  test('relationships: nothing is fine, anything but an object is not', async () => {
+  test(`relationships of a ${kind.name} may be null or an object, otherwise 400`, async () => {
     for (const relationships of [null, {}, { origin: null }]) {
       const data = { ...kind.fresh(home), relationships };
       expect((await service.post(kind.collection(home), token, { data })).status).toBe(201);
@@ -222,30 +224,30 @@ describe.each([...KINDS])('$name', (kind) => {
       expect((await service.put(path, token, put)).status).toBe(200);
     }
     for (const relationships of ['realm-of-mine', 7, [], true]) {
-      expect(await refusals(kind, path, { relationships }, 'relationships')).toEqual([400, 400]);
+      expect(await statusesOf(kind, path, { relationships }, 'relationships')).toEqual([400, 400]);
     }
   });
 
-  test('members that are nobody’s to say, and those that nobody knows, are ignored', async () => {
-    const odd =
+  test(`read-only and unknown members of a ${kind.name} are ignored`, async () => {
+    const ignored =
       JSON.parse(`{"__proto__": {"name": "polluted", "type": "polluted"}, "constructor": {"prototype": 1},
       "hasOwnProperty": 1, "toString": null, "usernameFormat": "email", "preset": true, "password_hash": "x",
       "password_normalised": true, "revision": "x", "realm_id": "x", "issuer_key": "x", "": 1,
       "meta": {"created_at": "2001-01-01T00:00:00.000Z", "issuer": "https://meta.example", "creation_status": "no"},
       "created_at": 1, "creation_status": "IN_PROGRESS", "links": []}`);
-    const made = await make(service, token, { kind, home, data: { ...odd, id: '' } });
+    const created = await make(service, token, { kind, home, data: { ...ignored, id: '' } });
     const plain = await make(service, token, { kind, home });
     const shape = ({ data: { meta, ...data } }: Body) => [Object.keys(data), Object.keys(meta)];
-    expect(shape(made.body)).toEqual(shape(plain.body));
-    expect(made.id).not.toBe('');
-    expect(JSON.stringify(made.body)).not.toMatch(/polluted|2001-|meta\.example|IN_PROGRESS/);
-    // As a client spells it who builds its body by hand: JSON.stringify would drop what stands in the prototype.
+    expect(shape(created.body)).toEqual(shape(plain.body));
+    expect(created.id).not.toBe('');
+    expect(JSON.stringify(created.body)).not.toMatch(/polluted|2001-|meta\.example|IN_PROGRESS/);
+    // As text, because JSON.stringify would omit a member of the prototype.
     const text = `{"data":{"__proto__":{"type":"x"},"constructor":"x","type":"${kind.resource.type}"}}`;
-    expect((await service.put(made.path, token, text)).status).toBe(200);
+    expect((await service.put(created.path, token, text)).status).toBe(200);
   });
 });
 
-test('the longest of everything is taken as it is, on both verbs', async () => {
+test('members of the maximum length are accepted unchanged, in POST and PUT', async () => {
   const wide = '\u{1f600}';
   const LONGEST: { readonly [kind: string]: Data } = {
     realm: {
@@ -263,14 +265,14 @@ test('the longest of everything is taken as it is, on both verbs', async () => {
   };
   for (const kind of KINDS) {
     const { client_secret, password, ...longest } = LONGEST[kind.name] as Data;
-    const made = await make(service, token, { kind, home, data: LONGEST[kind.name] as Data });
-    expect(made.body.data).toMatchObject(longest);
+    const created = await make(service, token, { kind, home, data: LONGEST[kind.name] as Data });
+    expect(created.body.data).toMatchObject(longest);
     const put = { data: { type: kind.resource.type, ...LONGEST[kind.name] } };
-    expect((await service.put(made.path, token, put)).status).toBe(200);
+    expect((await service.put(created.path, token, put)).status).toBe(200);
   }
 });
 
-test('what the contract leaves to the caller is kept letter for letter', async () => {
+test('subject, username and e-mail address are stored unchanged', async () => {
   const [, , , user, oidc, password] = KINDS as readonly Kind[] as [Kind, Kind, Kind, Kind, Kind, Kind];
   const subject = ` e\u0301\u200bÉ ＡＢ "\\/ 'or 1=1' \u202e${word('s')} `;
   expect((await make(service, token, { kind: oidc, home, data: { subject } })).body.data.subject).toBe(
@@ -283,7 +285,7 @@ test('what the contract leaves to the caller is kept letter for letter', async (
   expect((await make(service, token, { kind: user, home, data: { email } })).body.data.email).toBe(email);
 });
 
-test('null clears the three parts of a name, and nothing else', async () => {
+test('null clears the three parts of a name and no other member', async () => {
   const kind = KINDS[3] as Kind;
   const parts = { given_name: 'Jane', middle_name: 'M.', family_name: 'Doe' };
   const { path, body } = await make(service, token, { kind, home, data: parts });
@@ -293,13 +295,13 @@ test('null clears the three parts of a name, and nothing else', async () => {
   expect(((await answer.json()) as Body).data).toMatchObject({ ...cleared, name: body.data.name });
 });
 
-test('a policy for e-mail addresses is read in any letter case, and answered in one', async () => {
+test('duplicate_email_policy is accepted in any letter case, and returned in lower case', async () => {
   const kind = KINDS[0] as Kind;
-  for (const [said, shown] of [
+  for (const [sent, shown] of [
     ['API_ONLY', 'api_only'],
     ['Allowed', 'allowed'],
   ] as const) {
-    const made = await make(service, token, { kind, home, data: { duplicate_email_policy: said } });
-    expect(made.body.data.duplicate_email_policy).toBe(shown);
+    const created = await make(service, token, { kind, home, data: { duplicate_email_policy: sent } });
+    expect(created.body.data.duplicate_email_policy).toBe(shown);
   }
 });

@@ -16,7 +16,7 @@ import {
 } from '../../support/resource_cases.ts';
 import { type Service, seen, startService } from '../../support/service.ts';
 
-/** What each writing verb answers where it succeeds, for every resource. */
+/** The responses of successful writes, for every resource. */
 
 let service: Service;
 let token: string;
@@ -34,18 +34,18 @@ afterAll(() => service.stop());
 const INSTANT = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 const ID = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/);
 
-test('every resource has its row, and every member that callers may say', () => {
+test('the resource cases cover every resource and every writable member', () => {
   expect(KINDS.map(({ resource }) => resource)).toEqual([...RESOURCES]);
   for (const { resource, forms, asked } of KINDS) {
-    const said = membersOf(resource)
+    const writable = membersOf(resource)
       .filter(({ annotation }) => annotation.writableBy !== 'nobody' && annotation.within !== 'relationships')
       .map(({ name }) => name);
-    expect(Object.keys(forms).sort()).toEqual([...said, ...Object.keys(resource.inputs ?? {})].sort());
+    expect(Object.keys(forms).sort()).toEqual([...writable, ...Object.keys(resource.inputs ?? {})].sort());
     expect(Object.keys(forms)).toEqual(expect.arrayContaining([...asked]));
   }
 });
 
-/** The headers that a POST or PUT answers with beside those of every answer. */
+/** The response headers of a POST or PUT, without those of every response. */
 function headersOf(answer: Response): Record<string, string> {
   const plain = ['content-length', 'date', 'x-request-id'];
   return Object.fromEntries([...answer.headers].filter(([name]) => !plain.includes(name)));
@@ -57,7 +57,7 @@ function selfOf({ resource, collection }: Kind, id: string): string {
 }
 
 describe.each([...KINDS])('$name', (kind) => {
-  test('POST: 201, the members of the contract, and where they lead', async () => {
+  test(`POST of a ${kind.name} is 201 with its members, links and Location`, async () => {
     const data = kind.fresh(home);
     const answer = await service.post(kind.collection(home), token, { data });
     expect(answer.status).toBe(201);
@@ -86,7 +86,7 @@ describe.each([...KINDS])('$name', (kind) => {
     });
   });
 
-  test('Location, links.self and the path lead to the same bytes and the same ETag', async () => {
+  test(`Location, links.self and the path of a ${kind.name} return the same bytes and ETag`, async () => {
     const answer = await service.post(kind.collection(home), token, { data: kind.fresh(home) });
     const text = await answer.clone().text();
     const { links, data } = (await answer.json()) as Body;
@@ -98,7 +98,7 @@ describe.each([...KINDS])('$name', (kind) => {
     }
   });
 
-  test('PUT: 200, what was said has changed and the rest has not', async () => {
+  test(`PUT of a ${kind.name} is 200, and changes only the members in the body`, async () => {
     const { path, etag, body } = await make(service, token, { kind, home });
     service.clock.advance(5);
     const changes = kind.changes();
@@ -124,7 +124,7 @@ describe.each([...KINDS])('$name', (kind) => {
     expect(await seen(await service.get(path, token))).toBe(await seen(answer));
   });
 
-  test('PUT: each member by itself; with none the record is only touched', async () => {
+  test(`PUT changes each member of a ${kind.name} alone; without members only updated_at`, async () => {
     const { path, body } = await make(service, token, { kind, home });
     let last = body;
     for (const [name, value] of [...Object.entries(kind.changes()), ['type', kind.resource.type] as const]) {
@@ -140,21 +140,21 @@ describe.each([...KINDS])('$name', (kind) => {
     }
   });
 
-  test('DELETE: 204 without a body; afterwards it is absent for every verb', async () => {
+  test(`DELETE of a ${kind.name} is 204 without a body; later requests are 404`, async () => {
     const { path, id } = await make(service, token, { kind, home });
     const answer = await service.del(path, token);
     expect([answer.status, await answer.text()]).toEqual([204, '']);
     expect(headersOf(answer)).toEqual({});
     const absent = `${kind.collection(home)}/${systemClock.mintId()}`;
-    const nothing = await seen(await service.get(absent, token));
-    expect(nothing).toStartWith('[404,');
+    const absent404 = await seen(await service.get(absent, token));
+    expect(absent404).toStartWith('[404,');
     const put = { data: { type: kind.resource.type, id } };
-    expect(await seen(await service.get(path, token))).toBe(nothing);
-    expect(await seen(await service.put(path, token, put))).toBe(nothing);
-    expect(await seen(await service.del(path, token))).toBe(nothing);
+    expect(await seen(await service.get(path, token))).toBe(absent404);
+    expect(await seen(await service.put(path, token, put))).toBe(absent404);
+    expect(await seen(await service.del(path, token))).toBe(absent404);
   });
 
-  test('other methods of these paths are 405, and the path of the record takes no POST', async () => {
+  test(`other methods on the paths of a ${kind.name} are 405 with Allow`, async () => {
     const collection = kind.collection(home);
     expect((await service.put(collection, token, {})).headers.get('allow')).toBe('GET, HEAD, POST');
     expect((await service.del(collection, token)).status).toBe(405);
@@ -162,7 +162,7 @@ describe.each([...KINDS])('$name', (kind) => {
     expect([item.status, item.headers.get('allow')]).toEqual([405, 'GET, HEAD, PUT, DELETE']);
   });
 
-  test('a slash at the end and doubled ones are answered directly, on every verb', async () => {
+  test(`writes of a ${kind.name} accept trailing and doubled slashes without a redirect`, async () => {
     const spellings = (path: string) => [`${path}/`, path.replace('/v2/', '/v2//'), `/${path}//`];
     for (const [index, collection] of spellings(kind.collection(home)).entries()) {
       const made = await service.post(collection, token, { data: kind.fresh(home) });
@@ -174,7 +174,7 @@ describe.each([...KINDS])('$name', (kind) => {
     }
   });
 
-  test('IDs of the path are read in any letter case', async () => {
+  test(`writes of a ${kind.name} accept IDs of the path in any letter case`, async () => {
     const { id } = await make(service, token, { kind, home });
     const upper = Object.fromEntries(Object.entries(home).map(([name, each]) => [name, each.toUpperCase()]));
     const path = `${kind.collection(upper as unknown as Home)}/${id.toUpperCase()}`;
@@ -183,7 +183,7 @@ describe.each([...KINDS])('$name', (kind) => {
   });
 });
 
-test('the un-versioned path of a password profile info takes PUT and DELETE as well', async () => {
+test('the unversioned path of a password profile info accepts PUT and DELETE', async () => {
   const kind = KINDS[5] as Kind;
   const { path } = await make(service, token, { kind, home });
   const bare = path.slice('/v2'.length);
