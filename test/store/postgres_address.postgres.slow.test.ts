@@ -16,9 +16,9 @@ const PLAIN: PostgresAddress = {
   rootCertificates: undefined,
   isPrepared: true,
 };
-const far = (host: string, port = 5432) => ({ hosts: [{ host, port }], tls: 'verify-full' as const });
+const remote = (host: string, port = 5432) => ({ hosts: [{ host, port }], tls: 'verify-full' as const });
 
-describe('read', () => {
+describe('a PostgreSQL URL is parsed', () => {
   const rows: [string, Partial<PostgresAddress>][] = [
     ['postgres://clerk@localhost/shop', {}],
     ['postgresql://clerk@localhost:5432/shop', {}],
@@ -31,11 +31,11 @@ describe('read', () => {
     ['postgres://clerk@localhost:6543/shop', { hosts: [{ host: 'localhost', port: 6543 }] }],
     ['postgres://clerk@[::1]:6543/shop', { hosts: [{ host: '::1', port: 6543 }] }],
     ['postgres://clerk@127.8.8.8/shop', { hosts: [{ host: '127.8.8.8', port: 5432 }] }],
-    ['postgres://clerk@db.example/shop', far('db.example')],
-    ['postgres://clerk@[2001:db8::1]/shop', far('2001:db8::1')],
-    ['postgres://clerk@10.0.0.1:6543/shop', far('10.0.0.1', 6543)],
-    ['postgres://clerk@0.0.0.0/shop', far('0.0.0.0')],
-    ['postgres://clerk@127.1/shop', far('127.1')],
+    ['postgres://clerk@db.example/shop', remote('db.example')],
+    ['postgres://clerk@[2001:db8::1]/shop', remote('2001:db8::1')],
+    ['postgres://clerk@10.0.0.1:6543/shop', remote('10.0.0.1', 6543)],
+    ['postgres://clerk@0.0.0.0/shop', remote('0.0.0.0')],
+    ['postgres://clerk@127.1/shop', remote('127.1')],
     [
       'postgres://clerk@localhost,db.example:5433,[::1]/shop',
       {
@@ -47,8 +47,8 @@ describe('read', () => {
         tls: 'verify-full',
       },
     ],
-    ['postgres://clerk@db.example/shop?sslmode=disable', { ...far('db.example'), tls: 'disable' }],
-    ['postgres://clerk@db.example/shop?sslmode=require', { ...far('db.example'), tls: 'require' }],
+    ['postgres://clerk@db.example/shop?sslmode=disable', { ...remote('db.example'), tls: 'disable' }],
+    ['postgres://clerk@db.example/shop?sslmode=require', { ...remote('db.example'), tls: 'require' }],
     ['postgres://clerk@localhost/shop?sslmode=verify-ca', { tls: 'verify-ca' }],
     [
       'postgres://clerk@localhost/shop?sslrootcert=/etc/ca.pem',
@@ -58,13 +58,13 @@ describe('read', () => {
     ['postgres://clerk@localhost/shop?prepare=on&sslmode=require', { tls: 'require' }],
     ['postgres://clerk@localhost/shop?', {}],
   ];
-  test.each(rows)('%s', (url, differences) => {
+  test.each(rows)('the URL %s is accepted', (url, differences) => {
     expect(parseDatabase(url)).toEqual({ ...PLAIN, ...differences });
     expect(postgresUrlError(url)).toBeUndefined();
   });
 });
 
-describe('refused', () => {
+describe('a PostgreSQL URL is refused', () => {
   const MODES = 'sslmode must be one of disable, require, verify-ca, verify-full';
   const rows: [string, string][] = [
     ['postgres://', 'the user is missing'],
@@ -100,14 +100,14 @@ describe('refused', () => {
     ['postgres://clerk@localhost/shop?sslrootcert=', 'sslrootcert must be a path'],
     ['postgres://clerk@localhost/shop?sslmode=disable&sslrootcert=a', 'sslrootcert has no meaning'],
   ];
-  test.each(rows)('%s', (url, says) => {
+  test.each(rows)('the URL %s is refused', (url, message) => {
     expect(parseDatabase(url)).toBeUndefined();
-    expect(postgresUrlError(url)).toContain(says);
-    expect(() => readSettings({}, { AUTHREALM_DATABASE: url })).toThrow(says);
+    expect(postgresUrlError(url)).toContain(message);
+    expect(() => readSettings({}, { AUTHREALM_DATABASE: url })).toThrow(message);
   });
 });
 
-test('a complaint repeats nothing of what was given', () => {
+test('the refusal of a URL does not repeat any part of it', () => {
   const secret = 'hunter2';
   for (const url of [
     `postgres://clerk:${secret}@localhost`,
@@ -127,7 +127,7 @@ test('a complaint repeats nothing of what was given', () => {
   }
 });
 
-test('whatever user, password and database are, they come back as they were written', () => {
+test('any user, password and database of a URL is parsed unchanged', () => {
   const text = fc
     .string({ unit: 'grapheme', minLength: 1, maxLength: 20 })
     .filter((each) => !/\p{Cc}/u.test(each));
@@ -141,7 +141,7 @@ test('whatever user, password and database are, they come back as they were writ
   );
 });
 
-test('whatever is given, it is read or refused', () => {
+test('any text is either parsed as a URL or refused', () => {
   const piece = fc.constantFrom(
     'postgres:',
     '//',

@@ -10,12 +10,12 @@ import { userMembers } from '../support/service.ts';
 import { createRealmFixture, insert, mintId, WRITTEN, withChange } from './contract/store_fixtures.ts';
 
 /**
- * One order in each realm, which is that of commits: whoever follows the changes of a realm by the last place it has
- * read misses none, however many processes write. There is no order between realms.
+ * The changes of a realm are in the order of their commits: a reader that continues after the last sequence number it
+ * has read misses none, however many processes write. There is no order between realms.
  */
 
 let url: string;
-/** Two that write and one that reads, as processes have them: with connections of their own. */
+/** Two writers and a reader, each with its own connections, like separate processes. */
 let engines: readonly [Engine, Engine, Engine];
 beforeAll(async () => {
   url = await (await sharedServer()).freshDatabase();
@@ -27,15 +27,15 @@ afterAll(async () => {
 
 async function open(): Promise<Engine> {
   const address = parseDatabase(url);
-  if (!address) throw new Error('no address of PostgreSQL');
+  if (!address) throw new Error('not a PostgreSQL URL');
   return openEngine(address, 'auto', { version: 'test', clock: systemClock });
 }
 
-/** Commits so many users at once, and answers their IDs. */
+/** Commits `count` users at once, and returns their IDs. */
 async function commitUsers({ records }: Engine, realm: Uuid, count: number): Promise<readonly Uuid[]> {
   const writes = Array.from({ length: count }, () => insert(user, [realm, mintId()], userMembers));
-  const verdict = await records.commit(writes.map(withChange));
-  expect(verdict).toEqual(WRITTEN);
+  const result = await records.commit(writes.map(withChange));
+  expect(result).toEqual(WRITTEN);
   return writes.map(({ record }) => record.id);
 }
 
@@ -43,7 +43,7 @@ const WRITERS = 12;
 const COMMITS = 20;
 const USERS_AT_ONCE = 4;
 
-/** Writers on both engines, each commit of another size. Answers what was acknowledged. */
+/** Writes on both engines, in commits of different sizes. Returns the acknowledged IDs. */
 async function writeAll(realms: readonly Uuid[]): Promise<Set<string>> {
   const acknowledged = new Set<string>();
   const write = async (writer: number) => {
@@ -58,8 +58,8 @@ async function writeAll(realms: readonly Uuid[]): Promise<Set<string>> {
   return acknowledged;
 }
 
-/** Reads on from the last place until it is stopped and has read all there is. */
-async function follow(realm: Uuid, isStopped: () => boolean): Promise<readonly SequencedChange[]> {
+/** Reads changes in pages until it is stopped and has read all of them. */
+async function readUntilStopped(realm: Uuid, isStopped: () => boolean): Promise<readonly SequencedChange[]> {
   const read: SequencedChange[] = [];
   for (;;) {
     const isLast = isStopped();
@@ -70,17 +70,17 @@ async function follow(realm: Uuid, isStopped: () => boolean): Promise<readonly S
 }
 
 describe.each([1, 4])('writers of two processes in %d realms', (count) => {
-  test('leave no gap that a reader passes and that is filled later', async () => {
-    const grounds = await Promise.all(
+  test('concurrent writers of two processes never fill a sequence gap behind a reader', async () => {
+    const fixtures = await Promise.all(
       Array.from({ length: count }, () => createRealmFixture(engines[0].records)),
     );
-    const realms = grounds.map(({ realm }) => realm);
+    const realms = fixtures.map(({ realm }) => realm);
     let isOver = false;
-    const following = Promise.all(realms.map((realm) => follow(realm, () => isOver)));
+    const reading = Promise.all(realms.map((realm) => readUntilStopped(realm, () => isOver)));
     const acknowledged = await writeAll(realms).finally(() => {
       isOver = true;
     });
-    const read = await following;
+    const read = await reading;
     for (const changes of read) expect(changes.map(({ seq }) => seq)).toEqual(changes.map((_, at) => at + 1));
     const seen = new Set(read.flat().map(({ realm, id }) => `${realm} ${id}`));
     expect(seen).toEqual(acknowledged);
@@ -88,7 +88,7 @@ describe.each([1, 4])('writers of two processes in %d realms', (count) => {
 });
 
 describe('the clock of a realm', () => {
-  test('keeps its place until the commit: others wait in this realm, and in no other', async () => {
+  test('a writer holds the realm clock until its commit: other writers wait in this realm only', async () => {
     const { realm } = await createRealmFixture(engines[0].records);
     const { realm: other } = await createRealmFixture(engines[0].records);
     await commitUsers(engines[0], realm, 1);
@@ -103,7 +103,7 @@ describe('the clock of a realm', () => {
       await commitUsers(engines[0], other, 1);
       await commitUsers(engines[1], other, 1);
       expect(isDone).toBe(false);
-      // Who reads waits for nobody.
+      // Readers do not wait.
       expect(await engines[2].records.changes(realm, 0, 10)).toHaveLength(1);
     });
     await waiting;
@@ -111,12 +111,12 @@ describe('the clock of a realm', () => {
     expect((await engines[2].records.changes(realm, 0, 10)).map(({ seq }) => seq)).toEqual([1, 2]);
   });
 
-  test('does not move for what is refused', async () => {
-    const { realm, user: taken } = await createRealmFixture(engines[0].records);
+  test('a refused write does not advance the realm clock', async () => {
+    const { realm, user: existing } = await createRealmFixture(engines[0].records);
     await commitUsers(engines[0], realm, 2);
-    const again = insert(user, [realm, taken], userMembers);
-    const verdict = await engines[1].records.commit([withChange(again)]);
-    expect(verdict.kind).toBe('unique');
+    const duplicate = insert(user, [realm, existing], userMembers);
+    const result = await engines[1].records.commit([withChange(duplicate)]);
+    expect(result.kind).toBe('unique');
     await commitUsers(engines[0], realm, 1);
     const changes = await engines[2].records.changes(realm, 0, 10);
     expect(changes.map(({ seq }) => seq)).toEqual([1, 2, 3]);

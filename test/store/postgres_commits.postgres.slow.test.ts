@@ -12,58 +12,58 @@ import { databaseBy, startTroubled, type Troubled } from '../support/fault_injec
 import { sharedServer } from '../support/postgres_server.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp_proxy.ts';
 
-/** Commits whose fate nobody knows, and transactions that are in each other's way (issue 5, point 3). */
+/** Commits with an unknown outcome, and serialization failures and deadlocks. */
 
-/** The end of a transaction on the wire; its beginning says `read committed`. */
+/** The end of a transaction on the wire; the trailing zero tells it from `read committed` at the beginning. */
 const COMMIT = 'commit\0';
 
 let proxy: TcpProxy;
-let troubled: Troubled;
+let faulty: Troubled;
 
 beforeAll(async () => {
   const server = await sharedServer();
   proxy = await startTcpProxy(server.port);
-  // A statement that is not prepared is said in full each time, so that the proxy knows it.
-  troubled = await startTroubled(await databaseBy(server, [proxy.port], '?prepare=off'));
+  // Unprepared statements are sent in full each time, so that the proxy recognizes them.
+  faulty = await startTroubled(await databaseBy(server, [proxy.port], '?prepare=off'));
 }, 300_000);
 afterAll(async () => {
-  await troubled.stop().catch(() => undefined);
+  await faulty.stop().catch(() => undefined);
   proxy.stop();
 });
 
-async function spoil(...statements: readonly string[]): Promise<void> {
-  const sql = new SQL(troubled.service.database.url, { max: 1 });
+async function execute(...statements: readonly string[]): Promise<void> {
+  const sql = new SQL(faulty.service.database.url, { max: 1 });
   for (const statement of statements) await sql.unsafe(statement);
   await sql.close();
 }
 
-const faults = () => troubled.service.log.filter((record) => record.event === 'fault');
+const faults = () => faulty.service.log.filter((record) => record.event === 'fault');
 
 test.each([
   ['unanswered', 1],
   ['unheard', 0],
   ['silent', 1],
 ] as const)(
-  'a commit that goes %s: the caller is told that nobody knows, and repeats it safely',
-  async (fate, landed) => {
-    const before = await troubled.users();
-    const asked = troubled.repeatable();
-    const sprung = proxy.trap(COMMIT, fate);
-    const first = await troubled.write(asked);
-    await sprung;
+  'a commit that goes %s is answered with unknown_outcome, and can be repeated safely',
+  async (fate, committed) => {
+    const before = await faulty.users();
+    const request = faulty.repeatable();
+    const intercepted = proxy.trap(COMMIT, fate);
+    const first = await faulty.write(request);
+    await intercepted;
     expect([first.status, await first.answer.text()]).toEqual([
       503,
       expect.stringContaining('may have landed'),
     ]);
     expect(faults().at(-1)).toMatchObject({ code: 'unknown_outcome' });
-    expect((await troubled.users()).size).toBe(before.size + landed);
-    await troubled.recovered();
-    const between = await troubled.users();
-    const second = await troubled.write(asked);
-    const third = await troubled.write(asked);
+    expect((await faulty.users()).size).toBe(before.size + committed);
+    await faulty.recovered();
+    const between = await faulty.users();
+    const second = await faulty.write(request);
+    const third = await faulty.write(request);
     expect([second.status, third.status, third.id]).toEqual([201, 201, second.id]);
-    const after = await troubled.users();
-    expect([after.has(second.id as string), after.size - between.size]).toEqual([true, 1 - landed]);
+    const after = await faulty.users();
+    expect([after.has(second.id as string), after.size - between.size]).toEqual([true, 1 - committed]);
   },
   300_000,
 );
@@ -75,32 +75,32 @@ test.each([
   ['unanswered', 'refusals'],
   ['unheard', 'refusals'],
 ] as const)(
-  'a commit of acts that goes %s is repeated, and each is one entry: %s',
+  'a commit of audit entries that goes %s is repeated, and each is logged once: %s',
   async (fate, kind) => {
-    const { database, db } = troubled.service;
+    const { database, db } = faulty.service;
     const { log } = db.engine;
     const count = async () => {
-      const acts = await database.ask<{ actor: string; detail: string }>('select actor, detail from act');
-      return acts.filter(({ actor, detail }) => (actor + detail).includes(mark)).length;
+      const entries = await database.ask<{ actor: string; detail: string }>('select actor, detail from act');
+      return entries.filter(({ actor, detail }) => (actor + detail).includes(marker)).length;
     };
-    const mark = systemClock.mintId();
-    const sprung = proxy.trap(COMMIT, fate);
+    const marker = systemClock.mintId();
+    const intercepted = proxy.trap(COMMIT, fate);
     if (kind === 'grants') {
-      const told: number[] = [];
-      const notes = openTokenGrantLog(log, systemClock, ({ waiting }) => told.push(waiting));
+      const waitingCounts: number[] = [];
+      const grantLog = openTokenGrantLog(log, systemClock, ({ waiting }) => waitingCounts.push(waiting));
       const id = systemClock.mintId();
-      await notes.append(createAuditEntry('token.granted', { id, detail: { mark } }, systemClock));
-      await sprung;
-      expect(told).toEqual([1]);
-      await troubled.recovered();
-      while (told.length < 2) await Bun.sleep(20);
-      await notes.stop();
+      await grantLog.append(createAuditEntry('token.granted', { id, detail: { marker } }, systemClock));
+      await intercepted;
+      expect(waitingCounts).toEqual([1]);
+      await faulty.recovered();
+      while (waitingCounts.length < 2) await Bun.sleep(20);
+      await grantLog.stop();
     } else {
       const refusals = openRefusedAccessLog(log, systemClock, 20);
-      refusals.count({ clientId: mark, address: undefined }, 'no token');
-      await sprung;
-      await troubled.recovered();
-      refusals.count({ clientId: `later ${mark}`, address: undefined }, 'no token');
+      refusals.count({ clientId: marker, address: undefined }, 'no token');
+      await intercepted;
+      await faulty.recovered();
+      refusals.count({ clientId: `later ${marker}`, address: undefined }, 'no token');
       while ((await count()) < 2) await Bun.sleep(20);
       await refusals.stop();
     }
@@ -120,11 +120,11 @@ test.each([
   300_000,
 );
 
-test('what the engine says about values reaches no log and no answer', async () => {
-  const name = 'name-that-nobody-may-see';
-  const { records } = troubled.service.db.engine;
-  await spoil(`alter table user_info add constraint odd check (name <> '${name}')`);
-  const key = [troubled.planted.realm, systemClock.mintId()] as const;
+test('values in an engine error reach no log and no answer', async () => {
+  const name = 'name-in-no-log-or-answer';
+  const { records } = faulty.service.db.engine;
+  await execute(`alter table user_info add constraint odd check (name <> '${name}')`);
+  const key = [faulty.planted.realm, systemClock.mintId()] as const;
   const write = draftDescribed(
     user,
     [...key],
@@ -140,39 +140,39 @@ test('what the engine says about values reaches no log and no answer', async () 
   );
   expect(error).toMatchObject({ code: '23514' });
   expect(Bun.inspect(error)).not.toContain(name);
-  const data = { ...troubled.repeatable().data, name };
-  const answer = await troubled.service.post(
-    `/v2/authentication-realms/${troubled.planted.realm}/user-authentication-info`,
-    await troubled.service.token('users:write'),
+  const data = { ...faulty.repeatable().data, name };
+  const answer = await faulty.service.post(
+    `/v2/authentication-realms/${faulty.planted.realm}/user-authentication-info`,
+    await faulty.service.token('users:write'),
     { data },
   );
   expect([answer.status, (await answer.text()).includes(name)]).toEqual([500, false]);
   expect(faults().at(-1)).toMatchObject({ code: 'internal', cause: '23514' });
-  expect(JSON.stringify(troubled.service.log)).not.toContain(name);
-  await spoil('alter table user_info drop constraint odd');
+  expect(JSON.stringify(faulty.service.log)).not.toContain(name);
+  await execute('alter table user_info drop constraint odd');
 });
 
 test.each(['40001', '40P01'])(
-  'a transaction that is in the way of another is repeated: %s',
+  'a transaction that fails with a serialization failure or a deadlock is retried: %s',
   async (state) => {
-    await spoil(
+    await execute(
       'create sequence tries',
-      `create function meet() returns trigger language plpgsql as $$ begin
+      `create function conflict() returns trigger language plpgsql as $$ begin
        if nextval('tries') < 4 then raise exception using errcode = '${state}'; end if; return null; end $$`,
-      'create trigger meet after insert on user_info for each row execute function meet()',
+      'create trigger conflict after insert on user_info for each row execute function conflict()',
     );
-    expect((await troubled.write()).status).toBe(201);
-    await spoil('drop trigger meet on user_info', 'drop function meet', 'drop sequence tries');
+    expect((await faulty.write()).status).toBe(201);
+    await execute('drop trigger conflict on user_info', 'drop function conflict', 'drop sequence tries');
   },
 );
 
-test('but not for ever', async () => {
-  await spoil(
-    `create function meet() returns trigger language plpgsql as $$ begin
+test('a transaction that always fails with a serialization failure is answered with 503', async () => {
+  await execute(
+    `create function conflict() returns trigger language plpgsql as $$ begin
        raise exception using errcode = '40001'; end $$`,
-    'create trigger meet after insert on user_info for each row execute function meet()',
+    'create trigger conflict after insert on user_info for each row execute function conflict()',
   );
-  expect((await troubled.write()).status).toBe(503);
+  expect((await faulty.write()).status).toBe(503);
   expect(faults().at(-1)).toMatchObject({ code: 'unavailable', cause: '40001' });
-  await spoil('drop trigger meet on user_info', 'drop function meet');
+  await execute('drop trigger conflict on user_info', 'drop function conflict');
 });

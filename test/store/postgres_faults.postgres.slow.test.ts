@@ -5,36 +5,36 @@ import { databaseBy, type Heard, startTroubled, type Troubled } from '../support
 import { type PostgresServer, startServer } from '../support/postgres_server.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp_proxy.ts';
 
-/** PostgreSQL in trouble, under a service that serves on (issue 5, point 3). */
+/** Faults of PostgreSQL under a running service. */
 
-/** No one listens there. */
+/** A port without a listener. */
 const UNUSED_PORT = 1;
 
 let server: PostgresServer;
 let proxy: TcpProxy;
-/** Over the proxy. */
-let troubled: Troubled;
-/** Over nothing but the network of this machine. */
-let near: Troubled;
+/** Connected through the proxy. */
+let proxied: Troubled;
+/** Connected without the proxy. */
+let direct: Troubled;
 
 beforeAll(async () => {
   server = await startServer({ max_connections: '40', superuser_reserved_connections: '0' });
   proxy = await startTcpProxy(server.port);
-  troubled = await startTroubled(await databaseBy(server, [proxy.port]));
-  near = await startTroubled(await databaseBy(server, [server.port]));
+  proxied = await startTroubled(await databaseBy(server, [proxy.port]));
+  direct = await startTroubled(await databaseBy(server, [server.port]));
 }, 300_000);
 afterAll(async () => {
-  await troubled.stop();
-  await near.stop();
+  await proxied.stop();
+  await direct.stop();
   proxy.stop();
   await server.stop();
 });
 
-const statusesOf = (heard: readonly Heard[]) => heard.map(({ status }) => status);
+const statusesOf = (answers: readonly Heard[]) => answers.map(({ status }) => status);
 const faultsOf = ({ service }: Troubled) => service.log.filter((record) => record.event === 'fault');
-const both = ({ look, write } = troubled) => Promise.all([look(), write()]);
-/** Longer than clients are trusted without being read again (LIMITS.accessTableAgeMsMax). */
-const felt = () => Bun.sleep(1_000);
+const lookUpAndWrite = ({ look, write } = proxied) => Promise.all([look(), write()]);
+/** Waits longer than the maximum age of the access table (LIMITS.accessTableAgeMsMax). */
+const waitForAccessTable = () => Bun.sleep(1_000);
 
 async function admin(...statements: readonly string[]): Promise<void> {
   const sql = new SQL(server.url(), { max: 1 });
@@ -42,111 +42,114 @@ async function admin(...statements: readonly string[]): Promise<void> {
   await sql.close();
 }
 
-test.each(['fast', 'immediate'] as const)('stopped and started again: %s', async (mode) => {
-  await server.stop(mode);
-  const refused = await both(near);
-  expect(refused.map(({ ms, status }) => [status, ms < 500])).toEqual([
-    [503, true],
-    [503, true],
-  ]);
-  await felt();
-  expect(statusesOf(await both(near))).toEqual([503, 503]);
-  const unready = await near.service.get('/readyz');
-  const { dependencies } = (await unready.json()) as { dependencies: object };
-  expect([unready.status, dependencies]).toEqual([
-    503,
-    { database: 'in trouble', access_table: 'in trouble' },
-  ]);
-  expect((await near.service.get('/healthz')).status).toBe(200);
-  await server.start();
-  await near.recovered();
-});
+test.each(['fast', 'immediate'] as const)(
+  'a service answers 503 while PostgreSQL is stopped (%s), and recovers',
+  async (mode) => {
+    await server.stop(mode);
+    const refused = await lookUpAndWrite(direct);
+    expect(refused.map(({ ms, status }) => [status, ms < 500])).toEqual([
+      [503, true],
+      [503, true],
+    ]);
+    await waitForAccessTable();
+    expect(statusesOf(await lookUpAndWrite(direct))).toEqual([503, 503]);
+    const unready = await direct.service.get('/readyz');
+    const { dependencies } = (await unready.json()) as { dependencies: object };
+    expect([unready.status, dependencies]).toEqual([
+      503,
+      { database: 'in trouble', access_table: 'in trouble' },
+    ]);
+    expect((await direct.service.get('/healthz')).status).toBe(200);
+    await server.start();
+    await direct.recovered();
+  },
+);
 
-test('behind what accepts connections for an engine that is not there: only the first answer is late', async () => {
+test('when a proxy accepts connections for a stopped PostgreSQL, only the first answer is late', async () => {
   await server.stop();
-  expect(statusesOf(await both())).toEqual([503, 503]);
-  for (const { ms, status } of await both()) expect([status, ms < 500]).toEqual([503, true]);
+  expect(statusesOf(await lookUpAndWrite())).toEqual([503, 503]);
+  for (const { ms, status } of await lookUpAndWrite()) expect([status, ms < 500]).toEqual([503, true]);
   await server.start();
-  await troubled.recovered();
+  await proxied.recovered();
 }, 300_000);
 
-test('killed under load: no write that was acknowledged is lost, and none was done twice', async () => {
-  const before = await near.users();
-  const loading = near.load(2_500);
+test('when PostgreSQL is killed under load, no acknowledged write is lost or done twice', async () => {
+  const before = await direct.users();
+  const loading = direct.load(2_500);
   await Bun.sleep(500);
   await server.kill();
   await Bun.sleep(300);
   await server.start();
-  const heard = await loading;
-  expect(new Set(statusesOf(heard))).toEqual(new Set([200, 201, 503]));
-  const acknowledged = heard.flatMap(({ id }) => id ?? []);
+  const answers = await loading;
+  expect(new Set(statusesOf(answers))).toEqual(new Set([200, 201, 503]));
+  const acknowledged = answers.flatMap(({ id }) => id ?? []);
   expect(acknowledged.length).toBeGreaterThan(20);
-  expect(await near.users()).toEqual(new Set([...before, ...acknowledged]));
-  await near.recovered();
+  expect(await direct.users()).toEqual(new Set([...before, ...acknowledged]));
+  await direct.recovered();
 });
 
-test('its connections are ended by an administrator: the next ones serve', async () => {
+test('a service recovers after an administrator terminates its connections', async () => {
   await admin(
     `select pg_terminate_backend(pid) from pg_stat_activity
      where backend_type = 'client backend' and pid <> pg_backend_pid()`,
   );
-  await troubled.recovered();
+  await proxied.recovered();
 });
 
-test('stalled: one answer is late, the others come at once, and nothing is left behind', async () => {
+test('when PostgreSQL stalls, only the first answer is late, and no transaction stays open', async () => {
   proxy.stall();
-  const first = await both();
+  const first = await lookUpAndWrite();
   expect(statusesOf(first)).toEqual([503, 503]);
-  for (const { ms, status } of await both()) expect([status, ms < 500]).toEqual([503, true]);
+  for (const { ms, status } of await lookUpAndWrite()) expect([status, ms < 500]).toEqual([503, true]);
   proxy.resume();
-  await troubled.recovered();
+  await proxied.recovered();
   await Bun.sleep(500);
   const sql = new SQL(server.url(), { max: 1 });
-  const [left] = await sql.unsafe(
+  const [idle] = await sql.unsafe(
     `select count(*)::integer as n from pg_stat_activity where state like 'idle in transaction%'`,
   );
   await sql.close();
-  expect(left.n).toBe(0);
+  expect(idle.n).toBe(0);
 }, 300_000);
 
-test('silent from the start of a connection on: it is given up in time', async () => {
+test('a connection that is silent from its start times out', async () => {
   proxy.cut();
   proxy.stall();
-  expect(statusesOf(await both())).toEqual([503, 503]);
+  expect(statusesOf(await lookUpAndWrite())).toEqual([503, 503]);
   proxy.cut();
   proxy.resume();
-  await troubled.recovered();
+  await proxied.recovered();
 }, 300_000);
 
-test('slow: it is answered, only later', async () => {
+test('on a slow network, requests are answered later', async () => {
   proxy.delay(40);
-  const heard = await both();
+  const answers = await lookUpAndWrite();
   proxy.delay(0);
-  expect(statusesOf(heard)).toEqual([200, 201]);
+  expect(statusesOf(answers)).toEqual([200, 201]);
   proxy.delay(1_200);
-  const late = await Promise.all([...(await both()), ...(await both())]);
+  const late = await Promise.all([...(await lookUpAndWrite()), ...(await lookUpAndWrite())]);
   proxy.delay(0);
   for (const { status } of late) expect([200, 201, 503]).toContain(status);
-  await troubled.recovered();
+  await proxied.recovered();
 }, 300_000);
 
-test('a lock that somebody holds: writes are given up by the engine itself, lookups go on', async () => {
-  const holder = new SQL(troubled.service.database.url, { max: 1 });
+test('while another session locks a table, PostgreSQL cancels writes and lookups are served', async () => {
+  const holder = new SQL(proxied.service.database.url, { max: 1 });
   await holder.unsafe('begin; lock table user_info in share mode').simple();
-  const [look, write] = await both();
+  const [look, write] = await lookUpAndWrite();
   expect([look?.status, write?.status]).toEqual([200, 503]);
-  expect((await troubled.look()).status).toBe(200);
+  expect((await proxied.look()).status).toBe(200);
   await holder.unsafe('rollback').simple();
   await holder.close();
-  await troubled.recovered();
+  await proxied.recovered();
 }, 300_000);
 
-test('out of connections', async () => {
-  const hogs: SQL[] = [];
-  const take = async (): Promise<boolean> => {
-    const hog = new SQL(server.url(), { max: 1 });
-    hogs.push(hog);
-    return hog.unsafe('select 1').then(
+test('a service answers 503 while PostgreSQL has no connection left, and recovers', async () => {
+  const connections: SQL[] = [];
+  const connect = async (): Promise<boolean> => {
+    const connection = new SQL(server.url(), { max: 1 });
+    connections.push(connection);
+    return connection.unsafe('select 1').then(
       () => true,
       ({ errno }: { readonly errno?: unknown }) => {
         expect(errno).toBe(TOO_MANY_CONNECTIONS);
@@ -154,54 +157,55 @@ test('out of connections', async () => {
       },
     );
   };
-  const database = new URL(troubled.service.database.url).pathname.slice(1);
-  const isHeld = async () =>
-    (await hogs[0]?.unsafe('select 1 from pg_stat_activity where datname = $1', [database]))?.length !== 0;
-  const faultsBefore = faultsOf(troubled).length;
+  const database = new URL(proxied.service.database.url).pathname.slice(1);
+  const isServiceConnected = async () =>
+    (await connections[0]?.unsafe('select 1 from pg_stat_activity where datname = $1', [database]))
+      ?.length !== 0;
+  const faultsBefore = faultsOf(proxied).length;
   try {
-    // Nothing leads to the engine before its last connection is taken: the service would be faster now and then.
+    // The proxy is disconnected until all connections are taken: the service could take one of them.
     proxy.leadTo(UNUSED_PORT);
     proxy.cut();
-    expect(await take()).toBeTrue();
-    while (await isHeld()) await Bun.sleep(10);
-    while (await take());
+    expect(await connect()).toBeTrue();
+    while (await isServiceConnected()) await Bun.sleep(10);
+    while (await connect());
     proxy.leadTo(server.port);
-    expect(statusesOf(await both())).toEqual([503, 503]);
-    await felt();
-    expect(statusesOf(await both())).toEqual([503, 503]);
-    const causes = faultsOf(troubled).flatMap((fault, at) => (at < faultsBefore ? [] : [fault.cause]));
+    expect(statusesOf(await lookUpAndWrite())).toEqual([503, 503]);
+    await waitForAccessTable();
+    expect(statusesOf(await lookUpAndWrite())).toEqual([503, 503]);
+    const causes = faultsOf(proxied).flatMap((fault, at) => (at < faultsBefore ? [] : [fault.cause]));
     expect(causes).toContain(TOO_MANY_CONNECTIONS);
   } finally {
     proxy.leadTo(server.port);
-    await Promise.all(hogs.map((hog) => hog.close()));
+    await Promise.all(connections.map((connection) => connection.close()));
   }
-  await troubled.recovered();
+  await proxied.recovered();
 }, 300_000);
 
-test('read-only: lookups go on, writes are refused', async () => {
+test('while PostgreSQL is read-only, lookups are served and writes are refused', async () => {
   await admin('alter system set default_transaction_read_only = on', 'select pg_reload_conf()');
-  while ((await troubled.write()).status === 201) await Bun.sleep(10);
-  expect(statusesOf(await both())).toEqual([200, 503]);
-  await felt();
-  expect(statusesOf(await both())).toEqual([200, 503]);
+  while ((await proxied.write()).status === 201) await Bun.sleep(10);
+  expect(statusesOf(await lookUpAndWrite())).toEqual([200, 503]);
+  await waitForAccessTable();
+  expect(statusesOf(await lookUpAndWrite())).toEqual([200, 503]);
   await admin(
     'set default_transaction_read_only = off',
     'alter system reset default_transaction_read_only',
     'select pg_reload_conf()',
   );
-  await troubled.recovered();
+  await proxied.recovered();
 });
 
-test('the log names codes, and nothing that anybody said', async () => {
-  const { planted } = troubled;
-  const faults = [...faultsOf(troubled), ...faultsOf(near)];
+test('the log names fault codes, and no values or engine messages', async () => {
+  const { planted } = proxied;
+  const faults = [...faultsOf(proxied), ...faultsOf(direct)];
   expect(faults.length).toBeGreaterThan(10);
   for (const fault of faults) {
     expect(fault.code).toBeOneOf(['unavailable', 'unknown_outcome', 'not_ready']);
     expect(fault.cause).toMatch(/^(?:[0-9A-Z]{5}|ERR_POSTGRES_[A-Z_]+|DATABASE_[A-Z_]+|Fault)$/);
   }
-  const said = JSON.stringify(faults);
+  const logged = JSON.stringify(faults);
   for (const secret of [planted.subject, planted.username, 'terminating', 'too many', 'Connection']) {
-    expect(said).not.toContain(secret);
+    expect(logged).not.toContain(secret);
   }
 });

@@ -7,11 +7,11 @@ import { startServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand, start } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
-/** How long PostgreSQL is away: no statement waits for one that refuses connections. */
-const AWAY_MS = 2_500;
+/** How long PostgreSQL is down; statements fail at once while it refuses connections. */
+const DOWN_MS = 2_500;
 const USERS = 5_000;
 
-test('an import goes on once PostgreSQL, stopped under it, is back', async () => {
+test('an import resumes when PostgreSQL, stopped during it, is back', async () => {
   const server = await startServer();
   const folder = freshFolder();
   const [file, key] = [join(folder, 'lines.ndjson'), join(folder, 'key')];
@@ -23,7 +23,7 @@ test('an import goes on once PostgreSQL, stopped under it, is back', async () =>
   const importing = start([AUTHREALM, 'import', file, ...database.words]);
   while ((await database.ask('select 1 from user_info limit 1')).length === 0) await Bun.sleep(20);
   await server.stop('immediate');
-  await Bun.sleep(AWAY_MS);
+  await Bun.sleep(DOWN_MS);
   await server.start();
   const code = await importing.process.exited;
   expect([code, code === 0 ? '' : importing.output()]).toEqual([0, '']);

@@ -23,22 +23,22 @@ import { sharedServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand, start } from '../support/processes.ts';
 import { oidcPath, plant, startService } from '../support/service.ts';
 
-/** The schemas of a database that this release has made, and of one that the next release has brought up. */
+/** The schema versions of a database of this release, and of one migrated by the next release. */
 const NOW = known.map(({ version }) => version);
 const NEXT = [...NOW, next.version];
 const TABLES = [...INSTANCE_TABLES, ...REALM_TABLES];
 
 describe('the schema', () => {
-  test('of a fresh database is the one in schema.tsv, on every release of PostgreSQL', async () => {
-    // Where it is not: npx bun scripts/write_schema.ts
+  test('the schema of a new database is the one in schema.tsv, on every release of PostgreSQL', async () => {
+    // If this fails, run: npx bun scripts/write_schema.ts
     expect(await schemaTable(await migrated())).toBe(readFileSync(SCHEMA_TABLE, 'utf8'));
   });
 
-  test('is numbered without gaps, in the numbers of the other engine', () => {
+  test('PostgreSQL migrations are numbered without gaps', () => {
     expect(known.map(({ version }) => version)).toEqual(known.map((_, index) => index + 1));
   });
 
-  test('that is newer than the program is refused, and names the release to install', async () => {
+  test('a schema newer than the program is refused with the release to install', async () => {
     const url = await migrated();
     await behind(url).unsafe(`insert into migration values (900, 'later', 1, '9.9.9')`);
     for (const mode of ['auto', 'check', 'off'] as const) {
@@ -46,7 +46,7 @@ describe('the schema', () => {
     }
   });
 
-  test('that is newer and only expanded is served in every mode; what contracts it later ends that', async () => {
+  test('a newer schema that was only expanded is served in every mode, until a migration contracts it', async () => {
     const url = await migrated();
     const sql = `-- serves: ${known.length}\n${next.sql}`;
     await migrateTo(url, [...known, { ...next, sql }]);
@@ -60,7 +60,7 @@ describe('the schema', () => {
     expect(await refusal(open(url))).toContain(`has schema ${contracting.version}, made by authrealm 0.3.0`);
   });
 
-  test('that is older is brought up by auto, refused by check, left by off', async () => {
+  test('an older schema is migrated by auto, refused by check and left by off', async () => {
     const url = await migrated();
     const [newest = 0, before = 0] = NOW.toReversed();
     await behind(url).unsafe(`delete from migration where version = ${newest}`);
@@ -74,7 +74,7 @@ describe('the schema', () => {
     expect([await versions(url), (await tables(url)).includes('later')]).toEqual([NEXT, true]);
   });
 
-  test('that is not there is made by auto and check, and not by off', async () => {
+  test('a missing schema is created by auto and check, and not by off', async () => {
     const url = await (await sharedServer()).freshDatabase();
     expect(await refusal(open(url, 'off'))).toMatch(/no database yet, and --migrate off makes none/);
     expect(await tables(url)).toEqual([]);
@@ -82,12 +82,15 @@ describe('the schema', () => {
     expect(await versions(url)).toEqual(NOW);
   });
 
-  for (const [whose, sql] of [
+  for (const [owner, sql] of [
     ['another program', 'create table shop (id int)'],
-    ['one that counts its migrations too', 'create table migration (id int); create table instance (id int)'],
-    ['one that has a table of our names', 'create table realm (id int)'],
+    [
+      'another program with a migration table',
+      'create table migration (id int); create table instance (id int)',
+    ],
+    ['another program with a table of the same name', 'create table realm (id int)'],
   ] as const) {
-    test(`of ${whose} is refused, and nothing is made in it`, async () => {
+    test(`the schema of ${owner} is refused, and nothing is created in it`, async () => {
       const url = await (await sharedServer()).freshDatabase();
       await behind(url).unsafe(sql).simple();
       const before = await tables(url);
@@ -96,7 +99,7 @@ describe('the schema', () => {
     });
   }
 
-  test('that the search path names is used, whatever stands in others', async () => {
+  test('the first schema of the search path is used, whatever other schemas contain', async () => {
     const url = await (await sharedServer()).freshDatabase();
     const { pathname } = new URL(url);
     await behind(url).unsafe('create table migration (id int); create schema "Our own"').simple();
@@ -110,7 +113,7 @@ describe('the schema', () => {
     ]);
   });
 
-  test('is not made a second time where a new search path hides it', async () => {
+  test('a schema hidden by a new search path is not created a second time', async () => {
     const url = await migrated();
     const { pathname } = new URL(url);
     await behind(url).unsafe('create schema other');
@@ -121,7 +124,7 @@ describe('the schema', () => {
     expect(await tables(url, 'other')).toEqual([]);
   });
 
-  test('has no place where the search path names nothing', async () => {
+  test('a search path without an existing schema is refused', async () => {
     const url = await (await sharedServer()).freshDatabase();
     const { pathname } = new URL(url);
     await behind(url).unsafe(`alter database ${pathname.slice(1)} set search_path to nowhere`);
@@ -129,21 +132,21 @@ describe('the schema', () => {
   });
 });
 
-describe('many processes', () => {
-  test('twenty that start at once on an empty database end with one', async () => {
+describe('concurrent migrations', () => {
+  test('twenty processes that start at once on an empty database create one installation', async () => {
     const url = await (await sharedServer()).freshDatabase();
     const masterKey = join(freshFolder(), 'master.key');
     await runCommand([AUTHREALM, 'keys', 'make', masterKey]);
     const command = [AUTHREALM, 'keys', 'list', '--database', url, '--master-key-file', masterKey];
-    const ended = await Promise.all(Array.from({ length: 20 }, () => runCommand(command)));
-    expect(ended.map(({ code, stderr }) => [code, stderr])).toEqual(Array(20).fill([0, '']));
-    expect(new Set(ended.map(({ stdout }) => stdout.split(' ')[0])).size).toBe(1);
+    const results = await Promise.all(Array.from({ length: 20 }, () => runCommand(command)));
+    expect(results.map(({ code, stderr }) => [code, stderr])).toEqual(Array(20).fill([0, '']));
+    expect(new Set(results.map(({ stdout }) => stdout.split(' ')[0])).size).toBe(1);
     const [counts] = await behind(url).unsafe(`select (select count(*)::int from migration) as migrations,
       (select count(*)::int from instance) as instances, (select count(*)::int from keyring) as keys`);
     expect(counts).toEqual({ migrations: NOW.length, instances: 1, keys: 1 });
   }, 300_000);
 
-  test('twenty that bring a schema up at once make it once', async () => {
+  test('twenty processes that migrate at once apply each migration once', async () => {
     const url = await migrated();
     const script = join(import.meta.dir, 'contract/postgres_upgrade_process.ts');
     const processes = Array.from({ length: 20 }, () => start([process.execPath, script, url, next.sql]));
@@ -155,11 +158,11 @@ describe('many processes', () => {
     expect(await versions(url)).toEqual(NEXT);
   }, 300_000);
 
-  test('one that waits for a table lets others read it, and goes on when it may', async () => {
+  test('a migration that waits for a table lock lets readers through, and continues when it gets the lock', async () => {
     const url = await migrated();
     const reader = new SQL(url, { max: 1 });
     await reader.unsafe('begin; select 1 from realm').simple();
-    const going = migrateTo(url, [...known, next]);
+    const migrating = migrateTo(url, [...known, next]);
     const engine = await open(url, 'off');
     let slowest = 0;
     for (let round = 0; round < 12; round += 1) {
@@ -171,75 +174,75 @@ describe('many processes', () => {
     expect(slowest).toBeLessThan(1_000);
     await reader.unsafe('commit').simple();
     await reader.close();
-    await going;
+    await migrating;
     expect(await versions(url)).toEqual(NEXT);
     await engine.close();
   }, 300_000);
 });
 
-/** Ends the session that has made so many changes of the schema, at once. */
-const CUT = `
-  create schema cut;
-  create table cut.plan (at int not null);
-  insert into cut.plan values (0);
-  create function cut.count() returns event_trigger language plpgsql as $$
-  declare done int := coalesce(nullif(current_setting('cut.done', true), ''), '0')::int + 1;
+/** Terminates a session after its n-th change of the schema; n is in kill.plan. */
+const KILL_AT_STATEMENT = `
+  create schema kill;
+  create table kill.plan (at int not null);
+  insert into kill.plan values (0);
+  create function kill.count() returns event_trigger language plpgsql as $$
+  declare done int := coalesce(nullif(current_setting('kill.done', true), ''), '0')::int + 1;
   begin
-    perform set_config('cut.done', done::text, true);
-    if done = (select at from cut.plan) then perform pg_terminate_backend(pg_backend_pid()); end if;
+    perform set_config('kill.done', done::text, true);
+    if done = (select at from kill.plan) then perform pg_terminate_backend(pg_backend_pid()); end if;
   end $$;
-  create event trigger cut on ddl_command_end execute function cut.count();`;
+  create event trigger kill on ddl_command_end execute function kill.count();`;
 
-describe('a migration that is killed', () => {
-  test('at any of its statements leaves what was there, and the next start makes all of it', async () => {
+describe('a killed migration', () => {
+  test('a migration killed at any statement changes nothing, and the next start applies all of it', async () => {
     const url = await (await sharedServer()).freshDatabase();
-    await behind(url).unsafe(CUT).simple();
-    const cutAt = (at: number) => behind(url).unsafe(`update cut.plan set at = ${at}`);
+    await behind(url).unsafe(KILL_AT_STATEMENT).simple();
+    const killAt = (at: number) => behind(url).unsafe(`update kill.plan set at = ${at}`);
     for (const [index, { sql }] of known.entries()) {
       const before = await tables(url);
-      let cuts = 0;
+      let kills = 0;
       for (let at = 1; at < 200; at += 1) {
-        await cutAt(at);
-        const told = await refusal(migrateTo(url, known.slice(0, index + 1)));
-        if (told === 'none') break;
-        cuts += 1;
+        await killAt(at);
+        const message = await refusal(migrateTo(url, known.slice(0, index + 1)));
+        if (message === 'none') break;
+        kills += 1;
         expect(await tables(url)).toEqual(before);
         if (at === 1) expect(await refusal(open(url))).toContain('cannot be opened');
       }
-      // The first statement is about the table that counts migrations.
-      expect(cuts).toBe((sql.match(/^(create|alter) /gm) ?? []).length + 1);
+      // The first statement creates the migration table.
+      expect(kills).toBe((sql.match(/^(create|alter) /gm) ?? []).length + 1);
       expect(await versions(url)).toEqual(NOW.slice(0, index + 1));
     }
-    await cutAt(0);
+    await killAt(0);
     await (await open(url)).close();
     expect((await tables(url)).length).toBe(TABLES.length);
   }, 300_000);
 
-  test('of a schema in use leaves the one before, which is served', async () => {
+  test('a killed migration of a schema in use leaves the former schema, which is served', async () => {
     const url = await migrated();
-    await behind(url).unsafe(CUT).simple();
+    await behind(url).unsafe(KILL_AT_STATEMENT).simple();
     for (const at of [1, 2]) {
-      await behind(url).unsafe(`update cut.plan set at = ${at + 1}`);
+      await behind(url).unsafe(`update kill.plan set at = ${at + 1}`);
       expect(await refusal(migrateTo(url, [...known, next]))).not.toBe('none');
       expect([await versions(url), (await tables(url)).includes('later')]).toEqual([NOW, false]);
       const engine = await open(url, 'check');
       expect(await engine.access.storeId()).not.toBe('');
       await engine.close();
     }
-    await behind(url).unsafe('update cut.plan set at = 0');
+    await behind(url).unsafe('update kill.plan set at = 0');
     await migrateTo(url, [...known, next]);
     expect(await versions(url)).toEqual(NEXT);
   });
 
-  for (const place of ['before', 'within', 'behind']) {
-    test(`with its process, a pause ${place} its statements, is made by the next one`, async () => {
+  for (const position of ['before', 'within', 'after']) {
+    test(`a migration whose process is killed ${position} its statements is applied by the next process`, async () => {
       const url = await migrated();
       const pause = 'select pg_sleep(1);';
       const [first = '', ...others] = next.sql.split(/(?<=;)/);
       const sql =
-        place === 'within'
+        position === 'within'
           ? [first, pause, ...others].join('')
-          : place === 'before'
+          : position === 'before'
             ? pause + next.sql
             : next.sql + pause;
       const script = join(import.meta.dir, 'contract/postgres_upgrade_process.ts');
@@ -252,14 +255,14 @@ describe('a migration that is killed', () => {
       running.process.kill('SIGKILL');
       await running.process.exited;
       expect(await versions(url)).toEqual(NOW);
-      // The engine hears of it when it has ended what it was told: the next one waits for that.
+      // PostgreSQL notices the kill only after the current statement; the next process waits for that.
       await migrateTo(url, [...known, next]);
       expect([await versions(url), (await tables(url)).includes('later')]).toEqual([NEXT, true]);
     }, 300_000);
   }
 });
 
-test('a service of the release before goes on while the next schema comes', async () => {
+test('a running service of this release continues to serve during an expanding migration', async () => {
   const url = await migrated();
   const masterKey = join(freshFolder(), 'master.key');
   writeFileSync(masterKey, Buffer.from(systemClock.randomBytes(32)).toString('hex'), { mode: 0o600 });
@@ -271,16 +274,16 @@ test('a service of the release before goes on while the next schema comes', asyn
   await close();
 });
 
-/** A service whose every kind of statement is used, over connections that have prepared it before. */
+/** A service, and `use`, which runs every kind of statement on connections that have prepared them. */
 async function serviceOn(url: string, masterKeyFile: string) {
   const service = await startService({ database: url, masterKeyFile });
   return {
     async use() {
       const token = await service.token('realms:write realms:read users:write users:read profile-infos:read');
-      const planted = await plant(service.db);
+      const created = await plant(service.db);
       for (let round = 0; round < 8; round += 1) {
         const answers = await Promise.all(
-          Array.from({ length: 4 }, () => service.get(oidcPath(planted), token)),
+          Array.from({ length: 4 }, () => service.get(oidcPath(created), token)),
         );
         expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
       }
@@ -289,14 +292,14 @@ async function serviceOn(url: string, masterKeyFile: string) {
       const answers = [0, 1].map(() => service.post('/v2/authentication-realms', token, body, key));
       const [made, again] = await Promise.all(answers);
       expect([made?.status, [201, 409].includes(again?.status ?? 0)]).toEqual([201, true]);
-      const users = `/v2/authentication-realms/${planted.realm}/user-authentication-info`;
+      const users = `/v2/authentication-realms/${created.realm}/user-authentication-info`;
       expect((await service.get(`${users}?sort=-updated_at`, token)).status).toBe(200);
-      expect((await service.del(`${users}/${planted.user}`, token)).status).toBe(204);
+      expect((await service.del(`${users}/${created.user}`, token)).status).toBe(204);
       const { records } = service.db.engine;
-      expect((await records.changes(planted.realm, 0, 100)).length).toBeGreaterThan(5);
-      const picture = await records.openSnapshot();
-      expect(await picture.count(oidcProfileInfo, planted.realm)).toBe(0);
-      await picture.close();
+      expect((await records.changes(created.realm, 0, 100)).length).toBeGreaterThan(5);
+      const snapshot = await records.openSnapshot();
+      expect(await snapshot.count(oidcProfileInfo, created.realm)).toBe(0);
+      await snapshot.close();
     },
     close: () => service.stop(),
   };

@@ -11,19 +11,19 @@ import { freshFolder } from '../support/folder.ts';
 import { type PostgresServer, startServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 
-/** What a start says about PostgreSQL when it will not do (issue 5, bad input). */
+/** The messages of a start that PostgreSQL refuses. */
 
 const FIXTURES = join(import.meta.dir, '../fixtures');
 const CERTIFICATE = join(FIXTURES, 'localhost.cert.pem');
-const PASSWORD = 'hunter2-and-nobody-else';
+const PASSWORD = 'hunter2-of-the-test';
 
-/** One that speaks TLS, and one that does not. */
+/** A server with TLS, and one without. */
 let server: PostgresServer;
-let bare: PostgresServer;
+let plain: PostgresServer;
 
 beforeAll(async () => {
   const folder = freshDaemonFolder();
-  // The server insists on a key that is its user's own.
+  // The server requires that its user owns the key file.
   for (const name of ['cert', 'key']) {
     const text = readFileSync(join(FIXTURES, `localhost.${name}.pem`), 'utf8');
     await runAsDaemon(['sh', '-c', 'umask 077; printf %s "$1" >"$0"', join(folder, name), text], folder);
@@ -34,14 +34,14 @@ beforeAll(async () => {
     superuser_reserved_connections: '0',
     max_wal_senders: '0',
   };
-  [server, bare] = await Promise.all([startServer(tls), startServer(few)]);
+  [server, plain] = await Promise.all([startServer(tls), startServer(few)]);
   await admin(
     server,
     `create role clerk login password '${PASSWORD}'`,
     `create role ghost password '${PASSWORD}'`,
   );
 }, 300_000);
-afterAll(() => Promise.all([server.stop(), bare.stop()]));
+afterAll(() => Promise.all([server.stop(), plain.stop()]));
 
 async function admin({ url }: Pick<PostgresServer, 'url'>, ...statements: readonly string[]): Promise<void> {
   const sql = new SQL(url(), { max: 1 });
@@ -49,7 +49,7 @@ async function admin({ url }: Pick<PostgresServer, 'url'>, ...statements: readon
   await sql.close();
 }
 
-/** What opening a database says; undefined where it opens. */
+/** The message of a refusal to open the database, or undefined if it opens. */
 async function refusal(url: string, more: Partial<PostgresAddress> = {}): Promise<string | undefined> {
   const address = parseDatabase(url) as PostgresAddress;
   try {
@@ -67,51 +67,49 @@ async function refusal(url: string, more: Partial<PostgresAddress> = {}): Promis
   }
 }
 
-/** The server's databases by another name or port of it, with parameters. */
-const reached = (host: string, port: number, query = '') =>
+/** The URL of the database by this host and port, with parameters. */
+const urlOf = (host: string, port: number, query = '') =>
   `postgres://postgres@${host}:${port}/postgres${query}`;
 
-describe('says what to do about', () => {
-  test('a host that nobody knows', async () => {
-    expect(await refusal(reached('nowhere.invalid', 5432, '?sslmode=disable'))).toMatch(
-      /nobody knows a host/,
-    );
+describe('a start on an unusable PostgreSQL', () => {
+  test('a start with an unknown host is refused with what to do', async () => {
+    expect(await refusal(urlOf('nowhere.invalid', 5432, '?sslmode=disable'))).toMatch(/nobody knows a host/);
   });
 
-  test('a port that nobody listens on', async () => {
-    expect(await refusal(reached(HOST, 1))).toMatch(/nobody listens there .*listen_addresses/);
+  test('a start with a port without a listener is refused with what to do', async () => {
+    expect(await refusal(urlOf(HOST, 1))).toMatch(/nobody listens there .*listen_addresses/);
   });
 
-  test('a port that somebody else listens on', async () => {
+  test('a start with the port of another protocol is refused with what to do', async () => {
     const other = Bun.serve({ hostname: HOST, port: 0, fetch: () => new Response('') });
-    expect(await refusal(reached(HOST, other.port as number))).toMatch(/does not answer as PostgreSQL does/);
+    expect(await refusal(urlOf(HOST, other.port as number))).toMatch(/does not answer as PostgreSQL does/);
     await other.stop(true);
   }, 300_000);
 
-  test('a wrong password, none, and a role that is not there', async () => {
+  test('a start with a wrong password, no password or a missing role is refused with what to do', async () => {
     for (const url of [
       server.url('postgres', 'clerk', `${PASSWORD}-not`),
       server.url('postgres', 'clerk'),
-      server.url('postgres', 'nobody', PASSWORD),
+      server.url('postgres', 'missing', PASSWORD),
     ])
       expect(await refusal(url)).toMatch(/password.*--database-password-file/);
   });
 
-  test('a role that may not log in', async () => {
+  test('a start with a role that may not log in is refused with what to do', async () => {
     expect(await refusal(server.url('postgres', 'ghost', PASSWORD))).toMatch(
       /does not let that user in .*pg_hba/,
     );
   });
 
-  test('a database that is not there', async () => {
+  test('a start with a missing database is refused with what to do', async () => {
     expect(await refusal(server.url('nowhere'))).toMatch(/no such database \(3D000\); make it/);
   });
 
-  test('a role that may not make the schema', async () => {
+  test('a start with a role that may not create the schema is refused with what to do', async () => {
     expect(await refusal(server.url('postgres', 'clerk', PASSWORD))).toMatch(/role clerk may not .*grant/);
   });
 
-  test('a schema that lacks a table', async () => {
+  test('a command on a schema without one of its tables is refused with what to do', async () => {
     const url = await server.freshDatabase();
     expect(await refusal(url)).toBeUndefined();
     const sql = new SQL(url, { max: 1 });
@@ -125,42 +123,42 @@ describe('says what to do about', () => {
     ]);
   });
 
-  test('a server that takes no writes', async () => {
-    const url = await bare.freshDatabase();
+  test('a start on a read-only server is refused with what to do', async () => {
+    const url = await plain.freshDatabase();
     await admin(
-      bare,
+      plain,
       `alter database ${new URL(url).pathname.slice(1)} set default_transaction_read_only = on`,
     );
     expect(await refusal(url)).toMatch(/it is read-only \(25006\)/);
   });
 
-  test('a server without a connection left', async () => {
-    const url = await bare.freshDatabase();
-    const hogs: SQL[] = [];
-    const take = () => {
-      const hog = new SQL(bare.url(), { max: 1 });
-      hogs.push(hog);
-      return hog.unsafe('select 1');
+  test('a start on a server without a connection left is refused with what to do', async () => {
+    const url = await plain.freshDatabase();
+    const connections: SQL[] = [];
+    const connect = () => {
+      const connection = new SQL(plain.url(), { max: 1 });
+      connections.push(connection);
+      return connection.unsafe('select 1');
     };
     await (async () => {
-      for (;;) await take();
+      for (;;) await connect();
     })().catch(() => undefined);
     expect(await refusal(url)).toMatch(/no connection left \(53300\); raise max_connections/);
-    await Promise.all(hogs.map((hog) => hog.close()));
+    await Promise.all(connections.map((connection) => connection.close()));
     expect(await refusal(url)).toBeUndefined();
   });
 });
 
 describe('TLS', () => {
   const SYSTEM = '?sslmode=verify-full';
-  const OURS = `${SYSTEM}&sslrootcert=${CERTIFICATE}`;
+  const OWN_ROOT = `${SYSTEM}&sslrootcert=${CERTIFICATE}`;
 
-  test('a server that does not speak it', async () => {
-    expect(await refusal(reached(HOST, bare.port, '?sslmode=require'))).toMatch(/does not speak TLS/);
+  test('a server without TLS is refused when sslmode requires TLS', async () => {
+    expect(await refusal(urlOf(HOST, plain.port, '?sslmode=require'))).toMatch(/does not speak TLS/);
   });
 
-  test('a certificate that nobody trusted has signed, whatever the environment says', async () => {
-    const url = reached(HOST, server.port, SYSTEM);
+  test('a certificate of an untrusted issuer is refused, whatever the environment says', async () => {
+    const url = urlOf(HOST, server.port, SYSTEM);
     expect(await refusal(url)).toMatch(/signed by nobody who is trusted.*sslrootcert/);
     const { code, stderr } = await runCommand(
       [AUTHREALM, 'client', 'list', '--database', url, '--master-key-file', freshMasterKey()],
@@ -169,45 +167,45 @@ describe('TLS', () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining('signed by nobody who is trusted')]);
   });
 
-  test('a certificate for another name; a host that is not loopback is verified unless told otherwise', async () => {
-    const elsewhere = reached('127.1', server.port);
-    expect(await refusal(elsewhere)).toMatch(/signed by nobody who is trusted/);
-    expect(await refusal(`${elsewhere}${OURS}`)).toMatch(/for another name .*verify-ca/);
-    expect(await refusal(`${elsewhere}${OURS.replace('full', 'ca')}`)).toBeUndefined();
+  test('a certificate for another name is refused; by default every host but loopback is verified', async () => {
+    const byOtherName = urlOf('127.1', server.port);
+    expect(await refusal(byOtherName)).toMatch(/signed by nobody who is trusted/);
+    expect(await refusal(`${byOtherName}${OWN_ROOT}`)).toMatch(/for another name .*verify-ca/);
+    expect(await refusal(`${byOtherName}${OWN_ROOT.replace('full', 'ca')}`)).toBeUndefined();
   });
 
-  test('a certificate that is verified, and the encryption that comes of it', async () => {
-    expect(await refusal(reached(HOST, server.port, OURS))).toBeUndefined();
-    expect(await refusal(reached(HOST, server.port, '?sslmode=require'))).toBeUndefined();
+  test('a verified certificate is accepted, and sslmode=require accepts any certificate', async () => {
+    expect(await refusal(urlOf(HOST, server.port, OWN_ROOT))).toBeUndefined();
+    expect(await refusal(urlOf(HOST, server.port, '?sslmode=require'))).toBeUndefined();
   });
 
-  test('a file of certificates that is not there, or holds none', async () => {
+  test('an sslrootcert file that is missing or holds no certificate is refused', async () => {
     const junk = join(freshFolder(), 'junk.pem');
     writeFileSync(junk, 'junk');
     for (const path of [join(freshFolder(), 'none.pem'), junk]) {
-      const url = reached(HOST, server.port, `?sslrootcert=${path}`);
+      const url = urlOf(HOST, server.port, `?sslrootcert=${path}`);
       expect(await refusal(url)).toMatch(/file of sslrootcert cannot be used/);
     }
   });
 });
 
-describe('a file with the password', () => {
+describe('a password file', () => {
   const url = () => server.url('postgres', 'clerk');
   const passwordFile = join(freshFolder(), 'password');
 
-  test('is read, less the end of its line', async () => {
+  test('a password file is read without its line end', async () => {
     writeFileSync(passwordFile, `${PASSWORD}\n`);
     expect(await refusal(url(), { passwordFile })).toMatch(/role clerk may not/);
   });
 
-  test('that is not there is told', async () => {
+  test('a missing password file is reported', async () => {
     expect(await refusal(url(), { passwordFile: `${passwordFile}.none` })).toMatch(
       /file with the password cannot be read/,
     );
   });
 });
 
-test('a command ends with 1 and no stack, and never tells the password', async () => {
+test('a command that cannot connect exits with 1, without a stack trace and without the password', async () => {
   const { code, stdout, stderr } = await runCommand(
     [AUTHREALM, 'client', 'list', '--master-key-file', freshMasterKey()],
     { AUTHREALM_DATABASE: server.url('nowhere', 'clerk', PASSWORD) },

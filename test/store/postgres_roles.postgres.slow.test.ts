@@ -14,13 +14,13 @@ import {
 } from '../support/postgres_schemas.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 
-/** How many tables this release has. */
+/** The number of tables of this release. */
 const TABLES = readFileSync(join(import.meta.dir, '../../src/store/postgres/schema.tsv'), 'utf8')
   .split('\n')
   .filter((line) => line.startsWith('table\t')).length;
 
 describe('two roles', () => {
-  async function twoRoles(schema: string) {
+  async function createTwoRoles(schema: string) {
     const url = await (await sharedServer()).freshDatabase();
     const [ownerName, appName] = [roleName('owner'), roleName('app')];
     const [owner, app] = [await role(url, ownerName), await role(url, appName)];
@@ -30,27 +30,27 @@ describe('two roles', () => {
     return { url, owner, app, ownerName, appName };
   }
 
-  test('the one owns the schema, and the other may use it and no more, later tables included', async () => {
-    const { url, owner, app } = await twoRoles('ours');
+  test('the app role may only use the tables of the owner role, later tables included', async () => {
+    const { url, owner, app } = await createTwoRoles('app');
     const engine = await open(app, 'auto', owner);
     expect(await engine.access.storeId()).not.toBe('');
     await engine.close();
     await migrateTo(owner, [...known, next]);
-    const [may] = await behind(app).unsafe(`
+    const [privileges] = await behind(app).unsafe(`
       select bool_and(has_table_privilege(c.oid, 'select') and has_table_privilege(c.oid, 'insert')
           and has_table_privilege(c.oid, 'update') and has_table_privilege(c.oid, 'delete')) as all_of_use,
         bool_or(has_table_privilege(c.oid, 'truncate') or has_table_privilege(c.oid, 'references')) as more,
-        has_schema_privilege('ours', 'create') as tables, count(*)::int as count
-      from pg_class c where relnamespace = 'ours'::regnamespace and relkind = 'r'`);
-    expect(may).toEqual({ all_of_use: true, more: false, tables: false, count: TABLES + 1 });
+        has_schema_privilege('app', 'create') as tables, count(*)::int as count
+      from pg_class c where relnamespace = 'app'::regnamespace and relkind = 'r'`);
+    expect(privileges).toEqual({ all_of_use: true, more: false, tables: false, count: TABLES + 1 });
     expect((await tables(url)).length).toBe(0);
-    // Once granted, nobody needs the owner.
-    await behind(url).unsafe(`delete from ours.migration where version = ${next.version}`);
+    // After the grants, no start needs the owner.
+    await behind(url).unsafe(`delete from app.migration where version = ${next.version}`);
     for (const mode of ['auto', 'check', 'off'] as const) await (await open(app, mode)).close();
   });
 
-  test('twenty at once grant what was not granted before', async () => {
-    const { owner, app } = await twoRoles('late');
+  test('twenty concurrent starts grant the missing privileges', async () => {
+    const { owner, app } = await createTwoRoles('late');
     await (await open(owner)).close();
     expect(await refusal(open(app, 'off'))).toMatch(
       /^role app_\w+ sees no schema to have its tables in: grant it/,
@@ -60,49 +60,49 @@ describe('two roles', () => {
     await (await open(app, 'off')).close();
   }, 300_000);
 
-  test('a role without rights is told what to grant', async () => {
-    const { url, owner, app, appName } = await twoRoles('kept');
-    await behind(url).unsafe(`grant usage on schema kept to ${appName}`);
+  test('the refusal of a role without privileges names what to grant', async () => {
+    const { url, owner, app, appName } = await createTwoRoles('closed');
+    await behind(url).unsafe(`grant usage on schema closed to ${appName}`);
     expect(await refusal(open(app))).toMatch(
-      /^role app_\w+ may not change schema kept \(.*\): name its owner by --migrate-database, or as its owner: grant create/,
+      /^role app_\w+ may not change schema closed \(.*\): name its owner by --migrate-database, or as its owner: grant create/,
     );
     await (await open(owner)).close();
-    const toGrant = `grant select, insert, update, delete on all tables in schema "kept" to "${appName}"`;
+    const toGrant = `grant select, insert, update, delete on all tables in schema "closed" to "${appName}"`;
     expect(await refusal(open(app))).toContain(toGrant);
-    await behind(url).unsafe(`grant select on all tables in schema kept to ${appName}`);
+    await behind(url).unsafe(`grant select on all tables in schema closed to ${appName}`);
     expect(await refusal(open(app))).toContain(toGrant);
     await behind(url).unsafe(toGrant);
     await (await open(app)).close();
   });
 
-  test('that look into different schemas are told so', async () => {
-    const { url, owner, app, appName } = await twoRoles('mine');
-    await behind(url).unsafe(`create schema yours authorization ${appName}`);
-    await behind(url).unsafe(`alter role ${appName} set search_path to yours`);
+  test('two roles with different schemas are refused, naming both schemas', async () => {
+    const { url, owner, app, appName } = await createTwoRoles('of_owner');
+    await behind(url).unsafe(`create schema of_app authorization ${appName}`);
+    await behind(url).unsafe(`alter role ${appName} set search_path to of_app`);
     expect(await refusal(open(app, 'auto', owner))).toMatch(
-      /^role app_\w+ looks for its tables in schema yours, and role owner_\w+ makes them in mine: alter role/,
+      /^role app_\w+ looks for its tables in schema of_app, and role owner_\w+ makes them in of_owner: alter role/,
     );
   });
 
-  test('say which of the two is not let in', async () => {
-    const { app, owner } = await twoRoles('shut');
-    const said = await refusal(open(app, 'auto', `${owner.replace('-secret@', '-guess@')}?prepare=off`));
-    expect(said).toMatch(
+  test('the refusal of a wrong owner password names --migrate-database', async () => {
+    const { app, owner } = await createTwoRoles('app');
+    const message = await refusal(open(app, 'auto', `${owner.replace('-secret@', '-guess@')}?prepare=off`));
+    expect(message).toMatch(
       /--migrate-database names it .* \(28P01\); give it by --migrate-database-password-file/,
     );
-    expect(said).toMatch(/AUTHREALM_MIGRATE_DATABASE$/);
-    expect(said).not.toContain('guess');
+    expect(message).toMatch(/AUTHREALM_MIGRATE_DATABASE$/);
+    expect(message).not.toContain('guess');
   });
 
-  test('that look into different databases are told so, and neither is changed', async () => {
-    const [here, there] = [await twoRoles('near'), await twoRoles('near')];
-    expect(await refusal(open(here.app, 'auto', there.owner))).toBe(
+  test('two roles in different databases are refused, and neither database is changed', async () => {
+    const [first, second] = [await createTwoRoles('app'), await createTwoRoles('app')];
+    expect(await refusal(open(first.app, 'auto', second.owner))).toBe(
       '--database and --migrate-database name two databases: name one of them in both, as two roles',
     );
-    for (const { url } of [here, there]) expect(await tables(url, 'near')).toEqual([]);
+    for (const { url } of [first, second]) expect(await tables(url, 'app')).toEqual([]);
   });
 
-  test('as docs/operating.md has them', async () => {
+  test('the SQL for two roles in docs/operating.md works', async () => {
     const page = readFileSync(join(import.meta.dir, '../../docs/operating.md'), 'utf8');
     const sql = /## Two roles\n.*?```sql\n(.*?)```/s.exec(page)?.[1] ?? '';
     const server = await sharedServer();

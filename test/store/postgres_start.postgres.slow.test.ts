@@ -4,7 +4,7 @@ import { known, migrated, migrateTo, next, open, refusal, versions } from '../su
 import { type PostgresServer, sharedServer } from '../support/postgres_server.ts';
 import { startTcpProxy } from '../support/tcp_proxy.ts';
 
-/** A start whose server says nothing more, just then: it ends, and says why. */
+/** Starts on a server that stops answering at a certain statement: the start fails with the cause. */
 
 let server: PostgresServer;
 beforeAll(async () => {
@@ -12,36 +12,36 @@ beforeAll(async () => {
 });
 
 const { storeWaitMsMax } = LIMITS;
-/** What is not waited for: the rest of the start, on a machine that has other work. */
+/** Time for the rest of the start on a busy machine. */
 const GRACE_MS = 2_500;
 
-/** Statements of a start, by a word that stands in no other. */
-const STATEMENTS: readonly (readonly [what: string, word: string])[] = [
-  ['whether a pooler is there', 'pg_backend_pid'],
-  ['which schema it is', 'schema_of_ours'],
-  ['what was applied', 'serves_from from migration'],
-  ['what the role may do', 'has_table_privilege'],
-  ['which indexes there are', 'indisunique'],
+/** Statements of a start, each with a word that is in no other. */
+const STATEMENTS: readonly (readonly [query: string, word: string])[] = [
+  ['the pooler check', 'pg_backend_pid'],
+  ['the schema lookup', 'schema_of_ours'],
+  ['the list of applied migrations', 'serves_from from migration'],
+  ['the privilege check', 'has_table_privilege'],
+  ['the list of indexes', 'indisunique'],
 ];
 
-describe.concurrent('a server that stalls when it is asked', () => {
-  for (const [what, word] of STATEMENTS) {
-    test(`${what} is given up in time`, async () => {
+describe.concurrent('a start on a server that stalls', () => {
+  for (const [query, word] of STATEMENTS) {
+    test(`a start times out when the server stalls at ${query}`, async () => {
       const url = new URL(await migrated());
       const proxy = await startTcpProxy(server.port);
       url.port = String(proxy.port);
-      const sprung = proxy.trap(word, 'silent');
+      const intercepted = proxy.trap(word, 'silent');
       const started = performance.now();
-      const told = await refusal(open(url.href));
-      const took = performance.now() - started;
-      await sprung;
+      const message = await refusal(open(url.href));
+      const elapsed = performance.now() - started;
+      await intercepted;
       proxy.stop();
-      expect(told).toMatch(/cannot be opened: it did not answer in time \(DATABASE_TIMEOUT\)/);
-      expect([took > storeWaitMsMax - 100, took < storeWaitMsMax + GRACE_MS]).toEqual([true, true]);
+      expect(message).toMatch(/cannot be opened: it did not answer in time \(DATABASE_TIMEOUT\)/);
+      expect([elapsed > storeWaitMsMax - 100, elapsed < storeWaitMsMax + GRACE_MS]).toEqual([true, true]);
     }, 300_000);
   }
 
-  test('for everything at once is given up in time', async () => {
+  test('a start times out when the server stalls from the beginning', async () => {
     const url = new URL(await migrated());
     const proxy = await startTcpProxy(server.port);
     url.port = String(proxy.port);
@@ -52,7 +52,7 @@ describe.concurrent('a server that stalls when it is asked', () => {
     proxy.stop();
   }, 300_000);
 
-  test('to do what a migration says is waited for, however long that takes', async () => {
+  test('a start waits for the statements of a migration without a time limit', async () => {
     const url = await migrated();
     const seconds = storeWaitMsMax / 1_000 + 1;
     await migrateTo(url, [...known, { ...next, sql: `select pg_sleep(${seconds}); ${next.sql}` }]);

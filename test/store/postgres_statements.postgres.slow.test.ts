@@ -40,34 +40,35 @@ import { storeContract } from './contract/store.contract.ts';
 import { mintId } from './contract/store_fixtures.ts';
 
 /**
- * Every text that the PostgreSQL engine can send: what the server's own log has of the contract suite and of what else an
- * engine is asked, and what follows from the descriptions. Each names the realm of every row it touches, or stands below.
+ * Every statement that the PostgreSQL engine can send: those in the server's log of the contract suite and of other
+ * uses, and those derived from the descriptions. Each names the realm of every row it touches, or is listed below.
  */
 
 const page = readFileSync(fileURLToPath(new URL('../../docs/scale.md', import.meta.url)), 'utf8');
 
-/** Those that do not; docs/scale.md has a row for each of these, with its reason. */
-const UNNAMED: Readonly<Record<string, RegExp>> = {
+/** Statements that do not; docs/scale.md has a row with the reason for each. */
+const WITHOUT_REALM: Readonly<Record<string, RegExp>> = {
   'the clocks of several realms':
     /^select realm_id from realm_clock where realm_id = any\(\S+\) |^insert into realm_clock .* from unnest\(/,
   'whether anything is being purged':
     /^select 1 from purge limit 1$|^select case when exists \(select 1 from purge\) then/,
-  'an answer to the creation of a realm that is being purged':
+  'the stored answer to the creation of a realm that is being purged':
     /^select .* from idempotency m where realm_id = /,
-  'the number of an answer':
+  'the ordinal of a stored answer':
     /^insert into idempotency .*\(select max\(ordinal\) from idempotency where client_id =/,
-  'the oldest answers of a client': /^delete from idempotency .* where client_id = \S+ and ordinal <= /,
-  'answers that have expired': /^delete from idempotency .* where expires_at <= /,
-  'answers that go with a user or a realm':
+  'the oldest stored answers of a client':
+    /^delete from idempotency .* where client_id = \S+ and ordinal <= /,
+  'expired stored answers': /^delete from idempotency .* where expires_at <= /,
+  'stored answers of a removed user or realm':
     /^delete from idempotency where \(realm_id, client_id, key\) in \(select .* where realm_id = /,
-  'answers under another master key': /^delete from idempotency .* where encode\(/,
+  'stored answers under another master key': /^delete from idempotency .* where encode\(/,
   'secrets under another master key': /^select .* length\(client_secret_sealed\) > 0 and encode\(/,
   'lists of realms': /^select .* from realm where (true|realm_id = any\()/,
-  'how far realms are': /^select k\.realm_id, c\.seq, /,
-  'what a webhook target was not told yet':
+  'the feed heads of realms': /^select k\.realm_id, c\.seq, /,
+  'changes not yet sent to a webhook target':
     /^select k\.realm_id, k\.moved, k\.seq as head|^insert into webhook_progress .* select w\.webhook_id/,
-  'erasures that were not told yet': /^select .* from erasure where told_at is null and /,
-  'everything there is':
+  'erasures not yet reported': /^select .* from erasure where told_at is null and /,
+  'exports, counts and walks over all realms':
     /^select count\(\*\) as n from \w+$|^select .* where \(?realm_id(, (id|user_id)\))? > /,
 };
 
@@ -89,12 +90,12 @@ function openAt(url: string, owner?: string): Promise<Engine> {
 
 function addressOf(url: string): PostgresAddress {
   const address = parseDatabase(url);
-  if (address?.engine !== 'postgres') throw new Error(`${url} is no address of PostgreSQL`);
+  if (address?.engine !== 'postgres') throw new Error(`${url} is not a PostgreSQL URL`);
   return address;
 }
 
-/** The databases in which what was asked is looked at. */
-const asked = {
+/** The databases whose logged statements are checked, by use. */
+const databases = {
   contract: new Set<string>(),
   lookups: new Set<string>(),
   access: new Set<string>(),
@@ -102,7 +103,7 @@ const asked = {
 };
 
 async function open() {
-  const engine = await openAt(await freshUrl(asked.contract));
+  const engine = await openAt(await freshUrl(databases.contract));
   return { store: engine.records, close: () => engine.close() };
 }
 
@@ -110,9 +111,9 @@ const CONTRACTS = [
   ...[storeContract, patchContract, removeContract, purgeContract, idempotencyContract, findContract],
   ...[listContract, loadContract, scannerContract, similarIdsContract],
 ];
-for (const contract of CONTRACTS) contract('postgres, written down', open);
+for (const contract of CONTRACTS) contract('postgres, with statement log', open);
 
-/** Both kinds of lookup, of every resource: one alone, and several that arrive together. */
+/** Lookups by ID and reverse lookups of every resource, single and concurrent. */
 async function lookUp(url: string): Promise<void> {
   const { records, close } = await openAt(url);
   const realm = mintId();
@@ -121,15 +122,15 @@ async function lookUp(url: string): Promise<void> {
     await records.get(resource, keys[0] as Key);
     await Promise.all(keys.map((key) => records.get(resource, key)));
     for (const members of resource.reverseLookup?.by ?? []) {
-      const sought = { members, values: members.map(mintId) };
-      await records.find(resource, realm, sought);
-      await Promise.all([1, 2, 3].map(() => records.find(resource, realm, sought)));
+      const key = { members, values: members.map(mintId) };
+      await records.find(resource, realm, key);
+      await Promise.all([1, 2, 3].map(() => records.find(resource, realm, key)));
     }
   }
   await close();
 }
 
-/** What is asked about clients, keys and secrets, the change of the master key included. */
+/** Statements about clients, keys and secrets, including a change of the master key. */
 async function useAccess(url: string): Promise<void> {
   const folder = freshFolder();
   const masterKeyFile = join(folder, 'master.key');
@@ -139,8 +140,8 @@ async function useAccess(url: string): Promise<void> {
   const { access, sealed, records } = db.engine;
   const { realm } = await plant(db);
   const id = mintId();
-  const place = { table: 'oidc_profile', column: 'client_secret_sealed', realm, id };
-  const secret = db.keyring.seal('oidc-client-secret', place, 'a client secret of a provider');
+  const location = { table: 'oidc_profile', column: 'client_secret_sealed', realm, id };
+  const secret = db.keyring.seal('oidc-client-secret', location, 'a client secret of a provider');
   const shop = {
     name: 'Shop',
     client_id: 'shop',
@@ -166,47 +167,47 @@ async function useAccess(url: string): Promise<void> {
   await access.revokeToken(ended, createAuditEntry('token.revoked', { detail: {} }, systemClock));
   const link = { label: 'test', ...rights, expiresAt: systemClock.now() + 1_000 };
   const linked = createAuditEntry('console-link.created', { detail: {} }, systemClock);
-  for (const digest of ['taken', 'late']) await access.insertConsoleLink(digest, link, linked);
-  expect(await access.redeemConsoleLink('taken', systemClock.now(), () => linked)).toEqual(link);
+  for (const digest of ['redeemed', 'late']) await access.insertConsoleLink(digest, link, linked);
+  expect(await access.redeemConsoleLink('redeemed', systemClock.now(), () => linked)).toEqual(link);
   expect(await access.deleteExpiredConsoleLinks(link.expiresAt)).toBe(1);
   const [first] = await sealed.values(undefined, undefined, 1);
   await sealed.values(undefined, first?.location, 1);
-  await sealed.values(undefined, place, 1);
+  await sealed.values(undefined, location, 1);
   await records.ready();
   await db.engine.close();
   await rewrap(settings, join(folder, 'next.key'), systemClock);
 }
 
-/** A service that serves as another role than the one that made the schema. */
-async function serveAsAnother(url: string): Promise<void> {
+/** A start with another role than the owner of the schema. */
+async function serveAsOtherRole(url: string): Promise<void> {
   const name = new URL(url).pathname.slice(1);
-  const everywhere = new SQL((await server).url(), { max: 1 });
-  await everywhere.unsafe(`create role serving login password 'serving'`).simple();
-  await everywhere.close();
+  const admin = new SQL((await server).url(), { max: 1 });
+  await admin.unsafe(`create role serving login password 'serving'`).simple();
+  await admin.close();
   await (await openAt(url)).close();
   await (await openAt((await server).url(name, 'serving', 'serving'), url)).close();
 }
 
-/** What a start asks where it has found a pooler. */
-async function askAsBehindPooler(url: string): Promise<void> {
+/** The statement of a start that finds a pooler. */
+async function checkForPooler(url: string): Promise<void> {
   const client = new SQL(url, { max: 1 });
   expect(await hasSharedStatementNames(client)).toBe(true);
   await client.close();
 }
 
-/** What begins and ends transactions, and makes tables and gives their use: no row is touched by it. */
+/** Statements that touch no row: transaction control, table creation and grants. */
 const WITHOUT_ROWS =
   /^(begin|commit|rollback|savepoint \w+|release savepoint \w+|rollback to savepoint \w+|create table|alter default privileges|grant|set|begin isolation level repeatable read, read only)\b/i;
 
 let sql: SQL;
 let texts: ReadonlySet<string>;
-const judged = new Map<string, Judgement>();
+const judgements = new Map<string, Judgement>();
 
 beforeAll(async () => {
-  await lookUp(await freshUrl(asked.lookups));
-  await useAccess(await freshUrl(asked.access));
-  await serveAsAnother(await freshUrl(asked.start));
-  await askAsBehindPooler(await freshUrl(asked.start));
+  await lookUp(await freshUrl(databases.lookups));
+  await useAccess(await freshUrl(databases.access));
+  await serveAsOtherRole(await freshUrl(databases.start));
+  await checkForPooler(await freshUrl(databases.start));
   const url = await (await server).freshDatabase();
   await (await openAt(url)).close();
   sql = new SQL(url, { max: 1 });
@@ -214,7 +215,7 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => sql.close());
 
-async function logged(...databases: ReadonlySet<string>[]): Promise<ReadonlySet<string>> {
+async function loggedTexts(...databases: ReadonlySet<string>[]): Promise<ReadonlySet<string>> {
   const migrations = migrationsIn(new URL('../../src/store/postgres/migrations/', import.meta.url));
   const schema = new Set(migrations.map((migration) => plainText(migration.sql)));
   const names = databases.reduce((all, more) => all.union(more));
@@ -223,7 +224,7 @@ async function logged(...databases: ReadonlySet<string>[]): Promise<ReadonlySet<
 
 const touching = (text: string): boolean => !WITHOUT_ROWS.test(text);
 
-describe('the judgement', () => {
+describe('the check of one statement', () => {
   const OF_REALM = 'select 1 from user_info u';
   test.each([
     [`${OF_REALM} where u.realm_id = $1 and u.id = $2`, []],
@@ -248,65 +249,65 @@ describe('the judgement', () => {
       'insert into realm_clock (realm_id, seq) values ((select realm_id from realm limit 1), 0)',
       ['realm', 'realm_clock'],
     ],
-  ])('%s', async (text, unnamed) => {
+  ])('the check finds the tables without a realm in: %s', async (text, unnamed) => {
     expect((await judge(sql, text)).unnamed.toSorted()).toEqual(unnamed);
   });
 });
 
-describe('every statement', () => {
-  test('is told by the log or by the descriptions', async () => {
+describe('the statements of the PostgreSQL engine', () => {
+  test('the log contains statements beyond those derived from the descriptions', async () => {
     const derived = derivedTexts(await readIndexes(sql));
-    texts = (await logged(...Object.values(asked))).union(derived);
-    for (const text of [...texts].filter(touching)) judged.set(text, await judge(sql, text));
-    expect(judged.size).toBeGreaterThan(derived.size);
+    texts = (await loggedTexts(...Object.values(databases))).union(derived);
+    for (const text of [...texts].filter(touching)) judgements.set(text, await judge(sql, text));
+    expect(judgements.size).toBeGreaterThan(derived.size);
   }, 300_000);
 
-  test('that the source can make is among them', () => {
+  test('every SQL fragment in the source is part of a checked statement', () => {
     const known = [...texts].map(withoutPlaces).join('\n');
     expect(fragmentsInSource().filter(({ text }) => !known.includes(text))).toEqual([]);
   });
 
-  test('names the realm of every row, or is listed', () => {
-    const found = [...judged].filter(([, { unnamed }]) => unnamed.length > 0).map(([text]) => text);
-    const patterns = Object.entries(UNNAMED);
+  test('every statement names the realm of every row, or is listed', () => {
+    const found = [...judgements].filter(([, { unnamed }]) => unnamed.length > 0).map(([text]) => text);
+    const patterns = Object.entries(WITHOUT_REALM);
     const listings = found.map((text) => [text, patterns.filter(([, pattern]) => pattern.test(text)).length]);
     expect(listings.filter(([, count]) => count !== 1)).toEqual([]);
-    // A row that no statement needs any more goes.
+    // Every listed pattern matches a statement.
     expect(patterns.filter(([, pattern]) => !found.some((text) => pattern.test(text)))).toEqual([]);
   });
 
-  test('of a lookup by ID and of a reverse lookup names it, without exception', async () => {
-    const asking = [...(await logged(asked.lookups))]
+  test('every statement of a lookup by ID or a reverse lookup names the realm', async () => {
+    const lookups = [...(await loggedTexts(databases.lookups))]
       .filter(touching)
-      .map((text) => [text, judged.get(text)] as const);
-    expect(asking.filter(([, found]) => found === undefined || found.unnamed.length > 0)).toEqual([]);
-    const looked = new Set(asking.flatMap(([, found]) => found?.touched ?? []));
-    expect([...looked].sort()).toEqual([...RESOURCES.map(({ table }) => table), 'purge'].sort());
+      .map((text) => [text, judgements.get(text)] as const);
+    expect(lookups.filter(([, found]) => found === undefined || found.unnamed.length > 0)).toEqual([]);
+    const tables = new Set(lookups.flatMap(([, found]) => found?.touched ?? []));
+    expect([...tables].sort()).toEqual([...RESOURCES.map(({ table }) => table), 'purge'].sort());
   });
 
-  test('that names no realm stands in docs/scale.md, with its reason', () => {
-    expect(firstCells('## Statements that name no realm')).toEqual(Object.keys(UNNAMED));
+  test('docs/scale.md lists every statement that names no realm', () => {
+    expect(firstCells('## Statements that name no realm')).toEqual(Object.keys(WITHOUT_REALM));
   });
 
-  test('keeps to the words that docs/scale.md tells', async () => {
+  test('docs/scale.md lists the SQL words of all statements', async () => {
     const rows: { word: string }[] = await sql.unsafe(`select word from pg_get_keywords() except
       select attname from pg_attribute a join pg_class t on t.oid = a.attrelid where t.relnamespace = 'public'::regnamespace`);
     const keywords = new Set(rows.map(({ word }) => word));
     const serving = [...texts].filter((text) => !OF_THE_CATALOGUE.test(text));
-    const used = serving.flatMap((text) => wordsOf(text).filter((word) => isSpoken(word, keywords)));
-    const told = /```text\n(.*?)```/s
+    const used = serving.flatMap((text) => wordsOf(text).filter((word) => isSqlWord(word, keywords)));
+    const documented = /```text\n(.*?)```/s
       .exec(section('## The SQL that is used'))?.[1]
       ?.split(/\s+/)
       .filter(Boolean);
-    expect(told).toEqual([...new Set(used.map((word) => word.replace('(', '')))].sort());
+    expect(documented).toEqual([...new Set(used.map((word) => word.replace('(', '')))].sort());
   });
 });
 
-/** What a start asks, and what makes the schema. */
+/** Statements of a start and of migrations. */
 const OF_THE_CATALOGUE =
   /^(create|alter|grant|set) |^insert into (instance|migration) |from migration |\bpg_|current_s|to_reg|has_\w+\(/i;
 
-/** The words of a text, each with the parenthesis that makes it a function. */
+/** The words of a statement, function names with their parenthesis. */
 function wordsOf(text: string): readonly string[] {
   return (
     text
@@ -316,8 +317,8 @@ function wordsOf(text: string): readonly string[] {
   );
 }
 
-/** Whether a word is one of the language, or a function, and no name of ours. */
-function isSpoken(word: string, keywords: ReadonlySet<string>): boolean {
+/** Whether a word is an SQL keyword or a function, not a name of the schema. */
+function isSqlWord(word: string, keywords: ReadonlySet<string>): boolean {
   return word.endsWith('(') || keywords.has(word);
 }
 

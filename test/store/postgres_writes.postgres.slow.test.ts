@@ -18,16 +18,16 @@ import {
   withChange,
 } from './contract/store_fixtures.ts';
 
-/** Writes that wait: for each other, for an engine that is far away, and for a connection. */
+/** Writes that wait for each other, for a distant PostgreSQL and for a connection. */
 
-/** The way to the engine, half of a journey. */
+/** The one-way delay to PostgreSQL. */
 const FAR_MS = 5;
-/** No caller waits longer for its answer. */
+/** The maximum time of an answer. */
 const WAIT_MS_MAX = LIMITS.answerMsMax;
 
 let url: string;
 let proxy: TcpProxy;
-/** Over the proxy. */
+/** Connected through the proxy. */
 let engine: Engine;
 let at: RealmFixture;
 
@@ -38,7 +38,7 @@ beforeAll(async () => {
   const reached = new URL(url);
   reached.port = String(proxy.port);
   const address = parseDatabase(reached.href);
-  if (!address) throw new Error('no address of a database');
+  if (!address) throw new Error('not a database URL');
   engine = await openEngine(address, 'auto', { version: 'test', clock: systemClock });
   at = await createRealmFixture(engine.records);
 }, 300_000);
@@ -61,30 +61,30 @@ async function usersIn(realm: string): Promise<ReadonlySet<string>> {
   return new Set(rows.map(({ id }) => id));
 }
 
-test('who waits for an engine that is far away hears in time, and what was refused is not done later', async () => {
+test('writes to a distant PostgreSQL are answered in time, and a refused write is not done later', async () => {
   const before = await usersIn(at.realm);
   proxy.delay(FAR_MS);
   const start = performance.now();
-  const settled = await Promise.allSettled(Array.from({ length: 150 }, create));
+  const results = await Promise.allSettled(Array.from({ length: 150 }, create));
   expect(performance.now() - start).toBeLessThan(WAIT_MS_MAX);
   proxy.delay(0);
   await create();
-  const landed = settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
-  expect(landed.length).toBeGreaterThan(1);
+  const committed = results.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+  expect(committed.length).toBeGreaterThan(1);
   const after = await usersIn(at.realm);
-  expect(after.size - before.size).toBe(landed.length + 1);
-  expect(landed.every((id) => after.has(id))).toBe(true);
+  expect(after.size - before.size).toBe(committed.length + 1);
+  expect(committed.every((id) => after.has(id))).toBe(true);
 }, 300_000);
 
-test('writes that wait for each other keep nobody from knowing who may ask', async () => {
-  const grounds = await Promise.all(
+test('writes that wait for locks do not delay reads of the access table', async () => {
+  const fixtures = await Promise.all(
     Array.from({ length: 2 * LIMITS.transactionConnectionsMax }, () => createRealmFixture(engine.records)),
   );
   const sql = new SQL(url, { max: 1 });
   const holder = await sql.reserve();
   await holder.unsafe('begin');
   await holder.unsafe('select 1 from realm_clock for update');
-  const writing = grounds.map((each) => commitWrites(engine.records, anotherUser(each)));
+  const writing = fixtures.map((each) => commitWrites(engine.records, anotherUser(each)));
   await Bun.sleep(100);
   const start = performance.now();
   await engine.access.state(undefined);
@@ -96,21 +96,21 @@ test('writes that wait for each other keep nobody from knowing who may ask', asy
   await sql.close();
 });
 
-test('writes in many realms are no more than writes in one', async () => {
+test('the limit of queued writes counts the writes of all realms', async () => {
   const refused: number[] = [];
-  const asked = Array.from({ length: LIMITS.writesQueuedMax + 2 }, (_, number) =>
+  const writes = Array.from({ length: LIMITS.writesQueuedMax + 2 }, (_, number) =>
     commitWrites(engine.records, insert(user, [mintId(), mintId()], userMembers)).catch(() =>
       refused.push(number),
     ),
   );
   await Promise.resolve();
   await Promise.resolve();
-  await Promise.all(asked.slice(-2));
+  await Promise.all(writes.slice(-2));
   expect(refused).toEqual([LIMITS.writesQueuedMax, LIMITS.writesQueuedMax + 1]);
-  await Promise.all(asked);
+  await Promise.all(writes);
 }, 300_000);
 
-test('a commit whose fate is unknown says nothing about writes that were to come after it', async () => {
+test('a commit with an unknown outcome does not fail the writes queued behind it', async () => {
   const first = create();
   const many = Array.from({ length: LIMITS.cascadeRecordsMax }, () => {
     const write = anotherUser(at);
@@ -126,12 +126,12 @@ test('a commit whose fate is unknown says nothing about writes that were to come
   expect(await usersIn(at.realm)).toContain(id);
 });
 
-test('a database that begins otherwise by default changes nothing about what a write sees', async () => {
+test('a write runs at read committed, whatever the default isolation level of the database is', async () => {
   const sql = new SQL(url, { max: 1 });
   const name = new URL(url).pathname.slice(1);
   await sql.unsafe(`alter database ${name} set default_transaction_isolation = 'serializable'`);
   await sql.unsafe(`create function look() returns trigger language plpgsql as $$ begin
-    if current_setting('transaction_isolation') <> 'read committed' then raise exception 'begun otherwise'; end if;
+    if current_setting('transaction_isolation') <> 'read committed' then raise exception 'wrong isolation level'; end if;
     return null; end $$`);
   await sql.unsafe('create trigger look after insert on user_info for each row execute function look()');
   proxy.cut();
