@@ -18,21 +18,25 @@ import { AUTHREALM, runCommand, start } from '../support/processes.ts';
 import { RELEASES, unpack } from '../support/release_tree.ts';
 import { sendTo } from '../support/service.ts';
 
-/** Programs of a release on the schema of a later one: they serve what only expanded. */
+/** Programs of a release serve the schema of a later release as long as it was only expanded. */
 
 setDefaultTimeout(300_000);
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-/** The program of a release to come, as far as it brings a schema up. */
-const NEXT_RELEASE = join(import.meta.dir, 'contract/next_release.ts');
+/** Migrates a database to the schema of the next release. */
+const NEXT_RELEASE_SCRIPT = join(import.meta.dir, 'contract/next_release.ts');
 const UPGRADE_PRELOAD = join(import.meta.dir, 'contract/upgrade_preload.ts');
 
 const known = sqliteMigrations();
 const nextVersion = known.length + 1;
 const program = { version: '0.1.0', clock: systemClock };
 
-/** Runs the lookup suite of a tree as it is. */
-async function suiteOf(tree: string, environment: Readonly<Record<string, string>>, ...words: string[]) {
+/** Runs the lookup suite of a source tree, unchanged. */
+async function runLookupSuite(
+  tree: string,
+  environment: Readonly<Record<string, string>>,
+  ...words: string[]
+) {
   const [suite = ''] = new Bun.Glob('test/**/lookup.test.ts').scanSync(tree);
   const child = Bun.spawn([process.execPath, 'test', ...words, suite], {
     cwd: tree,
@@ -47,14 +51,14 @@ async function suiteOf(tree: string, environment: Readonly<Record<string, string
   return { stdout, counts: [...stderr.matchAll(/^ *\d+ (?:pass|fail)$/gm)].map(([line]) => line.trim()) };
 }
 
-/** The same on SQLite, the schema brought up between the start of its service and its first test. */
-function suiteBeneathOf(tree: string) {
-  return suiteOf(
+/** Runs it on SQLite, and migrates the schema between the start of its service and its first test. */
+function runLookupSuiteDuringUpgrade(tree: string) {
+  return runLookupSuite(
     tree,
     {
       AUTHREALM_TEST_ENGINE: 'sqlite',
-      AUTHREALM_TEST_UPGRADE_SCRIPT: NEXT_RELEASE,
-      // Where the one file is looked for.
+      AUTHREALM_TEST_UPGRADE_SCRIPT: NEXT_RELEASE_SCRIPT,
+      // The preload script looks for the database file here.
       TMPDIR: freshFolder(),
     },
     '--preload',
@@ -66,54 +70,54 @@ const PASSED = ['3 pass', '0 fail'];
 
 describe('this release', () => {
   test.each(['sqlite', 'postgres'])(
-    'starts on the next schema, and passes its lookup suite: %s',
+    'this release starts on the next schema and passes its lookup suite: %s',
     async (engine) => {
-      const environment = { AUTHREALM_TEST_ENGINE: engine, AUTHREALM_TEST_UPGRADE: NEXT_RELEASE };
-      expect((await suiteOf(ROOT, environment)).counts).toEqual(PASSED);
+      const environment = { AUTHREALM_TEST_ENGINE: engine, AUTHREALM_TEST_UPGRADE: NEXT_RELEASE_SCRIPT };
+      expect((await runLookupSuite(ROOT, environment)).counts).toEqual(PASSED);
     },
   );
 
-  test('passes its lookup suite when the next schema comes beneath it', async () => {
-    const { stdout, counts } = await suiteBeneathOf(ROOT);
+  test('this release passes its lookup suite when the schema is migrated under it', async () => {
+    const { stdout, counts } = await runLookupSuiteDuringUpgrade(ROOT);
     expect([counts, stdout]).toEqual([PASSED, expect.stringContaining(`schema ${nextVersion}\n`)]);
   });
 });
 
 describe.each(RELEASES)('release %s', (release) => {
-  test('passes its own lookup suite, not a letter changed, when the next schema comes beneath it', async () => {
-    const { stdout, counts } = await suiteBeneathOf(await unpack(release));
+  test('an older release passes its own lookup suite when the schema is migrated under it', async () => {
+    const { stdout, counts } = await runLookupSuiteDuringUpgrade(await unpack(release));
     expect([counts, stdout]).toEqual([PASSED, expect.stringContaining(`schema ${nextVersion}\n`)]);
   });
 
-  test('serves on, without a failure, while a later one migrates', async () => {
+  test('an older release serves without a failure while the next release migrates', async () => {
     const authrealm = join(await unpack(release), 'bin', 'authrealm');
-    const old = await serving(authrealm);
-    const looking = old.lookUntilTold();
-    const { stdout, stderr, code } = await runCommand([process.execPath, NEXT_RELEASE, old.database]);
+    const old = await serveWith(authrealm);
+    const lookups = old.lookUpUntilEnd();
+    const { stdout, stderr, code } = await runCommand([process.execPath, NEXT_RELEASE_SCRIPT, old.database]);
     expect({ stdout, stderr, code }).toEqual({ stdout: `schema ${nextVersion}\n`, stderr: '', code: 0 });
     await Bun.sleep(500);
-    const statuses = await looking.end();
+    const statuses = await lookups.end();
     expect([statuses.size, (statuses.get(200) ?? 0) > 100]).toEqual([1, true]);
     expect(await old.write()).toEqual([201, 201, 200, 204, 404]);
     expect(await old.running.stop()).toBe(0);
   });
 });
 
-describe('release 0.1.0, which has no log,', () => {
-  test('writes beside this one: what it writes is in the chain with the next write of this one', async () => {
-    const old = await serving(join(await unpack('0.1.0'), 'bin', 'authrealm'));
+describe('release 0.1.0, which has no audit log', () => {
+  test('concurrent writes of release 0.1.0 enter the chain with the next write of this release', async () => {
+    const old = await serveWith(join(await unpack('0.1.0'), 'bin', 'authrealm'));
     let isOver = false;
     const writing = (async () => {
       const statuses: (readonly number[])[] = [];
       while (!isOver) statuses.push(await old.write());
       return statuses;
     })();
-    const own = await serving(AUTHREALM, old.filled);
-    const landed: (readonly number[])[] = [];
-    for (let round = 0; round < SIDE_BY_SIDE; round += 1) landed.push(await own.write());
+    const own = await serveWith(AUTHREALM, old.filled);
+    const results: (readonly number[])[] = [];
+    for (let round = 0; round < CONCURRENT_ROUNDS; round += 1) results.push(await own.write());
     isOver = true;
-    landed.push(...(await writing), await own.write());
-    expect(new Set(landed.map(String))).toEqual(new Set(['201,201,200,204,404']));
+    results.push(...(await writing), await own.write());
+    expect(new Set(results.map(String))).toEqual(new Set(['201,201,200,204,404']));
     expect([await own.running.stop(), await old.running.stop()]).toEqual([0, 0]);
 
     const db = await openDatabase(readSettings({ database: old.database }, {}), systemClock);
@@ -124,31 +128,35 @@ describe('release 0.1.0, which has no log,', () => {
     const { end, anchor } = chain;
     expect(end.seq).toBe(seq ?? 0);
     const entries = await db.engine.log.entries(realm, anchor.seq, end.seq);
-    const again = resumeChain(keys, anchor);
+    const recomputed = resumeChain(keys, anchor);
     for (const { seq, columns, tag } of entries) {
       expect([seq, tag && Buffer.from(tag).toString('hex')]).toEqual([
         seq,
-        Buffer.from(again.next(seq, Object.values(columns))).toString('hex'),
+        Buffer.from(recomputed.next(seq, Object.values(columns))).toString('hex'),
       ]);
     }
-    expect([again.seq, again.entries, again.entries]).toEqual([end.seq, end.entries, end.seq - anchor.seq]);
-    const made = entries.filter(({ columns }) => String(columns.event).endsWith('.created'));
-    const isTold = Map.groupBy(made, ({ columns }) => columns.detail !== null);
-    expect([isTold.get(true)?.length, (isTold.get(false)?.length ?? 0) > SIDE_BY_SIDE]).toEqual([
-      2 * (SIDE_BY_SIDE + 1),
-      true,
+    expect([recomputed.seq, recomputed.entries, recomputed.entries]).toEqual([
+      end.seq,
+      end.entries,
+      end.seq - anchor.seq,
     ]);
+    const made = entries.filter(({ columns }) => String(columns.event).endsWith('.created'));
+    const byHasDetail = Map.groupBy(made, ({ columns }) => columns.detail !== null);
+    expect([
+      byHasDetail.get(true)?.length,
+      (byHasDetail.get(false)?.length ?? 0) > CONCURRENT_ROUNDS,
+    ]).toEqual([2 * (CONCURRENT_ROUNDS + 1), true]);
     await db.engine.close();
   });
 });
 
-const SIDE_BY_SIDE = 20;
+const CONCURRENT_ROUNDS = 20;
 const USERS = 5_000;
-const LOOKERS = 4;
+const READERS = 4;
 const SCOPE = 'users:read users:write profile-infos:read profile-infos:write';
 
-/** A database which a program has made and filled itself. */
-async function filledBy(authrealm: string) {
+/** A database that this program created and filled. */
+async function createFilledDatabase(authrealm: string) {
   const path = join(freshFolder(), 'served.db');
   const words = ['--database', `sqlite:${path}`];
   const run = async (...given: readonly string[]): Promise<string> => {
@@ -175,9 +183,9 @@ async function filledBy(authrealm: string) {
   return { words, users, client, ids, lines };
 }
 
-/** A program that serves a database: its own, unless another one is given. */
-async function serving(authrealm: string, filled?: Awaited<ReturnType<typeof filledBy>>) {
-  const database = filled ?? (await filledBy(authrealm));
+/** Serves a database with this program; by default one that the program creates. */
+async function serveWith(authrealm: string, filled?: Awaited<ReturnType<typeof createFilledDatabase>>) {
+  const database = filled ?? (await createFilledDatabase(authrealm));
   const { words, users, client, ids, lines } = database;
   const running = start([authrealm, 'serve', '--port', '0', '--offline', ...words]);
   const url = (await running.line(/^listening on /)).slice('listening on '.length);
@@ -196,28 +204,28 @@ async function serving(authrealm: string, filled?: Awaited<ReturnType<typeof fil
     filled: database,
     database: words[1] ?? '',
     running,
-    /** Looks links up without a pause, until it is told to end. Answers how often each status came. */
-    lookUntilTold() {
+    /** Looks up links without a pause until `end`, which returns the number of answers by status. */
+    lookUpUntilEnd() {
       let isOver = false;
       const statuses = new Map<number, number>();
-      const look = async () => {
+      const lookUp = async () => {
         for (let at = 0; !isOver; at += 1) {
           const { user, link } = users[at % USERS] as (typeof users)[number];
           const answer = await send('GET', `${linksOf(user)}/${link}`);
-          const is = answer.status === 200 && (await idOf(answer)) !== link ? 0 : answer.status;
-          statuses.set(is, (statuses.get(is) ?? 0) + 1);
+          const status = answer.status === 200 && (await idOf(answer)) !== link ? 0 : answer.status;
+          statuses.set(status, (statuses.get(status) ?? 0) + 1);
         }
       };
-      const lookers = Promise.all(Array.from({ length: LOOKERS }, look));
+      const readers = Promise.all(Array.from({ length: READERS }, lookUp));
       return {
         async end(): Promise<ReadonlyMap<number, number>> {
           isOver = true;
-          await lookers;
+          await readers;
           return statuses;
         },
       };
     },
-    /** Makes a user with a link, looks that up, removes the user, and looks again. Answers the statuses. */
+    /** Creates a user with a link, gets the link, removes the user, and gets the link again. Returns the statuses. */
     async write(): Promise<readonly number[]> {
       const person = { type: lines.user.type, name: 'Later', email: 'later@example.com' };
       const user = await send('POST', collection, person);
@@ -233,27 +241,27 @@ async function serving(authrealm: string, filled?: Awaited<ReturnType<typeof fil
   };
 }
 
-describe('a file', () => {
+describe('a SQLite file with a newer schema', () => {
   const expanding: Migration = {
     version: nextVersion,
     name: 'next',
     sql: `-- serves: ${known.length}\nalter table realm add column motto text; create table later (id text) strict;`,
   };
 
-  /** A database that a later release has brought up by these. */
-  async function broughtUp(version: string, ...more: readonly Migration[]): Promise<string> {
+  /** A database that a later release has migrated with these migrations. */
+  async function createUpgraded(version: string, ...more: readonly Migration[]): Promise<string> {
     const path = join(freshFolder(), 'later.db');
     (await openEngine({ engine: 'sqlite', path }, 'auto', program)).close();
     const db = connectSqlite(path);
-    // As 0.1.0 has left it, which said nothing about older programs.
+    // As release 0.1.0 left it, without the column about older programs.
     db.run('alter table migration drop column serves_from');
     await migrateSqlite(db, 'auto', [...known, ...more], { ...program, version });
     db.close();
     return path;
   }
 
-  test('whose schema only expanded is served in every mode, and not a byte of it changed', async () => {
-    const path = await broughtUp('0.2.0', expanding);
+  test('a file whose schema was only expanded is served in every mode, without a changed byte', async () => {
+    const path = await createUpgraded('0.2.0', expanding);
     const before = readFileSync(path);
     for (const mode of ['auto', 'check', 'off'] as const) {
       const engine = await openEngine({ engine: 'sqlite', path }, mode, program);
@@ -269,14 +277,14 @@ describe('a file', () => {
     db.close();
   });
 
-  test('whose schema was contracted is refused, whatever expanded it after that', async () => {
+  test('a file whose schema was contracted is refused, also after a later expansion', async () => {
     const contracting = { version: nextVersion + 1, name: 'contracted', sql: 'drop table later;' };
     const again = {
       version: nextVersion + 2,
       name: 'again',
       sql: `-- serves: ${nextVersion + 1}\ncreate table again (id text) strict;`,
     };
-    const path = await broughtUp('0.4.0', expanding, contracting, again);
+    const path = await createUpgraded('0.4.0', expanding, contracting, again);
     await expect(openEngine({ engine: 'sqlite', path }, 'auto', program)).rejects.toThrow(
       `has schema ${nextVersion + 2}, made by authrealm 0.4.0`,
     );

@@ -9,7 +9,7 @@ import { AUTHREALM, runCommand, start } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 import { anotherUser, commitWithChange, createRealmFixture } from './contract/store_fixtures.ts';
 
-/** Three records each, a thousand of which go with a step. */
+/** Each user has three records; a step removes a thousand. */
 const USERS = 10_000;
 
 test('a waiting write of another process is committed between two steps of a purge', async () => {
@@ -18,25 +18,25 @@ test('a waiting write of another process is committed between two steps of a pur
   writeFileSync(file, [...lines(USERS)].join('\n'));
   const database = await freshDatabase();
   const { records, close } = await database.open();
-  const there = await createRealmFixture(records);
+  const fixture = await createRealmFixture(records);
   expect((await runCommand([AUTHREALM, 'import', file, ...database.words])).code).toBe(0);
-  const gone = async () => {
+  const lastSequence = async () => {
     const clock = 'select seq from realm_clock where realm_id = ?';
     return (await database.ask<{ seq: number }>(clock, REALM))[0]?.seq ?? 0;
   };
 
   const { process: purge } = start([AUTHREALM, 'purge', 'realm', REALM, ...database.words]);
   while (await records.get(realm, [REALM as Uuid])) await Bun.sleep(1);
-  /** How many steps each write let pass. */
+  /** The number of purge steps during each write. */
   const steps: number[] = [];
   while (purge.exitCode === null) {
-    const before = await gone();
-    await commitWithChange(records, anotherUser(there));
-    steps.push(((await gone()) - before) / 1_000);
+    const before = await lastSequence();
+    await commitWithChange(records, anotherUser(fixture));
+    steps.push(((await lastSequence()) - before) / 1_000);
   }
   expect(purge.exitCode).toBe(0);
   expect(steps.filter((passed) => passed >= 1).length).toBeGreaterThan(USERS / 1_000);
-  // Now and then the machine itself makes a writer miss its turn.
+  // A busy machine can make a writer miss its turn.
   expect(steps.filter((passed) => passed >= 2).length).toBeLessThanOrEqual(2);
   await close();
 }, 300_000);

@@ -12,36 +12,36 @@ import { chanceOf, freshSeed } from '../support/random.ts';
 import { FULL_SCOPE } from '../support/resource_cases.ts';
 import { freshFolder, judged } from '../support/service.ts';
 
-/** `authrealm purge` beside a running service: begun, killed, gone on with, ended. */
+/** `authrealm purge` while a service runs: started, killed, resumed and completed. */
 
 const USERS = 4_000;
 const KILLS = 4;
 
 let database: TestDatabase;
-let served: Served;
+let service: Served;
 let token: string;
-let crowded: string;
+let largeRealm: string;
 const small = family();
 
 beforeAll(async () => {
   database = await freshDatabase();
-  served = await startServed({ database, scope: FULL_SCOPE });
-  token = await served.token();
+  service = await startServed({ database, scope: FULL_SCOPE });
+  token = await service.token();
   const file = join(freshFolder(), 'lines.ndjson');
   const many = [...lines(USERS)].join('\n');
-  crowded = JSON.parse(many.slice(0, many.indexOf('\n'))).id;
+  largeRealm = JSON.parse(many.slice(0, many.indexOf('\n'))).id;
   writeFileSync(file, [many, ...small.all.map((line) => JSON.stringify(line))].join('\n'));
-  const brought = await runCommand([AUTHREALM, 'import', file, ...database.words]);
-  expect([brought.code, brought.stderr]).toEqual([0, '']);
+  const imported = await runCommand([AUTHREALM, 'import', file, ...database.words]);
+  expect([imported.code, imported.stderr]).toEqual([0, '']);
 }, 300_000);
 afterAll(async () => {
-  expect(await served.running.stop()).toBe(0);
+  expect(await service.running.stop()).toBe(0);
 });
 
 const purge = (...words: string[]) => runCommand([AUTHREALM, 'purge', ...words, ...database.words]);
 
 async function call(method: string, below: string, data?: object): Promise<Response> {
-  const answer = await fetch(`${served.url}/v2/authentication-realms${below}`, {
+  const answer = await fetch(`${service.url}/v2/authentication-realms${below}`, {
     method,
     headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
     ...(data ? { body: JSON.stringify({ data }) } : {}),
@@ -49,7 +49,7 @@ async function call(method: string, below: string, data?: object): Promise<Respo
   return judged(answer, [token]);
 }
 
-/** How many records of a realm are there, itself among them. */
+/** The number of records of a realm, including the realm. */
 async function recordsOf(id: string): Promise<number> {
   const counts = RESOURCES.map(({ table }) => `(select count(*) from ${table} where realm_id = ?1)`);
   const [row] = await database.ask<{ n: number }>(`select ${counts.join(' + ')} as n`, id);
@@ -60,60 +60,60 @@ describe('a realm with more records than the limit of a removal', () => {
   const jane = { type: user.type, name: 'Jane Doe', email: 'jane@example.com' };
 
   test('DELETE of a realm with too many records is 422 with the count and the command', async () => {
-    const refused = await call('DELETE', `/${crowded}`);
+    const refused = await call('DELETE', `/${largeRealm}`);
     const { errors } = (await refused.json()) as { errors: { detail: string }[] };
-    const count = (await recordsOf(crowded)) - 1;
+    const count = (await recordsOf(largeRealm)) - 1;
     expect(count).toBeGreaterThan(2 * USERS);
     expect([refused.status, errors[0]?.detail]).toEqual([
       422,
       `data.id: ${count} records would go with this one, more than 1000: authrealm purge removes them`,
     ]);
-    expect((await call('GET', `/${crowded}`)).status).toBe(200);
-    expect((await call('POST', `/${crowded}/user-authentication-info`, jane)).status).toBe(201);
+    expect((await call('GET', `/${largeRealm}`)).status).toBe(200);
+    expect((await call('POST', `/${largeRealm}/user-authentication-info`, jane)).status).toBe(201);
   });
 
   test('a realm is not found from the first step of a purge on, however often the purge is killed', async () => {
     const seed = freshSeed();
     console.log(`seed ${seed}`);
     const chance = chanceOf(seed);
-    const whole = await recordsOf(crowded);
-    const users = await call('GET', `/${crowded}/user-authentication-info`);
-    const [someone] = ((await users.json()) as { data: [{ id: string }] }).data;
+    const initial = await recordsOf(largeRealm);
+    const users = await call('GET', `/${largeRealm}/user-authentication-info`);
+    const [someUser] = ((await users.json()) as { data: [{ id: string }] }).data;
     for (let kill = 1; kill <= KILLS; kill += 1) {
-      const before = await recordsOf(crowded);
-      await killedBelow(crowded, before - Math.ceil((chance() * before) / (2 * KILLS)));
-      const left = await recordsOf(crowded);
-      expect(left).toBeGreaterThan(1);
-      expect(left).toBeLessThan(before);
+      const before = await recordsOf(largeRealm);
+      await killPurgeBelow(largeRealm, before - Math.ceil((chance() * before) / (2 * KILLS)));
+      const remaining = await recordsOf(largeRealm);
+      expect(remaining).toBeGreaterThan(1);
+      expect(remaining).toBeLessThan(before);
       // Each step is one commit of a thousand records.
-      expect((whole - left) % 1_000).toBe(0);
+      expect((initial - remaining) % 1_000).toBe(0);
       expect(await database.disagreements()).toEqual([]);
-      await absent(someone.id);
+      await expectAbsent(someUser.id);
     }
     const found = (await examine(database)).report('purges').findings;
     expect(found).toEqual([
       expect.objectContaining({
         table: realm.table,
-        realm: crowded,
+        realm: largeRealm,
         says: expect.stringContaining('authrealm purge'),
       }),
     ]);
-    const left = await recordsOf(crowded);
-    expect(await purge('realm', crowded)).toEqual({
-      stdout: `deleted ${left} records\n`,
+    const remaining = await recordsOf(largeRealm);
+    expect(await purge('realm', largeRealm)).toEqual({
+      stdout: `deleted ${remaining} records\n`,
       stderr: expect.stringMatching(/^(\d+ records, \d+\/s\n)*$/),
       code: 0,
     });
-    expect(await recordsOf(crowded)).toBe(0);
-    await absent(someone.id);
+    expect(await recordsOf(largeRealm)).toBe(0);
+    await expectAbsent(someUser.id);
     expect(await database.disagreements()).toEqual([]);
     expect((await examine(database)).report('purges')).toMatchObject({ total: 0 });
-    const again = await purge('realm', crowded);
+    const again = await purge('realm', largeRealm);
     expect([again.code, again.stderr]).toEqual([1, 'authrealm: no such record\n']);
   }, 300_000);
 
-  /** Runs a purge and kills it as soon as no more than so many records are left. */
-  async function killedBelow(id: string, most: number): Promise<void> {
+  /** Runs a purge and kills it as soon as at most `most` records are left. */
+  async function killPurgeBelow(id: string, most: number): Promise<void> {
     const { process: child } = start([AUTHREALM, 'purge', 'realm', id, ...database.words]);
     while ((await recordsOf(id)) > most && child.exitCode === null) await Bun.sleep(1);
     child.kill('SIGKILL');
@@ -121,32 +121,36 @@ describe('a realm with more records than the limit of a removal', () => {
     expect(child.signalCode).toBe('SIGKILL');
   }
 
-  async function absent(userId: string): Promise<void> {
-    const below = `/${crowded}/user-authentication-info`;
+  async function expectAbsent(userId: string): Promise<void> {
+    const below = `/${largeRealm}/user-authentication-info`;
     for (const answer of [
-      await call('GET', `/${crowded}`),
-      await call('PUT', `/${crowded}`, { type: realm.type, name: 'Again' }),
-      await call('DELETE', `/${crowded}`),
+      await call('GET', `/${largeRealm}`),
+      await call('PUT', `/${largeRealm}`, { type: realm.type, name: 'Again' }),
+      await call('DELETE', `/${largeRealm}`),
       await call('GET', below),
       await call('POST', below, jane),
-      await call('POST', `/${crowded}/password-profiles`, { type: 'password_profile', name: 'P' }),
+      await call('POST', `/${largeRealm}/password-profiles`, { type: 'password_profile', name: 'P' }),
       await call('GET', `${below}/${userId}/user-authentication-oidc-profile-info/${mint()}`),
     ]) {
       expect(answer.status).toBe(404);
     }
     const listed = (await (await call('GET', '')).json()) as { data: { id: string }[] };
     expect(listed.data.map(({ id }) => id)).toEqual([small.ids.realm]);
-    const line = { ...small.lines.user, id: mint(), realm_id: crowded };
-    const brought = await runCommand([AUTHREALM, 'import', '-', ...database.words], {}, JSON.stringify(line));
-    expect([brought.code, brought.stderr]).toEqual([
+    const line = { ...small.lines.user, id: mint(), realm_id: largeRealm };
+    const imported = await runCommand(
+      [AUTHREALM, 'import', '-', ...database.words],
+      {},
+      JSON.stringify(line),
+    );
+    expect([imported.code, imported.stderr]).toEqual([
       3,
       expect.stringContaining('its authentication-realm is not there'),
     ]);
   }
 });
 
-describe('a purge of less', () => {
-  test('a purge removes the dependents of the record, and nothing else', async () => {
+describe('a purge of a single record', () => {
+  test('a purge removes the record and its dependents, and nothing else', async () => {
     const { ids } = small;
     const removed = async (...words: string[]) => (await purge(...words)).stdout;
     expect(await removed('user-authentication-oidc-profile-info', ids.realm, ids.user, ids.link)).toBe(
@@ -173,18 +177,18 @@ describe('a purge of less', () => {
     [['oidc-profile', small.ids.realm, small.ids.user], 1, 'no such record'],
   ];
 
-  test.each(WRONG)('%j', async (words, code, reason) => {
+  test.each(WRONG)('purge %j is refused and removes nothing', async (words, code, reason) => {
     const before = await recordsOf(small.ids.realm);
-    const ended = await purge(...words);
-    expect([ended.code, ended.stdout, ended.stderr]).toEqual([code, '', expect.stringContaining(reason)]);
-    expect(ended.stderr).not.toMatch(/\bat \w+.*\.ts:/);
+    const result = await purge(...words);
+    expect([result.code, result.stdout, result.stderr]).toEqual([code, '', expect.stringContaining(reason)]);
+    expect(result.stderr).not.toMatch(/\bat \w+.*\.ts:/);
     expect(await recordsOf(small.ids.realm)).toBe(before);
   });
 
-  test('makes no database', async () => {
+  test('purge creates no database', async () => {
     const missing = join(freshFolder(), 'missing.db');
-    const ended = await runCommand([AUTHREALM, 'purge', 'realm', UUID, '--database', `sqlite:${missing}`]);
-    expect([ended.code, ended.stderr]).toEqual([
+    const result = await runCommand([AUTHREALM, 'purge', 'realm', UUID, '--database', `sqlite:${missing}`]);
+    expect([result.code, result.stderr]).toEqual([
       1,
       `authrealm: database ${missing} does not exist: nothing to purge\n`,
     ]);

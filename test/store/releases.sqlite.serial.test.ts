@@ -29,7 +29,7 @@ function copyOf(release: string): string {
   return path;
 }
 
-/** What this release has migrated that the one which left a file had not. */
+/** The migrations that are newer than the database. */
 async function migrationsSince(path: string) {
   const [found] = await sqliteAt(path).ask<{ schema: number }>(
     'select max(version) as schema from migration',
@@ -37,13 +37,13 @@ async function migrationsSince(path: string) {
   return sqliteMigrations().filter(({ version }) => version > (found?.schema ?? 0));
 }
 
-/** None before the first release. */
+/** Empty before the first release. */
 const releases = existsSync(RELEASES) ? readdirSync(RELEASES).sort() : [];
 
-test('this release has left its database, and every one its code', () => {
+test('the fixtures contain the database of this release and the code of every release', () => {
   expect(releases.includes(VERSION) || VERSION.endsWith('-dev')).toBe(true);
-  const kept = releases.map((release) => existsSync(join(RELEASES, release, 'code.tgz')));
-  expect(kept).toEqual(releases.map(() => true));
+  const hasCode = releases.map((release) => existsSync(join(RELEASES, release, 'code.tgz')));
+  expect(hasCode).toEqual(releases.map(() => true));
 });
 
 for (const release of releases)
@@ -58,7 +58,7 @@ for (const release of releases)
       readonly client_secret: string;
     };
 
-    test('lacks nothing but the migrations since, says doctor, which misses no table that is still to come', async () => {
+    test('doctor reports only pending migrations for the database of an older release', async () => {
       const path = copyOf(release);
       const found = await doctor(path);
       const pending = await migrationsSince(path);
@@ -68,7 +68,7 @@ for (const release of releases)
       );
     });
 
-    test('is brought up; doctor is content, and every record is exported as it was', async () => {
+    test('the database of an older release is migrated, healthy, and exports every record unchanged', async () => {
       const path = copyOf(release);
       const database = ['--database', `sqlite:${path}`, '--migrate', 'auto'];
       const file = join(path, '..', 'again.jsonl');
@@ -79,7 +79,7 @@ for (const release of releases)
       expect([found.unhealthy, found.report('changes').unchecked]).toEqual([[], undefined]);
     });
 
-    test('serves: its client gets a token, and every link is looked up and found', async () => {
+    test('the database of an older release is served: its client gets a token and finds every link', async () => {
       const path = copyOf(release);
       const service = start([AUTHREALM, 'serve', '--port', '0', '--database', `sqlite:${path}`]);
       const url = /http\S+/.exec(await service.line(/^listening/))?.[0] ?? '';
@@ -92,15 +92,18 @@ for (const release of releases)
         /^user_authentication_(oidc|password)_profile_info$/.test(type),
       );
       expect(links.length).toBe(2);
-      for (const { type, id, realm_id, user_authentication_info_id: user, ...said } of links) {
+      for (const { type, id, realm_id, user_authentication_info_id: user, ...members } of links) {
         const collection = type.replaceAll('_', '-');
         const realm = `${url}/v2/authentication-realms/${realm_id}`;
         const one = await fetch(`${realm}/user-authentication-info/${user}/${collection}/${id}`, { headers });
         const { data } = (await one.json()) as { data: Record<string, unknown> };
-        expect([one.status, { ...said, ...data, id, type }]).toEqual([200, { ...data, ...said, id, type }]);
-        const terms = said.username
-          ? [`eq(username,${said.username})`]
-          : [`eq(issuer,${said.issuer})`, `eq(subject,${said.subject})`];
+        expect([one.status, { ...members, ...data, id, type }]).toEqual([
+          200,
+          { ...data, ...members, id, type },
+        ]);
+        const terms = members.username
+          ? [`eq(username,${members.username})`]
+          : [`eq(issuer,${members.issuer})`, `eq(subject,${members.subject})`];
         const found = await fetch(`${realm}/${collection}?filter=${encodeURIComponent(terms.join(':'))}`, {
           headers,
         });

@@ -33,40 +33,40 @@ setDefaultTimeout(300_000);
 
 const SENTENCE = /^authrealm: .*\n$/;
 
-let whole: Rehearsed;
+let rehearsal: Rehearsed;
 beforeAll(async () => {
-  whole = await rehearsed(30);
+  rehearsal = await rehearsed(30);
 });
 
 describe('a restore', () => {
-  test('puts the backup in the place of the database, and keeps the old one whole under the name it prints', async () => {
+  test('a restore replaces the database, and keeps the previous one under the name that it prints', async () => {
     const { path, backup, before, later } = await rehearsed();
-    const [taken, old] = [contentOf(backup), contentOf(path)];
+    const [backupContent, old] = [contentOf(backup), contentOf(path)];
     const { code, stdout, stderr } = await runOn(path, 'restore', backup, '--replace');
     expect([code, stderr]).toEqual([EXIT.done, '']);
-    const aside = /^the previous database is now (.+)$/m.exec(stdout)?.[1] ?? '';
-    expect(contentOf(path)).toEqual(taken);
-    expect(contentOf(aside)).toEqual(old);
+    const previous = /^the previous database is now (.+)$/m.exec(stdout)?.[1] ?? '';
+    expect(contentOf(path)).toEqual(backupContent);
+    expect(contentOf(previous)).toEqual(old);
     const files = [
       'stored.db',
       'stored.db.checkpoints',
       'stored.db.key',
-      aside.slice(dirname(path).length + 1),
+      previous.slice(dirname(path).length + 1),
     ];
     expect(readdirSync(dirname(path)).sort()).toEqual(files);
-    for (const file of [path, aside]) expect(statSync(file).mode & 0o777).toBe(0o600);
+    for (const file of [path, previous]) expect(statSync(file).mode & 0o777).toBe(0o600);
     const doctor = await runOn(path, 'doctor');
     expect([doctor.code, doctor.stdout]).toEqual([EXIT.done, expect.stringContaining('healthy')]);
-    const there = recordsIn(path);
-    expect(before.every(({ oidcLink }) => there.has(oidcLink))).toBe(true);
-    expect(later.some(({ oidcLink }) => there.has(oidcLink))).toBe(false);
+    const records = recordsIn(path);
+    expect(before.every(({ oidcLink }) => records.has(oidcLink))).toBe(true);
+    expect(later.some(({ oidcLink }) => records.has(oidcLink))).toBe(false);
   });
 
-  test('goes where no database is, given its key; a link to the place is followed', async () => {
+  test('a restore creates a missing database given its key, and follows a symbolic link', async () => {
     const { path, backup } = await rehearsed();
     const fresh = join(freshFolder(), 'fresh.db');
-    const lost = await runOn(fresh, 'restore', backup);
-    expect([lost.code, lost.stderr]).toEqual([
+    const withoutKey = await runOn(fresh, 'restore', backup);
+    expect([withoutKey.code, withoutKey.stderr]).toEqual([
       EXIT.failed,
       expect.stringMatching(/fresh\.db\.key is missing/),
     ]);
@@ -97,7 +97,7 @@ describe('a restore', () => {
     expect(readdirSync(dirname(link))).toEqual(['link.db']);
   });
 
-  test('of an older release is served, its schema brought up by the next start', async () => {
+  test('a restored backup of an older release is migrated and healthy', async () => {
     const release = join(import.meta.dir, '../fixtures/releases/0.1.0/authrealm.db');
     const database = join(freshFolder(), 'older.db');
     copyFileSync(`${release}.key`, `${database}.key`);
@@ -108,28 +108,28 @@ describe('a restore', () => {
   });
 });
 
-describe('a backup that is not what it was', () => {
-  test('cut at any page, or by a byte, it is refused with and without its manifest, and nothing is touched', async () => {
-    const { database, backup } = copied(whole);
+describe('a damaged or foreign backup', () => {
+  test('a backup truncated by a byte or at any page is refused, with and without its manifest', async () => {
+    const { database, backup } = copied(rehearsal);
     const { size } = statSync(backup);
     const bytes = readFileSync(backup);
     for (const length of [size - 1, ...Array.from({ length: size / 4_096 }, (_, page) => page * 4_096)]) {
       writeFileSync(backup, bytes.subarray(0, length));
       expect(await refusalOfRestoring({ database, backup })).toMatch(/its manifest says .* it was cut/);
-      const told = await refusalOfRestoring({ database, backup, hasManifest: false });
-      expect(told).toMatch(length === 0 ? /no SQLite database/ : /its own header says .* it was cut/);
+      const message = await refusalOfRestoring({ database, backup, hasManifest: false });
+      expect(message).toMatch(length === 0 ? /no SQLite database/ : /its own header says .* it was cut/);
     }
   });
 
-  test('with any byte turned over, it is refused', async () => {
-    const { database, backup } = copied(whole);
+  test('a backup with any changed byte is refused', async () => {
+    const { database, backup } = copied(rehearsal);
     const { size } = statSync(backup);
     const chance = chanceOf(20_261_121);
-    const places = Array.from(
+    const offsets = Array.from(
       { length: size / 4_096 },
       (_, page) => page * 4_096 + Math.floor(chance() * 4_096),
     );
-    for (const at of [0, 18, 24, 28, 96, ...places]) {
+    for (const at of [0, 18, 24, 28, 96, ...offsets]) {
       flip(backup, at);
       expect(await refusalOfRestoring({ database, backup })).toMatch(/its SHA-256 is not the one/);
       flip(backup, at);
@@ -137,23 +137,23 @@ describe('a backup that is not what it was', () => {
     await restoring({ database, backup });
   });
 
-  test('without its manifest, what the engine can tell of damage is refused', async () => {
-    const { database, backup } = copied(whole);
+  test('a backup without its manifest is refused when the engine detects a damaged page', async () => {
+    const { database, backup } = copied(rehearsal);
     const pages = statSync(backup).size / 4_096;
-    const damaged = readFileSync(backup);
+    const original = readFileSync(backup);
     for (let page = 1; page < pages; page += 1) {
-      const spoilt = Buffer.from(damaged);
-      spoilt.fill(0xa5, page * 4_096, (page + 1) * 4_096);
-      writeFileSync(backup, spoilt);
+      const damaged = Buffer.from(original);
+      damaged.fill(0xa5, page * 4_096, (page + 1) * 4_096);
+      writeFileSync(backup, damaged);
       expect(await refusalOfRestoring({ database, backup, hasManifest: false })).toMatch(/damaged/);
     }
   });
 
-  test('without a manifest, or with one of another file, it is refused', async () => {
-    const { database, backup } = copied(whole);
+  test('a backup without a manifest, or with the manifest of another file, is refused', async () => {
+    const { database, backup } = copied(rehearsal);
     const other = await rehearsed(1);
     const manifest = readFileSync(`${backup}.json`, 'utf8');
-    const spoil = (change: Record<string, unknown>) =>
+    const changeManifest = (change: Record<string, unknown>) =>
       writeFileSync(`${backup}.json`, JSON.stringify({ ...JSON.parse(manifest), ...change }));
     rmSync(`${backup}.json`);
     expect(await refusalOfRestoring({ database, backup })).toMatch(/there is no .*\.json.*--no-manifest/);
@@ -170,7 +170,7 @@ describe('a backup that is not what it was', () => {
     copyFileSync(`${other.backup}.json`, `${backup}.json`);
     expect(await refusalOfRestoring({ database, backup })).toMatch(/manifest says|SHA-256/);
     for (const change of [{ schema: 7 }, { store_id: 'another' }, { rows: {} }]) {
-      spoil(change);
+      changeManifest(change);
       expect(await refusalOfRestoring({ database, backup })).toMatch(/does not hold what its manifest says/);
     }
   });
@@ -182,26 +182,26 @@ describe('a backup that is not what it was', () => {
       /belongs to another program/,
       (db) => db.run('pragma foreign_keys = off; drop table migration; create table notes (a)'),
     ],
-    ['a table more', /the table notes is none of this program/, (db) => db.run('create table notes (a)')],
-    ['an index less', /the index user_info_name is missing/, (db) => db.run('drop index user_info_name')],
+    ['an extra table', /the table notes is none of this program/, (db) => db.run('create table notes (a)')],
+    ['a missing index', /the index user_info_name is missing/, (db) => db.run('drop index user_info_name')],
     [
-      'a row that refers to nothing',
+      'a dangling reference',
       /damaged: a row of \w+ refers to one that is not there/,
       (db) => db.run('pragma foreign_keys = off; delete from user_info'),
     ],
     [
-      'an unfinished copy',
+      'an incomplete copy',
       /a copy into this database has not ended/,
       (db) => db.run(`update instance set store_id = 'unfinished copy of x by y'`),
     ],
   ];
-  test.each(foreign)('of %s, it is refused', async (_name, sentence, change) => {
-    const { database, backup } = copied(whole);
+  test.each(foreign)('a backup of or with %s is refused', async (_name, sentence, change) => {
+    const { database, backup } = copied(rehearsal);
     const db = new Database(backup);
     change(db);
     db.close();
     expect(await refusalOfRestoring({ database, backup, hasManifest: false })).toMatch(sentence);
-    // The same by the command.
+    // The command refuses it as well.
     const { code, stdout, stderr } = await runOn(database, 'restore', backup, '--replace', '--no-manifest');
     expect([code, stdout, stderr]).toEqual([EXIT.failed, '', expect.stringMatching(SENTENCE)]);
     expect(stderr).toMatch(sentence);
@@ -214,16 +214,16 @@ describe('a backup that is not what it was', () => {
   }
 
   test.each([
-    ['text', 'no database at all', /no SQLite database/],
-    ['nothing', '', /no SQLite database/],
-  ])('that is %s, it is refused', async (_name, text, sentence) => {
-    const { database, backup } = copied(whole);
+    ['a text file', 'no database at all', /no SQLite database/],
+    ['an empty file', '', /no SQLite database/],
+  ])('a backup that is %s is refused', async (_name, text, sentence) => {
+    const { database, backup } = copied(rehearsal);
     writeFileSync(backup, text);
     expect(await refusalOfRestoring({ database, backup, hasManifest: false })).toMatch(sentence);
   });
 
-  test('of another master key, it is refused before anything is touched', async () => {
-    const { database, backup } = copied(whole);
+  test('a backup of another master key is refused before any file is changed', async () => {
+    const { database, backup } = copied(rehearsal);
     writeFileSync(`${database}.key`, Buffer.alloc(32, 7).toString('hex'));
     const before = filesIn(dirname(database));
     const { code, stderr } = await runOn(database, 'restore', backup, '--replace');
@@ -232,44 +232,45 @@ describe('a backup that is not what it was', () => {
     expect(filesIn(dirname(database))).toEqual(before);
   });
 
-  test('that is the database itself, not there, or has a log beside it, it is refused', async () => {
-    const { database, backup } = copied(whole);
+  test('a backup that is missing, has a write-ahead log, or is the database itself is refused', async () => {
+    const { database, backup } = copied(rehearsal);
     expect(await refusalOfRestoring({ database, backup: database })).toMatch(/is the database itself/);
-    expect(await refusalOfRestoring({ database, backup: `${backup}.gone` })).toMatch(/there is no backup/);
+    expect(await refusalOfRestoring({ database, backup: `${backup}.missing` })).toMatch(/there is no backup/);
     expect(await refusalOfRestoring({ database, backup: dirname(backup) })).toMatch(/is no file/);
     writeFileSync(`${backup}-wal`, 'commits');
     expect(await refusalOfRestoring({ database, backup })).toMatch(/-wal lies beside it and holds commits/);
   });
 });
 
-describe('the database in place', () => {
-  test('is not overwritten unless it is said', async () => {
-    const { database, backup } = copied(whole);
+describe('an existing database', () => {
+  test('an existing database is not overwritten without --replace', async () => {
+    const { database, backup } = copied(rehearsal);
     const replaces = false;
     expect(await refusalOfRestoring({ database, backup, replaces })).toMatch(
       /nothing is overwritten.*--replace/,
     );
   });
 
-  test('is not touched while a service has it open', async () => {
-    const { database, backup } = copied(whole);
+  test('an existing database is not changed while a service has it open', async () => {
+    const { database, backup } = copied(rehearsal);
     const running = start([AUTHREALM, 'serve', '--port', '0', '--database', `sqlite:${database}`]);
     await running.line(/^listening on /);
-    // The service tells beside it how far its logs are, whenever it does.
-    const filesBeside = () => readdirSync(dirname(database)).filter((name) => !name.endsWith('.checkpoints'));
-    const names = filesBeside();
+    // The running service may write its checkpoint file at any time.
+    const filesInFolder = () =>
+      readdirSync(dirname(database)).filter((name) => !name.endsWith('.checkpoints'));
+    const names = filesInFolder();
     const { code, stderr } = await runOn(database, 'restore', backup, '--replace');
     expect([code, stderr]).toEqual([EXIT.failed, expect.stringMatching(SENTENCE)]);
     expect(stderr).toContain('is in use: stop every process that has it open');
-    expect(filesBeside()).toEqual(names);
+    expect(filesInFolder()).toEqual(names);
     expect(await running.stop()).toBe(0);
     expect((await runOn(database, 'restore', backup, '--replace')).code).toBe(EXIT.done);
   });
 
   test.each(['delete', 'wal'])(
-    'is not touched while a lock is held on it (%s), whoever holds it',
+    'an existing database is not changed while another process holds a lock on it (%s)',
     async (mode) => {
-      const { database, backup } = copied(whole);
+      const { database, backup } = copied(rehearsal);
       const other = new Database(database);
       other.run(`pragma journal_mode = ${mode}`);
       other.run('begin');
@@ -284,18 +285,21 @@ describe('the database in place', () => {
     300_000,
   );
 
-  test.each(['-wal', '-shm', '-journal'])('is not made beside the %s of another one', async (ending) => {
-    const { database, backup } = copied(whole);
-    rmSync(database);
-    writeFileSync(database + ending, 'of another database');
-    expect(await refusalOfRestoring({ database, backup })).toMatch(
-      new RegExp(`${ending} belongs to another database`),
-    );
-  });
+  test.each(['-wal', '-shm', '-journal'])(
+    'a restore does not create a database next to the %s of another database',
+    async (ending) => {
+      const { database, backup } = copied(rehearsal);
+      rmSync(database);
+      writeFileSync(database + ending, 'of another database');
+      expect(await refusalOfRestoring({ database, backup })).toMatch(
+        new RegExp(`${ending} belongs to another database`),
+      );
+    },
+  );
 
-  test('is refused where it is too damaged to be locked, and restored once it was moved away', async () => {
-    const { database, backup } = copied(whole);
-    writeFileSync(`${database}-wal`, 'a log');
+  test('a database too damaged to be locked is not replaced, and is restored once it is moved away', async () => {
+    const { database, backup } = copied(rehearsal);
+    writeFileSync(`${database}-wal`, 'commits');
     for (const at of [0, 1, 2, 3]) flip(database, at);
     expect(await refusalOfRestoring({ database, backup })).toMatch(
       /is damaged and cannot be locked.* stop every process, move it .* restore without --replace/,
@@ -305,14 +309,14 @@ describe('the database in place', () => {
     expect(contentOf(database)).toEqual(contentOf(backup));
   });
 
-  test('is refused where a part of it is missing', async () => {
-    const { database, backup } = copied(whole);
+  test('a truncated database is not replaced', async () => {
+    const { database, backup } = copied(rehearsal);
     truncateSync(database, Math.floor(statSync(database).size / 8_192) * 4_096);
     expect(await refusalOfRestoring({ database, backup })).toMatch(/is damaged and cannot be locked/);
   });
 
-  test('of another program it is not replaced', async () => {
-    const { database, backup } = copied(whole);
+  test('a database of another program is not replaced', async () => {
+    const { database, backup } = copied(rehearsal);
     rmSync(database);
     const db = new Database(database);
     db.run('create table notes (a)');
@@ -321,7 +325,7 @@ describe('the database in place', () => {
   });
 });
 
-async function refusalMessage(order: Parameters<typeof restoring>[0]): Promise<string> {
-  const outcome = await restoring(order).catch((error: Error) => error);
+async function refusalMessage(options: Parameters<typeof restoring>[0]): Promise<string> {
+  const outcome = await restoring(options).catch((error: Error) => error);
   return outcome instanceof Error ? outcome.message : 'restored';
 }

@@ -23,15 +23,15 @@ import { freshFolder, type Planted } from '../support/service.ts';
 
 setDefaultTimeout(300_000);
 
-async function backedUp(users: number) {
-  const { path, planted } = await storedDatabase(users);
+async function createBackup(userCount: number) {
+  const { path, planted: users } = await storedDatabase(userCount);
   const backup = join(freshFolder(), 'taken.db');
   await backUp(path, { file: backup }, program, archiver);
-  return { path, planted, backup, ledger: join(freshFolder(), 'ledger.jsonl') };
+  return { path, users, backup, ledger: join(freshFolder(), 'ledger.jsonl') };
 }
 
-/** Somebody new under the identifier of a user who is not there any more. */
-async function plantAgain(path: string, { realm, user }: Planted): Promise<void> {
+/** Imports a new user with the ID of an erased one. */
+async function importAgain(path: string, { realm, user }: Planted): Promise<void> {
   const line = {
     type: 'user_authentication_info',
     realm_id: realm,
@@ -44,58 +44,61 @@ async function plantAgain(path: string, { realm, user }: Planted): Promise<void>
   expect((await runOn(path, 'import', file)).code).toBe(EXIT.done);
 }
 
-describe('who was erased after the backup', () => {
-  test('does not come back: no byte of what a person is known by, no record below, and the changes say so', async () => {
-    const { path, planted, backup, ledger } = await backedUp(40);
-    const gone = planted.filter((_, at) => at % 3 === 0);
-    const staying = planted.filter((_, at) => at % 3 !== 0);
+describe('a user erased after the backup', () => {
+  test('a restore leaves no identifier and no record of an erased user, and a consistent audit log', async () => {
+    const { path, users, backup, ledger } = await createBackup(40);
+    const erased = users.filter((_, at) => at % 3 === 0);
+    const remaining = users.filter((_, at) => at % 3 !== 0);
     const at = program.clock.now();
     const keys = await logKeysOf(path);
     const checkpoint = checkpointLine([], { at, retentionDays: 90 }, keys);
-    const lines = gone.map(({ realm, user }) => erasureLine({ realm, user, at }, keys));
+    const lines = erased.map(({ realm, user }) => erasureLine({ realm, user, at }, keys));
     writeFileSync(ledger, `${[checkpoint, ...lines, checkpoint].join('\n')}\n`);
     const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--ledger', ledger, '--json');
     expect(code).toBe(EXIT.done);
-    expect(JSON.parse(stdout)).toMatchObject({ erasures_applied: gone.length, users_erased: gone.length });
+    expect(JSON.parse(stdout)).toMatchObject({
+      erasures_applied: erased.length,
+      users_erased: erased.length,
+    });
     const bytes = readFileSync(path);
     const known = readFileSync(backup);
-    for (const { subject, username } of gone)
+    for (const { subject, username } of erased)
       for (const text of [subject, username])
         expect([known.includes(text), bytes.includes(text)]).toEqual([true, false]);
-    for (const { subject, username } of staying)
+    for (const { subject, username } of remaining)
       for (const text of [subject, username]) expect(bytes.includes(text)).toBe(true);
-    const there = recordsIn(path);
-    for (const { user, oidcLink, passwordLink } of gone)
-      for (const id of [user, oidcLink, passwordLink]) expect(there.has(id)).toBe(false);
+    const records = recordsIn(path);
+    for (const { user, oidcLink, passwordLink } of erased)
+      for (const id of [user, oidcLink, passwordLink]) expect(records.has(id)).toBe(false);
     expect(disagreements(path)).toEqual([]);
     expect((await runOn(path, 'audit', 'verify')).code).toBe(EXIT.done);
     expect((await runOn(path, 'doctor')).stdout).toContain('healthy');
   });
 
-  test('is applied once: what the database knows of leaves whoever has the identifier now', async () => {
-    const { path, planted } = await storedDatabase(3);
-    const [first] = planted as [Planted, Planted];
+  test('an erasure is applied once: a later user with the same ID is not erased', async () => {
+    const { path, planted: users } = await storedDatabase(3);
+    const [first] = users as [Planted, Planted];
     const { realm, user } = first;
     const at = program.clock.now();
     const erase = (when: number) =>
       applyErasures({ path, knowsUntil: when }, [{ realm, user, at: when }], openKeptOf(path), program.clock);
     expect(await erase(at)).toEqual({ applied: 1, users: 1 });
-    await plantAgain(path, first);
+    await importAgain(path, first);
     expect(await erase(at)).toEqual({ applied: 0, users: 0 });
     expect(recordsIn(path).has(user)).toBe(true);
     expect(await erase(at + 1)).toEqual({ applied: 1, users: 1 });
     expect(recordsIn(path).has(user)).toBe(false);
   });
 
-  test('is known of by the database that is replaced, without a ledger, and by the one that took its place', async () => {
-    const { path, planted, backup } = await backedUp(3);
-    const [first, second, third] = planted as [Planted, Planted, Planted];
+  test('a restore without a ledger applies the erasures that the replaced database knows', async () => {
+    const { path, users, backup } = await createBackup(3);
+    const [first, second, third] = users as [Planted, Planted, Planted];
     for (const { realm, user } of [first, second])
       expect((await runOn(path, 'erase', 'user', realm, user)).code).toBe(EXIT.done);
     rmSync(`${path}.checkpoints`);
     const known = contentOf(path).erasure?.length;
     for (let times = 0; times < 2; times += 1) {
-      // The backup does not know; each time the one that is replaced does.
+      // The backup does not know them; the replaced database does, each time.
       const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--json');
       expect([code, JSON.parse(stdout)]).toMatchObject([EXIT.done, { erasures_applied: 2, users_erased: 2 }]);
       const bytes = readFileSync(path);
@@ -109,18 +112,18 @@ describe('who was erased after the backup', () => {
     expect([verified.code, verified.stdout + verified.stderr]).toEqual([EXIT.done, expect.anything()]);
   });
 
-  test('is erased once, where ledger and database both tell of it', async () => {
-    const { path, planted, backup } = await backedUp(2);
-    const [first] = planted as [Planted];
+  test('a user in both the ledger and the database is erased once', async () => {
+    const { path, users, backup } = await createBackup(2);
+    const [first] = users as [Planted];
     expect((await runOn(path, 'erase', 'user', first.realm, first.user)).code).toBe(EXIT.done);
     const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--json');
     expect([code, JSON.parse(stdout)]).toMatchObject([EXIT.done, { erasures_applied: 1, users_erased: 1 }]);
     expect(contentOf(path).act?.filter((row) => row.includes('user.erased'))).toHaveLength(1);
   });
 
-  test('does not come back because the backup says that it was erased later than the backup is', async () => {
-    const { path, planted } = await storedDatabase(2);
-    const [first, second] = planted as [Planted, Planted];
+  test('an erasure in the backup with a time after the backup does not prevent the erasure of the user', async () => {
+    const { path, planted: users } = await storedDatabase(2);
+    const [first, second] = users as [Planted, Planted];
     const year = program.clock.now() + 366 * 86_400_000;
     rowsOf(path, [
       `insert into erasure (realm_id, user_id, at) values ('${first.realm}', '${first.user}', ${year})`,
@@ -130,13 +133,13 @@ describe('who was erased after the backup', () => {
     expect((await runOn(path, 'erase', 'user', first.realm, first.user)).code).toBe(EXIT.done);
     const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--json');
     expect([code, JSON.parse(stdout)]).toMatchObject([EXIT.done, { erasures_applied: 1, users_erased: 1 }]);
-    const there = recordsIn(path);
-    expect([there.has(first.user), there.has(second.user)]).toEqual([false, true]);
+    const records = recordsIn(path);
+    expect([records.has(first.user), records.has(second.user)]).toEqual([false, true]);
   });
 
-  test('goes with all there is below, however much, and with what is remembered of it', async () => {
-    const { path, planted } = await storedDatabase(1);
-    const [only] = planted as [Planted];
+  test('an applied erasure removes all records below the user, and its idempotency records', async () => {
+    const { path, planted: users } = await storedDatabase(1);
+    const [only] = users as [Planted];
     const { realm, user, oidcProfile } = only;
     const more = Array.from({ length: LIMITS.cascadeRecordsMax + 5 }, (_, at) => ({
       type: 'user_authentication_oidc_profile_info',
@@ -149,8 +152,8 @@ describe('who was erased after the backup', () => {
     }));
     const file = join(freshFolder(), 'more.jsonl');
     writeFileSync(file, more.map((line) => JSON.stringify(line)).join('\n'));
-    const brought = await runOn(path, 'import', file);
-    expect(brought.code).toBe(EXIT.done);
+    const imported = await runOn(path, 'import', file);
+    expect(imported.code).toBe(EXIT.done);
     rowsOf(path, [
       `insert into idempotency values ('${realm}', 'c', 'k', 1, 'b', 201, null, '${user}', x'00', 1, 9999999999999)`,
     ]);
@@ -165,11 +168,11 @@ describe('who was erased after the backup', () => {
       expect([table, content[table]]).toEqual([table, []]);
   });
 
-  test('who is not in the backup is no trouble', async () => {
-    const { path, planted, backup, ledger } = await backedUp(1);
-    const stranger = { realm: planted[0]?.realm as Uuid, user: program.clock.mintId() };
+  test('a ledger with a user that the backup does not contain is applied without an error', async () => {
+    const { path, users, backup, ledger } = await createBackup(1);
+    const unknown = { realm: users[0]?.realm as Uuid, user: program.clock.mintId() };
     const at = program.clock.now();
-    writeFileSync(ledger, erasureLine({ ...stranger, at }, await logKeysOf(path)));
+    writeFileSync(ledger, erasureLine({ ...unknown, at }, await logKeysOf(path)));
     const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--ledger', ledger);
     expect([code, stdout]).toEqual([EXIT.done, expect.stringContaining('removed 0 users')]);
   });

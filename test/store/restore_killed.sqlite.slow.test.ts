@@ -17,12 +17,12 @@ import { AUTHREALM, start } from '../support/processes.ts';
 
 setDefaultTimeout(300_000);
 
-let whole: Rehearsed;
+let rehearsal: Rehearsed;
 beforeAll(async () => {
-  whole = await rehearsed(30);
+  rehearsal = await rehearsed(30);
 });
 
-/** Runs a command, and whether it was still running after so many milliseconds: then it was killed. */
+/** Runs a command and kills it after `wait` ms; returns whether it was still running then. */
 async function isKilled(wait: number, words: readonly string[]): Promise<boolean> {
   const child = Bun.spawn([AUTHREALM, ...words], {
     stdio: ['ignore', 'ignore', 'ignore'],
@@ -36,42 +36,42 @@ async function isKilled(wait: number, words: readonly string[]): Promise<boolean
 
 const changedAt = (path: string) => statSync(path).ctimeMs;
 
-/** What the engine keeps beside a database, and when each was changed last. */
-function changedBeside(database: string): ReadonlyMap<string, number> {
+/** The engine's files next to a database, each with its last change. */
+function companionFiles(database: string): ReadonlyMap<string, number> {
   const paths = ['-wal', '-shm', '-journal'].map((ending) => database + ending);
   return new Map(paths.filter((path) => existsSync(path)).map((path) => [path, changedAt(path)]));
 }
 
-/** Names under which a database was kept that another one took the place of. */
-function asides(database: string): readonly string[] {
+/** The names of the replaced databases. */
+function previousNames(database: string): readonly string[] {
   return readdirSync(dirname(database)).filter((name) => name.includes('.replaced-'));
 }
 
-describe('killed', () => {
-  test('at any moment, there is the old database or the new one, complete, and the same command ends it', async () => {
-    const { database, backup } = copied(whole);
-    const [old, taken] = [contentOf(database), contentOf(backup)];
+describe('a killed restore', () => {
+  test('a restore killed at any moment leaves the old or the new database complete, and can be repeated', async () => {
+    const { database, backup } = copied(rehearsal);
+    const [old, restored] = [contentOf(database), contentOf(backup)];
     const pristine = readFileSync(database);
     let killed = 0;
     for (let wait = 30; wait < 480; wait += 15) {
       writeFileSync(database, pristine);
       if (await isKilled(wait, ['restore', backup, '--replace', '--database', `sqlite:${database}`]))
         killed += 1;
-      const beside = changedBeside(database);
+      const companions = companionFiles(database);
       const replacedAt = Math.max(
-        ...asides(database).map((name) => changedAt(join(dirname(database), name))),
+        ...previousNames(database).map((name) => changedAt(join(dirname(database), name))),
       );
       const found = contentOf(database);
-      expect([old, taken]).toContainEqual(found);
-      // A log of the old one would be read with the new one, which has its own once the restore is noted in it.
+      expect([old, restored]).toContainEqual(found);
+      // A log of the old database must not remain next to the new one; the new one may have its own log.
       const isOld = Bun.deepEquals(found, old);
-      expect([...beside.values()].filter((at) => !isOld && at < replacedAt)).toEqual([]);
-      for (const path of beside.keys()) rmSync(path, { force: true });
-      for (const name of asides(database)) rmSync(join(dirname(database), name));
+      expect([...companions.values()].filter((at) => !isOld && at < replacedAt)).toEqual([]);
+      for (const path of companions.keys()) rmSync(path, { force: true });
+      for (const name of previousNames(database)) rmSync(join(dirname(database), name));
     }
     expect(killed).toBeGreaterThan(3);
     expect((await runOn(database, 'restore', backup, '--replace')).code).toBe(EXIT.done);
-    expect(contentOf(database)).toEqual(taken);
+    expect(contentOf(database)).toEqual(restored);
   });
 });
 
@@ -85,18 +85,18 @@ function hasOpen(pid: number, path: string): boolean {
 }
 
 describe('a command that opens the database during a restore', () => {
-  test('waits and gets the new database, or fails and says so; no file of the old one is left', async () => {
-    const { database, backup } = copied(whole);
+  test('a command during a restore opens the new database or fails; no file of the old one is left', async () => {
+    const { database, backup } = copied(rehearsal);
     const complete = join(dirname(database), 'complete.db');
     copyFileSync(backup, complete);
     const lock = lockDatabase(database);
     const words = ['--database', `sqlite:${database}`];
     const opening = Array.from({ length: 3 }, () => start([AUTHREALM, 'client', 'list', '--json', ...words]));
-    // Each of them opens the file again and again.
+    // Each command retries to open the file.
     const seen = new Set<number>();
     while (seen.size < opening.length)
       for (const { process: child } of opening) if (hasOpen(child.pid, database)) seen.add(child.pid);
-    const aside = replaceDatabase(database, complete, program.clock.now());
+    const previous = replaceDatabase(database, complete, program.clock.now());
     const inode = statSync(database).ino;
     lock.release();
     for (const { process: child, output } of opening) {
@@ -106,12 +106,12 @@ describe('a command that opens the database during a restore', () => {
     }
     expect(statSync(database).ino).toBe(inode);
     expect(contentOf(database)).toEqual(contentOf(backup));
-    expect(contentOf(aside)).toEqual(contentOf(whole.path));
+    expect(contentOf(previous)).toEqual(contentOf(rehearsal.path));
     expect(readdirSync(dirname(database)).filter((name) => /-(wal|shm|journal)$/.test(name))).toEqual([]);
   });
 
-  test('opens it where the restore was refused', async () => {
-    const { database } = copied(whole);
+  test('a command opens the database after a refused restore', async () => {
+    const { database } = copied(rehearsal);
     lockDatabase(database).release();
     const moved = `${database}.moved`;
     renameSync(database, moved);

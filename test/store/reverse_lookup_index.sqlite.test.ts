@@ -8,7 +8,7 @@ import { freshFolder, ISSUER } from '../support/service.ts';
 import { lookupKeyOf } from './contract/find.contract.ts';
 import { commitWrites, createRealmFixture, oidcLink, type RealmFixture } from './contract/store_fixtures.ts';
 
-/** A checksum leads to records faster; it decides nothing. */
+/** The hash column only narrows a lookup; the value decides. */
 
 const path = join(freshFolder(), 'finds.db');
 let engine: Engine;
@@ -28,22 +28,25 @@ function change(sql: string): void {
 const find = (subject: string) =>
   engine.records.find(oidcProfileInfo, at.realm, lookupKeyOf(oidcProfileInfo, { issuer: ISSUER, subject }));
 
-test.each([1, 2, 8, 9, 40])('each of %d subjects of one checksum is found, and no other', async (count) => {
-  const subjects = Array.from({ length: count }, (_, index) => `alike-${count}-${index}`);
-  for (const subject of subjects) await commitWrites(engine.records, oidcLink(at, subject));
-  // As if somebody had made them alike: all have the checksum of the first.
-  change(
-    `update oidc_profile_info set subject_crc = (select subject_crc from oidc_profile_info
+test.each([1, 2, 8, 9, 40])(
+  'a lookup among %d subjects with the same hash finds only its subject',
+  async (count) => {
+    const subjects = Array.from({ length: count }, (_, index) => `alike-${count}-${index}`);
+    for (const subject of subjects) await commitWrites(engine.records, oidcLink(at, subject));
+    // All get the hash of the first, as after collisions.
+    change(
+      `update oidc_profile_info set subject_crc = (select subject_crc from oidc_profile_info
        where subject = '${subjects[0]}') where subject like 'alike-${count}-%'`,
-  );
-  expect((await find(subjects[0] as string))?.record.subject).toBe(subjects[0] as never);
-  change(
-    `update oidc_profile_info set subject_crc = ${Bun.hash.crc32('nobody')} where subject like 'alike-${count}-%'`,
-  );
-  expect(await find('nobody')).toBeUndefined();
-});
+    );
+    expect((await find(subjects[0] as string))?.record.subject).toBe(subjects[0] as never);
+    change(
+      `update oidc_profile_info set subject_crc = ${Bun.hash.crc32('unknown')} where subject like 'alike-${count}-%'`,
+    );
+    expect(await find('unknown')).toBeUndefined();
+  },
+);
 
-test('what is sought goes through the index of checksums, then straight to the row', () => {
+test('a reverse lookup searches the index of the hash column', () => {
   const db = connectSqlite(path);
   const planOf = (sql: string) => db.query<{ detail: string }, []>(`explain query plan ${sql}`).all();
   expect(planOf('select slot from oidc_profile_info where subject_crc = 1 limit 9')[0]?.detail).toContain(

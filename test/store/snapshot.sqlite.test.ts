@@ -11,31 +11,31 @@ const LOG_RESTART_PAGES = 1_000;
 async function database() {
   const path = join(freshFolder(), 'snapshot.db');
   (await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock })).close();
-  const [ours, theirs] = [connectSqlite(path), connectSqlite(path)];
-  const snapshot = openSharedReadTransaction(ours);
-  const count = ours.prepare<{ n: number }, []>('select count(*) as n from realm_clock');
-  const commit = theirs.prepare('insert into realm_clock (realm_id, seq) values (?, 1)');
+  const [reader, writer] = [connectSqlite(path), connectSqlite(path)];
+  const snapshot = openSharedReadTransaction(reader);
+  const count = reader.prepare<{ n: number }, []>('select count(*) as n from realm_clock');
+  const commit = writer.prepare('insert into realm_clock (realm_id, seq) values (?, 1)');
   return {
-    ours,
-    theirs,
+    reader,
+    writer,
     snapshot,
     seen: () => snapshot.read(() => count.get()?.n),
     commit: () => commit.run(systemClock.mintId()),
   };
 }
 
-describe('reads of one turn share a read transaction', () => {
-  test('and end it with the turn, so that the log can be folded back', async () => {
-    const { ours, theirs, seen } = await database();
+describe('the shared read transaction', () => {
+  test('the shared read transaction ends with the event loop turn, so that the log can be checkpointed', async () => {
+    const { reader, writer, seen } = await database();
     expect(seen()).toBe(0);
-    expect(ours.inTransaction).toBe(true);
+    expect(reader.inTransaction).toBe(true);
     expect(seen()).toBe(0);
     await new Promise(setImmediate);
-    expect(ours.inTransaction).toBe(false);
-    expect(theirs.query('pragma wal_checkpoint(truncate)').get()).toMatchObject({ busy: 0 });
+    expect(reader.inTransaction).toBe(false);
+    expect(writer.query('pragma wal_checkpoint(truncate)').get()).toMatchObject({ busy: 0 });
   });
 
-  test('but see every commit of anybody at once, within the same turn', async () => {
+  test('reads of one turn see every commit of another connection at once', async () => {
     const { seen, commit } = await database();
     for (let round = 0; round < 500; round += 1) {
       commit();
@@ -44,23 +44,23 @@ describe('reads of one turn share a read transaction', () => {
     }
   });
 
-  test('also where the log was folded back and begun anew in between', async () => {
-    const { theirs, seen, commit } = await database();
+  test('reads see every commit after the log was checkpointed and restarted', async () => {
+    const { writer, seen, commit } = await database();
     let expected = 0;
     for (let round = 0; round < 20; round += 1) {
       expect(seen()).toBe(expected);
       await new Promise(setImmediate);
-      theirs.query('pragma wal_checkpoint(restart)').get();
+      writer.query('pragma wal_checkpoint(restart)').get();
       for (let page = 0; page < LOG_RESTART_PAGES / 100; page += 1) commit();
       expected += LOG_RESTART_PAGES / 100;
       expect(seen()).toBe(expected);
     }
   });
 
-  test('and survive an error that ends the transaction', async () => {
-    const { ours, snapshot, seen, commit } = await database();
+  test('reads continue after an error that ends the shared transaction', async () => {
+    const { reader, snapshot, seen, commit } = await database();
     const fail = () => {
-      ours.run('rollback');
+      reader.run('rollback');
       throw new Error('as a full disk does');
     };
     expect(() => snapshot.read(fail)).toThrow('full disk');
@@ -70,7 +70,7 @@ describe('reads of one turn share a read transaction', () => {
     expect(seen()).toBe(1);
   });
 
-  test('a database in memory shares nothing', () => {
+  test('reads of a database in memory have no shared transaction', () => {
     const db = connectSqlite(':memory:');
     const snapshot = openSharedReadTransaction(db);
     expect(snapshot.read(() => db.query('select 1 as one').get())).toEqual({ one: 1 });

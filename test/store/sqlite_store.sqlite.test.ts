@@ -8,7 +8,7 @@ import { listContract } from './contract/list.contract.ts';
 
 runContracts('sqlite in memory', () => openStore({ engine: 'sqlite', path: ':memory:' }));
 
-listContract('sqlite on disk, the long ones beside', async () => {
+listContract('sqlite on disk, long lists in a reader', async () => {
   const path = join(freshFolder(), 'contract.db');
   const engine = await openEngine({ engine: 'sqlite', path }, 'auto', {
     version: 'test',

@@ -12,61 +12,61 @@ import { openSqliteWriter } from '../../src/store/sqlite/writer.ts';
 import { execute } from '../../src/store/transaction_work.ts';
 import { freshFolder } from '../support/service.ts';
 
-/** No write is acknowledged unless its file is proven to be where it was, after its commit. */
+/** A write is acknowledged only after a check, after its commit, that the database file is in place. */
 
-/** `isThere` answers for each proof, counted from 1. */
-async function database(isThere: (proof: number) => boolean, workMs = 0) {
+/** `isInPlace` returns the result of each check, counted from 1. */
+async function database(isInPlace: (check: number) => boolean, workMs = 0) {
   const path = join(freshFolder(), 'writer.db');
   (await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock })).close();
   const db = connectSqlite(path);
-  let proofs = 0;
-  const place = {
+  let checks = 0;
+  const files = {
     assertInPlace() {
-      proofs += 1;
-      if (!isThere(proofs)) throw new DatabaseFileMoved();
+      checks += 1;
+      if (!isInPlace(checks)) throw new DatabaseFileMoved();
     },
   };
-  const writer = openSqliteWriter(db, openSharedReadTransaction(db), place, openAuditLog(SQLITE));
-  let worked = 0;
+  const writer = openSqliteWriter(db, openSharedReadTransaction(db), files, openAuditLog(SQLITE));
+  let executed = 0;
   const write = () =>
     writer.write(function* () {
-      worked += 1;
+      executed += 1;
       yield* execute('insert into realm_clock (realm_id, seq) values (?, 1)', systemClock.mintId());
       for (const end = performance.now() + workMs; performance.now() < end; );
       return { value: 'done', keep: true };
     });
-  const settled = async (count: number) =>
+  const writeAll = async (count: number) =>
     (await Promise.allSettled(Array.from({ length: count }, write))).map(({ status }) => status);
-  return { settled, proofs: () => proofs, worked: () => worked };
+  return { writeAll, checks: () => checks, executed: () => executed };
 }
 
-test('writesQueuedMax: one more write is refused, and those before it are committed', async () => {
-  const { settled } = await database(() => true);
-  const all = await settled(LIMITS.writesQueuedMax + 1);
+test('one write more than writesQueuedMax is refused, and those before it are committed', async () => {
+  const { writeAll } = await database(() => true);
+  const all = await writeAll(LIMITS.writesQueuedMax + 1);
   expect(all.indexOf('rejected')).toBe(LIMITS.writesQueuedMax);
 }, 300_000);
 
-test('commitWorkMsMax: what takes longer waits for the next commit, and others run in between', async () => {
-  const { settled, proofs } = await database(() => true, LIMITS.commitWorkMsMax + 1);
+test('work beyond commitWorkMsMax waits for the next commit, and the event loop runs in between', async () => {
+  const { writeAll, checks } = await database(() => true, LIMITS.commitWorkMsMax + 1);
   let turns = 0;
   const turn = setInterval(() => {
     turns += 1;
   }, 1);
-  expect(await settled(5)).toEqual(Array(5).fill('fulfilled'));
+  expect(await writeAll(5)).toEqual(Array(5).fill('fulfilled'));
   clearInterval(turn);
-  expect(proofs()).toBe(5);
+  expect(checks()).toBe(5);
   expect(turns).toBeGreaterThan(0);
 });
 
-test('all jobs of a commit share one check of the file', async () => {
-  const { settled, proofs } = await database(() => true);
-  expect(await settled(5)).toEqual(Array(5).fill('fulfilled'));
-  expect(proofs()).toBe(1);
+test('all writes of a commit share one check of the file', async () => {
+  const { writeAll, checks } = await database(() => true);
+  expect(await writeAll(5)).toEqual(Array(5).fill('fulfilled'));
+  expect(checks()).toBe(1);
 });
 
-test('a commit to a file that is gone is not acknowledged; once the file is back, the next write succeeds', async () => {
-  const { settled, worked } = await database((proof) => proof !== 1);
-  expect(await settled(3)).toEqual(Array(3).fill('rejected'));
-  expect(worked()).toBe(3);
-  expect(await settled(1)).toEqual(['fulfilled']);
+test('a commit to a missing file is not acknowledged; once the file is back, the next write succeeds', async () => {
+  const { writeAll, executed } = await database((check) => check !== 1);
+  expect(await writeAll(3)).toEqual(Array(3).fill('rejected'));
+  expect(executed()).toBe(3);
+  expect(await writeAll(1)).toEqual(['fulfilled']);
 });

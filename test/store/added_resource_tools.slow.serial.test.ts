@@ -17,29 +17,29 @@ import {
   type World,
 } from '../support/seventh.ts';
 
-/** What the rest of the house does with a seventh resource, of which it knows the description alone. */
+/** The client library, import, export, commands and doctor handle a resource by its description alone. */
 
-const house = await houseOfSeven();
-const six = await databaseOfSix();
-const { ids } = six;
+const program = await houseOfSeven();
+const base = await databaseOfSix();
+const { ids } = base;
 let world: World;
 let looks: readonly Agreement.Look[];
 
 beforeAll(async () => {
-  world = await serveSeven(house, six);
-  ({ LOOKS: looks } = await house.module<typeof Agreement>('test/support/agreement.ts'));
+  world = await serveSeven(program, base);
+  ({ LOOKS: looks } = await program.module<typeof Agreement>('test/support/agreement.ts'));
 }, 300_000);
 afterAll(async () => {
   expect(await world.running.stop()).toBe(0);
-  expect(await six.database.disagreements(looks)).toEqual([]);
+  expect(await base.database.disagreements(looks)).toEqual([]);
 });
 
-/** The command of seven, as the client of the service. */
+/** Runs a command of the program with the resource, as a client of the service. */
 const run = (words: readonly string[], input = '') =>
-  runCommand([house.authrealm, ...words], world.environment, input);
-const send = (name: string, said?: Said) => world.send(name, said);
+  runCommand([program.authrealm, ...words], world.environment, input);
+const send = (name: string, request?: Said) => world.send(name, request);
 
-async function output(words: readonly string[], input = ''): Promise<string> {
+async function outputOf(words: readonly string[], input = ''): Promise<string> {
   const { code, stdout, stderr } = await run(words, input);
   expect([code, stderr]).toEqual([0, '']);
   return stdout;
@@ -49,23 +49,23 @@ const etagOf = async (name: string, id: string) => (await send(name, { id })).he
 const statusOf = async (device: { readonly id: string }, path: Said['path'] = {}) =>
   (await send('get-device', { id: device.id, path })).status;
 
-test('the client library knows it: what it says and what it takes is checked by the compiler', async () => {
+test('the client library has typed requests and answers of the added resource', async () => {
   const settings = { extends: './tsconfig.json', include: ['src', 'caller.ts'] };
-  writeFileSync(join(house.folder, 'tsconfig.caller.json'), JSON.stringify(settings));
-  const tsc = join(house.folder, 'node_modules/.bin/tsc');
+  writeFileSync(join(program.folder, 'tsconfig.caller.json'), JSON.stringify(settings));
+  const tsc = join(program.folder, 'node_modules/.bin/tsc');
   const compiled = await runCommand([
     process.execPath,
     tsc,
     '-p',
-    join(house.folder, 'tsconfig.caller.json'),
+    join(program.folder, 'tsconfig.caller.json'),
   ]);
   expect(compiled).toEqual({ stdout: '', stderr: '', code: 0 });
 }, 300_000);
 
-test('it goes along with what it hangs on and refers to, and is counted', async () => {
-  const kept = await world.make();
-  const user = await created('user-authentication-info', { name: 'Jon', email: 'jon@example.com' });
-  const profile = await created('password-profile', { name: 'Codes' });
+test('a record of the added resource is removed with its parent and with the record it refers to', async () => {
+  const other = await world.make();
+  const user = await create('user-authentication-info', { name: 'Jon', email: 'jon@example.com' });
+  const profile = await create('password-profile', { name: 'Codes' });
   const ofUser = await world.make({}, { user_id: user });
   const ofProfile = await world.make({ password_profile_id: profile });
   const before = await etagOf('get-user-authentication-info', ids.user);
@@ -73,11 +73,11 @@ test('it goes along with what it hangs on and refers to, and is counted', async 
   expect([await statusOf(ofProfile), await statusOf(ofUser, { user_id: user })]).toEqual([404, 200]);
   expect(await etagOf('get-user-authentication-info', ids.user)).not.toBe(before);
   expect((await send('delete-user-authentication-info', { id: user })).status).toBe(204);
-  expect([await statusOf(ofUser, { user_id: user }), await statusOf(kept)]).toEqual([404, 200]);
-  expect(await six.database.disagreements(looks)).toEqual([]);
+  expect([await statusOf(ofUser, { user_id: user }), await statusOf(other)]).toEqual([404, 200]);
+  expect(await base.database.disagreements(looks)).toEqual([]);
 });
 
-async function created(name: string, members: Readonly<Record<string, string>>, path: Said['path'] = {}) {
+async function create(name: string, members: Readonly<Record<string, string>>, path: Said['path'] = {}) {
   const types = { 'authentication-realm': 'authentication-realm' };
   const type = types[name as keyof typeof types] ?? name.replaceAll('-', '_');
   const made = await send(`create-${name}`, { data: { type, ...members }, path });
@@ -85,23 +85,23 @@ async function created(name: string, members: Readonly<Record<string, string>>, 
   return (made.body as unknown as { data: { id: string } }).data.id;
 }
 
-test('a realm takes it along, by a removal or by a purge', async () => {
+test('the removal and the purge of a realm remove its records of the added resource', async () => {
   for (const remove of [
     (realm: string) => send('delete-authentication-realm', { id: realm }),
-    (realm: string) => output(['purge', 'realm', realm, ...six.database.words]),
+    (realm: string) => outputOf(['purge', 'realm', realm, ...base.database.words]),
   ]) {
-    const realm_id = await created('authentication-realm', { name: 'Store' });
-    const password_profile_id = await created('password-profile', { name: 'P' }, { realm_id });
+    const realm_id = await create('authentication-realm', { name: 'Store' });
+    const password_profile_id = await create('password-profile', { name: 'P' }, { realm_id });
     const members = { name: 'Jon', email: 'jon@example.com' };
-    const user_id = await created('user-authentication-info', members, { realm_id });
+    const user_id = await create('user-authentication-info', members, { realm_id });
     const device = await world.make({ password_profile_id }, { realm_id, user_id });
     await remove(realm_id);
     expect(await statusOf(device, { realm_id, user_id })).toBe(404);
-    expect(await six.database.disagreements(looks)).toEqual([]);
+    expect(await base.database.disagreements(looks)).toEqual([]);
   }
 });
 
-describe('lines of it', () => {
+describe('import and export of the added resource', () => {
   const line = (more: object = {}) => ({
     type: 'device',
     id: mint(),
@@ -113,16 +113,16 @@ describe('lines of it', () => {
     ...more,
   });
 
-  async function bring(...lines: object[]) {
+  async function importLines(...lines: object[]) {
     const text = lines.map((each) => JSON.stringify(each)).join('\n');
-    const skipping = ['import', '-', '--on-error', 'skip', ...six.database.words];
+    const skipping = ['import', '-', '--on-error', 'skip', ...base.database.words];
     const { stderr, code } = await run(skipping, text);
     return [code, stderr.trim()];
   }
 
-  test('are imported, refused by name, and keep what is to be kept', async () => {
+  test('an import takes valid lines of the added resource, and refuses others with the member', async () => {
     const pinned = line({ pinned: true, meta: { level: 'high' } });
-    expect(await bring(pinned)).toEqual([0, '']);
+    expect(await importLines(pinned)).toEqual([0, '']);
     const read = await send('get-device', { id: pinned.id });
     expect(read.body).toMatchObject({ data: { id: pinned.id, meta: { level: 'high' } } });
     expect((await send('delete-device', { id: pinned.id })).status).toBe(422);
@@ -133,17 +133,17 @@ describe('lines of it', () => {
       [line({ password_profile_id: mint() }), 'line 1: password_profile_id names a record that'],
     ];
     for (const [each, reason] of refused)
-      expect(await bring(each)).toEqual([3, expect.stringContaining(reason)]);
+      expect(await importLines(each)).toEqual([3, expect.stringContaining(reason)]);
   }, 300_000);
 
-  test('carry everything to another database', async () => {
+  test('an export and an import carry the added resource to another database, secrets included', async () => {
     await world.make({ note: 'ß', transports: ['usb'], relationships: { maker: 'Yubico' } });
     const folder = freshFolder();
     const [first, second] = [join(folder, 'first.ndjson'), join(folder, 'second.ndjson')];
     const { words: other } = await freshDatabase();
     const out = async (file: string, from: readonly string[]) =>
       expect((await run(['export', file, '--with-secrets', ...from])).code).toBe(0);
-    await out(first, six.database.words);
+    await out(first, base.database.words);
     expect((await run(['import', first, ...other])).code).toBe(0);
     await out(second, other);
     const text = readFileSync(first, 'utf8');
@@ -154,25 +154,25 @@ describe('lines of it', () => {
   }, 300_000);
 });
 
-describe('the commands', () => {
+describe('commands of the added resource', () => {
   const secret = join(freshFolder(), 'secret');
   beforeAll(() => writeFileSync(secret, SECRET));
 
-  test('create, get, list, find, update, delete', async () => {
+  test('the commands create, get, list, find, update and delete work with the added resource', async () => {
     const above = [ids.realm, ids.user];
     const members = ['serial=from-the-shell', 'label=Laptop', `password_profile_id=${ids.passwords}`];
     const secrets = [`attestation=@${secret}`, 'pin=@-'];
     const id = (
-      await output(['create', 'device', ...above, ...members, ...secrets, '--id'], PASSWORD)
+      await outputOf(['create', 'device', ...above, ...members, ...secrets, '--id'], PASSWORD)
     ).trim();
-    expect(JSON.parse(await output(['get', 'device', ...above, id, '--json']))).toMatchObject({
+    expect(JSON.parse(await outputOf(['get', 'device', ...above, id, '--json']))).toMatchObject({
       ...{ realm_id: ids.realm, user_id: ids.user, id, serial: 'from-the-shell', level: 'low', maker: null },
       links: { enrolment: expect.any(String) },
     });
     const narrowed = ['list', 'device', ...above, '--filter', 'eq(label,LAPTOP)'];
-    expect(await output(narrowed)).toMatch(/^id +serial +label +note +state .*\n\S+ +from-the-shell .*\n$/);
-    expect(await output(['find', 'device', ids.realm, 'serial=from-the-shell'])).toContain(id);
-    const changed = await output([
+    expect(await outputOf(narrowed)).toMatch(/^id +serial +label +note +state .*\n\S+ +from-the-shell .*\n$/);
+    expect(await outputOf(['find', 'device', ids.realm, 'serial=from-the-shell'])).toContain(id);
+    const changed = await outputOf([
       'update',
       'device',
       ...above,
@@ -182,15 +182,15 @@ describe('the commands', () => {
       '--json',
     ]);
     expect(JSON.parse(changed)).toMatchObject({ state: 'lost', transports: ['nfc'] });
-    expect(await output(['delete', 'device', ...above, id])).toBe('');
-    const gone = await run(['get', 'device', ...above, id]);
-    expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining('404')]);
+    expect(await outputOf(['delete', 'device', ...above, id])).toBe('');
+    const missing = await run(['get', 'device', ...above, id]);
+    expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining('404')]);
     const inline = await run(['create', 'device', ...above, ...members, 'pin=correct horse']);
     expect([inline.code, inline.stderr]).toEqual([2, expect.stringContaining('pin is a secret')]);
   }, 300_000);
 
-  test('a word that is none of theirs is answered by all of them', async () => {
-    const { DESCRIPTIONS } = await house.module<typeof Resources>('src/domain/resources.ts');
+  test('the error of an unknown resource lists the added resource', async () => {
+    const { DESCRIPTIONS } = await program.module<typeof Resources>('src/domain/resources.ts');
     const words = Object.values(DESCRIPTIONS).map(({ table }) => table.replaceAll('_', '-'));
     expect(words).toHaveLength(7);
     for (const command of ['get', 'purge']) {
@@ -198,7 +198,7 @@ describe('the commands', () => {
         command,
         'phone',
         ids.realm,
-        ...(command === 'purge' ? six.database.words : []),
+        ...(command === 'purge' ? base.database.words : []),
       ]);
       expect([code, stderr]).toEqual([2, `authrealm: the resource must be one of ${words.join(', ')}\n`]);
     }
@@ -212,18 +212,18 @@ interface Examined {
   }[];
 }
 
-test('doctor looks at it, and its secrets move to another master key', async () => {
+test('doctor checks the added resource, and keys rewrap encrypts its secrets with the new master key', async () => {
   const sealed = await world.make();
   const key = join(freshFolder(), 'next.key');
-  const moved = await run(['keys', 'rewrap', '--new-master-key-file', key, ...six.database.words]);
+  const moved = await run(['keys', 'rewrap', '--new-master-key-file', key, ...base.database.words]);
   expect([moved.code, moved.stderr]).toEqual([0, '']);
-  const examined = JSON.parse(await output(['doctor', '--json', ...six.database.words]));
+  const examined = JSON.parse(await outputOf(['doctor', '--json', ...base.database.words]));
   expect(examined.healthy).toBe(true);
-  // A ciphertext of ours, in another place than its own.
+  // A valid ciphertext of another column.
   const foreign = '(select client_secret_sealed from oidc_profile)';
-  const spoil = `update device set label_key = 'x', attestation_sealed = ${foreign} where id = ?`;
-  await six.database.ask(spoil, sealed.id);
-  const { checks } = JSON.parse((await run(['doctor', '--json', ...six.database.words])).stdout) as Examined;
+  const damage = `update device set label_key = 'x', attestation_sealed = ${foreign} where id = ?`;
+  await base.database.ask(damage, sealed.id);
+  const { checks } = JSON.parse((await run(['doctor', '--json', ...base.database.words])).stdout) as Examined;
   const found = checks.flatMap(({ check, findings }) =>
     findings.map(({ table, ids: [id] }) => [check, table, id]),
   );

@@ -15,28 +15,28 @@ import {
 } from '../support/seventh.ts';
 
 /**
- * A seventh resource touches one description and one migration: everything below is answered by a copy of the program in
- * which nothing else is new, started on a database that the program of six has made. Every answer over HTTP is held to
- * the document of the running service.
+ * A new resource needs one description and one migration. These tests run a copy of the program with only those two
+ * added, on a database that the program without them created. Every answer over HTTP is validated against the OpenAPI
+ * document of the running service.
  */
 
-const house = await houseOfSeven();
-const six = await databaseOfSix();
-const { ids, lines } = six;
+const program = await houseOfSeven();
+const base = await databaseOfSix();
+const { ids, lines } = base;
 let world: World;
-const send = (name: string, said?: Said) => world.send(name, said);
-const make = (more?: Readonly<Record<string, Json>>) => world.make(more);
+const send = (name: string, request?: Said) => world.send(name, request);
+const createDevice = (more?: Readonly<Record<string, Json>>) => world.make(more);
 
 afterAll(async () => {
   expect(await world.running.stop()).toBe(0);
 });
 
-test('a database of six is brought up by a start, and by nothing else', async () => {
-  const create = ['client', 'create', '--name', 'n', '--scope', SCOPES, ...six.database.words];
-  const refused = await runCommand([house.authrealm, ...create]);
+test('a database without the added resource is migrated by a start, and by no other command', async () => {
+  const create = ['client', 'create', '--name', 'n', '--scope', SCOPES, ...base.database.words];
+  const refused = await runCommand([program.authrealm, ...create]);
   const reason = expect.stringContaining('has schema 2, this program needs 3');
   expect([refused.code, refused.stderr]).toEqual([1, reason]);
-  world = await serveSeven(house, six);
+  world = await serveSeven(program, base);
   for (const [name, id, line] of [
     ['oidc-profile', ids.oidc, lines.oidc],
     ['password-profile', ids.passwords, lines.passwords],
@@ -45,14 +45,14 @@ test('a database of six is brought up by a start, and by nothing else', async ()
   ] as const) {
     expect((await send(`get-${name}`, { id })).body).toMatchObject({ data: { id, meta: line.meta } });
   }
-  // The program of six refuses it from now on, and knows no such scope.
-  const older = await runCommand([AUTHREALM, 'serve', '--port', '0', ...six.database.words]);
+  // The program without the resource refuses it from now on, and does not know its scopes.
+  const older = await runCommand([AUTHREALM, 'serve', '--port', '0', ...base.database.words]);
   expect([older.code, older.stderr]).toEqual([1, expect.stringContaining('has schema 3')]);
-  expect((await clientCreate(six.database, 'devices:read')).code).toBe(2);
+  expect((await clientCreate(base.database, 'devices:read')).code).toBe(2);
 }, 300_000);
 
 const eventsOf = (id: string) =>
-  six.database.ask<{ event: string; members: string; user_id: string }>(
+  base.database.ask<{ event: string; members: string; user_id: string }>(
     'select event, members, user_id from change where record_id = ? order by seq',
     id,
   );
@@ -62,15 +62,15 @@ const textOf = (value: unknown): string =>
 
 const dataOf = ({ body }: Received): Shown => (body as unknown as { data: Shown }).data;
 
-test('it is created, read, changed and removed; each write moves its user and leaves its change', async () => {
+test('a record of the added resource is created, read, changed and removed; each write updates its user', async () => {
   const before = (await send('get-user-authentication-info', { id: ids.user })).headers.get('etag');
-  const said = world.fresh({ transports: ['usb', 'nfc'], relationships: { maker: 'Yubico' }, pinned: true });
-  const made = await send('create-device', { data: said });
+  const input = world.fresh({ transports: ['usb', 'nfc'], relationships: { maker: 'Yubico' }, pinned: true });
+  const made = await send('create-device', { data: input });
   const data = dataOf(made);
   const path = `${world.url}/v2/authentication-realms/${ids.realm}/user-authentication-info/${ids.user}/devices/${data.id}`;
   expect(made.headers.get('location')).toBe(path);
-  const { attestation: _, pin: __, pinned: ___, ...visible } = said;
-  const [{ id: store } = { id: '' }] = await six.database.ask<{ id: string }>(
+  const { attestation: _, pin: __, pinned: ___, ...visible } = input;
+  const [{ id: store } = { id: '' }] = await base.database.ask<{ id: string }>(
     'select store_id as id from instance',
   );
   expect(made.body).toEqual({
@@ -103,9 +103,9 @@ test('it is created, read, changed and removed; each write moves its user and le
     { event: 'device.updated', members: 'note state', user_id: ids.user },
     { event: 'device.deleted', members: '', user_id: ids.user },
   ]);
-  const entries = await six.database.ask<object>('select * from change');
-  const kept = entries.flatMap((entry) => Object.values(entry).map(textOf));
-  expect(kept.join('\n')).not.toMatch(/serial-number|Handy|ausgemustert/);
+  const entries = await base.database.ask<object>('select * from change');
+  const values = entries.flatMap((entry) => Object.values(entry).map(textOf));
+  expect(values.join('\n')).not.toMatch(/serial-number|Handy|ausgemustert/);
   expect(entries).toContainEqual(
     expect.objectContaining({ event: 'device.created', personal: expect.anything() }),
   );
@@ -114,7 +114,7 @@ test('it is created, read, changed and removed; each write moves its user and le
   expect((await eventsOf(ids.user)).filter(({ event }) => event.endsWith('.updated'))).toHaveLength(3);
 });
 
-test('its secrets are kept and never told, and a repeated request makes one record', async () => {
+test('secrets of the added resource are stored and never returned; a repeated request creates one record', async () => {
   const data = world.fresh();
   const headers = { 'Idempotency-Key': `key-${ids.realm}` };
   const first = await send('create-device', { data, headers });
@@ -123,7 +123,7 @@ test('its secrets are kept and never told, and a repeated request makes one reco
   const other = await send('create-device', { data: world.fresh(), headers });
   expect(other.status).toBe(422);
   const { id } = dataOf(first);
-  const [row] = await six.database.ask<{
+  const [row] = await base.database.ask<{
     attestation_sealed: Uint8Array;
     pin_hash: string;
     pin_normalised: number;
@@ -134,8 +134,8 @@ test('its secrets are kept and never told, and a repeated request makes one reco
   expect(first.text).not.toMatch(new RegExp(`${SECRET}|argon2|pin`));
 });
 
-/** What is wrong with a POST of it, and how that is answered. */
-const WRONG: [what: string, said: Readonly<Record<string, Json>>, status: number, detail: string][] = [
+/** Invalid members of a POST, each with the expected answer. */
+const WRONG: [what: string, members: Readonly<Record<string, Json>>, status: number, detail: string][] = [
   ['another type', { type: 'devices' }, 400, 'data.type: must be device'],
   ['no serial', { serial: null }, 400, 'data.serial: must be a string'],
   ['a blank label', { label: ' ' }, 400, 'data.label: must not be blank'],
@@ -160,27 +160,30 @@ const WRONG: [what: string, said: Readonly<Record<string, Json>>, status: number
     422,
     'data.password_profile_id: must name',
   ],
-  ['a serial that is taken', { serial: 'taken' }, 422, 'data.serial: must be unique in the realm'],
+  ['a serial in use', { serial: 'taken' }, 422, 'data.serial: must be unique in the realm'],
 ];
 
-describe('what breaks its rules is refused by name', () => {
-  beforeAll(() => make({ serial: 'taken' }));
+describe('invalid records of the added resource', () => {
+  beforeAll(() => createDevice({ serial: 'taken' }));
 
-  test.each(WRONG)('%s', async (_what, said, status, detail) => {
-    const { status: answered, body } = await send('create-device', { data: world.fresh(said) });
-    const [error] = (body as unknown as { errors: { detail: string }[] }).errors;
-    expect([answered, error?.detail]).toEqual([status, expect.stringContaining(detail)]);
-  });
+  test.each(WRONG)(
+    'a device with %s is refused with the name of the member',
+    async (_what, members, status, detail) => {
+      const { status: answered, body } = await send('create-device', { data: world.fresh(members) });
+      const [error] = (body as unknown as { errors: { detail: string }[] }).errors;
+      expect([answered, error?.detail]).toEqual([status, expect.stringContaining(detail)]);
+    },
+  );
 
-  test('a serial that differs in case is another one, a change to one that is taken is refused', async () => {
-    const { id } = await make({ serial: 'TAKEN' });
+  test('a serial that differs in case is distinct, and a change to one in use is refused', async () => {
+    const { id } = await createDevice({ serial: 'TAKEN' });
     const moved = await send('update-device', { id, data: { type: 'device', serial: 'taken' } });
     const foreign = await send('update-device', { id, data: { type: 'device', id: ids.user } });
     expect([moved.status, foreign.status]).toEqual([422, 422]);
   });
 });
 
-const OPERATIONS: [name: string, said: () => Said, success: number][] = [
+const OPERATIONS: [name: string, request: () => Said, success: number][] = [
   ['list-device', () => ({}), 200],
   ['create-device', () => ({ data: world.fresh() }), 201],
   ['get-device', () => ({}), 200],
@@ -191,31 +194,31 @@ const OPERATIONS: [name: string, said: () => Said, success: number][] = [
 ];
 
 test.each(OPERATIONS)(
-  '%s asks for a token, its scope, and what stands above',
-  async (name, said, success) => {
-    const { id } = await make();
+  '%s requires a token, its scope and existing parents',
+  async (name, request, success) => {
+    const { id } = await createDevice();
     const isWrite = /^(create|update|delete)/.test(name);
     const others = await world.granted(SCOPES.replace(isWrite ? ' devices:write' : ' devices:read', ''));
-    expect((await send(name, { ...said(), id, token: undefined })).status).toBe(401);
-    expect((await send(name, { ...said(), id, token: others })).status).toBe(403);
-    expect((await send(name, { ...said(), id, path: { realm_id: mint() } })).status).toBe(404);
+    expect((await send(name, { ...request(), id, token: undefined })).status).toBe(401);
+    expect((await send(name, { ...request(), id, token: others })).status).toBe(403);
+    expect((await send(name, { ...request(), id, path: { realm_id: mint() } })).status).toBe(404);
     if (!/^(find|search)/.test(name))
-      expect((await send(name, { ...said(), id, path: { user_id: mint() } })).status).toBe(404);
-    expect((await send(name, { ...said(), id })).status).toBe(success);
+      expect((await send(name, { ...request(), id, path: { user_id: mint() } })).status).toBe(404);
+    expect((await send(name, { ...request(), id })).status).toBe(success);
   },
 );
 
-describe('lists and lookups', () => {
+describe('lists and lookups of the added resource', () => {
   const found = ({ body }: Received) =>
     (body as unknown as { data: { id: string }[] }).data.map(({ id }) => id);
   let blue: string;
   let red: string;
   beforeAll(async () => {
-    blue = (await make({ serial: 'blue,1', label: 'STRASSE blau' })).id;
-    red = (await make({ serial: 'red', label: 'Straße rot', note: 'old' })).id;
+    blue = (await createDevice({ serial: 'blue,1', label: 'STRASSE blau' })).id;
+    red = (await createDevice({ serial: 'red', label: 'Straße rot', note: 'old' })).id;
   });
 
-  test('a list is narrowed and sorted by what the description says', async () => {
+  test('a list of the added resource is filtered and sorted by the members in its description', async () => {
     const list = async (query: string) => found(await send('list-device', { query }));
     expect(await list('filter=like(label,strasse*)')).toEqual([red, blue]);
     expect(await list('filter=like(label,strasse*)&sort=created_at&page[limit]=1')).toEqual([blue]);
@@ -226,9 +229,9 @@ describe('lists and lookups', () => {
     expect((await send('list-device', { query: 'filter=like(serial,r*)' })).status).toBe(400);
   });
 
-  test('its records are found in their realm, by URL and by body', async () => {
-    const told = await send('find-device', { query: 'filter=eq(label,STRASSE%20ROT)' });
-    expect(told.body).toMatchObject({
+  test('a reverse lookup finds the added resource in its realm, by URL and by body', async () => {
+    const answer = await send('find-device', { query: 'filter=eq(label,STRASSE%20ROT)' });
+    expect(answer.body).toMatchObject({
       data: [{ id: red, relationships: { user_authentication_info: { data: { id: ids.user } } } }],
     });
     const search = (filter: string) => send('search-device', { body: { filter } });
@@ -240,14 +243,14 @@ describe('lists and lookups', () => {
   });
 });
 
-test('the document has it: operations, schemas, scopes', async () => {
-  const judge = judgeOf(world.document);
+test('the OpenAPI document and the metadata have the operations, schemas and scopes of the resource', async () => {
+  const validate = judgeOf(world.document);
   for (const { body, answers } of world.operations.filter(({ path }) => path.includes('/devices'))) {
     const media = Object.values(answers).flatMap(({ content = {} }) => Object.values(content));
     for (const { schema, example, examples } of [...media, ...(body ? [body.media] : [])]) {
-      const told = examples ? Object.values(examples).map(({ value }) => value) : [example as Json];
-      expect(told.length).toBeGreaterThan(0);
-      for (const each of told) expect(judge(schema, each)).toEqual([]);
+      const shown = examples ? Object.values(examples).map(({ value }) => value) : [example as Json];
+      expect(shown.length).toBeGreaterThan(0);
+      for (const each of shown) expect(validate(schema, each)).toEqual([]);
     }
   }
   const names = world.operations.filter(({ path }) => path.includes('/devices')).map(({ id }) => id);
@@ -256,8 +259,8 @@ test('the document has it: operations, schemas, scopes', async () => {
   expect(Object.keys(schemas).filter((name) => /^device\b/.test(name))).toContain('device.create');
   const metadata = await fetch(`${world.url}/.well-known/oauth-authorization-server`);
   const { scopes_supported } = (await metadata.json()) as { scopes_supported: string[] };
-  const place = scopes_supported.indexOf('devices:read');
-  expect(scopes_supported.slice(place - 1, place + 3)).toEqual([
+  const index = scopes_supported.indexOf('devices:read');
+  expect(scopes_supported.slice(index - 1, index + 3)).toEqual([
     ...['password-profile-infos:write', 'devices:read', 'devices:write', 'users:read'],
   ]);
 });
