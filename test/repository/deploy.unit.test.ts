@@ -7,7 +7,7 @@ import { readSettings, SETTINGS } from '../../src/config/parse.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 
-/** The files of deploy/: what they name is there, and the program accepts the settings that they give. */
+/** The files of deploy/: the files they name exist, and the program accepts their settings. */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
@@ -39,12 +39,12 @@ const compose = YAML.parse(read('deploy/compose.yaml')) as Compose;
 const services = Object.entries(compose.services);
 const container = read('deploy/Containerfile');
 
-/** The variables of the program among others. */
-function ours(variables: Variables): Variables {
+/** The variables of the program among these. */
+function programVariables(variables: Variables): Variables {
   return Object.fromEntries(Object.entries(variables).filter(([name]) => name.startsWith('AUTHREALM_')));
 }
 
-/** The lines `key=value` of a unit, in their order. */
+/** The `key=value` lines of a unit, in order. */
 function directives(unit: string): readonly (readonly [key: string, value: string])[] {
   const lines = read(unit).split('\n');
   return lines.flatMap((line) => {
@@ -56,7 +56,7 @@ function directives(unit: string): readonly (readonly [key: string, value: strin
 const valuesOf = (unit: string, key: string): readonly string[] =>
   directives(unit).flatMap(([name, value]) => (name === key ? [value] : []));
 
-/** What deploy/README.md has an operator write into the files of variables. */
+/** The variables that deploy/README.md tells operators to set. */
 const operatorVariables: Variables = Object.fromEntries(
   [...read('deploy/README.md').matchAll(/^(AUTHREALM_\w+)=(.*)$/gm)].map(([, name = '', value = '']) => [
     name,
@@ -65,13 +65,13 @@ const operatorVariables: Variables = Object.fromEntries(
 );
 
 describe.each(FILES)('%s', (path) => {
-  test('names no variable that the program does not know', () => {
+  test('names only variables that the program reads', () => {
     const known: readonly string[] = Object.values(SETTINGS).map(({ env }) => env);
     const named = [...read(path).matchAll(/\bAUTHREALM_[A-Z_]+\b/g)].map(([name]) => name);
     expect(named.filter((name) => !known.includes(name))).toEqual([]);
   });
 
-  test('names only commands that there are', async () => {
+  test('names only existing commands', async () => {
     const calls = [...read(path).matchAll(/(?:bin\/|npx |--rm | {2,})authrealm ([a-z]+)(?: ([a-z]+))?/g)];
     for (const [, command = '', word = ''] of calls) {
       const { stdout, code } = await runCommand([AUTHREALM, command, '--help']);
@@ -87,26 +87,28 @@ describe('images', () => {
     ...services.map(([, { image }]) => image),
   ];
 
-  test.each(named)('%s is of one release', (image) => {
+  test.each(named)('the image %s has an exact version', (image) => {
     expect(image).toMatch(/:\d+\.\d+(\.\d+)?(-[a-z]+)*$/);
   });
 
-  test('that of the program is of this release, and is made by the one service that is built', () => {
+  test('the image of the program has the version of this release, and one service builds it', () => {
     const [built, ...more] = services.filter(([, { build }]) => build !== undefined);
     expect(more).toEqual([]);
-    const program = services.filter(([, { environment = {} }]) => Object.keys(ours(environment)).length > 0);
+    const program = services.filter(
+      ([, { environment = {} }]) => Object.keys(programVariables(environment)).length > 0,
+    );
     for (const [, { image }] of program) expect(image).toBe(`authrealm:${manifest.version}`);
     const { context = '', dockerfile = '' } = built?.[1].build ?? {};
     expect(existsSync(join(ROOT, 'deploy', context, dockerfile))).toBe(true);
   });
 
-  test('Node.js is one that the package takes', () => {
+  test('the image has a Node.js version that the package supports', () => {
     const [, major] = /^FROM \S*node:(\d+)\./m.exec(container) ?? [];
-    const [, least] = /^>=(\d+)$/.exec(manifest.engines.node) ?? [];
-    expect(Number(major)).toBeGreaterThanOrEqual(Number(least));
+    const [, minimum] = /^>=(\d+)$/.exec(manifest.engines.node) ?? [];
+    expect(Number(major)).toBeGreaterThanOrEqual(Number(minimum));
   });
 
-  test('what is copied is there, and is not held back', () => {
+  test('every file that the image copies exists, and .dockerignore does not exclude it', () => {
     const lines = [...container.matchAll(/^COPY (?!--from)(.+) \S+$/gm)];
     const copied = [...new Set(lines.flatMap(([, from = '']) => from.split(' ')))];
     expect(copied.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
@@ -114,7 +116,7 @@ describe('images', () => {
     expect(passed.map((line) => line.slice(1)).sort()).toEqual(copied.sort());
   });
 
-  test('nobody in it may change the program, and it begins with a command', async () => {
+  test('the image runs as a user who cannot change the program, and its entry point is the program', async () => {
     expect(container).toMatch(/^USER (?!0\b)\d+:\d+$/m);
     const [, entry = ''] = /^ENTRYPOINT \["\/opt\/authrealm\/(.+)"\]$/m.exec(container) ?? [];
     expect(entry).toBe(manifest.bin.authrealm);
@@ -123,7 +125,7 @@ describe('images', () => {
 });
 
 describe('compose.yaml', () => {
-  test('what a service needs is declared, and what is declared is needed', () => {
+  test('compose.yaml declares the secrets and services that its services use, and no other', () => {
     const needed = new Set(services.flatMap(([, { secrets = [] }]) => secrets));
     expect([...needed].sort()).toEqual(Object.keys(compose.secrets).sort());
     const readme = read('deploy/README.md');
@@ -135,18 +137,21 @@ describe('compose.yaml', () => {
     expect(others.filter((name) => !(name in compose.services))).toEqual([]);
   });
 
-  test.each(services)('%s: what it reads from files is handed to it', (_name, service) => {
-    const variables = Object.entries(service.environment ?? {});
-    const files = variables.filter(([name]) => name.endsWith('_FILE')).map(([, path]) => path);
-    const handed = (service.secrets ?? []).map((name) => `/run/secrets/${name}`);
-    expect(files.filter((path) => !handed.includes(path))).toEqual([]);
-    const mounted = (service.volumes ?? []).map((volume) => volume.split(':')[0] ?? '');
-    expect(mounted.filter((path) => path.startsWith('.') && !existsSync(join(ROOT, 'deploy', path)))).toEqual(
-      [],
-    );
-  });
+  test.each(services)(
+    'the service %s in compose.yaml receives every file that it reads',
+    (_name, service) => {
+      const variables = Object.entries(service.environment ?? {});
+      const files = variables.filter(([name]) => name.endsWith('_FILE')).map(([, path]) => path);
+      const secretFiles = (service.secrets ?? []).map((name) => `/run/secrets/${name}`);
+      expect(files.filter((path) => !secretFiles.includes(path))).toEqual([]);
+      const mounted = (service.volumes ?? []).map((volume) => volume.split(':')[0] ?? '');
+      expect(
+        mounted.filter((path) => path.startsWith('.') && !existsSync(join(ROOT, 'deploy', path))),
+      ).toEqual([]);
+    },
+  );
 
-  test('roles.sql reads secrets that its container has, and makes the roles that are named', () => {
+  test('roles.sql reads only secrets of its container, and creates the roles of the database URLs', () => {
     const sql = read('deploy/roles.sql');
     const secrets = [...sql.matchAll(/\/run\/secrets\/(\w+)/g)].map(([, name]) => name ?? '');
     expect(secrets.filter((name) => !compose.services.postgres?.secrets?.includes(name))).toEqual([]);
@@ -157,18 +162,20 @@ describe('compose.yaml', () => {
     expect([...new Set(named)].sort()).toEqual(roles.sort());
   });
 
-  test.each(services.filter(([, { environment = {} }]) => Object.keys(ours(environment)).length > 0))(
-    '%s: the program accepts its settings',
+  test.each(
+    services.filter(([, { environment = {} }]) => Object.keys(programVariables(environment)).length > 0),
+  )(
+    'the program accepts the settings of the service %s in compose.yaml',
     (_name, { command, environment = {}, healthcheck }) => {
       const serves = command === undefined;
       if (!serves) expect(command).toEqual(['migrate']);
-      const settings = readSettings({}, ours(environment), { listens: serves });
+      const settings = readSettings({}, programVariables(environment), { listens: serves });
       expect(settings.migrate).toBe(serves ? 'check' : 'auto');
       expect(healthcheck !== undefined).toBe(serves);
     },
   );
 
-  test('the service is given the time to drain', () => {
+  test('compose.yaml stops the service only after its drain time', () => {
     const seconds = Number.parseInt(compose.services.authrealm?.stop_grace_period ?? '', 10);
     expect(seconds * 1_000).toBeGreaterThan(LIMITS.drainMsMax + LIMITS.checkpointPostMsMax);
   });
@@ -178,7 +185,7 @@ describe.each(['authrealm', 'authrealm-migrate'])('%s.service', (name) => {
   const unit = `deploy/${name}.service`;
   const credentials = valuesOf(unit, 'LoadCredential').map((value) => value.split(':')[0] ?? '');
 
-  test('the program accepts its settings, with those of the operator', () => {
+  test('the program accepts the settings of the unit and of the operator', () => {
     const own = Object.fromEntries(
       valuesOf(unit, 'Environment').map((line) => {
         const [variable = '', value = ''] = line.split('=');
@@ -187,37 +194,37 @@ describe.each(['authrealm', 'authrealm-migrate'])('%s.service', (name) => {
     );
     const isServing = name === 'authrealm';
     const { AUTHREALM_MIGRATE_DATABASE: owner = '', ...serving } = operatorVariables;
-    const given = isServing ? serving : { ...serving, AUTHREALM_MIGRATE_DATABASE: owner };
-    const settings = readSettings({}, { ...given, ...own }, { listens: isServing });
+    const variables = isServing ? serving : { ...serving, AUTHREALM_MIGRATE_DATABASE: owner };
+    const settings = readSettings({}, { ...variables, ...own }, { listens: isServing });
     expect(settings.database.engine).toBe('postgres');
     expect(settings.migrateDatabase !== undefined).toBe(!isServing);
   });
 
-  test('every credential is used, and every one that is used is there', () => {
+  test('the unit loads exactly the credentials that it uses', () => {
     const used = [...read(unit).matchAll(/=%d\/(\S+)$/gm)].map(([, credential]) => credential);
     expect(used.sort()).toEqual(credentials.toSorted());
   });
 
-  test('no secret stands in it', () => {
+  test('the unit contains no secret', () => {
     const secrets = Object.values(SETTINGS).filter((row) => 'secret' in row);
     for (const { env } of secrets) expect(read(unit)).not.toMatch(new RegExp(`\\b${env}=`));
     expect(read(unit)).not.toMatch(/postgres:\/\/[^@\s]*:[^@\s]*@/);
   });
 
   test.each([
-    // The database may come up much later.
+    // The database may start much later.
     ['Restart', 'on-failure'],
     ['StartLimitIntervalSec', '0'],
     ['DynamicUser', 'yes'],
     ['NoNewPrivileges', 'yes'],
     ['ProtectSystem', 'strict'],
     ['CapabilityBoundingSet', ''],
-    // The runtime compiles while it runs: with it, nothing starts.
+    // The runtime compiles code while it runs: with this directive it does not start.
     ['MemoryDenyWriteExecute', 'no'],
-  ])('%s=%s', (key, value) => expect(valuesOf(unit, key)).toEqual([value]));
+  ])('the unit sets %s=%s', (key, value) => expect(valuesOf(unit, key)).toEqual([value]));
 });
 
-test('the service is given the time to drain before it is killed', () => {
+test('systemd kills the service only after its drain time', () => {
   const [seconds = ''] = valuesOf('deploy/authrealm.service', 'TimeoutStopSec');
   expect(Number(seconds) * 1_000).toBeGreaterThan(LIMITS.drainMsMax + LIMITS.checkpointPostMsMax);
 });

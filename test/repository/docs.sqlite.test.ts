@@ -72,37 +72,37 @@ describe('faults', () => {
 });
 
 describe('docs/operating.md', () => {
-  test('every table of the database stands there', () => {
+  test('docs/operating.md lists every table of the database', () => {
     const db = new Database(':memory:');
     for (const { sql } of sqliteMigrations()) db.run(sql);
     const tables = db
       .query<{ name: string }, []>(`select name from sqlite_schema where type = 'table'`)
       .all();
-    const told = firsts(section(operating, '## The SQLite schema in short'));
-    // The migrations themselves are counted in a table made before the first one.
-    expect(told.sort()).toEqual([...tables.map(({ name }) => name), 'migration'].sort());
+    const listed = firsts(section(operating, '## The SQLite schema in short'));
+    // The table of applied migrations is created before the first migration.
+    expect(listed.sort()).toEqual([...tables.map(({ name }) => name), 'migration'].sort());
   });
 });
 
 test('docs/architecture.md has a row for every module of src, and no other', () => {
-  const rooms = readdirSync(join(ROOT, 'src')).filter((name) => name !== 'main.ts');
-  const told = firsts(section(read('docs/architecture.md'), '## Modules'));
-  expect(told.map((name) => name.replace(/^src\/|\/$/g, '')).sort()).toEqual(rooms.sort());
+  const modules = readdirSync(join(ROOT, 'src')).filter((name) => name !== 'main.ts');
+  const listed = firsts(section(read('docs/architecture.md'), '## Modules'));
+  expect(listed.map((name) => name.replace(/^src\/|\/$/g, '')).sort()).toEqual(modules.sort());
 });
 
-test('each row says what the module may import', () => {
-  const told = rows(section(read('docs/architecture.md'), '## Modules')).map(
-    ([room, , imports]) => [room?.replace(/^src\/|\/$|\.ts$/g, ''), imports] as const,
+test('docs/architecture.md lists for each module what it may import', () => {
+  const listed = rows(section(read('docs/architecture.md'), '## Modules')).map(
+    ([module, , imports]) => [module?.replace(/^src\/|\/$|\.ts$/g, ''), imports] as const,
   );
-  const { main: _, ...doors } = DOORS;
-  const said = Object.entries(doors).map(([room, { any, types = [] }]) => {
+  const { main: _, ...rules } = DOORS;
+  const expected = Object.entries(rules).map(([module, { any, types = [] }]) => {
     const parts = [any.join(', '), types.length > 0 ? `types of ${types.join(', ')}` : ''];
-    return [room, parts.filter(Boolean).join('; ') || 'no other module'] as const;
+    return [module, parts.filter(Boolean).join('; ') || 'no other module'] as const;
   });
-  expect(Object.fromEntries(told)).toEqual(Object.fromEntries(said));
+  expect(Object.fromEntries(listed)).toEqual(Object.fromEntries(expected));
 });
 
-test('the index of decisions has every one, by its title', () => {
+test('docs/decisions/README.md lists every decision by its title', () => {
   const pages = PAGES.filter((path) => /^docs\/decisions\/\d/.test(path));
   const titled = pages.map((path) => {
     const [, title] = /^# (.+)/.exec(read(path)) ?? [];
@@ -118,7 +118,7 @@ describe('the benchmark', () => {
     expect(read('docs/benchmarks.md')).toContain(read('bench/results/postgres.md'));
   });
 
-  test('every figure of the README is one of theirs, in the row that it names', () => {
+  test('every figure of the README is in the benchmark results, in the row that it names', () => {
     const row = (page: string, first: RegExp) =>
       rows(read(page))
         .find(([cell]) => first.test(cell ?? ''))
@@ -142,7 +142,7 @@ describe('links', () => {
   const anchors = (path: string): string[] =>
     [...read(path).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => slug(heading ?? ''));
 
-  test.each(PAGES)('%s: every relative link leads somewhere', (page) => {
+  test.each(PAGES)('%s: the target of every relative link exists', (page) => {
     const links = [...read(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link ?? '');
     for (const link of links.filter((each) => !/^https?:/.test(each))) {
       const [path = '', anchor] = link.split('#');
@@ -163,7 +163,15 @@ describe('links', () => {
       expect(PAGES.filter((page) => page.startsWith(`docs/decisions/${number}-`))).toHaveLength(1);
   });
 
-  test.each(PAGES)('%s: every test it names exists', (page) => {
+  // Releases describe the scripts of their time.
+  const currentPages = PAGES.filter((page) => page !== 'CHANGELOG.md');
+
+  test.each(currentPages)('%s: every npm script that it names exists', (page) => {
+    for (const [, name = ''] of read(page).matchAll(/\bnpm run (?:--silent )?([\w:-]+)/g))
+      expect(manifest.scripts).toHaveProperty([name]);
+  });
+
+  test.each(PAGES)('%s: every test that it names exists', (page) => {
     for (const [path] of read(page).matchAll(/\btest\/[\w/.]+\.ts\b/g)) {
       expect([path, existsSync(join(ROOT, path))]).toEqual([path, true]);
     }
@@ -181,7 +189,7 @@ test('docs/dependencies.md has a row for every dependency, and no other', () => 
 describe('the README', () => {
   const readme = read('README.md');
 
-  test('its first commands are scripts of the package', () => {
+  test('the first commands of the README are scripts of the package', () => {
     const [, commands = ''] = /^```sh\n(.*?)^```/ms.exec(readme) ?? [];
     const lines = commands.trim().split('\n');
     expect(lines.map((line) => line.split('#')[0]?.trim())).toEqual([
@@ -191,7 +199,7 @@ describe('the README', () => {
     expect(manifest.scripts).toMatchObject({ demo: expect.any(String), test: expect.any(String) });
   });
 
-  test('it has at most 1,200 words', () => {
+  test('the README has at most 1,200 words', () => {
     expect(readme.split(/\s+/).length).toBeLessThanOrEqual(1_200);
   });
 });
@@ -206,18 +214,18 @@ describe('docs/seed-gaps.md', () => {
   const quoted = [...section(page, '## The lines').matchAll(/^\d+\. (.+)$/gm)].map(([, line]) => line ?? '');
   const answers = rows(section(page, '## Our answers'));
 
-  test('every line has an answer, every answer a line and a test', () => {
+  test('docs/seed-gaps.md has an answer for every line, and a line and a test for every answer', () => {
     const lines = quoted.map((_, index) => String(index + 1));
     expect([...new Set(answers.map(([line]) => line))]).toEqual(lines);
-    for (const [, , gap, answer, held] of answers) {
-      expect([gap, answer !== '', /test\/\S+\.test\.ts/.test(held ?? '')]).toEqual([gap, true, true]);
+    for (const [, , gap, answer, coveredBy] of answers) {
+      expect([gap, answer !== '', /test\/\S+\.test\.ts/.test(coveredBy ?? '')]).toEqual([gap, true, true]);
     }
   });
 
-  test('the lines are those of the seed', () => {
+  test('docs/seed-gaps.md quotes the eight open points of the seed', () => {
     expect(quoted).toHaveLength(8);
     for (const line of quoted) expect(line).toContain('not shown');
-    // Beside a clone that has no seed, what is quoted must do.
+    // The seed is not part of the repository: without it, the quotes are compared with themselves.
     const path = new URL('../../../shared/seed.md', import.meta.url);
     const seed = existsSync(path) ? readFileSync(path, 'utf8').split('\n') : quoted;
     const open = seed.filter((line) => line.includes('not shown'));
@@ -229,44 +237,46 @@ describe('docs/extensions.md', () => {
   const page = read('docs/extensions.md');
   const document = openApiDocument('https://idp.example', '0') as JsonObject;
   const operations = operationsOf(document);
-  const isOurs = (each: object): boolean => 'x-authrealm-extension' in each;
+  const isExtension = (each: object): boolean => 'x-authrealm-extension' in each;
   const unique = (names: readonly string[]) => [...new Set(names)].sort();
 
-  test('has every operation that OpenAPI marks as ours, and no other', () => {
+  test('docs/extensions.md lists every operation that OpenAPI marks as an extension, and no other', () => {
     const marked = Object.entries(document.paths as Record<string, Record<string, object>>).flatMap(
       ([path, methods]) =>
         Object.entries(methods)
-          .filter(([, each]) => isOurs(each))
+          .filter(([, each]) => isExtension(each))
           .map(([method]) => `${method.toUpperCase()} ${path}`),
     );
     expect(firsts(section(page, '## Operations')).sort()).toEqual(marked.sort());
   });
 
-  test('has every parameter that OpenAPI marks as ours, and no other', () => {
-    const marked = operations.flatMap(({ parameters }) => parameters.filter(isOurs).map(({ name }) => name));
+  test('docs/extensions.md lists every parameter that OpenAPI marks as an extension, and no other', () => {
+    const marked = operations.flatMap(({ parameters }) =>
+      parameters.filter(isExtension).map(({ name }) => name),
+    );
     expect(firsts(section(page, '## Parameters and request headers')).sort()).toEqual(unique(marked));
   });
 
   const answers = operations.flatMap((operation) => Object.entries(operation.answers));
 
-  test('has every header that OpenAPI marks as ours, and no other', () => {
+  test('docs/extensions.md lists every header that OpenAPI marks as an extension, and no other', () => {
     const headers = answers.flatMap(([, answer]) => Object.entries(answer.headers ?? {}));
-    const marked = headers.filter(([, header]) => isOurs(header)).map(([name]) => name);
-    // 405 is the answer to what is no operation.
+    const marked = headers.filter(([, header]) => isExtension(header)).map(([name]) => name);
+    // Allow belongs to 405, the answer to an unknown operation.
     expect(firsts(section(page, '## Response headers')).sort()).toEqual(unique([...marked, 'Allow']));
   });
 
-  test('has every status that OpenAPI marks as ours, and no other', () => {
-    const marked = answers.filter(([, answer]) => isOurs(answer)).map(([status]) => status);
+  test('docs/extensions.md lists every status that OpenAPI marks as an extension, and no other', () => {
+    const marked = answers.filter(([, answer]) => isExtension(answer)).map(([status]) => status);
     expect(firsts(section(page, '## Statuses')).sort()).toEqual(unique(marked));
   });
 
-  test('nothing is deprecated', () => {
+  test('the OpenAPI document deprecates nothing', () => {
     expect(JSON.stringify(document)).not.toContain('"deprecated"');
   });
 });
 
-test('the lines shown for import can be read', () => {
+test('import can read the example lines of docs/operating.md', () => {
   const lines = /```json\n(.*?)\n```/s.exec(section(operating, '## Import'))?.[1]?.split('\n') ?? [];
   const read = openLineParser({
     clock: systemClock,
@@ -279,14 +289,15 @@ test('the lines shown for import can be read', () => {
   expect(types).toEqual(RESOURCES.map(({ type }) => type));
 });
 
-describe('the statements an operator may paste', () => {
+describe('SQL statements of docs/operating.md', () => {
   const statement = (heading: string): string =>
     /```sql\n(.*?)```/s.exec(section(operating, heading))?.[1] ?? '';
-  test('after the loss of the master key the records are served again, to new tokens', async () => {
+
+  test('the statement for a lost master key makes records available to new tokens', async () => {
     const before = await startService();
     const planted = await plant(before.db);
     const { clientId, secret } = await before.client('profile-infos:read');
-    const old = await before.token('profile-infos:read');
+    const oldToken = await before.token('profile-infos:read');
     await before.stop();
     rmSync(`${databaseFile(before)}.key`);
     const db = new Database(databaseFile(before));
@@ -296,13 +307,13 @@ describe('the statements an operator may paste', () => {
     const after = await startService({ database: `sqlite:${databaseFile(before)}`, baseUrl: before.url });
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
     const { access_token: token } = (await (await after.grant(form)).json()) as { access_token: string };
-    expect((await after.get(oidcPath(planted), old)).status).toBe(401);
+    expect((await after.get(oidcPath(planted), oldToken)).status).toBe(401);
     expect((await after.get(oidcPath(planted), token)).status).toBe(200);
     await after.stop();
   });
 });
 
-test('what another process removes is gone at the next request', async () => {
+test('a record that another process deletes is 404 at the next request', async () => {
   const service = await startService();
   const planted = await plant(service.db);
   const token = await service.token('oidc-profile-infos:read');

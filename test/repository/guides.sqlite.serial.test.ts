@@ -15,7 +15,7 @@ import {
   startService,
 } from '../support/service.ts';
 
-/** The guides as a reader has them: their blocks, pasted in order. */
+/** Runs the code blocks of the guides in order, as a reader would. */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (guide: string): string => readFileSync(join(ROOT, 'docs/guides', guide), 'utf8');
@@ -30,48 +30,46 @@ function blocksOf(guide: string): readonly Block[] {
   return found.map(([, language = '', text = '']) => ({ language, text }));
 }
 
-/** What a reader would do with a block: paste it, or save it under the name in its first line. */
-function pasted({ language, text }: Block): string {
+/** The shell commands for a block: itself, or those that save it under the name in its first line. */
+function commandsOf({ language, text }: Block): string {
   if (language === 'sh') return text;
   const [, name] = /^\/\/ (\S+)\n/.exec(text) ?? [];
-  if (language !== 'js' || name === undefined) throw new Error(`nobody knows what to do with ${text}`);
+  if (language !== 'js' || name === undefined)
+    throw new Error(`neither a shell block nor a named file: ${text}`);
   return `cat >${name} <<'END OF ${name}'\n${text}END OF ${name}\n`;
 }
 
-const MARK = '--- the next block ---';
+const SEPARATOR = '--- the next block ---';
 
-interface Pasted {
-  /** What each block wrote. */
-  readonly written: readonly string[];
-  /** The log of the service, every request in it. */
+interface BlockOutput {
+  /** The output of each block. */
+  readonly outputs: readonly string[];
+  /** The log of the service, including every request. */
   readonly log: string;
 }
 
-/**
- * Pastes blocks into one shell, in a folder that looks like a clone after `npm ci`; the port alone is another one, and
- * requests are logged.
- */
-async function paste(blocks: readonly Block[], more: Record<string, string> = {}): Promise<Pasted> {
+/** Runs blocks in one shell, in a folder like a clone after `npm ci`, on another port and with request logging. */
+async function runBlocks(blocks: readonly Block[], more: Record<string, string> = {}): Promise<BlockOutput> {
   const folder = freshFolder();
   for (const part of ['bin', 'src', 'package.json', 'node_modules'])
     symlinkSync(join(ROOT, part), join(folder, part));
   const temporary = join(folder, 'tmp');
   mkdirSync(temporary);
   const port = String(await freePort());
-  const script = join(folder, 'pasted.sh');
-  const goodbye = `trap '[ -z "\${service:-}" ] || kill "$service" 2>/dev/null || :' EXIT`;
-  const text = [`cd ${folder}`, goodbye, ...blocks.map(pasted)].join(`\necho '${MARK}'\n`);
+  const script = join(folder, 'blocks.sh');
+  const stopAtExit = `trap '[ -z "\${service:-}" ] || kill "$service" 2>/dev/null || :' EXIT`;
+  const text = [`cd ${folder}`, stopAtExit, ...blocks.map(commandsOf)].join(`\necho '${SEPARATOR}'\n`);
   writeFileSync(script, text.replaceAll('8080', port));
   const setting = { AUTHREALM_PORT: port, AUTHREALM_LOG_REQUESTS: 'full' };
   const environment = { ...setting, HOME: folder, TMPDIR: temporary, ...more };
   const { code, stdout, stderr } = await runCommand(['sh', '-eu', script], environment);
   if (code !== 0) throw new Error(`ended with ${code}: ${stdout}${stderr}`);
   const [log = ''] = [...new Bun.Glob('**/serve.log').scanSync(folder)];
-  return { written: stdout.split(`${MARK}\n`).slice(2), log: await ended(join(folder, log)) };
+  return { outputs: stdout.split(`${SEPARATOR}\n`).slice(2), log: await completeLog(join(folder, log)) };
 }
 
-/** The log of a service that was told to stop, once it has. */
-async function ended(path: string): Promise<string> {
+/** The log of a stopping service; resolves once the service has stopped. */
+async function completeLog(path: string): Promise<string> {
   for (let tries = 0; tries < 200; tries += 1) {
     const log = readFileSync(path, 'utf8');
     if (log.includes('"event":"stopped"')) return log;
@@ -81,121 +79,121 @@ async function ended(path: string): Promise<string> {
 }
 
 describe('five-minutes.md', () => {
-  test('begins with an installation, and ends with a user that both links lead to', async () => {
+  test('five-minutes.md: its blocks install the service and create a user that both links find', async () => {
     const [install, ...blocks] = blocksOf('five-minutes.md');
-    // What it installs is what this test runs.
+    // The test already runs in an installed clone.
     expect(install).toEqual({ language: 'sh', text: 'npm ci\n' });
-    const { written, log } = await paste(blocks);
-    const writtenBy = (words: string): string =>
-      written[blocks.findIndex(({ text }) => text.includes(words))] ?? '';
+    const { outputs, log } = await runBlocks(blocks);
+    const outputOf = (words: string): string =>
+      outputs[blocks.findIndex(({ text }) => text.includes(words))] ?? '';
 
-    const [, user] = /^id +(\S+)$/m.exec(writtenBy('get user-info')) ?? [];
+    const [, user] = /^id +(\S+)$/m.exec(outputOf('get user-info')) ?? [];
     expect(user).toMatch(/^[0-9a-f-]{36}$/);
-    const byId = writtenBy('get oidc-profile-info');
+    const byId = outputOf('get oidc-profile-info');
     expect(byId.match(/^user_id +(\S+)$/gm)?.map((line) => line.split(/ +/)[1])).toEqual([user, user]);
     expect(byId).toMatch(/^subject +110248495921238986420$/m);
     expect(byId).toMatch(/^username +jane@example\.com$/m);
-    const found = writtenBy('find oidc-profile-info').split('\n');
+    const found = outputOf('find oidc-profile-info').split('\n');
     expect(found.filter((line) => line.startsWith(`${user}`))).toHaveLength(2);
-    const { data } = JSON.parse(writtenBy('--data-urlencode'));
+    const { data } = JSON.parse(outputOf('--data-urlencode'));
     expect(data).toMatchObject([
       {
         subject: '110248495921238986420',
         relationships: { user_authentication_info: { data: { id: user } } },
       },
     ]);
-    // `find` asks in a body: proxies log addresses. The one question in an address is that of the last curl.
-    const asked = [
+    // `find` sends its query in a body, because proxies log URLs. Only the last curl has its query in the URL.
+    const requests = [
       ...log.matchAll(
         /"method":"(\w+)","route":"\/v2\/authentication-realms\/:realm_id\/user-authentication-(?:oidc|password)-profile-info(\/search)?"/g,
       ),
     ];
-    expect(asked.map(([, method, search]) => [method, search])).toEqual([
+    expect(requests.map(([, method, search]) => [method, search])).toEqual([
       ['POST', '/search'],
       ['POST', '/search'],
       ['GET', undefined],
     ]);
   }, 300_000);
 
-  test('puts no password and no secret of a provider on a command line', () => {
+  test('five-minutes.md: no command line contains a password or a client secret', () => {
     const words = blocksOf('five-minutes.md').flatMap(
       ({ text }) => text.match(/\b(password|client_secret)=\S+/g) ?? [],
     );
     expect(words).toContain('password=@password.txt');
     expect(words).toContain('client_secret=@provider-secret.txt');
-    // The form that goes through a pipe to curl.
+    // The form body that is piped to curl.
     expect(words.filter((word) => !word.includes('=@'))).toEqual(["client_secret=%s'"]);
   });
 });
 
 describe('backup-and-restore.md', () => {
-  test('its blocks lose a directory, and bring it back without the one who was erased', async () => {
+  test('backup-and-restore.md: its blocks restore a lost database without the erased user', async () => {
     const blocks = blocksOf('backup-and-restore.md');
-    const { written } = await paste(blocks, { PATH: `${join(ROOT, 'bin')}:${process.env.PATH}` });
-    const writtenBy = (words: string): string =>
-      written[blocks.findIndex(({ text }) => text.includes(words))] ?? '';
-    expect(writtenBy('authrealm backup')).toMatch(/^backups\/authrealm-\d{8}T\d{6}\.\d{3}Z\.db: \d+ bytes/);
-    expect(writtenBy('authrealm restore')).toContain(
+    const { outputs } = await runBlocks(blocks, { PATH: `${join(ROOT, 'bin')}:${process.env.PATH}` });
+    const outputOf = (words: string): string =>
+      outputs[blocks.findIndex(({ text }) => text.includes(words))] ?? '';
+    expect(outputOf('authrealm backup')).toMatch(/^backups\/authrealm-\d{8}T\d{6}\.\d{3}Z\.db: \d+ bytes/);
+    expect(outputOf('authrealm restore')).toContain(
       'applied 1 erasures that the backup did not contain; removed 1 users',
     );
-    expect(writtenBy('authrealm export')).toEndWith('1\n0\n');
+    expect(outputOf('authrealm export')).toEndWith('1\n0\n');
   }, 300_000);
 });
 
 describe('moving-house.md', () => {
-  test('its blocks move a directory that is being served, and move it back', async () => {
+  test('moving-house.md: its blocks move a served database and move it back', async () => {
     const blocks = blocksOf('moving-house.md').filter(({ language }) => language === 'sh');
     const path = `${join(ROOT, 'bin')}:${process.env.PATH}`;
-    const next = await (await sharedServer()).freshDatabase();
-    const { written } = await paste(blocks, { PATH: path, AUTHREALM_COPY_TO: next });
-    const copies = written.flatMap((each) =>
+    const target = await (await sharedServer()).freshDatabase();
+    const { outputs } = await runBlocks(blocks, { PATH: path, AUTHREALM_COPY_TO: target });
+    const copies = outputs.flatMap((each) =>
       [...each.matchAll(/^source and target are equal; (\d+) rows added/gm)].map(([, rows]) => Number(rows)),
     );
-    // The client that was late, its entry in the log and the clock of that; on the way back nobody wrote.
+    // The second copy adds the client created late, its log entry and the clock of the log; nothing was outputs before the fourth.
     expect(copies).toEqual([expect.any(Number), 3, (copies[0] ?? 0) + 2, 0]);
     expect(copies[0]).toBeGreaterThan(1);
-    expect(written.find((each) => each.includes('late'))).toContain('first');
+    expect(outputs.find((each) => each.includes('late'))).toContain('first');
   }, 300_000);
 });
 
 describe('test-suite.md', () => {
   const GUIDE = 'test-suite.md';
 
-  test('its blocks run in their order', async () => {
+  test('test-suite.md: its blocks run in order', async () => {
     const blocks = blocksOf(GUIDE);
     const path = `${join(ROOT, 'bin')}:${process.env.PATH}`;
     const presets = blocks.findIndex(({ text }) => text.includes('--preset-realms'));
     const again = blocks.slice(presets, presets + 1);
-    const { written } = await paste([...blocks, ...again], { PATH: path });
-    const writtenBy = (words: string): string =>
-      written[blocks.findIndex(({ text }) => text.includes(words))] ?? '';
+    const { outputs } = await runBlocks([...blocks, ...again], { PATH: path });
+    const outputOf = (words: string): string =>
+      outputs[blocks.findIndex(({ text }) => text.includes(words))] ?? '';
 
-    expect(writtenBy('--preset-realms').match(/ {2}.+$/gm)).toEqual([
+    expect(outputOf('--preset-realms').match(/ {2}.+$/gm)).toEqual([
       '  Buyer Organization',
       '  Merchant Organization',
       '  Account Management Realm',
     ]);
-    expect(written.at(-1)).toBe(written[presets]?.replaceAll('\n', ' (exists)\n'));
-    expect(writtenBy('node shop.mjs')).toEndWith('1 true\n');
-    expect(writtenBy('node shopper.mjs')).toBe('200\n');
-    const names = JSON.parse(writtenBy('-H "Authorization')).data.map(({ name }: { name: string }) => name);
+    expect(outputs.at(-1)).toBe(outputs[presets]?.replaceAll('\n', ' (exists)\n'));
+    expect(outputOf('node shop.mjs')).toEndWith('1 true\n');
+    expect(outputOf('node shopper.mjs')).toBe('200\n');
+    const names = JSON.parse(outputOf('-H "Authorization')).data.map(({ name }: { name: string }) => name);
     expect(names.sort()).toEqual([
       'Account Management Realm',
       'Buyer Organization',
       'Fixtures',
       'Merchant Organization',
     ]);
-    expect(writtenBy('authrealm purge')).toContain('deleted 4 records');
-    expect(writtenBy('authrealm purge')).toContain('imported 4, unchanged 0');
-    expect(JSON.parse(writtenBy('sqlite::memory:'))).toMatchObject({ status: 'ok' });
+    expect(outputOf('authrealm purge')).toContain('deleted 4 records');
+    expect(outputOf('authrealm purge')).toContain('imported 4, unchanged 0');
+    expect(JSON.parse(outputOf('sqlite::memory:'))).toMatchObject({ status: 'ok' });
   }, 300_000);
 
-  describe('what it says is not offered', () => {
-    // A method and a path, a parameter where that is what is refused, and the status.
+  describe('the table of unsupported requests', () => {
+    // Method and path, the rejected parameter if there is one, and the status.
     const ROW = /^\| `(\w+ \S+)`(?: with `(\S+)`)?[^|]*\| (\d+) \|/gm;
-    const rows = [...read(GUIDE).matchAll(ROW)].map(([, call = '', refused = '', status]) => ({
+    const rows = [...read(GUIDE).matchAll(ROW)].map(([, call = '', rejected = '', status]) => ({
       call,
-      refused,
+      rejected,
       status: Number(status),
     }));
     let service: Service;
@@ -209,28 +207,28 @@ describe('test-suite.md', () => {
     });
     afterAll(() => service.stop());
 
-    test('is a whole table', () => {
+    test('test-suite.md lists eight unsupported requests', () => {
       expect(rows).toHaveLength(8);
     });
 
-    test.each(rows)('$call', async ({ call, refused, status }) => {
+    test.each(rows)('test-suite.md: $call is answered with $status', async ({ call, rejected, status }) => {
       const [method, pattern = ''] = call.split(' ');
       const { realm, passwordProfile } = planted;
       const path = pattern.replace(':realm', realm).replace(':id', passwordProfile).replace(':store', realm);
-      const ask = () =>
+      const send = () =>
         method === 'GET' ? service.get(path, token) : service.post(path, token, { data: {} });
-      const form = Object.fromEntries(new URLSearchParams(refused));
-      const answer = await (refused === '' ? ask() : service.grant(form));
+      const form = Object.fromEntries(new URLSearchParams(rejected));
+      const answer = await (rejected === '' ? send() : service.grant(form));
       expect([answer.status, (await errorsOf(answer)).length]).toEqual([status, 1]);
     });
 
-    test('where the further links of an OIDC profile lead', async () => {
+    test('the links of an OIDC profile other than self are answered with 501', async () => {
       const { realm, oidcProfile } = planted;
       const path = `/v2/authentication-realms/${realm}/oidc-profiles/${oidcProfile}`;
       const { links } = (await (await service.get(path, token)).json()) as { links: Record<string, string> };
-      const { self, ...further } = links;
+      const { self, ...others } = links;
       expect(self).toBe(service.url + path);
-      const statuses = Object.values(further).map(async (url) => (await service.get(url)).status);
+      const statuses = Object.values(others).map(async (url) => (await service.get(url)).status);
       expect(await Promise.all(statuses)).toEqual([501, 501, 501]);
     });
   });

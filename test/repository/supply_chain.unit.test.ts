@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { makeSbom, type Sbom } from '../../scripts/make_sbom.ts';
 
-/** What a release is made of: pinned, with a digest each, and told. */
+/** The packages of a release: exact versions with digests, listed in an SBOM. */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string) => JSON.parse(readFileSync(join(ROOT, path), 'utf8'));
@@ -35,33 +35,30 @@ const packages = Object.entries(lock.packages).filter(([path]) => path !== '');
 const nameOf = (path: string) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
 
 describe('package-lock.json', () => {
-  test.each(packages)(
-    '%s: its version is exact, its content is known by SHA-512',
-    (_, { version, integrity }) => {
-      expect(version).toMatch(/^\d+\.\d+\.\d+/);
-      const [, digest = ''] = /^sha512-([A-Za-z0-9+/]+={0,2})$/.exec(integrity ?? '') ?? [];
-      expect(Buffer.from(digest, 'base64')).toHaveLength(64);
-    },
-  );
+  test.each(packages)('%s has an exact version and a SHA-512 digest', (_, { version, integrity }) => {
+    expect(version).toMatch(/^\d+\.\d+\.\d+/);
+    const [, digest = ''] = /^sha512-([A-Za-z0-9+/]+={0,2})$/.exec(integrity ?? '') ?? [];
+    expect(Buffer.from(digest, 'base64')).toHaveLength(64);
+  });
 
-  test('names no place that a package must come from: the digest decides', () => {
+  test('package-lock.json names no URL to fetch a package from', () => {
     expect(packages.filter(([, { resolved }]) => resolved !== undefined)).toEqual([]);
   });
 
-  test('every dependency is asked for by one exact version, which is the one that is locked', () => {
+  test('package.json requires every dependency in the exact version of the lock', () => {
     for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })) {
       expect([name, lock.packages[`node_modules/${name}`]?.version]).toEqual([name, version]);
     }
   });
 
-  test('one package of a release runs a script at its installation, and no other one may', () => {
+  test('only the bun package runs, and may run, an install script', () => {
     const scripted = packages.filter(([, { hasInstallScript, dev }]) => hasInstallScript && !dev);
     expect(scripted.map(([path]) => nameOf(path))).toEqual(['bun']);
     const allowed = Object.entries(manifest.allowScripts).filter(([, isAllowed]) => isAllowed);
     expect(allowed.map(([name]) => name)).toEqual(['bun']);
   });
 
-  test('a release brings no package but those of docs/dependencies.md, and what these need', () => {
+  test('a release contains only its dependencies and theirs', () => {
     const { dependencies } = read('package.json') as typeof manifest;
     const seen = new Set<string>();
     const follow = (name: string): void => {
@@ -78,15 +75,15 @@ describe('package-lock.json', () => {
 });
 
 describe.each([
-  ['for use', false],
-  ['with the tests', true],
-] as const)('npm run sbom, %s', (_, isWithDevelopment) => {
+  ['without development packages', false],
+  ['with development packages', true],
+] as const)('npm run sbom %s', (_, isWithDevelopment) => {
   let sbom: Sbom;
   beforeAll(async () => {
     sbom = await makeSbom(isWithDevelopment);
   }, 300_000);
 
-  test('is a document of CycloneDX about this release', () => {
+  test('the SBOM is a CycloneDX document about this release', () => {
     expect(sbom).toMatchObject({
       bomFormat: 'CycloneDX',
       specVersion: expect.stringMatching(/^1\.[5-9]$/),
@@ -103,29 +100,29 @@ describe.each([
     });
   });
 
-  test('has every package of the lock, by name, version and digest, and no other', () => {
-    const wanted = packages
+  test('the SBOM lists every package of the lock by name, version and digest, and no other', () => {
+    const expected = packages
       .filter(([, { dev }]) => isWithDevelopment || !dev)
       .map(([path, { version, integrity = '' }]) => {
         const digest = Buffer.from(integrity.slice('sha512-'.length), 'base64').toString('hex');
         return `${nameOf(path)}@${version} ${digest}`;
       });
-    const told = sbom.components.map(({ name, version, hashes = [] }) => {
+    const listed = sbom.components.map(({ name, version, hashes = [] }) => {
       const digest = hashes.find(({ alg }) => alg === 'SHA-512')?.content;
       return `${name}@${version} ${digest}`;
     });
-    expect(told.sort()).toEqual([...new Set(wanted)].sort());
+    expect(listed.sort()).toEqual([...new Set(expected)].sort());
   });
 
-  test('each of them says where it is from and what it may be used for', () => {
+  test('every package of the SBOM has a package URL and a license', () => {
     for (const { name, version, purl, licenses = [] } of sbom.components) {
       expect(purl).toBe(`pkg:npm/${name.replace('@', '%40')}@${version}`);
-      // A package of the tests names none.
+      // One of the development packages declares none.
       if (!isWithDevelopment) expect([name, licenses.length]).toEqual([name, 1]);
     }
   });
 
-  test('who needs whom leads to what is in it', () => {
+  test('the dependency graph of the SBOM contains every package and no unknown one', () => {
     const known = new Set([sbom.metadata.component, ...sbom.components].map((each) => each['bom-ref']));
     expect(sbom.dependencies.length).toBe(known.size);
     for (const { ref, dependsOn } of sbom.dependencies) {

@@ -20,8 +20,8 @@ function sources(pattern: string): readonly Source[] {
 
 const src = sources('src/**/*.ts');
 
-/** The rooms of the console, which runs in browsers: what of it, and of the service, each may import. */
-const CONSOLE_DOORS: Readonly<Record<string, readonly string[]>> = {
+/** The modules of the console, and the modules of the console, the service and packages that each may import. */
+const CONSOLE_IMPORT_RULES: Readonly<Record<string, readonly string[]>> = {
   description: [],
   schema: ['description'],
   observable: ['preact/hooks'],
@@ -49,7 +49,7 @@ const CONSOLE_DOORS: Readonly<Record<string, readonly string[]>> = {
   main: ['layout', 'observable', 'pages', 'parts', 'preact', 'preact/hooks', 'session', 'sign_in'],
 };
 
-function roomOf(path: string): string {
+function moduleOf(path: string): string {
   return (relative('src', path).split('/')[0] ?? '').replace(/\.ts$/, '');
 }
 
@@ -58,67 +58,67 @@ interface Import {
   readonly isType: boolean;
 }
 
-/** Imports of a file; one is a type import when everything it brings is. */
+/** The imports of a file. An import is a type import if all its names are types. */
 function importsOf(text: string): readonly Import[] {
-  const atStart = [
+  const staticImports = [
     ...text.matchAll(/^(?:import|export) (type )?(?:\{([^}]*)\}|\*|\w+)?[^'"\n]*?from '([^']+)'/gms),
   ].map(([, type, names = '', from = '']) => ({
     from,
     isType: type !== undefined || names.split(',').every((name) => /^\s*(type .*)?$/.test(name)),
   }));
-  const whenNeeded = [...text.matchAll(/\bimport\('([^']+)'\)/g)];
-  return [...atStart, ...whenNeeded.map(([, from = '']) => ({ from, isType: false }))];
+  const dynamicImports = [...text.matchAll(/\bimport\('([^']+)'\)/g)];
+  return [...staticImports, ...dynamicImports.map(([, from = '']) => ({ from, isType: false }))];
 }
 
-describe('the arrows between rooms', () => {
+describe('the imports of each file of src follow the import rules', () => {
   for (const { path, text } of src) {
     test(path, () => {
-      const room = roomOf(path);
-      const doors = DOORS[room];
-      expect(doors).toBeDefined();
+      const module = moduleOf(path);
+      const rules = DOORS[module];
+      expect(rules).toBeDefined();
       for (const { from, isType } of importsOf(text)) {
         if (!from.startsWith('.')) {
-          expect([from, GUESTS[from]?.includes(room)]).toEqual([from, true]);
+          expect([from, GUESTS[from]?.includes(module)]).toEqual([from, true]);
           continue;
         }
-        const target = roomOf(join(dirname(path), from));
-        const isOpen =
-          target === room ||
-          doors?.any.includes(target) ||
-          (isType && doors?.types?.includes(target) === true);
-        expect([from, isOpen]).toEqual([from, true]);
+        const target = moduleOf(join(dirname(path), from));
+        const isAllowed =
+          target === module ||
+          rules?.any.includes(target) ||
+          (isType && rules?.types?.includes(target) === true);
+        expect([from, isAllowed]).toEqual([from, true]);
       }
     });
   }
 });
 
-/** What the files of each room import of other rooms. */
-function doorsThatAreUsed(): Readonly<Record<string, Doors>> {
+/** What the files of each module import from other modules. */
+function rulesForExistingImports(): Readonly<Record<string, Doors>> {
   const used = Object.groupBy(
     src.flatMap(({ path, text }) =>
       importsOf(text)
         .filter(({ from }) => from.startsWith('.'))
         .map(({ from, isType }) => ({
-          room: roomOf(path),
-          target: roomOf(join(dirname(path), from)),
+          module: moduleOf(path),
+          target: moduleOf(join(dirname(path), from)),
           isType,
         }))
-        .filter(({ room, target }) => room !== target),
+        .filter(({ module, target }) => module !== target),
     ),
-    ({ room }) => room,
+    ({ module }) => module,
   );
   return Object.fromEntries(
-    Object.keys(DOORS).map((room) => {
-      const through = used[room] ?? [];
-      const any = new Set(through.filter(({ isType }) => !isType).map(({ target }) => target));
-      const types = new Set(through.map(({ target }) => target)).difference(any);
-      return [room, { any: [...any].sort(), ...(types.size > 0 ? { types: [...types].sort() } : {}) }];
+    Object.keys(DOORS).map((module) => {
+      const imports = used[module] ?? [];
+      const any = new Set(imports.filter(({ isType }) => !isType).map(({ target }) => target));
+      const types = new Set(imports.map(({ target }) => target)).difference(any);
+      return [module, { any: [...any].sort(), ...(types.size > 0 ? { types: [...types].sort() } : {}) }];
     }),
   );
 }
 
-test('every door between rooms is used, and open no wider than it is used', () => {
-  expect(DOORS).toEqual(doorsThatAreUsed());
+test('the import rules permit only imports that exist', () => {
+  expect(DOORS).toEqual(rulesForExistingImports());
 });
 
 test('src has no import cycle, type imports aside', () => {
@@ -130,7 +130,7 @@ test('src has no import cycle, type imports aside', () => {
         .map(({ from }) => join(dirname(path), from)),
     ]),
   );
-  // A file is free of cycles when all its imports are; the files that remain in the end are not.
+  // A file whose imports are all free of cycles is free of cycles; the files that remain are not.
   for (let size = -1; size !== imports.size; ) {
     size = imports.size;
     for (const [path, targets] of imports)
@@ -139,21 +139,24 @@ test('src has no import cycle, type imports aside', () => {
   expect([...imports.keys()]).toEqual([]);
 });
 
-describe('the arrows between rooms of the console', () => {
+describe('the imports of each file of the console follow its import rules', () => {
   for (const { path, text } of sources('console/**/*.{ts,tsx}')) {
     test(path, () => {
-      const room = (path.split('/')[1] ?? '').replace(/(\.d)?\.tsx?$/, '');
+      const module = (path.split('/')[1] ?? '').replace(/(\.d)?\.tsx?$/, '');
       for (const { from } of importsOf(text)) {
-        const [house, first = ''] = join(dirname(path), from).split('/');
-        const inside = house === 'console' ? first.replace(/\.tsx?$/, '') : `${house}/${first}`;
-        const target = from.startsWith('.') ? inside : from;
-        expect([from, target === room || CONSOLE_DOORS[room]?.includes(target)]).toEqual([from, true]);
+        const [folder, first = ''] = join(dirname(path), from).split('/');
+        const internal = folder === 'console' ? first.replace(/\.tsx?$/, '') : `${folder}/${first}`;
+        const target = from.startsWith('.') ? internal : from;
+        expect([from, target === module || CONSOLE_IMPORT_RULES[module]?.includes(target)]).toEqual([
+          from,
+          true,
+        ]);
       }
     });
   }
 });
 
-/** What stands nowhere but in the one file that owns it. */
+/** Code that only one file may contain. */
 const OWNED: readonly [RegExp, string][] = [
   [/Date\.now\(|new Date\(\)|getRandomValues/, 'src/platform/clock.ts'],
   [/Bun\.serve\b/, 'src/http/server/server.ts'],
@@ -167,7 +170,7 @@ const BANNED: readonly [RegExp, string][] = [
   [/@ts-ignore|@ts-expect-error|biome-ignore/, 'the type or the rule itself'],
 ];
 
-describe('style', () => {
+describe('file sizes, file names and banned constructs', () => {
   const all = [
     ...src,
     ...sources('test/**/*.ts'),
@@ -188,7 +191,7 @@ describe('style', () => {
   }
 
   for (const [pattern, owner] of OWNED) {
-    test(`${pattern.source} stands in ${owner} alone`, () => {
+    test(`only ${owner} contains ${pattern.source}`, () => {
       const code = src.filter(({ text }) => pattern.test(text.replace(/^\s*(\/\/|\/?\*).*$/gm, '')));
       expect(code.map(({ path }) => path)).toEqual([owner]);
     });
@@ -196,7 +199,7 @@ describe('style', () => {
 
   test('only store/ contains SQL', () => {
     const sql = /\b(select [\w*, ]+ from|insert into|delete from|update \w+ set)\b/;
-    expect(src.filter(({ text }) => sql.test(text)).map(({ path }) => roomOf(path))).toEqual(
+    expect(src.filter(({ text }) => sql.test(text)).map(({ path }) => moduleOf(path))).toEqual(
       src.filter(({ text }) => sql.test(text)).map(() => 'store'),
     );
   });
@@ -207,7 +210,7 @@ describe('style', () => {
     ]);
   });
 
-  test('no file of src is imported by nobody', () => {
+  test('every file of src is imported', () => {
     const imported = new Set(
       src.flatMap(({ path, text }) => importsOf(text).map(({ from }) => join(dirname(path), from))),
     );
