@@ -11,7 +11,7 @@ import { sharedServer, startServer } from '../support/postgres_server.ts';
 import { runCommand } from '../support/processes.ts';
 import { freshFolder, plant } from '../support/service.ts';
 
-/** What an operator of PostgreSQL runs, by the programs that Debian ships. */
+/** Backup and restore of PostgreSQL with the programs of Debian. */
 
 setDefaultTimeout(300_000);
 
@@ -31,11 +31,11 @@ function script(name: string, url: string, ...words: readonly string[]) {
 
 const freshUrl = async (): Promise<string> => (await sharedServer()).freshDatabase();
 
-/** The database at this URL, its master key that of another one. */
+/** The database at this URL, with the master key of its source. */
 const restoredAt = (url: string, { masterKeyFile }: TestDatabase) =>
   postgresAt(url, masterKeyFile, { database: url });
 
-test('a dump beside a service that writes is restored as of one moment', async () => {
+test('a dump taken while the service writes restores one moment', async () => {
   const source = await freshOf('postgres', freshKey());
   const service = await serveWorld(source);
   await fillWorld(service);
@@ -47,13 +47,13 @@ test('a dump beside a service that writes is restored as of one moment', async (
     return count;
   })();
   const folder = freshFolder();
-  const made = await script('backup.sh', source.url, folder);
+  const backup = await script('backup.sh', source.url, folder);
   isWriting = false;
   expect(await writing).toBeGreaterThan(0);
-  expect([made.stderr, made.code]).toEqual(['', 0]);
+  expect([backup.stderr, backup.code]).toEqual(['', 0]);
   const after = await plant(service.db);
   await service.stop();
-  const dump = made.stdout.trim();
+  const dump = backup.stdout.trim();
   expect(
     readdirSync(folder)
       .map((name) => join(folder, name))
@@ -62,22 +62,22 @@ test('a dump beside a service that writes is restored as of one moment', async (
 
   const url = await freshUrl();
   const restored = restoredAt(url, source);
-  const back = await script('restore.sh', url, dump);
-  expect([back.stderr, back.code]).toEqual(['', 0]);
+  const restore = await script('restore.sh', url, dump);
+  expect([restore.stderr, restore.code]).toEqual(['', 0]);
   expect(await restored.disagreements()).toEqual([]);
   const ids = (await restored.ask<{ id: string }>('select id::text as id from user_info')).map(
     ({ id }) => id,
   );
   expect([ids.includes(before.user), ids.includes(after.user)]).toEqual([true, false]);
-  // That world holds a purge that has not ended, which is found in both.
+  // The fixtures contain an unfinished purge, which doctor finds in both.
   expect((await examine(restored)).unhealthy).toEqual((await examine(source)).unhealthy);
-  // Served, and the same once more as it is there.
+  // The database is not empty any more: a second restore is refused.
   await (await serveWorld(restored)).stop();
-  const again = await script('restore.sh', url, dump);
-  expect([again.code, again.stderr]).toEqual([1, expect.stringMatching(/name an empty database/)]);
+  const second = await script('restore.sh', url, dump);
+  expect([second.code, second.stderr]).toEqual([1, expect.stringMatching(/name an empty database/)]);
 });
 
-test('all that nobody writes to meanwhile is the same afterwards', async () => {
+test('an unchanged database equals its restored dump, and a truncated dump restores nothing', async () => {
   const source = await freshOf('postgres', freshKey());
   const service = await serveWorld(source);
   await fillWorld(service);
@@ -97,7 +97,7 @@ test('all that nobody writes to meanwhile is the same afterwards', async () => {
   expect(tables).toEqual([]);
 });
 
-test('older dumps go once the new one is there, and no other file', async () => {
+test('backup.sh removes older dumps of the database after the new dump succeeds, and no other file', async () => {
   const source = await freshOf('postgres', freshKey());
   await (await serveWorld(source)).stop();
   const name = new URL(source.url).pathname.slice(1);
@@ -114,7 +114,7 @@ test('older dumps go once the new one is there, and no other file', async () => 
   expect((await script('backup.sh', source.url, folder, 'week')).code).toBe(2);
 });
 
-test('an archive of the log leads to any moment', async () => {
+test('a base backup with archived logs recovers to a point in time', async () => {
   const folder = freshDaemonFolder();
   const [archive, base] = [join(folder, 'archive'), join(folder, 'base')];
   await runAsDaemon(['mkdir', archive], folder);
@@ -132,7 +132,7 @@ test('an archive of the log leads to any moment', async () => {
   const connection = ['-h', HOST, '-p', String(server.port), '-U', 'postgres'];
   await runAsDaemon([join(BINARIES, 'pg_basebackup'), ...connection, '-D', base, '-X', 'none'], folder);
   const early = await plant(service.db);
-  const [moment] = await source.ask<{ at: string }>('select clock_timestamp()::text as at');
+  const [target] = await source.ask<{ at: string }>('select clock_timestamp()::text as at');
   await Bun.sleep(1_100);
   const late = await plant(service.db);
   await source.ask('select pg_switch_wal()');
@@ -146,14 +146,14 @@ test('an archive of the log leads to any moment', async () => {
     unix_socket_directories: '',
     hba_file: authentication,
     restore_command: `cp ${archive}/%f %p`,
-    recovery_target_time: moment?.at ?? '',
+    recovery_target_time: target?.at ?? '',
     recovery_target_action: 'promote',
   };
   const words = Object.entries(settings).map(([name, value]) => `--${name}=${value}`);
   const daemon = startDaemon([join(BINARIES, 'postgres'), '-D', base, '-p', String(port), ...words], folder);
-  const there = `postgres://postgres@${HOST}:${port}${new URL(url).pathname}`;
-  await daemon.until(() => isPrimary(there));
-  const restored = restoredAt(there, source);
+  const recoveredUrl = `postgres://postgres@${HOST}:${port}${new URL(url).pathname}`;
+  await daemon.until(() => isPrimary(recoveredUrl));
+  const restored = restoredAt(recoveredUrl, source);
   const found = (await restored.ask<{ id: string }>('select id::text as id from user_info')).map(
     ({ id }) => id,
   );

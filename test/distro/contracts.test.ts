@@ -4,11 +4,11 @@ import { openStore, runContracts } from '../store/contract/contracts.ts';
 import { type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 
-/** The contracts of a store on the PostgreSQL that Debian ships, and through its pooler. */
+/** The contract of the store on PostgreSQL and PgBouncer of Debian. */
 
 let bouncer: PgBouncer;
 beforeAll(async () => {
-  // Fewer connections than callers: each transaction gets whichever is free.
+  // Fewer connections than callers: transactions change connections.
   bouncer = await startPgBouncer(await sharedServer(), { default_pool_size: '5' });
 });
 afterAll(() => bouncer.stop());
@@ -19,13 +19,13 @@ async function freshUrl(): Promise<string> {
 
 function open(url: string) {
   const address = parseDatabase(url);
-  if (!address) throw new Error(`${url} is no database`);
+  if (!address) throw new Error(`${url} is not a database URL`);
   return openStore(address);
 }
 
 runContracts('PostgreSQL of Debian', async () => open(await freshUrl()));
 
-runContracts('PgBouncer of Debian, a connection a transaction', async () => {
+runContracts('PgBouncer of Debian in transaction mode', async () => {
   const { pathname } = new URL(await freshUrl());
   return open(`${bouncer.url(pathname.slice(1))}?prepare=off`);
 });

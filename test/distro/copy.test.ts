@@ -5,7 +5,7 @@ import { sharedServer } from '../support/postgres_server.ts';
 
 setDefaultTimeout(300_000);
 
-test('a copy goes through PgBouncer in transaction mode, there and back', async () => {
+test('a database is copied through PgBouncer in transaction mode to PostgreSQL and back', async () => {
   const server = await sharedServer();
   const bouncer = await startPgBouncer(server);
   const key = freshKey();
@@ -19,10 +19,10 @@ test('a copy goes through PgBouncer in transaction mode, there and back', async 
   await service.stop();
   const name = new URL(target.url).pathname.slice(1);
   const through = { url: `${bouncer.url(name)}?prepare=off` };
-  const there = await copy(source, through);
-  expect([there.stderr, there.code]).toEqual(['', 0]);
-  const again = await copy(through, back);
-  expect([again.stderr, again.code]).toEqual(['', 0]);
+  const copied = await copy(source, through);
+  expect([copied.stderr, copied.code]).toEqual(['', 0]);
+  const copiedBack = await copy(through, back);
+  expect([copiedBack.stderr, copiedBack.code]).toEqual(['', 0]);
   expect(await everything(back)).toEqual(await everything(source));
   await bouncer.stop();
 });

@@ -3,7 +3,7 @@ import { SQL } from 'bun';
 import { startPgBouncer } from '../support/pgbouncer.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 
-test('two clients take turns on one connection of a transaction pool', async () => {
+test('two clients share one connection of a transaction pool', async () => {
   const server = await sharedServer();
   const database = new URL(await server.freshDatabase()).pathname.slice(1);
   const bouncer = await startPgBouncer(server, { default_pool_size: '1' });

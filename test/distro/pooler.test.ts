@@ -7,7 +7,7 @@ import { type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
 import { type PostgresServer, sharedServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 
-/** What a start does about Debian's PgBouncer, which keeps no prepared statements of its clients apart. */
+/** How a start handles PgBouncer of Debian, which does not separate the prepared statements of its clients. */
 
 setDefaultTimeout(300_000);
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
 const freshName = async () => new URL(await server.freshDatabase()).pathname.slice(1);
 const addressOf = (url: string) => parsePostgres(url) as PostgresAddress;
 
-/** What opening a database says; undefined where it opens. */
+/** The error of opening a database; undefined on success. */
 async function refusal(url: string, ownerUrl?: string): Promise<string | undefined> {
   const owner = ownerUrl === undefined ? undefined : addressOf(ownerUrl);
   try {
@@ -42,9 +42,9 @@ async function tablesOf(name: string): Promise<number> {
 }
 
 describe.each([
-  ['as it comes', {}],
-  ['in turn', { server_round_robin: '1' }],
-  ['of one connection', { default_pool_size: '1' }],
+  ['with default settings', {}],
+  ['in round-robin order', { server_round_robin: '1' }],
+  ['with one connection', { default_pool_size: '1' }],
 ] as const)('a transaction pool %s', (_which, settings) => {
   let bouncer: PgBouncer;
   beforeAll(async () => {
@@ -52,7 +52,7 @@ describe.each([
   });
   afterAll(() => bouncer.stop());
 
-  test('is refused with prepared statements, before anything is made; without them it serves', async () => {
+  test('a transaction pool is refused with prepared statements before a table is created, and accepted without them', async () => {
     const name = await freshName();
     expect(await refusal(bouncer.url(name))).toMatch(MIXED);
     expect(await tablesOf(name)).toBe(0);
@@ -60,33 +60,33 @@ describe.each([
     expect(await refusal(bouncer.url(name))).toMatch(MIXED);
   });
 
-  test('is refused to whoever migrates, too', async () => {
+  test('a transaction pool is refused for the migrating role too', async () => {
     const name = await freshName();
     expect(await refusal(server.url(name), bouncer.url(name))).toMatch(/prepare=off.* --migrate-database$/);
     expect(await tablesOf(name)).toBe(0);
   });
 
-  test('is found while others use it', async () => {
+  test('a transaction pool is detected while other clients use it', async () => {
     const name = await freshName();
     const others = Array.from({ length: 6 }, () => new SQL(bouncer.url(name), { max: 1, prepare: false }));
-    let isOver = false;
+    let isDone = false;
     const using = others.map(async (other) => {
-      while (!isOver) await other.unsafe('select 1');
+      while (!isDone) await other.unsafe('select 1');
     });
     for (const _round of Array(5)) expect(await refusal(bouncer.url(name))).toMatch(MIXED);
-    isOver = true;
+    isDone = true;
     await Promise.all(using);
     await Promise.all(others.map((other) => other.close()));
   });
 });
 
-test('a pool that leaves a client its connection serves with prepared statements', async () => {
+test('a session pool is accepted with prepared statements', async () => {
   const bouncer = await startPgBouncer(server, { pool_mode: 'session' });
   expect(await refusal(bouncer.url(await freshName()))).toBeUndefined();
   await bouncer.stop();
 });
 
-test('serve ends with 1 and says so', async () => {
+test('serve refuses a transaction pool with exit code 1', async () => {
   const bouncer = await startPgBouncer(server);
   const words = ['--database', bouncer.url(await freshName()), '--master-key-file', freshMasterKey()];
   const { code, stdout, stderr } = await runCommand([AUTHREALM, 'serve', '--port', '0', ...words]);

@@ -1,7 +1,7 @@
 /*
- * Put before a program by LD_PRELOAD, this sets its wall clock. The file FORCE_CLOCK holds eight bytes, a signed number
- * of nanoseconds in the order of the machine, which are added to every reading from then on; time that only measures
- * durations is left alone. Whoever writes to the file moves the clocks of all programs that it stands before.
+ * Preloaded into a program by LD_PRELOAD, this library shifts its wall clock. The file FORCE_CLOCK contains a signed 64-bit
+ * number of nanoseconds in native byte order, which is added to every reading of the wall clock; monotonic clocks are
+ * unchanged. A write to the file takes effect at once in every program that has loaded the library.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 static const int64_t SECOND = 1000000000;
-static const int64_t NOT_MOVED = 0;
-static volatile const int64_t *offset = &NOT_MOVED;
+static const int64_t NO_OFFSET = 0;
+static volatile const int64_t *offset = &NO_OFFSET;
 
 __attribute__((constructor)) static void open_offset(void) {
   const char *path = getenv("FORCE_CLOCK");
@@ -23,7 +23,7 @@ __attribute__((constructor)) static void open_offset(void) {
   if (fd < 0) return;
   void *page = mmap(NULL, sizeof *offset, PROT_READ, MAP_SHARED, fd, 0);
   close(fd);
-  /* A clock that cannot be moved would make the proof one of nothing. */
+  /* Without a shifted clock, the tests would prove nothing. */
   if (page == MAP_FAILED) abort();
   offset = page;
 }

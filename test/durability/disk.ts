@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import type { Subprocess } from 'bun';
 import { freshFolder, RUN_FOLDER } from '../support/service.ts';
 
-/** A disk between programs and the real one: it writes down what happens, and fails when told. */
+/** A layer between programs and the disk that records writes and syncs, and injects failures. */
 export interface Disk {
-  /** Starts a program on it, its output among the notes of the disk: the order of lines is the order of events. */
+  /** Starts a program on this disk. Its output goes to the journal too, so the order of lines is the order of events. */
   start(command: readonly string[], environment?: Readonly<Record<string, string>>): Subprocess;
-  /** From now on syncs fail; of a process that starts later, all but the first `spared`. */
+  /** Makes syncs fail; in a process that starts later, all but the first `spared`. */
   fail(spared?: number): void;
-  /** From now on the database and its log cannot be written, until it is healed. */
+  /** Makes the database and its write-ahead log read-only until `heal`. */
   makeReadOnly(): void;
   heal(): void;
   journal(): string;
@@ -17,19 +17,19 @@ export interface Disk {
   has(pattern: RegExp, times: number): Promise<void>;
 }
 
-const PATIENCE_MS = 60_000;
+const WAIT_MS_MAX = 60_000;
 
-/** Builds the library that stands between a program and the disk. */
+/** Builds the library that records and fails syncs. */
 export function buildShim(): string {
   return buildLibrary('sync');
 }
 
-/** Builds a library of this folder. Throws where no compiler is there: a proof that did not run is none. */
+/** Builds a library of this folder. Throws without a compiler, so that the tests are not skipped. */
 export function buildLibrary(name: 'sync' | 'clock'): string {
   freshFolder();
   const library = join(RUN_FOLDER, `${name}.so`);
   const source = join(import.meta.dir, `${name}.c`);
-  if (!Bun.which('cc')) throw new Error('there is no C compiler: apt-get install -y gcc libc6-dev');
+  if (!Bun.which('cc')) throw new Error('no C compiler: apt-get install -y gcc libc6-dev');
   const words = ['-O1', '-Wall', '-Wextra', '-Werror', '-shared', '-fPIC', '-o', library, source];
   const built = Bun.spawnSync(['cc', ...words]);
   if (!built.success) throw new Error(built.stderr.toString());
@@ -69,7 +69,7 @@ export function openDisk(library: string): Disk {
       const all = new RegExp(pattern.source, 'gm');
       const start = performance.now();
       while ((journal().match(all) ?? []).length < times) {
-        if (performance.now() - start > PATIENCE_MS) throw new Error(`no ${pattern} in ${journal()}`);
+        if (performance.now() - start > WAIT_MS_MAX) throw new Error(`no ${pattern} in ${journal()}`);
         await Bun.sleep(5);
       }
     },

@@ -1,41 +1,44 @@
-/** Which lines of a program say that something is kept, and after which of its lines that has to be written. */
-export interface Words {
-  readonly asks: RegExp;
+/** The output lines of a program that start a write and that acknowledge it. */
+export interface LinePatterns {
+  readonly requests: RegExp;
   readonly acknowledges: RegExp;
 }
 
 /**
- * Reads the lines that test/durability/sync.c and a program wrote in turn, and answers every acknowledgement that left before
- * the sync of its commit: between the asking and it, the log was synced, and nothing was written to the log since.
+ * Reads the interleaved lines of test/durability/sync.c and a program. Returns every acknowledgement without a sync of its
+ * commit: one that began after the request and covers every write to the log.
  */
-export function earlyAcknowledgements(journal: string, { asks, acknowledges }: Words): readonly string[] {
+export function earlyAcknowledgements(
+  journal: string,
+  { requests, acknowledges }: LinePatterns,
+): readonly string[] {
   const early: string[] = [];
-  const sync = watchSync();
+  const sync = trackSync();
   for (const line of journal.split('\n')) {
     const [, what] = /^disk \d+ (\w+) .*-wal$/.exec(line) ?? [];
-    if (what) sync.see(what);
+    if (what) sync.record(what);
     if (acknowledges.test(line) && !sync.isDone()) early.push(line);
-    if (asks.test(line)) sync.forget();
+    if (requests.test(line)) sync.reset();
   }
   return early;
 }
 
-/** Whether everything written to the log is on disk, as far as the disk said since it was last forgotten. */
-function watchSync() {
+/** Tracks whether a sync since the last reset covers everything written to the log. */
+function trackSync() {
   let writes = 0;
   let covered = 0;
   let isDone = false;
   return {
-    see(what: string): void {
+    record(what: string): void {
       if (what === 'wrote') {
         writes += 1;
         isDone = false;
       }
-      // A sync is only as good as what was written before it began.
+      // A sync covers only the writes before its start.
       if (what === 'syncing') covered = writes;
       if (what === 'synced') isDone = covered === writes;
     },
-    forget(): void {
+    reset(): void {
       isDone = false;
     },
     isDone: () => isDone,

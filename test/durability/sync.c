@@ -1,15 +1,15 @@
 /*
- * Put before a program by LD_PRELOAD, this stands between it and the disk. Every sync, and every write to a
- * write-ahead log, leaves a line in the file FORCE_LOG, in the order in which they happened:
+ * Preloaded into a program by LD_PRELOAD, this library intercepts its file operations. Every sync, and every write to
+ * a write-ahead log, appends a line to the file FORCE_LOG, in order:
  *
  *   disk PID wrote FILE      before the write
  *   disk PID syncing FILE    before the sync
- *   disk PID synced FILE     after it, when the system said that all of the file is on disk
- *   disk PID failed FILE     instead, when the sync was made to fail
+ *   disk PID synced FILE     after a successful sync
+ *   disk PID failed FILE     instead, after an injected failure
  *
- * While the file FORCE_FAIL is there, syncs fail with EIO; where it holds a number N, the first N of the process are
- * left alone. While the file FORCE_READ_ONLY is there, a database and its write-ahead log cannot be written, as on a disk
- * that the system has made read-only. Lines are appended by one write each, so whoever else appends to the same file is ordered among them.
+ * While the file FORCE_FAIL exists, syncs fail with EIO, except the first N syncs of the process if it contains a number N.
+ * While the file FORCE_READ_ONLY exists, writes to a database and its write-ahead log fail with EROFS. Each line is one
+ * append, so the lines of other writers to the same file are in order too.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,12 +30,12 @@ __attribute__((constructor)) static void open_journal(void) {
   const char *path = getenv("FORCE_LOG");
   if (path == NULL) return;
   int low = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-  /* Far from the numbers that the program itself is given. */
+  /* A number that the program itself does not use. */
   journal = fcntl(low, F_DUPFD_CLOEXEC, 700);
   close(low);
 }
 
-/* The last part of the name of an open file. */
+/* The base name of an open file. */
 static const char *name_of(int fd, char *path, size_t size) {
   char link[64];
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -53,7 +53,7 @@ static int is_log(const char *name) {
 static void note(const char *what, const char *name) {
   char line[PATH_MAX + 64];
   int length = snprintf(line, sizeof line, "disk %d %s %s\n", getpid(), what, name);
-  /* A note that is lost would make the proof a guess. */
+  /* With a lost line, the journal would prove nothing. */
   if (journal >= 0 && syscall(SYS_write, journal, line, (size_t)length) != length) abort();
 }
 
@@ -64,7 +64,7 @@ static int is_read_only(const char *name) {
   return is_database && control != NULL && access(control, F_OK) == 0;
 }
 
-/* Whether an open file may be changed; errno says why not. */
+/* Whether an open file may be changed; sets errno if not. */
 static int may_change(const char *name) {
   if (!is_read_only(name)) return 1;
   errno = EROFS;

@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite';
 
-/** Loaded before the program, this weakens every connection: a proof that it still passes is none. */
+/** Preloaded into the program, this weakens `synchronous` of every connection; the durability tests must then fail. */
 const weaker = process.env.FORCE_SYNCHRONOUS ?? 'off';
 const run = Database.prototype.run;
 Database.prototype.run = function (this: Database, sql: string, ...bindings: never[]) {
