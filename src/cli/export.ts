@@ -117,7 +117,7 @@ async function write(output: Output, { snapshot, open, within }: ExportSource): 
   const progress = openProgress(total, systemClock, process.stderr);
   try {
     const records = await exportRecords({
-      picture: snapshot,
+      snapshot,
       within,
       open,
       signal: stop.signal,

@@ -16,42 +16,42 @@ import {
 import { assertBodyId, type InputReader, type InputVerb, inputReaderFor } from './input.ts';
 import type { Guard, IdempotencyRecord, KeyedRecord, Store, Write, WriteResult } from './store.ts';
 
-/** Who asks for a write. */
+/** The caller of a write. */
 export interface WriteContext {
   readonly actor: string;
   readonly requestId: string;
-  /** Where the request came from, as far as that is known. */
+  /** The IP address of the caller; undefined if unknown. */
   readonly address: string | undefined;
-  /** The trace that its caller named. */
+  /** The trace of the request. */
   readonly trace?: TraceContext | undefined;
 }
 
-/** The revision that the stored record must have, if the caller named one (`If-Match`). */
+/** The revision that the stored record must have (`If-Match`); undefined for any. */
 export interface Precondition {
   readonly expectedRevision: Revision | undefined;
 }
 
-/** A new record that is checked and finished, with all that is to be written for it. */
+/** A validated and complete new record, with the writes that store it. */
 export interface PreparedRecord extends KeyedRecord {
   readonly writes: readonly Write[];
 }
 
 /** The writing verbs of every resource. Each commits completely, or rejects with the Fault of the rule it violates. */
 export interface Directory {
-  /** Builds a record, and writes nothing. Rejects with Fault `invalid`, `conflict`, `overloaded`. */
+  /** Builds a record and writes nothing. Rejects with Fault `invalid`, `conflict`, `overloaded`. */
   prepare(resource: Resource, scope: KeyPrefix, data: JsonObject, by: WriteContext): Promise<PreparedRecord>;
   /**
-   * Writes a prepared record, and the idempotency record of its request. Returns false where the same
-   * request was answered concurrently. Rejects with Fault `conflict`, `not_found` (for a parent), `overloaded`.
+   * Writes a prepared record and the idempotency record of its request. Returns false if the same request was answered
+   * concurrently. Rejects with Fault `conflict`, `not_found` (for a parent), `overloaded`.
    */
   create(prepared: PreparedRecord, answer?: IdempotencyRecord): Promise<boolean>;
-  /** Partial: members that `data` leaves out stay. Rejects as both do, and with `precondition_failed`. */
+  /** Partial: members that `data` omits stay. Rejects like the two above, and with `precondition_failed`. */
   update(resource: Resource, key: Key, data: JsonObject, by: WriteContext & Precondition): Promise<AnyRecord>;
-  /** Rejects with `not_found`, `precondition_failed`, and `conflict` for a protected record, or one with too many below it. */
+  /** Rejects with `not_found`, `precondition_failed`, and `conflict` for a protected record or too many dependents. */
   remove(resource: Resource, key: Key, by: WriteContext & Precondition): Promise<void>;
 }
 
-/** How input becomes a record, decided once for a resource and verb. */
+/** Turns input into a record, for one resource and verb. */
 interface Preparation {
   readonly read: InputReader;
   readonly finish: Finish;
@@ -121,29 +121,29 @@ export function openDirectory(
   };
 }
 
-/** The preparations of every resource and verb, each made when it is first needed. */
+/** The preparations of all resources and verbs, each created at its first use. */
 function preparations(makers: DirectoryDeps, settings: DirectorySettings) {
-  const made = { create: new Map<Resource, Preparation>(), update: new Map<Resource, Preparation>() };
+  const known = { create: new Map<Resource, Preparation>(), update: new Map<Resource, Preparation>() };
   return (resource: Resource, verb: InputVerb): Preparation => {
-    const known = made[verb].get(resource);
-    if (known) return known;
+    const cached = known[verb].get(resource);
+    if (cached) return cached;
     const preparation = {
       read: inputReaderFor(resource, verb),
       finish: finisherFor(resource, verb, makers, settings),
       guardsOf: guardsFor(resource, settings),
     };
-    made[verb].set(resource, preparation);
+    known[verb].set(resource, preparation);
     return preparation;
   };
 }
 
-/** A write below a user touches the user (docs/wire.md#changes); a write directly below a realm touches nothing. */
+/** A write below a user updates the user as well (docs/wire.md#users); a write directly below a realm does not. */
 function parentTouches({ parent }: Resource, key: Key, stamp: Stamp): readonly Write[] {
   const above = parentKey(key);
   return parent?.parent && above ? [draftPatch(parent, above, {}, stamp)] : [];
 }
 
-/** Writes records in one commit. Rejects with Fault `conflict` or `not_found` where the engine refuses them. */
+/** Writes records in one commit. Rejects with Fault `conflict` or `not_found` if the store rejects them. */
 export async function commitWrites(store: Store, writes: readonly Write[]): Promise<void> {
   assertWritten(await store.commit(writes));
 }
@@ -154,7 +154,7 @@ function patchedRecord(result: WriteResult): AnyRecord {
   return record;
 }
 
-/** How many records would be removed with this one; undefined where counting takes too long. */
+/** Counts the dependents of a record; undefined if counting takes too long. */
 async function tryCountBelow(store: Store, resource: Resource, key: Key): Promise<number | undefined> {
   try {
     return await store.countBelow(resource, key);
@@ -167,7 +167,7 @@ async function tryCountBelow(store: Store, resource: Resource, key: Key): Promis
 function tooManyRule(count: number | undefined): string {
   const most = LIMITS.cascadeRecordsMax;
   const way = 'authrealm purge removes them';
-  // The count can be lower than the limit: records go meanwhile, and idempotency records count for the limit as well.
+  // The count can be below the limit: records are deleted meanwhile, and idempotency records count as well.
   return count !== undefined && count > most
     ? `${count} records would go with this one, more than ${most}: ${way}`
     : `more than ${most} records would go with this one: ${way}`;
@@ -213,16 +213,16 @@ function fieldConflict(field: string, rule: string): Fault {
 
 /** The member that the caller wrote. */
 function fieldOf(guard: Guard): string {
-  return guard.kind === 'settled' ? guard.saidAs : guard.member;
+  return guard.kind === 'unreferenced' ? guard.input : guard.member;
 }
 
 function guardRule(guard: Guard): string {
   switch (guard.kind) {
     case 'unless':
-      return `must be an e-mail address where ${guard.saying.member} is ${guard.saying.equals}`;
+      return `must be an e-mail address where ${guard.condition.member} is ${guard.condition.equals}`;
     case 'same':
       return `must be the ${guard.of} of the record in ${guard.reference}`;
-    case 'settled':
+    case 'unreferenced':
       return 'cannot change while records refer to this one';
   }
 }

@@ -4,20 +4,20 @@ import type { Clock, Revision, Uuid } from '../domain/id.ts';
 import type { AnyRecord, Key, Resource } from '../domain/resource.ts';
 import type { Insert, PatchWrite } from './store.ts';
 
-/** What every row of one write has from it. */
+/** The origin and revisions of the rows of one write. */
 export interface Stamp {
   readonly origin: ChangeOrigin;
   readonly mintRevision: () => Revision;
 }
 
-/** Who causes a change; a program of ours has neither a request nor an address. */
+/** The cause of a change; commands have neither a request nor an address. */
 interface ChangeSource {
   readonly actor: string;
   readonly requestId?: string;
   readonly address?: string | undefined;
 }
 
-/** Who causes a change, and when: the clock is read once for each write. */
+/** Reads the clock once for each write. */
 export function stampOf(
   { actor, requestId, address }: ChangeSource,
   { now, mintRevision }: Pick<Clock, 'now' | 'mintRevision'>,
@@ -25,7 +25,7 @@ export function stampOf(
   return { origin: { actor, requestId, address, at: now() }, mintRevision };
 }
 
-/** The write of a new record of finished members. */
+/** The write of a new record with these members. */
 export function draftRecord(
   resource: Resource,
   key: Key,
@@ -43,7 +43,7 @@ export function draftRecord(
   return { op: 'insert', resource, key, record, change };
 }
 
-/** The write of some members of a record; with none, only `updated_at` and the revision move. */
+/** The write of some members of a record; without any, only `updated_at` and the revision change. */
 export function draftPatch(
   resource: Resource,
   key: Key,
@@ -51,13 +51,13 @@ export function draftPatch(
   { origin, mintRevision }: Stamp,
 ): PatchWrite {
   const patch = { members, revision: mintRevision(), at: origin.at };
-  const moved = { key, revision: patch.revision, members: Object.keys(members) };
-  return { op: 'patch', resource, key, patch, change: changeOf(resource, 'updated', moved, origin) };
+  const written = { key, revision: patch.revision, members: Object.keys(members) };
+  return { op: 'patch', resource, key, patch, change: changeOf(resource, 'updated', written, origin) };
 }
 
 /**
- * A new record of the members that a program gives, with the defaults of the description for the others. What breaks
- * the description is a bug.
+ * The write of a new record with these members and the defaults of the description. Members that break the description
+ * are a bug.
  */
 export function draftDescribed(
   resource: Resource,

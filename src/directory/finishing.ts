@@ -8,22 +8,22 @@ import type { Input, InputVerb } from './input.ts';
 import type { Guard } from './store.ts';
 
 /**
- * What is learned from an identity provider about itself; else why not, in one of a few fixed phrases. `isPassing`: it may
- * tell another time.
+ * The issuer of an identity provider, or the reason for the failure in one of a few fixed phrases. `isPassing`: a later
+ * attempt may succeed.
  */
 export type DiscoveryOutcome =
   | { readonly issuer: string }
   | { readonly refusal: string; readonly isPassing: boolean };
 
-/** What others do for the directory before a record can be stored. */
+/** Functions of other modules that the directory needs. */
 export interface DirectoryDeps {
-  /** Encrypts a secret for the one place it belongs to. */
-  seal(place: RecordSecretLocation, plain: string): Uint8Array;
-  /** Throws Fault `overloaded` where too many passwords wait. */
+  /** Encrypts a secret for its location. */
+  seal(location: RecordSecretLocation, plain: string): Uint8Array;
+  /** Throws Fault `overloaded` if too many passwords wait. */
   hashPassword(password: string): Promise<{ readonly hash: string; readonly isNormalised: boolean }>;
   /**
-   * Reads the issuer from a provider's discovery document. Throws Fault `overloaded` where too many requests are running,
-   * for this realm or for all.
+   * Reads the issuer from a provider's discovery document. Throws Fault `overloaded` if too many requests are running, for
+   * this realm or for all.
    */
   discoverIssuer(
     discoveryUrl: string,
@@ -33,7 +33,7 @@ export interface DirectoryDeps {
 }
 
 export interface DirectorySettings {
-  /** This installation: the origin of a realm that names none (contract 8, row 31). */
+  /** The ID of this installation: the origin of a realm that names none (docs/wire.md#realms). */
   readonly installation: string;
   /** A link must have the issuer of its profile. */
   readonly issuersMatch: boolean;
@@ -41,21 +41,21 @@ export interface DirectorySettings {
 
 type Members = Record<string, unknown>;
 
-/** A record that is being finished, and what it takes. */
-interface Finishing {
+/** The input of a record. */
+interface FinishInput {
   readonly key: Key;
   readonly input: Input;
-  /** The trace that the caller named. */
+  /** The trace of the request. */
   readonly trace: TraceContext | undefined;
 }
 
 /** Adds members that callers do not write. */
-type Step = (members: Members, by: Finishing) => void | Promise<void>;
+type Step = (members: Members, input: FinishInput) => void | Promise<void>;
 
-/** Turns input into what is stored of a record. Throws Fault `conflict`, `overloaded`. */
-export type Finish = (by: Finishing) => Promise<Members>;
+/** Completes the members of a record. Throws Fault `conflict`, `overloaded`. */
+export type Finish = (input: FinishInput) => Promise<Members>;
 
-/** Decides once for a resource and verb which members are added; for most links there are none. */
+/** The members to add for a resource and verb; for most links there are none. */
 export function finisherFor(
   resource: Resource,
   verb: InputVerb,
@@ -68,9 +68,9 @@ export function finisherFor(
     ...hashSteps(resource, makers),
     ...sealSteps(resource, makers),
   ];
-  return async (by) => {
-    const members: Members = { ...by.input.members };
-    for (const step of steps) await step(members, by);
+  return async (finishInput) => {
+    const members: Members = { ...finishInput.input.members };
+    for (const step of steps) await step(members, finishInput);
     return members;
   };
 }
@@ -90,33 +90,33 @@ function defaultSteps(resource: Resource, id: string): readonly Step[] {
   });
 }
 
-function discoverySteps(resource: Resource, { discoverIssuer: learn }: DirectoryDeps): readonly Step[] {
+function discoverySteps(resource: Resource, { discoverIssuer }: DirectoryDeps): readonly Step[] {
   return membersOf(resource).flatMap(({ name, annotation: { discoveredFrom } }): Step[] => {
     if (!discoveredFrom) return [];
     return [
       async (members, { key, trace }) => {
         const url = members[discoveredFrom];
         if (typeof url !== 'string') return;
-        const learned = await learn(url, key[0], trace);
-        if ('refusal' in learned) {
-          const { refusal: rule, isPassing } = learned;
+        const discovered = await discoverIssuer(url, key[0], trace);
+        if ('refusal' in discovered) {
+          const { refusal: rule, isPassing } = discovered;
           throw new Fault('conflict', [{ field: `data.${discoveredFrom}`, rule }], undefined, isPassing);
         }
-        members[name] = learned.issuer;
+        members[name] = discovered.issuer;
       },
     ];
   });
 }
 
-function hashSteps({ inputs = {} }: Resource, { hashPassword: hash }: DirectoryDeps): readonly Step[] {
+function hashSteps({ inputs = {} }: Resource, { hashPassword }: DirectoryDeps): readonly Step[] {
   return Object.entries(inputs).map(
     ([name, into]): Step =>
       async (members, { input }) => {
         const password = input.passwords[name];
         if (password === undefined) return;
-        const made = await hash(password);
-        members[into.hash] = made.hash;
-        members[into.isNormalised] = made.isNormalised;
+        const { hash, isNormalised } = await hashPassword(password);
+        members[into.hash] = hash;
+        members[into.isNormalised] = isNormalised;
       },
   );
 }
@@ -135,12 +135,12 @@ function sealSteps(resource: Resource, { seal }: DirectoryDeps): readonly Step[]
 
 const EMAIL = email();
 
-/** What the members that are written must hold together with other records. */
+/** The guards of written members. */
 export type GuardsOf = (members: Readonly<Record<string, unknown>>) => readonly Guard[];
 
 const NO_GUARDS: readonly Guard[] = Object.freeze([]);
 
-/** Decides once for a resource which of its members are guarded. */
+/** The guards of a resource's members. */
 export function guardsFor(resource: Resource, { issuersMatch }: DirectorySettings): GuardsOf {
   const guarded = membersOf(resource).filter(
     ({ annotation: { emailIf, sameAs, immutableWhileReferenced } }) =>
@@ -152,10 +152,10 @@ export function guardsFor(resource: Resource, { issuersMatch }: DirectorySetting
       const { emailIf, sameAs, immutableWhileReferenced, discoveredFrom = member } = annotation;
       if (members[member] === undefined) return [];
       if (emailIf && !EMAIL.safeParse(members[member]).success) {
-        return [{ kind: 'unless', member, saying: emailIf }];
+        return [{ kind: 'unless', member, condition: emailIf }];
       }
       if (sameAs && issuersMatch)
         return [{ kind: 'same', member, reference: sameAs.reference, of: sameAs.member }];
-      return immutableWhileReferenced ? [{ kind: 'settled', member, saidAs: discoveredFrom }] : [];
+      return immutableWhileReferenced ? [{ kind: 'unreferenced', member, input: discoveredFrom }] : [];
     });
 }

@@ -8,30 +8,29 @@ import { type InputVerb, type WritableMember, writableMembers } from '../domain/
 
 export type { InputVerb } from '../domain/writable_members.ts';
 
-/** The members of a request, every value checked. Members that the request omits are missing here. */
+/** The validated members of a request. Members that the request omits are missing. */
 export interface Input {
   readonly members: Readonly<Record<string, unknown>>;
-  /** Of the description's `inputs`: values that members are made of, and that are never stored. */
+  /** The passwords of the description's `inputs`, which are hashed and never stored. */
   readonly passwords: Readonly<Record<string, string>>;
 }
 
-/** Reads the `data` of a request. Throws Fault `invalid` or `conflict` with every complaint there is. */
+/** Parses the `data` of a request. Throws Fault `invalid` or `conflict` with all complaints. */
 export type InputReader = (data: JsonObject) => Input;
 
 /**
- * Makes the reader of a verb. To create, what is missing is a complaint or has its default; an update is partial: what is
- * missing stays as it is (docs/wire.md#updates). Unknown members are ignored, so are those that are not the
- * caller's to say.
+ * Creates the input reader of a verb. In a create, a missing member has its default or is a complaint; in an update it
+ * stays as it is (docs/wire.md#updates). Unknown and read-only members are ignored.
  */
 export function inputReaderFor(resource: Resource, verb: InputVerb): InputReader {
-  const sayable = writableMembers(resource, verb);
+  const writable = writableMembers(resource, verb);
   return (data) => {
     const errors = collectFieldErrors();
     if (data.type !== resource.type) errors.add('data.type', `must be ${resource.type}`);
     const holders = { data, relationships: relationshipsOf(data.relationships, errors) };
     const members: Record<string, unknown> = {};
     const passwords: Record<string, string> = {};
-    for (const each of sayable) {
+    for (const each of writable) {
       const value = inputValue(holders, each);
       if (value === undefined && verb === 'update') continue;
       const parsed = read(each, value, errors);
@@ -50,7 +49,7 @@ function inputValue(holders: InputObjects, { name, within }: WritableMember): un
   return value === null && within === 'relationships' ? undefined : value;
 }
 
-/** The value of a member, with its default; undefined where it has none, or breaks a rule. */
+/** The value of a member, or its default; undefined if it has none or is invalid. */
 function read(
   { name, schema, within, isRequired }: WritableMember,
   value: unknown,
@@ -76,7 +75,7 @@ const NOTHING: JsonObject = Object.freeze({});
 interface FieldErrors {
   add(field: string, rule: string): void;
   addIssues(field: string, value: unknown, issues: readonly z.core.$ZodIssue[]): void;
-  /** Throws where there is any: what is badly formed is `invalid`, what is only impossible is `conflict`. */
+  /** Throws if there are any: `invalid` for malformed values, `conflict` if all values are only impossible. */
   throwIfAny(): void;
 }
 
@@ -109,8 +108,8 @@ function isImpossible(issue: z.core.$ZodIssue): boolean {
 }
 
 /**
- * Judges an `id` in the body of an update (docs/wire.md#updates). Throws Fault `conflict` where it names another record,
- * `invalid` where it is no text.
+ * Checks an `id` in the body of an update (docs/wire.md#updates). Throws Fault `conflict` if it names another record,
+ * `invalid` if it is not a string.
  */
 export function assertBodyId(resource: Resource, key: Key, { id }: JsonObject): void {
   if (id === undefined || resource.bodyId === 'ignored') return;

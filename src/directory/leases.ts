@@ -1,11 +1,11 @@
 import type { MaybePromise } from './store.ts';
 
-/** What one process at a time does for all of them, on whichever machine. */
+/** The right of one process at a time, on any machine, to do a job for all. */
 export interface Lease {
   readonly name: string;
-  /** Who has it: unlike any other process. */
+  /** A unique ID of the process that has it. */
   readonly holder: string;
-  /** Moved by the holder: the instant until which it means to have it, by its own clock, in milliseconds since the epoch. */
+  /** The expiry, renewed by the holder and by its clock, in milliseconds since the epoch. */
   readonly until: number;
 }
 

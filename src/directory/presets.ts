@@ -3,7 +3,7 @@ import { realm } from '../domain/resources.ts';
 import { draftDescribed } from './draft.ts';
 import type { Store } from './store.ts';
 
-/** The realms that clients of the family expect, in their documented order (contract 2.1). */
+/** The realms that clients expect, in their documented order (docs/wire.md#realms). */
 const PRESETS = [
   { name: 'Buyer Organization', origin: 'customer-authentication-settings' },
   { name: 'Merchant Organization', origin: 'merchant-realm-mappings' },
@@ -13,14 +13,14 @@ const PRESETS = [
 export interface PresetRealm {
   readonly id: Uuid;
   readonly name: string;
-  /** Whether it was made now. */
+  /** Whether this call created it. */
   readonly isNew: boolean;
 }
 
 /**
- * Makes the pre-set realms that are not there, a millisecond apart (contract 8, row 31). Each has an identifier of its
- * own that follows from the installation, and those that are missing come in one commit: however many do this at once,
- * each realm is there once, and in its place.
+ * Creates the missing pre-set realms, a millisecond apart (docs/wire.md#realms). Their IDs are derived from the
+ * installation, and the missing ones are created in one commit, so that concurrent calls create each realm once and in its
+ * order.
  */
 export async function makePresetRealms(
   store: Pick<Store, 'get' | 'commit'>,
@@ -39,7 +39,7 @@ export async function makePresetRealms(
     const { kind } = missing.length === 0 ? WRITTEN : await store.commit(missing.map(({ write }) => write));
     // Another process created them first: read again.
     if (kind === 'unique' && attempt < ATTEMPTS_MAX) continue;
-    if (kind !== 'written') throw new Error(`a pre-set realm was ${kind}`);
+    if (kind !== 'written') throw new Error(`creating a pre-set realm failed: ${kind}`);
     return presets.map((preset) => ({
       id: preset.write.key[0],
       name: preset.name,
@@ -48,12 +48,12 @@ export async function makePresetRealms(
   }
 }
 
-/** Nobody makes them more than once, so that the second look finds them. */
+/** Each realm is created only once, so that the second attempt finds it. */
 const ATTEMPTS_MAX = 3;
 
 const WRITTEN = { kind: 'written' } as const;
 
-/** A UUID of version 8 (RFC 9562, 5.8): its bits are a digest of what it names. */
+/** A UUIDv8 (RFC 9562, 5.8) made of a digest. */
 function presetId(installation: string, origin: string): Uuid {
   const digest = new Bun.CryptoHasher('sha256').update(`${installation}\n${origin}`).digest('hex');
   const [low, mid, high] = [digest.slice(0, 8), digest.slice(8, 12), digest.slice(13, 16)];

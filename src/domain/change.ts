@@ -4,8 +4,8 @@ import { ancestry, type Key, type Resource } from './resource.ts';
 export type ChangeVerb = 'created' | 'updated' | 'deleted' | 'erased';
 
 /**
- * What a committed write leaves behind, in the same commit (contract 8, row 44). It holds no personal value: which
- * record, which members were written, who asked, when. Its place in the realm's order is given by the store.
+ * The change that a write leaves in the same commit (docs/wire.md#changes): which record and members were written, by
+ * whom, and when. It holds no personal value. The store gives it its sequence number in the realm.
  */
 export interface Change {
   /** `<resource name>.<verb>`, for example `user-authentication-oidc-profile-info.created`. */
@@ -15,9 +15,9 @@ export interface Change {
   readonly user: Uuid | undefined;
   readonly id: Uuid;
   readonly revision: Revision;
-  /** Names of the members that moved, at least one; empty for `created` and `deleted`, which name all of them. */
+  /** Names of the changed members, at least one; empty for `created` and `deleted`. */
   readonly members: readonly string[];
-  /** The client that asked, or the command line. */
+  /** The client, or the command line. */
   readonly actor: string;
   readonly requestId: string | undefined;
   /** The caller's IP address. */
@@ -26,7 +26,7 @@ export interface Change {
   readonly at: number;
 }
 
-/** A change with its place in the order of its realm: order of `seq` is order of commit. */
+/** A change with its sequence number in the realm: the order of `seq` is the order of commits. */
 export interface SequencedChange extends Change {
   readonly seq: number;
 }
@@ -40,8 +40,8 @@ export interface ChangeOrigin {
 }
 
 /**
- * What was written: which record, as of which revision, and of an update the names of the members that were written. An
- * update that says none is a touch.
+ * A written record: its key, its revision and, for an update, the names of the written members. An update without them
+ * only changes `updated_at`.
  */
 export interface WrittenRecord {
   readonly key: Key;
@@ -49,10 +49,10 @@ export interface WrittenRecord {
   readonly members?: readonly string[];
 }
 
-/** What every update moves; named where it is all that moved. */
+/** Changed by every update; named if nothing else changed. */
 const TOUCHED: readonly string[] = ['updated_at'];
 
-/** The change that belongs to one written record. */
+/** The change of one written record. */
 export function changeOf(
   resource: Resource,
   verb: ChangeVerb,
@@ -76,11 +76,11 @@ function changedMembers(written: readonly string[]): readonly string[] {
 
 const userKeyIndexes = new Map<Resource, number>();
 
-/** Where in the key the user stands; -1 where there is none. Looked for once per resource. */
+/** The index of the user in a key; -1 if there is none. Cached for each resource. */
 export function userKeyIndex(resource: Resource): number {
   const known = userKeyIndexes.get(resource);
   if (known !== undefined) return known;
-  const place = ancestry(resource).findIndex((ancestor) => ancestor.foreignKey === 'user_id');
-  userKeyIndexes.set(resource, place);
-  return place;
+  const index = ancestry(resource).findIndex((ancestor) => ancestor.foreignKey === 'user_id');
+  userKeyIndexes.set(resource, index);
+  return index;
 }

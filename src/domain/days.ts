@@ -1,6 +1,6 @@
 const DAY_MS = 86_400_000;
 
-/** The instant so many days before another one; both in milliseconds since the epoch. */
+/** The timestamp `days` before another one; both in milliseconds since the epoch. */
 export function daysBefore(at: number, days: number): number {
   return at - days * DAY_MS;
 }

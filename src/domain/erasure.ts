@@ -1,6 +1,6 @@
 import type { Uuid } from './id.ts';
 
-/** That a user was erased, and when: all that is left of one. */
+/** The record that remains of an erased user. */
 export interface Erasure {
   readonly realm: Uuid;
   readonly user: Uuid;

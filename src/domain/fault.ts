@@ -1,26 +1,24 @@
-/** Which member broke which rule: names only, never values. */
+/** The member or parameter that breaks a rule, and the rule: names only, never values. */
 export interface Complaint {
   readonly field: string;
   readonly rule: string;
 }
 
-/** Everything about one fault. */
 interface FaultRow {
   readonly status: number;
   readonly title: string;
   readonly detail: string;
-  /** The same request may succeed a second later: the answer has a `Retry-After` header. */
+  /** The same request may succeed a second later: the answer has `Retry-After`. */
   readonly isRetryable?: true;
-  /** What the field of a complaint is. Complaints of a fault without a source are not answered. */
+  /** The kind of a complaint's field. Complaints of a fault without a source are not returned. */
   readonly source?: 'pointer' | 'parameter' | 'dependency';
   /** A complaint for the OpenAPI document. */
   readonly example?: Complaint;
 }
 
 /**
- * The closed table of everything that can be answered instead of success. `status`, `title` and `detail` are the
- * public words (contract 3.5); none of them ever repeats a value of the request. Each code has a page under
- * docs/faults/; its comment is its meaning in docs/reference/faults.md.
+ * The table of all error answers. `status`, `title` and `detail` are public (docs/wire.md#errors); none of them repeats
+ * a value of the request. Each code has a page in docs/faults/; its comment is its meaning in docs/reference/faults.md.
  */
 const ROWS = {
   /** The body is not JSON. */
@@ -196,11 +194,11 @@ export type FaultCode = keyof typeof ROWS;
 
 export const FAULTS: Readonly<Record<FaultCode, FaultRow>> = ROWS;
 
-/** A broken rule, thrown. `complaints` are public; `cause` is for the log and never leaves the process. */
+/** The thrown form of an error answer. `complaints` are public; `cause` is only logged. */
 export class Fault extends Error {
   readonly code: FaultCode;
   readonly complaints: readonly Complaint[];
-  /** The same request may succeed later: nobody remembers this answer to it. */
+  /** The same request may succeed later: no idempotency record keeps this answer. */
   readonly isPassing: boolean;
 
   constructor(code: FaultCode, complaints: readonly Complaint[] = [], cause?: unknown, isPassing = false) {
@@ -211,12 +209,12 @@ export class Fault extends Error {
   }
 }
 
-/** Work that too much other work stood before, or that came to nothing; `code` tells the log which. */
+/** Work that was rejected or given up under load; the log shows `code`. */
 export function overloaded(code: string): Fault {
   return new Fault('overloaded', [], Object.assign(new Error('the work was not done'), { code }));
 }
 
-/** Codes that only the token endpoint answers: RFC 6749, 5.2, each with its status. */
+/** Codes of the token endpoint (RFC 6749, 5.2), each with its status. */
 export const GRANT_FAULTS = {
   /** The token request cannot be read. */
   invalid_request: 400,
@@ -231,11 +229,11 @@ export const GRANT_FAULTS = {
 export type GrantFaultCode = keyof typeof GRANT_FAULTS;
 
 /**
- * Why a command will not go on, in a sentence for the operator that says what to do. Printed without a stack; the
- * command ends with exit code 1. It never holds a secret.
+ * An error that the operator can correct: its message says what failed and what to do. It is printed without a stack, the
+ * command ends with exit code 1, and it never holds a secret.
  */
 export class Refusal extends Error {
-  /** The command line or a setting is what is wrong. */
+  /** The error is in the command line or a setting. */
   readonly isUsage: boolean;
 
   constructor(message: string, options: { readonly cause?: unknown; readonly isUsage?: boolean } = {}) {

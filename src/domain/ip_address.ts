@@ -1,21 +1,21 @@
 import { BlockList, isIP } from 'node:net';
 
 /**
- * An IP address in the one spelling it has here: IPv4 in dotted decimals, IPv6 as RFC 5952 writes it. An IPv4-mapped
- * IPv6 address (::ffff:192.0.2.1) is the IPv4 address.
+ * An IP address in canonical form: IPv4 in dotted decimals, IPv6 as in RFC 5952. An IPv4-mapped IPv6 address
+ * (::ffff:192.0.2.1) is the IPv4 address.
  */
 export type IpAddress = string & { readonly IpAddress: unique symbol };
 
-/** A CIDR block. One of mapped addresses is the block of their IPv4 addresses. */
+/** A CIDR block. A block of mapped addresses is the block of their IPv4 addresses. */
 export type Network = Pick<BlockList, 'check'>;
 
 const FAMILY = { 4: 'ipv4', 6: 'ipv6' } as const;
 const PREFIX_BITS_MAX = { 4: 32, 6: 128 } as const;
-/** What a household or a host is given (RFC 6177): its holder can take any address within. */
+/** The /64 of a household or host (RFC 6177): its holder can use any address in it. */
 const SITE_GROUPS = 4;
 const GROUP_BITS = 16;
 
-/** Reads an address. Answers undefined for everything else: names, ports, zones, octets with leading zeros. */
+/** Parses an address. Returns undefined for names, ports, zones and octets with leading zeros. */
 export function parseIpAddress(raw: string): IpAddress | undefined {
   const family = familyOf(raw);
   if (family !== 6) return family && (raw as IpAddress);
@@ -26,7 +26,7 @@ export function parseIpAddress(raw: string): IpAddress | undefined {
   return octets.join('.') as IpAddress;
 }
 
-/** Reads a network as CIDR writes it, or a single address. Bits beyond the prefix must be zero. */
+/** Parses a network in CIDR notation, or a single address. Bits beyond the prefix must be zero. */
 export function parseNetwork(raw: string): Network | undefined {
   const [address = '', length, ...more] = raw.split('/');
   const family = familyOf(address);
@@ -46,24 +46,24 @@ export function isInNetwork(address: IpAddress, network: Network): boolean {
   return network.check(address, address.includes(':') ? 'ipv6' : 'ipv4');
 }
 
-/** What is counted as one caller: an IPv4 address, or the /64 of an IPv6 one. */
+/** The unit that rate limits count: an IPv4 address, or the /64 of an IPv6 address. */
 export function clientSubnet(address: IpAddress): string {
   if (!address.includes(':')) return address;
   return `${groupsOf(address).slice(0, SITE_GROUPS).join(':')}::/${SITE_GROUPS * GROUP_BITS}`;
 }
 
-/** A zone names an interface of this host, so an address with one is none. */
+/** An address with a zone is rejected: the zone names an interface of this host. */
 function familyOf(raw: string): 4 | 6 | undefined {
   const family = raw.includes('%') ? 0 : isIP(raw);
   return family === 4 || family === 6 ? family : undefined;
 }
 
-/** The parser of URLs writes an IPv6 address as RFC 5952 does. */
+/** The URL parser writes IPv6 addresses as in RFC 5952. */
 function canonicalIpv6(v6: string): string {
   return new URL(`http://[${v6}]`).hostname.slice(1, -1);
 }
 
-/** The eight groups of an IPv6 address that is spelled as above, in hexadecimals. */
+/** The eight hexadecimal groups of a canonical IPv6 address. */
 function groupsOf(v6: string): readonly string[] {
   const [head = '', tail = ''] = v6.split('::').map((groups) => groups.split(':').filter(Boolean));
   return [...head, ...new Array<string>(8 - head.length - tail.length).fill('0'), ...tail];

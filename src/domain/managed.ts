@@ -2,7 +2,7 @@ import type { AuditContext } from './audit_entry.ts';
 import { Fault } from './fault.ts';
 import type { Revision } from './id.ts';
 
-/** What a client and a webhook target have in common. Instants are milliseconds since the epoch. */
+/** The fields that clients and webhook targets share. Timestamps are milliseconds since the epoch. */
 export interface Managed {
   readonly disabledAt: number | undefined;
   readonly createdAt: number;
@@ -10,17 +10,17 @@ export interface Managed {
   readonly revision: Revision;
 }
 
-/** What to change, or a function that decides by the stored state; undefined leaves it as it is. */
+/** A patch, or a function that returns one for the stored state; undefined changes nothing. */
 export type Edit<T, Patch = Partial<T>> = Patch | ((found: T) => Patch | undefined);
 
 interface ManagedChange<T> {
   find(): T | undefined | Promise<T | undefined>;
   edit: Edit<T>;
-  /** Answers false where the stored one is no longer `found`. */
+  /** Returns false if the stored one is no longer `found`. */
   save(changed: T, found: T): Promise<boolean>;
 }
 
-/** Changes what the edit names and nothing else; answers undefined where there is no such thing. */
+/** Applies a patch; returns undefined if there is nothing to change. */
 export async function changeManaged<T extends Managed>(
   { find, edit, save }: ManagedChange<T>,
   { now, mintRevision }: Pick<AuditContext, 'now' | 'mintRevision'>,
@@ -40,27 +40,27 @@ interface ManagedDeletion<T> {
   find(): T | undefined | Promise<T | undefined>;
   /** The only revision to delete; undefined deletes any. */
   readonly expected: Revision | undefined;
-  /** Answers false where the stored one is no longer `found`. */
+  /** Returns false if the stored one is no longer `found`. */
   remove(found: T): Promise<boolean>;
 }
 
-/** Answers false where there is no such thing. Rejects with Fault `precondition_failed`. */
+/** Returns false if there is nothing to delete. Rejects with Fault `precondition_failed`. */
 export async function deleteManaged<T extends Managed>({
   find,
-  expected: seen,
+  expected,
   remove,
 }: ManagedDeletion<T>): Promise<boolean> {
   for (;;) {
     const found = await find();
     if (!found) return false;
-    assertRevision(found, seen);
+    assertRevision(found, expected);
     if (await remove(found)) return true;
   }
 }
 
-/** Throws Fault `precondition_failed` where the stored revision is not the one that the caller has seen. */
-export function assertRevision({ revision }: Managed, seen: Revision | undefined): void {
-  if (seen !== undefined && revision !== seen) throw new Fault('precondition_failed');
+/** Throws Fault `precondition_failed` if the stored revision is not the expected one. */
+export function assertRevision({ revision }: Managed, expected: Revision | undefined): void {
+  if (expected !== undefined && revision !== expected) throw new Fault('precondition_failed');
 }
 
 /** Throws Fault `not_found` for undefined. */

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { LIMITS } from './limits.ts';
 
 /**
- * A password as it comes over the wire (contract 2.7). Any character may stand in it but a lone surrogate, which has
- * no UTF-8. It is hashed after NFKC (`normalisedPassword`), so that one password typed on two keyboards is one
- * password; its length is judged after it, and its size before as well: NFKC can make a text eleven times as long.
+ * A password in a request (docs/wire.md#passwords). Every character is allowed except a lone surrogate, which has no
+ * UTF-8. It is hashed after NFKC (`normalisedPassword`), so that two keyboards produce the same password. Its length is
+ * checked after NFKC, and its size before NFKC as well: NFKC can make a text eleven times as long.
  */
 export function password() {
   return z
@@ -20,7 +20,7 @@ export function password() {
     .meta({ minLength: LIMITS.passwordCharactersMin, format: 'password' });
 }
 
-/** What is hashed, and what a password must be turned into before it is held against such a hash. */
+/** The form of a password that is hashed and compared with hashes. */
 export function normalisedPassword(value: string): string {
   return value.normalize('NFKC');
 }
@@ -29,15 +29,15 @@ function isOfSize(value: string): boolean {
   return Buffer.byteLength(value) <= LIMITS.passwordBytesMax;
 }
 
-/** What a new hash costs: argon2id with one lane. */
+/** The cost of a new hash: argon2id with one lane. */
 export interface PasswordCost {
   readonly memoryKib: number;
   readonly passes: number;
 }
 
 /**
- * The settings that the OWASP Password Storage Cheat Sheet lists as equally strong. With less memory than the last one
- * no number of passes will do.
+ * The settings that the OWASP Password Storage Cheat Sheet lists as equally strong. With less memory than the last one,
+ * no number of passes is enough.
  */
 const PASSES_MIN: readonly PasswordCost[] = [
   { memoryKib: 47_104, passes: 1 },
@@ -47,10 +47,10 @@ const PASSES_MIN: readonly PasswordCost[] = [
   { memoryKib: 7_168, passes: 5 },
 ];
 
-/** Memory times passes of the costliest hash: about half a second of a processor, of the two that a hash may take. */
+/** Memory times passes of the costliest hash: about half a second of CPU time, of the two seconds that a hash may take. */
 const KIB_HASHED_MAX = 524_288;
 
-/** Why a hash may not have this cost: a rule to print after the names of the two settings, or undefined. */
+/** The rule that this cost breaks, to print after the names of the two settings; undefined if none. */
 export function costRule({ memoryKib, passes }: PasswordCost): string | undefined {
   const needed = PASSES_MIN.find((row) => memoryKib >= row.memoryKib);
   if (!needed) return `must name at least ${PASSES_MIN.at(-1)?.memoryKib} KiB`;
@@ -63,7 +63,7 @@ export function costRule({ memoryKib, passes }: PasswordCost): string | undefine
   );
 }
 
-/** What a hash may cost to check, so that no stored hash can hold the service up. */
+/** The highest cost of an imported hash, so that checking it cannot block the service. */
 const ARGON2_MEMORY_KIB_MAX = 262_144;
 const ARGON2_PASSES_MAX = 10;
 const ARGON2_LANES_MAX = 8;
@@ -74,7 +74,7 @@ const ARGON2 =
   /^\$argon2(?:i|id)\$v=19\$m=([1-9]\d{0,5}),t=([1-9]\d?),p=([1-9])\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
 const BCRYPT = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/;
 
-/** A password hash as it may be brought along: argon2i or argon2id of version 19, or bcrypt, in PHC form. */
+/** An imported password hash: argon2i or argon2id of version 19, or bcrypt, in PHC form. */
 export function passwordHash() {
   return z.string().refine((value) => isArgon2(value) || isBcrypt(value), {
     error:
@@ -90,7 +90,7 @@ function isArgon2(value: string): boolean {
   return (
     lanes <= ARGON2_LANES_MAX &&
     passes <= ARGON2_PASSES_MAX &&
-    // Less than eight blocks a lane is no argon2 (RFC 9106, 3.1).
+    // Argon2 needs eight blocks a lane (RFC 9106, 3.1).
     memory >= 8 * lanes &&
     memory <= ARGON2_MEMORY_KIB_MAX &&
     isBase64(parts[4] ?? '', { min: 8, max: 64 }) &&
@@ -98,7 +98,7 @@ function isArgon2(value: string): boolean {
   );
 }
 
-/** Unpadded base64 of so many bytes, spelled the one canonical way. */
+/** Unpadded base64 of so many bytes in its canonical spelling. */
 function isBase64(text: string, bytes: { readonly min: number; readonly max: number }): boolean {
   const decoded = Buffer.from(text, 'base64');
   if (decoded.length < bytes.min || decoded.length > bytes.max) return false;

@@ -1,26 +1,26 @@
 import type { Uuid } from './id.ts';
 import { RESOURCES } from './resources.ts';
 
-/** Resources that others hang under, the lowest first. */
+/** Resources that have children, the lowest first. */
 const PARENTS = RESOURCES.filter((resource) =>
   RESOURCES.some(({ parent }) => parent === resource),
 ).toReversed();
 
-/** The nouns that descriptions give to scopes: those of what hangs under a record stand before its own. */
+/** The scope nouns of the descriptions: those of child resources come before their parent's. */
 const SCOPE_NOUNS: ReadonlySet<string> = new Set(
   PARENTS.flatMap((above) => [...RESOURCES.filter(({ parent }) => parent === above), above]).map(
     ({ scope }) => scope,
   ),
 );
 
-/** Each noun as `<noun>:read` and `<noun>:write`, and the scopes that stand alone. */
+/** `<noun>:read` and `<noun>:write` for each noun, and the scopes without a noun. */
 export const SCOPES: readonly string[] = [
   ...[...SCOPE_NOUNS].flatMap((noun) => [`${noun}:read`, `${noun}:write`]),
   'changes:read',
   'admin',
 ];
 
-/** Short forms: what is written on the left means what is listed on the right. A map, for callers choose the word. */
+/** Short forms of several scopes. A Map, because callers choose the key. */
 const SCOPE_ALIASES: ReadonlyMap<string, readonly string[]> = new Map([
   ['profile-infos:read', ['oidc-profile-infos:read', 'password-profile-infos:read']],
   ['profile-infos:write', ['oidc-profile-infos:write', 'password-profile-infos:write']],
@@ -29,8 +29,8 @@ const SCOPE_ALIASES: ReadonlyMap<string, readonly string[]> = new Map([
 export type Scopes = ReadonlySet<string>;
 
 /**
- * Reads a space-separated scope list (RFC 6749, 3.3), short forms expanded. Answers undefined when any of its
- * words is no scope of ours.
+ * Parses a space-separated scope list (RFC 6749, 3.3) and expands short forms. Returns undefined if any of its words is
+ * no scope.
  */
 export function parseScopes(raw: string): Scopes | undefined {
   const scopes = new Set<string>();
@@ -44,10 +44,10 @@ export function parseScopes(raw: string): Scopes | undefined {
   return scopes;
 }
 
-/** Every scope word a person may write, short forms included; for help texts and error messages. */
+/** All scopes and short forms, for help texts and error messages. */
 export const SCOPE_WORDS: readonly string[] = [...SCOPE_ALIASES.keys(), ...SCOPES];
 
-/** The realms someone may touch: all of them, or those listed. */
+/** The realms that a caller may access: all, or those listed. */
 export type Realms = '*' | ReadonlySet<Uuid>;
 
 export function intersectScopes(left: Scopes, right: Scopes): Scopes {
@@ -60,7 +60,7 @@ export function intersectRealms(left: Realms, right: Realms): Realms {
   return new Set([...left].filter((realm) => right.has(realm)));
 }
 
-/** Who is asking, and what they may do where: what the token says, no more than its client holds now. */
+/** The caller of a request, with the rights that both its token and its client have now. */
 export interface Principal {
   readonly clientId: string;
   readonly scopes: Scopes;
@@ -68,8 +68,8 @@ export interface Principal {
 }
 
 /**
- * Whether this is the name of a client: those of sessions, and of tokens that an external issuer gave out, have a colon,
- * which no client's has.
+ * Whether this is the ID of a client: the IDs of sessions and of tokens of external issuers have a colon, client IDs
+ * have none.
  */
 export function isClientId(clientId: string): boolean {
   return !clientId.includes(':');
@@ -79,10 +79,10 @@ export function mayAccessRealm(principal: Principal, realm: Uuid): boolean {
   return principal.realms === '*' || principal.realms.has(realm);
 }
 
-/** Scopes that reach beyond any one realm: only a client with all realms may hold them. */
+/** Scopes beyond single realms: only a client with all realms may hold them. */
 export const INSTALLATION_SCOPES: Scopes = new Set(['admin']);
 
-/** Whether these rights may stand on one client together. */
+/** Whether one client may hold these rights together. */
 export function areGrantable(scopes: Scopes, realms: Realms): boolean {
   return realms === '*' || intersectScopes(scopes, INSTALLATION_SCOPES).size === 0;
 }

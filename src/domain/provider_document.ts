@@ -7,8 +7,8 @@ const listEntry = text(LIMITS.providerEntryCharactersMax);
 const optionalList = z.array(listEntry).max(LIMITS.providerListEntriesMax).nullable();
 
 /**
- * What is told of a discovery document (OpenID Connect Discovery 1.0, 3), as text and no further judged. Null is what it
- * does not say, or says in another form.
+ * The returned part of a discovery document (OpenID Connect Discovery 1.0, 3), as text and otherwise unchecked. A member
+ * that is missing or has another type is null.
  */
 export const providerDocument = z.strictObject({
   issuer: optionalText,
@@ -22,14 +22,14 @@ export const providerDocument = z.strictObject({
 export type ProviderDocument = z.output<typeof providerDocument>;
 
 /**
- * `unasked`: by the settings, or because no issuer leads to the URL. `silent`: no JSON object came, whatever the reason.
- * `tookMs`: until the last byte had come, in whole milliseconds.
+ * `unasked`: not requested, because of the settings or because the URL belongs to no issuer. `silent`: no JSON object was
+ * received. `tookMs`: milliseconds until the last byte.
  */
 export type ProviderAnswer =
   | { readonly kind: 'unasked' | 'silent' }
   | { readonly kind: 'document'; readonly document: ProviderDocument; readonly tookMs: number };
 
-/** Takes the known members of a document that a stranger wrote, as far as they are what they should be. */
+/** Picks the known and valid members of an untrusted document. */
 export function parseProviderDocument(document: Readonly<Record<string, unknown>>): ProviderDocument {
   const read = Object.entries(providerDocument.shape).map(([name, schema]) => {
     const value = Object.hasOwn(document, name) ? document[name] : null;

@@ -1,4 +1,4 @@
-/** Why a request is let in nowhere, as the log counts it. */
+/** Reasons for which access is refused, as the log counts them. */
 export const REFUSED_ACCESS = [
   'no token',
   'bad token',

@@ -2,51 +2,51 @@ import { z } from 'zod';
 import type { ComparableValue, Filterables } from './filter/filter.ts';
 import type { Revision, Uuid } from './id.ts';
 
-/** What a member of a record is beyond its shape: where it stands, and how it is kept. All of it optional. */
+/** The position, storage and rules of a member, beyond its schema. */
 export interface Annotation {
-  /** The object inside `data` that holds the member; `data` itself unless said. */
+  /** The object inside `data` that holds the member; default: `data` itself. */
   readonly within?: 'meta' | 'relationships';
-  /** The resource of the same realm whose identifier this is. */
+  /** The resource in the same realm whose ID this is. */
   readonly references?: string;
-  /** A second column `<member>_key` holds the folded key of contract 8, row 16. */
+  /** A second column `<member>_key` holds the folded key (docs/wire.md#folded-keys). */
   readonly foldedKeyColumn?: true;
-  /** A further column `<member>_crc` holds the CRC-32 of what it is compared by: a number is found faster than a text. */
+  /** A column `<member>_crc` holds the CRC-32 of the compared value: numbers are found faster than texts. */
   readonly hashColumn?: true;
-  /** Answered never. `sealed`: kept as a ciphertext of the keyring. `kept`: kept as it arrives. */
-  readonly secret?: 'sealed' | 'kept';
-  /** It says something about the person a user is: in the log it stands encrypted under the key of that user. */
+  /** Never returned. `sealed`: stored encrypted with the keyring. `plain`: stored as it is. */
+  readonly secret?: 'sealed' | 'plain';
+  /** Personal data: the log holds it encrypted with the key of its user. */
   readonly personal?: true;
-  /** Answered never, though it is no secret. */
+  /** Never returned, although it is not a secret. */
   readonly hidden?: true;
-  /** Who may say it over HTTP: whoever creates the record, what comes later being ignored, or nobody. Else any writer. */
+  /** Who may write it over HTTP: only the creator of the record (ignored in updates), or nobody. Default: any writer. */
   readonly writableBy?: 'creator' | 'nobody';
-  /** Whoever creates the record over HTTP must say it. Records that were brought along may be without. */
+  /** Required in a create over HTTP. Imported records may lack it. */
   readonly requiredOnCreate?: true;
-  /** What it is where nobody says: the value of this member without this ending (contract 8, row 30). */
+  /** Default: the value of the member `from` without the ending `without` (docs/wire.md#oidc-profiles). */
   readonly derived?: { readonly from: string; readonly without: string };
-  /** What it is where nobody says: this installation, as an origin of this type (contract 8, row 31). */
+  /** Default: this installation, as an origin of this type (docs/wire.md#realms). */
   readonly installation?: string;
-  /** What is learned by asking the address in this member, where other servers may be asked (contract 8, row 30). */
+  /** Discovered from the URL in this member, unless the service is offline (docs/wire.md#oidc-profiles). */
   readonly discoveredFrom?: string;
-  /** It must be an e-mail address where another record says so (contract 8, row 14). */
+  /** It must be an e-mail address if this condition holds (docs/wire.md#password-profiles). */
   readonly emailIf?: ReferenceCondition;
-  /** The record that is named by the member `reference` should have the same value in its own `member`. */
+  /** The record that the member `reference` names should have the same value in its `member`. */
   readonly sameAs?: { readonly reference: string; readonly member: string };
-  /** It stays what it is while a record refers to this one. */
+  /** It cannot change while a record refers to this one. */
   readonly immutableWhileReferenced?: true;
 }
 
-/** What the record that is named by the member `reference` says when its own `member` is `is`. */
+/** Holds if `member` of the record that `reference` names has the value `equals`. */
 export interface ReferenceCondition {
   readonly reference: string;
   readonly member: string;
   readonly equals: string;
 }
 
-/** Placements by schema: a zod schema says what a member looks like, this registry says the rest. */
+/** The annotation of each schema. */
 export const annotations = z.registry<Annotation>();
 
-/** A schema whose annotation the compiler knows too; at run time the registry does. */
+/** A schema with the type of its annotation, for the compiler. At run time the registry has it. */
 type Annotated<S, P> = S & { readonly '~annotation'?: P };
 
 export function annotate<S extends z.ZodType, const P extends Annotation>(
@@ -57,7 +57,7 @@ export function annotate<S extends z.ZodType, const P extends Annotation>(
   return schema;
 }
 
-/** The identifier of a record of another resource in the same realm. */
+/** The ID of a record of another resource in the same realm. */
 export function reference(name: string) {
   return annotate(
     z
@@ -65,26 +65,26 @@ export function reference(name: string) {
       .regex(/^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, 'must be the identifier of a record')
       .toLowerCase()
       .meta({ format: 'uuid' }),
-    // It stays with the profile it was made for (contract 8, row 10).
+    // A link stays with its profile (docs/wire.md#updates).
     { references: name, writableBy: 'creator' },
   );
 }
 
 export type Members = Readonly<Record<string, z.ZodType>>;
 
-/** A password as it is said: never kept, but for the hash that is made of it. */
+/** A password in a request: only its hash is stored. */
 export interface PasswordInput {
   readonly schema: z.ZodType<string>;
   /** The member that holds its hash. */
   readonly hash: string;
-  /** The member that holds whether it was normalised before. */
+  /** The member that holds whether the password was normalised before it was hashed. */
   readonly isNormalised: string;
 }
 
 /** The reverse lookup of a resource in its realm. */
 export interface LookupRules {
   readonly filterables: Filterables;
-  /** The sets of members that a filter may name, each with one value; every one is answered from an index. */
+  /** The sets of members that a filter may name, each with one value; each set has an index. */
   readonly by: readonly (readonly string[])[];
 }
 
@@ -95,11 +95,11 @@ export interface LookupKey {
 }
 
 /**
- * A resource as data. Validation, TypeScript types, OpenAPI, SQL, routes and links are all derived from it; a
- * quirk of the wire is a value here, never a branch elsewhere. It has no callbacks.
+ * A resource as data. Validation, TypeScript types, OpenAPI, SQL, routes and links are derived from it. A quirk of the
+ * wire format is a value here, never a branch elsewhere. It has no callbacks.
  */
 export interface Resource<M extends Members = Members> {
-  /** The hyphenated noun: event names and documents use it. */
+  /** The hyphenated noun in event names and documents. */
   readonly name: string;
   /** The `type` member of its records. */
   readonly type: string;
@@ -108,38 +108,38 @@ export interface Resource<M extends Members = Members> {
   readonly table: string;
   /** The column that names a record of this resource in the tables below it. */
   readonly foreignKey?: 'realm_id' | 'user_id';
-  /** The resource whose records its own hang under; none for realms. */
+  /** The parent resource; undefined for realms. */
   readonly parent: Resource | undefined;
-  /** What stands before the path in the self link of a single record (contract 3.2). */
+  /** The prefix of the path in the self link of a single record (docs/wire.md#self-links). */
   readonly selfPrefix: '/v2' | '';
-  /** The scope that reads it is `<scope>:read`, the one that writes it `<scope>:write`. */
+  /** `<scope>:read` permits reading it, `<scope>:write` writing it. */
   readonly scope: string;
   readonly members: M;
-  /** Sets of columns that no two records of one realm share; decided by the index, and only there. */
+  /** Sets of columns that are unique in a realm; a unique index decides. */
   readonly unique: readonly (readonly string[])[];
-  /** What callers say over HTTP and no record holds. */
+  /** Inputs of a request that no record holds. */
   readonly inputs?: Readonly<Record<string, PasswordInput>>;
-  /** What an `id` in the body of a PUT must be (contract 8, row 9). */
+  /** The permitted `id` in the body of a PUT (docs/wire.md#updates). */
   readonly bodyId: 'own' | 'own_or_parent' | 'ignored';
-  /** Further links of a record, by name: addresses below the base URL with `{store}`, `{realm}` and `{id}` in them. */
+  /** Further links of a record, by name: paths below the base URL with `{store}`, `{realm}` and `{id}`. */
   readonly extraLinks?: Readonly<Record<string, string>>;
-  /** What its lists can be narrowed by; lists of other resources ignore `filter` and `sort` (contract 8, row 29). */
+  /** Attributes of list filters; lists of resources without them ignore `filter` and `sort` (docs/wire.md#order). */
   readonly filterables?: Filterables;
   readonly reverseLookup?: LookupRules;
-  /** The same in all realms that a token may read. */
+  /** The lookup in all realms that a token may read. */
   readonly searchAllRealms?: LookupRules;
-  /** A record in which this member is true is not removed. */
+  /** A record with this member true cannot be deleted. */
   readonly protectedBy?: string;
-  /** The public sentence of the OpenAPI document. */
+  /** The description in the OpenAPI document. */
   readonly summary: string;
 }
 
-/** A description, every word of which the compiler knows: the client library infers its types from it. */
+/** Keeps the literal types of a description: the client library infers its types from them. */
 export function resource<const D extends Resource>(description: D): D {
   return Object.freeze(description);
 }
 
-/** A record as the program holds it: flat, instants as milliseconds since the epoch. */
+/** A record in memory: flat, timestamps in milliseconds since the epoch. */
 export type RecordOf<R extends Resource> = {
   readonly id: Uuid;
   readonly created_at: number;
@@ -147,7 +147,7 @@ export type RecordOf<R extends Resource> = {
   readonly revision: Revision;
 } & z.output<z.ZodObject<R['members']>>;
 
-/** A record of whichever resource. */
+/** A record of any resource. */
 export type AnyRecord = {
   readonly id: Uuid;
   readonly created_at: number;
@@ -156,7 +156,7 @@ export type AnyRecord = {
   readonly [member: string]: unknown;
 };
 
-/** The address of a record: realm first, then down the path. A record cannot be named without its realm. */
+/** The IDs of a record and its parents, realm first. */
 export type Key = readonly [realm: Uuid, ...path: Uuid[]];
 
 /** The resources from the realm down to this one. */
@@ -164,17 +164,17 @@ export function ancestry(resource: Resource): readonly Resource[] {
   return resource.parent ? [...ancestry(resource.parent), resource] : [resource];
 }
 
-/** The columns that hold a record's address, in the order of its `Key`. */
+/** The columns of a record's key, in the order of `Key`. */
 export function keyColumns(resource: Resource): readonly string[] {
   return ancestry(resource).map((ancestor) =>
     ancestor.parent && ancestor === resource ? 'id' : (ancestor.foreignKey ?? 'id'),
   );
 }
 
-/** Where records hang, or some of it: empty for all there are, a realm, a realm and a user. */
+/** The parents of records: empty for all records, a realm, or a realm and a user. */
 export type KeyPrefix = readonly Uuid[];
 
-/** The address of the record above, or undefined for a realm. */
+/** The key of the parent; undefined for a realm. */
 export function parentKey(key: Key): Key | undefined {
   const [realm, ...path] = key;
   return path.length === 0 ? undefined : [realm, ...path.slice(0, -1)];
@@ -188,7 +188,7 @@ export interface Member {
 
 const members = new WeakMap<Resource, readonly Member[]>();
 
-/** The members of a resource with their annotations, in the order of the description. Derived once: every write asks. */
+/** The members of a resource with their annotations, in the order of the description. Cached: every write needs them. */
 export function membersOf(resource: Resource): readonly Member[] {
   const known = members.get(resource);
   if (known) return known;
@@ -214,14 +214,14 @@ export function referencedResource(resource: Resource, member: string, all: read
   return found;
 }
 
-/** The member that is learned by asking another server, and the member that says where. */
+/** The member that is discovered from another server, and the member with its URL. */
 export interface DiscoveredMember {
   readonly member: string;
   readonly url: string;
 }
 
 export function discoveredMember(resource: Resource): DiscoveredMember | undefined {
-  const learned = membersOf(resource).find(({ annotation }) => annotation.discoveredFrom !== undefined);
-  const url = learned?.annotation.discoveredFrom;
-  return learned && url !== undefined ? { member: learned.name, url } : undefined;
+  const discovered = membersOf(resource).find(({ annotation }) => annotation.discoveredFrom !== undefined);
+  const url = discovered?.annotation.discoveredFrom;
+  return discovered && url !== undefined ? { member: discovered.name, url } : undefined;
 }

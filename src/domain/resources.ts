@@ -4,7 +4,7 @@ import { annotate, type Resource, reference, resource } from './resource.ts';
 import { email, username } from './text/folding.ts';
 import { httpUrl, issuerUrl, redirectUri, text } from './text/text.ts';
 
-/** The six resources. A member's name is written here and nowhere else. */
+/** The six resources. */
 
 export const realm = resource({
   name: 'authentication-realm',
@@ -25,7 +25,7 @@ export const realm = resource({
       .max(100)
       .default([])
       .meta({ examples: [['https://shop.example.com/callback']] }),
-    // In any letter case: the service that clients know takes it so (contract 2.1).
+    // In any letter case (docs/wire.md#realms).
     duplicate_email_policy: z
       .string()
       .toLowerCase()
@@ -60,7 +60,7 @@ export const oidcProfile = resource({
   selfPrefix: '/v2',
   scope: 'profiles',
   bodyId: 'own',
-  // Answered by nobody until sign-in exists (contract 8, row 31). Clients append `&client_id=…` to the first.
+  // 501 until sign-in exists (docs/wire.md#oidc-profiles). Clients append `&client_id=…` to the first.
   extraLinks: {
     'authorization-endpoint':
       '/oidc-idp/login/stores/{store}/authentication-realms/{realm}?elasticpath_commerce_cloud_profile_id={id}',
@@ -214,7 +214,7 @@ export const passwordProfileInfo = resource({
   collection: 'user-authentication-password-profile-info',
   table: 'password_profile_info',
   parent: user,
-  // The self link of a single record of this kind lacks the version segment (seed 4.2).
+  // The self link of a single record has no version segment (docs/wire.md#self-links).
   selfPrefix: '',
   scope: 'password-profile-infos',
   bodyId: 'own',
@@ -245,16 +245,16 @@ export const passwordProfileInfo = resource({
       emailIf: { reference: 'password_profile_id', member: 'username_format', equals: 'email' },
     }),
     password_profile_id: reference('password-profile'),
-    password_hash: annotate(passwordHash().optional(), { secret: 'kept', writableBy: 'nobody' }),
-    // Not known of a hash that was brought along.
-    password_normalised: annotate(z.boolean().optional(), { secret: 'kept', writableBy: 'nobody' }),
+    password_hash: annotate(passwordHash().optional(), { secret: 'plain', writableBy: 'nobody' }),
+    // Unknown for an imported hash.
+    password_normalised: annotate(z.boolean().optional(), { secret: 'plain', writableBy: 'nobody' }),
   },
   unique: [['password_profile_id', 'username']],
 });
 
 /**
- * All of them, parents before children: the order in which records can be written. The client library calls their
- * collections by these names.
+ * All resources, parents before children: the order in which records can be written. The client library uses these
+ * names for their collections.
  */
 export const DESCRIPTIONS = {
   realms: realm,
@@ -269,7 +269,7 @@ export type CollectionName = keyof typeof DESCRIPTIONS;
 
 export const RESOURCES: readonly Resource[] = Object.values(DESCRIPTIONS);
 
-/** The resource of that name. Throws where there is none: that is a bug of who asks. */
+/** The resource of that name. Throws if there is none: a bug of the caller. */
 export function resourceNamed(name: string): Resource {
   const found = RESOURCES.find((resource) => resource.name === name);
   if (!found) throw new Error(`no resource ${name}`);

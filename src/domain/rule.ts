@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 
-/** What JSON calls the types that a schema expects. */
+/** The JSON names of the types that schemas expect. */
 const TYPES: Readonly<Record<string, string>> = {
   string: 'a string',
   boolean: 'true or false',
@@ -10,7 +10,7 @@ const TYPES: Readonly<Record<string, string>> = {
   int: 'a whole number',
 };
 
-/** The rule that a value broke: in our words where the schema has none of its own. */
+/** The rule that a value breaks: the schema's own message, or one from this table. */
 export function violatedRule(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case 'invalid_type':

@@ -1,38 +1,38 @@
 import { LIMITS } from './limits.ts';
 
-/** So many at once, and as many again in so many seconds. */
+/** A burst of `requests`, and as many again in `seconds`. */
 export interface Rate {
   readonly requests: number;
   readonly seconds: number;
 }
 
-/** What is left in a bucket. */
+/** The tokens left in a bucket. */
 export interface BucketState {
   readonly isExhausted: boolean;
   readonly remaining: number;
-  /** Until there is one more; 0 where the bucket is full. */
+  /** Time until the next token; 0 if the bucket is full. */
   readonly msToNext: number;
 }
 
-/** A bucket for every key. */
+/** One bucket for each key. */
 export interface TokenBuckets {
-  /** Takes one. `isSpent`: there was none. */
+  /** Takes a token. `isExhausted`: there was none. */
   take(key: string): BucketState;
-  /** Takes none. */
+  /** Takes no token. */
   peek(key: string): BucketState;
 }
 
-/** What one of several processes may let through of a rate that holds for all of them; never nothing. */
+/** The share of one of several processes in a rate for all of them; at least one request. */
 export function ratePerProcess({ requests, seconds }: Rate, processes: number): Rate {
   return { requests: Math.max(1, Math.floor(requests / processes)), seconds };
 }
 
-/** What rounding may come to. */
+/** Tolerance for rounding errors. */
 const EPSILON_MS = 1e-6;
 
 /**
- * Buckets that fill by themselves: of each, nothing is known but when it will be full again, so nothing runs for it. The
- * one that was longest not taken from is forgotten for one more than LIMITS.rateBucketsMax, and is full then.
+ * Buckets that refill without timers: each one is stored as the time at which it is full again. Above
+ * LIMITS.rateBucketsMax the least recently used bucket is dropped, and is full when it is used again.
  */
 export function openTokenBuckets({ requests, seconds }: Rate, now: () => number): TokenBuckets {
   const fullAt = new Map<string, number>();

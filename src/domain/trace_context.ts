@@ -5,19 +5,19 @@ import { LIMITS } from './limits.ts';
 export interface TraceContext {
   /** 32 hex digits, lower case. */
   readonly traceId: string;
-  /** Whether others record it; passed on as it came. */
+  /** The sampled flag, propagated unchanged. */
   readonly isSampled: boolean;
-  /** What other systems keep with it, as it came; undefined where there is nothing, or nothing that can be read. */
+  /** `tracestate`, propagated unchanged; undefined if it is absent or invalid. */
   readonly state: string | undefined;
 }
 
-/** Later versions may have more behind the flags (section 3.2.4, "Versioning of traceparent"). */
+/** Later versions may have more after the flags (section 3.2.4, "Versioning of traceparent"). */
 const PARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const NO_VERSION = 'ff';
 const ALL_ZERO = /^0+$/;
 const SAMPLED = 1;
 
-/** Reads `traceparent` and `tracestate`. One that is malformed is ignored, as if it had not come; the second with the first. */
+/** Parses `traceparent` and `tracestate`. A malformed one is ignored; without the first, so is the second. */
 export function readTraceContext(headers: Pick<Headers, 'get'>): TraceContext | undefined {
   const parent = headers.get('traceparent');
   if (parent === null) return undefined;
@@ -32,7 +32,7 @@ export function readTraceContext(headers: Pick<Headers, 'get'>): TraceContext | 
   };
 }
 
-/** Section 3.3.1: one to 32 members, a key once. */
+/** Section 3.3.1: 1 to 32 members with distinct keys. */
 const KEY = /^(?:[a-z][a-z0-9_\-*/]{0,255}|[a-z0-9][a-z0-9_\-*/]{0,240}@[a-z][a-z0-9_\-*/]{0,13})$/;
 const VALUE = /^[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
 
@@ -44,19 +44,19 @@ function readState(raw: string | null): string | undefined {
     .filter((member) => member !== '');
   if (members.length === 0 || members.length > LIMITS.traceStateMembersMax) return undefined;
   const keys = members.map((member) => member.slice(0, Math.max(0, member.indexOf('='))));
-  const areRead = members.every(
+  const areValid = members.every(
     (member, place) =>
       KEY.test(keys[place] as string) && VALUE.test(member.slice((keys[place] as string).length + 1)),
   );
-  return areRead && new Set(keys).size === keys.length ? members.join(',') : undefined;
+  return areValid && new Set(keys).size === keys.length ? members.join(',') : undefined;
 }
 
-/** A trace that begins here. Nobody records it as far as we know. */
+/** A new trace, not sampled. */
 export function startTrace(clock: Pick<Clock, 'randomBytes'>): TraceContext {
   return { traceId: randomHex(16, clock), isSampled: false, state: undefined };
 }
 
-/** The headers by which a request of ours to somebody else is a part of the trace. */
+/** The headers that make an outbound request part of the trace. */
 export function traceHeaders(
   { traceId, isSampled, state }: TraceContext,
   clock: Pick<Clock, 'randomBytes'>,
@@ -65,7 +65,7 @@ export function traceHeaders(
   return state === undefined ? { traceparent } : { traceparent, tracestate: state };
 }
 
-/** Never all zero, which would be no identifier. */
+/** Never all zeros, which is an invalid ID. */
 function randomHex(bytes: number, { randomBytes }: Pick<Clock, 'randomBytes'>): string {
   for (;;) {
     const hex = Buffer.from(randomBytes(bytes)).toString('hex');

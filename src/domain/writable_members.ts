@@ -1,24 +1,24 @@
 import type { z } from 'zod';
 import { membersOf, type Resource } from './resource.ts';
 
-/** The verbs that say something about a record. */
+/** The verbs that write a record. */
 export type InputVerb = 'create' | 'update';
 
-/** One thing that can be said about a record over HTTP. */
+/** A member that callers can write over HTTP. */
 export interface WritableMember {
   readonly name: string;
   readonly schema: z.ZodType;
   /** The object that holds it. */
   readonly within: 'data' | 'relationships';
-  /** It must be said, though its schema would do without. */
+  /** Required, although its schema is optional. */
   readonly isRequired: boolean;
-  /** It is made into members and never kept. */
+  /** Only its hash is stored. */
   readonly isPassword: boolean;
 }
 
 /**
- * What a caller can say with a verb, in the order of the description. Whoever reads requests and whoever documents them
- * ask here, so that neither knows more than the other.
+ * The members that a caller can write with a verb, in the order of the description. The readers of requests and the
+ * OpenAPI document both use this list.
  */
 export function writableMembers(resource: Resource, verb: InputVerb): readonly WritableMember[] {
   const members = membersOf(resource)

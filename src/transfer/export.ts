@@ -7,33 +7,33 @@ import type { Member, Resource } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
 
 export interface ExportOptions {
-  readonly picture: RecordSnapshot;
-  /** Only this realm, where it is given. */
+  readonly snapshot: RecordSnapshot;
+  /** Only this realm; undefined for all. */
   readonly within: Uuid | undefined;
-  /** Opens sealed secrets; without it no line holds a secret or a hash. */
+  /** Decrypts secrets; without it no line holds a secret or a hash. */
   readonly open: OpenSecret | undefined;
-  /** Ends the export after the lines that are under way. */
+  /** Ends the export after the current write. */
   readonly signal: AbortSignal;
-  /** Takes lines, each with its newline. */
+  /** Writes lines, each with its newline. */
   write(lines: string): Promise<void>;
-  /** Told after every write, with how many records were written. */
+  /** Called after every write with the number of records written. */
   onProgress(records: number): void;
 }
 
-const BEGINNING: ScanPosition = { realm: '', id: '' };
+const START: ScanPosition = { realm: '', id: '' };
 
 /**
- * Writes every record of a picture as a line that `import` reads: parents first, then in the order of their keys, so
- * that the same records are the same bytes. The revision stays behind: it is the version of a stored row, minted anew
- * by whoever writes one, and no part of the record. Answers how many lines were written.
+ * Writes every record of a snapshot as a line that `import` reads: parents first, then in the order of their keys, so that
+ * the same records produce the same bytes. Lines have no revision: it belongs to the stored row, and each write creates a
+ * new one. Returns the number of lines.
  */
 export async function exportRecords(plan: ExportOptions): Promise<number> {
   let records = 0;
   for (const resource of RESOURCES) {
     const lineOf = lineWriter(resource, plan.open);
-    for (let after: ScanPosition | undefined = BEGINNING; after !== undefined; ) {
+    for (let after: ScanPosition | undefined = START; after !== undefined; ) {
       if (plan.signal.aborted) return records;
-      const page: readonly StoredRecord[] = await plan.picture.scan(
+      const page: readonly StoredRecord[] = await plan.snapshot.scan(
         resource,
         after,
         LIMITS.exportPageRecords,
@@ -53,18 +53,18 @@ function lastPosition(page: readonly StoredRecord[]): ScanPosition | undefined {
   return last && { realm: last.key[0], id: last.record.id };
 }
 
-/** The whole work of an export in records, for those who want to show how far it is. */
-export async function countRecords(picture: RecordSnapshot, within: Uuid | undefined): Promise<number> {
+/** The number of records that an export will write, for a progress bar. */
+export async function countRecords(snapshot: RecordSnapshot, within: Uuid | undefined): Promise<number> {
   let total = 0;
-  for (const resource of RESOURCES) total += await picture.count(resource, within);
+  for (const resource of RESOURCES) total += await snapshot.count(resource, within);
   return total;
 }
 
 type LineObject = Record<string, unknown>;
 
-/** Makes the writer of a resource's lines: the members that a read answers, and those that name the records above. */
+/** Creates the line writer of a resource: the members that a read returns, and the IDs of its parents. */
 function lineWriter(resource: Resource, open: OpenSecret | undefined): (stored: StoredRecord) => string {
-  const above = parentFields(resource);
+  const parents = parentFields(resource);
   const of = (within: 'meta' | 'relationships' | undefined): readonly Member[] =>
     membersWithin(resource, within).filter(({ annotation }) => open !== undefined || !annotation.secret);
   const [plain, related, meta] = [of(undefined), of('relationships'), of('meta')];
@@ -79,7 +79,7 @@ function lineWriter(resource: Resource, open: OpenSecret | undefined): (stored: 
   return (stored) => {
     const { key, record } = stored;
     const line: LineObject = { type: resource.type };
-    for (let at = 0; at < above.length; at += 1) line[above[at] as string] = key[at];
+    for (let at = 0; at < parents.length; at += 1) line[parents[at] as string] = key[at];
     line.id = record.id;
     put(plain, stored, line);
     if (related.length > 0) line.relationships = put(related, stored, {});
@@ -92,7 +92,7 @@ function lineWriter(resource: Resource, open: OpenSecret | undefined): (stored: 
   };
 }
 
-/** ISO 8601 in UTC with exactly three decimals and `Z`: what `import` takes and a read answers. */
+/** ISO 8601 in UTC with three decimals and `Z`, as in `import` and in answers. */
 function instant(milliseconds: number): string {
   return new Date(milliseconds).toISOString();
 }
@@ -102,7 +102,7 @@ function opened(resource: Resource, { key, record }: StoredRecord, name: string,
     return open(secretLocation(resource, name, key), record[name] as Uint8Array);
   } catch (cause) {
     throw new Refusal(
-      `${name} of the ${resource.name} ${record.id} does not open with this master key: enter it again by import ` +
+      `${name} of the ${resource.name} ${record.id} cannot be decrypted with this master key: set it again with import ` +
         '--upsert, or export without secrets',
       { cause },
     );

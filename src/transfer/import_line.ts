@@ -23,18 +23,18 @@ import {
 import { RESOURCES } from '../domain/resources.ts';
 import { email } from '../domain/text/folding.ts';
 
-/** What reading lines needs from outside. */
+/** Dependencies of the line parser. */
 export interface ImportContext {
   readonly clock: Clock;
-  /** Whether a line may replace the record it names. */
+  /** Whether a line may replace a stored record. */
   readonly isUpsert: boolean;
-  /** This installation: the origin of a realm that names none (contract 8, row 31). */
+  /** The ID of this installation: the origin of a realm that names none (docs/wire.md#realms). */
   readonly installation: string;
-  seal(place: RecordSecretLocation, plain: string): Uint8Array;
+  seal(location: RecordSecretLocation, plain: string): Uint8Array;
   readonly open: OpenSecret;
 }
 
-/** A member that is no e-mail address, and the record that may ask for one. */
+/** A member that is no e-mail address, and the record that may require one. */
 export interface EmailCondition {
   readonly name: string;
   readonly condition: ReferenceCondition;
@@ -47,41 +47,41 @@ export interface ParsedLine {
   readonly conditions: readonly EmailCondition[];
 }
 
-/** Reads one line. Throws Fault `invalid` with names and rules, never with a value of the line. */
+/** Parses one line. Throws Fault `invalid` with names and rules, never with a value of the line. */
 export type LineParser = (bytes: Uint8Array) => ParsedLine;
 
 const INSTANT = /^\d{4}-\d\d-\d\dT([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/;
 
-/** All that is known about the lines of one resource before the first one is read. */
-interface Shape {
+/** The format of the lines of one resource. */
+interface LineFormat {
   readonly resource: Resource;
   readonly schema: z.ZodObject;
   readonly members: readonly Member[];
   readonly sealed: readonly Member[];
-  /** Members that say something about another one, and are not known once that moved without them. */
-  readonly followed: ReadonlyMap<string, string>;
-  /** Members that have a value of their own where the line does not state one. */
-  readonly filled: readonly Member[];
+  /** Members that describe another one, such as `password_normalised`, and become unknown if that changes without them. */
+  readonly dependents: ReadonlyMap<string, string>;
+  /** Members with a derived default. */
+  readonly defaulted: readonly Member[];
   readonly conditional: readonly Omit<EmailCondition, 'key'>[];
-  /** The members of the line that name the records above, realm first. */
-  readonly above: readonly string[];
-  /** The member by which a line may name its own record a second time. */
-  readonly self: string | undefined;
+  /** The members of the line that name its parents, realm first. */
+  readonly parents: readonly string[];
+  /** The member in which a line may repeat its own ID. */
+  readonly ownId: string | undefined;
 }
 
-/** A line as it was understood. */
-interface Statement {
-  readonly shape: Shape;
+/** A parsed line. */
+interface LineRecord {
+  readonly format: LineFormat;
   readonly key: Key;
-  /** The members that the line states, as it states them. */
-  readonly stated: JsonObject;
+  /** The members in the line, unparsed. */
+  readonly given: JsonObject;
   readonly createdAt: number | undefined;
   readonly updatedAt: number | undefined;
   readonly record: AnyRecord;
   readonly now: number;
 }
 
-/** The resources that a condition can ask about. */
+/** The resources that a condition can refer to. */
 export const CONDITION_TARGETS: ReadonlySet<Resource> = new Set(
   RESOURCES.flatMap((resource) =>
     membersOf(resource).flatMap(({ annotation: { emailIf: emailWhere } }) =>
@@ -90,15 +90,15 @@ export const CONDITION_TARGETS: ReadonlySet<Resource> = new Set(
   ),
 );
 
-/** Makes the reader of a whole import; what can be derived from the descriptions is derived here, once. */
+/** Creates the parser of an import. It derives the line formats from the descriptions once. */
 export function openLineParser(context: ImportContext): LineParser {
-  const shapes = new Map(RESOURCES.map((resource) => [resource.type, shapeOf(resource)]));
+  const formats = new Map(RESOURCES.map((resource) => [resource.type, formatOf(resource)]));
   return (bytes) => {
     const line = parseObject(bytes);
-    const shape = typeof line.type === 'string' ? shapes.get(line.type) : undefined;
-    if (!shape) throw invalidField('type', `must be one of ${[...shapes.keys()].join(', ')}`);
-    const statement = parseStatement(shape, line, context);
-    return { load: loadOf(statement, context), conditions: conditionsOf(statement) };
+    const format = typeof line.type === 'string' ? formats.get(line.type) : undefined;
+    if (!format) throw invalidField('type', `must be one of ${[...formats.keys()].join(', ')}`);
+    const lineRecord = parseRecord(format, line, context);
+    return { load: loadOf(lineRecord, context), conditions: conditionsOf(lineRecord) };
   };
 }
 
@@ -106,24 +106,24 @@ function invalidField(field: string, rule: string): Fault {
   return new Fault('invalid', [{ field, rule }]);
 }
 
-function shapeOf(resource: Resource): Shape {
+function formatOf(resource: Resource): LineFormat {
   const members = membersOf(resource);
   return {
     resource,
     schema: z.object(resource.members),
     members,
     sealed: members.filter(({ annotation }) => annotation.secret === 'sealed'),
-    followed: new Map(
+    dependents: new Map(
       Object.values(resource.inputs ?? {}).map(({ hash, isNormalised }) => [isNormalised, hash]),
     ),
-    filled: members.filter(({ annotation }) => annotation.derived ?? annotation.installation),
+    defaulted: members.filter(({ annotation }) => annotation.derived ?? annotation.installation),
     conditional: members.flatMap(({ name, annotation: { emailIf } }) =>
       emailIf
         ? [{ name, condition: emailIf, resource: referencedResource(resource, emailIf.reference, RESOURCES) }]
         : [],
     ),
-    above: parentFields(resource),
-    self: ownIdField(resource),
+    parents: parentFields(resource),
+    ownId: ownIdField(resource),
   };
 }
 
@@ -154,23 +154,23 @@ function objectOf(value: unknown, field: string): JsonObject {
   throw invalidField(field, 'must be a JSON object');
 }
 
-function parseStatement(shape: Shape, line: JsonObject, context: ImportContext): Statement {
-  const key = keyOf(shape, line);
+function parseRecord(format: LineFormat, line: JsonObject, context: ImportContext): LineRecord {
+  const key = keyOf(format, line);
   const holders = { meta: nestedObject(line, 'meta'), relationships: nestedObject(line, 'relationships') };
-  const stated: Record<string, unknown> = {};
-  for (const { name, annotation } of shape.members) {
+  const given: Record<string, unknown> = {};
+  for (const { name, annotation } of format.members) {
     const value = (annotation.within ? holders[annotation.within] : line)[name];
-    if (value !== undefined) stated[name] = value;
+    if (value !== undefined) given[name] = value;
   }
-  const members = parseMembers(shape, stated, context);
-  for (const { name } of shape.sealed) {
+  const members = parseMembers(format, given, context);
+  for (const { name } of format.sealed) {
     const plain = members[name];
     if (plain !== undefined)
-      members[name] = context.seal(secretLocation(shape.resource, name, key), plain as string);
+      members[name] = context.seal(secretLocation(format.resource, name, key), plain as string);
   }
   const { meta } = holders;
   const createdAt = instantOf(meta, 'created_at');
-  // Most records were never changed: their second instant is the first one.
+  // Most records were never changed: both timestamps are equal.
   const isUnchanged = createdAt !== undefined && meta.updated_at === meta.created_at;
   const updatedAt = isUnchanged ? createdAt : instantOf(meta, 'updated_at');
   if (createdAt !== undefined && updatedAt !== undefined && updatedAt < createdAt) {
@@ -182,30 +182,30 @@ function parseStatement(shape: Shape, line: JsonObject, context: ImportContext):
     ...stamps({ createdAt, updatedAt, now }),
     revision: context.clock.mintRevision(),
   });
-  return { shape, key, stated, createdAt, updatedAt, record, now };
+  return { format, key, given, createdAt, updatedAt, record, now };
 }
 
-/** Where nobody states them: made before it was updated, updated now. */
-function stamps(of: Pick<Statement, 'createdAt' | 'updatedAt' | 'now'>) {
+/** Defaults: created at or before `updated_at`, updated now. */
+function stamps(of: Pick<LineRecord, 'createdAt' | 'updatedAt' | 'now'>) {
   const updatedAt = of.updatedAt ?? Math.max(of.now, of.createdAt ?? of.now);
   return { created_at: of.createdAt ?? Math.min(of.now, updatedAt), updated_at: updatedAt };
 }
 
 const NOTHING: JsonObject = Object.freeze({});
 
-/** An object inside the line. Clients send null for one that holds nothing. */
+/** An object inside the line. Null means an empty one (docs/wire.md#request-bodies). */
 function nestedObject(line: JsonObject, name: string): JsonObject {
   const value = line[name];
   return value === undefined || value === null ? NOTHING : objectOf(value, name);
 }
 
-function keyOf(shape: Shape, line: JsonObject): Key {
+function keyOf(format: LineFormat, line: JsonObject): Key {
   const id = idOf(line, 'id');
-  if (shape.self !== undefined && line[shape.self] !== undefined && idOf(line, shape.self) !== id) {
-    throw invalidField(shape.self, 'must equal id');
+  if (format.ownId !== undefined && line[format.ownId] !== undefined && idOf(line, format.ownId) !== id) {
+    throw invalidField(format.ownId, 'must equal id');
   }
   const key: Uuid[] = [];
-  for (const name of shape.above) key.push(idOf(line, name));
+  for (const name of format.parents) key.push(idOf(line, name));
   key.push(id);
   return key as unknown as Key;
 }
@@ -218,7 +218,7 @@ function idOf(line: JsonObject, name: string): Uuid {
   return id;
 }
 
-/** An instant exactly as it is answered, of a day that exists (contract 8, row 47). */
+/** A timestamp in exactly the format of answers, of a day that exists (docs/wire.md#imported-instants). */
 function instantOf(meta: JsonObject, name: string): number | undefined {
   const raw = meta[name];
   if (raw === undefined) return undefined;
@@ -227,62 +227,67 @@ function instantOf(meta: JsonObject, name: string): number | undefined {
   throw invalidField(`meta.${name}`, 'must be an instant in UTC of the form YYYY-MM-DDTHH:MM:SS.mmmZ');
 }
 
-/** Whether the day of an instant is one that every month has: then it need not be looked up. */
+/** Whether every month has the day of this timestamp, so that it need not be checked. */
 function hasEveryMonth(instant: string): boolean {
   const day = instant.slice(8, 10);
   return day >= '01' && day <= '28';
 }
 
-function parseMembers(shape: Shape, stated: JsonObject, context: ImportContext): Record<string, unknown> {
-  const given = shape.filled.length === 0 ? stated : fill(shape, stated, context);
-  const parsed = shape.schema.safeParse(given);
+function parseMembers(
+  format: LineFormat,
+  given: JsonObject,
+  context: ImportContext,
+): Record<string, unknown> {
+  const completed = format.defaulted.length === 0 ? given : withDefaults(format, given, context);
+  const parsed = format.schema.safeParse(completed);
   if (parsed.success) return parsed.data;
   const complaints = parsed.error.issues.map(({ path, message }) => {
     const [name, ...inner] = path as string[];
-    const within = shape.members.find((member) => member.name === name)?.annotation.within;
+    const within = format.members.find((member) => member.name === name)?.annotation.within;
     return {
       field: [within, name, ...inner].filter((part) => part !== undefined).join('.'),
-      rule: inner.length === 0 && given[name ?? ''] === undefined ? 'is missing' : message,
+      rule: inner.length === 0 && completed[name ?? ''] === undefined ? 'is missing' : message,
     };
   });
   throw new Fault('invalid', complaints);
 }
 
-/** Gives the members that have a value of their own that value, unless the line states one. */
-function fill(shape: Shape, stated: JsonObject, { installation }: ImportContext): JsonObject {
-  const given: Record<string, unknown> = { ...stated };
-  for (const { name, annotation } of shape.filled) {
-    if (given[name] !== undefined) continue;
-    const source = annotation.derived && given[annotation.derived.from];
-    if (annotation.installation) given[name] = { data: { id: installation, type: annotation.installation } };
+/** Adds the derived defaults of missing members. */
+function withDefaults(format: LineFormat, given: JsonObject, { installation }: ImportContext): JsonObject {
+  const completed: Record<string, unknown> = { ...given };
+  for (const { name, annotation } of format.defaulted) {
+    if (completed[name] !== undefined) continue;
+    const source = annotation.derived && completed[annotation.derived.from];
+    if (annotation.installation)
+      completed[name] = { data: { id: installation, type: annotation.installation } };
     else if (
       annotation.derived &&
       typeof source === 'string' &&
       source.endsWith(annotation.derived.without)
     ) {
-      given[name] = source.slice(0, -annotation.derived.without.length);
+      completed[name] = source.slice(0, -annotation.derived.without.length);
     }
   }
-  return given;
+  return completed;
 }
 
-/** Asks nothing where a member is an e-mail address anyway. */
-function conditionsOf({ shape, stated, record, key }: Statement): readonly EmailCondition[] {
-  if (shape.conditional.length === 0) return NO_CONDITIONS;
-  return shape.conditional
-    .filter(({ name }) => !EMAIL.safeParse(stated[name]).success)
+/** The conditions of members that are no e-mail addresses. */
+function conditionsOf({ format, given, record, key }: LineRecord): readonly EmailCondition[] {
+  if (format.conditional.length === 0) return NO_CONDITIONS;
+  return format.conditional
+    .filter(({ name }) => !EMAIL.safeParse(given[name]).success)
     .map((condition) => ({ ...condition, key: [key[0], record[condition.condition.reference] as Uuid] }));
 }
 
 const EMAIL = email();
 const NO_CONDITIONS: readonly EmailCondition[] = Object.freeze([]);
 
-function loadOf(statement: Statement, context: ImportContext): Load {
-  const { shape, key, record, now } = statement;
+function loadOf(lineRecord: LineRecord, context: ImportContext): Load {
+  const { format, key, record, now } = lineRecord;
   return {
-    write: { op: 'insert', resource: shape.resource, key, record },
-    change: changeOf(shape.resource, 'created', { key, revision: record.revision }, originAt(now)),
-    compare: (stored) => judge(statement, stored, context),
+    write: { op: 'insert', resource: format.resource, key, record },
+    change: changeOf(format.resource, 'created', { key, revision: record.revision }, originAt(now)),
+    compare: (stored) => compareWith(lineRecord, stored, context),
   };
 }
 
@@ -290,70 +295,75 @@ function originAt(at: number): ChangeOrigin {
   return { actor: 'import', requestId: undefined, address: undefined, at };
 }
 
-/** What the line does not state counts as the same, and stays what it is. */
-function judge(statement: Statement, stored: AnyRecord, context: ImportContext): ComparedRecord {
-  const { shape, key, record, createdAt, updatedAt, now } = statement;
-  const moved = [
-    ...movedMembers(statement, stored, context),
+/** Compares a line with the stored record. Members that the line omits count as equal and stay as they are. */
+function compareWith(lineRecord: LineRecord, stored: AnyRecord, context: ImportContext): ComparedRecord {
+  const { format, key, record, createdAt, updatedAt, now } = lineRecord;
+  const changed = [
+    ...changedMembers(lineRecord, stored, context),
     ...(createdAt === undefined || createdAt === stored.created_at ? [] : ['created_at']),
     ...(updatedAt === undefined || updatedAt === stored.updated_at ? [] : ['updated_at']),
   ];
   const change = changeOf(
-    shape.resource,
+    format.resource,
     'updated',
-    { key, revision: record.revision, members: moved },
+    { key, revision: record.revision, members: changed },
     originAt(now),
   );
-  if (moved.length === 0) return { comparison: 'same', change };
-  if (!context.isUpsert || fixedOf(shape.resource, moved).length > 0) return { comparison: 'refuse', change };
+  if (changed.length === 0) return { comparison: 'same', change };
+  if (!context.isUpsert || fixedOf(format.resource, changed).length > 0)
+    return { comparison: 'refuse', change };
   const replacement: AnyRecord = {
     ...stored,
-    ...Object.fromEntries(moved.map((name) => [name, record[name]])),
-    ...stamps({ createdAt: createdAt ?? earlier(stored.created_at, updatedAt), updatedAt, now }),
+    ...Object.fromEntries(changed.map((name) => [name, record[name]])),
+    ...stamps({ createdAt: createdAt ?? notAfter(stored.created_at, updatedAt), updatedAt, now }),
     revision: record.revision,
   };
   return { comparison: 'replace', change, record: replacement };
 }
 
-/** A record was not made after the last time it was updated. */
-function earlier(createdAt: number, updatedAt: number | undefined): number {
+/** `created_at` is never after `updated_at`. */
+function notAfter(createdAt: number, updatedAt: number | undefined): number {
   return Math.min(createdAt, updatedAt ?? createdAt);
 }
 
-function movedMembers(
-  { shape, stated, record, key }: Statement,
+function changedMembers(
+  { format, given, record, key }: LineRecord,
   stored: AnyRecord,
   context: ImportContext,
 ): readonly string[] {
-  const moved: string[] = [];
-  for (const { name, annotation } of shape.members) {
-    const from = annotation.derived?.from ?? shape.followed.get(name);
-    const isMoving = stated[name] !== undefined || moved.includes(from ?? '');
-    if (!isMoving) continue;
+  const changed: string[] = [];
+  for (const { name, annotation } of format.members) {
+    const from = annotation.derived?.from ?? format.dependents.get(name);
+    const isCompared = given[name] !== undefined || changed.includes(from ?? '');
+    if (!isCompared) continue;
     const isSame =
       annotation.secret === 'sealed'
-        ? opened(stored[name], secretLocation(shape.resource, name, key), context) === stated[name]
+        ? opened(stored[name], secretLocation(format.resource, name, key), context) === given[name]
         : isEqual(stored[name], record[name]);
-    if (!isSame) moved.push(name);
+    if (!isSame) changed.push(name);
   }
-  return moved;
+  return changed;
 }
 
 function isEqual(left: unknown, right: unknown): boolean {
   return left === right || (typeof left === 'object' && Bun.deepEquals(left, right, true));
 }
 
-/** Undefined where nothing is stored or it does not open: then the line's secret takes its place. */
-function opened(sealed: unknown, place: RecordSecretLocation, { open }: ImportContext): string | undefined {
+/** Undefined if no secret is stored or it does not decrypt: the line's secret then replaces it. */
+function opened(
+  sealed: unknown,
+  location: RecordSecretLocation,
+  { open }: ImportContext,
+): string | undefined {
   if (!(sealed instanceof Uint8Array)) return undefined;
   try {
-    return open(place, sealed);
+    return open(location, sealed);
   } catch {
     return undefined;
   }
 }
 
-/** Those of the members that never change once a record is there: it stays with its profile. */
+/** The members among these that never change: a link stays with its profile. */
 export function fixedOf(resource: Resource, names: readonly string[]): readonly string[] {
   return membersOf(resource)
     .filter(({ name, annotation }) => annotation.references !== undefined && names.includes(name))

@@ -1,23 +1,23 @@
 import { LIMITS } from '../domain/limits.ts';
 
-/** One line of a file, counted from 1; empty lines count but never appear. */
+/** One line of a file, numbered from 1; empty lines count but are not returned. */
 export interface SourceLine {
   readonly number: number;
-  /** Without its end; undefined for a line over `importLineBytesMax`, which is never held in memory. */
+  /** Without the line end; undefined for a line over `importLineBytesMax`, which is never held in memory. */
   readonly bytes: Uint8Array | undefined;
-  /** How far into the file the line reaches, its newline included. */
+  /** The offset in the file after the line and its newline. */
   readonly end: number;
 }
 
 const NEWLINE = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
-/** What may stand around a line without counting: a byte order mark before the first one, a CR behind any. */
+/** Bytes that do not count: a byte order mark before the first line, a CR after any line. */
 const AROUND_BYTES = BYTE_ORDER_MARK.length + 1;
 
 /**
- * Cuts a stream of bytes into lines, handed on by the chunk they arrived in. A line is a view of its chunk; only one
- * that crosses chunks is copied. What follows the last newline is a line too.
+ * Splits a stream of bytes into lines, and yields those of each chunk together. A line is a view of its chunk; only a line
+ * that crosses chunks is copied. The text after the last newline is a line too.
  */
 export async function* splitLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<readonly SourceLine[]> {
   const rest: Rest = { pieces: [], size: 0, number: 1, offset: 0 };
@@ -37,16 +37,16 @@ export async function* splitLines(chunks: AsyncIterable<Uint8Array>): AsyncGener
   yield last;
 }
 
-/** The beginning of a line whose end has not arrived. */
+/** The start of a line whose end has not arrived. */
 interface Rest {
   pieces: Uint8Array[];
-  /** The line's bytes so far, also those that were let go. */
+  /** The bytes of the line so far, including dropped ones. */
   size: number;
   number: number;
   offset: number;
 }
 
-/** Holds on to the beginning of a line, unless the line is too long already. */
+/** Keeps the start of a line, unless the line is too long already. */
 function append(rest: Rest, piece: Uint8Array): void {
   rest.size += piece.length;
   rest.offset += piece.length;
@@ -68,7 +68,7 @@ function finish(rest: Rest, piece: Uint8Array, lines: SourceLine[]): void {
   rest.number += 1;
 }
 
-/** Written for browsers as well, which have no Buffer. */
+/** Also runs in browsers, which have no Buffer. */
 function joined({ pieces, size }: Rest): Uint8Array {
   const whole = new Uint8Array(size);
   let at = 0;

@@ -2,17 +2,17 @@ import type { MaybePromise } from '../directory/store.ts';
 import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 
-/** How long to wait before a commit is tried again. */
+/** The pause before a commit is retried. */
 const PAUSE_MS = 1_000;
 
-/** What was loaded without our hearing of it is found to be the same the next time. */
+/** Whether a retry may succeed. After an unknown outcome, a retry finds records that were committed unchanged. */
 export function isUnavailable(error: unknown): error is Fault {
   return error instanceof Fault && (error.code === 'unavailable' || error.code === 'unknown_outcome');
 }
 
 /**
- * Asks a busy database again, up to LIMITS.importCommitAttemptsMax times: two imports at once take turns. One that is
- * away and says so at once has as many seconds to come back. The signal lets it be asked once more.
+ * Retries while the database is busy, up to LIMITS.importCommitAttemptsMax times: concurrent imports take turns. A database
+ * that refuses connections at once has as many seconds to come back. After the signal there is one more attempt.
  */
 export async function retryWhileUnavailable<T>(signal: AbortSignal, work: () => MaybePromise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
@@ -26,7 +26,7 @@ export async function retryWhileUnavailable<T>(signal: AbortSignal, work: () => 
   }
 }
 
-/** The signal ends it. */
+/** Ends early at the signal. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<unknown>();
   const timer = setTimeout(resolve, ms);

@@ -76,16 +76,16 @@ async function usersOf(on: Service, realm: string) {
 }
 
 async function exported(realm: string): Promise<readonly Line[]> {
-  const picture = await service.db.engine.records.openSnapshot();
+  const snapshot = await service.db.engine.records.openSnapshot();
   const written: string[] = [];
   await exportRecords({
-    ...{ picture, within: parseUuid(realm) as Uuid, open: undefined, signal: new AbortController().signal },
+    ...{ snapshot, within: parseUuid(realm) as Uuid, open: undefined, signal: new AbortController().signal },
     write: async (lines) => {
       written.push(lines);
     },
     onProgress: () => undefined,
   });
-  picture.close();
+  snapshot.close();
   return linesIn(written.join(''));
 }
 

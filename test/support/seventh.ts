@@ -66,8 +66,8 @@ const DESCRIPTION = `export const device = resource({
     level: annotate(z.enum(['low', 'high']).default('low'), { within: 'meta', writableBy: 'nobody' }),
     maker: annotate(text(100).optional(), { within: 'relationships', writableBy: 'creator' }),
     pinned: annotate(z.boolean().default(false), { hidden: true, writableBy: 'nobody' }),
-    pin_hash: annotate(passwordHash().optional(), { secret: 'kept', writableBy: 'nobody' }),
-    pin_normalised: annotate(z.boolean().optional(), { secret: 'kept', writableBy: 'nobody' }),
+    pin_hash: annotate(passwordHash().optional(), { secret: 'plain', writableBy: 'nobody' }),
+    pin_normalised: annotate(z.boolean().optional(), { secret: 'plain', writableBy: 'nobody' }),
   },
   unique: [['serial']],
 });

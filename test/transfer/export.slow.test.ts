@@ -98,16 +98,16 @@ describe('without secrets', () => {
     const planted = await plant(service.db);
     const token = await service.token('profile-infos:read');
     const written: string[] = [];
-    const picture = await service.db.engine.records.openSnapshot();
+    const snapshot = await service.db.engine.records.openSnapshot();
     await exportRecords({
-      picture,
+      snapshot,
       within: planted.realm,
       open: undefined,
       signal: new AbortController().signal,
       write: async (lines) => void written.push(lines),
       onProgress: () => undefined,
     });
-    await picture.close();
+    await snapshot.close();
     const lines = written
       .join('')
       .trim()
@@ -229,10 +229,10 @@ test('a signal ends it after the lines under way', async () => {
   const service = await startService();
   await bring(service.db, many, { pieceBytes: 1 << 20 });
   const stop = new AbortController();
-  const picture = await service.db.engine.records.openSnapshot();
+  const snapshot = await service.db.engine.records.openSnapshot();
   const told: number[] = [];
   const records = await exportRecords({
-    picture,
+    snapshot,
     within: undefined,
     open: undefined,
     signal: stop.signal,
@@ -240,7 +240,7 @@ test('a signal ends it after the lines under way', async () => {
     onProgress: (done) => told.push(done),
   });
   expect([records, told]).toEqual([1, [1]]);
-  await picture.close();
+  await snapshot.close();
   await service.stop();
 });
 
@@ -248,9 +248,9 @@ test('a secret that does not open is named by its record, and no file is made', 
   const service = await startService();
   await bring(service.db, few.all);
   const broken = new Error('not this key');
-  const picture = await service.db.engine.records.openSnapshot();
+  const snapshot = await service.db.engine.records.openSnapshot();
   const exporting = exportRecords({
-    picture,
+    snapshot,
     within: undefined,
     open: () => {
       throw broken;
@@ -260,9 +260,9 @@ test('a secret that does not open is named by its record, and no file is made', 
     onProgress: () => undefined,
   });
   await expect(exporting).rejects.toThrow(
-    `client_secret of the oidc-profile ${few.ids.oidc} does not open with this master key`,
+    `client_secret of the oidc-profile ${few.ids.oidc} cannot be decrypted with this master key`,
   );
-  await picture.close();
+  await snapshot.close();
   await service.stop();
 });
 

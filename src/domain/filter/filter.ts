@@ -9,9 +9,9 @@ import {
 } from './grammar.ts';
 
 /**
- * How the values of an attribute are compared, and by which operators (contract 8, row 28). Part of the
- * description of a resource.
- * - `folded`: by the key of contract 8, row 16.
+ * How the values of an attribute are compared, and by which operators (docs/wire.md#filters). Part of the description of
+ * a resource.
+ * - `folded`: by the folded key (docs/wire.md#folded-keys).
  * - `exact`: code point for code point.
  * - `instant`: as milliseconds since the epoch.
  * - `identifier`: as UUIDs in lower case.
@@ -20,15 +20,15 @@ export type Filterable =
   | { readonly compared: 'folded'; readonly operators: readonly FilterOperator[] }
   | { readonly compared: 'exact' | 'instant' | 'identifier'; readonly operators: readonly PlainOperator[] };
 
-/** A pattern is matched against folded keys only; no other value has parts. */
+/** Patterns match folded keys only. */
 type PlainOperator = Exclude<FilterOperator, 'like' | 'ilike'>;
 
-/** What a list can be narrowed by: attribute to how it is compared. */
+/** The attributes of list filters. */
 export type Filterables = Readonly<Record<string, Filterable>>;
 
 type Compared = Filterable['compared'];
 
-/** Ready to become a parameter of a statement: milliseconds for an instant, else text. */
+/** A parameter of a statement: milliseconds for an instant, otherwise text. */
 export type ComparableValue = string | number;
 
 export interface Bound {
@@ -36,7 +36,7 @@ export interface Bound {
   readonly isInclusive: boolean;
 }
 
-/** What one member of a record must be, in finished values. Plain data. */
+/** A condition on one member of a record, with parsed values. Plain data. */
 export type FilterCondition =
   | {
       readonly kind: 'one_of';
@@ -49,7 +49,7 @@ export type FilterCondition =
       readonly kind: 'range';
       readonly member: string;
       readonly compared: Compared;
-      /** One of the two is there. */
+      /** At least one of the two is set. */
       readonly from?: Bound;
       readonly to?: Bound;
     }
@@ -57,27 +57,27 @@ export type FilterCondition =
       readonly kind: 'pattern';
       readonly member: string;
       readonly compared: 'folded';
-      /** Where in the key `text` stands: at its start, at its end, or anywhere. */
+      /** The position of `text` in the key: at its start, at its end, or anywhere. */
       readonly part: 'prefix' | 'suffix' | 'infix';
-      /** Without wildcards: every `*` in it is itself. Never empty. */
+      /** Without wildcards: every `*` is literal. Never empty. */
       readonly text: string;
     }
   | { readonly kind: 'absent'; readonly member: string };
 
-/** All groups must hold; a group holds when any of its conditions does. A group is never empty. */
+/** An AND of groups; a group is an OR of its conditions, and never empty. */
 export type ParsedFilter = readonly (readonly FilterCondition[])[];
 
 /**
- * Reads a filter that is percent-decoded already. Throws Fault `malformed_filter` with one complaint, which names
- * the place and the rule, never a value.
+ * Parses a percent-decoded filter. Throws Fault `malformed_filter` with one complaint, which names the position and the
+ * rule, never a value.
  */
 export function parseFilter(text: string, filterables: Filterables): ParsedFilter {
   return parseTerms(text).map((terms) => terms.map((term) => conditionOf(term, text, filterables)));
 }
 
 /**
- * The values that a filter asks of each of these members, in their order; undefined unless it is an AND of
- * `one_of`, one on each of them and none on another.
+ * The values of each of these members, in their order, if the filter is an AND of exactly one `one_of` on each of them;
+ * otherwise undefined.
  */
 export function equalityValues(
   filter: ParsedFilter,
@@ -107,7 +107,7 @@ function conditionOf(term: ParsedTerm, text: string, filterables: Filterables): 
     throw malformedFilter(text, term.at, `the operator of ${member} must be one of ${operators.join(', ')}`);
   }
   const [value] = term.values;
-  // Only is_null takes none.
+  // Only is_null has no value.
   if (!value) return { kind: 'absent', member };
   if (operator === 'like' || operator === 'ilike') return patternOf(member, value, text);
   const { compared } = filterable;
@@ -121,7 +121,7 @@ function conditionOf(term: ParsedTerm, text: string, filterables: Filterables): 
     : { kind: 'range', member, compared, to: bound };
 }
 
-/** `x*`, `*x` and `*x*`; without a wildcard it is what `eq` would be. A wildcard anywhere else is refused. */
+/** Parses `x*`, `*x` and `*x*`; without a wildcard it means `eq`. A wildcard anywhere else is rejected. */
 function patternOf(member: string, value: FilterValue, text: string): FilterCondition {
   const { text: pattern } = value;
   const last = pattern.length - 1;
@@ -146,12 +146,12 @@ function isWildcard({ text, literalStars }: FilterValue, at: number): boolean {
 }
 
 interface Comparison {
-  /** Answers undefined where this is no such value. */
+  /** Returns undefined for an invalid value. */
   readonly finish: (text: string) => ComparableValue | undefined;
   readonly rule: string;
 }
 
-/** No text that is stored with a key is longer; normalising a long one can take long. */
+/** No stored text with a key is longer; normalising a long text can take long. */
 const FOLDED_CHARACTERS_MAX = 320;
 const FOLDED_UNITS_MAX = 2 * FOLDED_CHARACTERS_MAX;
 
@@ -168,14 +168,14 @@ const COMPARISONS: Readonly<Record<Compared, Comparison>> = {
   identifier: { finish: parseUuid, rule: 'an identifier in UUID form was expected' },
 };
 
-/** What a value is compared as; undefined where it is none of that kind. */
+/** The value to compare with; undefined for an invalid one. */
 export function comparableValue(text: string, compared: Compared): ComparableValue | undefined {
   return COMPARISONS[compared].finish(text);
 }
 
-function finish({ text: said, at }: FilterValue, compared: Compared, text: string): ComparableValue {
-  const value = comparableValue(said, compared);
-  if (value === undefined) throw malformedFilter(text, at, COMPARISONS[compared].rule);
+function finish(written: FilterValue, compared: Compared, text: string): ComparableValue {
+  const value = comparableValue(written.text, compared);
+  if (value === undefined) throw malformedFilter(text, written.at, COMPARISONS[compared].rule);
   return value;
 }
 
@@ -183,13 +183,13 @@ function finish({ text: said, at }: FilterValue, compared: Compared, text: strin
 const INSTANT =
   /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}:\d{2})(?:\.(\d{1,3}))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d)))?$/;
 
-/** Milliseconds since the epoch; undefined for what is no instant. A date is its midnight in UTC. */
+/** Milliseconds since the epoch; undefined for an invalid instant. A date means its midnight in UTC. */
 function parseInstant(text: string): number | undefined {
   const [whole, date, time = '00:00:00', fraction = '', sign, hours, minutes] = INSTANT.exec(text) ?? [];
   if (whole === undefined) return undefined;
   const spelled = `${date}T${time}.${fraction.padEnd(3, '0')}Z`;
   const local = Date.parse(spelled);
-  // The 30th of February is read as the 2nd of March: what does not come back as it was given is no date.
+  // Date.parse reads the 30th of February as the 2nd of March: a real date formats to the same text.
   if (Number.isNaN(local) || new Date(local).toISOString() !== spelled) return undefined;
   if (sign === undefined) return local;
   const offset = (Number(hours) * 60 + Number(minutes)) * 60_000;

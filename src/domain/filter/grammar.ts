@@ -1,31 +1,31 @@
 import { Fault } from '../fault.ts';
 import { LIMITS } from '../limits.ts';
 
-/** The operators of the family's filters (contract 3.4). */
+/** The operators of filters (docs/filters.md#operators). */
 export const OPERATORS = ['eq', 'in', 'like', 'ilike', 'lt', 'le', 'gt', 'ge', 'is_null'] as const;
 
 export type FilterOperator = (typeof OPERATORS)[number];
 
-/** A value as it was written, its quotes and escapes taken off. */
+/** A value without its quotes and escapes. */
 export interface FilterValue {
-  /** Where it begins in the filter, in UTF-16 units; of a quoted one, its first quote. */
+  /** The index of its first character in the filter, in UTF-16 units; of a quoted value, that of the quote. */
   readonly at: number;
   /** Never empty. */
   readonly text: string;
-  /** Where in `text` a `*` stands that was escaped, and so is no wildcard. */
+  /** The indexes in `text` of escaped `*`, which are no wildcards. */
   readonly literalStars: ReadonlySet<number>;
 }
 
 export interface ParsedTerm {
-  /** Where it begins in the filter, in UTF-16 units. */
+  /** The index of its first character in the filter, in UTF-16 units. */
   readonly at: number;
   readonly operator: FilterOperator;
   readonly field: FilterValue;
-  /** As many as the operator takes. */
+  /** As many as the operator has. */
   readonly values: readonly FilterValue[];
 }
 
-/** Where the reader stands. Each function below begins where the last one ended; none goes back. */
+/** The state of the parser. Each function below continues where the last one ended; none goes back. */
 interface FilterScanner {
   readonly text: string;
   at: number;
@@ -48,13 +48,12 @@ const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 const BAR = 0x7c;
 
-/** No stored text holds any of these (contract 8, row 41), so no filter has a use for them. */
+/** No stored text holds any of these (docs/wire.md#text-values), so filters reject them. */
 const FORBIDDEN = /[\p{Cc}\p{Cs}]/u;
 
 /**
- * Reads a filter that is percent-decoded already: groups that must all hold, each of terms of which one must. The
- * time it takes grows with the length alone, and nothing nests: a group holds terms, never groups. The grammar is
- * in docs/filters.md. Throws Fault `malformed_filter`.
+ * Parses a percent-decoded filter: an AND of groups, each an OR of terms. Groups do not nest, and the time is linear in
+ * the length. The grammar is in docs/filters.md#grammar. Throws Fault `malformed_filter`.
  */
 export function parseTerms(text: string): readonly (readonly ParsedTerm[])[] {
   checkText(text);
@@ -67,8 +66,8 @@ export function parseTerms(text: string): readonly (readonly ParsedTerm[])[] {
 }
 
 /**
- * The fault of a filter: a rule and the place of what broke it, counted in characters from 1. A rule is made of
- * our own words and names, never of the caller's.
+ * The fault of a filter: the rule and the position where it is broken, counted in characters from 1. A rule never holds
+ * text of the caller.
  */
 export function malformedFilter(text: string, at: number, rule: string): Fault {
   const character = [...text.slice(0, at)].length + 1;
@@ -85,7 +84,7 @@ function checkText(text: string): void {
     throw malformedFilter(text, forbidden, 'no control character and no lone surrogate is allowed');
 }
 
-/** A UTF-16 unit takes 1 to 3 bytes of UTF-8; they are counted only where that leaves it open. */
+/** A UTF-16 unit has 1 to 3 bytes in UTF-8; bytes are counted only if that does not decide. */
 function isWithin(text: string, bytes: number): boolean {
   return text.length * 3 <= bytes || (text.length <= bytes && Buffer.byteLength(text) <= bytes);
 }
@@ -130,7 +129,7 @@ function readOperator(cursor: FilterScanner): FilterOperator {
   return operator;
 }
 
-/** Letters of either case and digits, too: a misspelled operator is told as such. */
+/** Upper case and digits too, so that a misspelled operator is reported as one. */
 function isOfWord(code: number): boolean {
   const lower = code | 0x20;
   return (lower >= 0x61 && lower <= 0x7a) || code === 0x5f || (code >= 0x30 && code <= 0x39);
@@ -167,12 +166,12 @@ function readValue(cursor: FilterScanner, what: string): FilterValue {
   while (end < text.length && !endsBare(text.charCodeAt(end))) end += 1;
   if (end === at) throw malformedFilter(text, at, `${what} was expected`);
   cursor.at = end;
-  // It began with another character, so there is one to stop at.
+  // The first character is no space, so the loop ends there.
   while (text.charCodeAt(end - 1) === SPACE) end -= 1;
   return { at, text: text.slice(at, end), literalStars: NO_STARS };
 }
 
-/** `:` and `|` do not end a value: the parenthesis decides where a term ends, so URLs need no quotes. */
+/** `:` and `|` do not end a value: the parenthesis ends the term, so URLs need no quotes. */
 function endsBare(code: number): boolean {
   return code === CLOSE || code === COMMA || code === OPEN || code === SINGLE_QUOTE || code === DOUBLE_QUOTE;
 }
@@ -192,7 +191,7 @@ function readQuoted(cursor: FilterScanner, quote: number): FilterValue {
     }
     if (code !== BACKSLASH) continue;
     value += text.slice(from, at);
-    // The escaped character is the first of the next piece, and is not looked at.
+    // The escaped character begins the next piece and is not examined.
     at += 1;
     from = at;
     if (text.charCodeAt(at) === STAR) {
@@ -211,7 +210,7 @@ function unclosed({ text, at }: FilterScanner): Fault {
   return malformedFilter(text, at, rule);
 }
 
-/** Goes past this character, where it is the next but for spaces. */
+/** Skips spaces and this character, if it is the next one. */
 function takes(cursor: FilterScanner, code: number): boolean {
   skipSpaces(cursor);
   if (cursor.text.charCodeAt(cursor.at) !== code) return false;

@@ -1,8 +1,8 @@
-/** A version, then the identifier of the key that sealed it: what stands before every ciphertext. */
+/** Every ciphertext begins with a version and the ID of the key that sealed it. */
 export const CIPHERTEXT_HEADER_BYTES = 9;
 const VERSION_BYTES = 1;
 
-/** The identifier of the key that a ciphertext names, as hexadecimal digits. */
+/** The key ID in a ciphertext, as hexadecimal digits. */
 export function ciphertextKeyId(sealed: Uint8Array): string {
   return Buffer.from(sealed.subarray(VERSION_BYTES, CIPHERTEXT_HEADER_BYTES)).toString('hex');
 }

@@ -1,20 +1,20 @@
 import { z } from 'zod';
 import { text } from './text.ts';
 
-/** The Unicode version the folding below was made with. A key made with another one may differ: see `doctor`. */
+/** The Unicode version of `foldedKey`. Keys of another version may differ; `doctor` reports them. */
 export const UNICODE_VERSION = process.versions.unicode ?? 'unknown';
 
-/** Printable ASCII, for which all steps but the last lowering change nothing. */
+/** Printable ASCII, for which only the last lower-casing changes anything. */
 const PLAIN = /^[\x20-\x7e]*$/;
 const IGNORABLE = /\p{Default_Ignorable_Code_Point}/gu;
 
 /**
- * The key by which two usernames, e-mail addresses or names are the same one (contract 8, row 16): NFKC, without
- * invisible code points, upper, lower, NFKC. Made here and compared bytewise, so that every engine agrees.
- * Look-alikes of other scripts stay distinct. So does one letter from its own small form, because the row's steps are
- * taken as written: the capital sharp s (U+1E9E) is its own upper case, while that of the small one is SS. Lower case
- * knows two small sigmas, by their place in the word: one of them stands for both, so that a key that begins with
- * another one still does when the text goes on. Which texts are the same does not depend on it.
+ * Two usernames, e-mail addresses or names are equal if their keys are (docs/wire.md#folded-keys): NFKC, without
+ * invisible code points, upper case, lower case, NFKC. The program computes the key, and engines compare its bytes, so
+ * that all engines agree. Look-alikes of other scripts stay distinct. So does the capital sharp s (U+1E9E) from the small
+ * one: it is its own upper case, while that of the small one is SS. Lower-casing yields two small sigmas, by their
+ * position in the word. The key replaces the final one, so that a prefix of a text still has a prefix of its key; this
+ * does not change which texts are equal.
  */
 export function foldedKey(value: string): string {
   if (PLAIN.test(value)) return value.toLowerCase();
@@ -25,12 +25,12 @@ export function foldedKey(value: string): string {
 const FINAL_SIGMA = '\u03c2';
 const SIGMA = '\u03c3';
 
-/** A key must fit an index row beside the other columns of its index (contract 8, row 41). */
+/** A key must fit an index row together with the other columns of the index. */
 export const KEY_BYTES_MAX = 1020;
 
 const UNFIT = /[\p{Bidi_Control}\p{Cn}\p{Co}]/u;
 
-/** A username: kept as given, unique by its folded key. */
+/** A username: stored as given, unique by its folded key. */
 export function username() {
   return text(255)
     .refine((value) => !UNFIT.test(value), {
@@ -43,7 +43,7 @@ export function username() {
     });
 }
 
-/** An e-mail address as the contract understands it: a plausible one, kept as given. */
+/** An e-mail address: plausible, and stored as given. */
 export function email() {
   return text(320).pipe(z.email({ error: 'must be an e-mail address' }));
 }

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { isLoopbackHost } from '../loopback.ts';
 
 /**
- * What a stored text may not hold (contract 8, row 41): control characters, NUL included, and lone surrogates.
- * The rest is stored and answered verbatim: never trimmed, never normalised.
+ * Characters that no stored text has: control characters, including NUL, and lone surrogates. Texts are stored and
+ * returned verbatim, never trimmed or normalised (docs/wire.md#text-values).
  */
 const FORBIDDEN = /[\p{Cc}\p{Cs}]/u;
 const BLANK = /^\s*$/u;
@@ -13,7 +13,7 @@ export function text(max: number) {
   return (
     z
       .string()
-      // What is too long is not looked at any further: some of it takes long to normalise.
+      // A text that is too long is not checked further: normalising it can take long.
       .refine((value) => isAtMost(value, max), { error: `must have at most ${max} characters`, abort: true })
       .refine((value) => !BLANK.test(value), { error: 'must not be blank' })
       .refine((value) => !FORBIDDEN.test(value), {
@@ -23,12 +23,12 @@ export function text(max: number) {
   );
 }
 
-/** Length is counted in code points; the count is taken only where UTF-16 units leave it open. */
+/** Counts code points, and only if the number of UTF-16 units does not decide. */
 function isAtMost(value: string, max: number): boolean {
   return value.length <= max || (value.length <= 2 * max && [...value].length <= max);
 }
 
-/** Without the backslash, which is no character of a URL: parsers disagree on where it ends the host. */
+/** Without backslash, which is no character of a URL: parsers disagree on whether it ends the host. */
 const HTTP_URL = /^https?:\/\/[\x21-\x5b\x5d-\x7e]+$/;
 
 /** An absolute http or https URL of at most `max` printable ASCII characters. */
@@ -46,8 +46,8 @@ function isHttpUrl(value: string, max: number): boolean {
 }
 
 /**
- * The URL of an issuer, without userinfo, query or fragment (contract 8, row 41). It is kept letter for letter:
- * issuers are compared, never resolved or normalised.
+ * The URL of an issuer, without userinfo, query or fragment (docs/wire.md#text-values). It is stored unchanged: issuers
+ * are compared, never resolved or normalised.
  */
 export function issuerUrl() {
   return httpUrl(1024).refine((value) => !/[?#]/.test(value) && !authority(value).includes('@'), {
@@ -55,12 +55,12 @@ export function issuerUrl() {
   });
 }
 
-/** A well-formed address that is refused for what it is: 422, not 400 (contract 8, row 14). */
+/** Parameters of an issue whose value is well-formed but not permitted: 422, not 400 (docs/wire.md#errors). */
 export const UNPROCESSABLE = Object.freeze({ isImpossible: true });
 
 const LOCAL_HOSTS: ReadonlySet<string> = new Set(['localhost', '127.0.0.1']);
 
-/** Where a browser is sent back to: https, or http on this machine, and no fragment (contract 8, row 35). */
+/** A URL that browsers are redirected to: https, or http on this machine, without fragment (docs/wire.md#realms). */
 export function redirectUri(max: number) {
   return z
     .string()
@@ -77,7 +77,7 @@ function isRedirectUri({ protocol, hostname, href }: URL): boolean {
   return !href.includes('#') && (protocol === 'https:' || LOCAL_HOSTS.has(hostname));
 }
 
-/** Whether what is asked there goes by https, or stays on this machine: what came in clear could be anybody's. */
+/** Whether a request to this URL uses https or stays on this machine: plain answers can be forged. */
 export function isSafeUrl(url: string): boolean {
   const parsed = URL.parse(url);
   if (parsed === null) return false;

@@ -190,7 +190,7 @@ function guardQueriesOf(of: CommitDeps['of']): {
   const columnOf = (resource: Resource, member: string) => of(resource).columnOf(member).name;
   return {
     before(write, guard) {
-      if (guard.kind !== 'settled' || write.op !== 'patch') return undefined;
+      if (guard.kind !== 'unreferenced' || write.op !== 'patch') return undefined;
       if (!(guard.member in write.patch.members)) return undefined;
       const { name, encode } = of(write.resource).columnOf(guard.member);
       const text = `select 1 from ${write.resource.table} t where ${whereKey(write.resource)}
@@ -198,15 +198,15 @@ function guardQueriesOf(of: CommitDeps['of']): {
       return { text, values: [encode(write.patch.members[guard.member])] };
     },
     after({ resource }, guard) {
-      if (guard.kind === 'settled') return undefined;
-      const name = guard.kind === 'unless' ? guard.saying.reference : guard.reference;
+      if (guard.kind === 'unreferenced') return undefined;
+      const name = guard.kind === 'unless' ? guard.condition.reference : guard.reference;
       const target = referencedResource(resource, name, RESOURCES);
       const joined = `select 1 from ${resource.table} t
       join ${target.table} r on r.realm_id = t.realm_id and r.id = t.${columnOf(resource, name)}
       where ${whereKey(resource)}`;
       if (guard.kind === 'unless') {
-        const text = `${joined} and r.${columnOf(target, guard.saying.member)} = ?`;
-        return { text, values: [guard.saying.equals] };
+        const text = `${joined} and r.${columnOf(target, guard.condition.member)} = ?`;
+        return { text, values: [guard.condition.equals] };
       }
       const own = columnOf(resource, guard.member);
       return { text: `${joined} and r.${columnOf(target, guard.of)} is distinct from t.${own}`, values: [] };

@@ -234,7 +234,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
       const emailOnly: Guard = {
         kind: 'unless',
         member: 'username',
-        saying: { reference: 'password_profile_id', member: 'username_format', equals: 'email' },
+        condition: { reference: 'password_profile_id', member: 'username_format', equals: 'email' },
       };
       const sameIssuer: Guard = {
         kind: 'same',
@@ -242,7 +242,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
         reference: 'oidc_profile_id',
         of: 'issuer',
       };
-      const settledIssuer: Guard = { kind: 'settled', member: 'issuer', saidAs: 'discovery_url' };
+      const settledIssuer: Guard = { kind: 'unreferenced', member: 'issuer', input: 'discovery_url' };
       const refused = (guard: Guard) => ({ kind: 'guard', guard }) as const;
 
       test('an unless guard refuses a write where the referenced record has the given value', async () => {
