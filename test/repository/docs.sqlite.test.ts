@@ -212,7 +212,7 @@ test('docs/operating.md names every scope word', () => {
 describe('docs/seed-gaps.md', () => {
   const page = read('docs/seed-gaps.md');
   const quoted = [...section(page, '## The lines').matchAll(/^\d+\. (.+)$/gm)].map(([, line]) => line ?? '');
-  const answers = rows(section(page, '## Our answers'));
+  const answers = rows(section(page, '## Our decisions'));
 
   test('docs/seed-gaps.md has an answer for every line, and a line and a test for every answer', () => {
     const lines = quoted.map((_, index) => String(index + 1));
