@@ -33,7 +33,7 @@ const OF_PATHS = [
 ];
 const OF_CLIENTS = ['auth/clients', 'token_grant', 'rights', 'admin/clients'];
 const OF_KEYS = ['sealed_secrets', 'doctor_access', 'rewrap'];
-const OF_FEED = ['changes', 'changes_of_user', 'matrix', 'change_streams'];
+const OF_FEED = ['change_feed', 'change_feed_of_user', 'matrix', 'change_streams'];
 
 /** The files, and the suites that hold their checks. */
 const SUITES: Readonly<Record<string, readonly string[]>> = {
