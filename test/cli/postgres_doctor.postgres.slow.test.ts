@@ -186,7 +186,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'an index that was not completed',
     check: 'integrity',
-    says: /index user_info_email is not complete, and nothing is found by it: reindex it/,
+    says: /index user_info_email is invalid and not used by queries: run reindex index user_info_email/,
     plant: () => `update pg_index set indisvalid = false where indexrelid = 'user_info_email'::regclass`,
   },
   {
@@ -259,7 +259,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a table that a crash empties',
     check: 'server',
-    says: /^purge: not logged, and emptied by a crash/,
+    says: /^purge: unlogged tables, which a crash empties/,
     plant: () => 'alter table purge set unlogged',
   },
 ];
@@ -283,25 +283,29 @@ describe('a planted fault is found:', () => {
 describe('a role that may more than it needs', () => {
   const rows: [string, (role: string, database: string) => string, RegExp][] = [
     ['a superuser', (role) => `alter role ${role} superuser`, /is a superuser/],
-    ['that makes roles', (role) => `alter role ${role} createrole`, /may make roles/],
-    ['that makes databases', (role) => `alter role ${role} createdb`, /may make databases/],
+    ['that makes roles', (role) => `alter role ${role} createrole`, /may create roles/],
+    ['that makes databases', (role) => `alter role ${role} createdb`, /may create databases/],
     ['that owns a table', (role) => `alter table purge owner to ${role}`, /owns purge: /],
     [
       'that makes tables',
       (role) => `grant create on schema public to ${role}`,
-      /may make tables in schema pu/,
+      /may create tables in schema pu/,
     ],
-    ['that makes schemas', (role, name) => `grant create on database ${name} to ${role}`, /may make schemas/],
+    [
+      'that makes schemas',
+      (role, name) => `grant create on database ${name} to ${role}`,
+      /may create schemas/,
+    ],
     [
       'that truncates',
       (role) => `grant truncate on realm, change to ${role}`,
-      /may truncate change, realm: /,
+      /has truncate on change, realm: /,
     ],
-    ['that refers', (role) => `grant references on realm to ${role}`, /may references realm: /],
+    ['that refers', (role) => `grant references on realm to ${role}`, /has references on realm: /],
     [
       'that runs programs',
       (role) => `grant pg_execute_server_program to ${role}`,
-      /powers of pg_execute_server/,
+      /member of pg_execute_server/,
     ],
   ];
   for (const [name, grant, says] of rows) {
@@ -320,8 +324,8 @@ describe('a role that may more than it needs', () => {
     const found = await examined(words);
     expect(found.unhealthy).toEqual(['rights', 'purges']);
     expect(findings(found, 'rights')).toEqual([
-      expect.stringMatching(/may not select in purge: grant it$/),
-      expect.stringMatching(/may not delete in realm: grant it$/),
+      expect.stringMatching(/lacks select on purge: grant it$/),
+      expect.stringMatching(/lacks delete on realm: grant it$/),
     ]);
     expect(found.report('purges').unchecked).toBe('permission denied for table purge');
   });

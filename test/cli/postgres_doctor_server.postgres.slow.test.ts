@@ -14,7 +14,7 @@ import { startPgBouncer } from '../support/pgbouncer.ts';
 import { sharedServer, startServer } from '../support/postgres_server.ts';
 
 const ofServer = (found: Examined) => found.report('server').findings.map(({ says }) => says);
-const BEHIND_POOLER = 'a pooler hands connections on after each transaction';
+const BEHIND_POOLER = 'a pooler shares connections between transactions';
 
 /** A database with a schema on a server; `doctor` needs its name alone. */
 async function made(url: string): Promise<string> {
@@ -92,7 +92,9 @@ describe('a server', () => {
     const pooler = await startPgBouncer(server);
     const prepared = await examined(['--database', pooler.url(database)]);
     expect(prepared.report('server').facts).toContain(BEHIND_POOLER);
-    expect(ofServer(prepared).at(-1)).toMatch(/^the pooler does not keep prepared statements.*prepare=off/);
+    expect(ofServer(prepared).at(-1)).toMatch(
+      /^the pooler does not separate the prepared statements.*prepare=off/,
+    );
     const unprepared = await examined(['--database', `${pooler.url(database)}?prepare=off`]);
     expect(unprepared.report('server').facts).toContain(BEHIND_POOLER);
     expect(ofServer(unprepared).join()).not.toContain('pooler');
@@ -106,7 +108,7 @@ describe('a server', () => {
     expect(away.report('changes').unchecked).toMatch(/^the database d on 127\.0\.0\.1:1 cannot be opened/);
     const empty = await examined(['--database', await (await sharedServer()).freshDatabase()]);
     expect(empty.report('changes').unchecked).toBe(
-      'there is no schema in this database: authrealm init makes it',
+      'this database has no authrealm schema: create it with authrealm init',
     );
   });
 });

@@ -12,7 +12,8 @@ import { AUTHREALM, runCommand } from '../support/processes.ts';
 setDefaultTimeout(300_000);
 
 const PROGRAM = { version: 'test', clock: systemClock };
-const MIXED = /^the pooler does not keep prepared statements of its clients apart.*prepare=off.* --database$/;
+const MIXED =
+  /^the pooler does not separate the prepared statements of its clients.*prepare=off.* --database$/;
 
 let server: PostgresServer;
 beforeAll(async () => {

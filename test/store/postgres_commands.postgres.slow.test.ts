@@ -68,7 +68,7 @@ test('init without a master key creates nothing, and names the command that crea
   expect(await errorOf('init', ...appFlags, ...ownerFlags)).toContain(
     'create one with "authrealm keys make FILE"',
   );
-  expect(await errorOf('client', 'list', ...appFlags, ...key)).toMatch(/sees no schema|no database yet/);
+  expect(await errorOf('client', 'list', ...appFlags, ...key)).toMatch(/has no schema|no database yet/);
 });
 
 describe('an installation on PostgreSQL', () => {
@@ -182,7 +182,7 @@ describe('an installation on PostgreSQL', () => {
   test('a changed password is read from its file', async () => {
     const url = await (await sharedServer()).freshDatabase();
     await behind(url).unsafe(`alter role ${app} password 'another-secret'`);
-    expect(await errorOf('client', 'list', ...all())).toMatch(/the password was not accepted/);
+    expect(await errorOf('client', 'list', ...all())).toMatch(/the server rejected the password/);
     writeFileSync(file(app), 'another-secret');
     await outputOf('client', 'list', ...all());
   });

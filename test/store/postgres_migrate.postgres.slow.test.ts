@@ -128,7 +128,7 @@ describe('the schema', () => {
     const url = await (await sharedServer()).freshDatabase();
     const { pathname } = new URL(url);
     await behind(url).unsafe(`alter database ${pathname.slice(1)} set search_path to nowhere`);
-    expect(await refusal(open(url))).toMatch(/^role postgres sees no schema to have its tables in/);
+    expect(await refusal(open(url))).toMatch(/^role postgres has no schema for its tables/);
   });
 });
 

@@ -52,9 +52,7 @@ describe('two roles', () => {
   test('twenty concurrent starts grant the missing privileges', async () => {
     const { owner, app } = await createTwoRoles('late');
     await (await open(owner)).close();
-    expect(await refusal(open(app, 'off'))).toMatch(
-      /^role app_\w+ sees no schema to have its tables in: grant it/,
-    );
+    expect(await refusal(open(app, 'off'))).toMatch(/^role app_\w+ has no schema for its tables: grant it/);
     const engines = await Promise.all(Array.from({ length: 20 }, () => open(app, 'auto', owner)));
     await Promise.all(engines.map((engine) => engine.close()));
     await (await open(app, 'off')).close();
@@ -64,7 +62,7 @@ describe('two roles', () => {
     const { url, owner, app, appName } = await createTwoRoles('closed');
     await behind(url).unsafe(`grant usage on schema closed to ${appName}`);
     expect(await refusal(open(app))).toMatch(
-      /^role app_\w+ may not change schema closed \(.*\): name its owner by --migrate-database, or as its owner: grant create/,
+      /^role app_\w+ may not change schema closed \(.*\): pass its owner by --migrate-database, or run as its owner: grant create/,
     );
     await (await open(owner)).close();
     const toGrant = `grant select, insert, update, delete on all tables in schema "closed" to "${appName}"`;
@@ -80,7 +78,7 @@ describe('two roles', () => {
     await behind(url).unsafe(`create schema of_app authorization ${appName}`);
     await behind(url).unsafe(`alter role ${appName} set search_path to of_app`);
     expect(await refusal(open(app, 'auto', owner))).toMatch(
-      /^role app_\w+ looks for its tables in schema of_app, and role owner_\w+ makes them in of_owner: alter role/,
+      /^role app_\w+ looks for its tables in schema of_app, and role owner_\w+ creates them in of_owner: run alter role/,
     );
   });
 
@@ -88,7 +86,7 @@ describe('two roles', () => {
     const { app, owner } = await createTwoRoles('app');
     const message = await refusal(open(app, 'auto', `${owner.replace('-secret@', '-guess@')}?prepare=off`));
     expect(message).toMatch(
-      /--migrate-database names it .* \(28P01\); give it by --migrate-database-password-file/,
+      /of --migrate-database cannot be opened: .* \(28P01\); pass it by --migrate-database-password-file/,
     );
     expect(message).toMatch(/AUTHREALM_MIGRATE_DATABASE$/);
     expect(message).not.toContain('guess');
@@ -97,7 +95,7 @@ describe('two roles', () => {
   test('two roles in different databases are refused, and neither database is changed', async () => {
     const [first, second] = [await createTwoRoles('app'), await createTwoRoles('app')];
     expect(await refusal(open(first.app, 'auto', second.owner))).toBe(
-      '--database and --migrate-database name two databases: name one of them in both, as two roles',
+      '--database and --migrate-database are different databases: pass the same database in both, with two roles',
     );
     for (const { url } of [first, second]) expect(await tables(url, 'app')).toEqual([]);
   });

@@ -47,7 +47,7 @@ describe.concurrent('a start on a server that stalls', () => {
     url.port = String(proxy.port);
     proxy.stall();
     expect(await refusal(open(url.href))).toMatch(
-      /cannot be opened: .*in time|does not answer as PostgreSQL/,
+      /cannot be opened: .*in time|did not answer with the PostgreSQL protocol/,
     );
     proxy.stop();
   }, 300_000);

@@ -142,7 +142,7 @@ export interface Fragment {
 
 /** Printed, or asked by `doctor`, `copy`, `backup` and `erase`, which see whole tables or files on connections of their own. */
 const ASKED_BY_NO_SERVICE =
-  /^(sqlite|copying|backups)\/|^inspection_queries\.ts$|^postgres\/(citus|inspection\w*|scrub|streaming)\.ts$/;
+  /^(sqlite|copying|backups)\/|^inspection_queries\.ts$|^postgres\/(citus|inspection\w*|scrub|row_stream)\.ts$/;
 
 /** What is fixed of every text that a service can make for PostgreSQL. */
 export function fragmentsInSource(): readonly Fragment[] {

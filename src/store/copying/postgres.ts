@@ -108,7 +108,7 @@ async function query(via: Pick<SQL, 'unsafe'>, { text, values }: SqlText): Promi
 
 function inTime<T>(answer: Promise<T>): Promise<T> {
   return withTimeout(answer, STATEMENT_MS_MAX, () => {
-    throw new DatabaseError(ERROR_CODES.late);
+    throw new DatabaseError(ERROR_CODES.timeout);
   });
 }
 

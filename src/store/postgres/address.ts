@@ -6,24 +6,24 @@ export interface Host {
   readonly port: number;
 }
 
-/** Where a PostgreSQL database is and who asks for it. */
+/** The address of a PostgreSQL database and the role that connects to it. */
 export interface PostgresAddress {
   readonly engine: 'postgres';
-  /** One of them takes writes: it is looked for, and again when it is in trouble. */
+  /** One of them is the primary. The service searches for it at start and after connection errors. */
   readonly hosts: readonly Host[];
   readonly database: string;
   readonly user: string;
   readonly password: string | undefined;
-  /** Read anew for every connection, so that a password can change while the service runs. It wins over `password`. */
+  /** Read for every new connection, so that a password can change at run time. Takes precedence over `password`. */
   readonly passwordFile: string | undefined;
   readonly tls: TlsMode;
-  /** A file with the certificates that sign the server's, in PEM form; undefined for those the system trusts. */
+  /** A PEM file with the CA certificates of the server; default: those that the system trusts. */
   readonly rootCertificates: string | undefined;
-  /** Whether statements are prepared on the server: not through a pooler that hands connections on after each of them. */
+  /** Whether statements are prepared on the server. Must be false behind a pooler that mixes up prepared statements. */
   readonly isPrepared: boolean;
 }
 
-/** As `sslmode` of libpq has it, less those that would silently go without. */
+/** The `sslmode` values of libpq, without those that fall back to plain text silently. */
 export type TlsMode = 'disable' | 'require' | 'verify-ca' | 'verify-full';
 
 const DEFAULT_PORT = 5432;
@@ -33,36 +33,35 @@ const FORM = 'postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?sslmode=MODE
 const TLS_MODES: readonly string[] = ['disable', 'require', 'verify-ca', 'verify-full'];
 const PARAMETERS: readonly string[] = ['sslmode', 'sslrootcert', 'prepare'];
 
-/** Scheme, user with password, hosts, database, parameters. */
+/** Scheme, user and password, hosts, database, parameters. */
 const URL_FORM = /^postgres(?:ql)?:\/\/(?:([^/?#]*)@)?([^/?#@]*)(?:\/([^/?#]*))?(?:\?([^#]*))?$/;
-/** A name or an IPv4 address, or an IPv6 address in brackets; perhaps a port. */
+/** A name, an IPv4 address, or an IPv6 address in brackets; optionally a port. */
 const HOST_FORM = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::(\d{1,5}))?$/i;
 const CONTROL = /\p{Cc}/u;
 
-/** Reads `postgres://user:password@host:port,…/database?…`. Answers undefined for anything else. */
+/** Parses `postgres://user:password@host:port,…/database?…`. Returns undefined for anything else. */
 export function parsePostgres(raw: string): PostgresAddress | undefined {
-  const read = readPostgres(raw);
-  return typeof read === 'string' ? undefined : read;
+  const parsed = readPostgres(raw);
+  return typeof parsed === 'string' ? undefined : parsed;
 }
 
-/** What such a URL must be, where this one is not. It repeats nothing of it: there may be a password in it. */
+/** The expected form and what is wrong with a PostgreSQL URL. Quotes nothing of the URL: it may hold a password. */
 export function postgresUrlError(raw: string): string | undefined {
   if (!/^postgres(?:ql)?:/.test(raw)) return undefined;
-  const read = readPostgres(raw);
-  return typeof read === 'string' ? `${FORM}: ${read}` : undefined;
+  const parsed = readPostgres(raw);
+  return typeof parsed === 'string' ? `${FORM}: ${parsed}` : undefined;
 }
 
-/** The address, or what is wrong. */
+/** The address, or a description of the error. */
 function readPostgres(raw: string): PostgresAddress | string {
   const [, userinfo = '', authority = '', path = '', query = ''] = URL_FORM.exec(raw) ?? [];
-  if (!URL_FORM.test(raw))
-    return 'a character such as / ? # @ in a name or password is written as %2F %3F %23 %40';
+  if (!URL_FORM.test(raw)) return 'write the characters / ? # @ in a name or password as %2F %3F %23 %40';
   const colon = userinfo.indexOf(':');
   const user = decoded(colon < 0 ? userinfo : userinfo.slice(0, colon));
   const password = decoded(colon < 0 ? '' : userinfo.slice(colon + 1));
   const database = decoded(path);
   if (user === undefined || password === undefined || database === undefined) {
-    return 'what follows a % must be two hexadecimal digits, and stand for no control character';
+    return 'a % must be followed by two hexadecimal digits that encode no control character';
   }
   if (user === '') return 'the user is missing';
   if (database === '') return 'the database is missing';
@@ -113,11 +112,11 @@ function readParameters(query: string, hosts: readonly Host[]): Parameters | str
   if (rootCertificates === '') return 'sslrootcert must be a path';
   const prepare = given.get('prepare') ?? 'on';
   if (prepare !== 'on' && prepare !== 'off') return 'prepare must be on or off';
-  // Only what never leaves this machine may go in clear text unasked.
-  const isNear = rootCertificates === undefined && hosts.every(({ host }) => isLoopbackHost(host));
-  const tls = given.get('sslmode') ?? (isNear ? 'disable' : 'verify-full');
+  // Plain text is the default only for connections that never leave this machine.
+  const isLocal = rootCertificates === undefined && hosts.every(({ host }) => isLoopbackHost(host));
+  const tls = given.get('sslmode') ?? (isLocal ? 'disable' : 'verify-full');
   if (!TLS_MODES.includes(tls)) {
-    return `sslmode must be one of ${TLS_MODES.join(', ')}; prefer and allow would go without TLS unasked`;
+    return `sslmode must be one of ${TLS_MODES.join(', ')}; prefer and allow would fall back to plain text`;
   }
   if (tls === 'disable' && rootCertificates !== undefined) {
     return 'sslrootcert has no meaning with sslmode=disable';

@@ -2,105 +2,106 @@ import { Refusal } from '../../domain/fault.ts';
 import type { Advice } from '../sqlite/advice.ts';
 import { type DatabaseError, databaseError, ERROR_CODES, isBug } from './errors.ts';
 
-/** What trouble of a kind is, and what an operator does about it, told by the first code that fits. */
+/** The description and the advice for an error code; the first match applies. */
 const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[] = [
   [
-    exactly(ERROR_CODES.hostUnknown),
-    'nobody knows a host of that name',
-    'look at the name in --database, and whether this machine can look names up',
+    exactly(ERROR_CODES.unknownHost),
+    'the host name cannot be resolved',
+    'check the host in --database and the DNS of this machine',
   ],
   [
     /^ERR_POSTGRES_CONNECTION_REFUSED/,
-    'nobody listens there',
-    'look whether PostgreSQL runs, on that port and on an address that is reached from here (listen_addresses)',
+    'the host refused the connection',
+    'check that PostgreSQL runs on that port, on an address that this machine can reach (listen_addresses)',
   ],
   [
     /^ERR_POSTGRES_CONNECTION_(TIMEOUT|FAILED)/,
-    'what listens there does not answer as PostgreSQL does',
-    'look at host and port, at its log, and for a firewall between',
+    'the host did not answer with the PostgreSQL protocol',
+    'check the host, the port, the server log, and any firewall between',
   ],
-  [/^28P01/, 'the password was not accepted', passwordAdvice()],
+  [/^28P01/, 'the server rejected the password', passwordAdvice()],
   [
     /^ERR_POSTGRES_(AUTHENTICATION|PASSWORD|SASL|INVALID_SERVER)/,
-    'no password that helps was given',
+    'the server asks for a password that was not given, or with an unsupported method',
     passwordAdvice(),
   ],
   [
     exactly(ERROR_CODES.passwordFile),
-    'the file with the password cannot be read',
-    'let the user of this process read the file, or name another one',
+    'the password file cannot be read',
+    'make the file readable by the user of this process, or pass another one by --database-password-file',
   ],
   [
     /^28/,
-    'the server does not let that user in',
-    'create role … login where there is none, and let pg_hba.conf admit it to this database from here',
+    'the server does not allow this user to connect',
+    'create the role with login if it does not exist, and allow it in pg_hba.conf for this database and client address',
   ],
-  [/^3D000/, 'the server has no such database', 'make it (createdb), or name another one by --database'],
+  [/^3D000/, 'the server has no such database', 'create it (createdb), or pass another one by --database'],
   [
     /^42501/,
-    'the role may not do that',
-    'to bring the schema up it must own it; to serve it needs usage of the schema, and select, insert, update, delete ' +
-      'on its tables',
+    'the role lacks a privilege',
+    'a role that migrates must own the schema; a role that serves needs usage of the schema, and select, insert, ' +
+      'update, delete on its tables',
   ],
   [
     /^(42P01|42703|3F000)/,
-    'its schema is not the one this program needs',
-    'run authrealm migrate, as the role that owns the schema',
+    'its schema does not match this program',
+    'run authrealm migrate as the role that owns the schema',
   ],
   [
     /^(26000|42P05)/,
-    'a pooler between keeps no prepared statements',
+    'the connection pooler does not support prepared statements',
     'add prepare=off to the parameters of --database',
   ],
   [
     /^53300/,
     'it has no connection left',
-    'raise max_connections, end who holds them, or put a pooler between. docs/operating.md says how many a process takes',
+    'raise max_connections, end other sessions, or use a connection pooler (docs/operating.md lists how many ' +
+      'connections a process opens)',
   ],
-  [/^53100/, 'its disk is full', 'make room there and try again. What was committed is there'],
+  [/^53100/, 'its disk is full', 'free space there and try again; committed writes are not lost'],
   [
-    exactly(ERROR_CODES.standby),
-    'it is a standby, or takes no writes',
-    'name every host by --database, separated by commas: the one that takes writes is found',
+    exactly(ERROR_CODES.noPrimary),
+    'it is a standby or does not accept writes',
+    'list every host in --database, separated by commas: the service finds the primary',
   ],
   [
     /^25006/,
     'it is read-only',
-    'see default_transaction_read_only there, or name the host that takes writes',
+    'check default_transaction_read_only there, or pass the host that accepts writes',
   ],
   [/^57P/, 'it is starting up or being shut down', 'try again'],
-  [/^(57014|55P03|25P0[34])/, 'other transactions kept it busy', 'try again'],
+  [/^(57014|55P03|25P0[34])/, 'a statement timed out because of other transactions', 'try again'],
   [
-    exactly(ERROR_CODES.late),
+    exactly(ERROR_CODES.timeout),
     'it did not answer in time',
-    'look at its load and at the network, and try again',
+    'check its load and the network, and try again',
   ],
-  [exactly(ERROR_CODES.crowded), 'all connections to it were busy', 'try again'],
-  [/^(ERR_POSTGRES_CONNECTION|08)/, 'the connection ended', 'look at its log, and try again'],
+  [exactly(ERROR_CODES.connectionsBusy), 'all connections to it were busy', 'try again'],
+  [/^(ERR_POSTGRES_CONNECTION|08)/, 'the connection was closed', 'check its log, and try again'],
   [
     /^ERR_POSTGRES_TLS/,
-    'the server does not speak TLS',
-    'turn ssl on there; sslmode=disable goes without, where nobody can listen on the way',
+    'the server does not support TLS',
+    'turn ssl on there, or set sslmode=disable on a network that nobody can listen to',
   ],
   [
     /^ERR_TLS_CERT_ALTNAME_INVALID/,
-    'its certificate is for another name',
-    'name the host as the certificate does; sslmode=verify-ca takes any name',
+    'its certificate is for another host name',
+    'use the host name of the certificate, or set sslmode=verify-ca, which accepts any name',
   ],
   [
     /^CERT_(HAS_EXPIRED|NOT_YET_VALID)/,
-    'its certificate is not valid today',
-    'renew it, and look at the clocks',
+    'its certificate is expired or not yet valid',
+    'renew it, and check the clocks of both machines',
   ],
   [
     /^(DEPTH_|SELF_|UNABLE_|CERT_|INVALID_|ERR_TLS|ERR_SSL)/,
-    'its certificate is signed by nobody who is trusted here',
-    'name the file with the certificate of who signed it by sslrootcert',
+    'its certificate is not signed by a trusted authority',
+    'pass a file with the certificate of the authority that signed it by sslrootcert',
   ],
   [
     /^(DATABASE_ROOT_CERTIFICATES|ERR_BORINGSSL|ERR_OSSL)/,
-    'the file of sslrootcert cannot be used',
-    'it must be readable and hold certificates in PEM form',
+    'the sslrootcert file cannot be used',
+    'make it readable; it must hold certificates in PEM form',
   ],
 ];
 
@@ -109,32 +110,32 @@ function exactly(code: string): RegExp {
 }
 
 function passwordAdvice(): string {
-  return 'give it by --database-password-file FILE, or in the URL of AUTHREALM_DATABASE';
+  return 'pass it by --database-password-file FILE, or in the URL of AUTHREALM_DATABASE';
 }
 
-/** What to say about trouble of PostgreSQL or of the way there; undefined for other trouble, and for a bug. */
+/** The advice for an error of PostgreSQL or the connection; undefined for other errors and for bugs. */
 export function postgresAdvice(error: unknown): Advice | undefined {
-  const trouble = databaseError(error);
-  if (!trouble || isBug(trouble)) return undefined;
-  return adviceFor(trouble);
+  const failure = databaseError(error);
+  if (!failure || isBug(failure)) return undefined;
+  return adviceFor(failure);
 }
 
 function adviceFor({ code }: DatabaseError): Advice {
-  const [, why = 'it answered with an error', advice] = ADVICE.find(([codes]) => codes.test(code)) ?? [];
+  const [, why = 'it returned an error', advice] = ADVICE.find(([codes]) => codes.test(code)) ?? [];
   return { why: `${why} (${code})`, advice };
 }
 
-/** Trouble on the way of the role that owns the schema names the settings that say who that is. */
+/** Makes the advice of connection errors name the settings of the role that owns the schema. */
 export async function withOwnerSettings<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
-    const told = postgresAdvice(error);
-    if (!told) throw error;
-    const advice = (told.advice ?? 'see its log')
+    const found = postgresAdvice(error);
+    if (!found) throw error;
+    const advice = (found.advice ?? 'check its log')
       .replaceAll('--database', '--migrate-database')
       .replace('AUTHREALM_DATABASE', 'AUTHREALM_MIGRATE_DATABASE');
-    const what = 'the database as --migrate-database names it cannot be opened';
-    throw new Refusal(`${what}: ${told.why}; ${advice}`, { cause: error });
+    const what = 'the database of --migrate-database cannot be opened';
+    throw new Refusal(`${what}: ${found.why}; ${advice}`, { cause: error });
   }
 }

@@ -1,8 +1,8 @@
 import { LIMITS } from '../../domain/limits.ts';
 
 /**
- * What the engine ends by itself, so that nothing goes on there which was given up here, even where it never hears of
- * that. Said for one transaction: a pooler hands its connections on, and takes no such thing at their start.
+ * The server itself ends what the service has given up, even where it cannot be notified. Set for each transaction: a
+ * pooler shares its connections, and does not accept these settings as startup parameters.
  */
 const TIMEOUTS = [
   `set local statement_timeout = ${LIMITS.statementMsMax}`,
@@ -10,10 +10,13 @@ const TIMEOUTS = [
   `set local idle_in_transaction_session_timeout = ${LIMITS.storeWaitMsMax}`,
 ].join('; ');
 
-/** Said, because a database or a role may begin otherwise by default: who has waited for a claim must see what it left. */
-export const BEGIN_WRITING = `begin isolation level read committed; ${TIMEOUTS}`;
+/**
+ * The isolation level is explicit because a database or role may have another default: after waiting for a lock, a
+ * writer must see what the previous holder committed.
+ */
+export const BEGIN_WRITE = `begin isolation level read committed; ${TIMEOUTS}`;
 
-/** One moment for all statements of a piece of work that only reads. */
-export const BEGIN_READING = 'begin isolation level repeatable read, read only';
+/** One snapshot for all statements of a read. */
+export const BEGIN_READ = 'begin isolation level repeatable read, read only';
 
-export const BEGIN_SHORT_READING = `${BEGIN_READING}; ${TIMEOUTS}`;
+export const BEGIN_SHORT_READ = `${BEGIN_READ}; ${TIMEOUTS}`;

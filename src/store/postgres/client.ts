@@ -4,7 +4,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Host, PostgresAddress } from './address.ts';
 import { DatabaseError, ERROR_CODES } from './errors.ts';
 
-/** The driver for one host of an address, with at most so many connections. Each is made when it is first needed. */
+/** A driver client for one host of an address. It opens connections on demand, at most `connectionsMax`. */
 export function openClient(
   address: PostgresAddress,
   connectionsMax: number,
@@ -20,28 +20,30 @@ export function openClient(
     tls: tlsOf(address),
     max: connectionsMax,
     prepare: address.isPrepared,
-    // Before the statement that waits for it is late, which would say less.
+    // Shorter than the timeout of the statement that waits for it, whose error would be less specific.
     connectionTimeout: LIMITS.statementMsMax / 1_000,
   });
 }
 
-/** Asked for at every new connection. */
+/** Called for every new connection. */
 function passwordOf({ password, passwordFile }: PostgresAddress): string {
   if (passwordFile === undefined) return password ?? '';
-  return readOr(passwordFile, ERROR_CODES.passwordFile).replace(/\r?\n$/, '');
+  return readFileOrThrow(passwordFile, ERROR_CODES.passwordFile).replace(/\r?\n$/, '');
 }
 
-/** Everything is said: what is not would be taken from the environment. */
+/** Sets every TLS option: the driver reads PG* variables for those left out. */
 function tlsOf({ tls, rootCertificates }: PostgresAddress) {
   if (tls === 'disable') return false;
   if (tls === 'require' && rootCertificates === undefined) return { rejectUnauthorized: false };
   const ca =
-    rootCertificates === undefined ? {} : { ca: readOr(rootCertificates, ERROR_CODES.rootCertificates) };
+    rootCertificates === undefined
+      ? {}
+      : { ca: readFileOrThrow(rootCertificates, ERROR_CODES.rootCertificates) };
   const anyName = tls === 'verify-full' ? {} : { checkServerIdentity: () => undefined };
   return { rejectUnauthorized: true, ...ca, ...anyName };
 }
 
-function readOr(path: string, code: string): string {
+function readFileOrThrow(path: string, code: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch {

@@ -5,33 +5,33 @@ import type { ParameterValue } from './parameters.ts';
 
 type Row = Record<string, unknown>;
 
-/** What a statement came to. */
+/** The result of a statement. */
 export interface QueryResult {
   readonly rows: readonly Row[];
-  /** How many rows it wrote. */
+  /** The number of rows that it wrote. */
   readonly count: number;
 }
 
 /**
- * One connection, in whatever transaction is open on it. Statements are run in their order, awaited or not; those with
- * values travel together, each of the others by itself.
+ * One connection, in the transaction that is open on it. Statements run in the order of the calls, awaited or not. The
+ * driver pipelines statements with values, and sends each of the others alone.
  */
 export interface Connection {
   query(text: string, values: readonly ParameterValue[]): Promise<QueryResult>;
 }
 
-/** Trouble of the engine or of the way there becomes `unavailable`, its code kept for the log. */
+/** Turns an error of the server or the connection into Fault `unavailable`, with its code as the cause for the log. */
 export function postgresFault(error: unknown): unknown {
   if (error instanceof Fault) return error;
-  const trouble = databaseError(error instanceof ConstraintViolation ? error.cause : error);
-  if (!trouble) return error;
-  return isBug(trouble) ? trouble : new Fault('unavailable', [], trouble);
+  const failure = databaseError(error instanceof ConstraintViolation ? error.cause : error);
+  if (!failure) return error;
+  return isBug(failure) ? failure : new Fault('unavailable', [], failure);
 }
 
 const SERIALIZATION_FAILURE = '40001';
 const DEADLOCK_DETECTED = '40P01';
 
-/** Whether the engine undid a transaction only because of another one. */
+/** Whether the server rolled a transaction back because of a conflict with another one. */
 export function isRetryableConflict(error: unknown): boolean {
   const state = sqlState(error);
   return state === SERIALIZATION_FAILURE || state === DEADLOCK_DETECTED;
@@ -39,7 +39,7 @@ export function isRetryableConflict(error: unknown): boolean {
 
 const QUERY_CANCELED = '57014';
 
-/** Whether the engine ended a statement because it took too long. */
+/** Whether the server cancelled a statement because it took too long. */
 export function isCancelled(error: unknown): boolean {
   return sqlState(error) === QUERY_CANCELED;
 }

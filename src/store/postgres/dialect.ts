@@ -2,13 +2,15 @@ import { RESOURCES } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import { statementsOver } from '../records/statements.ts';
 
-function longOf(transaction: string): string {
+function asLong(transaction: string): string {
   return `${transaction}::text::bigint`;
 }
 
-/** An index is written anew with each number: a realm that is written again and again keeps the same one for a while. */
-function rounded(transaction: string): string {
-  return `${longOf(transaction)} & -64`;
+/**
+ * Rounded, because each new number rewrites an index entry: a realm with frequent writes keeps its number for a while.
+ */
+function roundedDown(transaction: string): string {
+  return `${asLong(transaction)} & -64`;
 }
 
 export const POSTGRES: Dialect = {
@@ -17,8 +19,8 @@ export const POSTGRES: Dialect = {
   hasHashColumns: false,
   hexBehindFirst: (value) => `encode(substr(${value}, 2, 8), 'hex')`,
   insertion({ table }, columns) {
-    const places = columns.map(() => '?').join(', ');
-    return { text: `insert into ${table} (${columns.join(', ')}) values (${places})`, lead: () => [] };
+    const placeholders = columns.map(() => '?').join(', ');
+    return { text: `insert into ${table} (${columns.join(', ')}) values (${placeholders})`, lead: () => [] };
   },
   insertsTogether: 100,
   returnsLongsAsText: true,
@@ -30,10 +32,10 @@ export const POSTGRES: Dialect = {
     isInRowIds: undefined,
   },
   rowLocks: { exclusive: ' for update', skipLocked: ' for update skip locked', shared: ' for share' },
-  // A transaction that was not visible to a look has no lesser identifier than the oldest one that ran then.
+  // A transaction that a snapshot does not see has an ID no lower than the oldest one that ran at that time.
   clockOrder: {
-    now: `(${rounded('pg_current_xact_id()')})`,
-    bounds: `select ${rounded('pg_snapshot_xmin(s)')} as begins, ${longOf('pg_snapshot_xmax(s)')} as ends
+    now: `(${roundedDown('pg_current_xact_id()')})`,
+    bounds: `select ${roundedDown('pg_snapshot_xmin(s)')} as begins, ${asLong('pg_snapshot_xmax(s)')} as ends
       from pg_current_snapshot() s`,
   },
 };

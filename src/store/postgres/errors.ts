@@ -1,79 +1,76 @@
 import { SQL } from 'bun';
 
 /**
- * Trouble of the engine or of the way there, by its code alone: texts of the engine and of the driver name values, so
- * none of them goes further than this.
+ * An error of the server or the connection, reduced to its code: messages of the server and the driver quote values,
+ * and must not reach logs or callers.
  */
 export class DatabaseError extends Error {
-  /** The engine's SQLSTATE, the code of the driver or of TLS, or one of ours. */
+  /** The SQLSTATE of the server, a code of the driver or of TLS, or one of ERROR_CODES. */
   readonly code: string;
 
   constructor(code: string) {
-    super(`PostgreSQL or the way to it: ${code}`);
-    this.name = 'Trouble';
+    super(`PostgreSQL error ${code}`);
+    this.name = 'DatabaseError';
     this.code = code;
   }
 }
 
-/** Codes of ours. */
+/** Codes for errors that this program detects. */
 export const ERROR_CODES = {
-  late: 'DATABASE_TIMEOUT',
-  crowded: 'DATABASE_CONNECTIONS_BUSY',
-  standby: 'DATABASE_NO_PRIMARY',
+  timeout: 'DATABASE_TIMEOUT',
+  connectionsBusy: 'DATABASE_CONNECTIONS_BUSY',
+  noPrimary: 'DATABASE_NO_PRIMARY',
   rolledBack: 'DATABASE_ROLLED_BACK',
-  hostUnknown: 'DATABASE_HOST_UNKNOWN',
+  unknownHost: 'DATABASE_HOST_UNKNOWN',
   passwordFile: 'DATABASE_PASSWORD_FILE',
   rootCertificates: 'DATABASE_ROOT_CERTIFICATES',
 } as const;
 
-/** The trouble that an error tells of; undefined for one of another kind. */
+/** The DatabaseError for an error of the driver; undefined for any other error. */
 export function databaseError(error: unknown): DatabaseError | undefined {
   if (error instanceof DatabaseError) return error;
   return error instanceof SQL.SQLError ? driverError(error) : undefined;
 }
 
-/** The same for what the driver threw, whose errors about TLS are of no kind of its own. */
+/** The same for an error known to come from the driver: its TLS errors have no class of their own. */
 export function driverError(error: unknown): DatabaseError | undefined {
   if (error instanceof DatabaseError) return error;
   const code = sqlState(error) ?? (error as { readonly code?: unknown } | undefined)?.code;
   return typeof code === 'string' ? new DatabaseError(code) : undefined;
 }
 
-/** The SQLSTATE that a server sent. */
+/** The SQLSTATE of an error that the server sent. */
 export function sqlState(error: unknown): string | undefined {
   return error instanceof SQL.PostgresError ? error.errno : undefined;
 }
 
-/** Data and rules that no statement of ours should meet, and statements that the engine cannot read. */
+/** Invalid data, broken constraints and invalid statements: none of this program's statements should cause them. */
 const BUG = /^(?:2[23]...|42(?!501|703|P01|P05)...)$/;
 
-/** Whether nothing that an operator does helps. */
+/** Whether the error is a bug of this program, which no operator can correct. */
 export function isBug({ code }: DatabaseError): boolean {
   return BUG.test(code);
 }
 
-/** A unique index has these values already. */
 export const UNIQUE_VIOLATION = '23505';
-/** Who asks has not been granted what it needs. */
 export const INSUFFICIENT_PRIVILEGE = '42501';
-/** The server is there, and has no room for one more connection. */
 export const TOO_MANY_CONNECTIONS = '53300';
 
-/** A connection ended, or no new one is accepted: another host may be the one to ask. */
+/** A connection was closed, or the host accepts no new one: another host may be the primary. */
 const CONNECTION_LOST = /^(?:ERR_POSTGRES_CONNECTION_|57P|08|25006|25P0[34])/;
-/** What is sent is taken, and nothing comes back. */
+/** The host accepts data and does not answer. */
 const STALLED = /^(?:ERR_POSTGRES_CONNECTION_(?:TIMEOUT|FAILED)|DATABASE_TIMEOUT)$/;
 
-/** What trouble says about the host it is with; `unclear` where all connections were busy, or not even made. */
-export function hostStateAfter({ code }: DatabaseError): 'none' | 'lost' | 'unclear' | 'stalled' {
-  if (code === ERROR_CODES.crowded) return 'unclear';
+/** What an error implies about its host; `unknown` where all connections were busy, or none was opened. */
+export function hostStateAfter({ code }: DatabaseError): 'reachable' | 'lost' | 'unknown' | 'stalled' {
+  if (code === ERROR_CODES.connectionsBusy) return 'unknown';
   if (STALLED.test(code)) return 'stalled';
-  return CONNECTION_LOST.test(code) ? 'lost' : 'none';
+  return CONNECTION_LOST.test(code) ? 'lost' : 'reachable';
 }
 
 /**
- * Whether a commit that failed so left nothing behind: the engine said why it refused. Where the connection or the
- * server ended, nobody knows.
+ * Whether a commit that failed with this error was rolled back. Where the connection or the server ended, the outcome
+ * is unknown.
  */
 export function isRefusedCommit({ code }: DatabaseError): boolean {
   return /^(?!08|57|58|XX)[0-9A-Z]{5}$/.test(code);

@@ -1,15 +1,15 @@
 import type { Index } from '../lists/list_plans.ts';
 import type { SqlClient } from './sql_client.ts';
 
-/** The indexes of the schema, as the engine has them. */
+/** The indexes of the schema, read from the catalog. */
 export interface IndexCatalog {
-  /** Those of a table that hold all of its rows. */
+  /** The indexes of a table that cover all of its rows. */
   of(table: string): readonly Index[];
-  /** Undefined for an index that is not there. */
+  /** The columns of an index; undefined where it does not exist. */
   columnsOf(index: string): readonly string[] | undefined;
 }
 
-const INDEXES = `select t.relname as table_name, c.relname as name, i.indisunique as is_unique, array_to_string(array(
+const SELECT_INDEXES = `select t.relname as table_name, c.relname as name, i.indisunique as is_unique, array_to_string(array(
     select a.attname from unnest(i.indkey::smallint[]) with ordinality as k (number, place)
     join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.number order by k.place), ' ') as columns
   from pg_index i join pg_class c on c.oid = i.indexrelid join pg_class t on t.oid = i.indrelid
@@ -23,7 +23,7 @@ interface Row {
 }
 
 export async function readIndexes(sql: SqlClient): Promise<IndexCatalog> {
-  const rows = ((await sql.unsafe(INDEXES)) as Row[]).map(
+  const rows = ((await sql.unsafe(SELECT_INDEXES)) as Row[]).map(
     ({ table_name: table, name, is_unique, columns }) => ({
       table,
       name,

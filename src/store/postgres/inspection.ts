@@ -8,7 +8,7 @@ import type { Migration } from '../migrations.ts';
 import type { SqlValue } from '../records/statements.ts';
 import type { Transactions } from '../transactions.ts';
 import type { PostgresAddress } from './address.ts';
-import { BEGIN_READING } from './begin_statements.ts';
+import { BEGIN_READ } from './begin_statements.ts';
 import { POSTGRES } from './dialect.ts';
 import { roleState } from './inspection_rights.ts';
 import { postgresSchemaDifferences } from './inspection_schema.ts';
@@ -16,31 +16,32 @@ import { serverState } from './inspection_server.ts';
 import { connectToPrimary } from './primary.ts';
 import { openRowStream, type RowStream } from './row_stream.ts';
 
-/** The engine itself ends what takes longer. */
-export const BEGIN_INSPECTION = `${BEGIN_READING}; set local statement_timeout = ${LIMITS.doctorQueryMsMax}`;
-/** How much later it is given up where the engine does not answer at all. */
-const PATIENCE_MS = 5_000;
+/** The server cancels longer queries. */
+export const BEGIN_INSPECTION = `${BEGIN_READ}; set local statement_timeout = ${LIMITS.doctorQueryMsMax}`;
+/** How much longer the client waits where the server does not answer at all. */
+const RESPONSE_GRACE_MS = 5_000;
 
 const HAS_SCHEMA = `select exists (select 1 from pg_class
-  where relnamespace = to_regnamespace(quote_ident(current_schema())) and relname = 'migration') as is_there`;
+  where relnamespace = to_regnamespace(quote_ident(current_schema())) and relname = 'migration') as has_schema`;
 
 /**
- * Opens a database to look at it, over connections of its own: every transaction only reads, and each question has a
- * moment of its own, so that nothing of the past is kept for as long as all of them take.
+ * Opens a database for inspection over its own connection. Every query runs in its own read-only transaction, so that
+ * no snapshot holds vacuum back for as long as all of them take.
  */
 export async function inspectPostgres(
   address: PostgresAddress,
   known: readonly Migration[],
 ): Promise<EngineInspection> {
-  // Nothing is asked twice.
+  // Preparing statements would not pay: each query runs once.
   const stream = openRowStream(
     await connectToPrimary({ ...address, isPrepared: false }),
-    LIMITS.doctorQueryMsMax + PATIENCE_MS,
+    LIMITS.doctorQueryMsMax + RESPONSE_GRACE_MS,
   );
   const rows: InspectionQuery = (text, ...values) => stream.rows(BEGIN_INSPECTION, text, values);
   try {
-    const [found] = await Array.fromAsync(rows<{ is_there: boolean }>(HAS_SCHEMA));
-    if (!found?.is_there) throw new Refusal('there is no schema in this database: authrealm init makes it');
+    const [found] = await Array.fromAsync(rows<{ has_schema: boolean }>(HAS_SCHEMA));
+    if (!found?.has_schema)
+      throw new Refusal('this database has no authrealm schema: create it with authrealm init');
     return inspectionOver(stream, rows, address, known);
   } catch (error) {
     await stream.close();
@@ -48,7 +49,7 @@ export async function inspectPostgres(
   }
 }
 
-/** How the questions about the engine itself are asked. */
+/** Runs one query of the inspection. */
 export type InspectionQuery = <T>(text: string, ...values: readonly SqlValue[]) => AsyncGenerator<T>;
 
 function inspectionOver(
@@ -57,49 +58,49 @@ function inspectionOver(
   address: PostgresAddress,
   known: readonly Migration[],
 ): EngineInspection {
-  const questions = inspectionQueries({ rows, isBeyondAscii: (column) => `${column} ~ '[^ -~]'` });
+  const queries = inspectionQueries({ rows, isBeyondAscii: (column) => `${column} ~ '[^ -~]'` });
   return {
-    ...questions,
+    ...queries,
     engine: () => versionOf(rows),
     server: () => serverState(rows, address),
     rights: () => roleState(rows),
-    migrations: async () => ({ applied: await Array.fromAsync(questions.applied()), known }),
-    schema: () => postgresSchemaDifferences(rows, questions.applied, known),
+    migrations: async () => ({ applied: await Array.fromAsync(queries.applied()), known }),
+    schema: () => postgresSchemaDifferences(rows, queries.applied, known),
     integrity: () => integrityErrors(rows),
     accessOf() {
       const transactions = inspectionTransactions(rows);
-      const sealed = openSealedValueReader(transactions, POSTGRES, questions.schema);
-      return { access: openAuthReading(transactions, questions.schema), sealed };
+      const sealed = openSealedValueReader(transactions, POSTGRES, queries.schema);
+      return { access: openAuthReading(transactions, queries.schema), sealed };
     },
     close: () => stream.close(),
   };
 }
 
-/** Each statement of a piece of work has a moment of its own: what is looked for here does not move. */
+/** Each statement of a read has its own snapshot: the values that are read here do not change. */
 function inspectionTransactions(rows: InspectionQuery): Transactions {
   return {
     async read(work) {
-      const going = work();
-      let step = going.next();
+      const running = work();
+      let step = running.next();
       while (!step.done) {
-        const asked = step.value;
-        if ('statements' in asked) throw new Error('who looks writes nothing');
-        const told = await Array.fromAsync(rows<Record<string, unknown>>(asked.text, ...asked.values));
-        step = going.next({ rows: told, count: told.length });
+        const request = step.value;
+        if ('statements' in request) throw new Error('an inspection cannot write');
+        const result = await Array.fromAsync(rows<Record<string, unknown>>(request.text, ...request.values));
+        step = running.next({ rows: result, count: result.length });
       }
       return step.value;
     },
-    write: () => Promise.reject(new Error('who looks writes nothing')),
+    write: () => Promise.reject(new Error('an inspection cannot write')),
     isOverloaded: () => false,
     yieldToWriters: async () => undefined,
   };
 }
 
 async function versionOf(rows: InspectionQuery): Promise<string> {
-  const [told] = await Array.fromAsync(
+  const [row] = await Array.fromAsync(
     rows<{ version: string }>(`select current_setting('server_version') as version`),
   );
-  return `postgres ${told?.version}`;
+  return `postgres ${row?.version}`;
 }
 
 const CHECKSUM_FAILURES =
@@ -107,10 +108,10 @@ const CHECKSUM_FAILURES =
 const INVALID_INDEXES = `select c.relname as name from pg_index i join pg_class c on c.oid = i.indexrelid
   where c.relnamespace = to_regnamespace(quote_ident(current_schema())) and not (i.indisvalid and i.indisready) order by 1`;
 
-/** Rows are read by the other checks; what is damaged on the way is told by the engine there. */
+/** Damaged rows make the other checks fail when they read them. */
 async function* integrityErrors(rows: InspectionQuery): AsyncGenerator<string> {
   for await (const { count } of rows<{ count: string }>(CHECKSUM_FAILURES))
-    yield `the engine has read ${count} pages whose checksum was wrong: see its log, and restore a backup`;
+    yield `the server has read ${count} pages with a wrong checksum: check its log, and restore a backup`;
   for await (const { name } of rows<{ name: string }>(INVALID_INDEXES))
-    yield `index ${name} is not complete, and nothing is found by it: reindex it`;
+    yield `index ${name} is invalid and not used by queries: run reindex index ${name}`;
 }

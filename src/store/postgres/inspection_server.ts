@@ -3,7 +3,7 @@ import type { PostgresAddress } from './address.ts';
 import type { InspectionQuery } from './inspection.ts';
 import { detectPooler, POOLER_ADVICE } from './pooler.ts';
 
-/** The releases that this program was run on. */
+/** The PostgreSQL releases that this program is tested on. */
 const MAJOR_MIN = 15;
 const MAJOR_MAX = 18;
 
@@ -25,7 +25,7 @@ const SETTINGS = [
   'synchronous_standby_names',
 ];
 
-/** As they are for whoever asks: a role or a database may have settings of its own. */
+/** The settings of this session: a role or a database may override those of the server. */
 const SELECT_SETTINGS = `
   select current_setting('server_version_num')::integer / 10000 as version,
     ${SETTINGS.map((name) => `current_setting('${name}') as ${name}`).join(', ')},
@@ -33,18 +33,18 @@ const SELECT_SETTINGS = `
       where relnamespace = to_regnamespace(quote_ident(current_schema())) and relkind = 'r'
         and relpersistence = 'u') as unlogged`;
 
-/** What decides whether a write that was acknowledged is there after a crash, and who stands in between. */
+/** Checks the server version, the settings on which durability depends, and the pooler, if any. */
 export async function serverState(rows: InspectionQuery, address: PostgresAddress): Promise<EngineState> {
-  const [told] = await Array.fromAsync(rows<ServerSettings>(SELECT_SETTINGS));
-  if (!told) return { facts: [], findings: ['the engine does not tell its settings'] };
+  const [settings] = await Array.fromAsync(rows<ServerSettings>(SELECT_SETTINGS));
+  if (!settings) return { facts: [], findings: ['the server did not return its settings'] };
   const pooler = await detectPooler(address);
   return {
     facts: [
-      ...SETTINGS.map((name) => `${name} = ${told[name as keyof ServerSettings]}`),
-      ...(pooler.isThere ? ['a pooler hands connections on after each transaction'] : []),
+      ...SETTINGS.map((name) => `${name} = ${settings[name as keyof ServerSettings]}`),
+      ...(pooler.isPresent ? ['a pooler shares connections between transactions'] : []),
     ],
     findings: [
-      ...durabilityFindings(told),
+      ...durabilityFindings(settings),
       ...(pooler.sharesStatementNames ? [`${POOLER_ADVICE} --database`] : []),
     ],
   };
@@ -59,14 +59,12 @@ function durabilityFindings({
 }: ServerSettings): readonly string[] {
   const found: (string | false)[] = [
     (version < MAJOR_MIN || version > MAJOR_MAX) &&
-      `this program was run on PostgreSQL ${MAJOR_MIN} to ${MAJOR_MAX}, and this is ${version}`,
-    fsync === 'off' &&
-      'fsync is off: a crash of the machine can damage every table, or lose what was written',
-    synchronous_commit === 'off' &&
-      'synchronous_commit is off: a crash loses the last writes that were acknowledged',
+      `this is PostgreSQL ${version}, and this program is tested on ${MAJOR_MIN} to ${MAJOR_MAX}`,
+    fsync === 'off' && 'fsync is off: a crash of the machine can damage every table or lose committed writes',
+    synchronous_commit === 'off' && 'synchronous_commit is off: a crash loses the last acknowledged writes',
     full_page_writes === 'off' &&
-      'full_page_writes is off: a crash of the machine can damage pages, unless its file system writes them whole',
-    unlogged !== null && `${unlogged}: not logged, and emptied by a crash: alter table … set logged`,
+      'full_page_writes is off: a crash of the machine can damage pages unless the file system writes them atomically',
+    unlogged !== null && `${unlogged}: unlogged tables, which a crash empties: run alter table … set logged`,
   ];
-  return found.filter((says) => says !== false);
+  return found.filter((finding) => finding !== false);
 }

@@ -6,9 +6,9 @@ import type { IndexCatalog } from './indexes.ts';
 import type { PostgresSession } from './session.ts';
 
 interface ListDeps {
-  /** Of what touches few rows. */
+  /** Reads lists that touch few rows. */
   readonly readShort: Transactions['read'];
-  /** Of all the rest, which waits apart. */
+  /** Reads all other lists, in a separate queue. */
   readonly readLong: Transactions['read'];
   readonly indexes: IndexCatalog;
   readonly forget: PostgresSession['forget'];
@@ -21,7 +21,7 @@ export function openPostgresLists({ readShort, readLong, indexes, forget }: List
     indexesOf: indexes.of,
     forget,
   });
-  const short = openLists((question, budget) => readShort(() => reading(question, budget)));
-  const long = openLists((question, budget) => readLong(() => reading(question, budget)));
+  const short = openLists((request, budget) => readShort(() => reading(request, budget)));
+  const long = openLists((request, budget) => readLong(() => reading(request, budget)));
   return short.delegating(long.serve);
 }

@@ -3,31 +3,31 @@ import { LIMITS } from '../../domain/limits.ts';
 import { withTimeout } from '../../platform/timeout.ts';
 import type { QueueFigures } from '../engine.ts';
 import type { Work } from '../transaction_work.ts';
-import { BEGIN_READING } from './begin_statements.ts';
+import { BEGIN_READ } from './begin_statements.ts';
 import { isCancelled, postgresFault } from './connection.ts';
 import type { ConnectionPool } from './pool.ts';
 import type { Perform } from './session.ts';
 
-/** The engine ends what takes longer. */
-const BEGIN_LONG_READING = `${BEGIN_READING}; set local statement_timeout = ${LIMITS.listMsMax}`;
+/** The server cancels longer reads. */
+const BEGIN_LONG_READ = `${BEGIN_READ}; set local statement_timeout = ${LIMITS.listMsMax}`;
 
-export interface LongReading {
+export interface LongReads {
   read<T>(work: () => Work<T>): Promise<T>;
   figures(): QueueFigures;
 }
 
 /**
- * Reads what may take long: LIMITS.readersMax at once, LIMITS.listsWaitingMax wait, each for LIMITS.listMsMax. Rejects
- * with Fault `overloaded` beyond that.
+ * Runs reads that may take long, LIMITS.readersMax at a time. At most LIMITS.listsWaitingMax others wait, each for at
+ * most LIMITS.listMsMax. Beyond that it rejects with Fault `overloaded`.
  */
-export function openLongReading(pool: ConnectionPool, perform: Perform): LongReading {
+export function openLongReads(pool: ConnectionPool, perform: Perform): LongReads {
   const waiting: (() => void)[] = [];
-  let atOnce = 0;
+  let running = 0;
 
-  /** Resolves when there is a place. */
+  /** Resolves when the read may run. */
   async function enter(): Promise<void> {
-    if (atOnce < LIMITS.readersMax) {
-      atOnce += 1;
+    if (running < LIMITS.readersMax) {
+      running += 1;
       return;
     }
     if (waiting.length >= LIMITS.listsWaitingMax) throw overloaded('QUEUE_FULL');
@@ -39,19 +39,19 @@ export function openLongReading(pool: ConnectionPool, perform: Perform): LongRea
     });
   }
 
-  /** Hands the place on. */
+  /** Lets the next read run. */
   function leave(): void {
     const next = waiting.shift();
     if (next) next();
-    else atOnce -= 1;
+    else running -= 1;
   }
 
   async function read<T>(work: () => Work<T>): Promise<T> {
     await enter();
     try {
-      return await pool.transaction(BEGIN_LONG_READING, async (connection) => ({
+      return await pool.transaction(BEGIN_LONG_READ, async (connection) => ({
         value: await perform(connection, work()),
-        isKept: false,
+        shouldCommit: false,
       }));
     } catch (error) {
       if (isCancelled(error)) throw overloaded('DEADLINE_EXCEEDED');
@@ -61,5 +61,5 @@ export function openLongReading(pool: ConnectionPool, perform: Perform): LongRea
     }
   }
 
-  return { read, figures: () => ({ waiting: waiting.length, working: atOnce }) };
+  return { read, figures: () => ({ waiting: waiting.length, working: running }) };
 }

@@ -14,7 +14,7 @@ import { grantTableRights, hasMissingGrants, quoteIdentifier, type RoleSchema } 
 import { currentRoleSchema, postgresSchemaVersion } from './schema_state.ts';
 import { clientWithTimeout, type SqlClient } from './sql_client.ts';
 
-/** Throws Refusal where the schema cannot be served as `mode` says. Changes nothing. */
+/** Returns the version of the schema. Throws Refusal where `mode` does not allow to serve it. Changes nothing. */
 export async function assertPostgresSchema(
   sql: SQL,
   mode: MigrateMode,
@@ -25,9 +25,11 @@ export async function assertPostgresSchema(
   return assertServableSchema(found, mode, migrations.at(-1)?.version ?? 0, program.version);
 }
 
-/** How long one of our own statements may take that others make wait: the engine is to be the one that gives up. */
+/** Longer than the lock timeout of the statements, so that the server gives up first. */
 const STATEMENT_WAIT_MS_MAX = LIMITS.migrationWaitMsMax + LIMITS.storeWaitMsMax;
-/** How long an attempt waits for a table: who wants to read it stands behind, and goes on in the pauses. */
+/**
+ * How long an attempt waits for the lock of a table: readers queue behind it, and run in the pauses between attempts.
+ */
 const TABLE_WAIT_MS_MAX = 200;
 const PAUSE_MS = 1_000;
 const CONFLICTS_MAX = 20;
@@ -41,9 +43,9 @@ const INSERT_INSTANCE =
   'insert into instance (singleton, store_id, access_version) values (1, $1, 1) on conflict do nothing';
 
 /**
- * Brings the schema to the newest migration. Each is one transaction that begins with its row, which is the lock: of
- * many processes one applies it, the others wait for its row and find it applied. On an empty database all are one
- * transaction, so that nobody finds a schema that is half made. `user` gets the use of the tables.
+ * Applies all pending migrations, each in its own transaction. Inserting the row of the migration takes the lock: one
+ * process applies it, and the others wait for the row and find it applied. On an empty database one transaction applies
+ * all of them, so that no process sees half a schema. The role `user` gets the privileges to serve.
  */
 export async function migratePostgres(
   sql: SQL,
@@ -51,25 +53,25 @@ export async function migratePostgres(
   program: Program,
   user?: string,
 ): Promise<void> {
-  const looking = clientWithTimeout(sql, LIMITS.storeWaitMsMax);
-  const { role, schema } = await currentRoleSchema(looking);
+  const reader = clientWithTimeout(sql, LIMITS.storeWaitMsMax);
+  const { role, schema } = await currentRoleSchema(reader);
   const grantee = user === role ? undefined : user;
   const deadline = performance.now() + LIMITS.migrationWaitMsMax;
-  const next = async () => nextOf(migrations, (await postgresSchemaVersion(looking))?.version);
+  const next = async () => nextMigrations(migrations, (await postgresSchemaVersion(reader))?.version);
   let attempt = 1;
   for (let pending = await next(); pending.length > 0; attempt += 1) {
     try {
-      await transaction(sql, async (own) => {
+      await inTransaction(sql, async (own) => {
         for (const migration of pending) {
-          await begin(own, migration, program);
-          // It takes as long as it takes.
+          await beginMigration(own, migration, program);
+          // Without a timeout: a migration may rewrite a large table.
           await sql.unsafe(migration.sql).simple();
           await own.unsafe(INSERT_INSTANCE, [program.clock.mintId()]);
         }
         if (grantee !== undefined) await grantTableRights(own, grantee, schema);
       });
     } catch (error) {
-      if (hasState(error, INSUFFICIENT_PRIVILEGE)) throw mayNotChange(error, { role, schema });
+      if (hasState(error, INSUFFICIENT_PRIVILEGE)) throw schemaNotPermitted(error, { role, schema });
       await waitForOtherMigration(error, attempt, deadline);
     }
     const later = await next();
@@ -79,13 +81,13 @@ export async function migratePostgres(
   if (grantee !== undefined) await grantMissing(sql, grantee, { role, schema });
 }
 
-/** What is applied together behind the version that is there. */
-function nextOf(migrations: readonly Migration[], applied: number | undefined): readonly Migration[] {
+/** The migrations of the next transaction. */
+function nextMigrations(migrations: readonly Migration[], applied: number | undefined): readonly Migration[] {
   if (applied === undefined) return migrations;
   return migrations.filter(({ version }) => version > applied).slice(0, 1);
 }
 
-/** Returns where the migration is to be tried again, unless another process has made it. Throws otherwise. */
+/** Returns where the migration is to be attempted again unless another process has applied it. Throws otherwise. */
 async function waitForOtherMigration(error: unknown, attempt: number, deadline: number): Promise<void> {
   if (isConcurrentMigration(error) && attempt <= CONFLICTS_MAX) return;
   if (!hasState(error, LOCK_NOT_AVAILABLE)) throw error;
@@ -93,8 +95,8 @@ async function waitForOtherMigration(error: unknown, attempt: number, deadline: 
   await Bun.sleep(PAUSE_MS);
 }
 
-/** Runs `work` in a transaction of a client that has one connection. */
-async function transaction(sql: SQL, work: (own: SqlClient) => Promise<void>): Promise<void> {
+/** Runs `work` in a transaction. The client must have one connection. */
+async function inTransaction(sql: SQL, work: (own: SqlClient) => Promise<void>): Promise<void> {
   const own = clientWithTimeout(sql, STATEMENT_WAIT_MS_MAX);
   await own.unsafe('begin');
   try {
@@ -106,7 +108,11 @@ async function transaction(sql: SQL, work: (own: SqlClient) => Promise<void>): P
   }
 }
 
-async function begin(own: SqlClient, migration: Migration, { version, clock }: Program): Promise<void> {
+async function beginMigration(
+  own: SqlClient,
+  migration: Migration,
+  { version, clock }: Program,
+): Promise<void> {
   await own.unsafe(`set local lock_timeout = ${LIMITS.migrationWaitMsMax}`);
   await own.unsafe(MIGRATION_TABLE);
   const row = [migration.version, migration.name, String(clock.now()), version, servesFromOf(migration)];
@@ -114,34 +120,34 @@ async function begin(own: SqlClient, migration: Migration, { version, clock }: P
   await own.unsafe(`set local lock_timeout = ${TABLE_WAIT_MS_MAX}`);
 }
 
-function mayNotChange(cause: unknown, { role, schema }: RoleSchema): Refusal {
+function schemaNotPermitted(cause: unknown, { role, schema }: RoleSchema): Refusal {
   return new Refusal(
-    `role ${role} may not change schema ${schema} (${(cause as Error).message}): name its owner by --migrate-database, ` +
-      `or as its owner: grant create on schema ${quoteIdentifier(schema)} to ${quoteIdentifier(role)}`,
+    `role ${role} may not change schema ${schema} (${(cause as Error).message}): pass its owner by --migrate-database, ` +
+      `or run as its owner: grant create on schema ${quoteIdentifier(schema)} to ${quoteIdentifier(role)}`,
     { cause },
   );
 }
 
 function schemaLocked(cause: unknown): Refusal {
   return new Refusal(
-    'the schema could not be changed, because others kept its tables busy: try again when long exports and other ' +
-      'migrations have ended',
+    'the schema could not be changed because its tables were locked: try again when long exports and other migrations ' +
+      'have ended',
     { cause },
   );
 }
 
-/** Grants what was not granted with the migrations. The row of the first one is the lock here too. */
+/** Grants privileges that the migrations did not grant. The row of the first migration is the lock. */
 async function grantMissing(sql: SQL, grantee: string, { role, schema }: RoleSchema): Promise<void> {
   if (!(await hasMissingGrants(clientWithTimeout(sql, LIMITS.storeWaitMsMax), grantee))) return;
   try {
-    await transaction(sql, async (own) => {
+    await inTransaction(sql, async (own) => {
       await own.unsafe('select version from migration where version = 1 for update');
       await grantTableRights(own, grantee, schema);
     });
   } catch (error) {
     if (!hasState(error, INSUFFICIENT_PRIVILEGE)) throw error;
     throw new Refusal(
-      `role ${role} may not grant the use of schema ${schema} to ${grantee} (${(error as Error).message}): name the ` +
+      `role ${role} may not grant the use of schema ${schema} to ${grantee} (${(error as Error).message}): pass the ` +
         'owner of the schema by --migrate-database',
       { cause: error },
     );
@@ -151,7 +157,10 @@ async function grantMissing(sql: SQL, grantee: string, { role, schema }: RoleSch
 const DUPLICATE_TABLE = '42P07';
 const LOCK_NOT_AVAILABLE = '55P03';
 
-/** Another process was faster, or in the way: seen once or twice. What goes on is the migration's own. */
+/**
+ * Another process applied the migration first, or conflicted with it. An error that repeats is that of the migration
+ * itself.
+ */
 function isConcurrentMigration(error: unknown): boolean {
   return hasState(error, UNIQUE_VIOLATION, DUPLICATE_TABLE) || isRetryableConflict(error);
 }

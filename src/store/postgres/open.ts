@@ -12,7 +12,7 @@ import type { PostgresAddress } from './address.ts';
 import { openClient } from './client.ts';
 import { POSTGRES } from './dialect.ts';
 import type { IndexCatalog } from './indexes.ts';
-import { openLongReading } from './long_reads.ts';
+import { openLongReads } from './long_reads.ts';
 import { openConnectionPool } from './pool.ts';
 import { assertNoSharedStatementNames } from './pooler.ts';
 import { openPrimary, type Primary } from './primary.ts';
@@ -24,7 +24,7 @@ import { openPostgresReading, openPostgresTransactions } from './transactions.ts
 import { openPostgresWriter } from './writer.ts';
 
 /**
- * Opens a PostgreSQL database and brings its schema up as `mode` says, by the role of `owner` where there is one. Throws
+ * Opens a PostgreSQL database and migrates its schema as `mode` says, as the role of `owner` where one is given. Throws
  * Refusal where it cannot be served.
  */
 export async function openPostgres(
@@ -42,13 +42,13 @@ export async function openPostgres(
 function engineOver(address: PostgresAddress, indexes: IndexCatalog, primary: Primary): Engine {
   const open = (from: PostgresAddress, connectionsMax: number) =>
     openConnectionPool((host) => openClient(from, connectionsMax, host), LIMITS.storeWaitMsMax, primary);
-  // Callers choose the shapes of lists, so there is no end to what would be kept prepared.
+  // Callers choose filters and sorts of lists, so the number of prepared statements would be unlimited.
   const unprepared = { ...address, isPrepared: false };
   const pools = {
-    // Every request asks first who may ask: it is not to wait behind writes that wait for each other.
+    // Every request authenticates first, and must not wait behind writes that wait for locks.
     access: open(address, LIMITS.accessConnectionsMax),
     lookups: open(address, LIMITS.lookupConnectionsMax),
-    finds: open(address, LIMITS.reverseLookupConnectionsMax),
+    reverseLookups: open(address, LIMITS.reverseLookupConnectionsMax),
     transactions: open(address, LIMITS.transactionConnectionsMax),
     lists: open(unprepared, LIMITS.listConnectionsMax),
     long: open(unprepared, LIMITS.readersMax),
@@ -57,9 +57,9 @@ function engineOver(address: PostgresAddress, indexes: IndexCatalog, primary: Pr
   const log = openAuditLog(POSTGRES);
   const writer = openPostgresWriter(pools.transactions, session.perform, log);
   const transactions = openPostgresTransactions(pools.transactions, session.perform, writer);
-  const long = openLongReading(pools.long, session.perform);
-  const rooms = { session, transactions, indexes, readLong: long.read };
-  const records = openPostgresRecords(pools, rooms);
+  const long = openLongReads(pools.long, session.perform);
+  const deps = { session, transactions, indexes, readLong: long.read };
+  const records = openPostgresRecords(pools, deps);
   return {
     figures: () => ({ ...writer.figures(), lists: long.figures() }),
     records,

@@ -7,29 +7,26 @@ import { DatabaseError, databaseError, driverError, ERROR_CODES, isRefusedCommit
 import type { ParameterValue } from './parameters.ts';
 import type { Primary } from './primary.ts';
 
-/** What a transaction came to: whether it is to be committed. */
+/** The result of the work in a transaction, and whether to commit it. */
 export interface TransactionResult<T> {
   readonly value: T;
-  readonly isKept: boolean;
+  readonly shouldCommit: boolean;
 }
 
-/** Connections to one database. Whatever is late rejects. */
+/** Connections to one database. A statement that times out rejects. */
 export interface ConnectionPool {
-  /** Runs one statement by itself. */
+  /** Runs one statement outside of a transaction. */
   query(text: string, values: readonly ParameterValue[]): Promise<QueryResult>;
   /**
-   * Runs `work` in a transaction that `opening` begins, and ends it. Rejects with Fault `unknown_outcome` where nobody
-   * knows whether it was committed.
+   * Runs `work` in a transaction that the statements of `begin` start, and ends it. Rejects with Fault
+   * `unknown_outcome` where the outcome of the commit is unknown.
    */
-  transaction<T>(
-    opening: string,
-    work: (connection: Connection) => Promise<TransactionResult<T>>,
-  ): Promise<T>;
-  /** Waits for what is under way. */
+  transaction<T>(begin: string, work: (connection: Connection) => Promise<TransactionResult<T>>): Promise<T>;
+  /** Waits for running statements. */
   close(): Promise<void>;
 }
 
-/** The driver, and the host it is connected to. */
+/** A driver client and the host that it connects to. */
 interface Client {
   readonly host: Host | undefined;
   readonly sql: SQL;
@@ -42,16 +39,20 @@ type OpenClient = (host: Host | undefined) => SQL;
 type Hosts = Pick<Primary, 'reportError'> & { current(): Host | undefined };
 
 const ignore = () => undefined;
-const ONE: Hosts = { current: ignore, reportError: ignore };
+const UNWATCHED_HOST: Hosts = { current: ignore, reportError: ignore };
 
 /**
- * Connections to whichever host takes writes; `open` makes those to one. `waitMsMax`: how long one statement may take,
- * its wait for a connection included.
+ * Connections to the current primary; `open` creates a client for a host. `waitMsMax` is the timeout of a statement,
+ * including its wait for a connection.
  */
-export function openConnectionPool(open: OpenClient, waitMsMax: number, hosts: Hosts = ONE): ConnectionPool {
+export function openConnectionPool(
+  open: OpenClient,
+  waitMsMax: number,
+  hosts: Hosts = UNWATCHED_HOST,
+): ConnectionPool {
   let current: Client | undefined;
 
-  function clientNow(): Client {
+  function currentClient(): Client {
     const host = hosts.current();
     if (current && current.host === host) return current;
     if (current) giveUp(current);
@@ -59,75 +60,78 @@ export function openConnectionPool(open: OpenClient, waitMsMax: number, hosts: H
     return current;
   }
 
-  /** A statement on a connection that stalls never ends, nor do those behind it: all of them reject. */
+  /**
+   * A statement on a stalled connection never ends, nor do those queued behind it: closing the client rejects all of
+   * them.
+   */
   function giveUp(client: Client): void {
     if (current === client) current = undefined;
     client.sql.close({ timeout: 0 }).catch(ignore);
   }
 
-  /** What the driver answers, or what `onTimeout` throws. */
-  async function inTime<T>(asked: Promise<T>, onTimeout: () => never): Promise<T> {
+  /** The response of the driver, or the error that `onTimeout` throws. Reports errors to the hosts. */
+  async function reportingErrors<T>(response: Promise<T>, onTimeout: () => never): Promise<T> {
     try {
-      return await withTimeout(asked, waitMsMax, onTimeout);
+      return await withTimeout(response, waitMsMax, onTimeout);
     } catch (error) {
-      const trouble = driverError(error);
-      if (trouble) hosts.reportError(trouble);
-      throw databaseError(error) ? error : (trouble ?? error);
+      const known = driverError(error);
+      if (known) hosts.reportError(known);
+      throw databaseError(error) ? error : (known ?? error);
     }
   }
 
-  function answered<T>(client: Client, asked: Promise<T>): Promise<T> {
-    return inTime(asked, () => {
+  function responseInTime<T>(client: Client, response: Promise<T>): Promise<T> {
+    return reportingErrors(response, () => {
       giveUp(client);
-      throw new DatabaseError(ERROR_CODES.late);
+      throw new DatabaseError(ERROR_CODES.timeout);
     });
   }
 
   async function queryOn(client: Client, via: SQL | ReservedSQL, text: string, values: Values) {
-    const rows = await answered(client, via.unsafe(text, [...values]));
+    const rows = await responseInTime(client, via.unsafe(text, [...values]));
     return { rows, count: (rows as { count?: number }).count ?? 0 };
   }
 
-  /** A connection for one transaction. All of them may be busy, which says nothing about any of them. */
+  /** Reserves a connection for one transaction. A timeout means that all are busy, not that the host is down. */
   async function reserve({ sql }: Client): Promise<ReservedSQL> {
     const wait = new AbortController();
     const reserving = sql.reserve({ signal: wait.signal });
-    return inTime(reserving, () => {
+    return reportingErrors(reserving, () => {
       reserving.then((reserved) => reserved.release(), ignore);
       wait.abort();
-      throw new DatabaseError(ERROR_CODES.crowded);
+      throw new DatabaseError(ERROR_CODES.connectionsBusy);
     });
   }
 
-  /** Resolves once the engine says that it has committed. */
+  /** Resolves once the server has confirmed the commit. */
   async function commit(client: Client, reserved: ReservedSQL): Promise<void> {
     try {
-      const { command } = await answered(client, reserved.unsafe('commit', []));
-      // Where a statement before it has failed, the engine rolls back and calls that an answer.
+      const { command } = await responseInTime(client, reserved.unsafe('commit', []));
+      // After a failed statement the server answers COMMIT with ROLLBACK, and reports no error.
       if (command !== 'COMMIT') throw new Fault('unavailable', [], new DatabaseError(ERROR_CODES.rolledBack));
     } catch (error) {
-      const trouble = databaseError(error);
-      if (!trouble || isRefusedCommit(trouble)) throw error;
-      throw new Fault('unknown_outcome', [], trouble);
+      const known = databaseError(error);
+      if (!known || isRefusedCommit(known)) throw error;
+      throw new Fault('unknown_outcome', [], known);
     }
   }
 
   return {
     async query(text, values) {
-      const client = clientNow();
+      const client = currentClient();
       return queryOn(client, client.sql, text, values);
     },
-    async transaction(opening, work) {
-      const client = clientNow();
+    async transaction(begin, work) {
+      const client = currentClient();
       const reserved = await reserve(client);
       const connection: Connection = { query: (text, values) => queryOn(client, reserved, text, values) };
       try {
-        // It travels with the first statement of the work.
-        const begun = answered(client, reserved.unsafe(opening).simple());
+        // Not awaited, so that it is sent together with the first statement of the work.
+        const begun = responseInTime(client, reserved.unsafe(begin).simple());
         begun.catch(ignore);
-        const { value, isKept } = await work(connection);
+        const { value, shouldCommit } = await work(connection);
         await begun;
-        if (isKept) await commit(client, reserved);
+        if (shouldCommit) await commit(client, reserved);
         else await connection.query('rollback', []);
         return value;
       } catch (error) {

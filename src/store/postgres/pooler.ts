@@ -7,81 +7,84 @@ import { sqlState } from './errors.ts';
 import { openPrimary } from './primary.ts';
 import { clientWithTimeout } from './sql_client.ts';
 
-/** What stands between a client and the engine. */
+/** The pooler between the client and the server, if any. */
 export interface PoolerState {
-  /** A connection of the engine is a client's for one transaction. */
-  readonly isThere: boolean;
-  /** Names of prepared statements that several clients give meet there, so that one could run as another. */
+  /** There is a pooler that assigns a server connection for one transaction. */
+  readonly isPresent: boolean;
+  /**
+   * Prepared statements of several clients share one namespace there, so that a client could run the statement of
+   * another.
+   */
   readonly sharesStatementNames: boolean;
 }
 
-/** What is wrong with one that mixes them, and what helps. */
+/** The error and the advice for such a pooler; the name of the setting follows. */
 export const POOLER_ADVICE =
-  'the pooler does not keep prepared statements of its clients apart, and one could be taken for another: add ' +
-  'prepare=off to the parameters of';
+  'the pooler does not separate the prepared statements of its clients, so that a request could run the wrong statement: ' +
+  'add prepare=off to the parameters of';
 
-/** Throws Refusal where statements of an address could be mixed up with those of others. `setting` is where it stands. */
+/** Throws Refusal where a pooler could mix up prepared statements. `setting` is the flag that holds the address. */
 export async function assertNoSharedStatementNames(address: PostgresAddress, setting: string): Promise<void> {
   if (!address.isPrepared) return;
-  const { sharesStatementNames: mixesStatements } = await detectPooler(address);
-  if (mixesStatements) throw new Refusal(`${POOLER_ADVICE} ${setting}`);
+  const { sharesStatementNames } = await detectPooler(address);
+  if (sharesStatementNames) throw new Refusal(`${POOLER_ADVICE} ${setting}`);
 }
 
-/** Looks without a prepared statement until it is known that there is a pooler: another one could run instead. */
+/** Detects a pooler. Until then it prepares no statements, because those of other clients could run in their place. */
 export async function detectPooler(address: PostgresAddress): Promise<PoolerState> {
   const primary = await openPrimary(address);
   primary.close();
   const open = (isPrepared: boolean) => openClient({ ...address, isPrepared }, 1, primary.current());
   const clients = [open(false), open(false), open(true)] as const;
-  const [mine, other, preparing] = clients;
+  const [first, second, preparing] = clients;
   try {
-    const isThere = await isTransactionPooling(mine, other);
+    const isPresent = await isTransactionPooling(first, second);
     return {
-      isThere,
-      sharesStatementNames: isThere && address.isPrepared && (await hasSharedStatementNames(preparing)),
+      isPresent,
+      sharesStatementNames: isPresent && address.isPrepared && (await hasSharedStatementNames(preparing)),
     };
   } finally {
     for (const client of clients) client.close({ timeout: 0 }).catch(() => undefined);
   }
 }
 
-const PID = 'select pg_backend_pid() as pid';
-/** Which connection a pooler hands out is often chance. */
+const SELECT_PID = 'select pg_backend_pid() as pid';
+/** Which connection a pooler assigns is often random. */
 const ROUNDS = 4;
 
 /**
- * Two clients ask again and again who answers. The engine itself gives each an answer of its own, and so does a pooler
- * that leaves a client its connection.
+ * Two clients read the process ID of their server connection repeatedly. Without a pooler, or with one that pools
+ * sessions, each client always reads its own.
  */
-async function isTransactionPooling(mine: SQL, other: SQL): Promise<boolean> {
+async function isTransactionPooling(first: SQL, second: SQL): Promise<boolean> {
   const pidOf = async (client: SQL) => {
     const [row] = await clientWithTimeout(client, LIMITS.storeWaitMsMax).unsafe<[{ readonly pid: number }]>(
-      PID,
+      SELECT_PID,
     );
     return row.pid;
   };
-  const [first, second] = [await pidOf(mine), await pidOf(other)];
-  if (first === second) return true;
+  const [firstPid, secondPid] = [await pidOf(first), await pidOf(second)];
+  if (firstPid === secondPid) return true;
   for (let round = 0; round < ROUNDS; round += 1) {
-    // Each twice, so that none has the same place every time where connections are handed out in turn.
-    if ((await pidOf(other)) !== second || (await pidOf(other)) !== second) return true;
-    if ((await pidOf(mine)) !== first || (await pidOf(mine)) !== first) return true;
+    // Twice each: a pooler that assigns connections in turn would otherwise give each client the same one every time.
+    if ((await pidOf(second)) !== secondPid || (await pidOf(second)) !== secondPid) return true;
+    if ((await pidOf(first)) !== firstPid || (await pidOf(first)) !== firstPid) return true;
   }
   return false;
 }
 
-/** Every client of this driver gives such names. A pooler that keeps them apart has given the engine others. */
-const NAMES = `select exists (select 1 from pg_prepared_statements where name ~ '^P[0-9]+$') as meet
+/** Every client of this driver uses such names. A pooler that separates clients renames them on the server. */
+const SELECT_SHARED_NAMES = `select exists (select 1 from pg_prepared_statements where name ~ '^P[0-9]+$') as shares
   where $1::text = ''`;
 const DUPLICATE_PREPARED_STATEMENT = '42P05';
 
-/** Within a transaction, so that no other connection of the engine, and no statement of another client, answers. */
+/** Within a transaction, so that the pooler assigns one server connection, and no other client uses it meanwhile. */
 export async function hasSharedStatementNames(client: SQL): Promise<boolean> {
-  const asked = clientWithTimeout(client, LIMITS.storeWaitMsMax);
+  const own = clientWithTimeout(client, LIMITS.storeWaitMsMax);
   try {
-    await asked.unsafe('begin');
-    const [row] = await asked.unsafe<[{ readonly meet: boolean }]>(NAMES, ['']);
-    return row.meet;
+    await own.unsafe('begin');
+    const [row] = await own.unsafe<[{ readonly shares: boolean }]>(SELECT_SHARED_NAMES, ['']);
+    return row.shares;
   } catch (error) {
     if (sqlState(error) === DUPLICATE_PREPARED_STATEMENT) return true;
     throw error;

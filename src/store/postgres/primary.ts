@@ -13,32 +13,32 @@ import {
   TOO_MANY_CONNECTIONS,
 } from './errors.ts';
 
-/** Which host of a database takes writes. */
+/** Tracks which host of a database is the primary. */
 export interface Primary {
-  /** The host to ask. Throws Fault `unavailable` at once while none is known to answer. */
+  /** The current primary. Throws Fault `unavailable` while none is reachable. */
   current(): Host;
-  /** Is told of all trouble; where that says something about the host, looks whether it is still the one to ask. */
-  reportError(trouble: DatabaseError): void;
+  /** Takes every error of a connection. Where it may concern the host, searches for the primary again. */
+  reportError(failure: DatabaseError): void;
   close(): void;
 }
 
-/** One that is in recovery follows another one; one that is read-only may still be the only one there is. */
-const LOOK = `select pg_is_in_recovery() as is_standby, current_setting('transaction_read_only') = 'on' as is_read_only`;
+/** A standby is in recovery. A read-only host is accepted where it is the only one. */
+const SELECT_STATE = `select pg_is_in_recovery() as is_standby, current_setting('transaction_read_only') = 'on' as is_read_only`;
 
-/** Looks for the host once. Rejects with Trouble where no host is the one to ask. */
+/** Finds the primary. Rejects with DatabaseError where no host is one. */
 export async function openPrimary(address: PostgresAddress): Promise<Primary> {
   const found = await Promise.allSettled(address.hosts.map((host) => assertWritable(address, host)));
   const first = address.hosts.find((_, at) => found[at]?.status === 'fulfilled');
   if (first) return trackPrimary(address, first);
-  // The trouble of a host that is there says more than that another one is not.
-  const troubles = found.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []));
+  // The error of a host that answers is more helpful than that of an unreachable one.
+  const failures = found.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []));
   throw (
-    troubles.find((trouble) => trouble instanceof DatabaseError && hostStateAfter(trouble) === 'none') ??
-    troubles[0]
+    failures.find((failure) => failure instanceof DatabaseError && hostStateAfter(failure) === 'reachable') ??
+    failures[0]
   );
 }
 
-/** One connection, to the host that takes writes. */
+/** Opens one connection to the primary. */
 export async function connectToPrimary(address: PostgresAddress): Promise<SQL> {
   const primary = await openPrimary(address);
   primary.close();
@@ -47,52 +47,52 @@ export async function connectToPrimary(address: PostgresAddress): Promise<SQL> {
 
 function trackPrimary(address: PostgresAddress, first: Host): Primary {
   let host = first;
-  /** Why nobody is to be asked now. */
-  let away: DatabaseError | undefined;
+  /** Why the primary is unavailable now. */
+  let outage: DatabaseError | undefined;
   let search: Timer | undefined;
   let isClosed = false;
 
-  function start(): void {
+  function startSearch(): void {
     if (search !== undefined || isClosed) return;
     let hosts: readonly Host[] = [host];
-    const look = () => {
-      for (const each of hosts) lookAt(each, own);
-      // The one in force is asked alone first: where several take writes, it stays.
+    const checkHosts = () => {
+      for (const each of hosts) check(each, own);
+      // The current host is checked alone first, so that it stays where several accept writes.
       hosts = address.hosts;
     };
-    const own = setInterval(look, LIMITS.primarySearchMs);
+    const own = setInterval(checkHosts, LIMITS.primarySearchMs);
     search = own;
-    look();
+    checkHosts();
   }
 
-  async function lookAt(candidate: Host, own: Timer): Promise<void> {
-    const trouble = await assertWritable(address, candidate).then(
+  async function check(candidate: Host, own: Timer): Promise<void> {
+    const failure = await assertWritable(address, candidate).then(
       () => undefined,
-      (error) => databaseError(error) ?? new DatabaseError(ERROR_CODES.late),
+      (error) => databaseError(error) ?? new DatabaseError(ERROR_CODES.timeout),
     );
     if (search !== own) return;
-    // Full of connections, the host in force may have some of ours among them.
-    const isThere = trouble?.code === TOO_MANY_CONNECTIONS && candidate === host;
-    if (trouble && !isThere) {
-      if (candidate === host) away = trouble;
+    // Where the current host has no connection left, this service may hold some of them.
+    const isCurrentBusy = failure?.code === TOO_MANY_CONNECTIONS && candidate === host;
+    if (failure && !isCurrentBusy) {
+      if (candidate === host) outage = failure;
       return;
     }
     clearInterval(own);
-    search = away = undefined;
+    search = outage = undefined;
     host = candidate;
   }
 
   return {
     current() {
-      if (away) throw new Fault('unavailable', [], away);
+      if (outage) throw new Fault('unavailable', [], outage);
       return host;
     },
-    reportError(trouble) {
-      const omen = hostStateAfter(trouble);
-      if (omen === 'stalled') away ??= trouble;
-      // A host alone that ends or refuses connections says so at once, and takes new ones as soon as it can.
-      if (omen === 'none' || (omen === 'lost' && address.hosts.length === 1)) return;
-      start();
+    reportError(failure) {
+      const state = hostStateAfter(failure);
+      if (state === 'stalled') outage ??= failure;
+      // A single host that closes or refuses connections fails at once, and accepts new ones as soon as it can.
+      if (state === 'reachable' || (state === 'lost' && address.hosts.length === 1)) return;
+      startSearch();
     },
     close() {
       isClosed = true;
@@ -102,35 +102,35 @@ function trackPrimary(address: PostgresAddress, first: Host): Primary {
   };
 }
 
-/** Resolves where a host may be asked. Rejects with Trouble, in time. */
+/** Resolves where a host accepts writes. Rejects with DatabaseError otherwise, at the latest after a timeout. */
 async function assertWritable(address: PostgresAddress, host: Host): Promise<void> {
   const client = openClient({ ...address, isPrepared: false }, 1, host);
   try {
-    await withTimeout(look(client, address, host), LIMITS.answerMsMax, () => {
-      throw new DatabaseError(ERROR_CODES.late);
+    await withTimeout(checkState(client, address, host), LIMITS.answerMsMax, () => {
+      throw new DatabaseError(ERROR_CODES.timeout);
     });
   } finally {
     client.close({ timeout: 0 }).catch(() => undefined);
   }
 }
 
-async function look(client: SQL, address: PostgresAddress, host: Host): Promise<void> {
+async function checkState(client: SQL, address: PostgresAddress, host: Host): Promise<void> {
   try {
-    const [found] = await client.unsafe(LOOK);
-    const isFit = !found.is_standby && (!found.is_read_only || address.hosts.length === 1);
-    if (!isFit) throw new DatabaseError(ERROR_CODES.standby);
+    const [found] = await client.unsafe(SELECT_STATE);
+    const isWritable = !found.is_standby && (!found.is_read_only || address.hosts.length === 1);
+    if (!isWritable) throw new DatabaseError(ERROR_CODES.noPrimary);
   } catch (error) {
-    const trouble = driverError(error);
-    throw trouble?.code === REFUSED ? await refusalCause(trouble, host) : (trouble ?? error);
+    const failure = driverError(error);
+    throw failure?.code === REFUSED ? await refusalCause(failure, host) : (failure ?? error);
   }
 }
 
 const REFUSED = 'ERR_POSTGRES_CONNECTION_REFUSED';
 
-/** The driver says the same of a name that nobody knows and of a port that nobody listens on. */
+/** The driver reports an unknown host name and a closed port with the same code. */
 function refusalCause(refused: DatabaseError, { host }: Host): Promise<DatabaseError> {
   return dns.lookup(host).then(
     () => refused,
-    () => new DatabaseError(ERROR_CODES.hostUnknown),
+    () => new DatabaseError(ERROR_CODES.unknownHost),
   );
 }

@@ -5,96 +5,96 @@ import { type QueuedWork, rejectExpired } from './queued_work.ts';
 
 type Row = Record<string, unknown>;
 
-/** Asks questions about one realm with one statement. Resolves with their answers, in their order. */
-type QueryTogether<Q, A> = (realm: string, questions: readonly Q[]) => Promise<readonly A[]>;
+/** Runs queries about one realm in one statement. Resolves with their results, in their order. */
+type QueryTogether<Q, A> = (realm: string, queries: readonly Q[]) => Promise<readonly A[]>;
 
 interface BatchedQuery<Q, A> extends QueuedWork {
-  readonly question: Q;
-  readonly resolve: (answer: A) => void;
+  readonly query: Q;
+  readonly resolve: (result: A) => void;
 }
 
-/** Questions about one realm: those that wait, and how many statements are under way. */
+/** Waiting queries about one realm, and how many statements are running. */
 interface RealmQueue<Q, A> {
   readonly realm: string;
   readonly waiting: BatchedQuery<Q, A>[];
-  underWay: number;
+  inFlight: number;
 }
 
 /**
- * Questions of one kind. Those that arrive in one turn of the event loop, about one realm, share a statement; so do those
- * that come while one is under way. One that is alone goes by itself, at once.
+ * Batches queries of one kind. Those about one realm that arrive in one turn of the event loop share a statement, as do
+ * those that arrive while one is running. A single query runs at the end of its turn.
  */
 export function openQueryBatches<Q, A>(
-  gate: Admission,
-  ask: QueryTogether<Q, A>,
-): (realm: string, question: Q) => Promise<A> {
-  const batches = new Map<string, RealmQueue<Q, A>>();
+  admission: Admission,
+  runTogether: QueryTogether<Q, A>,
+): (realm: string, query: Q) => Promise<A> {
+  const queues = new Map<string, RealmQueue<Q, A>>();
   const ready = new Set<RealmQueue<Q, A>>();
 
   function flush(): void {
-    for (const batch of ready) send(batch);
+    for (const queue of ready) send(queue);
     ready.clear();
   }
 
-  function send(batch: RealmQueue<Q, A>): void {
-    while (isDue(batch)) {
-      const next = batch.waiting.splice(0, LIMITS.lookupsPerStatementMax);
-      const taken = rejectExpired(next);
-      if (taken.length < next.length) gate.giveUp(next.length - taken.length);
-      if (taken.length === 0) continue;
-      batch.underWay += 1;
-      answer(batch.realm, taken).finally(() => {
-        batch.underWay -= 1;
-        send(batch);
+  function send(queue: RealmQueue<Q, A>): void {
+    while (isDue(queue)) {
+      const next = queue.waiting.splice(0, LIMITS.lookupsPerStatementMax);
+      const sent = rejectExpired(next);
+      if (sent.length < next.length) admission.giveUp(next.length - sent.length);
+      if (sent.length === 0) continue;
+      queue.inFlight += 1;
+      execute(queue.realm, sent).finally(() => {
+        queue.inFlight -= 1;
+        send(queue);
       });
     }
-    if (batch.waiting.length === 0 && batch.underWay === 0) batches.delete(batch.realm);
+    if (queue.waiting.length === 0 && queue.inFlight === 0) queues.delete(queue.realm);
   }
 
-  async function answer(realm: string, taken: readonly BatchedQuery<Q, A>[]): Promise<void> {
+  async function execute(realm: string, sent: readonly BatchedQuery<Q, A>[]): Promise<void> {
     try {
-      const questions = taken.map(({ question }) => question);
-      const answers = await ask(realm, questions);
-      gate.leave(taken.length);
-      for (const [place, { resolve }] of taken.entries()) resolve(answers[place] as A);
+      const queries = sent.map(({ query }) => query);
+      const results = await runTogether(realm, queries);
+      admission.leave(sent.length);
+      for (const [index, { resolve }] of sent.entries()) resolve(results[index] as A);
     } catch (error) {
-      gate.giveUp(taken.length);
+      admission.giveUp(sent.length);
       const fault = postgresFault(error);
-      for (const { reject } of taken) reject(fault);
+      for (const { reject } of sent) reject(fault);
     }
   }
 
-  return (realm, question) =>
+  return (realm, query) =>
     new Promise<A>((resolve, reject) => {
-      let batch = batches.get(realm);
-      if (!batch) {
-        batch = { realm, waiting: [], underWay: 0 };
-        batches.set(realm, batch);
+      let queue = queues.get(realm);
+      if (!queue) {
+        queue = { realm, waiting: [], inFlight: 0 };
+        queues.set(realm, queue);
       }
-      gate.enter();
+      admission.enter();
       const deadline = performance.now() + LIMITS.storeWaitMsMax;
-      batch.waiting.push({ question, resolve, reject, deadline });
+      queue.waiting.push({ query, resolve, reject, deadline });
       if (ready.size === 0) setImmediate(flush);
-      ready.add(batch);
+      ready.add(queue);
     });
 }
 
-/** One statement at a time: what comes meanwhile is the next one, and sooner than two that compete. Unless it is full. */
-function isDue({ waiting, underWay }: RealmQueue<unknown, never>): boolean {
-  if (waiting.length === 0 || underWay === 0) return waiting.length > 0;
-  return waiting.length >= LIMITS.lookupsPerStatementMax && underWay < LIMITS.lookupStatementsMax;
+/** One statement runs at a time, which is faster than two that compete; a full batch need not wait for it. */
+function isDue({ waiting, inFlight }: RealmQueue<unknown, never>): boolean {
+  if (waiting.length === 0 || inFlight === 0) return waiting.length > 0;
+  return waiting.length >= LIMITS.lookupsPerStatementMax && inFlight < LIMITS.lookupStatementsMax;
 }
 
-/** For each of so many questions the row that says in `place` that it is of that one, and no other row says so. */
+/** For each query the row whose `place` is its number; undefined where there is none or more than one. */
 export function uniqueRowPerQuery(rows: readonly Row[], count: number): readonly (Row | undefined)[] {
   const found = new Array<Row | undefined>(count);
-  const twice = new Set<number>();
+  const ambiguous = new Set<number>();
   for (const row of rows) {
     const at = (row.place as number) - 1;
     delete row.place;
-    if (found[at] !== undefined) twice.add(at);
+    if (found[at] !== undefined) ambiguous.add(at);
     found[at] = row;
   }
-  for (const at of twice) found[at] = undefined;
+  for (const at of ambiguous) found[at] = undefined;
   return found;
 }

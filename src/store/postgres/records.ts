@@ -7,7 +7,7 @@ import type { Transactions } from '../transactions.ts';
 import { POSTGRES, postgresStatements } from './dialect.ts';
 import type { IndexCatalog } from './indexes.ts';
 import { openPostgresLists } from './lists.ts';
-import type { LongReading } from './long_reads.ts';
+import type { LongReads } from './long_reads.ts';
 import { openLookups } from './lookups.ts';
 import type { ConnectionPool } from './pool.ts';
 import { openPostgresReverseLookups } from './reverse_lookups.ts';
@@ -15,15 +15,14 @@ import type { PostgresSession } from './session.ts';
 import { takePostgresSnapshot } from './snapshot.ts';
 import { openPostgresReading } from './transactions.ts';
 
-/** What waits apart: nobody who looks one record up stands behind a list or a write. */
+/** Separate pools, so that lookups never wait behind lists or writes. */
 export interface Pools {
-  /** Of what every request asks first. */
+  /** For authentication, which every request needs first. */
   readonly access: ConnectionPool;
   readonly lookups: ConnectionPool;
-  /** Of reverse lookups. */
-  readonly finds: ConnectionPool;
+  readonly reverseLookups: ConnectionPool;
   readonly transactions: ConnectionPool;
-  /** Of lists that touch few rows. */
+  /** For lists that touch few rows. */
   readonly lists: ConnectionPool;
 }
 
@@ -31,8 +30,8 @@ interface RecordDeps {
   readonly session: PostgresSession;
   readonly transactions: Transactions;
   readonly indexes: IndexCatalog;
-  /** Of all that may take long. */
-  readonly readLong: LongReading['read'];
+  /** For reads that may take long. */
+  readonly readLong: LongReads['read'];
 }
 
 /** Records and their changes in a PostgreSQL database. */
@@ -41,15 +40,15 @@ export function openPostgresRecords(
   { session: { perform, forget }, transactions, indexes, readLong }: RecordDeps,
 ): Store & Loader & Scanner & Eraser {
   const readShort = openPostgresReading(pools.lists, perform);
-  const gates = { lookups: openAdmission(), finds: openAdmission() };
+  const admissions = { lookups: openAdmission(), reverseLookups: openAdmission() };
   return {
     ...openRecords(postgresStatements, POSTGRES, transactions),
-    get: openLookups(pools.lookups, gates.lookups),
-    find: openPostgresReverseLookups(pools.finds, gates.finds),
+    get: openLookups(pools.lookups, admissions.lookups),
+    find: openPostgresReverseLookups(pools.reverseLookups, admissions.reverseLookups),
     overloaded: {
       write: transactions.isOverloaded,
-      get: gates.lookups.isOverloaded,
-      find: gates.finds.isOverloaded,
+      get: admissions.lookups.isOverloaded,
+      find: admissions.reverseLookups.isOverloaded,
     },
     list: openPostgresLists({ readShort, readLong, indexes, forget }),
     countBelow: openCountBelow({ read: readLong }),

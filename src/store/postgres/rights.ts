@@ -1,36 +1,36 @@
 import { Refusal } from '../../domain/fault.ts';
 import type { SqlClient } from './sql_client.ts';
 
-/** Who asks, and the schema in which its tables are, or would be. */
+/** The current role and the schema that holds its tables. */
 export interface RoleSchema {
   readonly role: string;
   readonly schema: string;
 }
 
-/** What a service may do in every table, and all it may do. */
+/** The privileges that a serving role needs on every table. */
 export const TABLE_RIGHTS: readonly string[] = ['select', 'insert', 'update', 'delete'];
 const ALL_RIGHTS = TABLE_RIGHTS.join(', ');
 
-const RIGHTS = `unnest(array[${TABLE_RIGHTS.map((right) => `'${right}'`).join(', ')}]) as r (word)`;
+const RIGHTS = `unnest(array[${TABLE_RIGHTS.map((right) => `'${right}'`).join(', ')}]) as r (privilege)`;
 const IN_SCHEMA = `c.relkind in ('r', 'p') and c.relnamespace = to_regnamespace(quote_ident(current_schema()))`;
 
-/** Tables in which who asks may not do what a service does. */
-const MISSING = `select distinct c.relname::text as name from pg_class c cross join ${RIGHTS}
-  where ${IN_SCHEMA} and not has_table_privilege(c.oid, r.word) order by 1`;
+/** Tables on which the current role lacks a privilege. */
+const SELECT_TABLES_WITHOUT_RIGHTS = `select distinct c.relname::text as name from pg_class c cross join ${RIGHTS}
+  where ${IN_SCHEMA} and not has_table_privilege(c.oid, r.privilege) order by 1`;
 
-/** Proves that who asks may serve. Throws Refusal that says what to grant, and where. */
+/** Throws Refusal with the missing grants where the current role lacks a privilege to serve. */
 export async function assertTableRights(sql: SqlClient, { role, schema }: RoleSchema): Promise<void> {
-  const missing: { readonly name: string }[] = await sql.unsafe(MISSING);
+  const missing: { readonly name: string }[] = await sql.unsafe(SELECT_TABLES_WITHOUT_RIGHTS);
   if (missing.length === 0) return;
   throw new Refusal(
-    `role ${role} may not ${ALL_RIGHTS} in ${missing.map(({ name }) => name).join(', ')}: start once with ` +
-      '--migrate-database naming the owner of these tables, which grants it, or as their owner: ' +
+    `role ${role} lacks ${ALL_RIGHTS} on ${missing.map(({ name }) => name).join(', ')}: start once with the owner of these ` +
+      'tables in --migrate-database, which grants them, or run as their owner: ' +
       `grant usage on schema ${quoteIdentifier(schema)} to ${quoteIdentifier(role)}; ` +
       `grant ${ALL_RIGHTS} on all tables in schema ${quoteIdentifier(schema)} to ${quoteIdentifier(role)}`,
   );
 }
 
-/** What the owner of the schema has not granted to a role. Parameters: the role. */
+/** Privileges that the owner of the schema has not granted to a role. Parameter: the role. */
 const SELECT_MISSING_GRANTS = `select not has_schema_privilege($1::text, current_schema(), 'usage') as has_no_usage,
   (select count(*)::integer from pg_default_acl d cross join aclexplode(d.defaclacl) a
     where d.defaclrole = current_user::regrole and d.defaclobjtype = 'r'
@@ -39,7 +39,7 @@ const SELECT_MISSING_GRANTS = `select not has_schema_privilege($1::text, current
     < ${TABLE_RIGHTS.length} as has_no_default,
   (select string_agg(distinct quote_ident(c.relname), ', ') from pg_class c cross join ${RIGHTS}
     where ${IN_SCHEMA} and pg_has_role(c.relowner, 'usage')
-      and not has_table_privilege($1::text, c.oid, r.word)) as tables`;
+      and not has_table_privilege($1::text, c.oid, r.privilege)) as tables`;
 
 interface MissingGrants {
   readonly has_no_usage: boolean;
@@ -48,7 +48,7 @@ interface MissingGrants {
 }
 
 export async function hasMissingGrants(sql: SqlClient, role: string): Promise<boolean> {
-  return grantsOf(await missingGrants(sql, role), '', '').length > 0;
+  return grantStatements(await missingGrants(sql, role), '', '').length > 0;
 }
 
 async function missingGrants(sql: SqlClient, role: string): Promise<MissingGrants> {
@@ -57,15 +57,19 @@ async function missingGrants(sql: SqlClient, role: string): Promise<MissingGrant
 }
 
 /**
- * Lets a role use the tables that who asks owns, and those it makes later. One process at a time: the engine does not
- * wait for another one that grants the same.
+ * Grants a role the use of the tables that the current role owns or creates later. One process at a time: concurrent
+ * grants of the same privileges fail.
  */
 export async function grantTableRights(sql: SqlClient, role: string, schema: string): Promise<void> {
-  const statements = grantsOf(await missingGrants(sql, role), quoteIdentifier(role), quoteIdentifier(schema));
+  const statements = grantStatements(
+    await missingGrants(sql, role),
+    quoteIdentifier(role),
+    quoteIdentifier(schema),
+  );
   for (const statement of statements) await sql.unsafe(statement);
 }
 
-function grantsOf(
+function grantStatements(
   { has_no_usage, has_no_default, tables }: MissingGrants,
   role: string,
   schema: string,
@@ -79,7 +83,7 @@ function grantsOf(
   ];
 }
 
-/** A name as statements have it. */
+/** Quotes a name for use in SQL. */
 export function quoteIdentifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }

@@ -6,51 +6,51 @@ import { clientWithTimeout } from './sql_client.ts';
 
 const BATCH_ROWS = 1_000;
 
-/** Rows of one connection that nobody shares, for whoever has time. */
+/** Streams rows over its own connection, for work that may take long. */
 export interface RowStream {
   /**
-   * The rows of a statement with the places `?`, some at a time, in a transaction of their own that `opening` begins.
-   * The one before must be at its end.
+   * Yields the rows of a statement with the placeholders `?`, read by a cursor in a transaction that the statements of
+   * `begin` start. The previous stream must have ended.
    */
-  rows<T>(opening: string, text: string, values: readonly SqlValue[]): AsyncGenerator<T>;
+  rows<T>(begin: string, text: string, values: readonly SqlValue[]): AsyncGenerator<T>;
   close(): Promise<void>;
 }
 
-/** `waitMsMax`: how long a batch of rows is waited for. */
+/** `waitMsMax` is the timeout for a batch of rows. */
 export function openRowStream(sql: SQL, waitMsMax: number): RowStream {
-  const asked = clientWithTimeout(sql, waitMsMax);
+  const client = clientWithTimeout(sql, waitMsMax);
 
-  async function ask(text: string, values: readonly ParameterValue[] = []): Promise<readonly unknown[]> {
+  async function execute(text: string, values: readonly ParameterValue[] = []): Promise<readonly unknown[]> {
     try {
-      return await asked.unsafe(text, [...values]);
+      return await client.unsafe(text, [...values]);
     } catch (error) {
       throw withoutValues(error);
     }
   }
 
   return {
-    async *rows<T>(opening: string, text: string, values: readonly SqlValue[]) {
-      for (const statement of opening.split('; ')) await ask(statement);
+    async *rows<T>(begin: string, text: string, values: readonly SqlValue[]) {
+      for (const statement of begin.split('; ')) await execute(statement);
       try {
-        const { text: said, order } = numberParameters(text);
-        await ask(`declare told no scroll cursor for ${said}`, parameterValues(values, order));
+        const { text: numbered, order } = numberParameters(text);
+        await execute(`declare batch no scroll cursor for ${numbered}`, parameterValues(values, order));
         for (;;) {
-          const rows = (await ask(`fetch ${BATCH_ROWS} from told`)) as readonly T[];
+          const rows = (await execute(`fetch ${BATCH_ROWS} from batch`)) as readonly T[];
           yield* rows;
           if (rows.length < BATCH_ROWS) return;
         }
       } finally {
-        await ask('rollback').catch(() => undefined);
+        await execute('rollback').catch(() => undefined);
       }
     },
     close: () => sql.close({ timeout: 0 }),
   };
 }
 
-/** What is not there or not granted: the engine names tables and columns then, and no values. */
-const ABOUT_SCHEMA = /^42/;
+/** Missing objects and privileges: these messages of the server name tables and columns, and quote no values. */
+const SCHEMA_ERROR = /^42/;
 
 function withoutValues(error: unknown): unknown {
-  if (ABOUT_SCHEMA.test(sqlState(error) ?? '')) return new Error((error as Error).message);
+  if (SCHEMA_ERROR.test(sqlState(error) ?? '')) return new Error((error as Error).message);
   return databaseError(error) ?? error;
 }

@@ -18,8 +18,8 @@ export function postgresMigrations(): readonly Migration[] {
 }
 
 /**
- * Brings the schema up as `mode` says, by the role of `owner` where there is one, and proves that the role of `address`
- * can serve. Answers the indexes there are. Throws Refusal where it cannot be served.
+ * Migrates the schema as `mode` says, as the role of `owner` where one is given, and checks that the role of `address`
+ * can serve. Returns the indexes of the schema. Throws Refusal where it cannot be served.
  */
 export async function prepareSchema(
   address: PostgresAddress,
@@ -35,21 +35,20 @@ export async function prepareSchema(
       await assertPostgresSchema(serving, mode, migrations, program);
       if (mode !== 'off') await migratePostgres(serving, migrations, program);
     }
-    const looking = clientWithTimeout(serving, LIMITS.storeWaitMsMax);
-    await assertTableRights(looking, await currentRoleSchema(looking));
-    return await readIndexes(looking);
+    const client = clientWithTimeout(serving, LIMITS.storeWaitMsMax);
+    await assertTableRights(client, await currentRoleSchema(client));
+    return await readIndexes(client);
   } finally {
     await serving.close();
   }
 }
 
-/** What brings a schema up, and to where. */
 interface Release {
   readonly migrations: readonly Migration[];
   readonly program: Program;
 }
 
-/** Brings the schema up by the role that owns it, and lets the one that serves use it. */
+/** Migrates the schema as its owner, and grants its use to the serving role. */
 async function migrateAsOwner(
   address: PostgresAddress,
   serving: SQL,
@@ -58,11 +57,11 @@ async function migrateAsOwner(
 ): Promise<void> {
   const owner = await withOwnerSettings(connectToPrimary(address));
   try {
-    const looking = clientWithTimeout(serving, LIMITS.storeWaitMsMax);
-    await assertSameDatabase(looking, clientWithTimeout(owner, LIMITS.storeWaitMsMax));
+    const client = clientWithTimeout(serving, LIMITS.storeWaitMsMax);
+    await assertSameDatabase(client, clientWithTimeout(owner, LIMITS.storeWaitMsMax));
     await assertPostgresSchema(owner, mode, migrations, program);
-    await migratePostgres(owner, migrations, program, await currentRole(looking));
-    await assertSameSchema(looking, await currentRoleSchema(clientWithTimeout(owner, LIMITS.storeWaitMsMax)));
+    await migratePostgres(owner, migrations, program, await currentRole(client));
+    await assertSameSchema(client, await currentRoleSchema(clientWithTimeout(owner, LIMITS.storeWaitMsMax)));
   } finally {
     await owner.close();
   }

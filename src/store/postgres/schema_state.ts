@@ -6,26 +6,26 @@ import type { SqlClient } from './sql_client.ts';
 
 const IN_SCHEMA = 'c.relnamespace = to_regnamespace(quote_ident(current_schema()))';
 
-/** What extensions have brought belongs to nobody. */
+/** Counts no tables of extensions. The two marker columns exist only in a schema of this program. */
 const SELECT_SCHEMA_STATE = `
   select current_user::text as role, current_schema()::text as schema,
     (select count(*)::integer from pg_class c where ${IN_SCHEMA} and c.relkind in ('r', 'p')
       and not exists (select 1 from pg_depend d where d.objid = c.oid and d.deptype = 'e')) as tables,
     (select count(*)::integer from pg_class c join pg_attribute a on a.attrelid = c.oid where ${IN_SCHEMA}
-      and (c.relname, a.attname) in (('migration', 'program_version'), ('instance', 'access_version'))) as marks,
+      and (c.relname, a.attname) in (('migration', 'program_version'), ('instance', 'access_version'))) as marker_columns,
     (select n.nspname::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
-      where c.oid = to_regclass('realm_clock')) as schema_of_ours`;
-const APPLIED = 'select version, program_version, serves_from from migration';
+      where c.oid = to_regclass('realm_clock')) as installed_schema`;
+const SELECT_MIGRATIONS = 'select version, program_version, serves_from from migration';
 
 interface SchemaState {
   readonly role: string;
   readonly schema: string | null;
   readonly tables: number;
-  readonly marks: number;
-  readonly schema_of_ours: string | null;
+  readonly marker_columns: number;
+  readonly installed_schema: string | null;
 }
 
-/** Where the tables of who asks are. Throws Refusal where there is no place for them. */
+/** The current role and its schema. Throws Refusal where the role has no schema. */
 export async function currentRoleSchema(sql: SqlClient): Promise<RoleSchema> {
   const { role, schema } = await readSchemaState(sql);
   return { role, schema };
@@ -36,36 +36,40 @@ async function readSchemaState(sql: SqlClient): Promise<SchemaState & RoleSchema
   const { role, schema } = found;
   if (schema !== null) return { ...found, schema };
   throw new Refusal(
-    `role ${role} sees no schema to have its tables in: grant it usage of one, and alter role ${quoteIdentifier(role)} set ` +
-      'search_path to that one',
+    `role ${role} has no schema for its tables: grant it usage of a schema, and run alter role ${quoteIdentifier(role)} set ` +
+      'search_path to that schema',
   );
 }
 
-/** The newest migration there is. Throws Refusal for a schema of another program. */
+/** The version of the schema; undefined for an empty one. Throws Refusal for a schema of another program. */
 export async function postgresSchemaVersion(sql: SqlClient): Promise<SchemaVersion | undefined> {
-  const { role, schema, tables, marks, schema_of_ours: ours } = await readSchemaState(sql);
-  if (marks === 2) return readApplied(sql, role, schema);
-  if (ours !== null && ours !== schema) {
+  const { role, schema, tables, marker_columns, installed_schema: installed } = await readSchemaState(sql);
+  if (marker_columns === 2) return appliedVersion(sql, role, schema);
+  if (installed !== null && installed !== schema) {
     throw new Refusal(
-      `the tables of authrealm are in schema ${ours}, and role ${role} would make others in ${schema}: alter role ` +
-        `${quoteIdentifier(role)} set search_path to the one that is meant`,
+      `the tables of authrealm are in schema ${installed}, and role ${role} would create others in ${schema}: run alter role ` +
+        `${quoteIdentifier(role)} set search_path to the intended schema`,
     );
   }
   if (tables === 0) return undefined;
   throw new Refusal(
-    `schema ${schema} of this database belongs to another program: it has tables, but none of authrealm. Name another ` +
-      'database, or give the role a schema of its own',
+    `schema ${schema} of this database belongs to another program, because it has tables but none of authrealm: pass another ` +
+      'database, or give the role its own schema',
   );
 }
 
-async function readApplied(sql: SqlClient, role: string, schema: string): Promise<SchemaVersion | undefined> {
+async function appliedVersion(
+  sql: SqlClient,
+  role: string,
+  schema: string,
+): Promise<SchemaVersion | undefined> {
   try {
-    return schemaVersionOf(await sql.unsafe<readonly MigrationRow[]>(APPLIED));
+    return schemaVersionOf(await sql.unsafe<readonly MigrationRow[]>(SELECT_MIGRATIONS));
   } catch (error) {
     if (sqlState(error) !== INSUFFICIENT_PRIVILEGE) throw error;
     throw new Refusal(
-      `role ${role} may not read the tables in schema ${schema}: start once with --migrate-database naming their owner, ` +
-        `which grants it, or as their owner: grant select, insert, update, delete on all tables in schema ` +
+      `role ${role} may not read the tables in schema ${schema}: start once with their owner in --migrate-database, ` +
+        `which grants it, or run as their owner: grant select, insert, update, delete on all tables in schema ` +
         `${quoteIdentifier(schema)} to ${quoteIdentifier(role)}`,
       { cause: error },
     );
@@ -73,35 +77,38 @@ async function readApplied(sql: SqlClient, role: string, schema: string): Promis
 }
 
 /**
- * Proves that a role finds the tables of `made`: a schema with the name of a role is its own before any other. Throws
- * Refusal otherwise.
+ * Throws Refusal unless the current role uses the schema of `owner`: the default search_path puts a schema with the
+ * name of the role first.
  */
-export async function assertSameSchema(sql: SqlClient, made: RoleSchema): Promise<void> {
+export async function assertSameSchema(sql: SqlClient, owner: RoleSchema): Promise<void> {
   const { role, schema } = await readSchemaState(sql);
-  if (schema === made.schema) return;
+  if (schema === owner.schema) return;
   throw new Refusal(
-    `role ${role} looks for its tables in schema ${schema}, and role ${made.role} makes them in ${made.schema}: alter ` +
-      `role ${quoteIdentifier(role)} set search_path to ${quoteIdentifier(made.schema)}`,
+    `role ${role} looks for its tables in schema ${schema}, and role ${owner.role} creates them in ${owner.schema}: run alter ` +
+      `role ${quoteIdentifier(role)} set search_path to ${quoteIdentifier(owner.schema)}`,
   );
 }
 
-/** An expression that tells a database from every other one, whoever asks: instants as text are in a role's time zone. */
+/**
+ * An expression that identifies a database, the same for every role: an instant as text would depend on the time zone
+ * of the role.
+ */
 export const DATABASE_IDENTITY = `(select extract(epoch from pg_postmaster_start_time())::text || ' ' || oid::text
   from pg_database where datname = current_database())`;
 
-/** Proves that the owner of a schema brings up the database that is served. Throws Refusal otherwise. */
+/** Throws Refusal unless the serving role and the owner connect to the same database. */
 export async function assertSameDatabase(serving: SqlClient, owner: SqlClient): Promise<void> {
   const [[served], [owned]] = (await Promise.all(
-    [serving, owner].map((sql) => sql.unsafe(`select ${DATABASE_IDENTITY} as told`)),
-  )) as [[{ told: string }], [{ told: string }]];
-  if (served.told === owned.told) return;
+    [serving, owner].map((sql) => sql.unsafe(`select ${DATABASE_IDENTITY} as identity`)),
+  )) as [[{ identity: string }], [{ identity: string }]];
+  if (served.identity === owned.identity) return;
   throw new Refusal(
-    '--database and --migrate-database name two databases: name one of them in both, as two roles',
+    '--database and --migrate-database are different databases: pass the same database in both, with two roles',
     { isUsage: true },
   );
 }
 
-/** The role that asks, whatever it may see. */
+/** The current role, even without a schema. */
 export async function currentRole(sql: SqlClient): Promise<string> {
   const [found] = (await sql.unsafe(SELECT_SCHEMA_STATE)) as [SchemaState];
   return found.role;

@@ -8,21 +8,21 @@ const INSERT_CLOCKS = `insert into realm_clock (realm_id, seq)
   select id, 0 from unnest($1::uuid[]) as id order by id on conflict do nothing`;
 
 /**
- * Claims a scene until the transaction ends, before anything in it is read: so what is read is what the last one left,
- * and order of place in a realm is order of commit.
+ * Locks a scope until the end of the transaction. It must come before any read, so that the transaction sees what the
+ * previous writer of the scope committed, and sequence numbers of a realm follow the order of commits.
  */
-export async function lockScope(scene: WriteScope, connection: Connection): Promise<void> {
-  if (scene === 'instance') {
+export async function lockScope(scope: WriteScope, connection: Connection): Promise<void> {
+  if (scope === 'instance') {
     await connection.query(LOCK_INSTANCE, []);
     return;
   }
-  if (scene.length === 0) return;
-  const realms = [`{${scene.join()}}`];
+  if (scope.length === 0) return;
+  const realms = [`{${scope.join()}}`];
   const { rows } = await connection.query(LOCK_CLOCKS, realms);
-  if (rows.length === scene.length) return;
+  if (rows.length === scope.length) return;
   await connection.query(INSERT_CLOCKS, realms);
   await connection.query(LOCK_CLOCKS, realms);
 }
 
-/** Every text about claims. */
+/** Every statement that takes a scope lock. */
 export const SCOPE_LOCK_TEXTS: readonly string[] = [LOCK_INSTANCE, LOCK_CLOCKS, INSERT_CLOCKS];

@@ -5,7 +5,7 @@ import type { PostgresAddress } from './address.ts';
 import { connectToPrimary } from './primary.ts';
 import { clientWithTimeout } from './sql_client.ts';
 
-/** Where a user's values stand, or stood encrypted. */
+/** The tables that hold values of users, in plain text or encrypted. */
 const TABLES = [...RESOURCES.map(({ table }) => table), 'user_salt', 'idempotency'];
 const MAY_VACUUM = `select bool_and(pg_has_role(c.relowner, 'usage')) as may from pg_class c
   where c.relkind in ('r', 'p') and c.relnamespace = to_regnamespace(quote_ident(current_schema()))
@@ -13,8 +13,8 @@ const MAY_VACUUM = `select bool_and(pg_has_role(c.relowner, 'usage')) as may fro
 const POSITION = 'select pg_current_wal_insert_lsn()::text as position';
 
 /**
- * Vacuums the tables where this role owns them, and tells the position of the write-ahead log behind which nothing holds
- * what was deleted before. What stands in the log and in archives before that position is for who runs the database.
+ * Vacuums the tables if this role owns them, and returns the position of the write-ahead log after which nothing holds
+ * the deleted rows. The log and archives before that position are up to the operator of the database.
  */
 export async function scrubPostgres(address: PostgresAddress): Promise<ScrubResult> {
   const client = await connectToPrimary(address);

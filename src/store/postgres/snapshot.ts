@@ -1,31 +1,31 @@
 import type { RecordSnapshot, StoredRecord } from '../../directory/store.ts';
 import { NIL_UUID } from '../../domain/id.ts';
 import type { SqlValue } from '../records/statements.ts';
-import { BEGIN_READING } from './begin_statements.ts';
+import { BEGIN_READ } from './begin_statements.ts';
 import { type Connection, postgresFault } from './connection.ts';
 import { postgresStatements } from './dialect.ts';
 import { numberParameters, parameterValues } from './parameters.ts';
 import type { ConnectionPool } from './pool.ts';
 
-/** Takes a picture: a read transaction that stays open until it is closed. */
+/** Opens a snapshot of the records: a read transaction that stays open until the snapshot is closed. */
 export function takePostgresSnapshot(pool: ConnectionPool): Promise<RecordSnapshot> {
   return new Promise<RecordSnapshot>((resolve, reject) => {
     pool
-      .transaction(BEGIN_READING, async (connection) => {
-        // A transaction sees the moment of its first read.
+      .transaction(BEGIN_READ, async (connection) => {
+        // The first statement of the transaction takes its snapshot.
         await connection.query('select 1 from instance', []);
-        await new Promise<void>((end) => resolve(over(connection, end)));
-        return { value: undefined, isKept: false };
+        await new Promise<void>((end) => resolve(snapshotOver(connection, end)));
+        return { value: undefined, shouldCommit: false };
       })
       .catch((error) => reject(postgresFault(error)));
   });
 }
 
-function over(connection: Connection, end: () => void): RecordSnapshot {
+function snapshotOver(connection: Connection, end: () => void): RecordSnapshot {
   async function all(text: string, values: readonly SqlValue[]) {
     try {
-      const { text: said, order } = numberParameters(text);
-      return (await connection.query(said, parameterValues(values, order))).rows;
+      const { text: numbered, order } = numberParameters(text);
+      return (await connection.query(numbered, parameterValues(values, order))).rows;
     } catch (error) {
       throw postgresFault(error);
     }
@@ -34,8 +34,8 @@ function over(connection: Connection, end: () => void): RecordSnapshot {
   return {
     async scan(resource, after, limit, within): Promise<readonly StoredRecord[]> {
       const { scan, scanRealm, decodePlaced } = postgresStatements(resource);
-      const place = [within ?? (after.realm || NIL_UUID), after.id || NIL_UUID, limit];
-      return (await all(within ? scanRealm : scan, place)).map(decodePlaced);
+      const values = [within ?? (after.realm || NIL_UUID), after.id || NIL_UUID, limit];
+      return (await all(within ? scanRealm : scan, values)).map(decodePlaced);
     },
     async count(resource, within) {
       const { count, countRealm } = postgresStatements(resource);

@@ -2,21 +2,21 @@ import type { SQL } from 'bun';
 import { withTimeout } from '../../platform/timeout.ts';
 import { DatabaseError, ERROR_CODES } from './errors.ts';
 
-/** What runs one statement after the other. */
+/** Runs one statement after the other. */
 export interface SqlClient {
   unsafe<T = unknown>(text: string, values?: unknown[]): Promise<T>;
 }
 
 /**
- * The statements of a client, each in time: one that is late rejects with Trouble. What stalls never ends, and nothing
- * behind it is answered, so the connections of the client are ended then.
+ * A client whose statements reject with DatabaseError after a timeout. A stalled statement blocks those behind it, so
+ * the timeout also closes the connections of the client.
  */
 export function clientWithTimeout(sql: SQL, waitMsMax: number): SqlClient {
   return {
     unsafe: (text, values) =>
       withTimeout(sql.unsafe(text, values), waitMsMax, () => {
         sql.close({ timeout: 0 }).catch(() => undefined);
-        throw new DatabaseError(ERROR_CODES.late);
+        throw new DatabaseError(ERROR_CODES.timeout);
       }),
   };
 }

@@ -1,6 +1,6 @@
 import { RESOURCES } from '../../domain/resources.ts';
 
-/** Tables of the installation as a whole, each behind those that it refers to. */
+/** Tables of the installation as a whole. Each follows those that it references. */
 export const INSTANCE_TABLES: readonly string[] = [
   'instance',
   'keyring',
@@ -21,7 +21,7 @@ export const INSTANCE_TABLES: readonly string[] = [
   'lease',
 ];
 
-/** Tables of realm data, each behind those that it refers to: those of records, and what is kept beside them. */
+/** Tables of realm data: records, then the tables about them. Each follows those that it references. */
 export const REALM_TABLES: readonly string[] = [
   ...RESOURCES.map(({ table }) => table),
   'purge',
@@ -32,5 +32,5 @@ export const REALM_TABLES: readonly string[] = [
   'change',
 ];
 
-/** What every key of realm data begins with. */
+/** The first column of every key of realm data. */
 export const REALM_COLUMN = 'realm_id';

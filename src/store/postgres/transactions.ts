@@ -1,17 +1,17 @@
 import type { Transactions } from '../transactions.ts';
-import { BEGIN_SHORT_READING } from './begin_statements.ts';
+import { BEGIN_SHORT_READ } from './begin_statements.ts';
 import { postgresFault } from './connection.ts';
 import type { ConnectionPool } from './pool.ts';
 import type { Perform } from './session.ts';
 import type { PostgresWriter } from './writer.ts';
 
-/** Reading over a pool. */
+/** Runs reads over a pool. */
 export function openPostgresReading(pool: ConnectionPool, perform: Perform): Transactions['read'] {
   return async (work) => {
     try {
-      return await pool.transaction(BEGIN_SHORT_READING, async (connection) => ({
+      return await pool.transaction(BEGIN_SHORT_READ, async (connection) => ({
         value: await perform(connection, work()),
-        isKept: false,
+        shouldCommit: false,
       }));
     } catch (error) {
       throw postgresFault(error);
@@ -19,17 +19,17 @@ export function openPostgresReading(pool: ConnectionPool, perform: Perform): Tra
   };
 }
 
-/** The transactions of a database with many writers. */
+/** The transactions of a database with concurrent writers. */
 export function openPostgresTransactions(
   pool: ConnectionPool,
   perform: Perform,
-  { write, isCrowded }: PostgresWriter,
+  { write, isOverloaded }: PostgresWriter,
 ): Transactions {
   return {
     read: openPostgresReading(pool, perform),
     write,
-    isOverloaded: isCrowded,
-    // Nobody here waits for a lock longer than for the transaction that has it.
+    isOverloaded,
+    // Writers queue for row locks in the server, so the end of a transaction already lets the next one run.
     yieldToWriters: () => new Promise((resolve) => setImmediate(resolve)),
   };
 }

@@ -8,7 +8,7 @@ import type { AuditLog } from '../audit/log.ts';
 import type { WriterFigures } from '../engine.ts';
 import type { Work, WorkResult } from '../transaction_work.ts';
 import type { WriteScope } from '../transactions.ts';
-import { BEGIN_WRITING } from './begin_statements.ts';
+import { BEGIN_WRITE } from './begin_statements.ts';
 import { type Connection, isRetryableConflict, postgresFault } from './connection.ts';
 import type { ConnectionPool, TransactionResult } from './pool.ts';
 import { type QueuedWork, rejectExpired } from './queued_work.ts';
@@ -19,7 +19,7 @@ export interface PostgresWriter {
   /** Runs `work` in a transaction that it may share with other waiting work; resolves after the commit is on disk. */
   write<T>(scope: WriteScope, work: () => Work<WorkResult<T>>): Promise<T>;
   figures(): WriterFigures;
-  readonly isCrowded: IsOverloaded;
+  readonly isOverloaded: IsOverloaded;
 }
 
 /** Writes of one scope wait for the commit before theirs and share the next one. Scopes do not wait for each other. */
@@ -30,25 +30,25 @@ export function openPostgresWriter(
 ): PostgresWriter {
   const counts = { commits: 0, retries: 0 };
   const commit = openGroupCommit(pool, perform, log, counts);
-  const lanes = new Map<string, ScopeQueue>();
+  const queues = new Map<string, ScopeQueue>();
   const admission = openAdmission();
-  /** Jobs in all lanes, including those being committed. Lanes run concurrently, and share the connections. */
+  /** Jobs in all queues, including those being committed. Queues run concurrently, and share the connections. */
   let queued = 0;
 
-  async function drain(name: string, scope: WriteScope, lane: ScopeQueue): Promise<void> {
-    while (lane.jobs.length > 0) {
-      const taken = lane.jobs.splice(0, LIMITS.writesGroupedMax);
-      await commit(scope, taken);
-      queued -= taken.length;
-      lane.queued -= taken.length;
+  async function drain(name: string, scope: WriteScope, queue: ScopeQueue): Promise<void> {
+    while (queue.jobs.length > 0) {
+      const group = queue.jobs.splice(0, LIMITS.writesGroupedMax);
+      await commit(scope, group);
+      queued -= group.length;
+      queue.queued -= group.length;
     }
-    lanes.delete(name);
+    queues.delete(name);
   }
 
-  function isCrowded(realm: string | undefined): boolean {
+  function isOverloaded(realm: string | undefined): boolean {
     if (!admission.isOverloaded()) return false;
-    const own = lanes.get(realm?.toLowerCase() ?? '')?.queued ?? 0;
-    return realm === undefined || own * lanes.size >= queued;
+    const own = queues.get(realm?.toLowerCase() ?? '')?.queued ?? 0;
+    return realm === undefined || own * queues.size >= queued;
   }
 
   return {
@@ -63,32 +63,32 @@ export function openPostgresWriter(
         () => admission.giveUp(1),
       );
       const job: Job = { work, resolve, reject, deadline: performance.now() + LIMITS.storeWaitMsMax };
-      const name = laneNameOf(scope);
-      const waiting = lanes.get(name);
+      const name = scopeName(scope);
+      const waiting = queues.get(name);
       if (waiting) {
         waiting.jobs.push(job);
         waiting.queued += 1;
       } else {
-        const lane = { jobs: [job], queued: 1 };
-        lanes.set(name, lane);
-        drain(name, scope, lane);
+        const queue = { jobs: [job], queued: 1 };
+        queues.set(name, queue);
+        drain(name, scope, queue);
       }
       return promise;
     },
     figures: () => ({ writesWaiting: queued, ...counts }),
-    isCrowded,
+    isOverloaded,
   };
 }
 
 /** The jobs of one scope. */
 interface ScopeQueue {
-  /** Those that wait for the next commit. */
+  /** Jobs that wait for the next commit. */
   readonly jobs: Job[];
-  /** Those, and those being committed. */
+  /** Waiting jobs and those being committed. */
   queued: number;
 }
 
-function laneNameOf(scope: WriteScope): string {
+function scopeName(scope: WriteScope): string {
   return scope === 'instance' ? scope : [...scope].sort().join();
 }
 
@@ -108,7 +108,7 @@ interface JobResult {
 }
 
 /** The rows and log entries of the jobs of one transaction. */
-interface Load {
+interface TransactionLoad {
   readonly entries: ChangeEntry[];
   readonly auditEntries: AuditEntry[];
   rows: number;
@@ -136,8 +136,8 @@ interface Counts {
 }
 
 /**
- * Runs jobs of one scope, in their order, in as few transactions as possible, and counts these. Each job has a savepoint of
- * its own unless it is alone. Resolves when all of them are settled.
+ * Runs jobs of one scope, in their order, in as few transactions as possible, and counts these. Each job has a
+ * savepoint of its own unless it is alone. Resolves when all of them are settled.
  */
 function openGroupCommit(
   pool: ConnectionPool,
@@ -149,7 +149,7 @@ function openGroupCommit(
   async function attempt(scope: WriteScope, jobs: readonly Job[], isLast: boolean): Promise<number> {
     const taken: Job[] = [];
     try {
-      const { settles, isKept } = await pool.transaction(BEGIN_WRITING, (connection) =>
+      const { settles, isKept } = await pool.transaction(BEGIN_WRITE, (connection) =>
         run(scope, jobs, connection, taken),
       );
       counts.commits += Number(isKept);
@@ -166,8 +166,9 @@ function openGroupCommit(
   }
 
   /**
-   * Runs jobs until they have written LIMITS.cascadeRecordsMax rows, or taken half of the time that is left to the first one:
-   * all of them wait for the commit. The others stay for the next transaction. `taken` collects those that were begun.
+   * Runs jobs until they have written LIMITS.cascadeRecordsMax rows, or taken half of the time that is left to the
+   * first one: all of them wait for the commit. The others stay for the next transaction. `taken` collects those that
+   * were begun.
    */
   async function run(
     scope: WriteScope,
@@ -178,9 +179,9 @@ function openGroupCommit(
     await lockScope(scope, connection);
     const isAlone = jobs.length === 1;
     if (!isAlone) await connection.query(SAVEPOINT, []);
-    const end = halfwayTo(jobs[0]?.deadline ?? 0);
+    const end = halfwayUntil(jobs[0]?.deadline ?? 0);
     const settles: Settle[] = [];
-    const load: Load = { entries: [], auditEntries: [], rows: 0 };
+    const load: TransactionLoad = { entries: [], auditEntries: [], rows: 0 };
     let isKept = false;
     for (const job of jobs) {
       if (taken.length > 0 && isFull(load.entries.length + load.auditEntries.length + load.rows, end)) break;
@@ -192,7 +193,7 @@ function openGroupCommit(
       isKept = (outcome !== undefined && add(load, outcome)) || isKept;
     }
     await perform(connection, log.write(load.entries, load.auditEntries));
-    return { value: { settles, isKept }, isKept };
+    return { value: { settles, isKept }, shouldCommit: isKept };
   }
 
   async function runAlone({ work, resolve }: Job, connection: Connection): Promise<JobResult> {
@@ -227,7 +228,10 @@ function openGroupCommit(
 }
 
 /** Adds the rows and entries of a job. Returns whether its writes are kept. */
-function add(load: Load, { keep, entries = [], auditEntries = [], rows = 0 }: WorkResult<unknown>): boolean {
+function add(
+  load: TransactionLoad,
+  { keep, entries = [], auditEntries = [], rows = 0 }: WorkResult<unknown>,
+): boolean {
   load.rows += rows;
   if (keep) {
     load.entries.push(...entries);
@@ -240,6 +244,6 @@ function isFull(rows: number, end: number): boolean {
   return rows >= LIMITS.cascadeRecordsMax || performance.now() > end;
 }
 
-function halfwayTo(deadline: number): number {
+function halfwayUntil(deadline: number): number {
   return (performance.now() + deadline) / 2;
 }
