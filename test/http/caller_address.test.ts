@@ -11,8 +11,8 @@ const networks = ['10.0.0.0/8', '2001:db8:aaaa::/48'].map((raw) => {
   if (!network) throw new Error(`no network ${raw}`);
   return network;
 });
-const listing = openCallerAddress(networks, 'x-forwarded-for');
-const naming = openCallerAddress(networks, 'forwarded');
+const byForwardedFor = openCallerAddress(networks, 'x-forwarded-for');
+const byForwarded = openCallerAddress(networks, 'forwarded');
 
 function headersOf(lines: readonly (readonly [string, string])[]): Headers {
   const headers = new Headers();
@@ -27,12 +27,12 @@ describe('X-Forwarded-For', () => {
     ['2001:db8::7', '2001:db8::7'],
     ['[2001:db8::7]:4711', '2001:db8::7'],
     ['::ffff:192.0.2.7', '192.0.2.7'],
-    // What stands left of the first untrusted hop may be anything.
+    // Entries left of the first untrusted hop may be forged.
     ['198.51.100.1, 192.0.2.7', '192.0.2.7'],
     ['forged, \t192.0.2.7', '192.0.2.7'],
     ['192.0.2.7, 10.0.0.2', '192.0.2.7'],
     ['198.51.100.1, 192.0.2.7, 2001:db8:aaaa::2, 10.0.0.2', '192.0.2.7'],
-    // Nobody but proxies: the first of them.
+    // Only trusted proxies: the first of them.
     ['10.0.0.3, 10.0.0.2', '10.0.0.3'],
     ['192.0.2.7, nonsense', PROXY],
     ['192.0.2.7, nonsense, 10.0.0.2', PROXY],
@@ -46,8 +46,8 @@ describe('X-Forwarded-For', () => {
   ];
   test.each(rows)('%j comes from %s', (value, address) => {
     const headers = headersOf([['X-Forwarded-For', value]]);
-    expect(listing(headers, PROXY)).toBe(address as never);
-    expect(listing(headers, '203.0.113.9')).toBe('203.0.113.9' as never);
+    expect(byForwardedFor(headers, PROXY)).toBe(address as never);
+    expect(byForwardedFor(headers, '203.0.113.9')).toBe('203.0.113.9' as never);
     expect(openCallerAddress([], 'x-forwarded-for')(headers, PROXY)).toBe(PROXY as never);
   });
 });
@@ -72,39 +72,39 @@ describe('Forwarded', () => {
     ['for', PROXY],
     ['for=', PROXY],
     ['', PROXY],
-    // A quote left open by a caller swallows what the proxy adds; then nobody is believed.
+    // A quote that the caller leaves open includes what the proxy adds, so the header is unreadable.
     ['for=6.6.6.6;host=", for=192.0.2.7', PROXY],
     ['for="6.6.6.6, for="[2001:db8::7]"', PROXY],
   ];
   test.each(rows)('%j comes from %s', (value, address) => {
     const headers = headersOf([['Forwarded', value]]);
-    expect(naming(headers, PROXY)).toBe(address as never);
-    expect(naming(headers, '203.0.113.9')).toBe('203.0.113.9' as never);
+    expect(byForwarded(headers, PROXY)).toBe(address as never);
+    expect(byForwarded(headers, '203.0.113.9')).toBe('203.0.113.9' as never);
   });
 });
 
-test('what the caller says in the header that its proxy does not write moves nothing', () => {
-  for (const invented of ['for=198.51.100.1', '198.51.100.1', 'for=192.0.2.7', 'nonsense', '']) {
-    const listed = { 'X-Forwarded-For': '192.0.2.7', Forwarded: invented };
-    expect(listing(new Headers(listed), PROXY)).toBe('192.0.2.7' as never);
-    const named = { Forwarded: 'for=192.0.2.7', 'X-Forwarded-For': invented };
-    expect(naming(new Headers(named), PROXY)).toBe('192.0.2.7' as never);
+test('the header that the proxy does not write has no effect on the caller address', () => {
+  for (const forged of ['for=198.51.100.1', '198.51.100.1', 'for=192.0.2.7', 'nonsense', '']) {
+    const listed = { 'X-Forwarded-For': '192.0.2.7', Forwarded: forged };
+    expect(byForwardedFor(new Headers(listed), PROXY)).toBe('192.0.2.7' as never);
+    const named = { Forwarded: 'for=192.0.2.7', 'X-Forwarded-For': forged };
+    expect(byForwarded(new Headers(named), PROXY)).toBe('192.0.2.7' as never);
   }
-  expect(listing(new Headers({ Forwarded: 'for=198.51.100.1' }), PROXY)).toBe(PROXY as never);
-  expect(naming(new Headers({ 'X-Forwarded-For': '198.51.100.1' }), PROXY)).toBe(PROXY as never);
+  expect(byForwardedFor(new Headers({ Forwarded: 'for=198.51.100.1' }), PROXY)).toBe(PROXY as never);
+  expect(byForwarded(new Headers({ 'X-Forwarded-For': '198.51.100.1' }), PROXY)).toBe(PROXY as never);
 });
 
-test('several lines of one header are one list', () => {
+test('several X-Forwarded-For lines are one list', () => {
   const headers = headersOf([
     ['X-Forwarded-For', '198.51.100.1'],
     ['X-Forwarded-For', '192.0.2.7'],
   ]);
-  expect(listing(headers, PROXY)).toBe('192.0.2.7' as never);
+  expect(byForwardedFor(headers, PROXY)).toBe('192.0.2.7' as never);
 });
 
-test('forwardedHopsMax: a caller behind more proxies is not looked for', () => {
+test('a caller behind more than forwardedHopsMax proxies is not found', () => {
   const behind = (hops: number) =>
-    listing(
+    byForwardedFor(
       headersOf([['X-Forwarded-For', ['192.0.2.7', ...new Array(hops).fill('10.0.0.2')].join()]]),
       PROXY,
     );
@@ -112,50 +112,54 @@ test('forwardedHopsMax: a caller behind more proxies is not looked for', () => {
   expect(behind(LIMITS.forwardedHopsMax)).toBe(PROXY as never);
 });
 
-test('the address of the connection', () => {
+test('without a header the caller address is that of the connection, normalized', () => {
   const none = new Headers();
-  expect(listing(none, '::ffff:192.0.2.7')).toBe('192.0.2.7' as never);
-  expect(listing(none, 'fe80::7%eth0')).toBe('fe80::7' as never);
-  expect(listing(none, PROXY)).toBe(PROXY as never);
-  expect(listing(none, undefined)).toBeUndefined();
+  expect(byForwardedFor(none, '::ffff:192.0.2.7')).toBe('192.0.2.7' as never);
+  expect(byForwardedFor(none, 'fe80::7%eth0')).toBe('fe80::7' as never);
+  expect(byForwardedFor(none, PROXY)).toBe(PROXY as never);
+  expect(byForwardedFor(none, undefined)).toBeUndefined();
 });
 
-describe('a write tells where it came from', () => {
+describe('the caller address of requests', () => {
   let service: Service;
   let planted: Planted;
   let token: string;
-  const told: (string | undefined)[] = [];
+  const recordedAddresses: (string | undefined)[] = [];
 
-  function listening(engine: Engine): Engine {
+  function recordingAddresses(engine: Engine): Engine {
     const { remove } = engine.records;
-    const noted: typeof remove = (removal) => {
-      told.push(removal.origin.address);
+    const recordingRemove: typeof remove = (removal) => {
+      recordedAddresses.push(removal.origin.address);
       return remove(removal);
     };
-    return { ...engine, records: { ...engine.records, remove: noted } };
+    return { ...engine, records: { ...engine.records, remove: recordingRemove } };
   }
 
   beforeAll(async () => {
-    service = await startService({ trustedProxies: '127.0.0.0/8' }, listening);
+    service = await startService({ trustedProxies: '127.0.0.0/8' }, recordingAddresses);
     planted = await plant(service.db);
     token = await service.token('oidc-profile-infos:write');
   });
   afterAll(() => service.stop());
 
-  test('through a proxy that writes the other header', async () => {
+  test('rate limits count by the address in Forwarded if the service reads that header', async () => {
     const other = await startService({
       ...service.database.flags,
       trustedProxies: '127.0.0.0/8',
       forwardedHeader: 'forwarded',
       addressRate: '1/60',
     });
-    const ask = async (from: string) =>
+    const statusFor = async (from: string) =>
       (await other.get('/nowhere', undefined, { Forwarded: `for=${from}` })).status;
-    expect([await ask('192.0.2.7'), await ask('192.0.2.7'), await ask('192.0.2.8')]).toEqual([404, 429, 404]);
+    expect([
+      await statusFor('192.0.2.7'),
+      await statusFor('192.0.2.7'),
+      await statusFor('192.0.2.8'),
+    ]).toEqual([404, 429, 404]);
     await other.stop();
   });
 
-  test('through a trusted proxy, and without one', async () => {
+  test('a write records the caller address, through a trusted proxy and without one', async () => {
     const path = oidcPath(planted);
     const headers = { 'If-Match': '"nothing"' };
     expect((await service.del(path, token, headers)).status).toBe(412);
@@ -163,6 +167,6 @@ describe('a write tells where it came from', () => {
     expect((await service.del(path, token, { ...headers, Forwarded: 'for="[2001:db8::7]"' })).status).toBe(
       412,
     );
-    expect(told).toEqual(['127.0.0.1', '192.0.2.7', '127.0.0.1']);
+    expect(recordedAddresses).toEqual(['127.0.0.1', '192.0.2.7', '127.0.0.1']);
   });
 });

@@ -3,7 +3,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { type Server, startServer } from '../../src/http/server/server.ts';
 import type { LogRecord } from '../../src/platform/log.ts';
 
-test('requestsAtOnceMax: one more is refused at once, and those that wait are answered', async () => {
+test('requests beyond requestsAtOnceMax are 503 at once, health checks excepted; the others are answered', async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const done = { status: 200, headers: {}, body: null } as const;
   const waiting = async () => {
@@ -26,12 +26,12 @@ test('requestsAtOnceMax: one more is refused at once, and those that wait are an
     async () => [
       { pattern: '/waiting', answers: { GET: waiting } },
       { pattern: '/direct', answers: { GET: () => done } },
-      { pattern: '/watched', answers: { GET: () => done }, isUncounted: true },
+      { pattern: '/health', answers: { GET: () => done }, isUncounted: true },
     ],
   );
   const agent = await import('node:http');
   const pool = new agent.Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
-  const ask = (path: string) =>
+  const statusOf = (path: string) =>
     new Promise<number>((settle, reject) => {
       agent
         .get(`${server.url}${path}`, { agent: pool }, (answer) => {
@@ -40,15 +40,15 @@ test('requestsAtOnceMax: one more is refused at once, and those that wait are an
         })
         .on('error', reject);
     });
-  const asked = Array.from({ length: LIMITS.requestsAtOnceMax }, () => ask('/waiting'));
+  const pending = Array.from({ length: LIMITS.requestsAtOnceMax }, () => statusOf('/waiting'));
   let refused = 200;
-  while (refused === 200) refused = await ask('/direct');
+  while (refused === 200) refused = await statusOf('/direct');
   expect(refused).toBe(503);
-  expect(await ask('/waiting')).toBe(503);
-  expect(await ask('/watched')).toBe(200);
+  expect(await statusOf('/waiting')).toBe(503);
+  expect(await statusOf('/health')).toBe(200);
   resolve();
-  expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
-  expect(await ask('/direct')).toBe(200);
+  expect(new Set(await Promise.all(pending))).toEqual(new Set([200]));
+  expect(await statusOf('/direct')).toBe(200);
   pool.destroy();
   await server.stop();
   expect(log).toContainEqual(expect.objectContaining({ event: 'overloaded', cause: 'CONCURRENCY_LIMIT' }));

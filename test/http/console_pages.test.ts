@@ -5,7 +5,7 @@ import { acceptsGzip, consoleRoutes } from '../../src/http/operations/console.ts
 import { type Server, type ServerSettings, startServer } from '../../src/http/server/server.ts';
 import { freshFolder, startService } from '../support/service.ts';
 
-/** How the console and the rendered document are served: what they are made of is made here. */
+/** How the console and the rendered document are served, from files that this suite creates. */
 
 const INDEX = '<!doctype html><title>Console</title><script src="console/app-1.js"></script>';
 const SCRIPT = 'document.title = "ä";'.repeat(100);
@@ -14,7 +14,7 @@ const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; " +
   "form-action 'self'; frame-ancestors 'none'";
 
-const LISTENING: ServerSettings = {
+const SETTINGS: ServerSettings = {
   ...{ host: '127.0.0.1', port: 0, tls: undefined, isShared: false, trustedProxies: [] },
   forwardedHeader: 'x-forwarded-for',
   requestLogging: 'off',
@@ -38,11 +38,11 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'logo-2.svg'), '<svg xmlns="http://www.w3.org/2000/svg"/>');
   writeFileSync(join(folder, '..', 'secret.txt'), 'not to be served');
   const quiet = { write: () => undefined };
-  server = await startServer(LISTENING, quiet, async (url) => consoleRoutes(folder, `${url}/sso/auth`));
+  server = await startServer(SETTINGS, quiet, async (url) => consoleRoutes(folder, `${url}/sso/auth`));
 });
 afterAll(() => server.stop());
 
-function ask(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Response> {
+function request(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Response> {
   return fetch(server.url + path, {
     ...{ method, redirect: 'manual', decompress: false },
     headers: { 'Accept-Encoding': 'identity', ...headers },
@@ -51,12 +51,12 @@ function ask(path: string, headers: Record<string, string> = {}, method = 'GET')
 
 describe.each(['', '/sso/auth'])('under %p', (prefix) => {
   test.each(['/console', '/docs', '/console/app-1.js', '/console/logo-2.svg'])(
-    '%s carries every header of a page',
+    '%s has the security headers of a page',
     async (path) => {
-      const answer = await ask(prefix + path);
+      const answer = await request(prefix + path);
       expect(answer.status).toBe(200);
-      const told = Object.fromEntries(answer.headers);
-      expect(told).toMatchObject({
+      const headers = Object.fromEntries(answer.headers);
+      expect(headers).toMatchObject({
         'content-security-policy': CSP,
         'referrer-policy': 'no-referrer',
         'x-content-type-options': 'nosniff',
@@ -66,25 +66,25 @@ describe.each(['', '/sso/auth'])('under %p', (prefix) => {
     },
   );
 
-  test('the page is asked for again, and not sent again', async () => {
-    const answer = await ask(`${prefix}/console`);
+  test('the console page is revalidated by its ETag: 304 if unchanged', async () => {
+    const answer = await request(`${prefix}/console`);
     expect(await answer.text()).toBe(INDEX);
     const { headers } = answer;
     expect([headers.get('cache-control'), headers.get('content-type')]).toEqual([
       'no-cache',
       'text/html; charset=utf-8',
     ]);
-    const again = await ask(`${prefix}/console`, { 'If-None-Match': headers.get('etag') ?? '' });
+    const again = await request(`${prefix}/console`, { 'If-None-Match': headers.get('etag') ?? '' });
     expect([again.status, await again.text(), again.headers.get('etag')]).toEqual([
       304,
       '',
       headers.get('etag'),
     ]);
-    expect((await ask(`${prefix}/console`, { 'If-None-Match': '"another"' })).status).toBe(200);
+    expect((await request(`${prefix}/console`, { 'If-None-Match': '"another"' })).status).toBe(200);
   });
 
-  test('an asset is kept for good', async () => {
-    const { headers } = await ask(`${prefix}/console/app-1.js`);
+  test('an asset is immutable for caches', async () => {
+    const { headers } = await request(`${prefix}/console/app-1.js`);
     expect(headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
     expect(headers.get('content-type')).toBe('text/javascript; charset=utf-8');
   });
@@ -94,12 +94,12 @@ describe.each(['', '/sso/auth'])('under %p', (prefix) => {
     ['/console//', '/console'],
     ['/docs/', '/docs'],
     ['//console/', '//console'],
-  ])('%s leads to %s, beside which assets are named', async (path, other) => {
-    const answer = await ask(prefix + path);
+  ])('%s redirects to %s, so that relative asset links work', async (path, other) => {
+    const answer = await request(prefix + path);
     expect(answer.status).toBe(308);
-    const led = new URL(answer.headers.get('location') ?? '', server.url + prefix + path);
-    expect(led.pathname).toBe(prefix + other);
-    expect((await fetch(led)).status).toBe(200);
+    const target = new URL(answer.headers.get('location') ?? '', server.url + prefix + path);
+    expect(target.pathname).toBe(prefix + other);
+    expect((await fetch(target)).status).toBe(200);
   });
 });
 
@@ -116,37 +116,39 @@ test.each([
   ['identity', false],
   ['gzip;q=none', false],
   ['x-gzip-more', false],
-])('Accept-Encoding: %p takes gzip: %p', (accepted, isTaken) => {
-  expect(acceptsGzip(accepted)).toBe(isTaken);
+])('Accept-Encoding %p accepts gzip: %p', (accepted, isAccepted) => {
+  expect(acceptsGzip(accepted)).toBe(isAccepted);
 });
 
-test('who takes gzip gets it, with an ETag of its own, and the same bytes in the end', async () => {
-  const plain = await ask('/console/app-1.js');
-  const packed = await ask('/console/app-1.js', { 'Accept-Encoding': 'gzip' });
+test('a client that accepts gzip gets the compressed file, with its own ETag', async () => {
+  const plain = await request('/console/app-1.js');
+  const packed = await request('/console/app-1.js', { 'Accept-Encoding': 'gzip' });
   const bytes = new Uint8Array(await packed.arrayBuffer());
   expect(packed.headers.get('content-encoding')).toBe('gzip');
   expect(plain.headers.get('content-encoding')).toBeNull();
   expect(Buffer.from(Bun.gunzipSync(bytes)).toString()).toBe(SCRIPT);
   expect(await plain.text()).toBe(SCRIPT);
   const pages = await Promise.all(
-    ['identity', 'gzip'].map((encoding) => ask('/console', { 'Accept-Encoding': encoding })),
+    ['identity', 'gzip'].map((encoding) => request('/console', { 'Accept-Encoding': encoding })),
   );
   const [one, other] = pages.map(({ headers }) => headers.get('etag'));
   expect(one).not.toBe(other);
-  expect((await ask('/console', { 'Accept-Encoding': 'gzip', 'If-None-Match': one ?? '' })).status).toBe(200);
+  expect((await request('/console', { 'Accept-Encoding': 'gzip', 'If-None-Match': one ?? '' })).status).toBe(
+    200,
+  );
 });
 
-test('what was not packed is sent as it is to whoever asks', async () => {
-  const answer = await ask('/console/logo-2.svg', { 'Accept-Encoding': 'gzip' });
+test('an asset without a compressed file is sent uncompressed', async () => {
+  const answer = await request('/console/logo-2.svg', { 'Accept-Encoding': 'gzip' });
   expect([answer.headers.get('content-encoding'), answer.headers.get('content-type')]).toEqual([
     null,
     'image/svg+xml',
   ]);
 });
 
-test('HEAD says what GET says', async () => {
+test('HEAD of a page has the headers of GET', async () => {
   for (const path of ['/console', '/docs', '/console/app-1.js']) {
-    const [got, headed] = [await ask(path), await ask(path, {}, 'HEAD')];
+    const [got, headed] = [await request(path), await request(path, {}, 'HEAD')];
     const plain = ({ status, headers }: Response) => [
       status,
       [...headers].filter(([name]) => name !== 'date' && name !== 'x-request-id').sort(),
@@ -166,31 +168,35 @@ test.each([
   '/console/..',
   '/console/a/b',
   '/consoles',
-])('%s is nothing', async (path) => {
+])('%s is 404', async (path) => {
   const answer = await fetch(server.url + path);
   expect(answer.status).toBe(404);
   expect(await answer.text()).not.toContain('not to be served');
 });
 
-test('another method is 405', async () => {
-  const answer = await ask('/console', {}, 'POST');
+test('POST of a page is 405', async () => {
+  const answer = await request('/console', {}, 'POST');
   expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
 });
 
-test('an origin that is listed for CORS reads none of it', async () => {
+test('an origin listed for CORS cannot read the console', async () => {
   for (const path of ['/console', '/docs', '/console/app-1.js']) {
-    const { headers } = await ask(path, { Origin: SHOP });
+    const { headers } = await request(path, { Origin: SHOP });
     expect([headers.get('access-control-allow-origin'), headers.get('vary')]).toEqual([
       null,
       'Accept-Encoding',
     ]);
-    const preflight = await ask(path, { Origin: SHOP, 'Access-Control-Request-Method': 'GET' }, 'OPTIONS');
+    const preflight = await request(
+      path,
+      { Origin: SHOP, 'Access-Control-Request-Method': 'GET' },
+      'OPTIONS',
+    );
     expect([preflight.status, preflight.headers.get('access-control-allow-origin')]).toEqual([405, null]);
   }
 });
 
-test('where nothing was built it says what to run', async () => {
-  const bare = await startServer(LISTENING, { write: () => undefined }, async (url) =>
+test('a console that is not built is 404, with the command that builds it', async () => {
+  const bare = await startServer(SETTINGS, { write: () => undefined }, async (url) =>
     consoleRoutes(join(freshFolder(), 'console'), url),
   );
   try {
@@ -207,11 +213,11 @@ test('where nothing was built it says what to run', async () => {
   }
 });
 
-test('what was built is read once', async () => {
+test('the files of the console are read once', async () => {
   const built = join(freshFolder(), 'console');
   mkdirSync(built);
   writeFileSync(join(built, 'index.html'), INDEX);
-  const one = await startServer(LISTENING, { write: () => undefined }, async (url) =>
+  const one = await startServer(SETTINGS, { write: () => undefined }, async (url) =>
     consoleRoutes(built, url),
   );
   try {
@@ -223,11 +229,11 @@ test('what was built is read once', async () => {
   }
 });
 
-test('what could not be read is read when it is there again', async () => {
+test('a failed read of the console files is retried at the next request', async () => {
   const built = join(freshFolder(), 'console');
   mkdirSync(built);
   writeFileSync(join(built, 'index.html'), INDEX);
-  const one = await startServer(LISTENING, { write: () => undefined }, async (url) =>
+  const one = await startServer(SETTINGS, { write: () => undefined }, async (url) =>
     consoleRoutes(built, url),
   );
   try {
@@ -240,7 +246,7 @@ test('what could not be read is read when it is there again', async () => {
   }
 });
 
-test('with --no-console there is no such path', async () => {
+test('with --no-console the paths of the console are unknown routes', async () => {
   const [on, off] = await Promise.all([startService(), startService({ noConsole: 'true' })]);
   try {
     for (const path of ['/console', '/docs', '/console/app-1.js']) {

@@ -19,7 +19,7 @@ import {
 } from '../support/service.ts';
 import { exchange, ownPage, type Told } from '../support/signed_in.ts';
 
-/** Way (b) into the console by a real provider, oidc-provider from npm on loopback, and what its page would do. */
+/** Sign-in to the console through a real provider, oidc-provider from npm on loopback, with the requests of its page. */
 
 setDefaultTimeout(300_000);
 
@@ -81,17 +81,17 @@ afterAll(async () => {
   server.close();
 });
 
-/** Follows the pages of the provider as somebody with a browser does, until it sends them back. */
+/** Follows the pages of the provider like a browser, until it redirects back to the console. */
 async function visit(first: string, login: string): Promise<URL> {
   const cookies = new Map<string, string>();
   const isBack = (url: string) => url.startsWith(`${service.settings.baseUrl}/console?`);
-  let asked: { url: string; body?: URLSearchParams } = { url: first };
+  let next: { url: string; body?: URLSearchParams } = { url: first };
   for (let step = 0; step < 12; step += 1) {
-    if (isBack(asked.url)) return new URL(asked.url);
-    const answer = await fetch(asked.url, {
+    if (isBack(next.url)) return new URL(next.url);
+    const answer = await fetch(next.url, {
       redirect: 'manual',
       headers: { Cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') },
-      ...(asked.body ? { method: 'POST', body: asked.body } : {}),
+      ...(next.body ? { method: 'POST', body: next.body } : {}),
     });
     for (const cookie of answer.headers.getSetCookie()) {
       const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(cookie) ?? [];
@@ -100,21 +100,21 @@ async function visit(first: string, login: string): Promise<URL> {
     const text = await answer.text();
     const location = answer.headers.get('location');
     if (location) {
-      asked = { url: new URL(location, asked.url).href };
+      next = { url: new URL(location, next.url).href };
       continue;
     }
     const [, action = ''] = /action="([^"]+)"/.exec(text) ?? [];
     const [, prompt = ''] = /name="prompt" value="([^"]+)"/.exec(text) ?? [];
     if (prompt === '') throw new Error(`${answer.status} ${text.slice(0, 400)}`);
-    asked = {
-      url: new URL(action, asked.url).href,
+    next = {
+      url: new URL(action, next.url).href,
       body: new URLSearchParams({ prompt, login, password: 'any' }),
     };
   }
-  throw new Error('the provider leads nowhere');
+  throw new Error('the provider did not redirect back');
 }
 
-interface Departed {
+interface AuthorizationResult {
   readonly codeVerifier: string;
   readonly nonce: string;
   readonly back: URL;
@@ -122,54 +122,60 @@ interface Departed {
 
 const random = () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url');
 
-/** What the page does until the provider sends its user back. */
-async function depart(login: string): Promise<Departed> {
+/** The requests of the page until the provider redirects back. */
+async function authorize(login: string): Promise<AuthorizationResult> {
   const answer = await fetch(`${service.url}/sso/console/provider`, {
     method: 'POST',
     headers: { ...ownPage(service), 'Content-Type': 'application/json' },
     body: JSON.stringify({ data: { name: 'staff' } }),
   });
   const { data } = (await answer.json()) as { data: Record<string, string> };
-  const { authorization_endpoint: endpoint = '', issuer: _, ...said } = data;
+  const { authorization_endpoint: endpoint = '', issuer: _, ...providerParameters } = data;
   const [state, nonce, codeVerifier] = [random(), random(), random()];
   const challenge = createHash('sha256').update(codeVerifier).digest('base64url');
   const url = new URL(endpoint);
-  const asked = { ...said, response_type: 'code', state, nonce, code_challenge: challenge };
-  for (const [name, value] of Object.entries({ ...asked, code_challenge_method: 'S256' }))
+  const parameters = {
+    ...providerParameters,
+    response_type: 'code',
+    state,
+    nonce,
+    code_challenge: challenge,
+  };
+  for (const [name, value] of Object.entries({ ...parameters, code_challenge_method: 'S256' }))
     url.searchParams.set(name, value);
   const back = await visit(url.href, login);
   expect(back.searchParams.get('state')).toBe(state);
   return { codeVerifier, nonce, back };
 }
 
-function bodyOf({ codeVerifier, nonce, back }: Departed, more: object = {}): object {
+function bodyOf({ codeVerifier, nonce, back }: AuthorizationResult, more: object = {}): object {
   const [code, iss] = ['code', 'iss'].map((name) => back.searchParams.get(name));
   return { grant: 'provider', name: 'staff', code, iss, code_verifier: codeVerifier, nonce, ...more };
 }
 
-async function arrive(departed: Departed, more: object = {}): Promise<Response> {
-  return exchange(service, bodyOf(departed, more));
+async function exchangeCode(authorization: AuthorizationResult, more: object = {}): Promise<Response> {
+  return exchange(service, bodyOf(authorization, more));
 }
 
-test('the console is told which provider there is', async () => {
+test('the sign-in methods of the console include the provider', async () => {
   const answer = await service.get('/sso/console/ways');
   expect(await answer.json()).toEqual({
     data: { link: true, providers: [{ name: 'staff' }], client_credentials: false },
   });
 });
 
-test('no page of another origin is told where one signs in', async () => {
-  const ask = async (headers: Record<string, string>) => {
+test('a page of another origin cannot get the authorization request parameters', async () => {
+  const statusWith = async (headers: Record<string, string>) => {
     const body = JSON.stringify({ data: { name: 'staff' } });
     const answer = await fetch(`${service.url}/console/provider`, { method: 'POST', headers, body });
     return answer.status;
   };
-  expect(await ask({ Origin: 'https://evil.example' })).toBe(403);
-  expect(await ask(ownPage(service))).toBe(200);
+  expect(await statusWith({ Origin: 'https://evil.example' })).toBe(403);
+  expect(await statusWith(ownPage(service))).toBe(200);
 });
 
-test('whoever signs in has the rights of their claims, under a name that is nobody else’s', async () => {
-  const answer = await arrive(await depart('anna'));
+test('a person who signs in has the rights of their claims, under a stable name of their own', async () => {
+  const answer = await exchangeCode(await authorize('anna'));
   expect(answer.status).toBe(200);
   const { data } = (await answer.json()) as { data: Told };
   expect(data).toMatchObject({
@@ -189,34 +195,34 @@ test('whoever signs in has the rights of their claims, under a name that is nobo
   expect((await service.del('/console/token', token, ownPage(service))).status).toBe(204);
   service.clock.advance(1_000);
   expect((await service.get(oidcPath(planted), token)).status).toBe(401);
-  const again = (await (await arrive(await depart('anna'))).json()) as { data: Told };
+  const again = (await (await exchangeCode(await authorize('anna'))).json()) as { data: Told };
   expect(again.data.actor).toBe(data.actor);
 });
 
-test('rights of different scopes hold where all of them do, and admin is lost with the realms', async () => {
-  const { data } = (await (await arrive(await depart('berta'))).json()) as { data: Told };
+test('rights with different realms are limited to the common realms, without admin', async () => {
+  const { data } = (await (await exchangeCode(await authorize('berta'))).json()) as { data: Told };
   expect(data).toMatchObject({
     ...{ scope: 'oidc-profile-infos:read', realms: [planted.realm] },
     label: 'Berta',
   });
 });
 
-test('whom nothing gives a right is let in nowhere', async () => {
-  const answer = await arrive(await depart('carl'));
+test('a person whose claims give no right cannot sign in: 403', async () => {
+  const answer = await exchangeCode(await authorize('carl'));
   expect([
     answer.status,
     ((await answer.json()) as { errors: { title: string }[] }).errors[0]?.title,
   ]).toEqual([403, 'Forbidden']);
 });
 
-test('the person stands in the log for whoever may read it, and in clear nowhere', async () => {
-  const { data } = (await (await arrive(await depart('anna'))).json()) as { data: Told };
+test('the log shows the name of the person to administrators, and stores it encrypted only', async () => {
+  const { data } = (await (await exchangeCode(await authorize('anna'))).json()) as { data: Told };
   const jti = decodeJwt(data.access_token).jti;
   const admin = await service.token('admin');
-  const told = (await (await service.get('/admin/v1/log?page[limit]=100', admin)).json()) as {
+  const log = (await (await service.get('/admin/v1/log?page[limit]=100', admin)).json()) as {
     data: { what: string; object: string; actor: string; personal: object; detail: object }[];
   };
-  const entry = told.data.find(({ object }) => object === jti);
+  const entry = log.data.find(({ object }) => object === jti);
   expect(entry).toMatchObject({
     ...{ what: 'session.begun', actor: data.actor },
     personal: { after: { name: 'anna@example.com', subject: 'anna' } },
@@ -230,40 +236,44 @@ test('the person stands in the log for whoever may read it, and in clear nowhere
   expect(JSON.stringify(service.log)).not.toContain('anna');
 });
 
-describe('is refused, and told no reason:', () => {
-  const wrong: [string, (departed: Departed) => object][] = [
-    ['a nonce that is not the one of the request', () => ({ nonce: random() })],
-    ['a verifier that is not the one of the challenge', () => ({ code_verifier: random() })],
-    ['the issuer of somebody else', () => ({ iss: 'https://evil.example' })],
-    ['no issuer, where the provider says that it sends one', () => ({ iss: undefined })],
-    ['a code that nobody gave out', () => ({ code: 'nonsense' })],
-    ['a code of a link', () => ({ grant: 'link' })],
-    ['a provider that there is none of', () => ({ name: 'strangers' })],
+describe('rejected codes', () => {
+  const wrong: [string, (authorization: AuthorizationResult) => object][] = [
+    ['another nonce than that of the request', () => ({ nonce: random() })],
+    ['another verifier than that of the challenge', () => ({ code_verifier: random() })],
+    ['another issuer', () => ({ iss: 'https://evil.example' })],
+    ['no issuer, though the provider announces it', () => ({ iss: undefined })],
+    ['a code that the provider did not issue', () => ({ code: 'nonsense' })],
+    ['the grant of a link', () => ({ grant: 'link' })],
+    ['an unknown provider', () => ({ name: 'strangers' })],
   ];
-  test.each(wrong)('%s', async (_name, more) => {
-    const departed = await depart('anna');
-    const answer = await arrive(departed, more(departed));
+  test.each(wrong)('a sign-in with %s is 400 without a reason', async (_name, more) => {
+    const authorization = await authorize('anna');
+    const answer = await exchangeCode(authorization, more(authorization));
     expect([answer.status, await answer.text()]).toEqual([
       400,
       expect.stringContaining('The code is not valid'),
     ]);
   });
 
-  test('a code that was used', async () => {
-    const departed = await depart('anna');
-    expect([(await arrive(departed)).status, (await arrive(departed)).status]).toEqual([200, 400]);
+  test('a used code is 400', async () => {
+    const authorization = await authorize('anna');
+    expect([(await exchangeCode(authorization)).status, (await exchangeCode(authorization)).status]).toEqual([
+      200, 400,
+    ]);
   });
 
-  test('one of two at once', async () => {
-    const departed = await depart('anna');
-    const statuses = (await Promise.all([arrive(departed), arrive(departed)])).map(({ status }) => status);
+  test('at most one of two concurrent sign-ins with one code succeeds', async () => {
+    const authorization = await authorize('anna');
+    const statuses = (await Promise.all([exchangeCode(authorization), exchangeCode(authorization)])).map(
+      ({ status }) => status,
+    );
     expect(statuses.filter((status) => status === 200).length).toBeLessThanOrEqual(1);
   });
 
-  test('a code that was given to another client', async () => {
-    const departed = await depart('anna');
-    const code = departed.back.searchParams.get('code') ?? '';
-    // What a page of that client would do with it, at the provider itself.
+  test('the provider rejects a code that another client exchanges', async () => {
+    const authorization = await authorize('anna');
+    const code = authorization.back.searchParams.get('code') ?? '';
+    // The request that a page of that client would send to the provider.
     const taken = await fetch(`${issuer}/token`, {
       method: 'POST',
       headers: { Authorization: `Basic ${btoa('other:the%20secret%20of%20another%20client')}` },
@@ -276,14 +286,14 @@ describe('is refused, and told no reason:', () => {
     expect(taken.status).toBe(400);
   });
 
-  test('another origin, before the code is sent anywhere', async () => {
-    const departed = await depart('anna');
-    const foreign = await exchange(service, bodyOf(departed), { Origin: 'https://evil.example' });
-    expect([foreign.status, (await arrive(departed)).status]).toEqual([403, 200]);
+  test('a sign-in from another origin is 403, before the code is sent to the provider', async () => {
+    const authorization = await authorize('anna');
+    const foreign = await exchange(service, bodyOf(authorization), { Origin: 'https://evil.example' });
+    expect([foreign.status, (await exchangeCode(authorization)).status]).toEqual([403, 200]);
   });
 });
 
-test('what is missing of a return is told', async () => {
+test('a sign-in through a provider names every missing field', async () => {
   const answer = await exchange(service, { grant: 'provider', code: 'x' });
   const { errors } = (await answer.json()) as { errors: readonly { detail: string }[] };
   expect([answer.status, errors.map(({ detail }) => detail)]).toEqual([

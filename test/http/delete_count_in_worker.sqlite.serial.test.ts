@@ -5,16 +5,16 @@ import { commitWrites, oidcLink, type RealmFixture, WRITTEN } from '../store/con
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
 import { errorsOf, plant, type Service, startService } from '../support/service.ts';
 
-/** A removal that would take too many along is counted by another process, which alone has the time for it. */
+/** The dependents of a DELETE that is rejected for their number are counted in a worker process. */
 
 const REALMS = '/v2/authentication-realms';
-const MANY = 3 * LIMITS.cascadeRecordsMax;
+const LINKS = 3 * LIMITS.cascadeRecordsMax;
 
-/** A realm with a user that has very many links. */
-async function crowd({ db }: Service): Promise<RealmFixture> {
+/** Creates a realm with a user that has LINKS links. */
+async function createUserWithLinks({ db }: Service): Promise<RealmFixture> {
   const { realm: id, user: owner, oidcProfile, passwordProfile } = await plant(db);
   const ids = { realm: id, user: owner, oidc: oidcProfile, passwords: passwordProfile };
-  const links = Array.from({ length: MANY }, (_, at) => oidcLink(ids, `${at}`));
+  const links = Array.from({ length: LINKS }, (_, at) => oidcLink(ids, `${at}`));
   expect(await commitWrites(db.engine.records, ...links)).toEqual(WRITTEN);
   return ids;
 }
@@ -23,34 +23,37 @@ async function detailOf(answer: Response): Promise<string | undefined> {
   return (await errorsOf(answer))[0]?.detail;
 }
 
-test('a DELETE of too much is 422 with a number that was not counted here', async () => {
-  const refuse = () => Promise.reject(new Error('counted where lookups run'));
+test('a DELETE with too many dependents is 422 with their number, counted in another process', async () => {
+  const refuse = () => Promise.reject(new Error('counted in the serving process'));
   const service = await startService(OFFLINE, (engine) => ({
     ...engine,
     records: { ...engine.records, countBelow: refuse },
   }));
   const token = await service.token(FULL_SCOPE);
-  const ids = await crowd(service);
+  const ids = await createUserWithLinks(service);
   const answer = await service.del(`${REALMS}/${ids.realm}`, token);
   expect([answer.status, await detailOf(answer)]).toEqual([
     422,
-    `data.id: ${MANY + 5} records would go with this one, more than 1000: authrealm purge removes them`,
+    `data.id: ${LINKS + 5} records would go with this one, more than 1000: authrealm purge removes them`,
   ]);
   await service.stop();
 });
 
-test.each(['overloaded', 'unavailable'] as const)('is 422 without it where the count is %s', async (code) => {
-  const refuse = () => Promise.reject(new Fault(code));
-  const service = await startService({ ...OFFLINE, database: 'sqlite::memory:' }, (engine) => ({
-    ...engine,
-    records: { ...engine.records, countBelow: refuse },
-  }));
-  const token = await service.token(FULL_SCOPE);
-  const ids = await crowd(service);
-  const answer = await service.del(`${REALMS}/${ids.realm}/user-authentication-info/${ids.user}`, token);
-  expect([answer.status, await detailOf(answer)]).toEqual([
-    422,
-    'data.id: more than 1000 records would go with this one: authrealm purge removes them',
-  ]);
-  await service.stop();
-});
+test.each(['overloaded', 'unavailable'] as const)(
+  'a DELETE with too many dependents is 422 without their number if the count is %s',
+  async (code) => {
+    const refuse = () => Promise.reject(new Fault(code));
+    const service = await startService({ ...OFFLINE, database: 'sqlite::memory:' }, (engine) => ({
+      ...engine,
+      records: { ...engine.records, countBelow: refuse },
+    }));
+    const token = await service.token(FULL_SCOPE);
+    const ids = await createUserWithLinks(service);
+    const answer = await service.del(`${REALMS}/${ids.realm}/user-authentication-info/${ids.user}`, token);
+    expect([answer.status, await detailOf(answer)]).toEqual([
+      422,
+      'data.id: more than 1000 records would go with this one: authrealm purge removes them',
+    ]);
+    await service.stop();
+  },
+);

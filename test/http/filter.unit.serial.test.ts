@@ -27,22 +27,22 @@ import {
   values,
 } from '../support/filters.ts';
 
-test.each(GOOD)('%s', (text, filter) => {
+test.each(GOOD)('the filter %s is parsed', (text, filter) => {
   expect<unknown>(parse(text)).toEqual(filter);
   expect(structuredClone(parse(text))).toEqual(parse(text));
 });
 
-test.each(BAD)('%j breaks a rule at character %i', (text, character, rule) => {
+test.each(BAD)('the filter %j is rejected at character %i', (text, character, rule) => {
   expect(ruleOf(text)).toBe(`at character ${character}: ${rule}`);
 });
 
-describe('each bound can be reached and not crossed', () => {
+describe('bounds of filters', () => {
   test.each([
     ['filterBytesMax', LIMITS.filterBytesMax, sized],
     ['filterTermsMax', LIMITS.filterTermsMax, (count: number) => terms(count, ':')],
     ['filterAlternativesMax', LIMITS.filterAlternativesMax, (count: number) => `(${terms(count, '|')})`],
     ['filterValuesMax', LIMITS.filterValuesMax, values],
-  ] as const)('%s', (_, bound, text) => {
+  ] as const)('a filter at %s is accepted, one above it rejected', (_, bound, text) => {
     expect(ruleOf(text(bound))).toBeUndefined();
     expect(ruleOf(text(bound + 1))).toContain(`at most ${bound} `);
   });
@@ -54,7 +54,7 @@ describe('each bound can be reached and not crossed', () => {
   });
 });
 
-describe('what a filter asks for', () => {
+describe('equalityValues', () => {
   const filter = parse('eq(issuer,i):eq(subject,s)');
   test.each<[text: string, members: readonly string[], isExact: boolean]>([
     ['eq(subject,s):eq(issuer,i)', ['issuer', 'subject'], true],
@@ -67,36 +67,37 @@ describe('what a filter asks for', () => {
     ['eq(issuer,i):(eq(subject,s)|eq(subject,t))', ['issuer', 'subject'], false],
     ['eq(issuer,i):(eq(subject,s))', ['issuer', 'subject'], true],
     ['like(name,n*)', ['name'], false],
-  ])('%s', (text, members, isExact) => {
-    const all = equalityValues(parse(text), members);
-    expect(all?.every(({ length }) => length === 1) ?? false).toBe(isExact);
-  });
+  ])(
+    'equalityValues of %s has one value for each member only if the filter is that lookup',
+    (text, members, isExact) => {
+      const all = equalityValues(parse(text), members);
+      expect(all?.every(({ length }) => length === 1) ?? false).toBe(isExact);
+    },
+  );
 
-  test('the values come in the order of the members', () => {
+  test('equalityValues returns the values in the order of the members', () => {
     expect(equalityValues(filter, ['subject', 'issuer'])).toEqual([['s'], ['i']]);
     expect(equalityValues(parse('in(name,B,a)'), ['name'])).toEqual([['b', 'a']]);
     expect(equalityValues(filter, ['issuer'])).toBeUndefined();
   });
 });
 
-// --- What nobody thought of. ---
-
-const CLOSED = new Set([
+const KNOWN_RULES = new Set([
   ...BAD.map(([, , rule]) => rule),
   ...OPERATORS.map(oneValue),
   ...Object.keys(ATTRIBUTES).map((member) => operatorOf(member as keyof typeof ATTRIBUTES)),
 ]);
 
-/** Every rule is one of a list that is closed before a request comes, so none can hold a value of it. */
-function expectOurWords(text: string): void {
+/** Every rule is one of a fixed list, so it cannot contain a value of the request. */
+function expectKnownRule(text: string): void {
   const rule = ruleOf(text);
   if (rule === undefined || rule === SIZE) return;
-  const [, character, words = ''] = /^at character (\d+): (.+)$/s.exec(rule) ?? [];
-  expect([...CLOSED]).toContain(words);
+  const [, character, message = ''] = /^at character (\d+): (.+)$/s.exec(rule) ?? [];
+  expect([...KNOWN_RULES]).toContain(message);
   expect(Number(character)).toBeWithin(1, [...text].length + 2);
 }
 
-describe('any text', () => {
+describe('arbitrary texts', () => {
   const bits = fc.constantFrom(
     ...[...'():|,\'"\\* x', ...OPERATORS, ...Object.keys(ATTRIBUTES), ID, AT, 'ß', '🙂', '\ud800', '\0'],
   );
@@ -107,10 +108,10 @@ describe('any text', () => {
 
   test.each([
     ['of random characters', fc.string({ unit: 'binary', maxLength: 80 })],
-    ['of our own words, shuffled', shuffled],
-    ['that is nearly a filter', near],
-  ])('%s is read or refused in our own words', (_, arbitrary) => {
-    fc.assert(fc.property(arbitrary, expectOurWords), { numRuns: 3_000 });
+    ['of shuffled tokens', shuffled],
+    ['that is almost a filter', near],
+  ])('a text %s is parsed, or rejected with a known rule', (_, arbitrary) => {
+    fc.assert(fc.property(arbitrary, expectKnownRule), { numRuns: 3_000 });
   });
 
   const K = 8_000;
@@ -118,12 +119,12 @@ describe('any text', () => {
     ['10,001 characters', sized(10_001)],
     ['10,000 OR groups', Array(10_000).fill('(eq(name,x)|eq(name,y))').join(':')],
     ['10,000,000 parentheses', '('.repeat(10_000_000)],
-    ['parentheses within the bound', '('.repeat(K)],
-    ['closing ones', `eq(name,x${')'.repeat(K)}`],
+    ['as many parentheses as fit', '('.repeat(K)],
+    ['closing parentheses', `eq(name,x${')'.repeat(K)}`],
     ['nested terms', 'eq('.repeat(K / 4)],
     ['spaces', ' '.repeat(K)],
     ['a value of spaces', `eq(name,x${' '.repeat(K)})`],
-    ['a word without end', 'e'.repeat(K)],
+    ['a long word', 'e'.repeat(K)],
     ['backslashes', `eq(name,'${'\\'.repeat(K)}')`],
     ['escaped wildcards', `like(name,'${'\\*'.repeat(K / 2)}*')`],
     ['wildcards', `like(name,${'*'.repeat(K)})`],
@@ -132,9 +133,9 @@ describe('any text', () => {
     ['letters that fold to eighteen', `eq(name,${'\ufdfa'.repeat(K / 3)})`],
     ['combining marks in the wrong order', `eq(name,a${'\u0301\u0323'.repeat(K / 4)})`],
     ['digits of an instant', `ge(created_at,2018-04-16T10:11:59.${'1'.repeat(K)}Z)`],
-  ])('%s take no time', (_, text) => {
+  ])('a filter of %s is parsed or rejected within 100 ms', (_, text) => {
     const start = performance.now();
-    for (let run = 0; run < 5; run += 1) expectOurWords(text);
+    for (let run = 0; run < 5; run += 1) expectKnownRule(text);
     expect((performance.now() - start) / 5).toBeLessThan(100);
   });
 });
@@ -146,24 +147,24 @@ test.each([
   `%' escape '\\`,
   `x\\'; delete from realm where ''='`,
   '?1 :name @name $1',
-])('SQL passes as the value it is: %s', (sql) => {
+])('SQL in a filter is an ordinary value: %s', (sql) => {
   const quoted = `"${sql.replace(/["\\]/g, '\\$&')}"`;
   expect<unknown>(parse(`eq(subject,${quoted})`)).toEqual([[exact('subject', sql)]]);
   const [[condition] = []] = parse(`like(name,${quoted.slice(0, -1).replaceAll('*', '\\*')}*")`);
   expect<unknown>(condition).toEqual(pattern('prefix', foldedKey(sql)));
 });
 
-// --- Printed and read again. ---
+// Filters that are printed and parsed again.
 
 const letters = fc.oneof(
   fc.string({ unit: 'binary', minLength: 1, maxLength: 12 }).filter((text) => !/[\p{Cc}\p{Cs}]/u.test(text)),
   fc.array(fc.constantFrom(...'*\\\'"(),:| aÉσ'), { minLength: 1, maxLength: 8 }).map((all) => all.join('')),
 );
 const visible = letters.filter((text) => foldedKey(text) !== '');
-/** Bare where that is possible, or quoted, or quoted with every character escaped that may be. */
+/** Unquoted if possible, quoted, or quoted with every possible character escaped. */
 const spelling = fc.constantFrom('bare', "'", '"', "\\'", '\\"');
 
-/** A value as it is spelled. In a pattern a `*` of its own is escaped. */
+/** A value as text. In a pattern a literal `*` is escaped. */
 function spell(text: string, how: string, isPattern: boolean): string {
   const needsQuotes = /[()'",]|^ | $/.test(text) || (isPattern && text.includes('*'));
   if (how === 'bare' && !needsQuotes) return text;
@@ -173,7 +174,7 @@ function spell(text: string, how: string, isPattern: boolean): string {
   return quote + (isPattern ? escaped.replaceAll('*', '\\*') : escaped) + quote;
 }
 
-/** A term as text, and the condition it stands for, made without the parser. */
+/** A term as text, and its condition, made without the parser. */
 type Pair = readonly [text: string, condition: unknown];
 
 const oneOf: fc.Arbitrary<Pair> = fc
@@ -213,7 +214,7 @@ const between: fc.Arbitrary<Pair> = fc
     return [`${made}(created_at,${spelled})`, range({ [side]: { value, isInclusive } })];
   });
 
-test('a filter that is printed in any spelling is read as what it was', () => {
+test('a filter printed in any spelling is parsed to the same conditions', () => {
   const group = fc.array(fc.oneof(oneOf, like, between), { minLength: 1, maxLength: 3 });
   const filter = fc.array(group, { minLength: 1, maxLength: 3 });
   const property = fc.property(filter, fc.boolean(), (groups, isBare) => {
@@ -247,9 +248,9 @@ describe('docs/filters.md', () => {
     [passwordProfileInfo.collection, passwordProfileInfo.reverseLookup?.filterables],
   ];
 
-  test('tells what each list can be narrowed by', () => {
+  test('docs/filters.md lists the members and operators of each list', () => {
     let path = '';
-    const told = rows
+    const documented = rows
       .filter(([, , how = '']) => Object.values<string>(HOW).includes(how.trim()))
       .flatMap(([where, members, how = '', operators]) => {
         path = marked(where)[0] ?? path;
@@ -260,10 +261,10 @@ describe('docs/filters.md', () => {
         [collection, member, HOW[compared], ...operators].join(' '),
       ),
     );
-    expect(told.sort()).toEqual(known.sort());
+    expect(documented.sort()).toEqual(known.sort());
   });
 
-  test('its examples are what they stand for in a URL, and are read', () => {
+  test('the examples in docs/filters.md are valid, and equal their encoded forms', () => {
     const all: Filterables = Object.assign({}, ...described.map(([, filterables]) => filterables));
     const examples = rows.filter(([, encoded]) => marked(encoded)[0]?.startsWith('filter='));
     expect(examples.length).toBeGreaterThan(5);
@@ -278,7 +279,7 @@ describe('docs/filters.md', () => {
     }
   });
 
-  test('its bounds are those of the code', () => {
+  test('the bounds in docs/filters.md are those of the code', () => {
     for (const name of [
       'filterBytesMax',
       'filterTermsMax',

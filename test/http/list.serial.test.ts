@@ -40,7 +40,7 @@ const REALMS = '/v2/authentication-realms';
 const realmPath = ({ realm: id }: Planted) => `${REALMS}/${id}`;
 const userPath = (at: Planted) => `${realmPath(at)}/user-authentication-info/${at.user}`;
 
-/** Every collection: its path, and the record that was planted there. */
+/** Every collection, with its path and the ID of its record. */
 const COLLECTIONS: readonly (readonly [string, (at: Planted) => string, (at: Planted) => Uuid])[] = [
   ['authentication-realms', () => REALMS, (at) => at.realm],
   ['oidc-profiles', (at) => `${realmPath(at)}/oidc-profiles`, (at) => at.oidcProfile],
@@ -68,7 +68,7 @@ const idsOf = ({ data }: Body) => data.map(({ id }) => id);
 
 describe('every collection', () => {
   for (const [name, pathOf, idOf] of COLLECTIONS) {
-    test(`${name}: an item is the single record with its links inside, each versioned`, async () => {
+    test(`in the list of ${name} an item is the record as GET returns it, with its links inside, each with /v2`, async () => {
       const path = pathOf(planted);
       const answer = await service.get(path, token);
       expect([answer.headers.get('cache-control'), answer.headers.get('etag')]).toEqual([
@@ -87,19 +87,19 @@ describe('every collection', () => {
       ]);
     });
 
-    test(`${name}: a client limited to the realm is shown what is there`, async () => {
+    test(`the list of ${name} is visible to a client with a list of realms`, async () => {
       const limited = await service.token(READ, new Set([planted.realm]));
       const page = await bodyOf(pathOf(planted), limited);
       expect([idsOf(page), page.meta.results.total]).toEqual([[idOf(planted)], 1]);
     });
 
-    test(`${name}: HEAD answers without the body`, async () => {
+    test(`HEAD of the list of ${name} is 200 without a body`, async () => {
       const headers = { Authorization: `Bearer ${token}` };
       const answer = await fetch(`${service.url}${pathOf(planted)}`, { method: 'HEAD', headers });
       expect([answer.status, await answer.text()]).toEqual([200, '']);
     });
 
-    test(`${name}: 401, 403, and one 404 for whatever is not there`, async () => {
+    test(`the list of ${name} is 401 without a token, 403 without the scope, 404 for absent parents`, async () => {
       const path = pathOf(planted);
       expect((await service.get(path)).status).toBe(401);
       expect((await service.get(path, await service.token('realms:write changes:read'))).status).toBe(403);
@@ -116,13 +116,13 @@ describe('every collection', () => {
 
   for (const [name, pathOf, idOf] of COLLECTIONS.filter(([each]) => each !== 'user-authentication-info')) {
     test(`the list of ${name} ignores filter, sort and include`, async () => {
-      const odd = await bodyOf(`${pathOf(planted)}?filter=%ff)((&sort=nothing&include=x&filter=twice`);
-      expect(idsOf(odd)).toEqual([idOf(planted)]);
-      expect(odd.links.current).not.toContain('filter');
+      const ignored = await bodyOf(`${pathOf(planted)}?filter=%ff)((&sort=nothing&include=x&filter=twice`);
+      expect(idsOf(ignored)).toEqual([idOf(planted)]);
+      expect(ignored.links.current).not.toContain('filter');
     });
   }
 
-  test('further links of an OIDC profile stand inside the item, and beside the single record', async () => {
+  test('the further links of an OIDC profile are in its list item', async () => {
     const path = `${realmPath(planted)}/oidc-profiles`;
     const [item] = (await bodyOf(path)).data;
     const store = await service.db.engine.access.storeId();
@@ -136,7 +136,7 @@ describe('every collection', () => {
     });
   });
 
-  test('a hundred at once, each whole', async () => {
+  test('a page of 100 users has every user', async () => {
     const id = systemClock.mintId();
     await put(service.db, realm, [id], realmMembers);
     const ids = Array.from({ length: 100 }, () => systemClock.mintId());
@@ -149,7 +149,7 @@ describe('every collection', () => {
 describe('users', () => {
   const path = () => `${realmPath(planted)}/user-authentication-info`;
 
-  test('are narrowed and sorted as asked', async () => {
+  test('the list of users is filtered and sorted as requested', async () => {
     const other = systemClock.mintId();
     await put(service.db, user, [planted.realm, other], {
       ...userMembers,
@@ -177,7 +177,7 @@ describe('users', () => {
     });
   });
 
-  test('400 says what is wrong, and with which parameter', async () => {
+  test('the list of users is 400 for an invalid parameter, and names it', async () => {
     const rows = [
       ['filter=eq(email', 'filter'],
       ['filter=eq(password,x)', 'filter'],
@@ -198,7 +198,7 @@ describe('users', () => {
   });
 });
 
-test('a limited client sees its own realms in lists and totals', async () => {
+test('a client with a list of realms sees only those in lists and totals', async () => {
   const [one, two] = [await plant(service.db), await plant(service.db)];
   const limited = await service.token(READ, new Set([one.realm, two.realm, systemClock.mintId()]));
   const page = await bodyOf(`${REALMS}?page[limit]=1`, limited);
@@ -206,13 +206,13 @@ test('a limited client sees its own realms in lists and totals', async () => {
   expect(idsOf(await bodyOf(page.links.next as string, limited))).toEqual([one.realm]);
   const behind = await bodyOf(`${REALMS}?page[limit]=1&page[after]=`, limited);
   expect(idsOf(await bodyOf(behind.links.next as string, limited))).toEqual([one.realm]);
-  const nobody = await bodyOf(REALMS, await service.token(READ, new Set([systemClock.mintId()])));
-  expect([nobody.data, nobody.meta.results.total]).toEqual([[], 0]);
+  const noRealms = await bodyOf(REALMS, await service.token(READ, new Set([systemClock.mintId()])));
+  expect([noRealms.data, noRealms.meta.results.total]).toEqual([[], 0]);
   expect((await bodyOf(REALMS)).meta.results.total).toBeGreaterThan(2);
 });
 
-/** A realm with more users than a turn may touch. */
-async function crowd(at: Service): Promise<string> {
+/** Creates a realm with more users than are listed in the serving process. */
+async function createLargeRealm(at: Service): Promise<string> {
   const id = systemClock.mintId();
   const users = Array.from({ length: LIMITS.listRecordsInlineMax + 500 }, () => systemClock.mintId());
   const writes: Write[] = [
@@ -226,25 +226,25 @@ async function crowd(at: Service): Promise<string> {
   return `${REALMS}/${id}/user-authentication-info`;
 }
 
-function toldRefused({ log }: Service): number {
+function loggedRejections({ log }: Service): number {
   return log.reduce((sum, each) => sum + (each.event === 'overloaded' ? each.count : 0), 0);
 }
 
-describe('lists that are read beside the service', () => {
-  test('more than may wait are answered 503 at once, the others in time, lookups all the while', async () => {
+describe('lists that are read in worker processes', () => {
+  test('large lists beyond the queue are 503 at once, the others succeed, and lookups are not delayed', async () => {
     const fresh = await startService();
-    const path = await crowd(fresh);
+    const path = await createLargeRealm(fresh);
     const at = await plant(fresh.db);
     const as = await fresh.token(READ);
-    const room = LIMITS.readersMax + LIMITS.listsWaitingMax;
-    const asked = Array.from({ length: 3 * room }, (_, place) =>
+    const capacity = LIMITS.readersMax + LIMITS.listsWaitingMax;
+    const pending = Array.from({ length: 3 * capacity }, (_, place) =>
       fresh.once.get(`${path}?filter=ilike(email,*e*):lt(created_at,${3000 + place}-01-01)`, as),
     );
     expect((await fresh.once.get(oidcPath(at), as)).status).toBe(200);
-    const answers = await Promise.all(asked);
+    const answers = await Promise.all(pending);
     const refused = answers.filter(({ status }) => status === 503);
     const good = answers.filter(({ status }) => status === 200);
-    expect(good.length + refused.length).toBe(3 * room);
+    expect(good.length + refused.length).toBe(3 * capacity);
     expect(good.length).toBeGreaterThanOrEqual(LIMITS.listsWaitingMax);
     expect(refused.length).toBeGreaterThan(0);
     for (const answer of refused) {
@@ -252,17 +252,17 @@ describe('lists that are read beside the service', () => {
       expect((await errorsOf(answer))[0]?.detail).toBe('Too much work of this kind is waiting; try again');
     }
     for (const answer of good) expect(((await answer.json()) as Body).meta.results.total).toBe(1_500);
-    // What an index bounds is answered whatever waits.
+    // A list that an index bounds does not wait in the queue.
     expect((await fresh.get(`${path}?page[after]=`, as)).status).toBe(200);
-    // What was refused is counted in the log: one line a second, and not one for each.
-    while (toldRefused(fresh) < refused.length) await Bun.sleep(20);
-    expect(toldRefused(fresh)).toBe(refused.length);
+    // Rejections are logged as sums, one line a second.
+    while (loggedRejections(fresh) < refused.length) await Bun.sleep(20);
+    expect(loggedRejections(fresh)).toBe(refused.length);
     expect(fresh.log.filter(({ event }) => event === 'fault')).toEqual([]);
     await fresh.stop();
   });
 
-  test('they see what was committed before they were asked', async () => {
-    const path = await crowd(service);
+  test('a large list contains records that were committed before the request', async () => {
+    const path = await createLargeRealm(service);
     const id = path.split('/')[3] as Uuid;
     for (let round = 0; round < 20; round += 1) {
       const late = systemClock.mintId();
@@ -273,9 +273,9 @@ describe('lists that are read beside the service', () => {
     }
   });
 
-  test('a database in memory has nobody beside it, and answers all the same', async () => {
+  test('a database in memory, which has no workers, answers large lists as well', async () => {
     const alone = await startService({ database: 'sqlite::memory:' });
-    const path = await crowd(alone);
+    const path = await createLargeRealm(alone);
     const as = await alone.token(READ);
     const deep = await bodyOf(`${path}?page[offset]=1450&page[limit]=100&filter=ilike(email,*e*)`, as, alone);
     expect([deep.data.length, deep.meta.results.total]).toEqual([50, 1_500]);

@@ -22,7 +22,7 @@ afterAll(() => service.stop());
 
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-test('an OIDC profile info record has exactly the members of seed 2.1', async () => {
+test('an OIDC profile info record has exactly its documented members', async () => {
   const answer = await service.get(oidcPath(planted), token);
   expect(answer.status).toBe(200);
   expect(await answer.json()).toEqual({
@@ -38,7 +38,7 @@ test('an OIDC profile info record has exactly the members of seed 2.1', async ()
   });
 });
 
-test('a password profile info record has exactly the members of seed 2.2, its link without /v2', async () => {
+test('a password profile info record has exactly its documented members, and a self link without /v2', async () => {
   const answer = await service.get(passwordPath(planted), token);
   expect(answer.status).toBe(200);
   expect(await answer.json()).toEqual({
@@ -53,7 +53,7 @@ test('a password profile info record has exactly the members of seed 2.2, its li
   });
 });
 
-test('following links.self answers the same bytes', async () => {
+test('links.self of a record returns the same bytes', async () => {
   for (const path of [oidcPath(planted), passwordPath(planted)]) {
     const first = await (await service.get(path, token)).text();
     const followed = await service.get(JSON.parse(first).links.self, token);

@@ -89,12 +89,12 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/http/operations/search_all_realms.ts': ['search_all_realms', 'search_many_realms'],
   'src/http/operations/reverse_lookup.ts': [
-    'find',
+    'reverse_lookup',
     'overload_before_authentication',
     'matrix',
     'search_all_realms',
   ],
-  'src/http/operations/lists.ts': ['matrix', 'paging', 'find', 'list'],
+  'src/http/operations/lists.ts': ['matrix', 'paging', 'reverse_lookup', 'list'],
   'src/http/operations/oauth.ts': ['token_grant', 'revocation', 'rate_limits'],
   'src/http/operations/oauth_form.ts': [
     'token_grant',
@@ -113,7 +113,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/http/server/own_origin.ts': ['console_links', 'matrix'],
   'src/http/pipeline/pipeline.ts': OF_PATHS,
   'src/http/server/rate_limits.ts': ['rate_limits', 'bad_tokens'],
-  'src/http/operations/resources.ts': ['matrix', 'find', 'openapi'],
+  'src/http/operations/resources.ts': ['matrix', 'reverse_lookup', 'openapi'],
 };
 
 const { values: given } = parseArgs({

@@ -3,7 +3,7 @@ import { openCaller, operationsOf } from '../support/document_caller.ts';
 import { type JsonObject, judgeOf, type Schema } from '../support/json_schema.ts';
 import { oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
 
-/** The client of test/http/document.serial.test.ts is worth what it notices: here every document is wrong in one place. */
+/** Checks the client of test/http/openapi_conformance.serial.test.ts, with OpenAPI documents that have one error each. */
 
 const GET = 'get-user-authentication-oidc-profile-info';
 const TYPE = 'user_authentication_oidc_profile_info';
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** Reads one record with the document as it is after a change. */
+/** Reads one record with a changed document. */
 async function read(change: (document: Changeable) => unknown) {
   const changed = structuredClone(document) as unknown as Changeable;
   change(changed);
@@ -47,7 +47,7 @@ const responses = ({ paths }: Changeable) =>
 const members = ({ components }: Changeable): Members =>
   components.schemas[TYPE]?.properties.data ?? { properties: {}, required: [] };
 
-test('it takes the document as it is', async () => {
+test('the OpenAPI client accepts a response that matches the document', async () => {
   expect(oidcPath(planted)).toContain(planted.oidcLink);
   expect((await read(() => undefined)).status).toBe(200);
 });
@@ -67,11 +67,14 @@ test.each<[string, (document: Changeable) => unknown]>([
   ],
   ['body/data/more is missing', (changed) => members(changed).required.push('more')],
   ['does not know', (changed) => Object.assign(members(changed).properties, { subject: { contains: {} } })],
-])('it notices: %s', async (complaint, change) => {
-  await expect(read(change)).rejects.toThrow(complaint);
-});
+])(
+  'the OpenAPI client reports a response that does not match the document: %s',
+  async (complaint, change) => {
+    await expect(read(change)).rejects.toThrow(complaint);
+  },
+);
 
-describe('the reader of schemas', () => {
+describe('the schema checker', () => {
   const rows: readonly [Schema, unknown, boolean][] = [
     [{ type: 'string', maxLength: 2 }, '👩👩', true],
     [{ type: 'string', maxLength: 2 }, 'abc', false],
@@ -101,7 +104,7 @@ describe('the reader of schemas', () => {
     [{ type: 'boolean' }, 'true', false],
   ];
 
-  test.each(rows)('%j, %j: %p', (schema, value, fits) => {
+  test.each(rows)('the schema %j accepts %j: %p', (schema, value, fits) => {
     expect(judgeOf({})(schema, value as never).length === 0).toBe(fits);
   });
 });

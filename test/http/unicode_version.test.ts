@@ -7,7 +7,7 @@ import { commitWrites, createRealmFixture } from '../store/contract/store_fixtur
 import { freshDatabase } from '../support/database.ts';
 import { userMembers } from '../support/service.ts';
 
-test('a row says a newer Unicode only where all of its keys were made with it', async () => {
+test('a user gets the newer Unicode version only when all of its folded keys are written', async () => {
   const database = await freshDatabase();
   const { records, close } = await database.open();
   const at = await createRealmFixture(records);

@@ -5,7 +5,7 @@ import { expectSound, signedIn } from '../browser/signed_in.ts';
 import { BROWSER_TEST_MS, DESKTOP, PHONE, visit } from '../browser/visits.ts';
 import { type Service, startService } from '../support/service.ts';
 
-/** A first look at the console. What walks all of it, and writes, is in test/console/. */
+/** A first check of the console in a browser; the complete suites are in test/browser/. */
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
@@ -22,7 +22,7 @@ describe.each([
   { viewport: DESKTOP, scheme: 'light' },
   { viewport: PHONE, scheme: 'dark' },
 ] as const)('$viewport.width wide, $scheme', (view) => {
-  test('who is nobody yet is told how to sign in', async () => {
+  test('the console tells a visitor without a session how to sign in', async () => {
     const window = await visit(service.url, view);
     await window.goto('');
     await window.page.getByText('authrealm console link').waitFor();
@@ -30,13 +30,13 @@ describe.each([
     await window.close();
   });
 
-  test('a user is shown with all that leads to them', async () => {
+  test('the page of a user shows every way to sign in as them', async () => {
     const window = await signedIn(service, placesOf(shop).user, { view });
     const { page } = window;
     await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
-    const picture = page.getByRole('figure', { name: 'How this user signs in' });
-    await picture.getByText('Company login').waitFor();
-    expect(await picture.getByRole('article').count()).toBe(4);
+    const figure = page.getByRole('figure', { name: 'How this user signs in' });
+    await figure.getByText('Company login').waitFor();
+    expect(await figure.getByRole('article').count()).toBe(4);
     await expectSound(window);
     await window.close();
   });

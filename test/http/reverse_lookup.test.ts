@@ -15,8 +15,8 @@ import {
   startService,
 } from '../support/service.ts';
 
-/** A reverse lookup as it is answered. */
-interface Found {
+/** The response body of a reverse lookup. */
+interface FoundPage {
   readonly data: readonly Record<string, unknown>[];
   readonly meta: object;
   readonly links: Readonly<Record<string, string | null>>;
@@ -37,18 +37,18 @@ afterAll(() => service.stop());
 const base = (realm: string) => `/v2/authentication-realms/${realm}`;
 const oidcOf = (realm: string) => `${base(realm)}/user-authentication-oidc-profile-info`;
 const passwordsOf = (realm: string) => `${base(realm)}/user-authentication-password-profile-info`;
-/** The runtime encodes an apostrophe that it is sent; links have it so as well. */
+/** The runtime encodes an apostrophe, and so do links. */
 const inLinks = (text: string) => encodeURIComponent(text).replaceAll("'", '%27');
 const bySubject = (subject: string) =>
   `?filter=eq(issuer,${encodeURIComponent(ISSUER)}):eq(subject,${inLinks(`'${subject}'`)})`;
 
-async function found(path: string): Promise<Found> {
+async function findPage(path: string): Promise<FoundPage> {
   const answer = await service.get(path, token);
   if (answer.status !== 200) throw new Error(`${answer.status}: ${await answer.text()}`);
-  return (await answer.json()) as Found;
+  return (await answer.json()) as FoundPage;
 }
 
-async function refused(path: string) {
+async function rejections(path: string) {
   const answer = await service.get(path, token);
   expect(answer.status).toBe(400);
   return (await errorsOf(answer)).map(({ detail, source }) => [source?.parameter, detail]);
@@ -58,8 +58,8 @@ async function single(path: string): Promise<object> {
   return ((await (await service.get(path, token)).json()) as { data: object }).data;
 }
 
-describe('who is this?', () => {
-  test('a subject at an issuer: the record as a GET shows it, whose it is, and its address', async () => {
+describe('find by identity or username', () => {
+  test('find by issuer and subject returns the record as GET does, with its user and self link', async () => {
     const query = bySubject('auth0|Jane');
     const answer = await service.get(`${oidcOf(planted.realm)}${query}`, token);
     expect(answer.headers.get('cache-control')).toBe('private, no-cache');
@@ -79,13 +79,13 @@ describe('who is this?', () => {
     });
   });
 
-  test('a username, in any spelling of its key; with its profile and without', async () => {
-    const asked = [
+  test('find by username matches any spelling of its key, with and without the profile', async () => {
+    const filters = [
       "eq(username,'jane@shop.EXAMPLE')",
       `eq(username,ＪＡＮＥ@shop.example):eq(password_profile_id,${planted.passwordProfile})`,
     ];
-    for (const filter of asked) {
-      const { data } = await found(`${passwordsOf(planted.realm)}?filter=${encodeURIComponent(filter)}`);
+    for (const filter of filters) {
+      const { data } = await findPage(`${passwordsOf(planted.realm)}?filter=${encodeURIComponent(filter)}`);
       expect(data).toEqual([
         {
           ...(await single(passwordPath(planted))),
@@ -98,60 +98,61 @@ describe('who is this?', () => {
       ]);
     }
     const other = `eq(username,jane@shop.example):eq(password_profile_id,${elsewhere.passwordProfile})`;
-    expect((await found(`${passwordsOf(planted.realm)}?filter=${other}`)).data).toEqual([]);
+    expect((await findPage(`${passwordsOf(planted.realm)}?filter=${other}`)).data).toEqual([]);
   });
 
-  test('the plain spelling asks for the record alone, every other says the same', async () => {
-    const asked: string[] = [];
+  test('find with a plain filter reads one record; other spellings list, with the same response', async () => {
+    const storeReads: string[] = [];
     const counted = await startService({}, (engine) => {
       const { find, list } = engine.records;
       const counting = (all: typeof list): typeof list => {
-        return (...question) => {
-          asked.push('list');
-          return all(...question);
+        return (...args) => {
+          storeReads.push('list');
+          return all(...args);
         };
       };
       const records: typeof engine.records = {
         ...engine.records,
-        find: (...question) => {
-          asked.push('find');
-          return find(...question);
+        find: (...args) => {
+          storeReads.push('find');
+          return find(...args);
         },
         list: counting(list),
       };
       const { embedded } = engine;
       if (!embedded) return { ...engine, records };
-      const listBeside: typeof embedded.listDelegating = (ask) => counting(embedded.listDelegating(ask));
-      return { ...engine, records, embedded: { ...embedded, listDelegating: listBeside } };
+      const listDelegating: typeof embedded.listDelegating = (delegate) =>
+        counting(embedded.listDelegating(delegate));
+      return { ...engine, records, embedded: { ...embedded, listDelegating } };
     });
     const at = await plant(counted.db, { subject: 'auth0|Jane' });
     const as = await counted.token('profile-infos:read');
     const path = oidcOf(at.realm);
     const terms = [`eq(issuer,${ISSUER})`, "eq(subject,'auth0|Jane')"] as const;
-    const spelled = async (query: string) => {
-      asked.length = 0;
+    const requestWith = async (query: string) => {
+      storeReads.length = 0;
       const body = await (await counted.get(`${path}?${query}`, as)).text();
-      return { body, asked: [...asked] };
+      return { body, reads: [...storeReads] };
     };
-    const plain = await spelled(`filter=${terms.join(':')}`);
-    expect(plain.asked).toEqual(['find']);
+    const plain = await requestWith(`filter=${terms.join(':')}`);
+    expect(plain.reads).toEqual(['find']);
     expect(plain.body).toContain(at.oidcLink);
-    expect(await spelled(`filter=${encodeURIComponent(terms.toReversed().join(':'))}`)).toEqual(plain);
+    expect(await requestWith(`filter=${encodeURIComponent(terms.toReversed().join(':'))}`)).toEqual(plain);
     for (const query of [
       `filter=${terms.join(' : ')}`,
       `filter=${terms.join(':')}&page[limit]=25`,
       `filter=${terms[0]}:eq(subject,'auth0\\|Jane')`,
       `filter=in(id,${at.oidcLink})`,
     ]) {
-      expect(await spelled(query)).toEqual({ ...plain, asked: ['list'] });
+      expect(await requestWith(query)).toEqual({ ...plain, reads: ['list'] });
     }
-    asked.length = 0;
+    storeReads.length = 0;
     const searched = await counted.post(`${path}/search`, as, { filter: terms.join(':') });
-    expect([await searched.text(), asked]).toEqual([plain.body, ['find']]);
+    expect([await searched.text(), storeReads]).toEqual([plain.body, ['find']]);
     await counted.stop();
   });
 
-  test('a subject that differs in case, composition, width or an invisible character finds nothing', async () => {
+  test('find by a subject that differs in case, composition, width or an invisible character is empty', async () => {
     const subject = 'auth0|Ünï';
     const given = await plant(service.db, {
       ...planted,
@@ -160,7 +161,7 @@ describe('who is this?', () => {
       subject,
       username: 'x',
     });
-    const at = (text: string) => found(`${oidcOf(planted.realm)}${bySubject(text)}`);
+    const at = (text: string) => findPage(`${oidcOf(planted.realm)}${bySubject(text)}`);
     expect((await at(subject)).data.map(({ id }) => id)).toEqual([given.oidcLink]);
     for (const other of [
       subject.toLowerCase(),
@@ -177,7 +178,7 @@ describe('who is this?', () => {
     }
   });
 
-  test('every separator and quote of the grammar in a subject, and SQL', async () => {
+  test('find by a subject with separators, quotes or SQL returns exactly that subject', async () => {
     const subjects = [
       "a'b",
       'a"b',
@@ -201,14 +202,14 @@ describe('who is this?', () => {
         oidc_profile_id: planted.oidcProfile,
       });
       const quoted = subject.replace(/[\\']/g, '\\$&');
-      const page = await found(`${oidcOf(planted.realm)}${bySubject(quoted)}`);
+      const page = await findPage(`${oidcOf(planted.realm)}${bySubject(quoted)}`);
       expect(page.data.map((item) => item.subject)).toEqual([subject]);
     }
   });
 });
 
-describe('batches', () => {
-  test('up to 100 identifiers at once: those of this realm, on one page', async () => {
+describe('find by many IDs', () => {
+  test('find by up to 100 IDs returns those of the realm, on one page by default', async () => {
     const ids: Uuid[] = [];
     for (let place = 0; place < 98; place += 1) {
       const id = systemClock.mintId();
@@ -216,41 +217,43 @@ describe('batches', () => {
       await put(service.db, passwordProfileInfo, [planted.realm, planted.user, id], members);
       ids.push(id);
     }
-    const asked = [...ids, elsewhere.passwordLink, systemClock.mintId()];
-    expect(asked).toHaveLength(LIMITS.filterValuesMax);
-    const page = await found(`${passwordsOf(planted.realm)}?filter=in(id,${asked.join().toUpperCase()})`);
+    const requested = [...ids, elsewhere.passwordLink, systemClock.mintId()];
+    expect(requested).toHaveLength(LIMITS.filterValuesMax);
+    const page = await findPage(
+      `${passwordsOf(planted.realm)}?filter=in(id,${requested.join().toUpperCase()})`,
+    );
     expect(page.data.map(({ id }) => id)).toEqual(ids.toReversed());
     expect(page.meta).toEqual({
       page: { limit: 100, offset: 0, current: 1, total: 1 },
       results: { total: 98 },
     });
-    const parts = await found(
+    const parts = await findPage(
       `${passwordsOf(planted.realm)}?filter=in(id,${ids})&page[limit]=50&page[offset]=50`,
     );
     expect(parts.data.map(({ id }) => id)).toEqual(ids.toReversed().slice(50));
-    const before = await found(parts.links.prev as string);
+    const before = await findPage(parts.links.prev as string);
     expect([...before.data, ...parts.data].map(({ id }) => id)).toEqual(ids.toReversed());
-    expect((await found(before.links.next as string)).data).toEqual(parts.data);
-    const first = await found(`${passwordsOf(planted.realm)}?filter=in(id,${ids})&page[limit]=50`);
+    expect((await findPage(before.links.next as string)).data).toEqual(parts.data);
+    const first = await findPage(`${passwordsOf(planted.realm)}?filter=in(id,${ids})&page[limit]=50`);
     expect([first.data, first.links.next]).toEqual([before.data, before.links.next as string]);
     expect(new Set(Object.values(page.links))).toEqual(new Set([null]));
-    const behind = await found(
+    const behind = await findPage(
       `${passwordsOf(planted.realm)}?filter=in(id,${ids})&page[limit]=60&page[after]=`,
     );
-    const rest = await found(behind.links.next as string);
+    const rest = await findPage(behind.links.next as string);
     expect([...behind.data, ...rest.data].map(({ id }) => id)).toEqual(ids.toReversed());
     expect(rest.links.next).toBeNull();
-    const one = await found(`${passwordsOf(planted.realm)}?filter=eq(id,${ids[3]})`);
+    const one = await findPage(`${passwordsOf(planted.realm)}?filter=eq(id,${ids[3]})`);
     expect(one.data.map(({ id }) => id)).toEqual([ids[3] as Uuid]);
   });
 });
 
-describe('what is no reverse lookup', () => {
+describe('rejected reverse lookups', () => {
   const OIDC = 'filter: must be one of: eq(issuer,…):eq(subject,…); eq(id,…) or in(id,…)';
   const PASSWORDS =
     'filter: must be one of: eq(username,…); eq(username,…):eq(password_profile_id,…); eq(id,…) or in(id,…)';
 
-  test('says which filters there are', async () => {
+  test('find with another filter is 400, and names the accepted filters', async () => {
     const id = planted.oidcLink;
     for (const query of [
       '',
@@ -264,14 +267,14 @@ describe('what is no reverse lookup', () => {
       `?filter=eq(id,${id}):eq(id,${id})`,
       '?filter=(eq(subject,a)|eq(subject,b)):eq(issuer,c)',
     ]) {
-      expect(await refused(oidcOf(planted.realm) + query)).toEqual([['filter', OIDC]]);
+      expect(await rejections(oidcOf(planted.realm) + query)).toEqual([['filter', OIDC]]);
     }
     for (const query of ['', `?filter=eq(password_profile_id,${planted.passwordProfile})`]) {
-      expect(await refused(passwordsOf(planted.realm) + query)).toEqual([['filter', PASSWORDS]]);
+      expect(await rejections(passwordsOf(planted.realm) + query)).toEqual([['filter', PASSWORDS]]);
     }
   });
 
-  test('says what is wrong with a filter, and repeats nothing of it', async () => {
+  test('find with a malformed filter is 400 with the broken rule, and without the filter', async () => {
     const many = Array.from({ length: LIMITS.filterValuesMax + 1 }, () => planted.oidcLink).join();
     for (const filter of [
       '',
@@ -283,68 +286,73 @@ describe('what is no reverse lookup', () => {
       `in(id,${many})`,
       'eq(subject,):eq(issuer,x)',
     ]) {
-      const [[parameter, detail] = []] = await refused(
+      const [[parameter, detail] = []] = await rejections(
         `${oidcOf(planted.realm)}?filter=${encodeURIComponent(filter)}`,
       );
       expect(parameter).toBe('filter');
       expect(detail).toStartWith('Could not parse the supplied filter: ');
     }
-    expect(await refused(`${oidcOf(planted.realm)}?filter=%ff`)).toEqual([
+    expect(await rejections(`${oidcOf(planted.realm)}?filter=%ff`)).toEqual([
       ['filter', 'filter: must be UTF-8, percent-encoded'],
     ]);
-    expect(await refused(`${oidcOf(planted.realm)}${bySubject('x')}&page[limit]=0`)).toHaveLength(1);
+    expect(await rejections(`${oidcOf(planted.realm)}${bySubject('x')}&page[limit]=0`)).toHaveLength(1);
   });
 
-  test('who may not look, and where there is nothing to look in', async () => {
+  test('find is 401 or 403 without the right, and 404 for an unknown realm or one outside the list', async () => {
     const path = `${oidcOf(planted.realm)}${bySubject('auth0|Jane')}`;
     expect((await service.get(path)).status).toBe(401);
     expect((await service.get(path, await service.token('password-profile-infos:read'))).status).toBe(403);
     const limited = await service.token('profile-infos:read', new Set([elsewhere.realm]));
     expect((await service.get(path, limited)).status).toBe(404);
     const own = await service.get(`${oidcOf(elsewhere.realm)}${bySubject('auth0|Jane')}`, limited);
-    expect(((await own.json()) as Found).data.map(({ id }) => id)).toEqual([elsewhere.oidcLink]);
+    expect(((await own.json()) as FoundPage).data.map(({ id }) => id)).toEqual([elsewhere.oidcLink]);
     for (const realm of [systemClock.mintId(), 'nowhere']) {
       expect((await service.get(`${oidcOf(realm)}${bySubject('auth0|Jane')}`, token)).status).toBe(404);
     }
   });
 });
 
-describe('the question in the body', () => {
-  const ask = (path: string, body: string | object, headers?: Record<string, string>) =>
+describe('search with the filter in the body', () => {
+  const search = (path: string, body: string | object, headers?: Record<string, string>) =>
     service.post(`${path}/search`, token, body, headers);
 
-  test('answers the same items; no link repeats the question', async () => {
+  test('search returns the same items as find, without links', async () => {
     const filter = `eq(issuer,${ISSUER}):eq(subject,auth0|Jane)`;
-    const answer = await ask(oidcOf(planted.realm), { filter, page: { limit: 5 } });
+    const answer = await search(oidcOf(planted.realm), { filter, page: { limit: 5 } });
     expect(answer.status).toBe(200);
     expect(answer.headers.get('cache-control')).toBe('private, no-cache');
-    const { data } = await found(`${oidcOf(planted.realm)}${bySubject('auth0|Jane')}`);
+    const { data } = await findPage(`${oidcOf(planted.realm)}${bySubject('auth0|Jane')}`);
     expect((await answer.json()) as object).toEqual({
       data,
       meta: { page: { limit: 5, offset: 0, current: 1, total: 1 }, results: { total: 1 } },
       links: { current: null, first: null, last: null, next: null, prev: null },
     });
     const ids = `in(id,${planted.passwordLink},${systemClock.mintId()})`;
-    const batch = (await (await ask(passwordsOf(planted.realm), { filter: ids, page: {} })).json()) as Found;
+    const batch = (await (
+      await search(passwordsOf(planted.realm), { filter: ids, page: {} })
+    ).json()) as FoundPage;
     expect(batch.data.map(({ id }) => id)).toEqual([planted.passwordLink]);
     expect(batch.meta).toMatchObject({ page: { limit: 100 } });
     const { realm } = planted;
     const several = [planted, await plant(service.db, { realm })].map(({ passwordLink }) => passwordLink);
-    const first = await ask(passwordsOf(realm), { filter: `in(id,${several.join()})`, page: { limit: 1 } });
+    const first = await search(passwordsOf(realm), {
+      filter: `in(id,${several.join()})`,
+      page: { limit: 1 },
+    });
     expect(await first.json()).toMatchObject({
       meta: { results: { total: 2 } },
       links: { current: null, first: null, last: null, next: null, prev: null },
     });
-    const past = await ask(passwordsOf(planted.realm), { filter: ids, page: { offset: 1 } });
+    const past = await search(passwordsOf(planted.realm), { filter: ids, page: { offset: 1 } });
     expect(await past.json()).toMatchObject({ data: [], meta: { results: { total: 1 } } });
-    const behind = await ask(oidcOf(planted.realm), { filter, page: { offset: 1 } });
+    const behind = await search(oidcOf(planted.realm), { filter, page: { offset: 1 } });
     expect(await behind.json()).toMatchObject({ data: [], meta: { results: { total: 1 } } });
   });
 
-  const BAD: readonly (readonly [string, string | object, string])[] = [
-    ['no body', '', ''],
-    ['no JSON', '{', ''],
-    ['too deep', '['.repeat(65), ''],
+  const INVALID: readonly (readonly [string, string | object, string])[] = [
+    ['an empty body', '', ''],
+    ['invalid JSON', '{', ''],
+    ['a body nested too deep', '['.repeat(65), ''],
     ['an array', [], ''],
     ['null', 'null', ''],
     ['a number', '5', ''],
@@ -358,27 +366,27 @@ describe('the question in the body', () => {
     ['an offset beyond the bound', { filter: 'eq(id,x)', page: { offset: 10_001 } }, '/page/offset'],
     ['no filter', {}, '/filter'],
     ['another filter', { filter: 'eq(subject,x)' }, '/filter'],
-    ['a filter that is none', { filter: 'eq(subject' }, '/filter'],
+    ['a malformed filter', { filter: 'eq(subject' }, '/filter'],
   ];
-  for (const [what, body, pointer] of BAD) {
-    test(`400: ${what}`, async () => {
-      const answer = await ask(oidcOf(planted.realm), body);
+  for (const [what, body, pointer] of INVALID) {
+    test(`search with ${what} is 400, with the pointer`, async () => {
+      const answer = await search(oidcOf(planted.realm), body);
       expect(answer.status).toBe(400);
       const [error] = await errorsOf(answer);
       expect(error?.source).toEqual({ pointer });
     });
   }
 
-  test('415, 413, 401, 403 and 404 before the question is read', async () => {
+  test('search is 415, 413, 401, 403 or 404 before its body is parsed', async () => {
     const path = oidcOf(planted.realm);
-    expect((await ask(path, 'x', { 'Content-Type': 'text/plain' })).status).toBe(415);
-    expect((await ask(path, `"${'x'.repeat(LIMITS.bodyBytesMax)}"`)).status).toBe(413);
+    expect((await search(path, 'x', { 'Content-Type': 'text/plain' })).status).toBe(415);
+    expect((await search(path, `"${'x'.repeat(LIMITS.bodyBytesMax)}"`)).status).toBe(413);
     expect((await service.post(`${path}/search`, 'none', {})).status).toBe(401);
     const other = await service.token('users:read');
     expect((await service.post(`${path}/search`, other, '{')).status).toBe(403);
-    expect((await ask(oidcOf('nowhere'), '{')).status).toBe(404);
+    expect((await search(oidcOf('nowhere'), '{')).status).toBe(404);
     expect((await service.get(`${path}/search`, token)).status).toBe(405);
-    const nowhere = await ask(oidcOf(systemClock.mintId()), { filter: `eq(id,${planted.oidcLink})` });
-    expect(nowhere.status).toBe(404);
+    const unknownRealm = await search(oidcOf(systemClock.mintId()), { filter: `eq(id,${planted.oidcLink})` });
+    expect(unknownRealm.status).toBe(404);
   });
 });
