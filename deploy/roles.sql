@@ -1,4 +1,4 @@
--- Two roles: one that owns the tables, one that serves (docs/operating.md, Two roles). Run by psql in the container of
+-- Two roles: one that owns the tables, one that serves (docs/guides/postgresql.md, Two roles). Run by psql in the container of
 -- PostgreSQL, when its database is made.
 
 \set owner_password `cat /run/secrets/owner_password`

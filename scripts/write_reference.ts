@@ -68,7 +68,7 @@ function limitsPage(): string {
     'Limits',
     'src/domain/limits.ts',
     `Every bound of the service, by its name in the program. They are not settings. The number of requests of a caller is limited
-only if [rates](../operating.md#rates) are set.`,
+only if [rates](../guides/rates-and-overload.md) are set.`,
     table(['Name', 'Bound', 'Meaning'], rows),
   );
 }
@@ -122,7 +122,7 @@ function logEventsPage(): string {
     'src/platform/log.ts',
     `Standard error has one line of JSON for each event, with the members \`level\`, \`time\`, \`event\` and those below; a member
 with \`?\` may be absent. No member has a URL of a request, a header, an error message or a value of a record, so tokens, subjects,
-usernames and secrets cannot be logged. See [logs](../operating.md#logs).`,
+usernames and secrets cannot be logged. See [logs](../guides/monitoring.md#logs).`,
     table(['Event', 'Level', 'Members', 'Meaning'], rows),
   );
 }
@@ -141,7 +141,7 @@ function metricsPage(): string {
     'Metrics',
     'src/metrics/declarations.ts',
     `With \`--metrics-port\`, \`GET /metrics\` on a separate listener returns these metrics in the Prometheus text format: see
-[metrics](../operating.md#metrics). \`method\` and \`route\` are the method and the path pattern of an operation. \`webhook\` is the
+[metrics](../guides/monitoring.md#metrics). \`method\` and \`route\` are the method and the path pattern of an operation. \`webhook\` is the
 identifier of a target; there are at most ${LIMITS.webhooksMax}. The last column says how the values of several serving processes are combined.`,
     table(['Name', 'Kind', 'Labels', 'Meaning', 'Processes'], rows),
   );

@@ -20,7 +20,7 @@ interface BackupOptions {
 /** Advice for PostgreSQL, which has its own backup tools. */
 export const POSTGRES_TOOLS =
   'the database is PostgreSQL: use pg_dump, or pg_basebackup with an archive of the write-ahead log. ' +
-  'docs/operating.md (Backups) has the commands';
+  'docs/guides/backup-of-postgresql.md has the commands';
 
 /** `backup`: a complete copy of the database while the service runs. */
 export function addBackup(program: Command, context: CliContext): void {

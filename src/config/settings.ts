@@ -36,7 +36,7 @@ export const SETTINGS = {
     doc: 'URL of the database',
     details:
       '`sqlite::memory:` is a database in memory, which exists as long as its one process. The variable may contain a password, ' +
-      'the flag must not; the password is never displayed. [PostgreSQL](../operating.md#postgresql) has the parameters of its URL.',
+      'the flag must not; the password is never displayed. [PostgreSQL](../guides/postgresql.md) has the parameters of its URL.',
     parse: parseDatabase,
     expects: 'sqlite:PATH or postgres://USER@HOST:PORT/DATABASE',
     expectsFor: postgresUrlError,
@@ -53,7 +53,7 @@ export const SETTINGS = {
     value: 'URL',
     doc: 'URL of the same PostgreSQL database for the role that owns its tables, which migrates the schema and grants privileges',
     details:
-      'By default the role of `--database` creates and migrates the tables. See [two roles](../operating.md#two-roles).',
+      'By default the role of `--database` creates and migrates the tables. See [two roles](../guides/postgresql.md#two-roles).',
     parse: parsePostgres,
     expects: 'postgres://USER@HOST:PORT/DATABASE',
     expectsFor: postgresUrlError,
@@ -70,7 +70,7 @@ export const SETTINGS = {
     doc: 'file with the key that encrypts stored secrets; for SQLite, <database>.key is created by default',
     details:
       'Required for PostgreSQL; `authrealm keys make` creates one. The file has two keys, one a line, while the key is ' +
-      '[being changed](../operating.md#changing-the-master-key).',
+      '[being changed](../guides/keys.md#change-the-master-key).',
   }),
   masterKey: optional<string>({
     env: 'AUTHREALM_MASTER_KEY',
@@ -127,7 +127,7 @@ export const SETTINGS = {
     value: 'N',
     defaultValue: '1',
     doc: 'number of processes that share the port',
-    details: 'See [processes](../operating.md#processes).',
+    details: 'See [processes](../guides/processes.md#serving-processes).',
     parse: integer(1, LIMITS.processesMax),
     expects: `a number from 1 to ${LIMITS.processesMax}`,
   }),
@@ -135,7 +135,7 @@ export const SETTINGS = {
     env: 'AUTHREALM_TLS_CERT',
     flag: 'tls-cert',
     doc: 'certificate chain (PEM), to serve https',
-    details: 'Requires `--tls-key`. See [TLS](../operating.md#tls).',
+    details: 'Requires `--tls-key`. See [TLS](../guides/network.md#tls).',
   }),
   tlsKey: file({
     env: 'AUTHREALM_TLS_KEY',
@@ -153,7 +153,7 @@ export const SETTINGS = {
     value: 'CIDR',
     defaultValue: '',
     doc: 'trusted proxy networks (CIDR), separated by spaces or commas; default: none',
-    details: 'See [the client address](../operating.md#who-the-caller-is).',
+    details: 'See [the client address](../guides/network.md#the-client-address).',
     parse: listOf(parseNetwork),
     expects: 'networks such as 10.0.0.0/8 or 2001:db8::/32, or addresses',
   }),
@@ -172,7 +172,7 @@ export const SETTINGS = {
     flag: 'client-rate',
     value: 'N/SECONDS',
     doc: 'request limit for each client: N requests in SECONDS; default: no limit',
-    details: 'See [rates](../operating.md#rates).',
+    details: 'See [rates](../guides/rates-and-overload.md#rates).',
     parse: parseRate,
     expects: RATE,
   }),
@@ -219,7 +219,7 @@ export const SETTINGS = {
     value: 'KIB',
     defaultValue: '19456',
     doc: 'memory to hash a password (argon2id), in KiB',
-    details: 'See [passwords](../operating.md#passwords) for the accepted combinations.',
+    details: 'See [passwords](../guides/lists-and-writes.md#passwords) for the accepted combinations.',
     parse: integer(1, 262_144),
     expects: 'a number of KiB up to 262144',
   }),
@@ -245,7 +245,7 @@ export const SETTINGS = {
     env: 'AUTHREALM_OFFLINE',
     flag: 'offline',
     doc: 'call no identity provider: the issuer of an OIDC profile is its discovery URL without the well-known suffix',
-    details: 'See [discovery](../operating.md#discovery).',
+    details: 'See [discovery](../guides/outgoing-requests.md#discovery).',
   }),
   allowLoopbackDiscovery: toggle({
     env: 'AUTHREALM_ALLOW_LOOPBACK_DISCOVERY',
@@ -265,7 +265,7 @@ export const SETTINGS = {
     value: 'DAYS',
     defaultValue: '90',
     doc: 'days to keep changes, log entries, deliveries and dead letters',
-    details: 'See [retention](../operating.md#retention).',
+    details: 'See [retention](../guides/retention-and-deletion.md#retention).',
     parse: integer(1, LIMITS.retentionDaysMax),
     expects: `a number from 1 to ${LIMITS.retentionDaysMax}`,
   }),
@@ -279,7 +279,7 @@ export const SETTINGS = {
     env: 'AUTHREALM_ISSUERS_FILE',
     flag: 'issuers-file',
     doc: 'JSON file with external OpenID providers whose access tokens are accepted, and the rights they give',
-    details: 'Cannot be combined with `--offline`. See [external issuers](../operating.md#external-issuers).',
+    details: 'Cannot be combined with `--offline`. See [external issuers](../guides/external-issuers.md).',
   }),
   noConsole: toggle({
     env: 'AUTHREALM_NO_CONSOLE',
@@ -298,7 +298,7 @@ export const SETTINGS = {
     value: 'off|sampled|full',
     defaultValue: 'off',
     doc: 'requests to log: none, one in a hundred, or all; failures are always logged',
-    details: 'See [logs](../operating.md#logs).',
+    details: 'See [logs](../guides/monitoring.md#logs).',
     parse: choiceOf('off', 'sampled', 'full'),
     expects: 'off, sampled or full',
   }),
@@ -307,7 +307,7 @@ export const SETTINGS = {
     flag: 'metrics-port',
     value: 'PORT',
     doc: 'port to serve Prometheus metrics on; 0 chooses a free port; default: no metrics',
-    details: 'Without it requests are not counted. See [metrics](../operating.md#metrics).',
+    details: 'Without it requests are not counted. See [metrics](../guides/monitoring.md#metrics).',
     parse: integer(0, 65_535),
     expects: 'a number from 0 to 65535',
   }),
@@ -342,7 +342,7 @@ export const SETTINGS = {
     env: 'AUTHREALM_BOOTSTRAP_CLIENT_FILE',
     flag: 'bootstrap-client-file',
     doc: 'JSON file with a client to create or update at each start: client_id, client_secret, name, scope, realms',
-    details: 'See [the bootstrap client](../operating.md#the-bootstrap-client).',
+    details: 'See [the bootstrap client](../guides/clients-and-tokens.md#the-bootstrap-client).',
   }),
 } as const;
 

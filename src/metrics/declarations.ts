@@ -52,7 +52,7 @@ export const METRICS = {
     name: 'authrealm_errors_total',
     labels: ['cause'],
     help: 'Errors behind answers with status 500 and above, by cause as in the log.',
-    details: 'See [database errors](../operating.md#when-the-database-is-in-trouble).',
+    details: 'See [database errors](../guides/troubleshooting.md#database-errors).',
   },
   commits: {
     kind: 'counter',

@@ -50,9 +50,9 @@ test('a healthy database is told to be, with what is in force', async () => {
   expect([page.code, page.stdout]).toEqual([0, expect.stringMatching(/\nhealthy\n$/)]);
 });
 
-test('every check stands in docs/operating.md, in its order', async () => {
+test('docs/guides/troubleshooting.md has every check of doctor, in its order', async () => {
   const { path } = await healthy();
-  const page = await Bun.file(join(import.meta.dir, '../../docs/operating.md')).text();
+  const page = await Bun.file(join(import.meta.dir, '../../docs/guides/troubleshooting.md')).text();
   const told = [...(page.split('\n## Doctor\n')[1]?.split('\n## ')[0] ?? '').matchAll(/^\| `([^`]+)`/gm)];
   const { text } = await doctor(path);
   const { checks } = JSON.parse(text) as { checks: CheckReport[] };

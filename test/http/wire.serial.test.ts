@@ -45,7 +45,7 @@ function startSlowOnes(): Record<string, Promise<Exchange>> {
 
 /**
  * Answered by the runtime before a request reaches the program: a status and `Connection: close`, no body and no
- * X-Request-Id. docs/operating.md has the same table. A status of 0 is an end without any answer.
+ * X-Request-Id. docs/guides/network.md has the same table. A status of 0 is an end without any answer.
  */
 const BY_RUNTIME: [what: string, bytes: () => string, status: number][] = [
   ['HTTP/1.1 without Host', () => 'GET /healthz HTTP/1.1\r\n\r\n', 400],

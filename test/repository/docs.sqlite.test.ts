@@ -21,7 +21,6 @@ const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 const PAGES = [...new Bun.Glob('**/*.md').scanSync(ROOT)]
   .filter((path) => !path.includes('node_modules'))
   .sort();
-const operating = read('docs/operating.md');
 const manifest = JSON.parse(read('package.json'));
 
 /** The text under a heading, up to the next one of its level or above. */
@@ -71,17 +70,13 @@ describe('faults', () => {
   });
 });
 
-describe('docs/operating.md', () => {
-  test('docs/operating.md lists every table of the database', () => {
-    const db = new Database(':memory:');
-    for (const { sql } of sqliteMigrations()) db.run(sql);
-    const tables = db
-      .query<{ name: string }, []>(`select name from sqlite_schema where type = 'table'`)
-      .all();
-    const listed = firsts(section(operating, '## The SQLite schema in short'));
-    // The table of applied migrations is created before the first migration.
-    expect(listed.sort()).toEqual([...tables.map(({ name }) => name), 'migration'].sort());
-  });
+test('docs/guides/schema.md lists every table of the database', () => {
+  const db = new Database(':memory:');
+  for (const { sql } of sqliteMigrations()) db.run(sql);
+  const tables = db.query<{ name: string }, []>(`select name from sqlite_schema where type = 'table'`).all();
+  const listed = firsts(section(read('docs/guides/schema.md'), '## The SQLite schema'));
+  // The table of applied migrations is created before the first migration.
+  expect(listed.sort()).toEqual([...tables.map(({ name }) => name), 'migration'].sort());
 });
 
 test('docs/architecture.md has a row for every module of src, and no other', () => {
@@ -205,7 +200,7 @@ describe('the README', () => {
 });
 
 test('docs/operating.md names every scope word', () => {
-  const scopes = section(operating, '## Scopes');
+  const scopes = section(read('docs/guides/clients-and-tokens.md'), '## Scopes');
   for (const word of SCOPE_WORDS) expect(scopes).toContain(`\`${word}\``);
 });
 
@@ -276,22 +271,23 @@ describe('docs/extensions.md', () => {
   });
 });
 
-test('import can read the example lines of docs/operating.md', () => {
-  const lines = /```json\n(.*?)\n```/s.exec(section(operating, '## Import'))?.[1]?.split('\n') ?? [];
-  const read = openLineParser({
+test('import can read the example lines of docs/guides/import-and-export.md', () => {
+  const page = read('docs/guides/import-and-export.md');
+  const lines = /```json\n(.*?)\n```/s.exec(section(page, '## Import'))?.[1]?.split('\n') ?? [];
+  const parseLine = openLineParser({
     clock: systemClock,
     isUpsert: false,
     installation: 'here',
     seal: () => new Uint8Array(),
     open: () => '',
   });
-  const types = lines.map((line) => read(Buffer.from(line)).load.write.resource.type);
+  const types = lines.map((line) => parseLine(Buffer.from(line)).load.write.resource.type);
   expect(types).toEqual(RESOURCES.map(({ type }) => type));
 });
 
-describe('SQL statements of docs/operating.md', () => {
+describe('SQL statements of docs/guides/keys.md', () => {
   const statement = (heading: string): string =>
-    /```sql\n(.*?)```/s.exec(section(operating, heading))?.[1] ?? '';
+    /```sql\n(.*?)```/s.exec(section(read('docs/guides/keys.md'), heading))?.[1] ?? '';
 
   test('the statement for a lost master key makes records available to new tokens', async () => {
     const before = await startService();
@@ -301,7 +297,7 @@ describe('SQL statements of docs/operating.md', () => {
     await before.stop();
     rmSync(`${databaseFile(before)}.key`);
     const db = new Database(databaseFile(before));
-    db.run(statement('### When the master key is lost'));
+    db.run(statement('## When the master key is lost'));
     db.close();
 
     const after = await startService({ database: `sqlite:${databaseFile(before)}`, baseUrl: before.url });

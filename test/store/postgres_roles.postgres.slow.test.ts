@@ -100,8 +100,8 @@ describe('two roles', () => {
     for (const { url } of [first, second]) expect(await tables(url, 'app')).toEqual([]);
   });
 
-  test('the SQL for two roles in docs/operating.md works', async () => {
-    const page = readFileSync(join(import.meta.dir, '../../docs/operating.md'), 'utf8');
+  test('the SQL for two roles in docs/guides/postgresql.md works', async () => {
+    const page = readFileSync(join(import.meta.dir, '../../docs/guides/postgresql.md'), 'utf8');
     const sql = /## Two roles\n.*?```sql\n(.*?)```/s.exec(page)?.[1] ?? '';
     const server = await sharedServer();
     const url = await server.freshDatabase();

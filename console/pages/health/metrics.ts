@@ -1,6 +1,6 @@
 type Labels = Readonly<Record<string, string>>;
 
-/** A metric family (docs/operating.md, Metrics). */
+/** A metric family (docs/reference/metrics.md). */
 export interface Family {
   readonly name: string;
   readonly kind: 'counter' | 'gauge' | 'histogram';

@@ -28,13 +28,13 @@ const ADVICE: readonly (readonly [codes: RegExp, advise: (path: string | undefin
     /^SQLITE_NOTADB/,
     () =>
       'the file is no SQLite database, or its beginning is damaged: name another path by --database, or restore a ' +
-      'backup (docs/operating.md, Backups)',
+      'backup (docs/guides/backup-and-restore.md)',
   ],
   [
     /^SQLITE_(CORRUPT|FORMAT)/,
     () =>
       'the file is damaged: stop every process, keep a copy of it and of its -wal file, let authrealm doctor say how ' +
-      'far it goes, and restore a backup (docs/operating.md, Backups)',
+      'far it goes, and restore a backup (docs/guides/backup-and-restore.md)',
   ],
   [
     /^(ENOSPC|EDQUOT|SQLITE_FULL)/,
