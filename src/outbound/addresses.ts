@@ -1,12 +1,12 @@
 import { BlockList, isIP } from 'node:net';
 
-/** An address that was judged, and found to be one that may be connected to. */
+/** An address that was checked and may be connected to. */
 export type CheckedAddress = string & { readonly CheckedAddress: unique symbol };
 
 /**
- * The IANA IPv4 Special-Purpose Address Registry (RFC 6890), multicast and what is reserved. Whole blocks are refused,
- * also where the registry calls one globally reachable (192.0.0.9, AS112, AMT): those are anycast services of the
- * network, answered by whatever stands nearest, and no provider can live there.
+ * The IANA IPv4 Special-Purpose Address Registry (RFC 6890), multicast and reserved blocks. Whole blocks are rejected,
+ * including globally reachable addresses (192.0.0.9, AS112, AMT): those are anycast services of the network, and no
+ * provider can have one.
  */
 const SPECIAL_V4 = [
   ['0.0.0.0', 8], // this network, RFC 791
@@ -30,14 +30,14 @@ const SPECIAL_V4 = [
 ] as const;
 
 /**
- * Global unicast is allocated from this block alone (RFC 4291, 2.4, and IANA's IPv6 Address Space). Outside of it, and
- * so refused without a row: ::, ::1, IPv4-compatible and IPv4-mapped addresses whatever they embed, NAT64 (64:ff9b::/96
+ * Global unicast is allocated from this block alone (RFC 4291, 2.4, and IANA's IPv6 Address Space). Rejected because they
+ * are outside of it: ::, ::1, IPv4-compatible and IPv4-mapped addresses whatever they embed, NAT64 (64:ff9b::/96
  * and 64:ff9b:1::/48), discard (100::/64 and 100:0:0:1::/64), SRv6 (5f00::/16), unique local (fc00::/7), link-local
  * (fe80::/10), site-local (fec0::/10), multicast (ff00::/8).
  */
 const UNICAST_V6 = [['2000::', 3]] as const;
 
-/** What the IANA IPv6 Special-Purpose Address Registry takes out of it, whole blocks again. */
+/** Blocks of it in the IANA IPv6 Special-Purpose Address Registry, rejected as a whole too. */
 const SPECIAL_V6 = [
   ['2001::', 23], // IETF protocol assignments, RFC 2928; Teredo, benchmarking, AMT, ORCHID, DETs, anycasts within
   ['2001:db8::', 32], // documentation, RFC 3849
@@ -52,21 +52,21 @@ const specialV6 = listOf(SPECIAL_V6, 'ipv6');
 const loopbackV4 = listOf([['127.0.0.0', 8]], 'ipv4');
 const loopbackV6 = listOf([['::1', 128]], 'ipv6');
 
-/** True where `address` is a plain IP address that anybody on the internet would reach the same host by. */
+/** Whether `address` is an IP address of the public internet. */
 export function isPublic(address: string): boolean {
   const family = familyOf(address);
   if (family === 4) return !specialV4.check(address, 'ipv4');
   return family === 6 && unicastV6.check(address, 'ipv6') && !specialV6.check(address, 'ipv6');
 }
 
-/** True for 127.0.0.0/8 and ::1, in no other clothes. */
+/** True for 127.0.0.0/8 and ::1; false for IPv6 addresses that embed 127.0.0.0/8. */
 export function isLoopback(address: string): boolean {
   const family = familyOf(address);
   if (family === 4) return loopbackV4.check(address, 'ipv4');
   return family === 6 && loopbackV6.check(address, 'ipv6');
 }
 
-/** 4 or 6; 0 for what is no address in its usual form. A zone ID names a link of this host, so none is usual. */
+/** 4 or 6; 0 for any other text. An address with a zone ID is rejected: the zone names a link of this host. */
 export function familyOf(address: string): 0 | 4 | 6 {
   return address.includes('%') ? 0 : (isIP(address) as 0 | 4 | 6);
 }

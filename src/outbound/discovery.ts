@@ -6,10 +6,10 @@ import { issuerUrl } from '../domain/text/text.ts';
 import { startTrace, type TraceContext, traceHeaders } from '../domain/trace_context.ts';
 import { type FetchResult, type GuardedFetch, openGuardedFetch } from './guarded_fetch.ts';
 
-/** Where a provider keeps its document, after its issuer (OpenID Connect Discovery 1.0, 4). */
+/** The path of the discovery document after the issuer (OpenID Connect Discovery 1.0, 4). */
 const DISCOVERY_SUFFIX = '/.well-known/openid-configuration';
 
-/** All that a caller learns of a discovery that failed: no address, no port, no status, no word of the answer. */
+/** The reasons that callers see for a failed discovery: without address, port, status or text of the response. */
 export const DISCOVERY_FAILURES = {
   unreachable: 'unreachable',
   not_a_provider: 'not an OpenID provider',
@@ -22,7 +22,7 @@ export type Discovery =
   | { readonly kind: 'found'; readonly issuer: string }
   | { readonly kind: DiscoveryFailure };
 
-/** Tells the issuer behind a discovery URL. `asker` is whoever may not have all the places at once; `headers` are sent along. */
+/** Reads the issuer at a discovery URL. `caller` is limited to its share of slots; `headers` are sent as well. */
 export type Discover = (
   discoveryUrl: string,
   caller: string,
@@ -32,100 +32,100 @@ export type Discover = (
 const ISSUER = issuerUrl();
 
 /**
- * Tells the issuer by the URL alone. Whether the provider writes a final `/` only its document could say: here it has
- * none.
+ * Derives the issuer from the URL alone, without a final `/`: only the document could show whether the provider writes
+ * one.
  */
 export const deriveIssuer = async (discoveryUrl: string): Promise<Discovery> => {
-  const issuer = issuerBefore(discoveryUrl);
+  const issuer = issuerOfUrl(discoveryUrl);
   return issuer === undefined ? { kind: 'issuer_differs' } : { kind: 'found', issuer };
 };
 
-/** What stands before the suffix, or undefined where that is no issuer. */
-function issuerBefore(discoveryUrl: string): string | undefined {
+/** The part of a discovery URL before the suffix; undefined if that is no issuer. */
+function issuerOfUrl(discoveryUrl: string): string | undefined {
   if (!discoveryUrl.endsWith(DISCOVERY_SUFFIX)) return undefined;
   const issuer = discoveryUrl.slice(0, -DISCOVERY_SUFFIX.length);
   return ISSUER.safeParse(issuer).success ? issuer : undefined;
 }
 
-/** Makes what asks the provider itself, in one of the places. */
+/** Creates the discovery that requests the provider's document, in one of the slots. */
 export function openDiscovery(
   fetchDocument: GuardedFetch,
-  places: DiscoverySlots = openDiscoverySlots(),
+  slots: DiscoverySlots = openDiscoverySlots(),
 ): Discover {
-  const ask = openLimitedFetch(fetchDocument, places);
+  const fetchLimited = openLimitedFetch(fetchDocument, slots);
   return async (discoveryUrl, caller, headers) => {
-    const expected = issuerBefore(discoveryUrl);
-    // Whatever the document said, its issuer would be another: nobody is asked.
+    const expected = issuerOfUrl(discoveryUrl);
+    // No document at this URL could have a matching issuer.
     if (expected === undefined) return { kind: 'issuer_differs' };
-    const fetched = await ask(discoveryUrl, caller, headers);
+    const fetched = await fetchLimited(discoveryUrl, caller, headers);
     if (fetched.kind === 'document') return checkIssuer(fetched.document.issuer, expected);
     return { kind: fetched.kind === 'not_json' ? 'not_a_provider' : 'unreachable' };
   };
 }
 
-/** Tells what the document at a discovery URL says now; parameters and places as of Discover. */
-export type Inspect = (...asked: Parameters<Discover>) => Promise<ProviderAnswer>;
+/** Reads the document at a discovery URL; parameters and slots as of Discover. */
+export type Inspect = (...parameters: Parameters<Discover>) => Promise<ProviderAnswer>;
 
-/** Makes what tells the document of a provider, in the same places. */
+/** Creates the inspection of provider documents, in the same slots. */
 export function openInspection(
   fetchDocument: GuardedFetch,
-  places: DiscoverySlots,
+  slots: DiscoverySlots,
   { monotonic }: Pick<Clock, 'monotonic'>,
 ): Inspect {
-  const ask = openLimitedFetch(fetchDocument, places);
+  const fetchLimited = openLimitedFetch(fetchDocument, slots);
   return async (discoveryUrl, caller, headers) => {
-    if (issuerBefore(discoveryUrl) === undefined) return { kind: 'unasked' };
-    const began = monotonic();
-    const fetched = await ask(discoveryUrl, caller, headers);
+    if (issuerOfUrl(discoveryUrl) === undefined) return { kind: 'unasked' };
+    const startedAt = monotonic();
+    const fetched = await fetchLimited(discoveryUrl, caller, headers);
     if (fetched.kind !== 'document') return { kind: 'silent' };
-    const tookMs = Math.round(monotonic() - began);
+    const tookMs = Math.round(monotonic() - startedAt);
     return { kind: 'document', document: parseProviderDocument(fetched.document), tookMs };
   };
 }
 
 /**
- * Asks in a place. Rejects with Fault `overloaded` while `discoveriesAtOnceMax` others are asked, or
- * `discoveriesPerRealmMax` for the same asker.
+ * Fetches in a slot. Rejects with Fault `overloaded` while `discoveriesAtOnceMax` fetches are running, or
+ * `discoveriesPerRealmMax` of the same caller.
  */
-function openLimitedFetch(fetchDocument: GuardedFetch, places: DiscoverySlots) {
+function openLimitedFetch(fetchDocument: GuardedFetch, slots: DiscoverySlots) {
   return async (...[discoveryUrl, caller, headers]: Parameters<Discover>): Promise<FetchResult> => {
-    const leave = places.take(caller);
+    const release = slots.take(caller);
     let resolved: Promise<unknown> = Promise.resolve();
     try {
-      const hear = (resolving: Promise<unknown>) => {
+      const onResolve = (resolving: Promise<unknown>) => {
         resolved = resolving;
       };
-      return await fetchDocument(discoveryUrl, hear, headers);
+      return await fetchDocument(discoveryUrl, onResolve, headers);
     } finally {
-      // A slow name server holds its place for as long as it is asked, also after our answer.
-      resolved.then(leave, leave);
+      // A slow name server keeps the slot until it answers, even after the fetch has ended.
+      resolved.then(release, release);
     }
   };
 }
 
-/** Who asks at once. */
+/** Limits concurrent discoveries. */
 export interface DiscoverySlots {
-  /** Takes one, and answers what gives it back. Throws Fault `overloaded` where there is none. */
+  /** Takes a slot, and returns the function that releases it. Throws Fault `overloaded` if there is none. */
   take(caller: string): () => void;
   taken(): number;
 }
 
 export function openDiscoverySlots(): DiscoverySlots {
-  const takers: string[] = [];
+  const callers: string[] = [];
   return {
-    taken: () => takers.length,
+    taken: () => callers.length,
     take(caller) {
-      const own = takers.filter((taker) => taker === caller).length;
-      if (takers.length >= LIMITS.discoveriesAtOnceMax || own >= LIMITS.discoveriesPerRealmMax) {
+      const own = callers.filter((other) => other === caller).length;
+      if (callers.length >= LIMITS.discoveriesAtOnceMax || own >= LIMITS.discoveriesPerRealmMax) {
         throw overloaded('CONCURRENCY_LIMIT');
       }
-      takers.push(caller);
-      return () => takers.splice(takers.indexOf(caller), 1);
+      callers.push(caller);
+      return () => callers.splice(callers.indexOf(caller), 1);
     },
   };
 }
 
-/** Letter for letter, less one final `/` (OpenID Connect Discovery 1.0, 4.3 and 4.1). */
+/** Compares exactly, except for one final `/` (OpenID Connect Discovery 1.0, 4.3 and 4.1). */
 function checkIssuer(claimed: unknown, expected: string): Discovery {
   const issuer = ISSUER.safeParse(claimed);
   if (!issuer.success) return { kind: 'not_a_provider' };
@@ -133,27 +133,30 @@ function checkIssuer(claimed: unknown, expected: string): Discovery {
   return { kind: 'found', issuer: issuer.data };
 }
 
-interface LearnerSettings {
+interface ProviderDiscoverySettings {
   readonly offline: boolean;
   readonly allowLoopbackDiscovery: boolean;
 }
 
 const inspectNothing = async (): Promise<ProviderAnswer> => ({ kind: 'unasked' });
 
-/** Who is asked about the provider of an OIDC profile: the provider, or nobody but its URL. */
-export function openProviderDiscovery({ offline, allowLoopbackDiscovery }: LearnerSettings, clock: Clock) {
-  const places = openDiscoverySlots();
+/** Discovers and inspects the providers of OIDC profiles; `offline` derives issuers from URLs and sends no requests. */
+export function openProviderDiscovery(
+  { offline, allowLoopbackDiscovery }: ProviderDiscoverySettings,
+  clock: Clock,
+) {
+  const slots = openDiscoverySlots();
   const fetchDocument = openGuardedFetch({ allowLoopback: allowLoopbackDiscovery });
-  const discover = offline ? deriveIssuer : openDiscovery(fetchDocument, places);
-  const inspect = offline ? inspectNothing : openInspection(fetchDocument, places, clock);
+  const discover = offline ? deriveIssuer : openDiscovery(fetchDocument, slots);
+  const inspect = offline ? inspectNothing : openInspection(fetchDocument, slots, clock);
   return {
-    async learn(url: string, realm: Uuid, trace: TraceContext = startTrace(clock)) {
+    async discoverIssuer(url: string, realm: Uuid, trace: TraceContext = startTrace(clock)) {
       const found = await discover(url, realm, traceHeaders(trace, clock));
       if (found.kind === 'found') return found;
       return { refusal: DISCOVERY_FAILURES[found.kind], isPassing: found.kind === 'unreachable' };
     },
     inspect: (url: string, realm: Uuid, trace: TraceContext = startTrace(clock)) =>
       inspect(url, realm, traceHeaders(trace, clock)),
-    discoveries: places.taken,
+    discoveries: slots.taken,
   };
 }

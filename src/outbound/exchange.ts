@@ -5,45 +5,45 @@ import { LIMITS } from '../domain/limits.ts';
 import { type CheckedAddress, familyOf } from './addresses.ts';
 import type { OutboundTarget } from './target.ts';
 
-/** What came back, whole. */
+/** A complete response. */
 export interface OutboundResponse {
   readonly kind: 'answered';
   readonly status: number;
-  /** The `Content-Type`, as it came. */
+  /** The `Content-Type` header. */
   readonly type: string;
   readonly body: Uint8Array;
 }
 
-/** `unconnected`: nobody took the call, so another address may be tried. `broken`: everything else that went wrong. */
+/** `unconnected`: the connection failed, so another address may be tried. `broken`: any other failure. */
 export type ExchangeResult =
   | OutboundResponse
   | { readonly kind: 'unconnected' }
   | { readonly kind: 'broken' };
 
-/** What is sent, and how much of the answer is read. */
+/** A request, and how much of the response is read. */
 export interface OutboundRequest {
   readonly method: 'GET' | 'POST';
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
   readonly answerBytesMax: number;
-  /** A body that is longer, late, cut short or encoded is of no interest: its status counts. Else it is broken. */
+  /** The status alone counts if the body is too long, late, cut short or encoded; otherwise such a response is `broken`. */
   readonly isStatusEnough: boolean;
 }
 
 export interface ExchangeOptions {
-  /** Certificate authorities in PEM, in place of the runtime's own. */
+  /** Certificate authorities in PEM; default: those of the runtime. */
   readonly ca?: string;
 }
 
 /**
- * One request at one address. Ends with `signal` at the latest, and never rejects. An address that has not taken the call
- * after `connectMs` is `unconnected`. It is a GET of JSON unless told otherwise.
+ * Sends one request to one address. Ends at `signal`, and never rejects. `unconnected` if there is no connection after
+ * `connectMs`. Default request: a GET of JSON.
  */
 export type Exchange = (
   target: OutboundTarget & { readonly headers?: Readonly<Record<string, string>> },
   address: CheckedAddress,
   signal: AbortSignal,
-  how?: ExchangeOverrides,
+  overrides?: ExchangeOverrides,
 ) => Promise<ExchangeResult>;
 
 export interface ExchangeOverrides {
@@ -54,7 +54,7 @@ export interface ExchangeOverrides {
 const BROKEN = { kind: 'broken' } as const;
 const UNCONNECTED = { kind: 'unconnected' } as const;
 
-/** An answer that is encoded all the same is refused and never inflated: what it would grow to is not ours to find out. */
+/** A response that is encoded anyway is rejected and never decompressed: its size is unknown. */
 const HEADERS = {
   'Accept-Encoding': 'identity',
   'User-Agent': 'authrealm',
@@ -68,15 +68,15 @@ const GET_JSON: OutboundRequest = {
 };
 
 /**
- * `node:https` and not `fetch`: fetch sends through the proxies that the environment names. A connection is made for
- * each exchange and kept for none, so no session is resumed whose certificate was checked against another name.
+ * Uses `node:https` because `fetch` uses the proxies of the environment. Each exchange has a new connection, so that no TLS
+ * session is resumed whose certificate was checked against another name.
  */
 export function openExchange({ ca }: ExchangeOptions = {}): Exchange {
   return async (target, address, signal, { connectMs, request = GET_JSON } = {}) => {
     if (signal.aborted) return BROKEN;
     const { method, body } = request;
     const length = body ? { 'Content-Length': String(body.length) } : {};
-    const wanted = {
+    const options = {
       method,
       host: address,
       port: target.port,
@@ -84,59 +84,58 @@ export function openExchange({ ca }: ExchangeOptions = {}): Exchange {
       headers: { ...target.headers, Host: target.authority, ...HEADERS, ...request.headers, ...length },
       agent: false as const,
     };
-    const ask = () =>
+    const open = () =>
       target.isTls
-        ? requestHttps({ ...wanted, ...identity(target), ...(ca && { ca }) })
-        : requestHttp(wanted);
-    return perform(ask, request, signal, connectMs);
+        ? requestHttps({ ...options, ...identity(target), ...(ca && { ca }) })
+        : requestHttp(options);
+    return perform(open, request, signal, connectMs);
   };
 }
 
 /**
- * The certificate must be the host's, whatever address was dialled. A final dot of a name is no part of it on the wire,
- * and an address is not sent as a server name at all (RFC 6066, 3). Said in full, so that
- * NODE_TLS_REJECT_UNAUTHORIZED changes nothing.
+ * The certificate must be that of the host, whatever address is connected to. The server name has no final dot, and is
+ * empty for an IP address (RFC 6066, 3). All options are explicit, so that NODE_TLS_REJECT_UNAUTHORIZED has no effect.
  */
 function identity({ host }: OutboundTarget) {
   const name = host.replace(/\.$/, '');
   return {
     servername: familyOf(name) === 0 ? name : '',
-    checkServerIdentity: (_dialled: string, certificate: Parameters<typeof checkServerIdentity>[1]) =>
+    checkServerIdentity: (_address: string, certificate: Parameters<typeof checkServerIdentity>[1]) =>
       checkServerIdentity(name, certificate),
     rejectUnauthorized: true,
   };
 }
 
 function perform(
-  ask: () => ClientRequest,
+  open: () => ClientRequest,
   request: OutboundRequest,
   signal: AbortSignal,
   connectMs?: number,
 ): Promise<ExchangeResult> {
   const { promise, resolve } = Promise.withResolvers<ExchangeResult>();
-  const sending = ask();
+  const sending = open();
   let broken: ExchangeResult = BROKEN;
-  const hangUp = connectMs === undefined ? undefined : setTimeout(() => end(UNCONNECTED), connectMs);
+  const connectTimer = connectMs === undefined ? undefined : setTimeout(() => end(UNCONNECTED), connectMs);
   const end = (result: ExchangeResult): void => {
-    clearTimeout(hangUp);
-    signal.removeEventListener('abort', giveUp);
+    clearTimeout(connectTimer);
+    signal.removeEventListener('abort', abort);
     resolve(result);
     sending.destroy();
   };
-  const giveUp = (): void => end(broken);
-  signal.addEventListener('abort', giveUp);
+  const abort = (): void => end(broken);
+  signal.addEventListener('abort', abort);
   sending.on('error', (error: NodeJS.ErrnoException) =>
     end(error.syscall === 'connect' ? UNCONNECTED : broken),
   );
-  sending.on('socket', (socket) => socket.once('connect', () => clearTimeout(hangUp)));
-  // A switch of protocols ends the request without an error.
-  sending.on('close', giveUp);
-  // Interim answers may come without end, and are part of no body.
+  sending.on('socket', (socket) => socket.once('connect', () => clearTimeout(connectTimer)));
+  // A protocol upgrade ends the request without an error.
+  sending.on('close', abort);
+  // Informational responses can go on forever, and belong to no body.
   sending.on('information', () => {
-    if ((sending.socket?.bytesRead ?? 0) > request.answerBytesMax) giveUp();
+    if ((sending.socket?.bytesRead ?? 0) > request.answerBytesMax) abort();
   });
   sending.on('response', (message: IncomingMessage) => {
-    sending.off('close', giveUp);
+    sending.off('close', abort);
     if (request.isStatusEnough) broken = statusOnly(message);
     readBody(message, request.answerBytesMax, broken, end);
   });
@@ -144,12 +143,12 @@ function perform(
   return promise;
 }
 
-/** An answer whose body nobody wants to know. */
+/** A response without its body. */
 function statusOnly({ statusCode: status = 0, headers }: IncomingMessage): OutboundResponse {
   return { kind: 'answered', status, type: headers['content-type'] ?? '', body: new Uint8Array() };
 }
 
-/** Collects the body up to its bound; what is longer, cut short or encoded is broken, whatever that comes to. */
+/** Reads the body up to its bound. One that is longer, cut short or encoded ends with `broken`. */
 function readBody(
   message: IncomingMessage,
   bytesMax: number,
@@ -169,6 +168,6 @@ function readBody(
     const type = headers['content-type'] ?? '';
     end(isPlain ? { kind: 'answered', status, type, body: Buffer.concat(chunks) } : broken);
   });
-  // Comes after `end`, or alone where the body was cut short.
+  // Emitted after `end`, or alone if the body was cut short.
   message.on('close', () => end(broken));
 }

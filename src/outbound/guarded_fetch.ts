@@ -11,31 +11,31 @@ import type {
 import { addressesOf, type Resolve, readTarget, resolveBySystem, type TargetRules } from './target.ts';
 
 /**
- * `unreachable` is everything that goes wrong before a 200 has come whole, and never says what: a refused address and a
- * silent host must look alike. `not_json`: a 200 came whole, and is no JSON object.
+ * `unreachable`: any failure before a complete 200; it never names the reason, so that callers cannot tell a forbidden
+ * address from a silent host. `not_json`: a complete 200 that is no JSON object.
  */
 export type FetchResult =
   | { readonly kind: 'document'; readonly document: JsonObject }
   | { readonly kind: 'unreachable' | 'not_json' };
 
 /**
- * Fetches the JSON object at a URL that a stranger named. Answers within `outboundMsMax`, and never rejects. The
- * resolver alone may go on after that: `hear` is handed what settles when it has. `headers`: sent beside our own.
+ * Fetches the JSON object at an untrusted URL. Resolves within `outboundMsMax`, and never rejects. Name resolution may take
+ * longer: `onResolve` receives its promise. `headers`: additional headers.
  */
 export type GuardedFetch = (
   url: string,
-  hear?: (resolving: Promise<unknown>) => void,
+  onResolve?: (resolving: Promise<unknown>) => void,
   headers?: Readonly<Record<string, string>>,
 ) => Promise<FetchResult>;
 
 export interface GuardedFetchOptions extends TargetRules, ExchangeOptions {
-  /** Asked once a fetch; the system unless told otherwise. */
+  /** Called once for each fetch; default: the system's resolver. */
   readonly resolve?: Resolve;
-  /** What dials the addresses that were checked. A test leads public ones to its own servers here. */
+  /** Connects to the checked addresses. Tests redirect public addresses to their own servers here. */
   readonly exchange?: Exchange;
 }
 
-/** JSON by its own name or by suffix (RFC 6839, 3.1). */
+/** `application/json`, or a type with the suffix `+json` (RFC 6839, 3.1). */
 const JSON_TYPE = /^application\/(?:[\w!#$&^.+-]+\+)?json[\t ]*(?:;|$)/i;
 
 const UNREACHABLE = { kind: 'unreachable' } as const;
@@ -43,35 +43,35 @@ const NOT_JSON = { kind: 'not_json' } as const;
 
 export function openGuardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
   const exchange = openGuardedExchange(options);
-  return async (url, hear, headers = {}) => {
+  return async (url, onResolve, headers = {}) => {
     const exchanged = await exchange(url, {
       msMax: LIMITS.outboundMsMax,
       headers,
-      ...(hear && { onResolve: hear }),
+      ...(onResolve && { onResolve }),
     });
     return exchanged ? read(exchanged) : UNREACHABLE;
   };
 }
 
-interface ExchangeTerms {
+interface GuardedRequest {
   readonly msMax: number;
-  /** Ends it earlier. */
+  /** Ends the request earlier. */
   readonly signal?: AbortSignal;
   readonly onResolve?: (resolving: Promise<unknown>) => void;
   readonly request?: OutboundRequest;
-  /** More of what is sent along. */
+  /** Additional headers. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /**
- * One request to a URL that a stranger named: its name is resolved once, every address of it is judged, and what was judged
- * is dialled. Undefined where the rules let nobody go.
+ * Sends one request to an untrusted URL: resolves its name once, checks every address, and connects to a checked address.
+ * Undefined if the rules forbid the URL.
  */
 export function openGuardedExchange(options: GuardedFetchOptions) {
   const { resolve = resolveBySystem, exchange = lazyExchange(options) } = options;
   return async (
     url: string,
-    { msMax, signal, onResolve, request, headers = {} }: ExchangeTerms,
+    { msMax, signal, onResolve, request, headers = {} }: GuardedRequest,
   ): Promise<ExchangeResult | undefined> => {
     const target = readTarget(url, options);
     if (target === undefined) return undefined;
@@ -79,7 +79,7 @@ export function openGuardedExchange(options: GuardedFetchOptions) {
     try {
       const resolving = addressesOf(target, resolve);
       onResolve?.(resolving);
-      // A resolver cannot be told to stop; it is no longer waited for.
+      // Name resolution cannot be cancelled; after the deadline nothing waits for it.
       const addresses = await Promise.race([resolving, nothingAfter(deadline.signal)]);
       return await dial({ exchange, target: { ...target, headers }, request }, addresses, deadline);
     } finally {
@@ -88,17 +88,17 @@ export function openGuardedExchange(options: GuardedFetchOptions) {
   };
 }
 
-/** A service that asks nobody does not load what asks, at its start. */
+/** Loads the exchange at its first use: a service that sends no requests never needs it. */
 function lazyExchange(options: ExchangeOptions): Exchange {
   let opened: Promise<Exchange> | undefined;
-  return async (...asked) => {
+  return async (...parameters) => {
     opened ??= import('./exchange.ts').then(({ openExchange }) => openExchange(options));
-    return (await opened)(...asked);
+    return (await opened)(...parameters);
   };
 }
 
 interface Deadline {
-  /** Aborted when it has come. */
+  /** Aborted at the deadline. */
   readonly signal: AbortSignal;
   leftMs(): number;
   clear(): void;
@@ -133,16 +133,16 @@ interface DialOptions {
 }
 
 /**
- * Tries the addresses in turn until one takes the call. One that is silent has half of what is left to take it where
- * another follows: a host may be reachable by one family alone (RFC 8305, 1).
+ * Tries the addresses in turn until a connection succeeds. Each but the last has half of the remaining time to connect: a
+ * host may be reachable by one family alone (RFC 8305, 1).
  */
 async function dial(
   { exchange, target, request }: DialOptions,
   addresses: readonly CheckedAddress[],
   { signal, leftMs }: Deadline,
 ): Promise<ExchangeResult> {
-  for (const [place, address] of addresses.entries()) {
-    const isLast = place === addresses.length - 1;
+  for (const [index, address] of addresses.entries()) {
+    const isLast = index === addresses.length - 1;
     const connectMs = isLast ? undefined : leftMs() / 2;
     const exchanged = await exchange(target, address, signal, { connectMs, request });
     if (exchanged.kind !== 'unconnected') return exchanged;
@@ -156,7 +156,7 @@ function read(exchanged: ExchangeResult): FetchResult {
   return document === undefined ? NOT_JSON : { kind: 'document', document };
 }
 
-/** The JSON object in an answer, if it is called one and is one. */
+/** The JSON object in a response with a JSON media type; undefined for any other body. */
 export function jsonIn({ type, body }: Pick<OutboundResponse, 'type' | 'body'>): JsonObject | undefined {
   return JSON_TYPE.test(type) ? parseObject(body) : undefined;
 }

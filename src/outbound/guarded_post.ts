@@ -2,7 +2,7 @@ import type { JsonObject } from '../domain/json_object.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type GuardedFetchOptions, jsonIn, openGuardedExchange } from './guarded_fetch.ts';
 
-/** What became of a message: the status of the answer, a success where it is 2xx; or none came, and why is not told. */
+/** The result of a message: the status of the response, or none, without a reason. `isSuccess`: the status is 2xx. */
 export type PostResult =
   | { readonly kind: 'answered'; readonly status: number; readonly isSuccess: boolean }
   | { readonly kind: 'unreachable' };
@@ -13,8 +13,8 @@ export interface PostRequest {
 }
 
 /**
- * Sends bytes to a URL that a stranger named, through the same guard as every other question to one: no redirect is followed,
- * and what is read of the answer has a bound. Ends within `webhookMsMax` or with `signal`, and never rejects.
+ * Posts bytes to an untrusted URL, with the same guard as every outbound request: no redirect is followed, and the response
+ * is read up to a bound. Ends within `webhookMsMax` or at `signal`, and never rejects.
  */
 export type GuardedPost = (url: string, message: PostRequest, signal?: AbortSignal) => Promise<PostResult>;
 
@@ -38,19 +38,18 @@ export function openGuardedPost(options: GuardedFetchOptions = {}): GuardedPost 
   };
 }
 
-/** What became of a form: the status of the answer and the JSON object in it, if there is one; or none came. */
+/** The result of a form: the status of the response and the JSON object in it, if any; or no response. */
 export type FormResult =
   | { readonly kind: 'answered'; readonly status: number; readonly document: JsonObject | undefined }
   | { readonly kind: 'unreachable' };
 
-/** Sends a form, with these headers beside our own, and reads the answer. Ends within `outboundMsMax`, and never rejects. */
+/** Posts a form with additional headers and reads the response. Ends within `outboundMsMax`, and never rejects. */
 export type GuardedForm = (
   url: string,
   form: Readonly<Record<string, string>>,
   headers: Readonly<Record<string, string>>,
 ) => Promise<FormResult>;
 
-/** Through the same guard as every other question to another server: no redirect is followed. */
 export function openGuardedForm(options: GuardedFetchOptions = {}): GuardedForm {
   const exchange = openGuardedExchange(options);
   return async (url, form, headers) => {

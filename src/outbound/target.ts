@@ -1,32 +1,32 @@
 import { promises as dns } from 'node:dns';
 import { type CheckedAddress, familyOf, isLoopback, isPublic } from './addresses.ts';
 
-/** Where a URL leads, read but not yet resolved. */
+/** The target of a URL, parsed but not resolved. */
 export interface OutboundTarget {
   readonly isTls: boolean;
-  /** The host as it is asked for: a name, or an IP address without brackets. */
+  /** A name, or an IP address without brackets. */
   readonly host: string;
   readonly port: number;
-  /** The `Host` header: host, and the port where it is not the scheme's own. */
+  /** The `Host` header: host, and the port unless it is the default port of the scheme. */
   readonly authority: string;
   readonly path: string;
-  /** Which addresses this target may have. */
+  /** Whether this target may have an address. */
   readonly isAllowed: (address: string) => boolean;
 }
 
 export interface TargetRules {
-  /** Lets http and https reach 127.0.0.0/8, ::1 and `localhost`, at any port. Loosens nothing else. */
+  /** Also allows http and https to 127.0.0.0/8, ::1 and `localhost`, at any port. */
   readonly allowLoopback?: boolean;
-  /** Ports of https; 443 unless told otherwise. */
+  /** Allowed ports of https; default: 443. */
   readonly ports?: readonly number[];
 }
 
-/** All addresses of a name, best first. Rejects where there are none. */
+/** All addresses of a name, best first. Rejects if there are none. */
 export type Resolve = (host: string) => Promise<readonly string[]>;
 
 const HTTPS_PORTS = [443];
 
-/** Where `url` leads, or undefined where the rules let nobody go. */
+/** The target of `url`; undefined if the rules forbid it. */
 export function readTarget(url: string, rules: TargetRules): OutboundTarget | undefined {
   const parsed = URL.parse(url);
   if (parsed === null || parsed.username !== '' || parsed.password !== '') return undefined;
@@ -42,16 +42,16 @@ export function readTarget(url: string, rules: TargetRules): OutboundTarget | un
     : undefined;
 }
 
-/** Whether the rules let anybody go to a URL; what its name resolves to is judged each time. */
+/** Whether the rules allow a URL. The addresses of its name are checked at every request. */
 export function isAllowedUrl(url: string, rules: TargetRules): boolean {
   const target = readTarget(url, rules);
   return target !== undefined && (familyOf(target.host) === 0 || target.isAllowed(target.host));
 }
 
 /**
- * The addresses to connect to: of each family the first, in the order they were told. Empty where the name has none, or
- * where any of them is not allowed: a name with a private address beside a public one is no accident.
- * The name is resolved here and never again. Never rejects.
+ * The addresses to connect to: the first one of each family, in their order. Empty if the name has none, or if any of them
+ * is not allowed: a name with both a private and a public address is suspicious. The name is resolved once, here. Never
+ * rejects.
  */
 export async function addressesOf(
   target: OutboundTarget,
@@ -60,10 +60,10 @@ export async function addressesOf(
   const addresses = familyOf(target.host) === 0 ? await resolve(target.host).catch(() => []) : [target.host];
   if (!addresses.every(target.isAllowed)) return [];
   const families = addresses.map(familyOf);
-  return addresses.filter((_, place) => families.indexOf(families[place] ?? 0) === place) as CheckedAddress[];
+  return addresses.filter((_, index) => families.indexOf(families[index] ?? 0) === index) as CheckedAddress[];
 }
 
-/** The system's hosts file and name servers, without a thread that a slow server could hold. */
+/** Resolves by the system's hosts file and name servers, without a thread that a slow server could block. */
 export async function resolveBySystem(host: string): Promise<readonly string[]> {
   return (await dns.lookup(host, { all: true })).map(({ address }) => address);
 }

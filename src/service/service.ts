@@ -134,8 +134,8 @@ export async function serve(
   const searcher = openSearcher();
   const readers = openStoreWithReaders(settings, engine);
   const { store } = readers;
-  const { learn, inspect, discoveries } = openProviderDiscovery(settings, clock);
-  const directoryDeps = { ...sealerOf(keyring), hashPassword: hasher.hash, discoverIssuer: learn };
+  const { discoverIssuer, inspect, discoveries } = openProviderDiscovery(settings, clock);
+  const directoryDeps = { ...sealerOf(keyring), hashPassword: hasher.hash, discoverIssuer };
   const rules = { installation, issuersMatch: settings.strictIssuers };
   const directory = openDirectory(store, directoryDeps, rules, clock);
   const writeDeps = { directory, withIdempotency: openIdempotency({ store, keyring, clock }), inspect };

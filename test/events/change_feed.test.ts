@@ -76,7 +76,7 @@ describe('a page of the feed', () => {
     expect(meta.has_more).toBe(false);
     expect(links.next).toBeNull();
     expect((await page(`${feedOf(fixture.realm)}?limit=2`)).links.next).toBe(
-      `${service.url}${feedOf(fixture.realm)}?after=${feedCursor('behind', changeOf(data[1] as Event))}&limit=2`,
+      `${service.url}${feedOf(fixture.realm)}?after=${feedCursor('after', changeOf(data[1] as Event))}&limit=2`,
     );
     const link = data[4] as Event;
     expect(link).toEqual({
@@ -222,7 +222,7 @@ describe('reading back', () => {
     expect(await refusal('', { Accept: 'text/event-stream' })).toEqual([400, source]);
     expect(await refusal((await readBack('', other.realm)).meta.cursor)).toEqual([400, source]);
     const gone = { realm: fixture.realm, seq: 2, revision: 'ffffffffffffffff' as Revision };
-    expect(await refusal(feedCursor('behind', gone))).toEqual([410, source]);
+    expect(await refusal(feedCursor('after', gone))).toEqual([410, source]);
     expect(
       (await service.get(`${feedOf('01900000-0000-7000-8000-000000000000')}?before=`, token)).status,
     ).toBe(404);
@@ -273,9 +273,9 @@ describe('an invalid cursor', () => {
     const realm = fixture.realm;
     const revision = 'ffffffffffffffff' as never;
     const wrong = [
-      feedCursor('behind', { realm, seq: data.length + 1, revision }),
-      feedCursor('behind', { realm, seq: 2 ** 47, revision }),
-      feedCursor('behind', { realm, seq: 2, revision }),
+      feedCursor('after', { realm, seq: data.length + 1, revision }),
+      feedCursor('after', { realm, seq: 2 ** 47, revision }),
+      feedCursor('after', { realm, seq: 2, revision }),
       feedCursor('before', { realm, seq: 1, revision }),
     ];
     for (const cursor of wrong) {

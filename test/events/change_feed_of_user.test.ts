@@ -73,7 +73,7 @@ test('the feed of an unknown user is empty, and that of an unknown realm is 404'
 });
 
 test('the feed of a user with the cursor of a missing change is 410', async () => {
-  const missing = feedCursor('behind', {
+  const missing = feedCursor('after', {
     realm: jane.realm,
     seq: 2,
     revision: 'ffffffffffffffff' as Revision,

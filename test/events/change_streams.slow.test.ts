@@ -128,7 +128,7 @@ test('a stream is rejected as a page is, with 404, 400 or 410; HEAD is answered 
     400,
     { parameter: 'Last-Event-ID' },
   ]);
-  const future = feedCursor('behind', { realm, seq: 99, revision: 'ffffffffffffffff' as never });
+  const future = feedCursor('after', { realm, seq: 99, revision: 'ffffffffffffffff' as never });
   expect(await statusOf(realm, { 'Last-Event-ID': future })).toEqual([410, { parameter: 'after' }]);
   const head = await fetch(`${service.url}${feedOf(realm)}`, {
     method: 'HEAD',

@@ -21,7 +21,7 @@ beforeAll(async () => {
   ({ realm } = await plant(service.db));
   const changes = await service.db.engine.records.changes(realm, 0, 10);
   positions = changes.map(
-    (change) => parseFeedCursor(feedCursor('behind', { ...change, realm }), realm) as FeedPosition,
+    (change) => parseFeedCursor(feedCursor('after', { ...change, realm }), realm) as FeedPosition,
   );
 });
 afterAll(() => service.stop());

@@ -41,7 +41,7 @@ function addProgress(realm: Uuid, seq: number): void {
 }
 
 async function progressOf(realm: Uuid): Promise<number | undefined> {
-  const cursors = await db.engine.webhooks.realmsBehind(webhookId, NIL_UUID, 10);
+  const cursors = await db.engine.webhooks.realmsAfter(webhookId, NIL_UUID, 10);
   return cursors.find((cursor) => cursor.realm === realm)?.seq;
 }
 

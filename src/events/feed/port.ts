@@ -11,14 +11,14 @@ export interface RealmHead {
   readonly at: number;
 }
 
-/** Where the feed learns how far realms are. */
+/** Reads realm heads and changes for the feed. */
 export interface FeedStore {
   /**
-   * The heads of realms behind `after` in the order of their identifiers, at most `limit`; with `only`, of these alone. A
-   * realm that was removed still has one.
+   * The heads of realms after `after` in the order of their IDs, at most `limit`; with `only`, of these realms. A deleted
+   * realm still has one.
    */
   heads(after: Uuid | undefined, limit: number, only?: readonly Uuid[]): MaybePromise<readonly RealmHead[]>;
-  /** The changes of a user and their links before a place in the order of the realm, the newest first, at most `limit`. */
+  /** The changes of a user and its links before a sequence number, newest first, at most `limit`. */
   userChanges(
     user: { readonly realm: Uuid; readonly id: Uuid },
     before: number,

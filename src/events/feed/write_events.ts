@@ -4,27 +4,27 @@ import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
 import { ancestry } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 
-/** What events are made of. */
+/** Dependencies of the event writer. */
 export interface EventDeps {
   readonly store: Pick<Store, 'get'>;
   readonly baseUrl: string;
-  /** The body that a GET of a record answers. */
+  /** The body of a GET of the record. */
   readonly present: (resource: Resource, record: AnyRecord, key: Key) => string;
 }
 
-/** Whether events about this resource are to carry the state of their record. */
+/** Whether events about this resource contain the state of their record. */
 export type MayRead = (resource: Resource) => boolean;
 
 /**
- * Writes changes as events (CloudEvents 1.0, JSON). A change holds no value of its record: where `mayRead` says so its
- * current state is added, or null where it is gone.
+ * Writes changes as events (CloudEvents 1.0, JSON). A change holds no value of its record: if `mayRead` permits it, the
+ * current state is added, or null for a deleted record.
  */
 export type WriteEvents = (
   changes: readonly SequencedChange[],
   mayRead: MayRead,
 ) => Promise<readonly string[]>;
 
-/** Places in the extension `sequence` sort as texts do: no place has more digits than these. */
+/** Digits of the extension attribute `sequence`, which is padded so that it sorts as text. */
 const SEQUENCE_DIGITS = 15;
 
 export function openEventWriter({ store, baseUrl, present }: EventDeps): WriteEvents {
@@ -92,7 +92,7 @@ export function eventResource(event: string): Resource | undefined {
   return BY_NAME.get(event.slice(0, event.lastIndexOf('.')));
 }
 
-/** The address of the record that a change is about. */
+/** The key of the record of a change. */
 function recordKey(resource: Resource, { realm, user, id }: SequencedChange): Key | undefined {
   const depth = ancestry(resource).length;
   if (depth === 1) return [realm];
@@ -100,7 +100,7 @@ function recordKey(resource: Resource, { realm, user, id }: SequencedChange): Ke
   return user && [realm, user, id];
 }
 
-/** Where a record is, below its realm: what stands behind the source in its address. */
+/** The path of the record below its realm: it follows the source in the record's URL. */
 function subjectOf(resource: Resource | undefined, change: SequencedChange): string {
   const key = resource && recordKey(resource, change);
   if (!resource || !key) return change.id;

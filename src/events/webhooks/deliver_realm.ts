@@ -4,27 +4,27 @@ import { type DeliveryBatch, deliveryBatches } from './message.ts';
 import type { Delivery, RealmCursor } from './port.ts';
 import { type DeliveryTarget, isNonEmpty, type NonEmpty, sendMessage } from './send_message.ts';
 
-/** After so many pages a realm makes room for others. */
-const PAGES_A_TURN = 10;
+/** Pages that a realm sends before other realms have their turn. */
+const PAGES_PER_TURN = 10;
 
 /**
- * Sends the changes of a realm in their order and moves its cursor on, until there are no more for now, a message fails, or its
- * turn is over. Answers whether it has more to send at once.
+ * Sends the changes of a realm in their order and advances its cursor, until there are no more changes, a message fails, or
+ * its turn ends. Returns whether it has more to send now.
  */
 export async function deliverRealm(target: DeliveryTarget, cursor: RealmCursor): Promise<boolean> {
   target.sending.delete(cursor.realm);
-  for (let page = 0; page < PAGES_A_TURN; page += 1) {
+  for (let page = 0; page < PAGES_PER_TURN; page += 1) {
     const rows = await target.deps.changes(cursor.realm, cursor.seq, LIMITS.webhookEventsMax);
     reportGap(target, cursor.seq, rows[0]);
-    for (const portion of deliveryBatches(rows, target.webhook())) {
-      if (!(await deliverBatch(target, cursor, portion))) return false;
+    for (const batch of deliveryBatches(rows, target.webhook())) {
+      if (!(await deliverBatch(target, cursor, batch))) return false;
     }
     if (rows.length < LIMITS.webhookEventsMax) return false;
   }
   return true;
 }
 
-/** Answers whether the realm may continue behind the portion. */
+/** Returns whether the realm may continue after the batch. */
 async function deliverBatch(
   target: DeliveryTarget,
   cursor: RealmCursor,
@@ -48,7 +48,7 @@ async function deliverBatch(
   return true;
 }
 
-/** A failed message is sent again as it was, under its identifier, also where more has happened since. */
+/** A failed message is sent again unchanged, with the same ID, even if there are newer changes. */
 function upToFailed(changes: NonEmpty<SequencedChange>, failedSeq: number): NonEmpty<SequencedChange> {
   const failed = changes.filter(({ seq }) => seq <= failedSeq);
   return isNonEmpty(failed) ? failed : changes;
@@ -72,7 +72,7 @@ function retryLater(
   log.addProgress({ realm, seq, attempts, nextAt, failedSeq, behindSince });
 }
 
-/** After very many attempts a message becomes a dead letter, so that the feed of the realm goes on. */
+/** After `webhookAttemptsMax` attempts a message becomes a dead letter, so that later changes are delivered. */
 function isGivenUp({ deps, log, webhookId }: DeliveryTarget, delivery: Delivery): boolean {
   const { realm, firstSeq, lastSeq, attempt: attempts } = delivery;
   if (attempts < LIMITS.webhookAttemptsMax) return false;
@@ -82,7 +82,7 @@ function isGivenUp({ deps, log, webhookId }: DeliveryTarget, delivery: Delivery)
   return true;
 }
 
-/** Changes that retention removed before they were delivered are a dead letter, so that the loss is visible. */
+/** Records a dead letter for changes that retention removed before they were delivered, so that the loss is visible. */
 function reportGap(
   { deps, log, webhookId }: DeliveryTarget,
   seq: number,
@@ -95,8 +95,8 @@ function reportGap(
 }
 
 /**
- * How long a message that was tried so often in vain waits: doubled each time up to a bound, and a quarter more or less, so that
- * realms of one receiver do not all come back at once. `chance` is from 0 to 1.
+ * The pause after so many failed attempts: it doubles each time up to a bound, plus or minus a quarter, so that the realms of
+ * one target do not retry at once. `chance` is from 0 to 1.
  */
 export function backoffMs(attempts: number, chance: number): number {
   const doubled = LIMITS.webhookBackoffMsMin * 2 ** Math.min(attempts - 1, 30);

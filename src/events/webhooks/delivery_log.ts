@@ -3,32 +3,32 @@ import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { DeadLetter, Delivery, RealmProgress, WebhookStore } from './port.ts';
 
-/** Collects what became of messages to one target, so that however many are sent there is one commit now and then. */
+/** Collects the results of deliveries to one target and stores them in batches, however many are sent. */
 export interface DeliveryLog {
   addProgress(progress: RealmProgress): void;
   addDelivery(delivery: Delivery): void;
-  addDeadLetter(letter: DeadLetter): void;
-  /** How many deliveries are not being stored yet. */
+  addDeadLetter(deadLetter: DeadLetter): void;
+  /** The number of deliveries that are not being stored yet. */
   size(): number;
-  /** Resolves once everything added before is stored, or this process may store nothing any more. */
+  /** Resolves when everything added before is stored, or when this process may no longer store. */
   stored(): Promise<void>;
   /** Whether another process has taken over, or the log was closed. */
   isClosed(): boolean;
-  /** Drops what is not stored. */
+  /** Drops all results that are not stored. */
   close(): void;
 }
 
 type Lease = Parameters<WebhookStore['saveResults']>[0];
 
 interface UnsavedResults {
-  /** Of a realm only the latest counts. */
+  /** The latest progress of each realm. */
   readonly progress: Map<Uuid, RealmProgress>;
   readonly deliveries: Delivery[];
   readonly deadLetters: DeadLetter[];
   readonly written: PromiseWithResolvers<void>;
 }
 
-/** After so many deliveries the table of deliveries is cut to its length. */
+/** Stored deliveries after which the table of deliveries is trimmed. */
 const DELIVERIES_PER_TRIM = 500;
 
 export function openDeliveryLog(
@@ -37,8 +37,8 @@ export function openDeliveryLog(
   lease: Lease,
 ): DeliveryLog {
   let batch = newBatch();
-  /** What the batch before this one comes to. */
-  let before = Promise.resolve();
+  /** Settles when the previous batch is stored. */
+  let previous = Promise.resolve();
   let storing: Promise<void> | undefined;
   let untrimmed = 0;
   let isOver = false;
@@ -48,7 +48,7 @@ export function openDeliveryLog(
   async function storeBatch(): Promise<void> {
     const taken = batch;
     batch = newBatch();
-    before = taken.written.promise;
+    previous = taken.written.promise;
     const { deliveries, deadLetters, written } = taken;
     try {
       const progress = [...taken.progress.values()];
@@ -58,7 +58,7 @@ export function openDeliveryLog(
         written.reject(error);
         throw error;
       }
-      // The database is unavailable: the same again, with what was added since.
+      // The database is unavailable: store them again, together with newer results.
       batch = joined(taken, batch);
       return;
     }
@@ -83,7 +83,7 @@ export function openDeliveryLog(
 
   function begin(): void {
     storing ??= storeAll();
-    // Reported to those who wait for `stored`.
+    // Callers of `stored` get the error.
     storing.catch(() => undefined);
   }
 
@@ -96,13 +96,13 @@ export function openDeliveryLog(
       batch.deliveries.push(delivery);
       begin();
     },
-    addDeadLetter(letter) {
-      batch.deadLetters.push(letter);
+    addDeadLetter(deadLetter) {
+      batch.deadLetters.push(deadLetter);
       begin();
     },
     size: () => batch.deliveries.length,
     async stored() {
-      if (isOver || isEmpty()) return before;
+      if (isOver || isEmpty()) return previous;
       begin();
       return batch.written.promise;
     },
@@ -115,12 +115,12 @@ export function openDeliveryLog(
 
 function newBatch(): UnsavedResults {
   const written = Promise.withResolvers<void>();
-  // There may be no one waiting for it.
+  // Prevents an unhandled rejection if nothing waits for it.
   written.promise.catch(() => undefined);
   return { progress: new Map(), deliveries: [], deadLetters: [], written };
 }
 
-/** An earlier batch with a later one behind it. Both are written when the earlier one is. */
+/** Appends a later batch to an earlier one. Both are written with the earlier one. */
 function joined(earlier: UnsavedResults, later: UnsavedResults): UnsavedResults {
   for (const each of later.progress.values()) earlier.progress.set(each.realm, each);
   earlier.deliveries.push(...later.deliveries);

@@ -10,25 +10,25 @@ export interface DispatcherDeps extends DeliveryDeps {
   readonly onList: (webhooks: readonly Webhook[]) => void;
 }
 
-/** A lease is renewed so often within its term. */
-const RENEWALS_A_TERM = 4;
-/** How long messages on their way may take when the process stops. */
+/** Renewals of a lease within its term. */
+const RENEWALS_PER_TERM = 4;
+/** Time for messages in flight to finish when the process stops. */
 const GRACE_MS = 2_000;
 
 export interface Dispatcher {
-  /** The lag of the targets that this process delivers to, by their identifiers. */
+  /** The lag of the targets that this process delivers to, with their IDs. */
   lag(): Promise<readonly (readonly [webhookId: string, lag: DeliveryLag])[]>;
   stop(): Promise<void>;
 }
 
 /**
- * Delivers to webhook targets until it is stopped. Of all processes over a database one at a time delivers to a target: the one
- * that holds its lease.
+ * Delivers to webhook targets until it is stopped. Of all processes of a database, only the one that holds the lease of a
+ * target delivers to it.
  */
 export function startDispatcher(deps: DispatcherDeps): Dispatcher {
   const { leases, onError } = deps;
   const subscriptions = new Map<string, Subscription>();
-  /** Subscriptions that are over, until they have ended. */
+  /** Subscriptions that are stopping. */
   const ending = new Map<string, Promise<void>>();
   let isStopping = false;
   const pollTimer = openPollTimer();
@@ -38,20 +38,20 @@ export function startDispatcher(deps: DispatcherDeps): Dispatcher {
   async function keepLeases(webhooks: readonly Webhook[]): Promise<void> {
     const wanted = [...webhooks.map(({ webhookId }) => webhookId), ...ending.keys()];
     const names = [...new Set(wanted.map(leaseName))];
-    const isDue = performance.now() - renewedAt >= LIMITS.webhookLeaseMs / RENEWALS_A_TERM;
+    const isDue = performance.now() - renewedAt >= LIMITS.webhookLeaseMs / RENEWALS_PER_TERM;
     if (!isDue && names.join() === renewedNames) return;
     renewedAt = performance.now();
     renewedNames = names.join();
     await leases.keep(names);
   }
 
-  /** Nothing more is sent from here on; no other target waits until all of it has ended. */
+  /** Starts no further message of these subscriptions; other targets do not wait until they have ended. */
   function endSubscriptions(wanted: ReadonlySet<string>): void {
     for (const [webhookId, subscription] of subscriptions) {
       const isOurs = leases.holds(leaseName(webhookId)) && !subscription.isOver();
       if (wanted.has(webhookId) && isOurs) continue;
       subscriptions.delete(webhookId);
-      // A disabled target may still get what is on its way; one that another process delivers to may not.
+      // A disabled target may still receive messages in flight; a target of another process may not.
       const end = subscription.stop(isOurs ? GRACE_MS : 0).catch(onError);
       ending.set(
         webhookId,
@@ -75,7 +75,7 @@ export function startDispatcher(deps: DispatcherDeps): Dispatcher {
     deps.onList(all);
     const webhooks = all.filter(({ disabledAt }) => disabledAt === undefined);
     if (webhooks.length === 0 && subscriptions.size === 0 && renewedNames === '') return;
-    // First, so that nothing more is sent to a disabled or deleted target.
+    // First, so that no message is sent to a disabled or deleted target.
     endSubscriptions(new Set(webhooks.map(({ webhookId }) => webhookId)));
     await keepLeases(webhooks);
     const isOurs = ({ webhookId }: Webhook) => leases.holds(leaseName(webhookId)) && !ending.has(webhookId);
@@ -103,7 +103,7 @@ export function startDispatcher(deps: DispatcherDeps): Dispatcher {
   };
 }
 
-/** The time between two rounds. A new promise each time: every await of one that lasts would be kept by it. */
+/** Waits between two polls. Creates a new promise each time: awaits of a lasting promise would accumulate. */
 function openPollTimer() {
   let wake: () => void = () => undefined;
   return {

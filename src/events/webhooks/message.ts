@@ -4,7 +4,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { MayRead, WriteEvents } from '../feed/write_events.ts';
 import type { Webhook } from './port.ts';
 
-/** What a receiver is sent at once: events of one realm, in its order. */
+/** One message to a target: events of one realm, in its order. */
 export interface WebhookMessage {
   readonly id: string;
   readonly type: string;
@@ -13,34 +13,34 @@ export interface WebhookMessage {
   readonly lastSeq: number;
 }
 
-/** Events that may be sent together, and the place up to which the receiver is told with them. */
+/** Changes that may be sent in one message, and the sequence number up to which they cover the feed. */
 export interface DeliveryBatch {
-  /** None where the receiver is to be told nothing of all this. */
+  /** Empty if the target does not subscribe to any of them. */
   readonly changes: readonly SequencedChange[];
   readonly upTo: number;
 }
 
-const ONE = 'application/cloudevents+json';
-const SEVERAL = 'application/cloudevents-batch+json';
+const SINGLE_TYPE = 'application/cloudevents+json';
+const BATCH_TYPE = 'application/cloudevents-batch+json';
 
-/** Divides changes into what a receiver is sent at once: those that it is to be told, as many as it takes. */
+/** Divides changes into messages: the changes that the target subscribes to, up to `eventsMax` in each. */
 export function* deliveryBatches(
   changes: readonly SequencedChange[],
   webhook: Pick<Webhook, 'events' | 'skippedClient' | 'eventsMax'>,
 ): Generator<DeliveryBatch> {
-  let wanted: SequencedChange[] = [];
+  let selected: SequencedChange[] = [];
   for (const change of changes) {
     if (!isSelected(change, webhook)) continue;
-    wanted.push(change);
-    if (wanted.length < webhook.eventsMax) continue;
-    yield { changes: wanted, upTo: change.seq };
-    wanted = [];
+    selected.push(change);
+    if (selected.length < webhook.eventsMax) continue;
+    yield { changes: selected, upTo: change.seq };
+    selected = [];
   }
   const last = changes.at(-1);
-  if (last) yield { changes: wanted, upTo: last.seq };
+  if (last) yield { changes: selected, upTo: last.seq };
 }
 
-/** Whoever got something about a user hears that it was erased, whatever else it hears. */
+/** Every target receives erasures, because it may hold data about the user. */
 function isSelected(
   { event, actor }: SequencedChange,
   { events, skippedClient }: Pick<Webhook, 'events' | 'skippedClient'>,
@@ -53,8 +53,8 @@ const always: MayRead = () => true;
 const never: MayRead = () => false;
 
 /**
- * Writes a message of as many of these changes as fit; at least one. A message of the same changes has the same identifier
- * each time, by which a receiver knows it again.
+ * Writes a message of as many of these changes as fit, at least one. A message of the same changes always has the same ID,
+ * by which receivers recognise a repetition.
  */
 export async function writeMessage(
   changes: readonly [SequencedChange, ...SequencedChange[]],
@@ -66,12 +66,12 @@ export async function writeMessage(
   const sent = changes.slice(0, count);
   const [first] = changes;
   const last = sent.at(-1) ?? first;
-  const isOne = webhook.eventsMax === 1;
-  const text = isOne ? events[0] : `[${events.slice(0, count).join(',')}]`;
+  const isSingle = webhook.eventsMax === 1;
+  const text = isSingle ? events[0] : `[${events.slice(0, count).join(',')}]`;
   const identity = [webhook.webhookId, first.realm, ...sent.map(({ seq, revision }) => `${seq}-${revision}`)];
   return {
     id: `msg_${createHash('sha256').update(identity.join(' ')).digest('base64url').slice(0, 32)}`,
-    type: isOne ? ONE : SEVERAL,
+    type: isSingle ? SINGLE_TYPE : BATCH_TYPE,
     body: Buffer.from(text ?? ''),
     firstSeq: first.seq,
     lastSeq: last.seq,
@@ -80,9 +80,9 @@ export async function writeMessage(
 
 function countThatFit(events: readonly string[]): number {
   let bytes = 0;
-  const tooMany = events.findIndex((event, place) => {
+  const firstBeyond = events.findIndex((event, index) => {
     bytes += Buffer.byteLength(event) + 1;
-    return place > 0 && bytes > LIMITS.webhookBodyBytesMax;
+    return index > 0 && bytes > LIMITS.webhookBodyBytesMax;
   });
-  return tooMany < 0 ? events.length : tooMany;
+  return firstBeyond < 0 ? events.length : firstBeyond;
 }

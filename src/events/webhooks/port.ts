@@ -3,24 +3,24 @@ import type { AuditEntry } from '../../domain/audit_entry.ts';
 import type { Revision, Uuid } from '../../domain/id.ts';
 import type { Realms } from '../../domain/principal.ts';
 
-/** A receiver of events. Instants are milliseconds since the epoch. */
+/** A webhook target. Timestamps are milliseconds since the epoch. */
 export interface Webhook {
   readonly webhookId: string;
   readonly name: string;
   readonly url: string;
-  /** Which events it is told, by their names; `*` for all of them. */
+  /** The names of the events that it receives; `*` for all. */
   readonly events: '*' | readonly string[];
   readonly realms: Realms;
-  /** Events carry the state of their record. */
+  /** Events contain the state of their record. */
   readonly withData: boolean;
-  /** How many events come in one message at most. With one they come by themselves, else as a list. */
+  /** The maximum number of events in one message. With 1, a message is a single event, otherwise a list. */
   readonly eventsMax: number;
-  /** Changes of this client are not told. */
+  /** Changes by this client are not sent. */
   readonly skippedClient: string | undefined;
   readonly disabledAt: number | undefined;
-  /** The secret that signs, sealed by the keyring. */
+  /** The signing secret, sealed by the keyring. */
   readonly secretSealed: Uint8Array;
-  /** The one before it, which signs as well until it expires. */
+  /** The previous secret, which also signs until it expires. */
   readonly previous: { readonly sealed: Uint8Array; readonly expiresAt: number } | undefined;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -28,66 +28,66 @@ export interface Webhook {
 }
 
 /**
- * What became of an attempt: a 2xx answer, any other one, or none in time. What exactly was wrong with the way is not
- * told, so that nobody learns about our network by it. `expired`: the changes are not kept any more.
+ * The result of an attempt: a 2xx response, any other response, or none in time. The cause of a network failure is not
+ * stored, so that it reveals nothing about the network. `expired`: retention has removed the changes.
  */
 export const DELIVERY_OUTCOMES = ['delivered', 'refused', 'unreachable', 'expired'] as const;
 export type DeliveryOutcome = (typeof DELIVERY_OUTCOMES)[number];
 
-/** One attempt to tell a receiver something. */
+/** One attempt to deliver a message. */
 export interface Delivery {
   /** Time-ordered: the newest is the greatest. */
   readonly deliveryId: string;
   readonly webhookId: string;
-  /** The `webhook-id` header: the same at every attempt to tell the same changes. */
+  /** The `webhook-id` header: the same for every attempt with the same changes. */
   readonly messageId: string;
   readonly realm: Uuid;
-  /** The places of the first and the last change in the order of the realm. */
+  /** The sequence numbers of the first and the last change. */
   readonly firstSeq: number;
   readonly lastSeq: number;
   /** From 1. */
   readonly attempt: number;
   readonly outcome: DeliveryOutcome;
-  /** The status of the answer, where there was one. */
+  /** The status of the response; undefined if there was none. */
   readonly status: number | undefined;
   readonly durationMs: number;
   readonly at: number;
 }
 
-/** What was given up. The feed of its realm has gone on without it. */
+/** Changes whose delivery was given up. Later changes of the realm are delivered without them. */
 export interface DeadLetter {
   readonly webhookId: string;
   readonly realm: Uuid;
   readonly firstSeq: number;
   readonly lastSeq: number;
-  /** How often it was tried; 0 while it waits to be sent again. */
+  /** The number of attempts; 0 while it waits for redelivery. */
   readonly attempts: number;
   readonly at: number;
-  /** When it was received after all. */
+  /** The time of a successful redelivery. */
   readonly redeliveredAt: number | undefined;
 }
 
-/** Which dead letter: those of a receiver have an order by realm and first place. */
+/** The key of a target's dead letter; dead letters are ordered by it. */
 export type DeadLetterKey = Pick<DeadLetter, 'realm' | 'firstSeq'>;
 
-/** How far a receiver is in a realm. */
+/** The delivery progress of a target in a realm. */
 export interface RealmProgress {
   readonly realm: Uuid;
-  /** The place of the last change that it was told, or that it is not to be told. */
+  /** The sequence number of the last change that was delivered or skipped. */
   readonly seq: number;
-  /** How often the next message was tried in vain, and when it is tried again; 0 and 0 where it was not. */
+  /** Failed attempts at the next message, and the time of the next attempt; both 0 if none failed. */
   readonly attempts: number;
   readonly nextAt: number;
-  /** The place of the last change in that message, which is sent again as it was; 0 where none was tried. */
+  /** The sequence number of the last change in that message, which is sent again unchanged; 0 if none failed. */
   readonly failedSeq: number;
-  /** When the first change in that message was made; 0 where none was tried. */
+  /** The time of the first change in that message; 0 if none failed. */
   readonly behindSince: number;
 }
 
-/** A realm, and how far a target is in it. Whoever delivers the realm moves it on. */
+/** The progress of a target in a realm, advanced during delivery. */
 export interface RealmCursor {
   readonly realm: Uuid;
-  /** The sequence of its newest change. */
+  /** The sequence number of its newest change. */
   readonly head: number;
   seq: RealmProgress['seq'];
   attempts: RealmProgress['attempts'];
@@ -95,7 +95,7 @@ export interface RealmCursor {
   failedSeq: RealmProgress['failedSeq'];
 }
 
-/** A position in the order in which the clocks of realms moved; realms may share a number. */
+/** A position in the order in which the clocks of realms advanced; several realms may share a number. */
 export interface ClockPosition {
   readonly moved: number;
   readonly realm: Uuid;
@@ -103,28 +103,28 @@ export interface ClockPosition {
 
 export type MovedRealm = RealmCursor & ClockPosition;
 
-/** Where realms with undelivered changes are found. Answers contain realms that have none, too. */
+/** Finds realms with undelivered changes. Results may include realms without any. */
 export interface ProgressStore {
   /**
-   * `begins`: no clock that is invisible now gets a number below it. `ends`: greater than the number of each clock that is
-   * visible now.
+   * `begins`: no clock that becomes visible later gets a number below it. `ends`: greater than the numbers of all visible
+   * clocks.
    */
   clockBounds(): MaybePromise<{ readonly begins: number; readonly ends: number }>;
-  /** Realms whose clock moved, behind a position in that order and below a number. */
+  /** Realms whose clock advanced, after a position in that order and below a number. */
   movedRealms(
     webhookId: string,
     after: ClockPosition,
     end: number,
     limit: number,
   ): MaybePromise<readonly MovedRealm[]>;
-  /** Realms behind one in the order of their identifiers. */
-  realmsBehind(webhookId: string, after: Uuid, limit: number): MaybePromise<readonly RealmCursor[]>;
+  /** Realms after a realm in the order of their IDs. */
+  realmsAfter(webhookId: string, after: Uuid, limit: number): MaybePromise<readonly RealmCursor[]>;
   /** Realms with a failed message whose next attempt is due, the earliest first. */
   dueRealms(webhookId: string, now: number, limit: number): MaybePromise<readonly RealmCursor[]>;
   lag(webhookId: string): MaybePromise<DeliveryLag>;
 }
 
-/** What a dispatcher has come to since it last said so. All of it lands together, or nothing does. */
+/** Unsaved results of a target's deliveries, which are stored in one commit. */
 export interface DeliveryResults {
   readonly webhookId: string;
   readonly progress: readonly RealmProgress[];
@@ -132,60 +132,60 @@ export interface DeliveryResults {
   readonly deadLetters: readonly DeadLetter[];
 }
 
-/** What a receiver was not told although it was tried. Counted as far as LIMITS.webhookLagCountedMax. */
+/** Undelivered changes of a target, counted up to LIMITS.webhookLagCountedMax. */
 export interface DeliveryLag {
-  /** When the oldest change was made that it did not receive and is to be sent again; undefined where there is none. */
+  /** The time of the oldest change that is still to be delivered; undefined if there is none. */
   readonly since: number | undefined;
   readonly realms: number;
-  /** Dead letters that it has not received after all. */
+  /** Dead letters that were not redelivered. */
   readonly deadLetters: number;
 }
 
-/** Where receivers rest, and what was sent to them. Each act is logged in the commit of what it tells. */
+/** Stores webhook targets and their deliveries. Every change of a target is committed with its audit entry. */
 export interface WebhookStore extends ProgressStore {
-  /** All of them, the oldest first. */
+  /** All targets, oldest first. */
   list(): MaybePromise<readonly Webhook[]>;
   /**
-   * Adds a receiver. It is told what comes from now on, or with `oldest` everything that is kept. Answers false where there
-   * are LIMITS.webhooksMax already.
+   * Adds a target. It receives changes from now on, or with `oldest` all stored changes. Returns false if there are
+   * LIMITS.webhooksMax already.
    */
   insert(webhook: Webhook, from: 'present' | 'oldest', auditEntry: AuditEntry): Promise<boolean>;
   /**
-   * Replaces all but the secrets; answers false unless the stored one still carries `seen`. In realms that it did not have
-   * before it is told what comes from now on.
+   * Replaces all but the secrets; returns false unless the stored revision is `expected`. In newly added realms the target
+   * receives changes from now on.
    */
-  update(webhook: Webhook, seen: Revision, auditEntry: AuditEntry): Promise<boolean>;
-  /** Replaces the secrets as well; answers false unless both are still what was seen. */
+  update(webhook: Webhook, expected: Revision, auditEntry: AuditEntry): Promise<boolean>;
+  /** Replaces the secrets as well; returns false unless revision and secret are as expected. */
   rotate(
     webhook: Webhook,
-    seen: Pick<Webhook, 'revision' | 'secretSealed'>,
+    expected: Pick<Webhook, 'revision' | 'secretSealed'>,
     auditEntry: AuditEntry,
   ): Promise<boolean>;
-  /** Removes a receiver with all that is kept about it; answers false unless it still carries `seen`. */
-  remove(webhookId: string, seen: Revision, auditEntry: AuditEntry): Promise<boolean>;
+  /** Deletes a target with its deliveries and progress; returns false unless its revision is `expected`. */
+  remove(webhookId: string, expected: Revision, auditEntry: AuditEntry): Promise<boolean>;
 
-  /** The newest deliveries, before `before` where that is given. */
+  /** The newest deliveries, or those before a delivery ID. */
   deliveries(webhookId: string, before: string | undefined, limit: number): MaybePromise<readonly Delivery[]>;
-  /** Dead letters behind a place in their order. */
+  /** Dead letters after a key. */
   deadLetters(
     webhookId: string,
     after: DeadLetterKey | undefined,
     limit: number,
   ): MaybePromise<readonly DeadLetter[]>;
-  /** Has one dead letter sent again, or with undefined all that were not received yet. Answers how many. */
+  /** Queues one dead letter for redelivery, or with undefined all that were not redelivered. Returns how many. */
   requestRedelivery(
     webhookId: string,
     which: DeadLetterKey | undefined,
     auditEntry: AuditEntry,
   ): Promise<number>;
 
-  /** Dead letters that wait to be sent again, the oldest first. */
+  /** Dead letters that wait for redelivery, oldest first. */
   pendingDeadLetters(webhookId: string, limit: number): MaybePromise<readonly DeadLetter[]>;
-  /** Keeps what became of messages. Answers false, and keeps nothing, where this lease has another holder by now. */
+  /** Stores results of deliveries. Returns false, and stores nothing, if the lease has another holder. */
   saveResults(
     lease: { readonly name: string; readonly holder: string },
-    settled: DeliveryResults,
+    results: DeliveryResults,
   ): Promise<boolean>;
-  /** Removes deliveries and dead letters from before an instant, so many of each at most. Answers how many. */
+  /** Deletes a bounded number of deliveries and dead letters from before a time. Returns how many. */
   trim(before: number): Promise<number>;
 }

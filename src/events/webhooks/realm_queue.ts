@@ -3,22 +3,22 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { ClockPosition, ProgressStore, RealmCursor, Webhook } from './port.ts';
 
 /**
- * Realms of one target that wait for a free slot, first in, first out. A realm gets here because its clock moved, or because a
- * failed message is due again. A sweep over all realms finds the rest: undelivered changes from before the process began or
- * the target was changed, and clocks that release 0.1.0 moved without a sign of it.
+ * Realms of one target that wait for a free slot, first in, first out. A realm is added when its clock has advanced, or when
+ * a failed message is due. A sweep over all realms finds the rest: undelivered changes from before the process started or
+ * the target was changed, and changes of release 0.1.0, which did not number clocks.
  */
 export interface RealmQueue {
-  /** Reads on until there are as many as slots, nothing is left to read, or time is up. Not to be called concurrently. */
+  /** Reads realms until there are as many as slots, none are left, or the time is up. Not to be called concurrently. */
   fill(): Promise<void>;
-  /** Takes the first one, or the first that passes no test: then it stays. */
-  takeIf(isWanted: (cursor: RealmCursor) => boolean): RealmCursor | undefined;
+  /** Takes the first realm if it passes the test. */
+  takeIf(matches: (cursor: RealmCursor) => boolean): RealmCursor | undefined;
   first(): RealmCursor | undefined;
-  /** Gives back a realm whose progress is stored. `hasMore`: it has undelivered changes for sure. */
+  /** Returns a realm whose progress is stored. `hasMore`: it certainly has undelivered changes. */
   release(cursor: RealmCursor, hasMore: boolean): void;
 }
 
 interface QueueDeps {
-  readonly store: Pick<ProgressStore, 'clockBounds' | 'movedRealms' | 'realmsBehind' | 'dueRealms'>;
+  readonly store: Pick<ProgressStore, 'clockBounds' | 'movedRealms' | 'realmsAfter' | 'dueRealms'>;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
 }
 
@@ -29,17 +29,17 @@ const PAGE = LIMITS.webhookScanRealms;
 
 export function openRealmQueue({ store, clock }: QueueDeps, webhook: () => Webhook): RealmQueue {
   const { webhookId } = webhook();
-  let seen = webhook().revision;
+  let revision = webhook().revision;
   const { waiting, taken, add, release } = openWaiting(webhook);
   /** A failed message waits until it is due. */
   const addFresh: Add = (cursors) => add(cursors.filter(({ nextAt }) => nextAt === 0));
   const moved = openMovedReader(store, webhookId, addFresh);
   const sweep = openSweep({ store, clock }, webhookId, addFresh);
 
-  /** A change of the target may make realms its own that were skipped. */
+  /** A changed target may have new realms. */
   function restartIfChanged(): void {
-    if (webhook().revision === seen) return;
-    seen = webhook().revision;
+    if (webhook().revision === revision) return;
+    revision = webhook().revision;
     waiting.clear();
     moved.restart();
     sweep.restart();
@@ -56,7 +56,7 @@ export function openRealmQueue({ store, clock }: QueueDeps, webhook: () => Webho
       const until = clock.monotonic() + LIMITS.webhookScanMsMax;
       const isEnough = () => waiting.size >= LIMITS.webhookRealmsAtOnceMax;
       if (isEnough()) return;
-      // Before the sweep: no clock moves unseen between the two.
+      // Before the sweep, so that no clock advances unnoticed between the two.
       await moved.begin();
       await addDue();
       for (;;) {
@@ -66,9 +66,9 @@ export function openRealmQueue({ store, clock }: QueueDeps, webhook: () => Webho
         await new Promise((resolve) => setImmediate(resolve));
       }
     },
-    takeIf(isWanted) {
+    takeIf(matches) {
       const [cursor] = waiting.values();
-      if (!cursor || !isWanted(cursor)) return undefined;
+      if (!cursor || !matches(cursor)) return undefined;
       waiting.delete(cursor.realm);
       taken.set(cursor.realm, cursor.head);
       return cursor;
@@ -80,9 +80,9 @@ export function openRealmQueue({ store, clock }: QueueDeps, webhook: () => Webho
 
 function openWaiting(webhook: () => Webhook) {
   const waiting = new Map<Uuid, RealmCursor>();
-  /** The heads of realms that were taken and not released: the progress in a row about them is outdated. */
+  /** The heads of realms that were taken and not released: their stored progress is outdated. */
   const taken = new Map<Uuid, number>();
-  /** Those of them whose clock has moved since. */
+  /** Taken realms whose clock has advanced since. */
   const movedAgain = new Set<Uuid>();
   const isListed = (realm: Uuid): boolean => {
     const { realms } = webhook();
@@ -103,49 +103,49 @@ function openWaiting(webhook: () => Webhook) {
     release(cursor: RealmCursor, hasMore: boolean): void {
       taken.delete(cursor.realm);
       const isPending = movedAgain.delete(cursor.realm) || hasMore;
-      // It may have been taken off the list meanwhile, and would be in the way of all others.
+      // A realm that was removed from the target meanwhile would block the queue.
       if (isPending && cursor.nextAt === 0 && isListed(cursor.realm)) waiting.set(cursor.realm, cursor);
     },
   };
 }
 
-/** Answers whether there is nothing left to read for now. */
+/** Returns whether nothing is left to read for now. */
 type ReadPage = () => Promise<boolean>;
 
-/** One walk over the clocks that moved. A page may not reach its end: the next one continues there. */
-interface Walk {
+/** One scan over the clocks that advanced, in pages. */
+interface ClockScan {
   after: ClockPosition;
-  /** The bounds when the walk began: the next one begins at the first, and this one ends at the second. */
+  /** The bounds at its start: this scan ends at `ends`, and the next one starts at `begins`. */
   bounds?: { readonly begins: number; readonly ends: number };
 }
 
-const walkFrom = (moved: number): Walk => ({ after: { moved, realm: NIL_UUID } });
+const scanFrom = (moved: number): ClockScan => ({ after: { moved, realm: NIL_UUID } });
 
-/** What was written lately. While a transaction lasts, all that came after it is read again. */
+/** Reads recent writes. While a transaction is open, later clocks are read repeatedly. */
 function openMovedReader(store: QueueDeps['store'], webhookId: string, add: Add) {
-  let walk: Walk | undefined;
-  const begin = async (): Promise<Walk> => {
-    walk ??= walkFrom((await store.clockBounds()).begins);
-    return walk;
+  let scan: ClockScan | undefined;
+  const begin = async (): Promise<ClockScan> => {
+    scan ??= scanFrom((await store.clockBounds()).begins);
+    return scan;
   };
   const readPage: ReadPage = async () => {
     const current = await begin();
-    // Before the rows: what becomes visible between the two is read by the next walk.
+    // Before the rows: the next scan reads clocks that become visible between the two.
     const bounds = await store.clockBounds();
     current.bounds ??= bounds;
     const rows = await store.movedRealms(webhookId, current.after, bounds.ends, PAGE);
     add(rows);
     const last = rows[PAGE - 1];
-    // A walk ends also while others write: what becomes visible behind it is for the next one.
+    // A scan ends even if writes continue: the next one reads later clocks.
     if (last && last.moved < current.bounds.ends) current.after = last;
-    else walk = walkFrom(current.bounds.begins);
+    else scan = scanFrom(current.bounds.begins);
     return last === undefined;
   };
   return {
     begin,
     readPage,
     restart() {
-      walk = undefined;
+      scan = undefined;
     },
   };
 }
@@ -157,7 +157,7 @@ function openSweep({ store, clock }: QueueDeps, webhookId: string, add: Add) {
   const readPage: ReadPage = async () => {
     if (after === undefined && clock.monotonic() >= dueAt) after = NIL_UUID;
     if (after === undefined) return true;
-    const rows = await store.realmsBehind(webhookId, after, PAGE);
+    const rows = await store.realmsAfter(webhookId, after, PAGE);
     add(rows);
     after = rows[PAGE - 1]?.realm;
     if (after === undefined) dueAt = clock.monotonic() + LIMITS.webhookSweepMs;

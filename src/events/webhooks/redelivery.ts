@@ -4,26 +4,26 @@ import { deliveryBatches } from './message.ts';
 import type { DeadLetter, Delivery } from './port.ts';
 import { type DeliveryTarget, isNonEmpty, sendMessage } from './send_message.ts';
 
-/** Undefined where this process broke it off: then it is sent again later. */
+/** Undefined if this process aborted the delivery: it is repeated later. */
 type IsReceived = boolean | undefined;
 
-/** Sends a dead letter once more; where that fails it remains one. */
-export async function redeliverDeadLetter(target: DeliveryTarget, letter: DeadLetter): Promise<void> {
-  const isReceived = await sendAll(target, letter);
+/** Sends a dead letter once more; it stays a dead letter if that fails. */
+export async function redeliverDeadLetter(target: DeliveryTarget, deadLetter: DeadLetter): Promise<void> {
+  const isReceived = await sendAll(target, deadLetter);
   if (isReceived === undefined) return;
   const redeliveredAt = isReceived ? target.deps.clock.now() : undefined;
-  target.log.addDeadLetter({ ...letter, attempts: 1, redeliveredAt });
+  target.log.addDeadLetter({ ...deadLetter, attempts: 1, redeliveredAt });
   await target.log.stored();
 }
 
-async function sendAll(target: DeliveryTarget, letter: DeadLetter): Promise<IsReceived> {
-  const { realm, firstSeq, lastSeq } = letter;
+async function sendAll(target: DeliveryTarget, deadLetter: DeadLetter): Promise<IsReceived> {
+  const { realm, firstSeq, lastSeq } = deadLetter;
   let seq = firstSeq - 1;
   while (seq < lastSeq) {
     const rows = await target.deps.changes(realm, seq, Math.min(lastSeq - seq, LIMITS.webhookEventsMax));
-    if (rows[0]?.seq !== seq + 1) return reportExpired(target, letter);
+    if (rows[0]?.seq !== seq + 1) return reportExpired(target, deadLetter);
     for (const { changes, upTo } of deliveryBatches(rows, target.webhook())) {
-      const isReceived = await sendPortion(target, changes);
+      const isReceived = await sendBatch(target, changes);
       if (!isReceived) return isReceived;
       seq = upTo;
     }
@@ -31,7 +31,7 @@ async function sendAll(target: DeliveryTarget, letter: DeadLetter): Promise<IsRe
   return true;
 }
 
-async function sendPortion(target: DeliveryTarget, changes: readonly SequencedChange[]): Promise<IsReceived> {
+async function sendBatch(target: DeliveryTarget, changes: readonly SequencedChange[]): Promise<IsReceived> {
   let left = changes;
   while (isNonEmpty(left)) {
     const delivery = await sendMessage(target, left, 1);
@@ -42,9 +42,9 @@ async function sendPortion(target: DeliveryTarget, changes: readonly SequencedCh
   return true;
 }
 
-/** Changes that retention removed cannot be sent. */
-function reportExpired({ deps, log, webhookId }: DeliveryTarget, letter: DeadLetter): false {
-  const { realm, firstSeq, lastSeq } = letter;
+/** Logs that retention has removed the changes. */
+function reportExpired({ deps, log, webhookId }: DeliveryTarget, deadLetter: DeadLetter): false {
+  const { realm, firstSeq, lastSeq } = deadLetter;
   const { now, mintId } = deps.clock;
   const of = { webhookId, realm, firstSeq, lastSeq, messageId: '', status: undefined };
   const delivery: Delivery = {

@@ -11,7 +11,7 @@ export function mintWebhookSecret({ randomBytes }: Pick<Clock, 'randomBytes'>): 
   return PREFIX + Buffer.from(randomBytes(BYTES)).toString('base64');
 }
 
-/** The key that a secret stands for. */
+/** The key bytes of a secret. */
 export function signingKey(secret: string): Uint8Array {
   return Buffer.from(secret.slice(PREFIX.length), 'base64');
 }

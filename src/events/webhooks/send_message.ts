@@ -13,7 +13,7 @@ export interface DeliveryDeps {
   readonly writeEvents: WriteEvents;
   readonly send: MessageSender;
   readonly clock: Pick<Clock, 'now' | 'monotonic' | 'mintId'>;
-  /** The receiver answered that it is gone for good. */
+  /** Called after a 410 response. */
   readonly disable: (webhook: Webhook) => Promise<void>;
   readonly onDelivery: (delivery: Delivery) => void;
   readonly onDeadLetter: (webhookId: string) => void;
@@ -25,13 +25,13 @@ export interface DeliveryTarget {
   readonly deps: DeliveryDeps;
   readonly webhookId: string;
   readonly log: DeliveryLog;
-  /** Realms with a message on its way, or one that this process failed to send; each with the time of its first change. */
+  /** Realms with a message in flight, or one that this process failed to send, with the time of its first change. */
   readonly sending: Map<Uuid, number>;
-  /** Aborted where nothing may be sent any more. */
+  /** Aborted when nothing more may be sent. */
   readonly signal: AbortSignal;
   /** The target as it is now. */
   webhook(): Webhook;
-  /** Whether this process may still send it changes of this realm. */
+  /** Whether this process may still send changes of this realm. */
   maySend(realm: Uuid): boolean;
 }
 
@@ -41,15 +41,15 @@ export function isNonEmpty<T>(list: readonly T[]): list is NonEmpty<T> {
   return list.length > 0;
 }
 
-/** While the database stores no results, no more is sent than this. */
+/** Maximum deliveries without stored results, while the database is unavailable. */
 const UNSTORED_DELIVERIES_MAX = 1_000;
 
-/** The status by which a receiver says that it is gone for good. */
+/** The status of a receiver that is permanently gone. */
 const GONE = 410;
 
 /**
- * Sends as many of these changes as fit into one message. Undefined where that is not allowed any more, or this process broke it
- * off. A receiver that is gone is disabled.
+ * Sends as many of these changes as fit into one message. Undefined if sending is no longer allowed, or this process aborted
+ * it. A target that answers 410 is disabled.
  */
 export async function sendMessage(
   { deps, log, signal, webhook, maySend }: DeliveryTarget,
@@ -62,7 +62,7 @@ export async function sendMessage(
   const receiver = webhook();
   const message = await writeMessage(changes, receiver, deps.writeEvents);
   const delivery = await deps.send(receiver, message, { realm, attempt, signal });
-  // The receiver did not fail: this process ended it.
+  // This process aborted the request; the receiver did not fail.
   if (delivery.outcome === 'unreachable' && signal.aborted) return undefined;
   log.addDelivery(delivery);
   deps.onDelivery(delivery);

@@ -6,7 +6,7 @@ import type { WebhookMessage } from './message.ts';
 import type { Delivery, Webhook } from './port.ts';
 import { openWebhookSecret, signingKey } from './secret.ts';
 
-/** Sends a message to its receiver, signed, and answers what became of it. Never rejects but where its secret does not open. */
+/** Signs and sends a message, and returns its delivery. Rejects only if the secret cannot be decrypted. */
 export type MessageSender = (
   webhook: Webhook,
   message: WebhookMessage,
@@ -23,8 +23,8 @@ export function openSender({ keyring, post, clock }: SenderDeps): MessageSender 
   function keysOf({ webhookId, secretSealed, previous }: Webhook, now: number): readonly Uint8Array[] {
     const secret = openWebhookSecret(keyring, 'secret_sealed', webhookId, secretSealed);
     if (!previous || previous.expiresAt <= now) return [signingKey(secret)];
-    const before = openWebhookSecret(keyring, 'previous_sealed', webhookId, previous.sealed);
-    return [signingKey(secret), signingKey(before)];
+    const previousSecret = openWebhookSecret(keyring, 'previous_sealed', webhookId, previous.sealed);
+    return [signingKey(secret), signingKey(previousSecret)];
   }
 
   return async (webhook, { id, type, body, firstSeq, lastSeq }, { realm, attempt, signal }) => {
@@ -36,7 +36,7 @@ export function openSender({ keyring, post, clock }: SenderDeps): MessageSender 
       'webhook-timestamp': String(timestamp),
       'webhook-signature': signaturesOf(keysOf(webhook, at), { id, timestamp, body }),
     };
-    const begun = clock.monotonic();
+    const startedAt = clock.monotonic();
     const posted = await post(webhook.url, { headers, body }, signal);
     return {
       deliveryId: clock.mintId(),
@@ -47,7 +47,7 @@ export function openSender({ keyring, post, clock }: SenderDeps): MessageSender 
       lastSeq,
       attempt,
       ...resultOf(posted),
-      durationMs: Math.round(clock.monotonic() - begun),
+      durationMs: Math.round(clock.monotonic() - startedAt),
       at,
     };
   };
@@ -60,7 +60,7 @@ function resultOf(posted: PostResult): Pick<Delivery, 'outcome' | 'status'> {
 
 /**
  * The `webhook-signature` header (Standard Webhooks, "Signature scheme"): one signature for each key, so that the receiver
- * may know either of them while its secret is being changed.
+ * may use either key during a rotation.
  */
 export function signaturesOf(
   keys: readonly Uint8Array[],

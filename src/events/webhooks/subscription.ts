@@ -7,14 +7,14 @@ import { openRealmQueue } from './realm_queue.ts';
 import { redeliverDeadLetter } from './redelivery.ts';
 import type { DeliveryDeps, DeliveryTarget } from './send_message.ts';
 
-/** Delivers to one target: each realm in its order, some realms at once. */
+/** Delivers to one target: each realm in its order, several realms at once. */
 export interface Subscription {
-  /** Looks for what is to be delivered. The target may have been changed since. */
+  /** Starts due deliveries. `webhook` is the current state of the target. */
   poll(webhook: Webhook): Promise<void>;
   /** Whether another process delivers to this target by now. */
   isOver(): boolean;
   lag(): Promise<DeliveryLag>;
-  /** Ends after `graceMs` at the latest; messages on their way by then are broken off, and sent again by the next process. */
+  /** Ends after `graceMs` at the latest; messages in flight are then aborted, and the next process sends them again. */
   stop(graceMs: number): Promise<void>;
 }
 
@@ -23,7 +23,7 @@ interface LeaseTerm {
   readonly isHeld: () => boolean;
 }
 
-/** The slot of dead letters, which are sent again one after the other. */
+/** The slot of dead letters, which are redelivered one after the other. */
 const DEAD_LETTER = 'dead letter';
 
 export function openSubscription(deps: DeliveryDeps, first: Webhook, term: LeaseTerm): Subscription {
@@ -32,8 +32,8 @@ export function openSubscription(deps: DeliveryDeps, first: Webhook, term: Lease
   const log = openDeliveryLog(store, webhookId, term.lease);
   const ending = new AbortController();
   const slots = openSlots(clock.monotonic, onError);
-  /** Realms whose progress is stored, until the queue gets them back: never while it reads. */
-  const ended: { readonly cursor: RealmCursor; readonly hasMore: boolean }[] = [];
+  /** Realms whose progress is stored; they return to the queue when it is not reading. */
+  const finished: { readonly cursor: RealmCursor; readonly hasMore: boolean }[] = [];
   let webhook = first;
   let isStopping = false;
   const target: DeliveryTarget = {
@@ -60,36 +60,36 @@ export function openSubscription(deps: DeliveryDeps, first: Webhook, term: Lease
         .stored()
         .catch(onError)
         .finally(() => {
-          ended.push({ cursor, hasMore });
-          look();
+          finished.push({ cursor, hasMore });
+          poll();
         });
     }
   }
 
   async function beginDeadLetter(): Promise<void> {
     if (slots.isFull() || slots.has(DEAD_LETTER)) return;
-    const [letter] = await store.pendingDeadLetters(webhookId, 1);
-    if (!letter || !target.maySend(letter.realm)) return;
-    slots.run(DEAD_LETTER, redeliverDeadLetter(target, letter), look);
+    const [deadLetter] = await store.pendingDeadLetters(webhookId, 1);
+    if (!deadLetter || !target.maySend(deadLetter.realm)) return;
+    slots.run(DEAD_LETTER, redeliverDeadLetter(target, deadLetter), poll);
   }
 
   async function pollOnce(): Promise<void> {
     if (isStopping) return;
-    for (const { cursor, hasMore } of ended.splice(0)) queue.release(cursor, hasMore);
+    for (const { cursor, hasMore } of finished.splice(0)) queue.release(cursor, hasMore);
     await beginDeadLetter();
     await queue.fill();
     while (!slots.isFull()) {
       const cursor = queue.takeIf(({ realm }) => target.maySend(realm));
       if (!cursor) return;
-      slots.run(cursor.realm, deliver(cursor), look);
+      slots.run(cursor.realm, deliver(cursor), poll);
     }
   }
 
-  const look = openSerialRunner(pollOnce, slots.pause);
+  const poll = openSerialRunner(pollOnce, slots.pause);
   return {
     poll(current) {
       webhook = current;
-      return look();
+      return poll();
     },
     isOver: () => log.isClosed(),
     lag: () => lagOf(target, queue.first()),
@@ -97,7 +97,7 @@ export function openSubscription(deps: DeliveryDeps, first: Webhook, term: Lease
       isStopping = true;
       await Promise.race([slots.idle(), Bun.sleep(graceMs)]);
       ending.abort();
-      await slots.idle().then(look);
+      await slots.idle().then(poll);
       await Promise.race([log.stored().catch(onError), Bun.sleep(graceMs + 2 * LIMITS.webhookSaveMs)]);
       log.close();
     },
@@ -120,28 +120,28 @@ async function lagOf(
   return { ...failed, since: times.length > 0 ? Math.min(...times) : undefined };
 }
 
-/** An error of this process would be there again at once. */
+/** Pause after an error of this process, which would otherwise repeat at once. */
 const PAUSE_AFTER_ERROR_MS = 5_000;
 
-/** What is sent at once. */
-function openSlots(monotonic: () => number, onTrouble: (error: unknown) => void) {
+/** Runs deliveries concurrently, up to `webhookRealmsAtOnceMax`. */
+function openSlots(monotonic: () => number, onError: (error: unknown) => void) {
   const running = new Map<string, Promise<void>>();
   let pausedUntil = 0;
   const pause = (error: unknown): void => {
     pausedUntil = monotonic() + PAUSE_AFTER_ERROR_MS;
-    onTrouble(error);
+    onError(error);
   };
   return {
     pause,
-    /** Whether nothing is to be begun for now. */
+    /** Whether no delivery may start now. */
     isFull: () => running.size >= LIMITS.webhookRealmsAtOnceMax || monotonic() < pausedUntil,
     has: (name: string) => running.has(name),
-    /** Runs work until it ends; then what is next, unless it failed. */
+    /** Runs work, and then `next` unless the work failed. */
     run(name: string, work: Promise<void>, next: () => unknown): void {
-      const leave = () => running.delete(name);
+      const release = () => running.delete(name);
       running.set(
         name,
-        work.finally(leave).then(() => void next(), pause),
+        work.finally(release).then(() => void next(), pause),
       );
     },
     async idle(): Promise<void> {
@@ -150,9 +150,9 @@ function openSlots(monotonic: () => number, onTrouble: (error: unknown) => void)
   };
 }
 
-/** Runs one look at a time. All calls during a look share the one that follows it. */
+/** Runs one task at a time. All calls during a run share the next run. */
 function openSerialRunner(
-  lookOnce: () => Promise<void>,
+  runOnce: () => Promise<void>,
   onError: (error: unknown) => void,
 ): () => Promise<void> {
   let current = Promise.resolve();
@@ -160,7 +160,7 @@ function openSerialRunner(
   return () => {
     next ??= current.then(async () => {
       next = undefined;
-      await lookOnce().catch(onError);
+      await runOnce().catch(onError);
     });
     current = next;
     return next;

@@ -15,17 +15,16 @@ import { text } from '../../domain/text/text.ts';
 import type { DeadLetterKey, Webhook, WebhookStore } from './port.ts';
 import { mintWebhookSecret, openWebhookSecret, sealWebhookSecret } from './secret.ts';
 
-/** What people call a receiver. */
 export const WEBHOOK_NAME = text(255);
-/** A client of ours, or one whose tokens another issuer signs. */
+/** The ID of a client, or the actor of an external token. */
 export const SKIPPED_CLIENT = text(255);
 
-/** Every event that may be named. That a user was erased is told to every target. */
+/** The events that a target can choose. Every target receives erasures as well. */
 export const EVENT_NAMES: readonly string[] = RESOURCES.flatMap(({ name }) =>
   ['created', 'updated', 'deleted'].map((verb) => `${name}.${verb}`),
 );
 
-/** What may be said about a receiver. */
+/** The writable options of a target. */
 export interface WebhookOptions {
   readonly name: string;
   readonly url: string;
@@ -36,7 +35,7 @@ export interface WebhookOptions {
   readonly skippedClient: string | undefined;
 }
 
-/** A receiver as it was just given a secret: the only moment the secret is told. */
+/** A target with its new secret, which is returned only once. */
 export interface IssuedWebhook {
   readonly webhook: Webhook;
   readonly secret: string;
@@ -45,17 +44,16 @@ export interface IssuedWebhook {
 export interface WebhookDeps {
   readonly store: WebhookStore;
   readonly keyring: Pick<Keyring, 'seal' | 'open'>;
-  /** Whether events may be sent to this URL, as far as that can be said without asking its host. */
+  /** Whether events may be sent to this URL, checked without contacting its host. */
   readonly isAllowed: (url: string) => boolean;
 }
 
-/** Where events may be sent. */
 export const WEBHOOK_URL_RULE = `must be an https URL on port 443 without userinfo, of at most ${LIMITS.webhookUrlCharactersMax} characters`;
 
-/** Makes a receiver. Rejects with Fault `conflict` where there are LIMITS.webhooksMax already. */
+/** Creates a target. Rejects with Fault `conflict` if there are LIMITS.webhooksMax already. */
 export async function createWebhook(
   { store, keyring }: Pick<WebhookDeps, 'store' | 'keyring'>,
-  wish: WebhookOptions,
+  options: WebhookOptions,
   from: 'present' | 'oldest',
   auditContext: AuditContext,
 ): Promise<IssuedWebhook> {
@@ -64,7 +62,7 @@ export async function createWebhook(
   const now = auditContext.now();
   const webhook: Webhook = {
     webhookId,
-    ...wish,
+    ...options,
     disabledAt: undefined,
     secretSealed: sealWebhookSecret(keyring, 'secret_sealed', webhookId, secret),
     previous: undefined,
@@ -85,7 +83,7 @@ export async function createWebhook(
   return { webhook, secret };
 }
 
-/** State in the audit log: never a secret, and of the URL the host alone. */
+/** The state in the audit log: without secrets, and with only the host of the URL. */
 function auditState({ name, url, events, realms, withData, eventsMax, skippedClient, disabledAt }: Webhook) {
   return {
     name,
@@ -108,7 +106,7 @@ export async function findWebhook(
 
 export type WebhookPatch = Partial<WebhookOptions & Pick<Webhook, 'disabledAt'>>;
 
-/** Answers undefined where there is no such receiver. */
+/** Returns undefined if there is no such target. */
 export function changeWebhook(
   { store }: Pick<WebhookDeps, 'store'>,
   webhookId: string,
@@ -128,7 +126,7 @@ export function changeWebhook(
   );
 }
 
-/** A new secret; the old one signs as well during the overlap, so that the receiver can be moved in its own time. */
+/** Creates a new secret; the old one also signs during the overlap, so that the receiver can switch at any time. */
 export async function rotateWebhook(
   { store, keyring }: Pick<WebhookDeps, 'store' | 'keyring'>,
   webhookId: string,
@@ -157,18 +155,18 @@ export async function rotateWebhook(
 }
 
 /**
- * Removes a receiver with its deliveries and dead letters; false where there is none. Rejects with Fault
- * `precondition_failed` where `seen` is not its revision.
+ * Deletes a target with its deliveries and dead letters; returns false if there is none. Rejects with Fault
+ * `precondition_failed` if `expected` is not its revision.
  */
 export function deleteWebhook(
   store: WebhookStore,
   webhookId: string,
   auditContext: AuditContext,
-  seen?: Revision | undefined,
+  expected?: Revision | undefined,
 ): Promise<boolean> {
   return deleteManaged<Webhook>({
     find: () => findWebhook(store, webhookId),
-    expected: seen,
+    expected,
     remove(found) {
       const detail = { before: auditState(found) };
       const auditEntry = createAuditEntry('webhook.deleted', { object: webhookId, detail }, auditContext);
@@ -177,19 +175,19 @@ export function deleteWebhook(
   });
 }
 
-/** Has dead letters sent again by whoever dispatches to this receiver, within seconds. Answers how many. */
+/** Queues dead letters for redelivery, which begins within seconds. Returns how many. */
 export function requestRedelivery(
   store: WebhookStore,
   webhookId: string,
   which: DeadLetterKey | undefined,
   auditContext: AuditContext,
 ): Promise<number> {
-  const told: { readonly realm?: Uuid } = which ? { realm: which.realm } : {};
+  const subject: { readonly realm?: Uuid } = which ? { realm: which.realm } : {};
   const detail = which ? { first_seq: which.firstSeq } : {};
   return store.requestRedelivery(
     webhookId,
     which,
-    createAuditEntry('webhook.redelivered', { object: webhookId, ...told, detail }, auditContext),
+    createAuditEntry('webhook.redelivered', { object: webhookId, ...subject, detail }, auditContext),
   );
 }
 

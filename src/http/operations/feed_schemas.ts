@@ -17,7 +17,7 @@ const AT = {
   seq: 42,
   revision: '17a4c09be25d6f83' as Parameters<typeof feedCursor>[1]['revision'],
 };
-const CURSOR = feedCursor('behind', AT);
+const CURSOR = feedCursor('after', AT);
 
 const cursorSchema = () =>
   z

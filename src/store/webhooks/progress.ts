@@ -38,7 +38,7 @@ export function openProgressStore(
         const rows = yield* all<CursorRow>(MOVED, webhookId, moved, realm, end, NIL_UUID, limit);
         return rows.map((row) => ({ ...cursorOf(row), moved: Number(row.moved) }));
       }),
-    realmsBehind: (webhookId, after, limit) =>
+    realmsAfter: (webhookId, after, limit) =>
       read(function* () {
         return (yield* all<CursorRow>(BEHIND, webhookId, after, limit)).map(cursorOf);
       }),
