@@ -43,7 +43,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-test('it is OpenAPI 3.1 of this service', () => {
+test('the document is OpenAPI 3.1, with the URL of the service and unique operation IDs', () => {
   expect(document.openapi).toBe('3.1.0');
   expect(document.servers).toEqual([{ url: service.url }]);
   const ids = Object.values(document.paths).flatMap((path) =>
@@ -52,17 +52,17 @@ test('it is OpenAPI 3.1 of this service', () => {
   expect(new Set(ids).size).toBe(ids.length);
 });
 
-test('the realms of a client are documented as they are told: all there are, or a list', async () => {
+test('the schema of a client accepts all realms and a list of realms', async () => {
   const admin = await service.token('admin');
   const { client } = document.components.schemas;
   for (const realms of ['*', new Set([planted.realm])] as const) {
     const { clientId } = await service.client('users:read', realms);
-    const told = (await (await service.get(`/admin/v1/clients/${clientId}`, admin)).json()) as Json;
-    expect(judgeOf(document)(client as Schema, told)).toEqual([]);
+    const body = (await (await service.get(`/admin/v1/clients/${clientId}`, admin)).json()) as Json;
+    expect(judgeOf(document)(client as Schema, body)).toEqual([]);
   }
 });
 
-test('every reference in it leads somewhere', () => {
+test('every reference in the document can be resolved', () => {
   const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)];
   expect(references.length).toBeGreaterThan(2);
   for (const [, pointer = ''] of references) {
@@ -73,8 +73,8 @@ test('every reference in it leads somewhere', () => {
   }
 });
 
-test('it has every route of the route table, and no other', () => {
-  const house = {
+test('the document has every route of the service, and no other', () => {
+  const deps = {
     ...({} as Parameters<typeof routesOf>[0]),
     limits: UNLIMITED,
     store: service.db.engine.records,
@@ -82,7 +82,7 @@ test('it has every route of the route table, and no other', () => {
     version: '0',
     console: { sessions: { providers: [] } as never, clientCredentials: false },
   };
-  const served = routesOf(house).flatMap(({ pattern, answers }) =>
+  const served = routesOf(deps).flatMap(({ pattern, answers }) =>
     Object.keys(answers).map((method) => `${method} ${pattern.replace(/:(\w+)/g, '{$1}')}`),
   );
   const described = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -91,8 +91,8 @@ test('it has every route of the route table, and no other', () => {
   expect(described.sort()).toEqual(served.sort());
 });
 
-/** The tables of seed 2.1 and 2.2, member by member. */
-const SEED = [
+/** The two profile infos, whose members are fixed (docs/wire.md#versions). */
+const FIXED_SCHEMAS = [
   [
     'user_authentication_oidc_profile_info',
     oidcProfileInfo,
@@ -107,8 +107,8 @@ const SEED = [
   ],
 ] as const;
 
-describe.each(SEED)('%s', (type, resource, fields, path) => {
-  test('its schema has exactly the members of the seed, all of them required and none beside them', () => {
+describe.each(FIXED_SCHEMAS)('%s', (type, resource, fields, path) => {
+  test('the schema of a profile info has exactly the fixed members, all required', () => {
     const shape = document.components.schemas[type] as Schema;
     expectExactly(shape, ['data', 'links']);
     const { data, links } = shape.properties as Record<string, Schema>;
@@ -120,7 +120,7 @@ describe.each(SEED)('%s', (type, resource, fields, path) => {
     expect(data?.properties?.type?.const).toBe(type);
   });
 
-  test('a real answer is what the schema says, and nothing more would be', async () => {
+  test('a response with a profile info matches its schema, and no variation of it does', async () => {
     const answer = (await (await service.get(path(planted), token)).json()) as {
       data: JsonObject;
       links: JsonObject;
@@ -142,7 +142,7 @@ describe.each(SEED)('%s', (type, resource, fields, path) => {
     }
   });
 
-  test('its lookups name the scope, the parameters and every status', () => {
+  test('the lookups of a profile info document the scope, the parameters and every status', () => {
     const own = operations.filter(
       ({ path: at, method }) => method === 'get' && at.endsWith(`/${resource.collection}/{id}`),
     );
@@ -168,7 +168,7 @@ function expectExactly(schema: Schema | undefined, members: readonly string[]): 
 const answersOf = ({ answers }: Operation): readonly Answer[] => Object.values(answers);
 const mediaOf = ({ content = {} }: Answer): readonly Media[] => Object.values(content);
 
-test('every body of a request and an answer has an example, and every example is true', () => {
+test('every request and response body has an example that matches its schema', () => {
   const judge = judgeOf(document);
   for (const operation of operations) {
     const sent = operation.body ? [operation.body.media] : [];
@@ -184,7 +184,7 @@ test('every body of a request and an answer has an example, and every example is
   }
 });
 
-test('every header and parameter of ours has an example, and every example is true', () => {
+test('every header and parameter has an example that matches its schema', () => {
   const judge = judgeOf(document);
   for (const operation of operations) {
     const headers = answersOf(operation).flatMap((answer) => Object.values(answer.headers ?? {}));
@@ -204,7 +204,7 @@ function membersNamed(schema: unknown, into = new Set<string>()): Set<string> {
   return into;
 }
 
-/** The names of members that an answer shows once, where what they say was made. */
+/** The names of the secrets that the operation returns only once. */
 const shownOnce = ({ answers }: Operation): readonly string[] =>
   Object.values(answers)
     .flatMap(mediaOf)
@@ -218,16 +218,16 @@ const shownOnce = ({ answers }: Operation): readonly string[] =>
 const resolved = (schema: Schema): Schema =>
   schema.$ref ? (document.components.schemas[schema.$ref.split('/').at(-1) ?? ''] as Schema) : schema;
 
-test('no secret and nothing hidden has a place in an answer, but where it was made', () => {
-  const making = operations.filter((operation) => shownOnce(operation).length > 0);
-  expect(Object.fromEntries(making.map((each) => [each.id, shownOnce(each)]))).toEqual({
+test('no response has a secret or hidden member, except the operations that create the secret', () => {
+  const issuing = operations.filter((operation) => shownOnce(operation).length > 0);
+  expect(Object.fromEntries(issuing.map((each) => [each.id, shownOnce(each)]))).toEqual({
     'create-client': ['client_secret'],
     'rotate-client': ['client_secret'],
     'create-webhook': ['secret'],
     'rotate-webhook': ['secret'],
   });
   const shown = operations
-    .filter((each) => !making.includes(each))
+    .filter((each) => !issuing.includes(each))
     .flatMap(answersOf)
     .flatMap(mediaOf);
   const names = new Set(shown.flatMap(({ schema }) => [...membersNamed(schema)]));
@@ -241,13 +241,13 @@ test('no secret and nothing hidden has a place in an answer, but where it was ma
   expect(secrets).toContain('client_secret');
   expect(secrets).toContain('password');
   for (const secret of [...secrets, 'secret', 'username_key']) expect(names).not.toContain(secret);
-  // The feed alone says which version of a record a change left.
+  // Only the feed returns revisions.
   const records = operations.filter(({ id }) => id !== 'list-changes').flatMap(answersOf);
   const others = new Set(records.flatMap(mediaOf).flatMap(({ schema }) => [...membersNamed(schema)]));
   expect(others).not.toContain('revision');
 });
 
-test('what only programs write has no place in a request', () => {
+test('no request has a read-only member', () => {
   const sent = operations.flatMap(({ body }) => (body ? [body.media.schema] : []));
   const names = new Set(sent.flatMap((schema) => [...membersNamed(schema)]));
   expect(names).toContain('client_secret');
@@ -255,30 +255,30 @@ test('what only programs write has no place in a request', () => {
     expect(names).not.toContain(name);
 });
 
-test('every status it names for an error is one of the table of faults', () => {
+test('every documented error status is in the table of faults', () => {
   const statuses = new Set(Object.values(FAULTS).map(({ status }) => String(status)));
   for (const { answers } of operations) {
     for (const status of Object.keys(answers)) expect(status < '400' || statuses.has(status)).toBe(true);
   }
 });
 
-test('what the family does not have is marked, and what it has is not', () => {
-  const marked = (each: object): boolean => 'x-authrealm-extension' in each;
+test('additions to the compatible API are marked, its own operations are not', () => {
+  const isMarked = (each: object): boolean => 'x-authrealm-extension' in each;
   const raw = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, each]) => ({
       at: `${method.toUpperCase()} ${path}`,
-      isOurs: marked(each),
+      isExtension: isMarked(each),
     })),
   );
-  const ours = raw.filter(({ isOurs }) => isOurs).map(({ at }) => at);
-  // Contract 1: the operations of the family, each of them plain.
-  const plain = raw.filter(({ at }) => !ours.includes(at)).map(({ at }) => at);
+  const extensions = raw.filter(({ isExtension }) => isExtension).map(({ at }) => at);
+  // The operations of the compatible API, without a mark (docs/wire.md#versions).
+  const plain = raw.filter(({ at }) => !extensions.includes(at)).map(({ at }) => at);
   expect(plain.filter((at) => /^\w+ \/v2\//.test(at))).toHaveLength(28);
-  expect(ours).toContain('POST /v2/authentication-realms');
-  expect(ours).toContain('DELETE /v2/authentication-realms/{id}');
-  expect(ours.filter((at) => at.endsWith('/search'))).toHaveLength(8);
+  expect(extensions).toContain('POST /v2/authentication-realms');
+  expect(extensions).toContain('DELETE /v2/authentication-realms/{id}');
+  expect(extensions.filter((at) => at.endsWith('/search'))).toHaveLength(8);
   const parameters: readonly Parameter[] = operations.flatMap((operation) => operation.parameters);
-  const names = new Set(parameters.filter(marked).map(({ name }) => name));
+  const names = new Set(parameters.filter(isMarked).map(({ name }) => name));
   expect([...names].sort()).toEqual([
     'Idempotency-Key',
     'If-Match',

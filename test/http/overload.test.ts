@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { errorsOf, oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
 
-/** Writes that wait are let in only as long as they will be done soon. */
+/** Writes are queued only while they can be expected to finish soon. */
 
 let service: Service;
 afterEach(() => service.stop());
@@ -15,7 +15,7 @@ const user = () => ({
   },
 });
 
-async function started() {
+async function startWithRealms() {
   service = await startService();
   const [planted, other] = [await plant(service.db), await plant(service.db)];
   const token = await service.token('users:write users:read oidc-profile-infos:read');
@@ -25,11 +25,11 @@ async function started() {
   return { planted, other, token, create };
 }
 
-test('while nothing is written, more than workAdmittedMin are not let in for longer than workWaitMsMax', async () => {
-  const { planted, other, token, create } = await started();
-  // By these it is known what writing takes.
+test('while the database is locked for longer than workWaitMsMax, writes beyond workAdmittedMin are 503', async () => {
+  const { planted, other, token, create } = await startWithRealms();
+  // These let the service measure the duration of a write.
   for (let count = 0; count < 10; count += 1) expect((await create()).status).toBe(201);
-  const letGo = await service.database.hold();
+  const release = await service.database.hold();
   const waiting = Array.from({ length: LIMITS.workAdmittedMin + 20 }, () => create());
   await Bun.sleep(LIMITS.workWaitMsMax + 700);
 
@@ -37,32 +37,32 @@ test('while nothing is written, more than workAdmittedMin are not let in for lon
   const refused = await create();
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
   expect((await errorsOf(refused))[0]?.detail).toBe('Too much work of this kind is waiting; try again');
-  // Before anybody asks who it is, and in whatever spelling.
+  // Before authentication, and with the realm ID in any letter case.
   expect((await create(planted, 'none')).status).toBe(503);
   const upper = { ...planted, realm: planted.realm.toUpperCase() as Planted['realm'] };
   expect((await create(upper)).status).toBe(503);
   expect(performance.now() - began).toBeLessThan(1_000);
   expect((await service.once.get(oidcPath(planted), token)).status).toBe(200);
 
-  // Where realms are written apart, one that waits for nothing is let in.
-  const isApart = service.db.engine.embedded === undefined;
-  const elsewhere = create(other);
-  if (!isApart) expect((await elsewhere).status).toBe(503);
-  await letGo();
+  // On an engine that writes realms separately, a write of another realm is admitted.
+  const writesRealmsSeparately = service.db.engine.embedded === undefined;
+  const otherRealm = create(other);
+  if (!writesRealmsSeparately) expect((await otherRealm).status).toBe(503);
+  await release();
   const statuses = (await Promise.all(waiting)).map(({ status }) => status);
   expect(statuses.filter((status) => status === 201).length).toBeGreaterThanOrEqual(LIMITS.workAdmittedMin);
-  if (isApart) expect((await elsewhere).status).toBe(201);
+  if (writesRealmsSeparately) expect((await otherRealm).status).toBe(201);
   expect((await create()).status).toBe(201);
 }, 300_000);
 
-test('fewer than that wait as long as they have to', async () => {
-  const { create } = await started();
+test('fewer writes than workAdmittedMin wait for a locked database, and succeed', async () => {
+  const { create } = await startWithRealms();
   for (let count = 0; count < 10; count += 1) await create();
-  const letGo = await service.database.hold();
+  const release = await service.database.hold();
   const first = create();
   await Bun.sleep(LIMITS.workWaitMsMax * 2);
   const waiting = Array.from({ length: LIMITS.workAdmittedMin / 2 }, () => create());
   await Bun.sleep(100);
-  await letGo();
+  await release();
   for (const answer of await Promise.all([first, ...waiting])) expect(answer.status).toBe(201);
 }, 300_000);

@@ -13,7 +13,7 @@ import {
   userMembers,
 } from '../support/service.ts';
 
-/** One page of a list as it is answered. */
+/** The response body of a page. */
 interface Body {
   readonly data: readonly { readonly id: Uuid; readonly links: { readonly self: string } }[];
   readonly meta: {
@@ -31,8 +31,10 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** A realm with so many users, the newest first. */
-async function peopled(count: number): Promise<{ id: Uuid; users: readonly Uuid[]; path: string }> {
+/** Creates a realm with this many users. Returns them newest first. */
+async function createRealmWithUsers(
+  count: number,
+): Promise<{ id: Uuid; users: readonly Uuid[]; path: string }> {
   const id = systemClock.mintId();
   const users = Array.from({ length: count }, () => systemClock.mintId());
   const writes = [
@@ -56,8 +58,8 @@ async function page(path: string): Promise<Body> {
 const idsOf = ({ data }: Body) => data.map(({ id }) => id);
 
 describe('pages counted from the start', () => {
-  test('25 records unless the caller says; meta and the five links', async () => {
-    const { users, path } = await peopled(60);
+  test('a page has 25 records by default, meta and five links', async () => {
+    const { users, path } = await createRealmWithUsers(60);
     const at = (offset: number, limit = 25) =>
       `${service.url}${path}?page%5Blimit%5D=${limit}&page%5Boffset%5D=${offset}`;
     const first = await page(path);
@@ -74,20 +76,20 @@ describe('pages counted from the start', () => {
     const third = await page(second.links.next as string);
     expect(idsOf(third)).toEqual(users.slice(50) as Uuid[]);
     expect(third.links).toEqual({ current: at(50), first: at(0), last: at(50), next: null, prev: at(25) });
-    const odd = await page(`${path}?page[limit]=10&page[offset]=5`);
-    expect(idsOf(odd)).toEqual(users.slice(5, 15) as Uuid[]);
-    expect(odd.links).toMatchObject({ next: at(15, 10), prev: at(0, 10), last: at(50, 10) });
-    expect(odd.meta.page).toEqual({ limit: 10, offset: 5, current: 1, total: 6 });
+    const unaligned = await page(`${path}?page[limit]=10&page[offset]=5`);
+    expect(idsOf(unaligned)).toEqual(users.slice(5, 15) as Uuid[]);
+    expect(unaligned.links).toMatchObject({ next: at(15, 10), prev: at(0, 10), last: at(50, 10) });
+    expect(unaligned.meta.page).toEqual({ limit: 10, offset: 5, current: 1, total: 6 });
   });
 
-  test('brackets raw and encoded say the same', async () => {
-    const { path } = await peopled(3);
+  test('page parameters with raw and encoded brackets are equivalent', async () => {
+    const { path } = await createRealmWithUsers(3);
     const raw = await page(`${path}?page[limit]=2&page[offset]=1`);
     expect(await page(`${path}?page%5Boffset%5D=1&page%5blimit%5d=2`)).toEqual(raw);
   });
 
   test('a single page, an empty list and a page past the end have the documented numbers and links', async () => {
-    const one = await peopled(2);
+    const one = await createRealmWithUsers(2);
     const whole = await page(one.path);
     expect(whole.meta).toEqual({
       page: { limit: 25, offset: 0, current: 1, total: 1 },
@@ -100,7 +102,7 @@ describe('pages counted from the start', () => {
     expect(past.meta.results).toEqual({ total: 2 });
     expect(past.links.next).toBeNull();
     expect(past.links.prev).toEndWith('?page%5Blimit%5D=1&page%5Boffset%5D=1');
-    const none = await page((await peopled(0)).path);
+    const none = await page((await createRealmWithUsers(0)).path);
     expect(none.data).toEqual([]);
     expect(none.meta).toEqual({
       page: { limit: 25, offset: 0, current: 1, total: 0 },
@@ -109,8 +111,8 @@ describe('pages counted from the start', () => {
     expect(none.links.last).toBe(none.links.first);
   });
 
-  test('every page of a list once, as a client does that reads until one is empty', async () => {
-    const { users, path } = await peopled(LIMITS.listRecordsInlineMax + 250);
+  test('pages by offset until an empty one return every record once', async () => {
+    const { users, path } = await createRealmWithUsers(LIMITS.listRecordsInlineMax + 250);
     const seen: Uuid[] = [];
     for (let offset = 0; ; offset += 100) {
       const { data, meta } = await page(`${path}?page[limit]=100&page[offset]=${offset}`);
@@ -121,11 +123,11 @@ describe('pages counted from the start', () => {
     expect(seen).toEqual([...users]);
   });
 
-  test('links carry filter and sort along', async () => {
-    const { users, path } = await peopled(9);
+  test('links of a page repeat filter and sort', async () => {
+    const { users, path } = await createRealmWithUsers(9);
     const filter = "(eq(name,'n1')|eq(name,nobody)):ge(created_at,1970-01-01)";
-    const asked = `${path}?sort=created_at&filter=${encodeURIComponent(filter)}&page[limit]=2&x=y`;
-    const first = await page(asked);
+    const url = `${path}?sort=created_at&filter=${encodeURIComponent(filter)}&page[limit]=2&x=y`;
+    const first = await page(url);
     const second = await page(first.links.next as string);
     expect([...idsOf(first), ...idsOf(second)]).toEqual([7, 5, 3, 1].map((place) => users[place] as Uuid));
     expect(first.links.next).not.toContain('x=y');
@@ -137,9 +139,9 @@ describe('pages counted from the start', () => {
   });
 });
 
-describe('pages behind a record', () => {
-  test('the caller begins with an empty page[after] and follows next to its end', async () => {
-    const { users, path } = await peopled(25);
+describe('pages after a record', () => {
+  test('pages from an empty page[after] along links.next return every record once', async () => {
+    const { users, path } = await createRealmWithUsers(25);
     const seen: Uuid[] = [];
     let next: string | null = `${path}?page[after]=&page[limit]=10`;
     let pages = 0;
@@ -157,8 +159,8 @@ describe('pages behind a record', () => {
     expect(pages).toBe(3);
   });
 
-  test('a record that is gone is still a place; what was inserted since does not move the next page', async () => {
-    const { id, users, path } = await peopled(9);
+  test('links.next continues after a deleted record, and inserted records do not shift it', async () => {
+    const { id, users, path } = await createRealmWithUsers(9);
     const first = await page(`${path}?page[after]=&page[limit]=3`);
     const { records } = service.db.engine;
     const origin = { actor: 'test', requestId: undefined, address: undefined, at: systemClock.now() };
@@ -170,8 +172,8 @@ describe('pages behind a record', () => {
     expect(idsOf(await page(first.links.next as string))).toEqual(users.slice(3, 6) as Uuid[]);
   });
 
-  test('a cursor of one order is none of another, and a made up one is none', async () => {
-    const { path } = await peopled(3);
+  test('a cursor of another order and a forged cursor are 400', async () => {
+    const { path } = await createRealmWithUsers(3);
     const { links } = await page(`${path}?page[after]=&page[limit]=1&sort=id`);
     for (const query of [
       `${new URL(links.next as string).search.replace('sort=id', 'sort=-id')}`,
@@ -184,15 +186,15 @@ describe('pages behind a record', () => {
   });
 });
 
-describe('at the bound of offsets', () => {
+describe('beyond the maximum offset', () => {
   const COUNT = LIMITS.pageOffsetMax + 150;
   let path: string;
   let users: readonly Uuid[];
   beforeAll(async () => {
-    ({ path, users } = await peopled(COUNT));
+    ({ path, users } = await createRealmWithUsers(COUNT));
   });
 
-  test('the total is exact, the last page one that answers, and what lies beyond is read behind a record', async () => {
+  test('the total is exact, links.last is valid, and links.next continues beyond the maximum offset by a cursor', async () => {
     const first = await page(`${path}?page[limit]=100`);
     expect(first.meta.results).toEqual({ total: COUNT });
     expect(first.meta.page.total).toBe(102);
@@ -205,7 +207,7 @@ describe('at the bound of offsets', () => {
     expect(beyond.links.next).toBeNull();
   });
 
-  test('no link answers 400, whatever the length of a page', async () => {
+  test('no link of a page near the maximum offset is 400, for any page length', async () => {
     for (const query of [
       'page[limit]=99&page[offset]=9999',
       'page[limit]=7&page[offset]=9990',
@@ -220,7 +222,7 @@ describe('at the bound of offsets', () => {
     }
   });
 
-  test('far from the start, by a filter or in another order, one page follows the other', async () => {
+  test('deep pages with a filter or another order follow each other without overlap', async () => {
     for (const query of ['sort=updated_at', 'sort=-id', 'filter=ilike(name,*1)', 'filter=like(name,n1*)']) {
       const deep = await page(`${path}?${query}&page[limit]=50&page[offset]=4950`);
       const start = await page(`${path}?${query}&page[limit]=50&page[offset]=4900`);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { LOOKUPS, type Planted, plant, type Service, startService } from '../support/service.ts';
 import { get, talkTo } from '../support/wire.ts';
 
-/** A database inside the process answers at once: so do lookups, whatever stands behind them on their connection. */
+/** The embedded database answers synchronously, so lookups on a connection can be pipelined. */
 
 let service: Service;
 let planted: Planted;
@@ -13,14 +13,14 @@ beforeAll(async () => {
   planted = await plant(service.db);
   const token = await service.token('profile-infos:read');
   authorization = `Authorization: Bearer ${token}\r\n`;
-  // A token that was never seen takes its time.
+  // The first check of a token is asynchronous.
   await service.get(RECORD(), token);
 });
 afterAll(() => service.stop());
 
 const RECORD = () => LOOKUPS[0].path(planted);
 
-test('pipelined requests are answered in order, each with its own ID', async () => {
+test('pipelined lookups are answered in order, each with its own request ID', async () => {
   const targets = ['/healthz', RECORD(), '/nowhere', `${RECORD()}/`, '/readyz'];
   const bytes = targets.map((target, at) => get(target, `${authorization}X-Request-Id: n${at}\r\n`)).join('');
   const { answers } = await talkTo(service.url, bytes, { answers: targets.length });
@@ -33,17 +33,17 @@ test('pipelined requests are answered in order, each with its own ID', async () 
   ]);
 });
 
-test('a body on GET is no second request', async () => {
+test('a body of a lookup is not read as a second request', async () => {
   const smuggled = get('/nowhere');
   const first = get(`${RECORD()}/`, `${authorization}Content-Length: ${smuggled.length}\r\n`);
   const { answers } = await talkTo(service.url, first + smuggled + get('/readyz'), { answers: 2 });
   expect(answers.map(({ status }) => status)).toEqual([200, 200]);
 });
 
-test('a caller that has ended its half still gets its answer', async () => {
+test('a caller that has closed its side of the connection still gets the response', async () => {
   for (const target of [RECORD(), '/readyz']) {
-    const asking = { isHalfClosed: true, answers: 2 };
-    const { answers, isEnded } = await talkTo(service.url, get(target, authorization), asking);
+    const options = { isHalfClosed: true, answers: 2 };
+    const { answers, isEnded } = await talkTo(service.url, get(target, authorization), options);
     expect([answers.map(({ status }) => status), isEnded]).toEqual([[200], true]);
   }
 });

@@ -16,8 +16,8 @@ import { openStates } from './states.ts';
 import type { Table } from './table.ts';
 
 /**
- * What every operation of the document answers: to each scope by itself, of a client whose realms hold the one that is
- * asked for, hold another one, or are all there are; and to each state of a token that has all it needs.
+ * The status of every operation of the OpenAPI document: for each single scope, of a client with a list that contains the
+ * requested realm, with a list that does not, and with all realms; and for each state of a token with the needed rights.
  */
 export interface Matrix {
   readonly operations: readonly Operation[];
@@ -27,17 +27,17 @@ export interface Matrix {
   readonly tokens: Table;
 }
 
-/** Where the table of rights stands, and its first columns. */
+/** The files of the tables, and their first columns. */
 export const RIGHTS = { path: `${import.meta.dir}/rights.tsv`, names: ['operation', 'scope'] };
 export const TOKENS = { path: `${import.meta.dir}/tokens.tsv`, names: ['operation'] };
 
-/** What operations that ask for no token have in the place of a scope. */
+/** The scope column of operations without a token. */
 const NO_SCOPE = '-';
-/** Rights that no client can be given. */
+/** The cell of rights that no client can have. */
 const UNGRANTABLE = '-';
-const ELSEWHERE = '01900000-0000-7000-8000-000000000000' as Uuid;
+const OTHER_REALM = '01900000-0000-7000-8000-000000000000' as Uuid;
 
-interface Ground {
+interface MatrixContext {
   readonly service: Service;
   readonly world: World;
   readonly send: (operation: Operation, sent: Sent) => Promise<string>;
@@ -59,17 +59,17 @@ export async function computeMatrix(): Promise<Matrix> {
       const isHidden = status === 200 && isOfRealms(operation) && !text.includes(realm);
       return isHidden ? '200 hidden' : String(status);
     };
-    const ground = { service, world, send, tokenOf: openTokensOf(service) };
-    const rights = await rightsOf(operations, ground);
-    return { operations, rights, tokens: await tokensOf(operations, ground) };
+    const context = { service, world, send, tokenOf: openTokensOf(service) };
+    const rights = await rightsOf(operations, context);
+    return { operations, rights, tokens: await tokensOf(operations, context) };
   } finally {
     await service.stop();
     staff.stop();
   }
 }
 
-/** Tokens of clients that hold one scope each, in these realms. */
-function openTokensOf(service: Service): Ground['tokenOf'] {
+/** Makes the function that returns the token of a client with one scope and these realms. */
+function openTokensOf(service: Service): MatrixContext['tokenOf'] {
   const known = new Map<string, Promise<string | undefined>>();
   return (scope, realms) => {
     const name = `${scope} ${realms === '*' ? realms : [...realms].join()}`;
@@ -79,12 +79,12 @@ function openTokensOf(service: Service): Ground['tokenOf'] {
   };
 }
 
-async function rightsOf(operations: readonly Operation[], ground: Ground): Promise<Table> {
+async function rightsOf(operations: readonly Operation[], context: MatrixContext): Promise<Table> {
   const table = new Map<string, ReadonlyMap<string, string>>();
   for (const operation of operations) {
-    const ask = asking(operation, ground);
+    const send = senderOf(operation, context);
     if (!operation.scopes) {
-      const answer = await ask(undefined);
+      const answer = await send(undefined);
       table.set(
         `${operation.id}\t${NO_SCOPE}`,
         new Map(['inside', 'outside', 'all'].map((of) => [of, answer])),
@@ -93,9 +93,9 @@ async function rightsOf(operations: readonly Operation[], ground: Ground): Promi
     }
     for (const scope of SCOPES) {
       const cells = new Map<string, string>();
-      for (const [column, realms] of await realmsFor(operation, operations, ground)) {
-        const token = await ground.tokenOf(scope, realms);
-        cells.set(column, token === undefined ? UNGRANTABLE : await ask(token));
+      for (const [column, realms] of await realmsFor(operation, operations, context)) {
+        const token = await context.tokenOf(scope, realms);
+        cells.set(column, token === undefined ? UNGRANTABLE : await send(token));
       }
       table.set(`${operation.id}\t${scope}`, cells);
     }
@@ -103,23 +103,23 @@ async function rightsOf(operations: readonly Operation[], ground: Ground): Promi
   return table;
 }
 
-async function tokensOf(operations: readonly Operation[], ground: Ground): Promise<Table> {
-  const states = await openStates(ground.service);
+async function tokensOf(operations: readonly Operation[], context: MatrixContext): Promise<Table> {
+  const states = await openStates(context.service);
   const table = new Map<string, ReadonlyMap<string, string>>();
   for (const operation of operations) {
-    const ask = asking(operation, ground);
+    const send = senderOf(operation, context);
     const cells = new Map<string, string>();
     for (const [state, tokenOf] of states)
-      cells.set(state, await ask(await tokenOf((operation.scopes ?? []).join(' '))));
+      cells.set(state, await send(await tokenOf((operation.scopes ?? []).join(' '))));
     table.set(operation.id, cells);
   }
   return table;
 }
 
-/** Sends what is right but for the token; made again once it was taken, for then it is no longer right. */
-function asking(
+/** Sends a valid request with a given token. A write that succeeded is prepared again, because it cannot be repeated. */
+function senderOf(
   operation: Operation,
-  { world, send }: Ground,
+  { world, send }: MatrixContext,
 ): (token: string | undefined) => Promise<string> {
   let right: Promise<Sent> | undefined;
   return async (token) => {
@@ -134,12 +134,12 @@ function asking(
 async function realmsFor(
   operation: Operation,
   operations: readonly Operation[],
-  { world }: Ground,
+  { world }: MatrixContext,
 ): Promise<readonly [column: string, realms: Realms][]> {
   const realm = realmOf(operation, await world.right(operation)) ?? (await anyRealm({ operations, world }));
   return [
     ['inside', new Set([realm as Uuid])],
-    ['outside', new Set([ELSEWHERE])],
+    ['outside', new Set([OTHER_REALM])],
     ['all', '*'],
   ];
 }

@@ -14,25 +14,25 @@ import {
 } from '../../support/forge.ts';
 import type { Service } from '../../support/service.ts';
 
-/** The token of a state, for whoever needs these scopes; undefined is none at all. */
+/** A token in a given state with these scopes; undefined means no token. */
 export type TokenOf = (scope: string) => Promise<string | undefined>;
 
-/** Whom the token of an operation names that asks for no scope: a session of the console. */
+/** The subject of tokens for operations without a scope: a console session. */
 const SESSION = 'console:anna';
 
-/** Whom tokens name, and what signs them. */
-interface Means {
+/** The clients and keys of the tokens. */
+interface TokenFixture {
   readonly service: Service;
   readonly clientId: string;
   readonly disabledId: string;
   readonly withdrawn: { readonly kid: string; readonly sign: Sign };
-  /** The identifier of tokens that were taken back. */
+  /** The `jti` of a revoked token. */
   readonly revoked: string;
 }
 
-/** Every state that a token can be in, by its name. Each differs from a right token in this one thing. */
+/** Every state of a token, by its name. Each differs from a valid token in one respect. */
 export async function openStates(service: Service): Promise<ReadonlyMap<string, TokenOf>> {
-  const means = await prepare(service);
+  const fixture = await prepare(service);
   const forge = await openForge(service);
   const stranger = await strangersKey();
   const now = () => Math.floor(service.clock.now() / 1000);
@@ -41,17 +41,17 @@ export async function openStates(service: Service): Promise<ReadonlyMap<string, 
     (scope) =>
       compact(
         JSON.stringify({ ...forge.header(), ...header }),
-        JSON.stringify({ ...forge.claims(scope === '' ? SESSION : means.clientId), scope, ...claims() }),
+        JSON.stringify({ ...forge.claims(scope === '' ? SESSION : fixture.clientId), scope, ...claims() }),
         sign,
       );
-  const same = () => ({});
-  const named = (id: string) => () => ({ sub: id, client_id: id });
+  const unchanged = () => ({});
+  const forClient = (id: string) => () => ({ sub: id, client_id: id });
   const byPublicKey: Sign = async (input) =>
     createHmac('sha256', Buffer.from(String(forge.publicJwk.x), 'base64url'))
       .update(input)
       .digest();
   return new Map<string, TokenOf>([
-    ['right', forged(same)],
+    ['right', forged(unchanged)],
     ['none', async () => undefined],
     ['a word', async () => 'none'],
     ['three words', async () => 'a.b.c'],
@@ -61,28 +61,28 @@ export async function openStates(service: Service): Promise<ReadonlyMap<string, 
       (scope) =>
         unsigned(
           { ...forge.header(), alg: 'none' },
-          { ...forge.claims(scope === '' ? SESSION : means.clientId), scope },
+          { ...forge.claims(scope === '' ? SESSION : fixture.clientId), scope },
         ),
     ],
-    ['alg HS256 by the public key', forged(same, { alg: 'HS256' }, byPublicKey)],
-    ['signed by a stranger', forged(same, {}, stranger.sign)],
-    ['jwk of a stranger', forged(same, { jwk: stranger.publicJwk }, stranger.sign)],
-    ['typ JWT', forged(same, { typ: 'JWT' })],
-    ['key unknown', forged(same, { kid: 'nobody' })],
-    ['key withdrawn', forged(same, { kid: means.withdrawn.kid }, means.withdrawn.sign)],
+    ['alg HS256 by the public key', forged(unchanged, { alg: 'HS256' }, byPublicKey)],
+    ['signed by a stranger', forged(unchanged, {}, stranger.sign)],
+    ['jwk of a stranger', forged(unchanged, { jwk: stranger.publicJwk }, stranger.sign)],
+    ['typ JWT', forged(unchanged, { typ: 'JWT' })],
+    ['key unknown', forged(unchanged, { kid: 'nobody' })],
+    ['key withdrawn', forged(unchanged, { kid: fixture.withdrawn.kid }, fixture.withdrawn.sign)],
     ['issuer unknown', forged(() => ({ iss: 'https://other.example' }))],
     ['other audience', forged(() => ({ aud: 'https://other.example' }))],
     ['expired', forged(() => ({ exp: now() - 31 }))],
     ['not yet valid', forged(() => ({ nbf: now() + 60 }))],
-    ['revoked', forged(() => ({ jti: means.revoked }))],
-    ['client unknown', forged(named('nobody'))],
-    ['client disabled', forged(named(means.disabledId))],
+    ['revoked', forged(() => ({ jti: fixture.revoked }))],
+    ['client unknown', forged(forClient('nobody'))],
+    ['client disabled', forged(forClient(fixture.disabledId))],
     ['scope unknown', forged(() => ({ scope: 'nonsense' }))],
   ]);
 }
 
-/** A client of every right, one that was disabled, a key that was withdrawn, and a token that was revoked. */
-async function prepare(service: Service): Promise<Means> {
+/** Creates a client with all scopes, a disabled one, a withdrawn key and a revoked token. */
+async function prepare(service: Service): Promise<TokenFixture> {
   const { db, clock } = service;
   const { access } = db.engine;
   const { clientId } = await service.client(SCOPES.join(' '));

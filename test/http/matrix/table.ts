@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
-/** A table of cells: its rows by their names, and of each row the cells by their columns. */
+/** A table: rows by name, and in each row the cells by column. */
 export type Table = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
-/** Reads a table: tab-separated, its first line the columns, the first cells of each line its name. */
+/** Reads a tab-separated table: the first line has the columns, the first cells of each line are its name. */
 export function readTable(path: string, nameCells: number): Table {
   const [head = '', ...lines] = readFileSync(path, 'utf8').trimEnd().split('\n');
   const columns = head.split('\t').slice(nameCells);
@@ -16,7 +16,7 @@ export function readTable(path: string, nameCells: number): Table {
   );
 }
 
-/** Writes a table in the order of its names. */
+/** Writes a table, ordered by name. */
 export function writeTable(path: string, names: readonly string[], table: Table): void {
   const [first] = table.values();
   const rows = [...table].sort(([left], [right]) => (left < right ? -1 : 1));
@@ -25,11 +25,11 @@ export function writeTable(path: string, names: readonly string[], table: Table)
   writeFileSync(path, `${[head, ...lines].join('\n')}\n`);
 }
 
-/** What differs, a sentence for each row that is missing, strange or other than expected. */
+/** A sentence for each missing row, unexpected row and different cell. */
 export function differences(expected: Table, actual: Table): readonly string[] {
   const missing = [...actual.keys()].filter((name) => !expected.has(name));
-  const strange = [...expected.keys()].filter((name) => !actual.has(name));
-  const other = [...actual].flatMap(([name, cells]) =>
+  const unexpected = [...expected.keys()].filter((name) => !actual.has(name));
+  const different = [...actual].flatMap(([name, cells]) =>
     [...cells].flatMap(([column, cell]) => {
       const wanted = expected.get(name)?.get(column);
       return expected.has(name) && wanted !== cell ? [`${name} ${column}: ${cell}, not ${wanted}`] : [];
@@ -37,7 +37,7 @@ export function differences(expected: Table, actual: Table): readonly string[] {
   );
   return [
     ...missing.map((name) => `${name}: has no row`),
-    ...strange.map((name) => `${name}: is a row of nothing`),
-    ...other,
+    ...unexpected.map((name) => `${name}: is not in the matrix`),
+    ...different,
   ];
 }

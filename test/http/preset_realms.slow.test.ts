@@ -8,7 +8,7 @@ import { AUTHREALM, clientCreate, runCommand } from '../support/processes.ts';
 import { FULL_SCOPE } from '../support/resource_cases.ts';
 import { freshFolder } from '../support/service.ts';
 
-/** `init --preset-realms`: the three realms that clients of the family expect (docs/wire.md#realms). */
+/** `init --preset-realms`: the three realms that existing clients expect (docs/wire.md#realms). */
 
 const PRESETS = [
   ['Buyer Organization', 'customer-authentication-settings'],
@@ -33,7 +33,7 @@ interface RealmRow {
 const realmsOf = (database: TestDatabase) =>
   database.ask<RealmRow>('select realm_id as id, * from realm order by created_at, realm_id');
 
-/** The three as the contract has them, in their order and a millisecond apart. */
+/** Expects the three preset realms, in their order and a millisecond apart. */
 async function expectPresets(database: TestDatabase, from = 0): Promise<void> {
   const realms = (await realmsOf(database)).slice(from);
   const [{ store } = { store: '' }] = await database.ask<{ store: string }>(
@@ -50,7 +50,7 @@ async function expectPresets(database: TestDatabase, from = 0): Promise<void> {
   );
 }
 
-test('a new database begins with the three, its profile and its client in the last of them', async () => {
+test('init --preset-realms creates the three realms, with the profile and client in the last; repeated, nothing', async () => {
   const database = await freshDatabase();
   const { code, stdout, stderr } = await init(database, '--preset-realms');
   expect(code).toBe(0);
@@ -76,7 +76,7 @@ test('a new database begins with the three, its profile and its client in the la
   expect(await database.ask('select * from client')).toHaveLength(1);
 });
 
-test('a database in use gets the realms, and nothing else', async () => {
+test('init --preset-realms adds only the realms to a database in use', async () => {
   const database = await freshDatabase();
   expect((await init(database)).code).toBe(0);
   const before = await database.ask('select * from password_profile, client');
@@ -90,19 +90,19 @@ test('a database in use gets the realms, and nothing else', async () => {
   expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('already has clients')]);
 });
 
-test('twenty that make them at once make three, in their order', async () => {
+test('twenty concurrent runs of init --preset-realms create three realms, in order', async () => {
   const database = await freshDatabase();
   expect((await clientCreate(database, FULL_SCOPE)).code).toBe(0);
-  const ended = await Promise.all(Array.from({ length: 20 }, () => init(database, '--preset-realms')));
-  expect(ended.map(({ code }) => code)).toEqual(Array(20).fill(0));
-  // Exactly one of them made them, all three.
-  expect(ended.filter(({ stdout }) => !stdout.includes('(exists)'))).toHaveLength(1);
+  const runs = await Promise.all(Array.from({ length: 20 }, () => init(database, '--preset-realms')));
+  expect(runs.map(({ code }) => code)).toEqual(Array(20).fill(0));
+  // Exactly one run created them, all three.
+  expect(runs.filter(({ stdout }) => !stdout.includes('(exists)'))).toHaveLength(1);
   await expectPresets(database);
   expect(await database.ask('select event from change')).toHaveLength(PRESETS.length);
   expect(await database.disagreements()).toEqual([]);
 }, 300_000);
 
-test('one that is missing is made again, in its place', async () => {
+test('init --preset-realms creates a missing preset realm again, with its ID', async () => {
   const database = await freshDatabase();
   expect((await init(database, '--preset-realms')).code).toBe(0);
   const before = await realmsOf(database);
@@ -115,15 +115,15 @@ test('one that is missing is made again, in its place', async () => {
   expect((await realmsOf(database)).map(({ id }) => id).sort()).toEqual(before.map(({ id }) => id).sort());
 });
 
-describe('they stay', () => {
-  test('for a DELETE and for a purge', async () => {
+describe('preset realms', () => {
+  test('preset realms reject DELETE and purge', async () => {
     const database = await freshDatabase();
     const served = await startServed({ database, scope: FULL_SCOPE });
     expect((await init(database, '--preset-realms')).code).toBe(0);
     const headers = { Authorization: `Bearer ${await served.token()}` };
     const list = await fetch(`${served.url}/v2/authentication-realms`, { headers });
     const { data } = (await list.json()) as { data: { id: string; name: string; relationships: unknown }[] };
-    // The newest stands first.
+    // The newest is first.
     expect(data.map(({ name }) => name)).toEqual(NAMES.toReversed());
     expect(JSON.stringify(data)).not.toContain('"preset"');
     for (const { id } of data) {
@@ -143,7 +143,7 @@ describe('they stay', () => {
     expect(await served.running.stop()).toBe(0);
   });
 
-  test('preset in the database that an export is brought to', async () => {
+  test('imported preset realms are preset in the new database', async () => {
     const database = await freshDatabase();
     expect((await init(database, '--preset-realms')).code).toBe(0);
     const file = join(freshFolder(), 'realms.ndjson');
@@ -151,9 +151,9 @@ describe('they stay', () => {
     expect(readFileSync(file, 'utf8').split('\n')[0]).toContain('"preset":true');
     const other = await freshDatabase();
     expect((await run(other, 'import', file)).code).toBe(0);
-    const kept = async (of: TestDatabase) =>
+    const presetsOf = async (of: TestDatabase) =>
       (await realmsOf(of)).map(({ id, origin, preset }) => ({ id, origin, preset }));
-    expect(await kept(other)).toEqual(await kept(database));
+    expect(await presetsOf(other)).toEqual(await presetsOf(database));
     const [{ id } = { id: '' }] = await realmsOf(other);
     const purged = await run(other, 'purge', 'realm', id);
     expect([purged.code, purged.stderr]).toEqual([1, expect.stringContaining('is protected')]);

@@ -13,16 +13,16 @@ import {
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
 import { errorsOf, plant, type Service, startService } from '../support/service.ts';
 
-/** What callers see of records that take more along than a commit may, while they are there and while they go. */
+/** Responses about records with more dependents than a commit may delete, before and during their purge. */
 
 const REALMS = '/v2/authentication-realms';
-const MANY = 3 * LIMITS.cascadeRecordsMax;
+const LINKS = 3 * LIMITS.cascadeRecordsMax;
 
-/** A realm with a user that has very many links. */
-async function crowd({ db }: Service): Promise<RealmFixture> {
+/** Creates a realm with a user that has LINKS links. */
+async function createUserWithLinks({ db }: Service): Promise<RealmFixture> {
   const { realm: id, user: owner, oidcProfile, passwordProfile } = await plant(db);
   const ids = { realm: id, user: owner, oidc: oidcProfile, passwords: passwordProfile };
-  const links = Array.from({ length: MANY }, (_, at) => oidcLink(ids, `${at}`));
+  const links = Array.from({ length: LINKS }, (_, at) => oidcLink(ids, `${at}`));
   expect(await commitWrites(db.engine.records, ...links)).toEqual(WRITTEN);
   return ids;
 }
@@ -31,25 +31,25 @@ async function detailOf(answer: Response): Promise<string | undefined> {
   return (await errorsOf(answer))[0]?.detail;
 }
 
-describe('a DELETE that would take too many along', () => {
-  test('is 422 with their number, however many are asked for at once', async () => {
+describe('a DELETE with too many dependents', () => {
+  test('concurrent DELETE requests with too many dependents are 422 with their number', async () => {
     const service = await startService(OFFLINE);
     const token = await service.token(FULL_SCOPE);
-    const ids = await crowd(service);
-    const asked = Array.from({ length: 3 * LIMITS.readersMax }, () =>
+    const ids = await createUserWithLinks(service);
+    const pending = Array.from({ length: 3 * LIMITS.readersMax }, () =>
       service.del(`${REALMS}/${ids.realm}`, token),
     );
-    for (const answer of await Promise.all(asked)) {
+    for (const answer of await Promise.all(pending)) {
       expect([answer.status, await detailOf(answer)]).toEqual([
         422,
-        `data.id: ${MANY + 5} records would go with this one, more than 1000: authrealm purge removes them`,
+        `data.id: ${LINKS + 5} records would go with this one, more than 1000: authrealm purge removes them`,
       ]);
     }
     await service.stop();
   });
 });
 
-describe('while a record is being purged', () => {
+describe('during a purge', () => {
   let service: Service;
   let token: string;
   beforeAll(async () => {
@@ -60,10 +60,10 @@ describe('while a record is being purged', () => {
 
   const jane = { data: { type: user.type, name: 'Jane Doe', email: 'jane@example.com' } };
 
-  /** A user and a link of it, made under keys; more links than one step takes. */
-  async function remembered() {
+  /** Creates a user and a link with idempotency keys, and more links than one step of a purge deletes. */
+  async function createWithKeys() {
     const { records } = service.db.engine;
-    const ids = await crowd(service);
+    const ids = await createUserWithLinks(service);
     const keys = { 'Idempotency-Key': mintId() };
     const users = `${REALMS}/${ids.realm}/user-authentication-info`;
     const made = await service.post(users, token, jane, keys);
@@ -92,18 +92,18 @@ describe('while a record is being purged', () => {
     return { ids, id, again, records };
   }
 
-  test('no repetition is told what was remembered in its realm', async () => {
-    const { ids, again, records } = await remembered();
+  test('a repeated request in a realm that is being purged is 404, not the stored response', async () => {
+    const { ids, again, records } = await createWithKeys();
     expect(await records.purge(removalOf(realm, [ids.realm]))).toMatchObject({ isDone: false });
     const { asUser, asLink, statuses } = await again();
     expect(statuses).toEqual([404, 404]);
     for (const answer of [asUser, asLink]) expect(await answer.text()).not.toContain('jane@');
-    // The refusals are repeated like any other.
+    // The new 404 responses are stored and replayed.
     expect((await again()).statuses).toEqual([404, 404]);
   });
 
-  test('nor what was remembered about the user; the same request makes another one', async () => {
-    const { ids, id, again, records } = await remembered();
+  test('a repeated request for a user that is being purged creates another user', async () => {
+    const { ids, id, again, records } = await createWithKeys();
     expect(await records.purge(removalOf(user, [ids.realm, id]))).toMatchObject({ isDone: false });
     const { asUser, statuses } = await again();
     expect(statuses).toEqual([201, 404]);
@@ -113,7 +113,7 @@ describe('while a record is being purged', () => {
   });
 });
 
-test('a PUT that says nothing moves updated_at, and its change says so', async () => {
+test('a PUT without members updates updated_at, and its change names it', async () => {
   const service = await startService(OFFLINE);
   const token = await service.token(FULL_SCOPE);
   const { records } = service.db.engine;

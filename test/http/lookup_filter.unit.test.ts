@@ -8,13 +8,13 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import type { LookupKey, LookupRules } from '../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfileInfo, RESOURCES } from '../../src/domain/resources.ts';
 
-/** The plain spelling is a short cut through the grammar: it leads to the same place, or nowhere. */
+/** The parser of plain lookup filters is a shortcut for the grammar: it returns the same lookup, or undefined. */
 
 const oidc = oidcProfileInfo.reverseLookup as LookupRules;
 const password = passwordProfileInfo.reverseLookup as LookupRules;
 const ID = '01968d2b-1f6e-7c39-8a55-0242ac120002';
 
-test.each<[text: string, finding: LookupRules, members: readonly string[], values: readonly string[]]>([
+test.each<[text: string, rules: LookupRules, members: readonly string[], values: readonly string[]]>([
   [
     'eq(issuer,https://i.example/):eq(subject,auth0|a:b)',
     oidc,
@@ -32,20 +32,20 @@ test.each<[text: string, finding: LookupRules, members: readonly string[], value
     ['username', 'password_profile_id'],
     ['jane', ID],
   ],
-])('%s is read', (text, finding, members, values) => {
-  expect(parseLookupFilter(text, finding)).toEqual({ members, values });
-  expect(byGrammar(text, finding)).toEqual({ members, values });
+])('the plain filter %s is parsed as by the grammar', (text, rules, members, values) => {
+  expect(parseLookupFilter(text, rules)).toEqual({ members, values });
+  expect(byGrammar(text, rules)).toEqual({ members, values });
 });
 
 test.each([
-  ['nothing', ''],
+  ['no term', ''],
   ['a space before a value', 'eq(issuer, i):eq(subject,s)'],
   ['a space in a bare value', 'eq(issuer,i j):eq(subject,s)'],
   ['an escape', "eq(issuer,'i\\'j'):eq(subject,s)"],
-  ['a quote that is not closed', "eq(issuer,'i):eq(subject,s)"],
-  ['nothing between quotes', "eq(issuer,''):eq(subject,s)"],
-  ['half a pair of surrogates', 'eq(issuer,\ud800):eq(subject,s)'],
-  ['a whole pair, which the grammar reads', 'eq(issuer,😀):eq(subject,s)'],
+  ['an unclosed quote', "eq(issuer,'i):eq(subject,s)"],
+  ['an empty value in quotes', "eq(issuer,''):eq(subject,s)"],
+  ['a lone surrogate', 'eq(issuer,\ud800):eq(subject,s)'],
+  ['a surrogate pair, which the grammar accepts', 'eq(issuer,😀):eq(subject,s)'],
   ['a control character', 'eq(issuer,i\u0000):eq(subject,s)'],
   ['a group', '(eq(issuer,i)):eq(subject,s)'],
   ['another operator', `in(id,${ID})`],
@@ -54,24 +54,26 @@ test.each([
   ['a member of another resource', 'eq(username,u)'],
   ['a member of every object', 'eq(constructor,u)'],
   ['a third term', 'eq(issuer,i):eq(subject,s):eq(id,x)'],
-  ['no identifier', 'eq(id,x)'],
-  ['more than a filter may hold', `eq(issuer,i):eq(subject,${'s'.repeat(LIMITS.filterBytesMax)})`],
-])('%s is left to the grammar', (_, text) => expect(parseLookupFilter(text, oidc)).toBeUndefined());
+  ['a malformed ID', 'eq(id,x)'],
+  ['more bytes than a filter may have', `eq(issuer,i):eq(subject,${'s'.repeat(LIMITS.filterBytesMax)})`],
+])('a filter with %s is left to the grammar', (_, text) =>
+  expect(parseLookupFilter(text, oidc)).toBeUndefined(),
+);
 
-test('what the client library writes is plain', () => {
+test('filters written by the client library are plain', () => {
   const { text } = allOf(eq('issuer', 'https://i.example/'), eq('subject', 'auth0|it, (is)'));
   expect(parseLookupFilter(text, oidc)?.values).toEqual(['https://i.example/', 'auth0|it, (is)']);
 });
 
-test('every member of a set can be asked for by eq', () => {
-  for (const { reverseLookup: finding } of RESOURCES) {
-    for (const member of finding?.by.flat() ?? []) {
-      expect(finding?.filterables[member]?.operators as readonly string[]).toContain('eq');
+test('every member of a lookup allows eq', () => {
+  for (const { reverseLookup: rules } of RESOURCES) {
+    for (const member of rules?.by.flat() ?? []) {
+      expect(rules?.filterables[member]?.operators as readonly string[]).toContain('eq');
     }
   }
 });
 
-/** What the grammar makes of a text, where it asks for one value of each member of a set. */
+/** The lookup that the grammar finds in a text: one value for each member of a set. */
 function byGrammar(text: string, { filterables, by }: LookupRules): LookupKey | undefined {
   const filter = parseFilter(text, filterables);
   for (const members of by) {
@@ -81,7 +83,7 @@ function byGrammar(text: string, { filterables, by }: LookupRules): LookupKey | 
   return undefined;
 }
 
-describe('whatever is read plainly, the grammar reads alike', () => {
+describe('random filters', () => {
   const character = fc.oneof(
     fc.constantFrom(...' \'"(),:|\\*%&=+#aé'),
     fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
@@ -92,32 +94,34 @@ describe('whatever is read plainly, the grammar reads alike', () => {
     fc.constant(ID),
   );
   const quoted = fc.tuple(value, fc.constantFrom('', "'", '"')).map(([text, quote]) => quote + text + quote);
-  const term = (finding: LookupRules) =>
-    fc.tuple(fc.constantFrom('eq', 'in'), fc.constantFrom(...Object.keys(finding.filterables)), quoted);
+  const term = (rules: LookupRules) =>
+    fc.tuple(fc.constantFrom('eq', 'in'), fc.constantFrom(...Object.keys(rules.filterables)), quoted);
 
   test.each([
     ['OIDC', oidc],
     ['password', password],
-  ])('%s profile infos', (_, finding) => {
+  ])('random plain filters of %s profile infos are parsed as by the grammar', (_, rules) => {
     let read = 0;
-    const terms = fc.array(term(finding), { minLength: 1, maxLength: 3 });
+    const terms = fc.array(term(rules), { minLength: 1, maxLength: 3 });
     fc.assert(
       fc.property(terms, (all) => {
-        const text = all.map(([operator, name, said]) => `${operator}(${name},${said})`).join(':');
-        const plain = parseLookupFilter(text, finding);
+        const text = all
+          .map(([operator, name, quotedValue]) => `${operator}(${name},${quotedValue})`)
+          .join(':');
+        const plain = parseLookupFilter(text, rules);
         if (!plain) return;
         read += 1;
-        expect(plain).toEqual(byGrammar(text, finding) as LookupKey);
+        expect(plain).toEqual(byGrammar(text, rules) as LookupKey);
       }),
       { seed: 4, numRuns: 20_000 },
     );
     expect(read).toBeGreaterThan(200);
   });
 
-  test('and nothing that the grammar refuses is read', () => {
+  test('random filters that the grammar rejects are not parsed as plain filters', () => {
     fc.assert(
       fc.property(fc.array(term(oidc), { minLength: 2, maxLength: 2 }), (all) => {
-        const text = all.map(([, name, said]) => `eq(${name},${said})`).join(':');
+        const text = all.map(([, name, quotedValue]) => `eq(${name},${quotedValue})`).join(':');
         try {
           parseFilter(text, oidc.filterables);
         } catch (error) {
