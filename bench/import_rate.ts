@@ -1,7 +1,7 @@
 import type { Database } from 'bun:sqlite';
 import { connectSqlite } from '../src/store/sqlite/connection.ts';
 import { sqliteMigrations } from '../src/store/sqlite/open.ts';
-import { lines, type UserOf } from '../test/support/population.ts';
+import { populationLines, type UserOf } from '../test/support/population.ts';
 import { type BareInsert, prepareBare } from './bare.ts';
 import { memoryOf } from './server.ts';
 
@@ -30,7 +30,7 @@ export async function fillByImport(
   });
   const peak = { anonymousMb: 0, fileMb: 0 };
   let pending = '';
-  for (const line of lines(users, userOf)) {
+  for (const line of populationLines(users, userOf)) {
     pending += `${line}\n`;
     if (pending.length < WRITE_CHARACTERS) continue;
     child.stdin.write(pending);
@@ -57,7 +57,7 @@ export function fillBare(path: string, users: number): number {
   const prepare = prepareBare(db);
   let ready: BareInsert[] = [];
   let milliseconds = 0;
-  for (const group of lines(users)) {
+  for (const group of populationLines(users)) {
     for (const line of group.split('\n')) ready.push(...prepare(line));
     if (ready.length < COMMIT_LINES * 2) continue;
     milliseconds += insertAll(db, ready);

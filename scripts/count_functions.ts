@@ -55,7 +55,7 @@ const { endServers } = await import('../test/support/postgres_server.ts');
 for (const engine of ['sqlite', 'postgres']) {
   process.env.AUTHREALM_TEST_ENGINE = engine;
   const service = await kit.startService();
-  const fixture = await kit.plant(service.db);
+  const fixture = await kit.createFixture(service.db);
   const token = await service.token('profile-infos:read profile-infos:write');
   const path = kit.oidcPath(fixture);
   report(`GET by ID, ${engine}`, await measure(() => service.get(path, token)));

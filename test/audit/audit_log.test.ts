@@ -12,8 +12,8 @@ import { realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
-import { plant, put, realmMembers, startService } from '../support/service.ts';
-import { edit } from '../support/tampered_logs.ts';
+import { createFixture, insertRecord, realmMembers, startService } from '../support/service.ts';
+import { tamperWithLog } from '../support/tampered_logs.ts';
 
 const WRITES = 'realms:write profiles:write users:write profile-infos:write users:read';
 
@@ -46,7 +46,7 @@ async function checkpointsOf({ engine, logKeys }: OpenDatabase): Promise<readonl
 describe('audit entries', () => {
   test('a change is in its realm log with actor, address, before and after', async () => {
     const service = await startService();
-    const { realm: id, user: userId } = await plant(service.db);
+    const { realm: id, user: userId } = await createFixture(service.db);
     const token = await service.token(WRITES, new Set([id]));
     const path = `/v2/authentication-realms/${id}/user-authentication-info/${userId}`;
     const data = { type: 'user_authentication_info', email: 'jane@elsewhere.example' };
@@ -80,8 +80,8 @@ describe('audit entries', () => {
   test('a log entry contains no personal value in plain text and no secret', async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
-    const fixture = await plant(db);
-    const rows = await database.ask<Record<string, unknown>>('select * from change');
+    const fixture = await createFixture(db);
+    const rows = await database.query<Record<string, unknown>>('select * from change');
     const texts = JSON.stringify(
       rows.map((row) =>
         Object.values(row).map((value) =>
@@ -123,8 +123,8 @@ describe('verification', () => {
   beforeAll(async () => {
     database = await freshDatabase();
     db = await openDatabase(database.settings(), systemClock);
-    await plant(db);
-    await plant(db);
+    await createFixture(db);
+    await createFixture(db);
     await createClient(db.engine.access, 'a', { scopes: new Set(['users:read']), realms: '*' }, systemClock);
     checkpoints = await checkpointsOf(db);
   });
@@ -145,7 +145,7 @@ describe('verification', () => {
     };
     const touched = new Set<string>();
     for (let round = 0; round < 200; round += 1) {
-      const edited = await edit(database, draw);
+      const edited = await tamperWithLog(database, draw);
       touched.add(`${edited.table}.${edited.column}`);
       const findings = await findingsOf(db);
       if (findings.length === 0)
@@ -159,12 +159,12 @@ describe('verification', () => {
   test('an edited personal value is reported as unreadable, and hides no other entry', async () => {
     const ownDatabase = await freshDatabase();
     const damaged = await openDatabase(ownDatabase.settings(), systemClock);
-    const { realm: id } = await plant(damaged);
+    const { realm: id } = await createFixture(damaged);
     const reading = openLogReading(damaged.engine.log, damaged.logKeys);
     const before = await reading.entries(id, 0, 100);
     const edited = before.find(({ personal }) => personal !== undefined)?.seq ?? 0;
     const bytes = ownDatabase.address.engine === 'postgres' ? `decode('00', 'hex')` : `x'00'`;
-    await ownDatabase.spoil(
+    await ownDatabase.tamper(
       `update change set personal = ${bytes} where realm_id = ? and seq = ${edited}`,
       id,
     );
@@ -177,8 +177,8 @@ describe('verification', () => {
   test('verify finds a removed entry', async () => {
     const ownDatabase = await freshDatabase();
     const damaged = await openDatabase(ownDatabase.settings(), systemClock);
-    const { realm: id } = await plant(damaged);
-    await ownDatabase.spoil('delete from change where realm_id = ? and seq = 3', id);
+    const { realm: id } = await createFixture(damaged);
+    await ownDatabase.tamper('delete from change where realm_id = ? and seq = 3', id);
     expect((await findingsOf(damaged)).map(({ message }) => message)).toContainEqual(
       '1 entries before this one are missing',
     );
@@ -191,21 +191,21 @@ describe('a log with its end cut off', () => {
   async function cut() {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
-    const { realm: id } = await plant(db);
-    const [before] = await database.ask<{ tagged_seq: number; entries: number; tag: Uint8Array }>(
+    const { realm: id } = await createFixture(db);
+    const [before] = await database.query<{ tagged_seq: number; entries: number; tag: Uint8Array }>(
       'select tagged_seq, entries, tag from realm_clock where realm_id = ?',
       id,
     );
-    await put(db, user, [id, systemClock.mintId()], {
+    await insertRecord(db, user, [id, systemClock.mintId()], {
       ...{ name: 'Joe', email: 'joe@example.com', given_name: null, middle_name: null, family_name: null },
       creation_status: 'COMPLETE',
     });
     const checkpoints = await checkpointsOf(db);
     const tag = Buffer.from(before?.tag ?? []).toString('hex');
     const bytes = database.address.engine === 'postgres' ? `decode('${tag}', 'hex')` : `x'${tag}'`;
-    await database.spoil(`delete from change where realm_id = ? and seq > ${before?.tagged_seq}`, id);
+    await database.tamper(`delete from change where realm_id = ? and seq > ${before?.tagged_seq}`, id);
     const setHead = async (assignments: string) =>
-      database.spoil(`update realm_clock set ${assignments} where realm_id = ?`, id);
+      database.tamper(`update realm_clock set ${assignments} where realm_id = ?`, id);
     return { db, checkpoints, id, before, bytes, setHead };
   }
 
@@ -233,7 +233,7 @@ describe('a rewritten log', () => {
   async function rewritten(isKeyKnown: boolean) {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
-    const { realm: id } = await plant(db);
+    const { realm: id } = await createFixture(db);
     const checkpoints = await checkpointsOf(db);
     const keys = isKeyKnown ? db.logKeys : openLogKeys(new Uint8Array(32), systemClock);
     const head = await db.engine.log.head(id);
@@ -247,15 +247,15 @@ describe('a rewritten log', () => {
       const hex = Buffer.from(bytes).toString('hex');
       return database.address.engine === 'postgres' ? `decode('${hex}', 'hex')` : `x'${hex}'`;
     };
-    await database.spoil(`update change set actor = 'nobody' where realm_id = ? and seq = 2`, id);
+    await database.tamper(`update change set actor = 'nobody' where realm_id = ? and seq = 2`, id);
     for (const { seq, columns } of await db.engine.log.entries(id, 0, 1_000)) {
       const tag = chain.next(seq, Object.values(columns));
-      await database.spoil(
+      await database.tamper(
         `update change set tag = ${bytesLiteral(tag)} where realm_id = ? and seq = ${seq}`,
         id,
       );
     }
-    await database.spoil(
+    await database.tamper(
       `update realm_clock set tag = ${bytesLiteral(chain.tag)}, anchor_mac = ${bytesLiteral(anchor.mac)} where realm_id = ?`,
       id,
     );
@@ -282,12 +282,12 @@ describe('an older database in place of a newer one', () => {
   test('verify finds an older database by checkpoints, in each log that changed', async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
-    await plant(db);
+    await createFixture(db);
     await db.engine.close();
     const older = await database.copy();
     const newer = await openDatabase(database.settings(), systemClock);
     const later: Uuid = systemClock.mintId();
-    await put(newer, realm, [later], realmMembers);
+    await insertRecord(newer, realm, [later], realmMembers);
     const checkpoints = await checkpointsOf(newer);
     await newer.engine.close();
     const restored = await openDatabase(older.settings(), systemClock);
@@ -309,7 +309,7 @@ describe('a trimmed log', () => {
   test('a trimmed log starts after the removed entries, verifies clean, and keeps its last entry', async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
-    const { realm: id } = await plant(db);
+    const { realm: id } = await createFixture(db);
     const checkpoints = await checkpointsOf(db);
     const { log } = db.engine;
     const before = await log.head(id);
@@ -317,7 +317,7 @@ describe('a trimmed log', () => {
     expect(await log.trim(id, later)).toBe((before?.seq ?? 0) - 1);
     expect(await log.trim(id, later)).toBe(0);
     expect(await log.entries(id, 0, 10)).toHaveLength(1);
-    await plant(db, { realm: id });
+    await createFixture(db, { realm: id });
     expect(await findingsOf(db, checkpoints, () => later + 90 * 86_400_000)).toEqual([]);
     expect((await log.head(id))?.chain?.end.entries).toBeGreaterThan(before?.chain?.end.entries ?? 0);
     await db.engine.close();
@@ -327,10 +327,10 @@ describe('a trimmed log', () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
     const id = systemClock.mintId();
-    await put(db, realm, [id], realmMembers);
+    await insertRecord(db, realm, [id], realmMembers);
     const many = LIMITS.cascadeRecordsMax + 5;
     const one = () =>
-      put(db, user, [id, systemClock.mintId()], {
+      insertRecord(db, user, [id, systemClock.mintId()], {
         ...{ name: 'Joe', email: 'joe@example.com', given_name: null, middle_name: null, family_name: null },
         creation_status: 'COMPLETE',
       });

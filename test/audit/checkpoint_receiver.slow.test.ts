@@ -13,8 +13,8 @@ import { checkpointSinksOf } from '../../src/service/checkpoint_sinks.ts';
 import { startAdminApi } from '../http/admin/admin_api.ts';
 import { freshDatabase } from '../support/database.ts';
 import { withDatabase } from '../support/erasure_fixtures.ts';
-import { AUTHREALM, endAll, runCommand, start } from '../support/processes.ts';
-import { freePort, freshFolder, plant, startService } from '../support/service.ts';
+import { AUTHREALM, killCommands, runCommand, startCommand } from '../support/processes.ts';
+import { createFixture, freePort, freshFolder, startService } from '../support/service.ts';
 
 setDefaultTimeout(300_000);
 
@@ -63,7 +63,7 @@ function openCheckpointReceiver(port = 0): CheckpointReceiver {
 const servers: { stop(isAtOnce: boolean): unknown }[] = [];
 afterAll(() => {
   for (const server of servers) server.stop(true);
-  endAll();
+  killCommands();
 });
 
 const receiverFlags = (url: string) => ({ checkpointUrl: url, allowLoopbackWebhooks: 'true' });
@@ -74,12 +74,12 @@ describe('a receiver', () => {
     const receiver = openCheckpointReceiver();
     const api = await startAdminApi(receiverFlags(receiver.url));
     const { db, database } = api.service;
-    const { realm, user } = await plant(db);
+    const { realm, user } = await createFixture(db);
     const erased = await api.request('POST', '/erasures', { data: { realm_id: realm, user_id: user } });
     expect(erased.status).toBe(201);
     await api.service.stop();
     expect(new Set(kindsOf(receiver.lines()))).toEqual(new Set(['checkpoint', 'erasure']));
-    const words = [...database.words, '--checkpoints', receiver.path];
+    const words = [...database.args, '--checkpoints', receiver.path];
     const verified = await runCommand([AUTHREALM, 'audit', 'verify', '--json', ...words]);
     expect([verified.code, JSON.parse(verified.stdout)]).toMatchObject([
       EXIT.done,
@@ -91,7 +91,7 @@ describe('a receiver', () => {
       takesUnsigned: false,
     });
     expect(erasures).toMatchObject([{ realm, user }]);
-    const output = await runCommand([AUTHREALM, 'audit', 'key', ...database.words]);
+    const output = await runCommand([AUTHREALM, 'audit', 'key', ...database.args]);
     const key = createPublicKey({
       key: Buffer.concat([
         Buffer.from('302a300506032b6570032100', 'hex'),
@@ -119,9 +119,9 @@ describe('a receiver', () => {
     await withDatabase(database, async (db) => {
       const { engine, logKeys } = db;
       const flags = { ...database.flags, ...receiverFlags(url), checkpointFile: file };
-      const first = await plant(db);
+      const first = await createFixture(db);
       for (let at = 1; at <= 150; at += 1) {
-        await database.spoil(
+        await database.tamper(
           `insert into erasure (realm_id, user_id, at) values (?, ?, ${at})`,
           ...[first.realm, systemClock.mintId()],
         );
@@ -142,14 +142,14 @@ describe('a receiver', () => {
       );
       while (errorCodes.length < 3) await Bun.sleep(10);
       const { seq } = (await engine.log.head(first.realm)) ?? { seq: 0 };
-      await plant(db, { realm: first.realm });
+      await createFixture(db, { realm: first.realm });
       while (errorCodes.length < 6) await Bun.sleep(10);
       expect(new Set(errorCodes)).toEqual(new Set(['RECEIVER_UNREACHABLE']));
       const inFile = readFileSync(file, 'utf8').trim().split('\n');
       expect(kindsOf(inFile).filter((kind) => kind === 'erasure')).toHaveLength(150);
       expect(checkpoints.ageMs()).toBeGreaterThan(200);
       const receiver = openCheckpointReceiver(port);
-      while ((await database.ask('select 1 from erasure where told_at is null')).length > 0)
+      while ((await database.query('select 1 from erasure where told_at is null')).length > 0)
         await Bun.sleep(10);
       await checkpoints.stop();
       const lines = receiver.lines().map((text) => readLine(text, logKeys));
@@ -175,7 +175,7 @@ describe('a receiver', () => {
     const receiver = openCheckpointReceiver();
     receiver.answer(reply);
     const api = await startAdminApi(receiverFlags(receiver.url));
-    const { realm, user } = await plant(api.service.db);
+    const { realm, user } = await createFixture(api.service.db);
     const begun = performance.now();
     const erased = await api.request('POST', '/erasures', { data: { realm_id: realm, user_id: user } });
     expect(erased.status).toBe(503);
@@ -198,7 +198,7 @@ test('services over one database with a receiver each write to every receiver', 
   for (const { url } of receivers)
     services.push(await startService({ ...database.flags, ...receiverFlags(url) }));
   for (const receiver of receivers) while (receiver.lines().length === 0) await Bun.sleep(10);
-  const leases = await database.ask('select name from lease');
+  const leases = await database.query('select name from lease');
   expect(JSON.stringify(leases)).not.toContain('for=us');
   for (const service of services) await service.stop();
 });
@@ -208,13 +208,13 @@ describe('erase user', () => {
     const receiver = openCheckpointReceiver();
     receiver.answer(() => new Promise(() => undefined));
     const database = await freshDatabase();
-    const { realm, user } = await withDatabase(database, plant);
+    const { realm, user } = await withDatabase(database, createFixture);
     const flags = ['--checkpoint-url', receiver.url, '--allow-loopback-webhooks'];
-    const erasing = start([AUTHREALM, 'erase', 'user', realm, user, ...database.words, ...flags]);
+    const erasing = startCommand([AUTHREALM, 'erase', 'user', realm, user, ...database.args, ...flags]);
     while (receiver.received.length === 0) await Bun.sleep(5);
     erasing.process.kill('SIGKILL');
     await erasing.process.exited;
-    expect(await database.ask('select 1 from user_info where id = ?', user)).toEqual([]);
+    expect(await database.query('select 1 from user_info where id = ?', user)).toEqual([]);
     expect(receiver.lines()).toEqual([]);
     receiver.answer(() => new Response(null, { status: 204 }));
     const service = await startService({ ...database.flags, ...receiverFlags(receiver.url) });

@@ -7,7 +7,7 @@ import { openLeases } from '../../src/jobs/leases.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
-import { plant } from '../support/service.ts';
+import { createFixture } from '../support/service.ts';
 
 /** Which logs a round of checkpoints writes to a sink. */
 
@@ -30,7 +30,10 @@ let isScanLost: boolean;
 beforeEach(async () => {
   database = await freshDatabase();
   db = await openDatabase(database.settings(), systemClock);
-  [one, other] = (await Promise.all([plant(db), plant(db)])).map(({ realm }) => realm) as [Uuid, Uuid];
+  [one, other] = (await Promise.all([createFixture(db), createFixture(db)])).map(({ realm }) => realm) as [
+    Uuid,
+    Uuid,
+  ];
   [received, scans, isSinkDown, isScanLost] = [[], 0, false, false];
   checkpoints = startCheckpoints(
     {
@@ -105,13 +108,13 @@ const ANCHOR = 'anchor_seq, anchor_tag, anchor_entries, anchor_mac, moved';
 function copyClock(log: Uuid, copy: Uuid): Promise<unknown> {
   const columns = `${END}, ${ANCHOR}`;
   const text = `insert into realm_clock (realm_id, ${columns}) select '${copy}', ${columns} from realm_clock where realm_id = ?`;
-  return database.spoil(text, log);
+  return database.tamper(text, log);
 }
 
 /** Gives a log the end of another one. */
 function setClock(log: Uuid, source: Uuid): Promise<unknown> {
   const sourceEnd = `select ${END} from realm_clock where realm_id = ?`;
-  return database.spoil(`update realm_clock set (${END}) = (${sourceEnd}) where realm_id = ?`, source, log);
+  return database.tamper(`update realm_clock set (${END}) = (${sourceEnd}) where realm_id = ?`, source, log);
 }
 
 test('the first scan writes checkpoints of all logs, later scans of the logs that moved', async () => {
@@ -120,7 +123,7 @@ test('the first scan writes checkpoints of all logs, later scans of the logs tha
   expect(received).toEqual(await Promise.all(logs.map(async (log) => [log, await positionOf(log)] as const)));
   await nextScan();
   expect(received.length).toBe(logs.length);
-  await plant(db, { realm: one });
+  await createFixture(db, { realm: one });
   await nextScan();
   expect(new Set(received.slice(logs.length).map(([log]) => log))).toEqual(new Set([one]));
   expect(received.at(-1)).toEqual([one, await positionOf(one)]);
@@ -130,7 +133,7 @@ test('a log that moved while the sink was down is written once it is back', asyn
   await nextScan();
   await stopSink();
   received = [];
-  await plant(db, { realm: other });
+  await createFixture(db, { realm: other });
   await nextScan();
   await restartSink();
   expect(received).toEqual([[other, await positionOf(other)]]);
@@ -139,8 +142,8 @@ test('a log that moved while the sink was down is written once it is back', asyn
 test('a log that moved is written although its moved number was tampered with', async () => {
   await nextScan();
   await stopSink();
-  await plant(db, { realm: one });
-  await database.spoil('update realm_clock set moved = 0 where realm_id = ?', one);
+  await createFixture(db, { realm: one });
+  await database.tamper('update realm_clock set moved = 0 where realm_id = ?', one);
   await restartSink();
   expect(received.at(-1)).toEqual([one, await positionOf(one)]);
 });
@@ -150,8 +153,8 @@ test.each(['tag', 'anchor_tag', 'anchor_mac'])(
   async (column) => {
     await nextScan();
     await stopSink();
-    await plant(db, { realm: one });
-    await database.spoil(`update realm_clock set ${column} = null where realm_id = ?`, one);
+    await createFixture(db, { realm: one });
+    await database.tamper(`update realm_clock set ${column} = null where realm_id = ?`, one);
     await restartSink();
     expect(received.at(-1)).toEqual([one, await positionOf(one)]);
   },
@@ -161,7 +164,7 @@ test('a log set back to an earlier checkpoint by tampering is written again', as
   await copyClock(one, SPARE);
   const before = await positionOf(one);
   await nextScan();
-  await plant(db, { realm: one });
+  await createFixture(db, { realm: one });
   await nextScan();
   received = [];
   await setClock(one, SPARE);
@@ -173,7 +176,7 @@ test('a log is written although tampering first had its end written as that of a
   await copyClock(one, SPARE);
   await nextScan();
   await stopSink();
-  await plant(db, { realm: one });
+  await createFixture(db, { realm: one });
   await copyClock(one, TWIN);
   await setClock(one, SPARE);
   await restartSink();
@@ -187,7 +190,7 @@ test('a log is written although tampering first had its end written as that of a
 test('a log with another end at the same position, as after a failover, is written again', async () => {
   await nextScan();
   received = [];
-  await database.spoil(
+  await database.tamper(
     'update realm_clock set tag = (select tag from change where realm_id = ? and seq = 1) where realm_id = ?',
     ...[other, one],
   );
@@ -196,13 +199,13 @@ test('a log with another end at the same position, as after a failover, is writt
 });
 
 test('a log whose entries of an older release were adopted is written', async () => {
-  await database.spoil(
+  await database.tamper(
     `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at)
        select realm_id, seq + 1, event, user_id, record_id, revision, members, actor, request_id, at
        from change where realm_id = ? order by seq desc limit 1`,
     one,
   );
-  await database.spoil('update realm_clock set seq = seq + 1 where realm_id = ?', one);
+  await database.tamper('update realm_clock set seq = seq + 1 where realm_id = ?', one);
   await nextScan();
   received = [];
   const before = await positionOf(one);
@@ -215,8 +218,8 @@ test('a log with a truncated tag keeps no other log from being written', async (
   await nextScan();
   received = [];
   for (const length of [3, 0]) {
-    await database.spoil(`update realm_clock set tag = substr(tag, 1, ${length}) where realm_id = ?`, one);
-    await plant(db, { realm: other });
+    await database.tamper(`update realm_clock set tag = substr(tag, 1, ${length}) where realm_id = ?`, one);
+    await createFixture(db, { realm: other });
     await nextScan();
     expect(received).toContainEqual([other, await positionOf(other)]);
   }

@@ -13,7 +13,7 @@ import { appendLines } from '../../src/platform/fsync.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
-import { freshFolder, plant, startService } from '../support/service.ts';
+import { createFixture, freshFolder, startService } from '../support/service.ts';
 
 /** Checkpoints of the logs, written outside of the database. */
 
@@ -21,14 +21,14 @@ describe('a checkpoint file', () => {
   test('the service writes checkpoints at start and stop, and verify accepts them and rejects forged ones', async () => {
     const path = join(freshFolder(), 'points');
     const service = await startService({ checkpointFile: path });
-    const { realm } = await plant(service.db);
+    const { realm } = await createFixture(service.db);
     await service.stop();
     const lines = readFileSync(path, 'utf8').trim().split('\n');
     const logs = lines.flatMap((line) => JSON.parse(line).logs.map(({ log }: Checkpoint) => log));
     expect(logs).toContain(NIL_UUID);
     expect(logs).toContain(realm);
     expect(statSync(path).mode & 0o777).toBe(0o600);
-    const words = [...service.database.words, '--checkpoints', path];
+    const words = [...service.database.args, '--checkpoints', path];
     const verified = await runCommand([AUTHREALM, 'audit', 'verify', '--json', ...words]);
     expect([verified.code, JSON.parse(verified.stdout)]).toMatchObject([
       0,
@@ -53,7 +53,7 @@ describe('checkpoints', () => {
   test('one of two processes that share a sink writes checkpoints, and only of changed logs', async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
-    const { realm } = await plant(db);
+    const { realm } = await createFixture(db);
     const written: string[][] = [[], []];
     const start = (index: number) =>
       startCheckpoints(
@@ -76,7 +76,7 @@ describe('checkpoints', () => {
     await Bun.sleep(200);
     // No log moved: nothing more was written.
     expect(written.map(({ length }) => length).sort()).toEqual([0, 1]);
-    await plant(db, { realm });
+    await createFixture(db, { realm });
     while (written.flat().length < 2) await Bun.sleep(5);
     await Promise.all(both.map((each) => each.stop()));
     const logs = written.flat().map((text) => {
@@ -98,7 +98,7 @@ describe('checkpoints', () => {
   test('checkpoints that could not be written are written in the next round', async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
-    await plant(db);
+    await createFixture(db);
     const written: string[] = [];
     const errorCodes: string[] = [];
     let isBroken = true;

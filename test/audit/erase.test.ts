@@ -4,28 +4,28 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { passwordProfileInfo } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
-import { erasable, erase, withDatabase } from '../support/erasure_fixtures.ts';
-import { AUTHREALM, endAll, runCommand } from '../support/processes.ts';
-import { plant, put } from '../support/service.ts';
+import { createErasureFixture, runErase, withDatabase } from '../support/erasure_fixtures.ts';
+import { AUTHREALM, killCommands, runCommand } from '../support/processes.ts';
+import { createFixture, insertRecord } from '../support/service.ts';
 
 /** `authrealm erase user` and `subject-access`, next to a running service. */
 
-afterAll(endAll);
+afterAll(killCommands);
 
-const verify = ({ words }: TestDatabase) => runCommand([AUTHREALM, 'audit', 'verify', ...words]);
+const verify = ({ args }: TestDatabase) => runCommand([AUTHREALM, 'audit', 'verify', ...args]);
 
 describe('erase user', () => {
   test('an erased user is gone from records, log and stored responses, and the log verifies clean', async () => {
-    const { database, planted } = await erasable();
-    const { realm, user: id } = planted;
-    const { code, stdout, stderr } = await erase(database, realm, id);
+    const { database, fixture } = await createErasureFixture();
+    const { realm, user: id } = fixture;
+    const { code, stdout, stderr } = await runErase(database, realm, id);
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toContain(`user ${id} is erased`);
-    expect(await database.ask('select 1 from user_info where id = ?', id)).toEqual([]);
+    expect(await database.query('select 1 from user_info where id = ?', id)).toEqual([]);
     for (const table of ['oidc_profile_info', 'password_profile_info', 'user_salt', 'idempotency']) {
-      expect(await database.ask(`select 1 from ${table} where user_id = ?`, id)).toEqual([]);
+      expect(await database.query(`select 1 from ${table} where user_id = ?`, id)).toEqual([]);
     }
-    const events = await database.ask<{ event: string }>(
+    const events = await database.query<{ event: string }>(
       'select event from change where user_id = ? order by seq desc limit 2',
       id,
     );
@@ -35,22 +35,22 @@ describe('erase user', () => {
     ]);
     const verified = await verify(database);
     expect([verified.code, verified.stderr]).toEqual([0, '']);
-    const exported = await runCommand([AUTHREALM, 'audit', 'export', ...database.words]);
+    const exported = await runCommand([AUTHREALM, 'audit', 'export', ...database.args]);
     const entries = exported.stdout.split('\n').filter((line) => line.includes(id));
     expect(entries.filter((line) => line.includes('"personal"')).length).toBeGreaterThan(3);
     for (const line of entries) expect(JSON.parse(line).personal ?? 'erased').toBe('erased');
     expect(entries.some((line) => JSON.parse(line).what === 'user.erased')).toBe(true);
     // Again, as after an interruption: nothing is left to erase, and the command succeeds.
-    expect((await erase(database, realm, id)).code).toBe(0);
+    expect((await runErase(database, realm, id)).code).toBe(0);
   });
 
   test('an erased user with more links than one commit takes is erased in several', async () => {
     const database = await freshDatabase();
     const fixture = await withDatabase(database, async (db) => {
-      const created = await plant(db);
+      const created = await createFixture(db);
       const { realm, user: id, passwordProfile } = created;
       const link = (name: string) =>
-        put(db, passwordProfileInfo, [realm, id, systemClock.mintId()], {
+        insertRecord(db, passwordProfileInfo, [realm, id, systemClock.mintId()], {
           username: name,
           password_profile_id: passwordProfile,
         });
@@ -59,27 +59,27 @@ describe('erase user', () => {
       }
       return created;
     });
-    const { code, stderr } = await erase(database, fixture.realm, fixture.user);
+    const { code, stderr } = await runErase(database, fixture.realm, fixture.user);
     expect([code, stderr]).toEqual([0, '']);
-    expect(await database.ask('select 1 from password_profile_info')).toEqual([]);
-    expect(await database.ask('select 1 from purge')).toEqual([]);
+    expect(await database.query('select 1 from password_profile_info')).toEqual([]);
+    expect(await database.query('select 1 from purge')).toEqual([]);
     expect((await verify(database)).code).toBe(0);
   });
 
   test('an erasure of an unknown user is rejected and not logged', async () => {
     const database = await freshDatabase();
-    const fixture = await withDatabase(database, plant);
-    const { code, stderr } = await erase(database, fixture.realm, systemClock.mintId());
+    const fixture = await withDatabase(database, createFixture);
+    const { code, stderr } = await runErase(database, fixture.realm, systemClock.mintId());
     expect([code, stderr]).toEqual([1, expect.stringContaining('no user ')]);
-    expect(await database.ask('select 1 from erasure')).toEqual([]);
+    expect(await database.query('select 1 from erasure')).toEqual([]);
   });
 });
 
 describe('subject access', () => {
   test('subject access returns every record and log entry of one user, and is logged', async () => {
-    const { database, planted, texts } = await erasable();
-    const { realm, user: id } = planted;
-    const { code, stdout } = await runCommand([AUTHREALM, 'subject-access', realm, id, ...database.words]);
+    const { database, fixture, texts } = await createErasureFixture();
+    const { realm, user: id } = fixture;
+    const { code, stdout } = await runCommand([AUTHREALM, 'subject-access', realm, id, ...database.args]);
     expect(code).toBe(0);
     const lines = stdout
       .trim()

@@ -2,7 +2,7 @@ import { Database } from 'bun:sqlite';
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import type { ScrubResult } from '../../src/audit/port.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { databaseFile, oidcPath, plant, startService } from '../support/service.ts';
+import { createFixture, databaseFile, oidcPath, startService } from '../support/service.ts';
 
 /** Lookups while a user is erased from a large file. */
 
@@ -67,10 +67,10 @@ test('an erasure over HTTP scans the whole file, and no lookup waits for the sca
     },
   }));
   const path = databaseFile(service);
-  const fixture = await plant(service.db);
+  const fixture = await createFixture(service.db);
   const erasedText = systemClock.mintId();
   const erasedValues = { realm: fixture.realm, subject: erasedText, username: erasedText };
-  const erased = await plant(service.db, erasedValues);
+  const erased = await createFixture(service.db, erasedValues);
   insertUsers(path, fixture.realm);
   leaveDeletedRows(path, erasedText);
   const scanned = scan(path, erasedText);

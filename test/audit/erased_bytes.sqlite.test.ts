@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { TestDatabase } from '../support/database.ts';
-import { erasable, erase, withDatabase } from '../support/erasure_fixtures.ts';
+import { createErasureFixture, runErase, withDatabase } from '../support/erasure_fixtures.ts';
 import { freshFolder } from '../support/service.ts';
 
 /** The texts that any file in the folder of a database contains. */
@@ -19,25 +19,25 @@ function folderOf({ address }: TestDatabase): string {
 
 describe('an erasure in a SQLite file', () => {
   test('an erased user leaves no byte in the files of a SQLite database, nor in a later backup', async () => {
-    const { database, planted, texts } = await erasable();
+    const { database, fixture, texts } = await createErasureFixture();
     const folder = folderOf(database);
     expect(textsFoundIn(folder, texts).length).toBeGreaterThan(4);
-    const { stdout } = await erase(database, planted.realm, planted.user);
+    const { stdout } = await runErase(database, fixture.realm, fixture.user);
     expect(stdout).toContain('no erased data is left in the database file; its write-ahead log is empty');
     expect(textsFoundIn(folder, texts)).toEqual([]);
-    const [row] = await database.ask<{ scrubbed_at: number }>('select scrubbed_at from erasure');
+    const [row] = await database.query<{ scrubbed_at: number }>('select scrubbed_at from erasure');
     expect(row?.scrubbed_at).toBeGreaterThan(0);
     const backups = freshFolder();
     await withDatabase(database, async ({ engine }) => engine.embedded?.copyTo(join(backups, 'backup.db')));
     expect(textsFoundIn(backups, texts)).toEqual([]);
     const checkpointFile = readFileSync(join(folder, 'test.db.checkpoints'), 'utf8');
     expect(checkpointFile).toContain(
-      `"kind":"erasure","realm_id":"${planted.realm}","user_id":"${planted.user}"`,
+      `"kind":"erasure","realm_id":"${fixture.realm}","user_id":"${fixture.user}"`,
     );
   });
 
   test('an erased user leaves no byte although another program deleted rows without overwriting them', async () => {
-    const { database, planted, texts } = await erasable();
+    const { database, fixture, texts } = await createErasureFixture();
     const folder = folderOf(database);
     const other = new Database(join(folder, 'test.db'));
     other.run('pragma secure_delete = off');
@@ -49,7 +49,7 @@ describe('an erasure in a SQLite file', () => {
     other.run('drop table left_over');
     other.run('pragma wal_checkpoint(truncate)');
     other.close();
-    const { stdout } = await erase(database, planted.realm, planted.user);
+    const { stdout } = await runErase(database, fixture.realm, fixture.user);
     expect(stdout).toContain('no erased data is left in the database file after it was rewritten');
     expect(textsFoundIn(folder, texts)).toEqual([]);
   });

@@ -10,18 +10,24 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { EXIT } from '../../src/platform/exit.ts';
 import { backUp } from '../../src/store/backups/backup.ts';
 import { startAdminApi } from '../http/admin/admin_api.ts';
-import { archiver, program, recordsIn, runOn, storedDatabase } from '../support/archive.ts';
+import {
+  createStoredDatabase,
+  inProcessArchiver,
+  program,
+  recordsIn,
+  runOnFile,
+} from '../support/backup_fixtures.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { withDatabase } from '../support/erasure_fixtures.ts';
-import { AUTHREALM, endAll, runCommand, start } from '../support/processes.ts';
-import { freshFolder, type Planted, plant, startService } from '../support/service.ts';
+import { AUTHREALM, killCommands, runCommand, startCommand } from '../support/processes.ts';
+import { createFixture, type Fixture, freshFolder, startService } from '../support/service.ts';
 
 setDefaultTimeout(300_000);
-afterAll(endAll);
+afterAll(killCommands);
 
 /** An erasure is acknowledged only when reported outside of the database, and every erasure is reported in the end. */
 
-type Person = Pick<Planted, 'realm' | 'user'>;
+type Person = Pick<Fixture, 'realm' | 'user'>;
 
 /** Erases a user in a process that is killed between the commit and the report. */
 async function eraseAndDie(flags: TestDatabase['flags'], { realm, user }: Person): Promise<void> {
@@ -47,15 +53,15 @@ async function serveOnce({ flags }: Pick<TestDatabase, 'flags'>, checkpointFile:
 }
 
 const unreportedIn = (database: TestDatabase) =>
-  database.ask<{ user_id: string }>('select user_id from erasure where told_at is null');
+  database.query<{ user_id: string }>('select user_id from erasure where told_at is null');
 
 describe('an erasure by a process that was killed before its report', () => {
   test('an unreported erasure is reported by the next start of the service, once, signed, with its time', async () => {
     const database = await freshDatabase();
-    const fixture = await withDatabase(database, plant);
+    const fixture = await withDatabase(database, createFixture);
     const before = systemClock.now();
     await eraseAndDie(database.flags, fixture);
-    expect(await database.ask('select 1 from user_info where id = ?', fixture.user)).toEqual([]);
+    expect(await database.query('select 1 from user_info where id = ?', fixture.user)).toEqual([]);
     expect(await unreportedIn(database)).toEqual([{ user_id: fixture.user }]);
     const path = join(freshFolder(), 'points');
     await serveOnce(database, path);
@@ -77,35 +83,35 @@ describe('an erasure by a process that was killed before its report', () => {
 
   test('an unreported erasure is reported by the next start although the previous service was killed as well', async () => {
     const database = await freshDatabase();
-    const fixture = await withDatabase(database, plant);
+    const fixture = await withDatabase(database, createFixture);
     const path = join(freshFolder(), 'points');
-    const words = ['serve', '--port', '0', '--checkpoint-file', path, ...database.words];
-    const service = start([AUTHREALM, ...words]);
+    const words = ['serve', '--port', '0', '--checkpoint-file', path, ...database.args];
+    const service = startCommand([AUTHREALM, ...words]);
     while (!existsSync(path) || !readFileSync(path, 'utf8').endsWith('\n')) await Bun.sleep(20);
     service.process.kill('SIGKILL');
     await service.process.exited;
     await eraseAndDie(database.flags, fixture);
     await serveOnce(database, path);
-    expect(await database.ask(`select 1 from lease where name like 'checkpoints%'`)).toHaveLength(1);
+    expect(await database.query(`select 1 from lease where name like 'checkpoints%'`)).toHaveLength(1);
     expect(erasuresIn(path)).toMatchObject([{ user_id: fixture.user }]);
     expect(await unreportedIn(database)).toEqual([]);
   });
 
   test('an unreported erasure is reported despite tampered rows, and a restore reads the reports', async () => {
     const database = await freshDatabase();
-    const fixture = await withDatabase(database, plant);
+    const fixture = await withDatabase(database, createFixture);
     await eraseAndDie(database.flags, fixture);
     const others = Array.from({ length: 4 }, () => systemClock.mintId());
     // Times outside of the calendar, or with years that ISO 8601 does not write with four digits.
     for (const [index, at] of [9e15, -9e15, -9e14, 3e14].entries()) {
       const values = `'${fixture.realm}', '${others[index]}', ${at}`;
-      await database.spoil(`insert into erasure (realm_id, user_id, at) values (${values})`);
+      await database.tamper(`insert into erasure (realm_id, user_id, at) values (${values})`);
     }
     // PostgreSQL rejects values that are no UUID.
     const isEmbedded = database.address.engine === 'sqlite';
     if (isEmbedded) {
-      await database.spoil(`insert into erasure (realm_id, user_id, at) values ('nobody', 'at all', 1)`);
-      await database.spoil(
+      await database.tamper(`insert into erasure (realm_id, user_id, at) values ('nobody', 'at all', 1)`);
+      await database.tamper(
         `insert into realm_clock (realm_id, seq, tagged_seq, tag, entries, anchor_seq, anchor_tag, anchor_entries, anchor_mac)
            values ('nobody', 1, 1, x'00', 1, 0, x'00', 0, x'00')`,
       );
@@ -122,20 +128,20 @@ describe('an erasure by a process that was killed before its report', () => {
 
   test('an erased user does not return with an older backup, whether the database is lost or replaced', async () => {
     for (const isLost of [true, false]) {
-      const { path, planted } = await storedDatabase(2);
-      const [erased, retained] = planted as [Planted, Planted];
+      const { path, planted } = await createStoredDatabase(2);
+      const [erased, retained] = planted as [Fixture, Fixture];
       const backup = join(freshFolder(), 'taken.db');
-      await backUp(path, { file: backup }, program, archiver);
+      await backUp(path, { file: backup }, program, inProcessArchiver);
       const flags = { database: `sqlite:${path}` };
       await eraseAndDie(flags, erased);
       if (isLost) {
         // The service reports it in a separate process, so that this one does not have the file open.
-        const service = start([AUTHREALM, 'serve', '--port', '0', '--database', flags.database]);
+        const service = startCommand([AUTHREALM, 'serve', '--port', '0', '--database', flags.database]);
         await service.line(/listening on/);
         expect(await service.stop()).toBe(EXIT.done);
         for (const ending of ['', '-wal', '-shm']) rmSync(path + ending, { force: true });
       }
-      const { code, stderr } = await runOn(path, 'restore', backup, '--replace');
+      const { code, stderr } = await runOnFile(path, 'restore', backup, '--replace');
       expect([code, stderr]).toEqual([EXIT.done, '']);
       const restored = recordsIn(path);
       expect([restored.has(erased.user), restored.has(retained.user)]).toEqual([false, true]);
@@ -148,9 +154,9 @@ describe('an erasure by a process that was killed before its report', () => {
 describe('erase user', () => {
   test('erase user erases but fails when the report cannot be written, and succeeds when repeated', async () => {
     const database = await freshDatabase();
-    const { realm, user } = await withDatabase(database, plant);
+    const { realm, user } = await withDatabase(database, createFixture);
     const path = join(freshFolder(), 'missing', 'points');
-    const words = ['erase', 'user', realm, user, ...database.words, '--checkpoint-file', path];
+    const words = ['erase', 'user', realm, user, ...database.args, '--checkpoint-file', path];
     const failed = await runCommand([AUTHREALM, ...words]);
     expect([failed.code, failed.stderr]).toEqual([
       EXIT.failed,
@@ -159,7 +165,7 @@ describe('erase user', () => {
       ),
     ]);
     expect(failed.stdout).toMatch(/no erased data is left|archived write-ahead logs/);
-    expect(await database.ask('select 1 from user_info where id = ?', user)).toEqual([]);
+    expect(await database.query('select 1 from user_info where id = ?', user)).toEqual([]);
     mkdirSync(dirname(path));
     const done = await runCommand([AUTHREALM, ...words]);
     expect([done.code, done.stderr]).toEqual([EXIT.done, '']);
@@ -171,7 +177,7 @@ describe('POST /admin/v1/erasures', () => {
   test('an erasure is answered 503 while its report cannot be written, and 201 once it is written', async () => {
     const path = join(freshFolder(), 'missing', 'points');
     const api = await startAdminApi({ checkpointFile: path });
-    const { realm, user } = await plant(api.service.db);
+    const { realm, user } = await createFixture(api.service.db);
     const data = { realm_id: realm, user_id: user };
     const failed = await api.request('POST', '/erasures', { data });
     expect(failed.status).toBe(503);
@@ -191,11 +197,11 @@ describe('erasures with several sinks', () => {
     const database = await freshDatabase();
     await withDatabase(database, async (db) => {
       const { engine, logKeys: keys } = db;
-      const first = await plant(db);
+      const first = await createFixture(db);
       const people = [first.user];
       while (people.length < 120) people.push(systemClock.mintId());
       for (const user of people) {
-        await database.spoil(
+        await database.tamper(
           'insert into erasure (realm_id, user_id, at) values (?, ?, 7)',
           first.realm,
           user,

@@ -8,21 +8,21 @@ import { user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
-import { type Planted, plant, put, userMembers } from '../support/service.ts';
+import { createFixture, type Fixture, insertRecord, userMembers } from '../support/service.ts';
 
 /** Tampering with the database but without the master key; erasures; and the adoption of older entries. */
 
 interface TestLog {
   readonly database: TestDatabase;
   readonly db: OpenDatabase;
-  readonly fixture: Planted;
+  readonly fixture: Fixture;
 }
 
 async function withLog(work: (testLog: TestLog) => Promise<void>): Promise<void> {
   const database = await freshDatabase();
   const db = await openDatabase(database.settings(), systemClock);
   try {
-    await work({ database, db, fixture: await plant(db) });
+    await work({ database, db, fixture: await createFixture(db) });
   } finally {
     await db.engine.close();
   }
@@ -73,36 +73,36 @@ const rename = ({ db, fixture }: TestLog, name: string) =>
 describe('tampering without the master key', () => {
   test('verify finds a removed end of a chain, also after the next write', () =>
     withLog(async ({ database, db, fixture }) => {
-      await database.spoil('update realm_clock set tag = null where realm_id = ?', fixture.realm);
-      await database.spoil(
+      await database.tamper('update realm_clock set tag = null where realm_id = ?', fixture.realm);
+      await database.tamper(
         `update change set actor = 'nobody' where realm_id = ? and seq = 2`,
         fixture.realm,
       );
       expect((await verify(db)).messages).not.toEqual([]);
-      await plant(db, { realm: fixture.realm });
+      await createFixture(db, { realm: fixture.realm });
       expect((await verify(db)).messages).toContainEqual(expect.stringContaining('the log was recreated'));
     }));
 
   test('verify finds a removed log', () =>
     withLog(async ({ database, db, fixture }) => {
-      await database.spoil('delete from change where realm_id = ?', fixture.realm);
-      await database.spoil('delete from realm_clock where realm_id = ?', fixture.realm);
+      await database.tamper('delete from change where realm_id = ?', fixture.realm);
+      await database.tamper('delete from realm_clock where realm_id = ?', fixture.realm);
       expect((await verify(db)).messages).toEqual(['this log was started, and it does not exist']);
     }));
 
   test('an entry inserted in the format of an older release is reported, before and after its adoption', () =>
     withLog(async ({ database, db, fixture }) => {
-      await database.spoil(
+      await database.tamper(
         `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at)
            select realm_id, seq + 1, event, user_id, record_id, revision, members, actor, request_id, at
            from change where realm_id = ? order by seq desc limit 1`,
         fixture.realm,
       );
-      await database.spoil('update realm_clock set seq = seq + 1 where realm_id = ?', fixture.realm);
+      await database.tamper('update realm_clock set seq = seq + 1 where realm_id = ?', fixture.realm);
       expect(await verify(db)).toEqual({ messages: [], untagged: 1 });
-      await plant(db, { realm: fixture.realm });
+      await createFixture(db, { realm: fixture.realm });
       expect(await verify(db)).toEqual({ messages: [], untagged: 0 });
-      const entries = await database.ask<{ realm_id: string }>(
+      const entries = await database.query<{ realm_id: string }>(
         `select realm_id from act where action = 'log.adopted'`,
       );
       expect(entries.map(({ realm_id }) => realm_id)).toEqual([fixture.realm]);
@@ -110,7 +110,7 @@ describe('tampering without the master key', () => {
 
   test('verify finds an entry inserted after the log head', () =>
     withLog(async ({ database, db, fixture }) => {
-      await database.spoil(
+      await database.tamper(
         `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at, tag)
            select realm_id, seq + 9, event, user_id, record_id, revision, members, actor, request_id, at, tag
            from change where realm_id = ? order by seq desc limit 1`,
@@ -121,8 +121,8 @@ describe('tampering without the master key', () => {
 
   test('verify finds a deleted user key without an erasure', () =>
     withLog(async ({ database, db, fixture }) => {
-      await database.spoil('delete from user_salt where user_id = ?', fixture.user);
-      await database.spoil(
+      await database.tamper('delete from user_salt where user_id = ?', fixture.user);
+      await database.tamper(
         'insert into erasure (realm_id, user_id, at) values (?, ?, 1)',
         fixture.realm,
         fixture.user,
@@ -132,10 +132,10 @@ describe('tampering without the master key', () => {
 
   test('backdated entries are not removed by retention', () =>
     withLog(async ({ database, db, fixture }) => {
-      await database.spoil('update change set at = 1 where realm_id = ? and seq <= 3', fixture.realm);
+      await database.tamper('update change set at = 1 where realm_id = ? and seq <= 3', fixture.realm);
       const trimming = db.engine.log.trim(fixture.realm, 1_000);
       expect(await trimming.then(() => 'done', String)).toContain('edited by a stranger');
-      expect(await database.ask('select 1 from change where at = 1')).toHaveLength(3);
+      expect(await database.query('select 1 from change where at = 1')).toHaveLength(3);
     }));
 
   test('tampering is not hidden by a later checkpoint of the same position', () =>
@@ -158,7 +158,7 @@ describe('an erasure', () => {
     withLog(async (testLog) => {
       const { database, db, fixture } = testLog;
       await Promise.all([rename(testLog, 'Written at the last moment'), erase(testLog)]);
-      expect(await database.ask('select 1 from user_salt where user_id = ?', fixture.user)).toEqual([]);
+      expect(await database.query('select 1 from user_salt where user_id = ?', fixture.user)).toEqual([]);
       const reading = openLogReading(db.engine.log, db.logKeys);
       const entries = await reading.entriesOf(fixture, 'realm', 0, 100);
       expect(entries.filter(({ personal }) => typeof personal === 'object')).toEqual([]);
@@ -169,7 +169,7 @@ describe('an erasure', () => {
     withLog(async (testLog) => {
       const { db, fixture } = testLog;
       await erase(testLog);
-      await put(db, user, [fixture.realm, fixture.user], { ...userMembers, name: 'Back again' });
+      await insertRecord(db, user, [fixture.realm, fixture.user], { ...userMembers, name: 'Back again' });
       expect(await verify(db)).toEqual({ messages: [], untagged: 0 });
       const reading = openLogReading(db.engine.log, db.logKeys);
       const personalValues = (await reading.entriesOf(fixture, 'realm', 0, 100)).flatMap(
@@ -185,20 +185,20 @@ describe('entries of an older release', () => {
     withLog(async ({ database, db, fixture }) => {
       const { realm } = fixture;
       const many = 2 * LIMITS.cascadeRecordsMax + 500;
-      await database.spoil(
+      await database.tamper(
         `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at)
            with recursive n (i) as (select 1 union all select i + 1 from n where i < ${many})
            select c.realm_id, c.seq + n.i, c.event, c.user_id, c.record_id, c.revision, c.members, c.actor, null, c.at
            from n, (select * from change where realm_id = ? order by seq desc limit 1) c`,
         realm,
       );
-      await database.spoil(`update realm_clock set seq = seq + ${many} where realm_id = ?`, realm);
-      await plant(db, {
+      await database.tamper(`update realm_clock set seq = seq + ${many} where realm_id = ?`, realm);
+      await createFixture(db, {
         realm,
         oidcProfile: fixture.oidcProfile,
         passwordProfile: fixture.passwordProfile,
       });
-      const untagged = () => database.ask('select 1 from change where tag is null');
+      const untagged = () => database.query('select 1 from change where tag is null');
       expect((await untagged()).length).toBeLessThan(many);
       await db.engine.log.catchUp(systemClock.now());
       expect(await untagged()).toEqual([]);

@@ -9,7 +9,7 @@ import { realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
-import { realmMembers, stamped, userMembers } from '../support/service.ts';
+import { buildRecord, realmMembers, userMembers } from '../support/service.ts';
 
 /** The start of a log: moved by an attacker with the database and the master key, and by retention. */
 
@@ -48,7 +48,7 @@ async function write(db: OpenDatabase, id: Uuid, at: number): Promise<void> {
   const isFirst = (await db.engine.log.head(id)) === undefined;
   const resource = isFirst ? realm : user;
   const key = isFirst ? [id] : [id, systemClock.mintId()];
-  const record = stamped(key as [Uuid], isFirst ? realmMembers : userMembers);
+  const record = buildRecord(key as [Uuid], isFirst ? realmMembers : userMembers);
   const origin = { actor: 'test', requestId: undefined, address: undefined, at };
   const change = changeOf(resource, 'created', { key: key as [Uuid], revision: record.revision }, origin);
   const writes = [{ op: 'insert', resource, key: key as [Uuid], record, change }] as const;
@@ -91,8 +91,8 @@ async function moveStart({ database, db, id }: TestLog, lastRemoved: number, for
     const hex = Buffer.from(bytes).toString('hex');
     return database.address.engine === 'postgres' ? `decode('${hex}', 'hex')` : `x'${hex}'`;
   };
-  await database.spoil(`delete from change where realm_id = ? and seq <= ${seq}`, id);
-  await database.spoil(
+  await database.tamper(`delete from change where realm_id = ? and seq <= ${seq}`, id);
+  await database.tamper(
     `update realm_clock set anchor_seq = ${seq}, anchor_tag = ${bytesLiteral(tag)}, anchor_entries = ${entries},
        anchor_mac = ${bytesLiteral(mac)} where realm_id = ?`,
     id,

@@ -8,7 +8,13 @@ import { readSettings } from '../../src/config/parse.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { EXIT } from '../../src/platform/exit.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
-import { copied, logKeysOf, rehearsed, runOn, storedDatabase } from '../support/archive.ts';
+import {
+  copyBackupFixture,
+  createBackupFixture,
+  createStoredDatabase,
+  logKeysOf,
+  runOnFile,
+} from '../support/backup_fixtures.ts';
 import { AUTHREALM } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
@@ -25,7 +31,7 @@ let keys: OpenDatabase['logKeys'];
 let heads: readonly LogHead[];
 
 beforeAll(async () => {
-  ({ path } = await storedDatabase(1));
+  ({ path } = await createStoredDatabase(1));
   const { engine, logKeys } = await openDatabase(
     readSettings({ database: `sqlite:${path}` }, {}),
     systemClock,
@@ -49,7 +55,7 @@ const checkpointAt = (at: number, isGenuine = true) =>
 async function verify(...lines: readonly string[]) {
   const file = join(freshFolder(), 'points');
   writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
-  const { code, stdout } = await runOn(path, 'audit', 'verify', '--checkpoints', file, '--json');
+  const { code, stdout } = await runOnFile(path, 'audit', 'verify', '--checkpoints', file, '--json');
   return { code, ...JSON.parse(stdout) };
 }
 
@@ -83,8 +89,8 @@ describe('audit verify after a recorded restore', () => {
 });
 
 test('restore records when its backup was taken', async () => {
-  const { database, backup } = copied(await rehearsed(1));
-  expect((await runOn(database, 'restore', backup, '--replace')).code).toBe(EXIT.done);
+  const { database, backup } = copyBackupFixture(await createBackupFixture(1));
+  expect((await runOnFile(database, 'restore', backup, '--replace')).code).toBe(EXIT.done);
   const lastLine = readFileSync(`${database}.checkpoints`, 'utf8').trim().split('\n').at(-1) ?? '';
   const { taken_at } = JSON.parse(readFileSync(`${backup}.json`, 'utf8'));
   const line = readLine(lastLine, await logKeysOf(database));
@@ -94,7 +100,7 @@ test('restore records when its backup was taken', async () => {
 describe('a checkpoint file', () => {
   test('a checkpoint file that is missing or a folder is rejected by the name of the option', async () => {
     for (const missing of [join(freshFolder(), 'missing'), freshFolder()]) {
-      const { code, stdout, stderr } = await runOn(path, 'audit', 'verify', '--checkpoints', missing);
+      const { code, stdout, stderr } = await runOnFile(path, 'audit', 'verify', '--checkpoints', missing);
       expect([code, stdout, stderr]).toEqual([EXIT.failed, '', expect.stringMatching(/--checkpoints: \w+/)]);
     }
   });

@@ -6,8 +6,8 @@ import { user } from '../../src/domain/resources.ts';
 import { openLeases } from '../../src/jobs/leases.ts';
 import { removeOld, startRetention } from '../../src/jobs/retention.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { target } from '../support/receivers.ts';
-import { plant, type Service, stamped, startService, userMembers } from '../support/service.ts';
+import { buildRecord, createFixture, type Service, startService, userMembers } from '../support/service.ts';
+import { addTarget } from '../support/webhook_receivers.ts';
 
 /** Removal of expired changes, entries, deliveries and dead letters. */
 
@@ -30,10 +30,10 @@ const retentionDeps = ({ db, clock }: Service, days: number) => ({
 test('retention removes expired changes, entries, deliveries and dead letters, but the newest change of a realm', async () => {
   const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
   const { engine } = service.db;
-  const { realm } = await plant(service.db);
+  const { realm } = await createFixture(service.db);
   const loads = Array.from({ length: 2_500 }, () => {
     const key = [realm, systemClock.mintId()] as const;
-    const record = stamped(key, userMembers);
+    const record = buildRecord(key, userMembers);
     const origin = { actor: 'test', requestId: undefined, address: undefined, at: record.created_at };
     const change = changeOf(user, 'created', { key, revision: record.revision }, origin);
     return {
@@ -43,7 +43,7 @@ test('retention removes expired changes, entries, deliveries and dead letters, b
     };
   });
   await engine.records.load(loads, false);
-  const { webhook } = await target(service, 'http://127.0.0.1:9/', {
+  const { webhook } = await addTarget(service, 'http://127.0.0.1:9/', {
     realms: new Set([systemClock.mintId()]),
   });
   const { webhookId } = webhook;
@@ -83,7 +83,7 @@ test('retention removes expired changes, entries, deliveries and dead letters, b
   await removeOld({ ...deps, pause });
   expect(await left()).toEqual({ changes: 1, deliveries: 0, deadLetters: 0 });
   expect(commits).toBeGreaterThanOrEqual(3);
-  const entries = await service.database.ask<{ realm_id: string | null; detail: string }>(
+  const entries = await service.database.query<{ realm_id: string | null; detail: string }>(
     `select realm_id, detail from act where action = 'log.trimmed' order by seq`,
   );
   expect(entries.map(({ realm_id, detail }) => [realm_id, JSON.parse(detail).entries])).toContainEqual([
@@ -97,7 +97,7 @@ test('retention removes expired changes, entries, deliveries and dead letters, b
 test('one process at a time runs retention, again and again, until it is stopped', async () => {
   const service = await startService({ offline: 'true' });
   const { engine } = service.db;
-  const { realm } = await plant(service.db);
+  const { realm } = await createFixture(service.db);
   const errors: unknown[] = [];
   const leases = () => openLeases(engine.leases, 1_000, systemClock);
   const other = leases();
@@ -122,7 +122,7 @@ test('one process at a time runs retention, again and again, until it is stopped
 test('a retention lease that a killed process left is acquired a term later, not at the next interval', async () => {
   const service = await startService({ offline: 'true' });
   const { leases: store } = service.db.engine;
-  const { realm } = await plant(service.db);
+  const { realm } = await createFixture(service.db);
   await openLeases(store, 300, systemClock).keep(['retention']);
   service.clock.advance(91 * DAY_MS);
   const deps = { ...retentionDeps(service, 90), leases: openLeases(store, 300, systemClock) };
@@ -146,16 +146,16 @@ test('a retention lease that a killed process left is acquired a term later, not
 test('retention reports a tampered log and continues with the others', async () => {
   const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
   const { engine } = service.db;
-  const realms = [(await plant(service.db)).realm, (await plant(service.db)).realm].sort();
+  const realms = [(await createFixture(service.db)).realm, (await createFixture(service.db)).realm].sort();
   const [tampered, other] = realms as [Uuid, Uuid];
-  const { webhook } = await target(service, 'http://127.0.0.1:9/', { realms: new Set([tampered]) });
+  const { webhook } = await addTarget(service, 'http://127.0.0.1:9/', { realms: new Set([tampered]) });
   const { webhookId } = webhook;
-  await service.database.spoil(
+  await service.database.tamper(
     'insert into dead_letter (webhook_id, realm_id, first_seq, last_seq, attempts, at) values (?, ?, 1, 1, 9, 1)',
     webhookId,
     tampered,
   );
-  await service.database.spoil(
+  await service.database.tamper(
     'update realm_clock set anchor_seq = anchor_seq + 1 where realm_id = ?',
     tampered,
   );

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { errorsOf, oidcPath, plant, type Service, startService } from '../support/service.ts';
+import { createFixture, errorsOf, oidcPath, type Service, startService } from '../support/service.ts';
 
 let service: Service;
 let path: string;
@@ -9,7 +9,7 @@ const ELSEWHERE = { 'X-Forwarded-For': '192.0.2.2' };
 
 beforeEach(async () => {
   service = await startService({ badTokenRate: `${BUDGET}/50`, trustedProxies: '127.0.0.0/8 ::1' });
-  path = oidcPath(await plant(service.db));
+  path = oidcPath(await createFixture(service.db));
 });
 afterEach(() => service.stop());
 
@@ -62,7 +62,7 @@ test('guesses at the token endpoint spend the same budget, right ones do not', a
   const { clientId, secret } = await service.client('oidc-profile-infos:read');
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
   const ask = async (client_secret: string, headers: Record<string, string>) =>
-    (await service.grant({ ...form, client_secret }, headers)).status;
+    (await service.requestToken({ ...form, client_secret }, headers)).status;
   for (let count = 0; count < BUDGET * 2; count += 1) expect(await ask(secret, OFFICE)).toBe(200);
   for (let count = 0; count < BUDGET; count += 1) expect(await ask('guess', OFFICE)).toBe(401);
   expect(await ask('guess', OFFICE)).toBe(429);

@@ -3,21 +3,21 @@ import { createHmac } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { FAULTS } from '../../src/domain/fault.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { compact, encode, type Json, openForge } from '../support/forge.ts';
+import { type ConsoleSession, postConsoleToken, sameOrigin } from '../support/console_sign_in.ts';
 import {
-  type Answering,
+  createKeyPair,
   DISCOVERY,
-  entryOf,
-  type IssuerPair,
+  type IssuerKeyPair,
   type IssuerServer,
   issue,
+  issuerEntry,
   json,
-  makePair,
-  startBeliever,
+  type RequestHandler,
   startIssuer,
+  startTrustingService,
 } from '../support/issuers.ts';
 import { errorsOf, type Service } from '../support/service.ts';
-import { exchange, ownPage, type Told } from '../support/signed_in.ts';
+import { compact, encode, type Json, openForge } from '../support/token_forge.ts';
 
 /** What a provider can answer that is wrong: an ID token with each respect of it turned round, and every other trouble. */
 
@@ -30,8 +30,8 @@ const CODE = { grant: 'provider', name: 'acme', code: 'c', code_verifier: 'v'.re
 
 let acme: IssuerServer;
 let other: IssuerServer;
-let rsa: IssuerPair;
-let stranger: IssuerPair;
+let rsa: IssuerKeyPair;
+let stranger: IssuerKeyPair;
 let service: Service;
 /** What the token endpoint was asked last. */
 let asked: { readonly form: URLSearchParams; readonly authorization: string | undefined };
@@ -44,13 +44,13 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 
 /** Answers the token endpoint with this, and keeps what it was asked. */
 function answer(document: unknown, status = 200): void {
-  const answering: Answering = (request, response) => {
+  const answering: RequestHandler = (request, response) => {
     bodyOf(request).then((text) => {
       asked = { form: new URLSearchParams(text), authorization: request.headers.authorization };
       response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(document));
     });
   };
-  acme.answers.set('/token', answering);
+  acme.routes.set('/token', answering);
 }
 
 /** Publishes a discovery document, and lets this time go by; what is named differs from a right one. */
@@ -61,14 +61,14 @@ function publish(more: Json = {}, passing: number = LIMITS.issuerKeysFreshMs): v
     ...{ issuer, jwks_uri: `${issuer}/keys` },
     ...{ authorization_endpoint: `${issuer}/authorize`, token_endpoint: `${issuer}/token` },
   };
-  acme.answers.set(DISCOVERY, json({ ...document, ...more }));
+  acme.routes.set(DISCOVERY, json({ ...document, ...more }));
   service?.clock.advance(passing);
 }
 
 beforeAll(async () => {
   [acme, other] = await Promise.all([startIssuer(), startIssuer()]);
-  rsa = await makePair('one');
-  stranger = await makePair('one');
+  rsa = await createKeyPair('one');
+  stranger = await createKeyPair('one');
   publish();
   other.publish(stranger.publicJwk);
   const rights = [
@@ -77,10 +77,10 @@ beforeAll(async () => {
     { claim: 'groups', value: 'there', scopes: 'profiles:read', realms: [crypto.randomUUID()] },
   ];
   const console = { ...CLIENT, person: ['nickname', 'email'] };
-  service = await startBeliever(
+  service = await startTrustingService(
     // Its keys are where the file says: whoever asks for the discovery document then asks for how to sign in.
-    entryOf(acme, { rights, console, algorithms: ['RS256', 'RS512'], jwks_uri: `${acme.issuer}/keys` }),
-    entryOf(other, { name: 'other' }),
+    issuerEntry(acme, { rights, console, algorithms: ['RS256', 'RS512'], jwks_uri: `${acme.issuer}/keys` }),
+    issuerEntry(other, { name: 'other' }),
   );
 });
 afterAll(async () => {
@@ -99,7 +99,7 @@ const by = (more: Json = {}, header: Json = {}) => issue(rsa, claims(more), { ty
 
 async function statusWith(token: unknown, more: object = {}): Promise<number> {
   answer({ access_token: 'of no interest', token_type: 'Bearer', id_token: token });
-  return (await exchange(service, { ...CODE, ...more })).status;
+  return (await postConsoleToken(service, { ...CODE, ...more })).status;
 }
 
 /** What the operator was told. */
@@ -118,9 +118,9 @@ const RIGHT: [string, () => Promise<string>, string][] = [
 ];
 test.each(RIGHT)('200 %s', async (_name, make, label) => {
   answer({ id_token: await make() });
-  const got = await exchange(service, CODE);
+  const got = await postConsoleToken(service, CODE);
   expect(got.status).toBe(200);
-  expect(((await got.json()) as { data: Told }).data.label).toBe(label);
+  expect(((await got.json()) as { data: ConsoleSession }).data.label).toBe(label);
 });
 
 const hmac = (secret: string) => async (input: string) => createHmac('sha256', secret).update(input).digest();
@@ -159,7 +159,7 @@ const WRONG: [string, () => unknown][] = [
     'HS256 by the public key',
     () => issue(rsa, claims(), { alg: 'HS256', typ: 'JWT' }, hmac(JSON.stringify(rsa.publicJwk))),
   ],
-  ['another algorithm than the key’s', () => issue(rsa, claims(), { alg: 'RS512' }, rsa.by('SHA-512'))],
+  ['another algorithm than the key’s', () => issue(rsa, claims(), { alg: 'RS512' }, rsa.signWith('SHA-512'))],
   ['an algorithm that is not listed', () => by({}, { alg: 'RS384' })],
   ['the key of another issuer, of the same name', () => issue(stranger, claims(), { typ: 'JWT' })],
   ['our own key', async () => issue(rsa, claims(), { typ: 'JWT' }, (await openForge(service)).sign)],
@@ -209,18 +209,18 @@ test('a code that the provider refuses is no trouble of the provider', async () 
   expect(await statusWith(await by())).toBe(200);
   const told = outcomes().length;
   answer({ error: 'invalid_grant' }, 400);
-  expect([(await exchange(service, CODE)).status, outcomes().length]).toEqual([400, told]);
+  expect([(await postConsoleToken(service, CODE)).status, outcomes().length]).toEqual([400, told]);
 });
 
 test('a provider that keeps many waiting is asked by no more; who comes then is told to try again', async () => {
   const waiting: ServerResponse[] = [];
   const isFull = Promise.withResolvers<void>();
-  acme.answers.set('/token', (_request, response) => {
+  acme.routes.set('/token', (_request, response) => {
     if (waiting.push(response) === LIMITS.providerCodesAtOnceMax) isFull.resolve();
   });
-  const asking = Array.from({ length: LIMITS.providerCodesAtOnceMax }, () => exchange(service, CODE));
+  const asking = Array.from({ length: LIMITS.providerCodesAtOnceMax }, () => postConsoleToken(service, CODE));
   await isFull.promise;
-  const more = await exchange(service, CODE);
+  const more = await postConsoleToken(service, CODE);
   expect([more.status, (await errorsOf(more))[0]?.detail]).toEqual([503, FAULTS.overloaded.detail]);
   const answer = JSON.stringify({ id_token: await by() });
   for (const response of waiting) response.writeHead(200, { 'Content-Type': 'application/json' }).end(answer);
@@ -248,7 +248,7 @@ test('the provider is told who asks, what for, and with which verifier, and the 
   expect(atob(authorization?.slice('Basic '.length) ?? '')).toBe('the+console%3A+of+us:a%2Bb+c%26d');
   const departure = await fetch(`${service.url}/console/provider`, {
     method: 'POST',
-    headers: ownPage(service),
+    headers: sameOrigin(service),
     body: JSON.stringify({ data: { name: 'acme' } }),
   });
   expect(await departure.json()).toEqual({
@@ -263,7 +263,7 @@ test('nobody is sent to a provider that there is none of, or that does not answe
   const depart = async (name: string) => {
     const answer = await fetch(`${service.url}/console/provider`, {
       method: 'POST',
-      headers: ownPage(service),
+      headers: sameOrigin(service),
       body: JSON.stringify({ data: { name } }),
     });
     return [answer.status, await answer.text()];
@@ -286,12 +286,12 @@ test('503 where the keys of the provider cannot be read', async () => {
   const alone = await startIssuer();
   const { issuer } = alone;
   const endpoints = { authorization_endpoint: `${issuer}/authorize`, token_endpoint: `${issuer}/token` };
-  alone.answers.set(DISCOVERY, json({ issuer, jwks_uri: `${issuer}/nowhere`, ...endpoints }));
-  const believer = await startBeliever(entryOf(alone, { console: CLIENT }));
+  alone.routes.set(DISCOVERY, json({ issuer, jwks_uri: `${issuer}/nowhere`, ...endpoints }));
+  const believer = await startTrustingService(issuerEntry(alone, { console: CLIENT }));
   const iat = Math.floor(believer.clock.now() / 1000);
   const token = await issue(rsa, claims({ iss: issuer, iat, exp: iat + 300 }), { typ: 'JWT' });
-  alone.answers.set('/token', json({ id_token: token }));
-  expect((await exchange(believer, CODE)).status).toBe(503);
+  alone.routes.set('/token', json({ id_token: token }));
+  expect((await postConsoleToken(believer, CODE)).status).toBe(503);
   await believer.stop();
   alone.stop();
 });
@@ -322,9 +322,9 @@ test('iss need not be there where the provider does not send it, and must be rig
 });
 
 test('a wrong iss sends the code nowhere', async () => {
-  const before = acme.asked.get('/token') ?? 0;
+  const before = acme.requestCounts.get('/token') ?? 0;
   await statusWith(await by(), { iss: other.issuer });
-  expect(acme.asked.get('/token') ?? 0).toBe(before);
+  expect(acme.requestCounts.get('/token') ?? 0).toBe(before);
 });
 
 describe('503, which costs the page nothing, and is told to the operator:', () => {
@@ -340,7 +340,7 @@ describe('503, which costs the page nothing, and is told to the operator:', () =
     ['a refusal by 500', () => answer({ error: 'invalid_grant' }, 500), 'token_endpoint_failed'],
     [
       'nobody there',
-      () => acme.answers.set('/token', (request) => request.destroy()),
+      () => acme.routes.set('/token', (request) => request.destroy()),
       'token_endpoint_failed',
     ],
     ['no ID token', () => answer({ access_token: 'x' }), 'no_id_token'],
@@ -349,7 +349,7 @@ describe('503, which costs the page nothing, and is told to the operator:', () =
   ];
   test.each(answers)('%s', async (_name, prepare, outcome) => {
     prepare();
-    const got = await exchange(service, CODE);
+    const got = await postConsoleToken(service, CODE);
     expect([got.status, got.headers.get('retry-after'), outcomes().at(-1)]).toEqual([503, '1', outcome]);
   });
 
@@ -371,7 +371,7 @@ describe('503, which costs the page nothing, and is told to the operator:', () =
   });
 
   test('a discovery document that is not there', async () => {
-    acme.answers.set(DISCOVERY, (_request, response) => response.writeHead(500).end());
+    acme.routes.set(DISCOVERY, (_request, response) => response.writeHead(500).end());
     service.clock.advance(LIMITS.issuerKeysFreshMs);
     expect([await statusWith(await by()), outcomes().at(-1)]).toEqual([503, 'metadata_unusable']);
     publish();
@@ -380,18 +380,18 @@ describe('503, which costs the page nothing, and is told to the operator:', () =
   test('it is asked again ten seconds later, and not before; one that was right, after a while', async () => {
     expect(await statusWith(await by())).toBe(200);
     publish({ issuer: 'https://other.example' });
-    const before = acme.asked.get(DISCOVERY) ?? 0;
+    const before = acme.requestCounts.get(DISCOVERY) ?? 0;
     const told = outcomes().length;
     for (let count = 0; count < 3; count += 1) await statusWith(await by());
     expect(outcomes().slice(told)).toEqual(['metadata_unusable']);
-    expect(acme.asked.get(DISCOVERY) ?? 0).toBe(before + 1);
+    expect(acme.requestCounts.get(DISCOVERY) ?? 0).toBe(before + 1);
     publish({}, LIMITS.issuerKeysPauseMs - 5_000);
     expect(await statusWith(await by())).toBe(503);
     publish({}, 5_000);
     expect(await statusWith(await by())).toBe(200);
-    const since = acme.asked.get(DISCOVERY);
+    const since = acme.requestCounts.get(DISCOVERY);
     service.clock.advance(LIMITS.issuerKeysPauseMs);
-    expect([await statusWith(await by()), acme.asked.get(DISCOVERY)]).toEqual([200, since]);
+    expect([await statusWith(await by()), acme.requestCounts.get(DISCOVERY)]).toEqual([200, since]);
     expect(outcomes().at(-1)).toBe('answered');
   });
 });

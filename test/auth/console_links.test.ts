@@ -4,27 +4,33 @@ import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signin
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { compact, openForge } from '../support/forge.ts';
-import { oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
-import { exchange, linkOf, ownPage, signIn, type Told } from '../support/signed_in.ts';
+import {
+  type ConsoleSession,
+  createLink,
+  postConsoleToken,
+  sameOrigin,
+  signIn,
+} from '../support/console_sign_in.ts';
+import { createFixture, type Fixture, oidcPath, type Service, startService } from '../support/service.ts';
+import { compact, openForge } from '../support/token_forge.ts';
 
 /** Way (a) into the console: a link with a one-time code, exchanged for a session. */
 
 setDefaultTimeout(300_000);
 
 let service: Service;
-let planted: Planted;
-let neighbour: Planted;
+let planted: Fixture;
+let neighbour: Fixture;
 
 beforeAll(async () => {
   service = await startService({ badTokenRate: 'off' });
-  planted = await plant(service.db);
-  neighbour = await plant(service.db);
+  planted = await createFixture(service.db);
+  neighbour = await createFixture(service.db);
 });
 afterAll(() => service.stop());
 
 const statusOf = async (code: string, headers?: Record<string, string>) =>
-  (await exchange(service, { grant: 'link', code }, headers)).status;
+  (await postConsoleToken(service, { grant: 'link', code }, headers)).status;
 
 /** The clock of another machine. */
 const apart = (milliseconds: number) => ({
@@ -58,12 +64,12 @@ describe('a link', () => {
   });
 
   test('a console link is used once', async () => {
-    const { code } = await linkOf(service);
+    const { code } = await createLink(service);
     expect([await statusOf(code), await statusOf(code)]).toEqual([200, 400]);
   });
 
   test('a console link expires after a minute, and not before', async () => {
-    const [early, late] = [await linkOf(service), await linkOf(service)];
+    const [early, late] = [await createLink(service), await createLink(service)];
     service.clock.advance(LIMITS.consoleLinkMsMax - 5_000);
     expect(await statusOf(early.code)).toBe(200);
     service.clock.advance(6_000);
@@ -75,14 +81,14 @@ describe('a link', () => {
     ['an hour behind', -3_600_000],
     ['further ahead than clocks may be apart', LIMITS.clockLeewayMs + 5_000],
   ])('that was made by a clock %s is none', async (_, apartMs) => {
-    const { code } = await linkOf({ db: service.db, clock: apart(apartMs) });
+    const { code } = await createLink({ db: service.db, clock: apart(apartMs) });
     expect(await statusOf(code)).toBe(400);
   });
 
   test.each([LIMITS.clockLeewayMs - 5_000, -LIMITS.clockLeewayMs])(
     'that was made by a clock %p ms ahead, as far as clocks may be apart, is good',
     async (apartMs) => {
-      const { code } = await linkOf({ db: service.db, clock: apart(apartMs) });
+      const { code } = await createLink({ db: service.db, clock: apart(apartMs) });
       expect(await statusOf(code)).toBe(200);
     },
   );
@@ -95,7 +101,7 @@ describe('a link', () => {
   );
 
   test('a console link is not found by another spelling of its code', async () => {
-    const { code } = await linkOf(service);
+    const { code } = await createLink(service);
     for (const other of [
       ` ${code}`,
       `${code}=`,
@@ -106,8 +112,8 @@ describe('a link', () => {
   });
 
   test('the code of a console link is not stored in the database', async () => {
-    const { code } = await linkOf(service);
-    const rows = await service.database.ask<Record<string, unknown>>('select * from console_link');
+    const { code } = await createLink(service);
+    const rows = await service.database.query<Record<string, unknown>>('select * from console_link');
     expect(rows.length).toBeGreaterThan(0);
     expect(JSON.stringify(rows)).not.toContain(code);
     await statusOf(code);
@@ -117,7 +123,7 @@ describe('a link', () => {
 
   test('of two concurrent requests with one console link one succeeds', async () => {
     for (let round = 0; round < 10; round += 1) {
-      const { code } = await linkOf(service);
+      const { code } = await createLink(service);
       const statuses = await Promise.all(Array.from({ length: 8 }, () => statusOf(code)));
       expect(statuses.sort()).toEqual([200, ...Array.from({ length: 7 }, () => 400)]);
     }
@@ -135,7 +141,7 @@ describe('a link', () => {
       { label: 'a\nb' },
       { label: 'x'.repeat(65) },
     ];
-    for (const each of wrong) expect(linkOf(service, each)).rejects.toThrow();
+    for (const each of wrong) expect(createLink(service, each)).rejects.toThrow();
   });
 });
 
@@ -147,12 +153,12 @@ describe('the page that asks', () => {
     ['another port', () => ({ Origin: 'http://127.0.0.1:1' })],
     ['another scheme', () => ({ Origin: service.url.replace('http:', 'https:') })],
     ['a name that begins like ours', () => ({ Origin: `${service.url}.evil.example` })],
-    ['a site of ours', () => ({ ...ownPage(service), 'Sec-Fetch-Site': 'same-site' })],
-    ['another site', () => ({ ...ownPage(service), 'Sec-Fetch-Site': 'cross-site' })],
-    ['nobody', () => ({ ...ownPage(service), 'Sec-Fetch-Site': 'none' })],
+    ['a site of ours', () => ({ ...sameOrigin(service), 'Sec-Fetch-Site': 'same-site' })],
+    ['another site', () => ({ ...sameOrigin(service), 'Sec-Fetch-Site': 'cross-site' })],
+    ['nobody', () => ({ ...sameOrigin(service), 'Sec-Fetch-Site': 'none' })],
   ];
   test.each(foreign)('is refused, and the code stays good: %s', async (_name, headers) => {
-    const { code } = await linkOf(service);
+    const { code } = await createLink(service);
     expect(await statusOf(code, headers())).toBe(403);
     expect(await statusOf(code)).toBe(200);
   });
@@ -168,8 +174,8 @@ describe('the page that asks', () => {
   ])('of the base URL %s is one of %j, and none of %j', async (baseUrl, own, foreign) => {
     const named = await startService({ baseUrl });
     const ask = async (Origin: string) => {
-      const { code } = await linkOf(named);
-      return (await exchange(named, { grant: 'link', code }, { Origin })).status;
+      const { code } = await createLink(named);
+      return (await postConsoleToken(named, { grant: 'link', code }, { Origin })).status;
     };
     for (const origin of own) expect([origin, await ask(origin)]).toEqual([origin, 200]);
     for (const origin of foreign) expect([origin, await ask(origin)]).toEqual([origin, 403]);
@@ -179,7 +185,7 @@ describe('the page that asks', () => {
   test('need not know Sec-Fetch-Site, and may call this machine by another name', async () => {
     const { port } = new URL(service.url);
     for (const Origin of [service.url, `http://localhost:${port}`, `http://[::1]:${port}`]) {
-      expect(await statusOf((await linkOf(service)).code, { Origin })).toBe(200);
+      expect(await statusOf((await createLink(service)).code, { Origin })).toBe(200);
     }
   });
 
@@ -187,8 +193,8 @@ describe('the page that asks', () => {
     const shop = 'https://shop.example';
     const open = await startService({ corsOrigins: shop });
     try {
-      const { code } = await linkOf(open);
-      const answer = await exchange(open, { grant: 'link', code }, { Origin: shop });
+      const { code } = await createLink(open);
+      const answer = await postConsoleToken(open, { grant: 'link', code }, { Origin: shop });
       expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([403, null]);
       const preflight = await fetch(`${open.url}/console/token`, {
         method: 'OPTIONS',
@@ -208,10 +214,10 @@ describe('a session', () => {
     const { access_token: token } = await signIn(service, { scope: 'oidc-profile-infos:read' });
     expect((await service.get(oidcPath(planted), token)).status).toBe(200);
     expect((await service.del(path, token)).status).toBe(403);
-    expect((await service.del(path, token, ownPage(service))).status).toBe(204);
+    expect((await service.del(path, token, sameOrigin(service))).status).toBe(204);
     service.clock.advance(1_000);
     expect((await service.get(oidcPath(planted), token)).status).toBe(401);
-    expect((await service.del(path, token, ownPage(service))).status).toBe(401);
+    expect((await service.del(path, token, sameOrigin(service))).status).toBe(401);
   });
 
   test('a console session ends after 15 minutes', async () => {
@@ -237,7 +243,7 @@ describe('a session', () => {
 
   test('is no client: a client does not end by it, and looks into none', async () => {
     const client = await service.token('users:read');
-    expect((await service.del(path, client, ownPage(service))).status).toBe(403);
+    expect((await service.del(path, client, sameOrigin(service))).status).toBe(403);
     const { clientId, secret } = await service.client('users:read');
     const { access_token: token } = await signIn(service);
     const form = { client_id: clientId, client_secret: secret, token };
@@ -269,9 +275,9 @@ describe('a session', () => {
       scope: 'oidc-profile-infos:read oidc-profile-infos:write',
     });
     const { access_token: token, actor } = told;
-    const gone = await plant(service.db);
+    const gone = await createFixture(service.db);
     expect((await service.del(oidcPath(gone), token)).status).toBe(204);
-    await service.del(path, token, ownPage(service));
+    await service.del(path, token, sameOrigin(service));
     const jti = decodeJwt(token).jti ?? '';
     const own = (await acts()).filter(({ object }) => object === jti || object === 'Berta');
     expect(own.map(({ action, actor: by }) => [action, by])).toEqual([
@@ -303,19 +309,19 @@ describe('a session', () => {
     // What waits too long for its turn is refused for that, so not all at once.
     for (let ended = 0; ended < LIMITS.revokedTokensPerClientMax; ended += 50)
       await Promise.all(Array.from({ length: 50 }, end));
-    expect((await service.once.del(path, token, ownPage(service))).status).toBe(503);
+    expect((await service.withoutRetry.del(path, token, sameOrigin(service))).status).toBe(503);
   });
 
   test('there are no console sessions when the console is off', async () => {
     const { access_token: token } = await signIn(service, { scope: 'oidc-profile-infos:read' });
-    const { code } = await linkOf(service);
+    const { code } = await createLink(service);
     const off = await startService({
       ...service.database.flags,
       ...{ noConsole: 'true', baseUrl: service.url },
     });
     try {
       expect((await off.get(oidcPath(planted), token)).status).toBe(401);
-      expect((await exchange(off, { grant: 'link', code }, ownPage(service))).status).toBe(404);
+      expect((await postConsoleToken(off, { grant: 'link', code }, sameOrigin(service))).status).toBe(404);
       for (const asked of ['/console/ways', '/console/token'])
         expect((await off.get(asked)).status).toBe(404);
       const { paths } = (await (await off.get('/openapi.json')).json()) as { paths: object };
@@ -329,8 +335,9 @@ describe('a session', () => {
 test('guesses spend what an address may guess, and then a right code waits too', async () => {
   const strict = await startService({ badTokenRate: '3/60' });
   try {
-    const { code } = await linkOf(strict);
-    const ask = async (guess: string) => (await exchange(strict, { grant: 'link', code: guess })).status;
+    const { code } = await createLink(strict);
+    const ask = async (guess: string) =>
+      (await postConsoleToken(strict, { grant: 'link', code: guess })).status;
     for (let guess = 0; guess < 3; guess += 1) expect(await ask('A'.repeat(22))).toBe(400);
     expect([await ask('A'.repeat(22)), await ask(code)]).toEqual([429, 429]);
     // Refused tokens and guessed codes are one budget.
@@ -360,7 +367,7 @@ test('a body that asks for something else is told what to mend', async () => {
     ]),
   ];
   for (const [data, rule] of wrong) {
-    const answer = await exchange(service, data);
+    const answer = await postConsoleToken(service, data);
     const { errors } = (await answer.json()) as { errors: readonly { detail: string }[] };
     expect([answer.status, errors.filter(({ detail }) => detail.startsWith(rule)).length]).toEqual([400, 1]);
   }
@@ -368,10 +375,10 @@ test('a body that asks for something else is told what to mend', async () => {
 
 test('codes that came too late go, where nobody makes another one, when a service starts', async () => {
   const before = await startService();
-  await linkOf(before);
+  await createLink(before);
   await before.stop();
   const { db, stop } = await startService({ ...before.database.flags });
-  const count = async () => (await before.database.ask('select digest from console_link')).length;
+  const count = async () => (await before.database.query('select digest from console_link')).length;
   expect(await count()).toBe(1);
   await db.engine.access.deleteExpiredConsoleLinks(Date.now() + LIMITS.consoleLinkMsMax);
   expect(await count()).toBe(0);
@@ -379,7 +386,7 @@ test('codes that came too late go, where nobody makes another one, when a servic
 });
 
 test('what is told of a session is what the token says', async () => {
-  const told: Told = await signIn(service, { scope: 'users:read users:write' });
+  const told: ConsoleSession = await signIn(service, { scope: 'users:read users:write' });
   expect(told.realms).toBe('*');
   expect(decodeJwt(told.access_token)).toMatchObject({ scope: told.scope, realms: ['*'] });
 });

@@ -4,10 +4,10 @@ import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
 import { AUDIENCE, issuersFile } from '../support/issuers.ts';
 import {
+  createFixture,
+  type Fixture,
   LOOKUPS,
-  type Planted,
   passwordPath,
-  plant,
   type Service,
   startService,
 } from '../support/service.ts';
@@ -20,8 +20,8 @@ const CLIENTS = { reader: 'https://directory.example', stranger: 'https://other.
 let server: Server;
 let issuer: string;
 let service: Service;
-let planted: Planted;
-let neighbour: Planted;
+let planted: Fixture;
+let neighbour: Fixture;
 
 beforeAll(async () => {
   server = createServer();
@@ -46,8 +46,8 @@ beforeAll(async () => {
   });
   server.on('request', provider.callback());
   service = await startService({ allowLoopbackDiscovery: 'true' });
-  planted = await plant(service.db);
-  neighbour = await plant(service.db);
+  planted = await createFixture(service.db);
+  neighbour = await createFixture(service.db);
   await service.stop();
   const rights = [
     { claim: 'scope', value: 'directory.read', scopes: 'oidc-profile-infos:read', realms: [planted.realm] },

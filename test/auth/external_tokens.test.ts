@@ -1,20 +1,20 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { createHmac } from 'node:crypto';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { compact, encode, type Json, openForge, type Sign } from '../support/forge.ts';
+import { sameOrigin } from '../support/console_sign_in.ts';
 import {
   AUDIENCE,
   claimsOf,
-  entryOf,
-  type IssuerPair,
+  createKeyPair,
+  type IssuerKeyPair,
   type IssuerServer,
   issue,
-  makePair,
-  startBeliever,
+  issuerEntry,
   startIssuer,
+  startTrustingService,
 } from '../support/issuers.ts';
-import { LOOKUPS, type Planted, plant, type Service } from '../support/service.ts';
-import { ownPage } from '../support/signed_in.ts';
+import { createFixture, type Fixture, LOOKUPS, type Service } from '../support/service.ts';
+import { compact, encode, type Json, openForge, type Sign } from '../support/token_forge.ts';
 
 /** Tokens of external issuers: which are believed, and every trick that is not. */
 
@@ -22,22 +22,22 @@ const { path } = LOOKUPS[0];
 
 let acme: IssuerServer;
 let other: IssuerServer;
-let rsa: IssuerPair;
-let elliptic: IssuerPair;
-let others: IssuerPair;
+let rsa: IssuerKeyPair;
+let elliptic: IssuerKeyPair;
+let others: IssuerKeyPair;
 /** Whose key says no algorithm. */
-let bare: IssuerPair;
+let bare: IssuerKeyPair;
 let service: Service;
-let planted: Planted;
+let planted: Fixture;
 
 beforeAll(async () => {
   acme = await startIssuer();
   other = await startIssuer();
-  rsa = await makePair('one');
-  elliptic = await makePair('two', 'ES256');
+  rsa = await createKeyPair('one');
+  elliptic = await createKeyPair('two', 'ES256');
   // Named as a key of the first issuer is: the issuer decides, not the name.
-  others = await makePair('one');
-  bare = await makePair('bare');
+  others = await createKeyPair('one');
+  bare = await createKeyPair('bare');
   const { alg: _, use: __, ...unbound } = bare.publicJwk;
   acme.publish(rsa.publicJwk, elliptic.publicJwk, unbound, {
     kty: 'oct',
@@ -45,11 +45,11 @@ beforeAll(async () => {
     k: encode('a secret that is none'),
   });
   other.publish(others.publicJwk);
-  service = await startBeliever(
-    entryOf(acme, { algorithms: ['RS256', 'RS512', 'ES256'] }),
-    entryOf(other, { name: 'other', typ: 'JWT' }),
+  service = await startTrustingService(
+    issuerEntry(acme, { algorithms: ['RS256', 'RS512', 'ES256'] }),
+    issuerEntry(other, { name: 'other', typ: 'JWT' }),
   );
-  planted = await plant(service.db);
+  planted = await createFixture(service.db);
 });
 afterAll(async () => {
   await service.stop();
@@ -74,7 +74,7 @@ const RIGHT: [string, () => Promise<string>][] = [
   ['ES256', () => issue(elliptic, claims())],
   [
     'RS512 by a key that says no algorithm',
-    () => issue(bare, claims(), { alg: 'RS512' }, bare.by('SHA-512')),
+    () => issue(bare, claims(), { alg: 'RS512' }, bare.signWith('SHA-512')),
   ],
   ['RS256 by a key that says no algorithm', () => issue(bare, claims())],
   ['typ in full', () => by({}, { typ: 'application/at+jwt' })],
@@ -110,9 +110,9 @@ const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
     ['one that is not listed', () => by({}, { alg: 'PS256' })],
     [
       'one that is not listed, by a key for any',
-      () => issue(bare, claims(), { alg: 'RS384' }, bare.by('SHA-384')),
+      () => issue(bare, claims(), { alg: 'RS384' }, bare.signWith('SHA-384')),
     ],
-    ['another one than the key says', () => issue(rsa, claims(), { alg: 'RS512' }, rsa.by('SHA-512'))],
+    ['another one than the key says', () => issue(rsa, claims(), { alg: 'RS512' }, rsa.signWith('SHA-512'))],
     ['of another kind than the key', () => by({}, { alg: 'ES256' })],
     ['a list', () => by({}, { alg: ['RS256'] })],
   ],
@@ -206,11 +206,11 @@ describe.each(Object.entries(WRONG))('401 wrong %s:', (_kind, rows) => {
 test('what can be refused for free asks the issuer nothing', async () => {
   const issuer = await startIssuer();
   issuer.publish(rsa.publicJwk);
-  const believer = await startBeliever(entryOf(issuer));
+  const believer = await startTrustingService(issuerEntry(issuer));
   const send = async (more: Json = {}, header: Json = {}) => {
     const token = await issue(rsa, { ...claimsOf(issuer, believer), ...more }, { kid: 'unknown', ...header });
     expect((await believer.get(path(planted), token)).status).toBe(401);
-    return issuer.asked.get('/keys') ?? 0;
+    return issuer.requestCounts.get('/keys') ?? 0;
   };
   try {
     for (const header of [
@@ -257,7 +257,7 @@ function respelled(token: string): string {
 
 test('an external token cannot end a console session', async () => {
   const token = await by();
-  expect((await service.del('/console/token', token, ownPage(service))).status).toBe(403);
+  expect((await service.del('/console/token', token, sameOrigin(service))).status).toBe(403);
   expect(await statusOf(token)).toBe(200);
 });
 
@@ -266,9 +266,9 @@ describe('who it is', () => {
 
   test('is the name of the issuer and a digest: the subject stands in no log and no entry', async () => {
     const writer = [{ claim: 'groups', value: 'writers', scopes: 'realms:write admin', realms: '*' }];
-    const believer = await startBeliever(
-      entryOf(acme, { rights: writer }),
-      entryOf(other, { name: 'other', rights: writer }),
+    const believer = await startTrustingService(
+      issuerEntry(acme, { rights: writer }),
+      issuerEntry(other, { name: 'other', rights: writer }),
     );
     try {
       const actors: string[] = [];
@@ -281,7 +281,7 @@ describe('who it is', () => {
         const token = await issue(pair, { ...claimsOf(issuer, believer), sub, groups: 'writers' });
         const made = await believer.post('/v2/authentication-realms', token, { data: record() });
         expect(made.status).toBe(201);
-        const [change] = await believer.database.ask<{ actor: string }>(
+        const [change] = await believer.database.query<{ actor: string }>(
           'select actor from change order by at desc, seq desc limit 1',
         );
         actors.push(change?.actor ?? '');
@@ -291,7 +291,7 @@ describe('who it is', () => {
       expect(elsewhere).toMatch(/^other:[\w-]{22}$/);
       expect(again).toBe(first);
       expect(new Set([first, joan, elsewhere, elsewhere.replace('other', 'acme')]).size).toBe(4);
-      expect(await believer.database.stored(['auth0|jane'])).toEqual([]);
+      expect(await believer.database.findPlaintext(['auth0|jane'])).toEqual([]);
       expect(JSON.stringify(believer.log)).not.toContain('auth0|jane');
     } finally {
       await believer.stop();

@@ -6,7 +6,7 @@ import { Fault } from '../../src/domain/fault.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { Engine } from '../../src/store/open.ts';
-import { oidcPath, plant, type Service, startService } from '../support/service.ts';
+import { createFixture, oidcPath, type Service, startService } from '../support/service.ts';
 
 /** An engine whose log takes nothing while it is told not to. */
 function openGate(code: 'unavailable' | 'internal' = 'unavailable') {
@@ -39,14 +39,14 @@ interface Row {
 }
 
 async function grantsOf({ database }: Service): Promise<readonly Row[]> {
-  return database.ask<Row>(
+  return database.query<Row>(
     `select action, actor, object, address, request_id, detail from act where action = 'token.granted' order by seq`,
   );
 }
 
 async function ask(of: Service, clientId: string, secret: string, headers = {}) {
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  return of.grant(form, headers);
+  return of.requestToken(form, headers);
 }
 
 test('a grant is an entry before it is answered: whose, for what, until when, from where', async () => {
@@ -54,7 +54,7 @@ test('a grant is an entry before it is answered: whose, for what, until when, fr
   const { clientId, secret } = await service.client('profile-infos:read');
   const answer = await ask(service, clientId, secret, { 'X-Request-Id': 'till-7' });
   const { access_token: token, expires } = (await answer.json()) as { access_token: string; expires: number };
-  const planted = await plant(service.db);
+  const planted = await createFixture(service.db);
   const limited = await service.client('profile-infos:read', new Set([planted.realm]));
   await ask(service, limited.clientId, limited.secret);
   const [row, other, ...more] = await grantsOf(service);
@@ -82,7 +82,7 @@ test('a grant is an entry before it is answered: whose, for what, until when, fr
 test('where nothing can be written the token is given all the same, and the entry follows', async () => {
   const gate = openGate();
   service = await startService({}, gate.wrap);
-  const planted = await plant(service.db);
+  const planted = await createFixture(service.db);
   const { clientId, secret } = await service.client('profile-infos:read');
   gate.shut(true);
   const tokens = [];

@@ -2,11 +2,11 @@ import { expect, test } from 'bun:test';
 import { type KeySetOutcome, openIssuerKeys } from '../../src/auth/issuers/issuer_keys.ts';
 import { type FetchedDocument, readKeySet } from '../../src/auth/issuers/jwk_set.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { makePair } from '../support/issuers.ts';
+import { createKeyPair } from '../support/issuers.ts';
 
 /** Which keys an issuer has: what a set holds, and what nobody can say while none is read. */
 
-const { publicJwk } = await makePair('one');
+const { publicJwk } = await createKeyPair('one');
 const set = async (): Promise<FetchedDocument> => ({ kind: 'document', document: { keys: [publicJwk] } });
 const unreachable = async (): Promise<FetchedDocument> => ({ kind: 'unreachable' });
 

@@ -4,46 +4,46 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import {
   AUDIENCE,
   claimsOf,
+  createKeyPair,
   DISCOVERY,
-  entryOf,
-  type IssuerPair,
+  type IssuerKeyPair,
   type IssuerServer,
   issue,
+  issuerEntry,
   issuersFile,
   json,
-  makePair,
-  startBeliever,
   startIssuer,
+  startTrustingService,
 } from '../support/issuers.ts';
-import { LOOKUPS, type Planted, plant, type Service, startService } from '../support/service.ts';
+import { createFixture, type Fixture, LOOKUPS, type Service, startService } from '../support/service.ts';
 
 /** How the keys of external issuers are read: when, how often, and what becomes of it when the issuer does its worst. */
 
 const { path } = LOOKUPS[0];
-const one = await makePair('one');
-const two = await makePair('two');
+const one = await createKeyPair('one');
+const two = await createKeyPair('two');
 
 let acme: IssuerServer;
 let service: Service;
-let planted: Planted;
+let planted: Fixture;
 
 beforeEach(async () => {
   acme = await startIssuer();
   acme.publish(one.publicJwk);
-  service = await startBeliever(entryOf(acme));
-  planted = await plant(service.db);
+  service = await startTrustingService(issuerEntry(acme));
+  planted = await createFixture(service.db);
 });
 afterEach(async () => {
   await service.stop();
   acme.stop();
 });
 
-async function statusOf(pair: IssuerPair, more: object = {}): Promise<number> {
+async function statusOf(pair: IssuerKeyPair, more: object = {}): Promise<number> {
   const token = await issue(pair, { ...claimsOf(acme, service), ...more });
   return (await service.get(path(planted), token)).status;
 }
 
-const readings = () => acme.asked.get('/keys') ?? 0;
+const readings = () => acme.requestCounts.get('/keys') ?? 0;
 const outcomes = () =>
   service.log.flatMap((record) =>
     record.event === 'issuer_keys' ? [`${record.issuer} ${record.outcome}`] : [],
@@ -51,7 +51,7 @@ const outcomes = () =>
 
 test('they are read once for any number of tokens, and the discovery document before them', async () => {
   expect(await Promise.all([1, 2, 3, 4].map(() => statusOf(one)))).toEqual([200, 200, 200, 200]);
-  expect([acme.asked.get(DISCOVERY), readings()]).toEqual([1, 1]);
+  expect([acme.requestCounts.get(DISCOVERY), readings()]).toEqual([1, 1]);
   expect(outcomes()).toEqual(['acme read']);
 });
 
@@ -186,7 +186,7 @@ test('another key under the same name ends them as well', async () => {
 
 test('while the issuer is out of reach what was read counts, and no longer than the limit', async () => {
   expect(await statusOf(one)).toBe(200);
-  acme.answers.clear();
+  acme.routes.clear();
   service.clock.advance(LIMITS.issuerKeysAgeMsMax - 1_000);
   expect(await statusOf(one)).toBe(200);
   await until(() => outcomes().length === 2);
@@ -203,11 +203,11 @@ describe('the budget of an address', () => {
   const BUDGET = 3;
   const started = () => {
     const flags = { allowLoopbackDiscovery: 'true', badTokenRate: `${BUDGET}/3600` };
-    return startService({ ...flags, issuersFile: issuersFile(entryOf(acme)) });
+    return startService({ ...flags, issuersFile: issuersFile(issuerEntry(acme)) });
   };
   /** The statuses of more tokens than the budget has. */
-  async function statuses(of: Service, pair: IssuerPair): Promise<readonly number[]> {
-    const there = path(await plant(of.db));
+  async function statuses(of: Service, pair: IssuerKeyPair): Promise<readonly number[]> {
+    const there = path(await createFixture(of.db));
     const found: number[] = [];
     for (let count = 0; count <= BUDGET; count += 1) {
       found.push((await of.get(there, await issue(pair, claimsOf(acme, of)))).status);
@@ -217,7 +217,7 @@ describe('the budget of an address', () => {
 
   test('pays nothing for tokens that nobody can check, and for bad ones as ever', async () => {
     const believer = await started();
-    acme.answers.clear();
+    acme.routes.clear();
     expect(await statuses(believer, one)).toEqual(Array(BUDGET + 1).fill(401));
     acme.publish(one.publicJwk);
     believer.clock.advance(LIMITS.issuerKeysPauseMs);
@@ -227,7 +227,7 @@ describe('the budget of an address', () => {
     believer.clock.advance(3_600_000);
     expect(await statuses(believer, { ...two, kid: 'one' })).toEqual([...Array(BUDGET).fill(401), 429]);
     await believer.stop();
-    const refused = await believer.database.ask<{ detail: string }>(
+    const refused = await believer.database.query<{ detail: string }>(
       "select detail from act where action = 'access.refused'",
     );
     const reasons = refused.map(({ detail }) => JSON.parse(detail).reason);
@@ -253,36 +253,32 @@ describe('an issuer that misbehaves', () => {
   test.each([
     [
       'answers nothing that is JSON',
-      () => acme.answers.set('/keys', (_, response) => response.end('keys')),
+      () => acme.routes.set('/keys', (_, response) => response.end('keys')),
       'no_key_set',
     ],
-    ['answers no set', () => acme.answers.set('/keys', json({ keys: 'one' })), 'no_key_set'],
+    ['answers no set', () => acme.routes.set('/keys', json({ keys: 'one' })), 'no_key_set'],
     ['answers more keys than the limit', () => acme.publish(...many), 'no_key_set'],
-    ['answers without end', () => acme.answers.set('/keys', endless as never), 'unreachable'],
+    ['answers without end', () => acme.routes.set('/keys', endless as never), 'unreachable'],
     [
       'leads elsewhere',
-      () => acme.answers.set('/keys', (_, response) => response.writeHead(302, { Location: '/other' }).end()),
+      () => acme.routes.set('/keys', (_, response) => response.writeHead(302, { Location: '/other' }).end()),
       'unreachable',
     ],
     [
       'is another one',
-      () => acme.answers.set(DISCOVERY, json({ issuer: `${acme.issuer}/`, jwks_uri: `${acme.issuer}/keys` })),
+      () => acme.routes.set(DISCOVERY, json({ issuer: `${acme.issuer}/`, jwks_uri: `${acme.issuer}/keys` })),
       'issuer_differs',
     ],
     [
       'answers discovery with what is no JSON',
-      () => acme.answers.set(DISCOVERY, (_, response) => response.end('none')),
+      () => acme.routes.set(DISCOVERY, (_, response) => response.end('none')),
       'no_key_set',
     ],
-    ['has no discovery document', () => acme.answers.delete(DISCOVERY), 'unreachable'],
-    [
-      'names no place of keys',
-      () => acme.answers.set(DISCOVERY, json({ issuer: acme.issuer })),
-      'no_key_set',
-    ],
+    ['has no discovery document', () => acme.routes.delete(DISCOVERY), 'unreachable'],
+    ['names no place of keys', () => acme.routes.set(DISCOVERY, json({ issuer: acme.issuer })), 'no_key_set'],
     [
       'names a place inside',
-      () => acme.answers.set(DISCOVERY, json({ issuer: acme.issuer, jwks_uri: 'http://10.0.0.1/keys' })),
+      () => acme.routes.set(DISCOVERY, json({ issuer: acme.issuer, jwks_uri: 'http://10.0.0.1/keys' })),
       'unreachable',
     ],
   ] as const)('that %s is believed nothing', async (_what, misbehave, outcome) => {
@@ -315,7 +311,7 @@ describe('an issuer that misbehaves', () => {
 
   test('another set every time takes back the one before, and nothing else', async () => {
     const token = await service.token('oidc-profile-infos:read');
-    acme.answers.set('/keys', (request, response) =>
+    acme.routes.set('/keys', (request, response) =>
       json({ keys: [readings() % 2 === 1 ? one.publicJwk : two.publicJwk] })(request, response),
     );
     const seen: number[][] = [];
@@ -336,7 +332,7 @@ describe('an issuer that misbehaves', () => {
   });
 
   test('a silent issuer delays a bounded number of its own tokens, and no others', async () => {
-    acme.answers.set('/keys', silent);
+    acme.routes.set('/keys', silent);
     const own = await service.token('oidc-profile-infos:read');
     const start = performance.now();
     const waiting = Array.from({ length: LIMITS.issuerWaitersMax }, () => statusOf(one));
@@ -359,10 +355,10 @@ describe('an issuer that misbehaves', () => {
 describe('two issuers', () => {
   test('a silent issuer does not affect another issuer', async () => {
     const silent = await startIssuer();
-    silent.answers.set(DISCOVERY, () => undefined);
-    const believer = await startBeliever(entryOf(silent, { name: 'silent' }), entryOf(acme));
+    silent.routes.set(DISCOVERY, () => undefined);
+    const believer = await startTrustingService(issuerEntry(silent, { name: 'silent' }), issuerEntry(acme));
     try {
-      const there = await plant(believer.db);
+      const there = await createFixture(believer.db);
       const claims = { ...claimsOf(silent, believer) };
       const held = believer.get(path(there), await issue(one, claims));
       const start = performance.now();
@@ -376,12 +372,12 @@ describe('two issuers', () => {
   }, 300_000);
 
   test('a given jwks_uri is asked, and no discovery document', async () => {
-    acme.answers.delete(DISCOVERY);
-    const believer = await startBeliever(
-      entryOf(acme, { jwks_uri: `${acme.issuer}/keys`, audience: AUDIENCE }),
+    acme.routes.delete(DISCOVERY);
+    const believer = await startTrustingService(
+      issuerEntry(acme, { jwks_uri: `${acme.issuer}/keys`, audience: AUDIENCE }),
     );
     try {
-      const there = await plant(believer.db);
+      const there = await createFixture(believer.db);
       const token = await issue(one, claimsOf(acme, believer));
       expect((await believer.get(path(there), token)).status).toBe(200);
     } finally {

@@ -2,16 +2,16 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { changeClient } from '../../src/auth/clients/clients.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { compact, type Forge, openForge } from '../support/forge.ts';
 import {
+  checkedResponse,
+  createFixture,
   errorsOf,
-  judged,
+  type Fixture,
   LOOKUPS,
-  type Planted,
-  plant,
   type Service,
   startService,
 } from '../support/service.ts';
+import { compact, openForge, type TokenForge } from '../support/token_forge.ts';
 
 /** Revocation (RFC 7009) and introspection (RFC 7662): each client of its own tokens, and of nobody else's. */
 
@@ -20,12 +20,12 @@ const { path } = LOOKUPS[0];
 const FELT_MS = 1_000;
 
 let service: Service;
-let planted: Planted;
-let forge: Forge;
+let planted: Fixture;
+let forge: TokenForge;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.db);
+  planted = await createFixture(service.db);
   forge = await openForge(service);
 });
 afterAll(() => service.stop());
@@ -42,7 +42,7 @@ async function holder(scope = 'oidc-profile-infos:read'): Promise<Holder> {
 }
 
 async function grantTo(form: Readonly<Record<string, string>>): Promise<string> {
-  const answer = await service.grant({ ...form, grant_type: 'client_credentials' });
+  const answer = await service.requestToken({ ...form, grant_type: 'client_credentials' });
   return ((await answer.json()) as { access_token: string }).access_token;
 }
 
@@ -53,7 +53,7 @@ async function send(
 ): Promise<Response> {
   const url = `${service.url}/oauth/${what}`;
   const answer = await fetch(url, { method: 'POST', headers, body: new URLSearchParams(form) });
-  return judged(answer, Object.values(form));
+  return checkedResponse(answer, Object.values(form));
 }
 
 const statusOf = async (token: string) => (await service.get(path(planted), token)).status;
@@ -88,12 +88,12 @@ describe('revocation', () => {
     for (const id of ['first-time', 'once-more'])
       await send('revoke', { ...form, token }, { 'X-Request-Id': id });
     expect(
-      await service.database.ask(
+      await service.database.query(
         'select actor, object, address, request_id from act where action = ?',
         'token.revoked',
       ),
     ).toContainEqual({ actor: form.client_id, object: jti, address: '127.0.0.1', request_id: 'first-time' });
-    expect(await service.database.ask('select * from act where request_id = ?', 'once-more')).toEqual([]);
+    expect(await service.database.query('select * from act where request_id = ?', 'once-more')).toEqual([]);
   });
 
   test('revoking a token twice has no further effect, and token_type_hint is ignored', async () => {
@@ -108,7 +108,7 @@ describe('revocation', () => {
     const mine = await holder();
     const other = await holder();
     const stranger = { ...mine, form: { ...mine.form, client_id: 'nobody' } };
-    const before = await service.database.ask('select * from revoked_token');
+    const before = await service.database.query('select * from revoked_token');
     for (const token of [
       other.token,
       await forged(mine, { exp: Math.floor((service.clock.now() - LIMITS.clockLeewayMs) / 1000) }),
@@ -123,7 +123,7 @@ describe('revocation', () => {
     }
     service.clock.advance(FELT_MS);
     expect(await statusOf(other.token)).toBe(200);
-    expect(await service.database.ask('select * from revoked_token')).toEqual(before);
+    expect(await service.database.query('select * from revoked_token')).toEqual(before);
   });
 
   test('of one that has ended and is accepted by a late clock: it is told of, and ends', async () => {
@@ -136,9 +136,9 @@ describe('revocation', () => {
     expect((await send('revoke', { ...mine.form, token: late })).status).toBe(200);
     service.clock.advance(FELT_MS);
     expect([await statusOf(late), await told(mine.form, late)]).toEqual([401, { active: false }]);
-    expect(await service.database.ask('select 1 as one from revoked_token where jti = ?', jti)).toHaveLength(
-      1,
-    );
+    expect(
+      await service.database.query('select 1 as one from revoked_token where jti = ?', jti),
+    ).toHaveLength(1);
   });
 
   test('is felt by another service over the same database, and after a start', async () => {
@@ -165,7 +165,7 @@ describe('revocation', () => {
     const kept = async () => {
       // What comes next forgets what has ended.
       await send('revoke', { ...mine.form, token: await grantTo(mine.form) });
-      return (await service.database.ask('select jti from revoked_token where jti = ?', jti)).length;
+      return (await service.database.query('select jti from revoked_token where jti = ?', jti)).length;
     };
     const token = await forged(mine, { jti, exp: until });
     await send('revoke', { ...mine.form, token });

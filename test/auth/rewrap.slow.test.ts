@@ -13,8 +13,8 @@ import { ciphertextKeyId } from '../../src/domain/text/ciphertext.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase, rewrap } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
-import { AUTHREALM, clientCreate, runCommand, start } from '../support/processes.ts';
-import { freshFolder, oidcPath, plant, put, startService } from '../support/service.ts';
+import { AUTHREALM, runClientCreate, runCommand, startCommand } from '../support/processes.ts';
+import { createFixture, freshFolder, insertRecord, oidcPath, startService } from '../support/service.ts';
 
 const SECRET = 'a client secret of a provider';
 const newKeyFile = () => join(freshFolder(), 'new.key');
@@ -28,7 +28,7 @@ function keyedBy({ flags: { masterKeyFile: _, ...flags } }: TestDatabase, key: s
 async function plantSecret(db: OpenDatabase, realm: Uuid): Promise<Uuid> {
   const id = systemClock.mintId();
   const at = { table: 'oidc_profile', column: 'client_secret_sealed', realm, id };
-  await put(db, oidcProfile, [realm, id], {
+  await insertRecord(db, oidcProfile, [realm, id], {
     name: 'Sealed',
     discovery_url: 'https://login.example.com/.well-known/openid-configuration',
     client_id: 'shop',
@@ -57,7 +57,7 @@ async function opensAll(settings: Settings): Promise<{ secrets: number; keyId: s
 describe('keys rewrap', () => {
   test('keys rewrap changes the master key of a running service, which restarts with the new one', async () => {
     const service = await startService();
-    const planted = await plant(service.db);
+    const planted = await createFixture(service.db);
     await plantSecret(service.db, planted.realm);
     const before = await service.token('profile-infos:read');
     const { database } = service;
@@ -67,7 +67,7 @@ describe('keys rewrap', () => {
     chmodSync(masterKeyFile, 0o640);
 
     const { stdout, stderr, code } = await runCommand([
-      ...[AUTHREALM, 'keys', 'rewrap', '--new-master-key-file', file, ...database.words],
+      ...[AUTHREALM, 'keys', 'rewrap', '--new-master-key-file', file, ...database.args],
     ]);
     expect([stderr, code]).toEqual(['', 0]);
     expect(stdout).toContain('encrypted 3 values again');
@@ -101,11 +101,11 @@ describe('keys rewrap', () => {
   test('a service of several processes grants tokens and serves lookups during keys rewrap', async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
-    const planted = await plant(db);
+    const planted = await createFixture(db);
     await db.engine.close();
-    const made = await clientCreate(database, 'profile-infos:read', '--json');
+    const made = await runClientCreate(database, 'profile-infos:read', '--json');
     const client = JSON.parse(made.stdout) as { client_id: string; client_secret: string };
-    const service = start([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database.words]);
+    const service = startCommand([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database.args]);
     const url = (await service.line(/^listening on /)).slice('listening on '.length);
     const form = { grant_type: 'client_credentials', ...client };
     const round = async (): Promise<number[]> => {
@@ -123,7 +123,7 @@ describe('keys rewrap', () => {
         'rewrap',
         '--new-master-key-file',
         newKeyFile(),
-        ...database.words,
+        ...database.args,
       ]);
       let isOver = false;
       void ended.then(() => {
@@ -148,13 +148,13 @@ describe('keys rewrap', () => {
     const service = await startService({ ...database.flags, masterKeyFile: file });
     const { clientId, secret } = await service.client('profile-infos:read');
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-    expect((await service.grant(form)).status).toBe(200);
+    expect((await service.requestToken(form)).status).toBe(200);
     rmSync(file);
     const next = newKeyFile();
     const done = await rewrap(settings, next, systemClock);
     expect([done.ended.length, done.source.from]).toEqual([1, 'value']);
     service.clock.advance(1_000);
-    expect((await service.grant(form)).status).toBe(200);
+    expect((await service.requestToken(form)).status).toBe(200);
     await service.stop();
     expect(openDatabase(settings, systemClock)).rejects.toThrow(/does not match this database/);
     const renewed = keyedBy(database, readFileSync(next, 'utf8').trim());
@@ -175,12 +175,12 @@ describe('keys rewrap', () => {
 
   test('a sealed value that does not decrypt keeps the old master key in use next to the new one', async () => {
     const { database, realm } = await keyed();
-    const [{ id } = { id: '' }] = await database.ask<{ id: string }>(
+    const [{ id } = { id: '' }] = await database.query<{ id: string }>(
       'select id from oidc_profile where client_secret_sealed is not null',
     );
     // A ciphertext of ours, in another place than its own.
     const foreign = '(select private_sealed from signing_key)';
-    await database.ask(`update oidc_profile set client_secret_sealed = ${foreign} where id = ?`, id);
+    await database.query(`update oidc_profile set client_secret_sealed = ${foreign} where id = ?`, id);
     const file = newKeyFile();
     expect(rewrap(database.settings(), file, systemClock)).rejects.toThrow(
       new RegExp(`do not decrypt.*${id}`),
@@ -188,7 +188,7 @@ describe('keys rewrap', () => {
     const db = await openDatabase(database.settings(), systemClock);
     await plantSecret(db, realm);
     await db.engine.close();
-    await database.ask('update oidc_profile set client_secret_sealed = null where id = ?', id);
+    await database.query('update oidc_profile set client_secret_sealed = null where id = ?', id);
     await rewrap(database.settings(), file, systemClock);
     expect((await opensAll(database.settings())).secrets).toBe(1);
   });
@@ -208,7 +208,7 @@ describe('keys rewrap', () => {
 async function keyed(): Promise<{ database: TestDatabase; realm: Uuid }> {
   const database = await freshDatabase();
   const db = await openDatabase(database.settings(), systemClock);
-  const { realm } = await plant(db);
+  const { realm } = await createFixture(db);
   await plantSecret(db, realm);
   await db.engine.close();
   return { database, realm };
@@ -334,9 +334,9 @@ describe('an interrupted change', () => {
     for (let more = 0; more < 40; more += 1) await plantSecret(db, realm);
     await db.engine.close();
     const file = newKeyFile();
-    const command = [AUTHREALM, 'keys', 'rewrap', '--new-master-key-file', file, ...database.words];
+    const command = [AUTHREALM, 'keys', 'rewrap', '--new-master-key-file', file, ...database.args];
     for (let wait = 60; wait < 200; wait += 20) {
-      const child = start(command);
+      const child = startCommand(command);
       await Bun.sleep(wait);
       child.process.kill('SIGKILL');
       await child.process.exited;

@@ -10,15 +10,15 @@ import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { Engine } from '../../src/store/open.ts';
-import { compact, openForge } from '../support/forge.ts';
-import { LOOKUPS, type Planted, plant, type Service, startService } from '../support/service.ts';
+import { createFixture, type Fixture, LOOKUPS, type Service, startService } from '../support/service.ts';
+import { compact, openForge } from '../support/token_forge.ts';
 
 const [{ path }, { path: passwordPath }] = LOOKUPS;
 /** Within this every process feels a right that was taken (issue of access: one second). */
 const FELT_MS = 1_000;
 
 let service: Service;
-let planted: Planted;
+let planted: Fixture;
 let isTableBroken = false;
 
 function breakable(engine: Engine): Engine {
@@ -31,7 +31,7 @@ function breakable(engine: Engine): Engine {
 
 beforeAll(async () => {
   service = await startService({}, breakable);
-  planted = await plant(service.db);
+  planted = await createFixture(service.db);
 });
 afterEach(() => {
   isTableBroken = false;
@@ -40,7 +40,7 @@ afterAll(() => service.stop());
 
 async function granted(scope: string, realms: '*' | Set<Uuid> = '*') {
   const { clientId, secret } = await service.client(scope, realms);
-  const answer = await service.grant({
+  const answer = await service.requestToken({
     grant_type: 'client_credentials',
     client_id: clientId,
     client_secret: secret,
@@ -58,11 +58,11 @@ function change(clientId: string, patch: Parameters<typeof changeClient>[2]) {
 }
 
 test('what a token does not claim it is not given by another token of its client', async () => {
-  const other = await plant(service.db);
+  const other = await createFixture(service.db);
   const { clientId, secret } = await service.client('oidc-profile-infos:read', new Set([planted.realm]));
   const grant = async () => {
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-    return ((await (await service.grant(form)).json()) as { access_token: string }).access_token;
+    return ((await (await service.requestToken(form)).json()) as { access_token: string }).access_token;
   };
   const narrow = await grant();
   await change(clientId, { realms: new Set([planted.realm, other.realm]) });
@@ -113,7 +113,7 @@ describe('a stranger who knows only the base URL', () => {
   test('never meets the same token twice', async () => {
     const { clientId, secret } = await service.client('profile-infos:read');
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-    const answers = await Promise.all([1, 2, 3].map(async () => (await service.grant(form)).json()));
+    const answers = await Promise.all([1, 2, 3].map(async () => (await service.requestToken(form)).json()));
     const tokens = answers.map((answer) => (answer as { access_token: string }).access_token);
     expect(new Set(tokens).size).toBe(3);
   });
@@ -135,7 +135,7 @@ describe('the realms claim', () => {
     const { realms } = JSON.parse(atob(token.split('.')[1] as string)) as { realms?: string[] };
     expect(realms?.length).toBe(isListed ? count : (undefined as never));
     expect(await statusOf(token)).toBe(200);
-    const neighbour = await plant(service.db);
+    const neighbour = await createFixture(service.db);
     expect(await statusOf(token, path(neighbour))).toBe(404);
     await change(clientId, { realms: new Set(others) });
     service.clock.advance(FELT_MS);
@@ -159,7 +159,7 @@ describe('within one second', () => {
 
   test('a right given back is felt too, but never more than the token says', async () => {
     const { clientId, token } = await granted('oidc-profile-infos:read', new Set([planted.realm]));
-    const neighbour = await plant(service.db);
+    const neighbour = await createFixture(service.db);
     const more = new Set(['oidc-profile-infos:read', 'password-profile-infos:read']);
     await change(clientId, { scopes: more, realms: '*', disabledAt: service.clock.now() });
     service.clock.advance(FELT_MS);
@@ -241,7 +241,7 @@ describe('while the client table cannot be read', () => {
     isTableBroken = true;
     service.clock.advance(FELT_MS);
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-    expect((await service.grant(form)).status).toBe(503);
+    expect((await service.requestToken(form)).status).toBe(503);
     expect((await service.get('/.well-known/jwks.json')).status).toBe(503);
     expect((await service.get('/readyz')).status).toBe(503);
     expect((await service.get('/healthz')).status).toBe(200);

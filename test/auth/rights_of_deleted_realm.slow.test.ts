@@ -1,25 +1,25 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { realm as described } from '../../src/domain/resources.ts';
-import { type Served, serveFor } from '../support/client_service.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
-import { examine } from '../support/doctor_report.ts';
-import { AUTHREALM, clientCreate, runCommand } from '../support/processes.ts';
+import { runDoctorOn } from '../support/doctor_report.ts';
+import { AUTHREALM, runClientCreate, runCommand } from '../support/processes.ts';
 import { FULL_SCOPE, kindOf } from '../support/resource_cases.ts';
-import { judged } from '../support/service.ts';
+import { checkedResponse } from '../support/service.ts';
+import { type ServiceProcess, serveWithClient } from '../support/service_process.ts';
 
 /** The rights of a client to a realm end with the realm, for tokens already issued too. */
 
 const REALMS = '/v2/authentication-realms';
 
 let database: TestDatabase;
-let served: Served;
+let served: ServiceProcess;
 let token: string;
 
 beforeAll(async () => {
   database = await freshDatabase();
-  const all = JSON.parse((await clientCreate(database, FULL_SCOPE, '--json')).stdout);
-  served = await serveFor(database, all);
+  const all = JSON.parse((await runClientCreate(database, FULL_SCOPE, '--json')).stdout);
+  served = await serveWithClient(database, all);
   token = await served.token();
 });
 afterAll(async () => {
@@ -32,7 +32,12 @@ interface Limited {
 }
 
 async function limited(...realms: string[]): Promise<Limited> {
-  const made = await clientCreate(database, FULL_SCOPE, '--json', ...realms.flatMap((id) => ['--realm', id]));
+  const made = await runClientCreate(
+    database,
+    FULL_SCOPE,
+    '--json',
+    ...realms.flatMap((id) => ['--realm', id]),
+  );
   const { client_id, client_secret } = JSON.parse(made.stdout);
   const form = { grant_type: 'client_credentials', client_id, client_secret };
   return {
@@ -56,7 +61,7 @@ async function call(method: string, below: string, bearer: string, data?: object
     headers: { Authorization: `Bearer ${bearer}`, 'Content-Type': 'application/json' },
     ...(data ? { body: JSON.stringify({ data }) } : {}),
   });
-  return judged(answer, [bearer]);
+  return checkedResponse(answer, [bearer]);
 }
 
 async function newRealm(): Promise<string> {
@@ -77,7 +82,7 @@ interface Told {
 }
 
 async function toldOf({ id }: Limited): Promise<Told | undefined> {
-  const { stdout } = await runCommand([AUTHREALM, 'client', 'list', '--json', ...database.words]);
+  const { stdout } = await runCommand([AUTHREALM, 'client', 'list', '--json', ...database.args]);
   return (JSON.parse(stdout) as Told[]).find(({ client_id }) => client_id === id);
 }
 
@@ -88,7 +93,7 @@ const ENDS: [how: string, end: (realm: string) => Promise<void>][] = [
   [
     'a purge by another process',
     async (realm) => {
-      const purge = [AUTHREALM, 'purge', 'realm', realm, ...database.words];
+      const purge = [AUTHREALM, 'purge', 'realm', realm, ...database.args];
       expect((await runCommand(purge)).code).toBe(0);
     },
   ],
@@ -113,7 +118,7 @@ test.each(ENDS)(
     }
     // A realm that is brought along under the same identifier is another one.
     const line = JSON.stringify({ type: 'authentication-realm', id: lost, name: 'Another' });
-    const brought = await runCommand([AUTHREALM, 'import', '-', ...database.words], {}, line);
+    const brought = await runCommand([AUTHREALM, 'import', '-', ...database.args], {}, line);
     expect(brought.code).toBe(0);
     await Bun.sleep(LIMITS.accessTableAgeMsMax);
     for (const bearer of ofBoth) {
@@ -128,8 +133,8 @@ test.each(ENDS)(
     expect((await toldOf(one))?.state).toBe('enabled');
     expect((await call('GET', `/${kept}`, await tokenOf(one))).status).toBe(404);
 
-    expect(await database.ask('select 1 from client_realm where realm_id = ?', lost)).toEqual([]);
-    const examined = await examine(database);
+    expect(await database.query('select 1 from client_realm where realm_id = ?', lost)).toEqual([]);
+    const examined = await runDoctorOn(database);
     expect([examined.healthy, examined.report('clients').findings]).toEqual([true, []]);
   },
   300_000,

@@ -60,7 +60,7 @@ describe('a first signing key', () => {
     const [first] = await live();
     await ensureSigningKey(engine.access, keyring, service.clock);
     expect(await live()).toEqual([first as string]);
-    await service.database.spoil('update signing_key set withdrawn_at = 1');
+    await service.database.tamper('update signing_key set withdrawn_at = 1');
     const ensured = Array.from({ length: 4 }, () => ensureSigningKey(engine.access, keyring, service.clock));
     await Promise.all(ensured);
     const [anew, ...more] = await live();

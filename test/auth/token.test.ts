@@ -2,31 +2,31 @@ import { heapStats } from 'bun:jsc';
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { createHmac } from 'node:crypto';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { createFixture, type Fixture, LOOKUPS, type Service, startService } from '../support/service.ts';
 import {
   compact,
   encode,
-  type Forge,
+  generateForeignKey,
   type Json,
   openForge,
   type Sign,
-  strangersKey,
-} from '../support/forge.ts';
-import { LOOKUPS, type Planted, plant, type Service, startService } from '../support/service.ts';
+  type TokenForge,
+} from '../support/token_forge.ts';
 
 const { path } = LOOKUPS[0];
 
 let service: Service;
-let planted: Planted;
-let forge: Forge;
+let planted: Fixture;
+let forge: TokenForge;
 let clientId: string;
 let stranger: { sign: Sign; publicJwk: Json };
 
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.db);
+  planted = await createFixture(service.db);
   ({ clientId } = await service.client('profile-infos:read'));
   forge = await openForge(service);
-  stranger = await strangersKey();
+  stranger = await generateForeignKey();
 });
 afterAll(() => service.stop());
 

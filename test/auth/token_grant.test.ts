@@ -2,23 +2,23 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { changeClient, rotateSecret } from '../../src/auth/clients/clients.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import {
-  judged,
+  checkedResponse,
+  comparableResponse,
+  createFixture,
+  type Fixture,
   LOOKUPS,
-  type Planted,
-  plant,
   type Service,
-  seen,
   startService,
 } from '../support/service.ts';
 
 let service: Service;
-let planted: Planted;
+let planted: Fixture;
 let id: string;
 let secret: string;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.db);
+  planted = await createFixture(service.db);
   ({ clientId: id, secret } = await service.client('profile-infos:read users:read'));
 });
 afterAll(() => service.stop());
@@ -50,7 +50,7 @@ const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' };
 
 async function send({ path = '/oauth/access_token', query = '', headers = FORM, body = form() }: Sent = {}) {
   const answer = await fetch(service.url + path + query, { method: 'POST', headers, body });
-  return judged(answer, [id, secret]);
+  return checkedResponse(answer, [id, secret]);
 }
 
 function basic(user: string, password: string, scheme = 'Basic'): Record<string, string> {
@@ -249,11 +249,13 @@ describe('refused', () => {
       { client_id: disabled.clientId, client_secret: disabled.secret },
       { client_id: disabled.clientId, client_secret: 'wrong' },
     ];
-    const answers = await Promise.all(rows.map(async (row) => seen(await send({ body: form(row) }))));
+    const answers = await Promise.all(
+      rows.map(async (row) => comparableResponse(await send({ body: form(row) }))),
+    );
     expect(new Set(answers).size).toBe(1);
     expect(answers[0]).toStartWith('[401,');
     const byBasic = await send({ headers: basic('nobody', 'x'), body: 'grant_type=client_credentials' });
-    expect(await seen(byBasic)).toBe(answers[0] as string);
+    expect(await comparableResponse(byBasic)).toBe(answers[0] as string);
   });
 
   test('a wrong secret is refused before the scope is looked at', async () => {
@@ -344,7 +346,7 @@ test('two rotations at once: each keeps the secret that it replaced, never one b
 test('a shorter lifetime is what the setting says', async () => {
   const brief = await startService({ tokenLifetime: '60' });
   const client = await brief.client('profile-infos:read');
-  const answer = await brief.grant({
+  const answer = await brief.requestToken({
     grant_type: 'client_credentials',
     client_id: client.clientId,
     client_secret: client.secret,

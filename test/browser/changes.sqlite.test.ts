@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { changeClient } from '../../src/auth/clients/clients.ts';
 import type { Uuid } from '../../src/domain/id.ts';
-import { freePort, type Planted, plant, type Service, startService } from '../support/service.ts';
+import { createFixture, type Fixture, freePort, type Service, startService } from '../support/service.ts';
 import { startTcpProxy } from '../support/tcp_proxy.ts';
 import { expectSound, READING, STRANGE, signedIn, WRITING } from './signed_in.ts';
 import { BROWSER_TEST_MS, VIEWS, type Visit } from './visits.ts';
@@ -11,12 +11,12 @@ setDefaultTimeout(BROWSER_TEST_MS);
 /** The Changes page: the live stream of a realm, its filters and its history. */
 
 let service: Service;
-let shop: Planted;
+let shop: Fixture;
 let writer: string;
 
 beforeAll(async () => {
   service = await startService({ offline: 'true' });
-  shop = await plant(service.db);
+  shop = await createFixture(service.db);
   writer = await service.token(WRITING);
 });
 afterAll(() => service.stop());
@@ -218,11 +218,11 @@ describe('the stream of changes', () => {
     const { page } = window;
     await live(window);
     const nowhere = await freePort();
-    proxy.leadTo(nowhere);
+    proxy.redirectTo(nowhere);
     proxy.cut();
     await page.getByText('Not live.').waitFor();
     await addUser('Came meanwhile', 'meanwhile@example.com');
-    proxy.leadTo(Number(new URL(service.url).port));
+    proxy.redirectTo(Number(new URL(service.url).port));
     await live(window);
     await rows(window).filter({ hasText: 'Came meanwhile' }).waitFor();
     expect(await rows(window).filter({ hasText: 'Came meanwhile' }).count()).toBe(1);
@@ -239,13 +239,13 @@ describe('the stream of changes', () => {
     const window = await signedIn(through, `#/changes?realm=${realm}`);
     const { page } = window;
     await live(window);
-    proxy.leadTo(await freePort());
+    proxy.redirectTo(await freePort());
     proxy.cut();
     await page.getByText('Not live.').waitFor();
     await addUser('Trimmed away', 'trimmed@example.com', realm);
     await addUser('Still kept', 'kept@example.com', realm);
     await service.db.engine.log.trim(realm, service.clock.now() + 60_000);
-    proxy.leadTo(Number(new URL(service.url).port));
+    proxy.redirectTo(Number(new URL(service.url).port));
     await page.getByText('The list starts over.').waitFor();
     await rows(window).filter({ hasText: 'Still kept' }).waitFor();
     expect(await rows(window).count()).toBe(1);
@@ -258,7 +258,9 @@ describe('the stream of changes', () => {
   test('the stream of changes stops when the session loses changes:read, and keeps its rows', async () => {
     const { clientId, secret } = await service.client(WRITING);
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-    const { access_token: token } = (await (await service.grant(form)).json()) as { access_token: string };
+    const { access_token: token } = (await (await service.requestToken(form)).json()) as {
+      access_token: string;
+    };
     const window = await signedIn(service, `#/changes?realm=${shop.realm}`, { token });
     const { page } = window;
     await live(window);
@@ -276,7 +278,9 @@ describe('the stream of changes', () => {
   test('the stream of changes leads to the sign-in page when the session ends', async () => {
     const { clientId, secret } = await service.client(WRITING);
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-    const { access_token: token } = (await (await service.grant(form)).json()) as { access_token: string };
+    const { access_token: token } = (await (await service.requestToken(form)).json()) as {
+      access_token: string;
+    };
     const window = await signedIn(service, `#/changes?realm=${shop.realm}`, { token });
     await live(window);
     const off = { disabledAt: service.clock.now() };

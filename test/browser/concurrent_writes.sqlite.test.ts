@@ -292,7 +292,7 @@ test('a form keeps its input while the database rejects writes, and can be saved
   const { page } = window;
   await press(page, 'Edit');
   await page.getByLabel('Family name').fill('Roe');
-  const release = await service.database.hold();
+  const release = await service.database.lockWriters();
   await press(page, 'Save');
   await page.getByText('The service is busy.').waitFor();
   expect(await page.getByLabel('Family name').inputValue()).toBe('Roe');

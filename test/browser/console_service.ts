@@ -6,12 +6,12 @@ import {
   realm,
   user,
 } from '../../src/domain/resources.ts';
-import { type Home, kindOf, make, PASSWORD } from '../support/resource_cases.ts';
+import { createRecord, kindOf, PASSWORD, type ParentIds } from '../support/resource_cases.ts';
 import type { Service } from '../support/service.ts';
 import { STRANGE, WRITING } from './signed_in.ts';
 
 /** A realm of a shop: several profiles, users with and without links, and hostile texts. */
-export interface Shop extends Home {
+export interface Shop extends ParentIds {
   readonly otherProfile: string;
   /** Links of the user. */
   readonly subjectLink: string;
@@ -30,9 +30,9 @@ export async function plantShop(service: Service): Promise<Shop> {
   const token = await service.token(WRITING);
   const write = async (
     resource: Parameters<typeof kindOf>[0],
-    home: Home,
+    home: ParentIds,
     data: Readonly<Record<string, unknown>>,
-  ) => (await make(service, token, { kind: kindOf(resource), home, data })).id;
+  ) => (await createRecord(service, token, { kind: kindOf(resource), home, data })).id;
   const nowhere = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
   const own = { ...nowhere, realm: await write(realm, nowhere, { name: 'Buyer Organization' }) };
   const login = (name: string, host: string) =>

@@ -4,9 +4,9 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcProfileInfo, realm as realms, user } from '../../src/domain/resources.ts';
 import type { Engine } from '../../src/store/open.ts';
 import {
-  type Planted,
-  plant,
-  put,
+  createFixture,
+  type Fixture,
+  insertRecord,
   realmMembers,
   type Service,
   startService,
@@ -20,7 +20,7 @@ import { BROWSER_TEST_MS } from './visits.ts';
 setDefaultTimeout(BROWSER_TEST_MS);
 
 let service: Service;
-let planted: Planted;
+let planted: Fixture;
 
 /** Like several providers: the subject is an ID, and the issuer contains another one. */
 const identified = {
@@ -36,10 +36,10 @@ const made = {
 
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.db);
+  planted = await createFixture(service.db);
   const { realm, oidcProfile } = planted;
   const members = { ...identified, oidc_profile_id: oidcProfile };
-  await put(service.db, oidcProfileInfo, [realm, planted.user, service.clock.mintId()], members);
+  await insertRecord(service.db, oidcProfileInfo, [realm, planted.user, service.clock.mintId()], members);
 });
 afterAll(() => service.stop());
 
@@ -70,7 +70,7 @@ describe('a search', () => {
   ];
   test.each(begun)('Find finds a user by %s', async (_, clue) => {
     const id = service.clock.mintId();
-    await put(service.db, user, [planted.realm, id], { ...userMembers, ...made });
+    await insertRecord(service.db, user, [planted.realm, id], { ...userMembers, ...made });
     await expectFound(clue, id);
   });
 
@@ -86,10 +86,10 @@ describe('a search', () => {
 
 test('Find says that it shows the first 25 users when one realm has more matches', async () => {
   const busy = await startService();
-  const { realm } = await plant(busy.db);
+  const { realm } = await createFixture(busy.db);
   const write = async (count: number) => {
     for (let made = 0; made < count; made += 1)
-      await put(busy.db, user, [realm, busy.clock.mintId()], { ...userMembers, name: 'Crowd' });
+      await insertRecord(busy.db, user, [realm, busy.clock.mintId()], { ...userMembers, name: 'Crowd' });
   };
   const window = await signedIn(busy, '#/', { scope: READING });
   const box = window.page.getByRole('searchbox');
@@ -117,11 +117,11 @@ describe('a search over more realms than one request covers', () => {
     const order = Array.from({ length: count }, () => many.clock.mintId()).sort();
     for (let start = 0; start < count; start += 100)
       await Promise.all(
-        order.slice(start, start + 100).map((id) => put(many.db, realms, [id], realmMembers)),
+        order.slice(start, start + 100).map((id) => insertRecord(many.db, realms, [id], realmMembers)),
       );
     [first, last] = [order[0], order.at(-1)] as [Uuid, Uuid];
-    await put(many.db, user, [first, first], { ...userMembers, name: 'Bound in front' });
-    await put(many.db, user, [last, last], { ...userMembers, name: 'Bound behind' });
+    await insertRecord(many.db, user, [first, first], { ...userMembers, name: 'Bound in front' });
+    await insertRecord(many.db, user, [last, last], { ...userMembers, name: 'Bound behind' });
   }, BROWSER_TEST_MS);
   afterAll(() => many.stop());
 
@@ -197,13 +197,14 @@ describe('a search that fails in part', () => {
     const { gate, wrap } = subjectsHeld();
     const busy = await startService({}, wrap);
     const clue = crypto.randomUUID();
-    const home = await plant(busy.db, { subject: clue });
-    await put(busy.db, user, [home.realm, clue as Uuid], userMembers);
+    const home = await createFixture(busy.db, { subject: clue });
+    await insertRecord(busy.db, user, [home.realm, clue as Uuid], userMembers);
     const window = await signedIn(busy, '#/', { scope: READING });
     const { page } = window;
     const token = await busy.token('profile-infos:read');
     const path = '/v2/user-authentication-oidc-profile-info/search';
-    const search = async () => (await busy.once.post(path, token, { filter: 'eq(subject,nobody)' })).status;
+    const search = async () =>
+      (await busy.withoutRetry.post(path, token, { filter: 'eq(subject,nobody)' })).status;
     gate.isClosed = true;
     const others = Array.from({ length: LIMITS.searchesAtOnceMax }, search);
     expect(await search()).toBe(503);
@@ -230,7 +231,7 @@ describe('a search that fails in part', () => {
 
   test('Find retries by itself after the caller has exceeded its rate', async () => {
     const limited = await startService({ clientRate: '5/5' });
-    const { username } = await plant(limited.db);
+    const { username } = await createFixture(limited.db);
     const token = await limited.token(READING);
     const window = await signedIn(limited, '#/nowhere', { scope: READING, token });
     const { page } = window;

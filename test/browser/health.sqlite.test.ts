@@ -1,7 +1,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { type Family, figuresBetween, quantile, snapshotOf } from '../../console/pages/health/metrics.ts';
-import { openReceiver, target } from '../support/receivers.ts';
-import { freePort, oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
+import {
+  createFixture,
+  type Fixture,
+  freePort,
+  oidcPath,
+  type Service,
+  startService,
+} from '../support/service.ts';
+import { addTarget, startReceiver } from '../support/webhook_receivers.ts';
 import { expectSound, READING, signedIn } from './signed_in.ts';
 import { BROWSER_TEST_MS, VIEWS, type Visit } from './visits.ts';
 
@@ -69,12 +76,12 @@ describe('rates and quantiles', () => {
 });
 
 let service: Service;
-let planted: Planted;
+let planted: Fixture;
 let reader: string;
 
 beforeAll(async () => {
   service = await startService(FLAGS);
-  planted = await plant(service.db);
+  planted = await createFixture(service.db);
   reader = await service.token('profile-infos:read changes:read');
 });
 afterAll(() => service.stop());
@@ -110,10 +117,10 @@ const row = ({ page }: Visit, name: string) =>
 test.each(VIEWS)(
   'the Health page draws metrics and lists their values, $viewport.width wide, $scheme',
   async (view) => {
-    const receiver = openReceiver();
-    receiver.answer(() => new Response(null, { status: 500 }));
-    const { webhook } = await target(service, receiver.url);
-    await plant(service.db, { realm: planted.realm });
+    const receiver = startReceiver();
+    receiver.respond(() => new Response(null, { status: 500 }));
+    const { webhook } = await addTarget(service, receiver.url);
+    await createFixture(service.db, { realm: planted.realm });
     const end = load();
     const window = await signedIn(service, '#/health', { scope: ADMIN, view });
     const { page } = window;

@@ -3,7 +3,7 @@ import type { Write } from '../../src/directory/store.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { realmMembers, type Service, stamped, startService, userMembers } from '../support/service.ts';
+import { buildRecord, realmMembers, type Service, startService, userMembers } from '../support/service.ts';
 import { expectSound, signedIn } from './signed_in.ts';
 import { BROWSER_TEST_MS } from './visits.ts';
 
@@ -22,13 +22,18 @@ beforeAll(async () => {
   service = await startService();
   home = systemClock.mintId();
   const { records } = service.db.engine;
-  const made = { op: 'insert', resource: realm, key: [home], record: stamped([home], realmMembers) } as const;
+  const made = {
+    op: 'insert',
+    resource: realm,
+    key: [home],
+    record: buildRecord([home], realmMembers),
+  } as const;
   await records.commit([made]);
   for (let first = 0; first < USERS; first += 1_000) {
     const writes = Array.from({ length: 1_000 }, (_, index): Write => {
       const key = [home, systemClock.mintId()] as const;
       const record = {
-        ...stamped(key, { ...userMembers, name: `User ${first + index}` }),
+        ...buildRecord(key, { ...userMembers, name: `User ${first + index}` }),
         created_at: first + index,
       };
       return { op: 'insert', resource: user, key, record };

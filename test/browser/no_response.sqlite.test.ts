@@ -27,7 +27,7 @@ test.each([
   const window = await signedIn(through, '#/realms', { scope: READING });
   const { page } = window;
   await page.getByText('Buyer Organization').waitFor();
-  proxy.plan(USER, trouble);
+  proxy.injectFaults(USER, trouble);
   await page.evaluate(`location.hash = '${placesOf(shop).user}'`);
   await page.getByText('The service is unreachable. Check your network connection.').waitFor();
   await page.getByText(/Retrying in \d s/).waitFor();
@@ -41,14 +41,14 @@ test.each([
 test('a write whose response is cut off is reported as possibly saved, and not sent again', async () => {
   const window = await signedIn(through, '#/clients', { scope: `${WRITING} admin` });
   const { page } = window;
-  proxy.plan(/^POST \/admin\/v1\/clients$/, { cut: 'inside' });
+  proxy.injectFaults(/^POST \/admin\/v1\/clients$/, { cut: 'inside' });
   await page.getByRole('button', { name: 'New client' }).click();
   await page.getByLabel('Name').fill('Made unheard');
   await page.getByLabel('users:read').check();
   await page.getByRole('button', { name: 'Create' }).click();
   await page.getByText('Your change may have been saved').waitFor();
   expect(
-    proxy.seen.filter(({ method, path }) => `${method} ${path}` === 'POST /admin/v1/clients'),
+    proxy.requests.filter(({ method, path }) => `${method} ${path}` === 'POST /admin/v1/clients'),
   ).toHaveLength(1);
   await page.reload();
   await page.getByText('Made unheard').waitFor();
@@ -63,7 +63,7 @@ test('a request without a response is abandoned after 15 seconds, and retried', 
   await page.clock.install();
   await page.reload();
   await page.getByText('Buyer Organization').waitFor();
-  proxy.plan(USER, 'hang');
+  proxy.injectFaults(USER, 'hang');
   const asked = page.waitForRequest((request) => USER.test(`GET ${new URL(request.url()).pathname}`));
   await page.evaluate(`location.hash = '${placesOf(shop).user}'`);
   await asked;

@@ -3,7 +3,14 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
 import { oidcProfile } from '../../src/domain/resources.ts';
-import { freePort, type Planted, plant, put, type Service, startService } from '../support/service.ts';
+import {
+  createFixture,
+  type Fixture,
+  freePort,
+  insertRecord,
+  type Service,
+  startService,
+} from '../support/service.ts';
 import { expectSound, READING, STRANGE, signedIn } from './signed_in.ts';
 import { BROWSER_TEST_MS, PHONE, type Visit } from './visits.ts';
 
@@ -16,7 +23,7 @@ const WELL_KNOWN = '/.well-known/openid-configuration';
 let server: Server;
 let root: string;
 let service: Service;
-let planted: Planted;
+let planted: Fixture;
 const answers = new Map<string, (request: IncomingMessage, response: ServerResponse) => void>();
 
 beforeAll(async () => {
@@ -28,7 +35,7 @@ beforeAll(async () => {
     (answers.get(request.url?.replace(WELL_KNOWN, '') ?? '') ?? provider)(request, response);
   });
   service = await startService({ allowLoopbackDiscovery: 'true' });
-  planted = await plant(service.db);
+  planted = await createFixture(service.db);
 });
 afterAll(async () => {
   server.closeAllConnections();
@@ -39,7 +46,12 @@ afterAll(async () => {
 /** Opens the page of a new profile with this URL and issuer. */
 async function opened(discovery_url: string, issuer: string, at = service, realm = planted.realm) {
   const id = at.clock.mintId();
-  await put(at.db, oidcProfile, [realm, id], { name: 'Login', discovery_url, client_id: 'shop', issuer });
+  await insertRecord(at.db, oidcProfile, [realm, id], {
+    name: 'Login',
+    discovery_url,
+    client_id: 'shop',
+    issuer,
+  });
   return signedIn(at, `#/realms/${realm}/oidc-profiles/${id}`, {
     scope: READING,
     view: { viewport: PHONE, scheme: 'dark' },
@@ -120,7 +132,7 @@ describe('a provider that is not contacted', () => {
 
   test('Provider status says that a service with --offline contacts no provider', async () => {
     const offline = await startService({ offline: 'true' });
-    const { realm } = await plant(offline.db);
+    const { realm } = await createFixture(offline.db);
     await expectSays(await opened(`${root}${WELL_KNOWN}`, root, offline, realm), /runs with --offline/);
     await offline.stop();
   });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
+import { createLink } from '../support/console_sign_in.ts';
 import { startService } from '../support/service.ts';
-import { linkOf } from '../support/signed_in.ts';
 import { openShop } from './open_console.ts';
 import { placesOf } from './places.ts';
 import { enter, expectSound, READING, signedIn } from './signed_in.ts';
@@ -78,7 +78,7 @@ test('a revoked token ends the session, and the next one opens at the same page'
   await expectEnded(window, /Your session has ended/);
   await window.expectTrouble(/status of 401/);
   await expectSound(window);
-  const { code } = await linkOf(service, { scope: READING });
+  const { code } = await createLink(service, { scope: READING });
   const address = await page.evaluate('location.hash');
   expect(address).toBe(placesOf(shop).user);
   await page.evaluate(`location.hash = '#code=${code}'`);

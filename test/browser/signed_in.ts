@@ -1,8 +1,8 @@
 import { expect } from 'bun:test';
 import { parseUuid, type Uuid } from '../../src/domain/id.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
+import { createLink } from '../support/console_sign_in.ts';
 import type { Service } from '../support/service.ts';
-import { linkOf } from '../support/signed_in.ts';
 import { RAN, type View, type Visit, visit, WIDE } from './visits.ts';
 
 export const READING = 'realms:read profiles:read users:read profile-infos:read changes:read';
@@ -56,7 +56,7 @@ export async function enter(
   service: Pick<Service, 'db' | 'clock'>,
   scope = WRITING,
 ): Promise<void> {
-  const { code } = await linkOf(service, { scope, label: 'Anna at the desk' });
+  const { code } = await createLink(service, { scope, label: 'Anna at the desk' });
   await window.goto(`#code=${code}`);
   await window.page.locator('[data-left]').waitFor({ state: 'attached' });
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
+import { createLink } from '../support/console_sign_in.ts';
 import { startFaultyProxy } from '../support/faulty_proxy.ts';
-import { linkOf } from '../support/signed_in.ts';
 import { openShop } from './open_console.ts';
 import { placesOf } from './places.ts';
 import { enter, expectSound, openMenu, READING } from './signed_in.ts';
@@ -34,7 +34,7 @@ async function fill({ page }: Visit, id: string, secret: string): Promise<void> 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   test('a sign-in link opens a session that survives a reload, and its code leaves the address', async () => {
     const window = await visit(service.url, view);
-    const { code } = await linkOf(service, { scope: READING, label: 'anna' });
+    const { code } = await createLink(service, { scope: READING, label: 'anna' });
     const asked: string[] = [];
     window.page.on('request', (request) => asked.push(request.url()));
     await window.goto(`#code=${code}`);
@@ -87,7 +87,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
 
 describe('a sign-in link', () => {
   const used = async (): Promise<string> => {
-    const link = await linkOf(service);
+    const link = await createLink(service);
     const first = await visit(service.url);
     await first.goto(`#code=${link.code}`);
     await first.page.getByText('anna').waitFor();
@@ -95,7 +95,7 @@ describe('a sign-in link', () => {
     return link.code;
   };
   const late = async (): Promise<string> => {
-    const link = await linkOf(service);
+    const link = await createLink(service);
     service.clock.advance(61_000);
     return link.code;
   };
@@ -119,7 +119,7 @@ describe('a sign-in link', () => {
   test('a sign-in link opened in an existing tab signs in there', async () => {
     const window = await visit(service.url);
     await window.goto('');
-    const { code } = await linkOf(service, { label: 'later' });
+    const { code } = await createLink(service, { label: 'later' });
     await window.page.evaluate(`location.hash = '#code=${code}'`);
     await window.page.getByText('later').waitFor();
     expect(await address(window)).not.toContain(code);
@@ -134,7 +134,7 @@ describe('a sign-in link that the service did not check', () => {
     const { page } = window;
     await window.goto('');
     await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
-    const { code } = await linkOf(service, { label: 'off and on' });
+    const { code } = await createLink(service, { label: 'off and on' });
     await page.context().setOffline(true);
     await page.evaluate(`location.hash = '#code=${code}'`);
     await expectSignIn(window, /The service is unreachable/);
@@ -157,13 +157,13 @@ describe('a sign-in link that the service did not check', () => {
       const proxy = await startFaultyProxy(service.url);
       const window = await visit(proxy.url);
       const { page } = window;
-      proxy.plan(/^POST \/console\/token$/, { status }, { status: 400 });
+      proxy.injectFaults(/^POST \/console\/token$/, { status }, { status: 400 });
       await window.goto(`#code=${'A'.repeat(22)}`);
       await expectSignIn(window, /The service is busy/);
       await page.getByRole('button', { name: 'Retry sign-in' }).click();
       await expectSignIn(window, /already been used or is more than a minute old/);
       expect(await page.getByRole('button', { name: 'Retry sign-in' }).count()).toBe(0);
-      expect(proxy.seen.filter(({ path }) => path === '/console/token')).toHaveLength(2);
+      expect(proxy.requests.filter(({ path }) => path === '/console/token')).toHaveLength(2);
       await window.expectTrouble(/status of/);
       await expectSound(window);
       await window.close();
@@ -201,13 +201,13 @@ describe('a sign-in over an open session', () => {
     await page.clock.install();
     await enter(window, service, READING);
     const before = await tokenOf(window);
-    const left = await linkOf(service, { label: 'left' });
+    const left = await createLink(service, { label: 'left' });
     await page.context().setOffline(true);
     await bring(left.code);
     await words.waitFor();
     await page.getByRole('button', { name: 'Dismiss' }).click();
     await again.waitFor({ state: 'detached' });
-    const { code } = await linkOf(service, { scope: READING, label: 'somebody else' });
+    const { code } = await createLink(service, { scope: READING, label: 'somebody else' });
     await bring(code);
     await words.waitFor();
     await page.clock.fastForward(20_000);
@@ -253,7 +253,7 @@ describe('a sign-in over an open session', () => {
   });
 
   test('an unchecked sign-in code can still be retried after the open session has ended', async () => {
-    const { code } = await linkOf(service, { scope: READING, label: 'later' });
+    const { code } = await createLink(service, { scope: READING, label: 'later' });
     const { window, page, again } = await hindered(code);
     await service.del('/console/token', await tokenOf(window), { Origin: service.url });
     service.clock.advance(1_000);
@@ -272,7 +272,7 @@ describe('a sign-in over an open session', () => {
     const { page } = window;
     await enter(window, service, READING);
     const before = await tokenOf(window);
-    const { code } = await linkOf(service, { scope: READING, label: 'somebody else' });
+    const { code } = await createLink(service, { scope: READING, label: 'somebody else' });
     const told = given(window);
     await page.evaluate(`location.hash = '#code=${code}'`);
     await page.getByRole('status').filter({ hasText: 'You are now signed in as somebody else.' }).waitFor();
@@ -296,7 +296,7 @@ test('a valid sign-in code opens its session even if revoking the old one gets n
     if (route.request().method() === 'DELETE') asked.resolve();
     else await route.continue();
   });
-  const { code } = await linkOf(service, { scope: READING, label: 'somebody else' });
+  const { code } = await createLink(service, { scope: READING, label: 'somebody else' });
   await page.evaluate(`location.hash = '#code=${code}'`);
   await asked.promise;
   await page.reload();
@@ -315,7 +315,7 @@ test('signing out takes effect at once even if the revocation gets no response',
   });
   await page.getByRole('button', { name: 'Sign out' }).click();
   await expectSignIn(window, /You have signed out/);
-  const { code } = await linkOf(service, { scope: READING, label: 'somebody else' });
+  const { code } = await createLink(service, { scope: READING, label: 'somebody else' });
   await page.evaluate(`location.hash = '#code=${code}'`);
   await page.getByText('somebody else', { exact: true }).waitFor();
   await expectSound(window);
@@ -326,7 +326,7 @@ test('an unchecked sign-in code can still be retried after an invalid one', asyn
   const window = await visit(service.url);
   const { page } = window;
   await page.route('**/console/token', (route) => route.abort(), { times: 1 });
-  const { code } = await linkOf(service, { scope: READING, label: 'kept' });
+  const { code } = await createLink(service, { scope: READING, label: 'kept' });
   await window.goto(`#code=${code}`);
   await expectSignIn(window, /The service is unreachable/);
   await page.evaluate(`location.hash = '#code=${'A'.repeat(22)}'`);

@@ -8,9 +8,9 @@ import {
   realm,
   user,
 } from '../../src/domain/resources.ts';
-import { type Home, kindOf, make, PASSWORD } from '../support/resource_cases.ts';
+import { createLink } from '../support/console_sign_in.ts';
+import { createRecord, kindOf, PASSWORD, type ParentIds } from '../support/resource_cases.ts';
 import { type Service, startService } from '../support/service.ts';
-import { linkOf } from '../support/signed_in.ts';
 import { settled } from './places.ts';
 import { expectSound, STRANGE, signedIn, WRITING } from './signed_in.ts';
 import { BROWSER_TEST_MS, PHONE, visit, WIDE } from './visits.ts';
@@ -33,12 +33,12 @@ const USERNAMES = { ...STRANGE, override: 'jane\u200b' };
 const LABEL_MAX = 64;
 
 /** Creates one record of each type with this text in every member that accepts it. */
-async function plantAll(attempt: keyof typeof STRANGE): Promise<Home> {
+async function plantAll(attempt: keyof typeof STRANGE): Promise<ParentIds> {
   const token = await service.token(WRITING);
   const text = STRANGE[attempt];
-  let home: Home = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
+  let home: ParentIds = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
   const write = async (resource: Parameters<typeof kindOf>[0], data: Readonly<Record<string, unknown>>) =>
-    (await make(service, token, { kind: kindOf(resource), home, data })).id;
+    (await createRecord(service, token, { kind: kindOf(resource), home, data })).id;
   const email = `${attempt}<b>@example.com`.replace(/[<>]/g, '');
   home = { ...home, realm: await write(realm, { name: text }) };
   const issuer = `https://${attempt}.example/%3Cscript%3E'onload=x'`;
@@ -66,7 +66,7 @@ function beginningOf(attempt: keyof typeof STRANGE): string {
 }
 
 describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('the stored text %s', (attempt) => {
-  let home: Home;
+  let home: ParentIds;
   beforeAll(async () => {
     home = await plantAll(attempt);
   });
@@ -123,7 +123,7 @@ describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('the stored text
   });
 
   test(`stored ${attempt} text is inert as the label of a session`, async () => {
-    const { code } = await linkOf(service, { label: STRANGE[attempt].slice(0, LABEL_MAX) });
+    const { code } = await createLink(service, { label: STRANGE[attempt].slice(0, LABEL_MAX) });
     const window = await visit(service.url);
     await window.goto(`#code=${code}`);
     const box = window.page.getByRole('region', { name: 'Session' });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createLink } from '../support/console_sign_in.ts';
 import { freshFolder } from '../support/service.ts';
-import { linkOf } from '../support/signed_in.ts';
 import { openShop } from './open_console.ts';
 import { expectSound, WRITING } from './signed_in.ts';
 import { BROWSER_TEST_MS, type Visit, visit } from './visits.ts';
@@ -12,7 +12,7 @@ import { BROWSER_TEST_MS, type Visit, visit } from './visits.ts';
 const { service, shop } = await openShop();
 
 async function open({ page }: Visit, label: string): Promise<void> {
-  const { code } = await linkOf(service, { scope: WRITING, label });
+  const { code } = await createLink(service, { scope: WRITING, label });
   await page.evaluate(`location.hash = '#code=${code}'`);
   await page.getByRole('region', { name: 'Session' }).getByText(label, { exact: true }).waitFor();
 }

@@ -1,8 +1,20 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { user } from '../../src/domain/resources.ts';
-import { giveUp } from '../support/dead_letters.ts';
-import { openReceiver, type Received, type Receiver, verify } from '../support/receivers.ts';
-import { type Planted, plant, put, type Service, startService, userMembers } from '../support/service.ts';
+import { createDeadLetters } from '../support/dead_letter_fixtures.ts';
+import {
+  createFixture,
+  type Fixture,
+  insertRecord,
+  type Service,
+  startService,
+  userMembers,
+} from '../support/service.ts';
+import {
+  type ReceivedMessage,
+  startReceiver,
+  verifySignature,
+  type WebhookReceiver,
+} from '../support/webhook_receivers.ts';
 import { expectSound, READING, STRANGE, signedIn } from './signed_in.ts';
 import { BROWSER_TEST_MS, VIEWS, type Visit } from './visits.ts';
 
@@ -14,14 +26,14 @@ const ADMIN = `${READING} admin`;
 
 let service: Service;
 let admin: string;
-let planted: Planted;
-let receiver: Receiver;
+let planted: Fixture;
+let receiver: WebhookReceiver;
 
 beforeAll(async () => {
   service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
   admin = await service.token('admin');
-  planted = await plant(service.db);
-  receiver = openReceiver();
+  planted = await createFixture(service.db);
+  receiver = startReceiver();
 });
 afterAll(async () => {
   receiver.stop();
@@ -55,7 +67,7 @@ async function make(name: string, more: object = {}): Promise<Shown> {
 
 async function change(name: string): Promise<void> {
   const id = service.clock.mintId();
-  await put(service.db, user, [planted.realm, id], { ...userMembers, name });
+  await insertRecord(service.db, user, [planted.realm, id], { ...userMembers, name });
 }
 
 /** Copies the secret from its dialog and closes the dialog. Checks that nothing on the page holds it. */
@@ -70,9 +82,9 @@ async function takeSecret({ page }: Visit): Promise<string> {
   return secret;
 }
 
-const signedBy = (secret: string) => (message: Received) => {
+const signedBy = (secret: string) => (message: ReceivedMessage) => {
   try {
-    verify(secret, message);
+    verifySignature(secret, message);
     return true;
   } catch {
     return false;
@@ -161,8 +173,8 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
 
   test('dead letters are redelivered one by one or all together', async () => {
     const { id } = await make(`Gave up ${view.scheme} ${view.viewport.width}`);
-    const { realm } = await plant(service.db);
-    await giveUp(service, id, 3, realm);
+    const { realm } = await createFixture(service.db);
+    await createDeadLetters(service, id, 3, realm);
     const window = await signedIn(service, `#/webhooks/${id}`, { scope: ADMIN, view });
     const { page } = window;
     const letters = section(window, 'Dead letters');

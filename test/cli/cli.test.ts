@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freshDatabase } from '../support/database.ts';
-import { AUTHREALM, runCommand, start } from '../support/processes.ts';
+import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
 const run = (...args: string[]) => runCommand([AUTHREALM, ...args]);
@@ -27,9 +27,9 @@ test('demo --once prints both records and ends with 0', async () => {
 
 test('what init prints, pasted, ends with a record', async () => {
   const folder = freshFolder();
-  const { words } = await freshDatabase();
+  const { args } = await freshDatabase();
   const port = String(await freePort());
-  const { stdout, code } = await run('init', ...words, '--port', port);
+  const { stdout, code } = await run('init', ...args, '--port', port);
   expect(code).toBe(0);
   const [, serve = '', add = '', token = '', look = ''] = stdout
     .split(/^\d\. .*:$/m)
@@ -38,14 +38,14 @@ test('what init prints, pasted, ends with a record', async () => {
   mkdirSync(bin);
   symlinkSync(AUTHREALM, join(bin, 'authrealm'));
   const environment = { PATH: `${bin}:${process.env.PATH}` };
-  const service = start(['sh', '-c', `exec ${serve}`], environment);
+  const service = startCommand(['sh', '-c', `exec ${serve}`], environment);
   await service.line(/^listening on /);
   const pasted = await runCommand(['sh', '-e'], environment, `${add}\n${token}\n${look} -s\n`);
   expect(pasted.stderr).toBe('');
   const body = JSON.parse(pasted.stdout.slice(pasted.stdout.indexOf('{"data"')));
   expect(body.data.username).toBe('jane@example.com');
   expect(await service.stop()).toBe(0);
-  const again = await run('init', ...words);
+  const again = await run('init', ...args);
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('already has clients')]);
 }, 300_000);
 
@@ -59,7 +59,7 @@ async function freePort(): Promise<number> {
 describe('client', () => {
   let words: readonly string[];
   beforeAll(async () => {
-    ({ words } = await freshDatabase());
+    ({ args: words } = await freshDatabase());
   });
   const client = (...args: string[]) => run('client', ...args, ...words);
   const asJson = async (...args: string[]) => {
@@ -126,8 +126,8 @@ describe('client', () => {
 });
 
 test('keys: list, rotate, withdraw', async () => {
-  const { words } = await freshDatabase();
-  const keys = async (...args: string[]) => (await run('keys', ...args, ...words)).stdout.trim();
+  const { args } = await freshDatabase();
+  const keys = async (...more: string[]) => (await run('keys', ...more, ...args)).stdout.trim();
   const first = (await keys('list')).split(' ')[0] ?? '';
   expect(await keys('rotate')).toMatch(/ signs from \d{4}-/);
   const both = (await keys('list')).split('\n');
@@ -138,13 +138,13 @@ test('keys: list, rotate, withdraw', async () => {
   const after = (await keys('list')).split('\n');
   expect(after.find((line) => line.startsWith(first))).toContain('  withdrawn ');
   expect(after.filter((line) => /^\S+ {2}signs {2}/.test(line))).toHaveLength(1);
-  const unknown = await run('keys', 'withdraw', 'nothing', ...words);
+  const unknown = await run('keys', 'withdraw', 'nothing', ...args);
   expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('no signing key ')]);
 }, 300_000);
 
 describe('serve', () => {
   test('tells the address, that there are no clients, and ends with 0 on SIGTERM', async () => {
-    const service = start([AUTHREALM, 'serve', '--port', '0', ...(await freshDatabase()).words]);
+    const service = startCommand([AUTHREALM, 'serve', '--port', '0', ...(await freshDatabase()).args]);
     const url = (await service.line(/^listening on http:\/\/127\.0\.0\.1:\d+$/)).slice(
       'listening on '.length,
     );
@@ -157,7 +157,7 @@ describe('serve', () => {
   });
 
   test('a request in flight ends before the process does, however often that is told to', async () => {
-    const service = start([AUTHREALM, 'serve', '--port', '0', ...(await freshDatabase()).words]);
+    const service = startCommand([AUTHREALM, 'serve', '--port', '0', ...(await freshDatabase()).args]);
     const url = (await service.line(/^listening on /)).slice('listening on '.length);
     const { promise, resolve } = Promise.withResolvers<void>();
     const slow = new ReadableStream({
@@ -182,7 +182,7 @@ describe('serve', () => {
 
   test('makes the client of the bootstrap file exist, idempotently', async () => {
     const folder = freshFolder();
-    const { words } = await freshDatabase();
+    const { args } = await freshDatabase();
     const file = join(folder, 'client.json');
     const describe = (scope: string) =>
       writeFileSync(
@@ -196,8 +196,8 @@ describe('serve', () => {
         }),
       );
     const once = async () => {
-      const args = ['serve', '--port', '0', ...words, '--bootstrap-client-file', file];
-      const service = start([AUTHREALM, ...args]);
+      const serveArgs = ['serve', '--port', '0', ...args, '--bootstrap-client-file', file];
+      const service = startCommand([AUTHREALM, ...serveArgs]);
       const url = (await service.line(/^listening on /)).slice('listening on '.length);
       const form = { grant_type: 'client_credentials', client_id: 'boot', client_secret: 's'.repeat(40) };
       const answer = await fetch(`${url}/oauth/token`, { method: 'POST', body: new URLSearchParams(form) });
@@ -209,7 +209,7 @@ describe('serve', () => {
     describe('realms:read');
     expect(await once()).toBe('realms:read');
     writeFileSync(file, '{"client_id":"boot"}');
-    const refused = await run('serve', '--port', '0', ...words, '--bootstrap-client-file', file);
+    const refused = await run('serve', '--port', '0', ...args, '--bootstrap-client-file', file);
     expect([refused.code, refused.stderr.split('\n').length]).toEqual([1, 4]);
     const none = `sqlite:${join(folder, 'none.db')}`;
     const early = await run('serve', '--port', '0', '--database', none, '--bootstrap-client-file', file);
@@ -220,7 +220,14 @@ describe('serve', () => {
     const fixture = (name: string) => join(import.meta.dir, '../fixtures', name);
     const [cert, key] = [fixture('localhost.cert.pem'), fixture('localhost.key.pem')];
     const tls = ['--tls-cert', cert, '--tls-key', key];
-    const service = start([AUTHREALM, 'serve', '--port', '0', ...(await freshDatabase()).words, ...tls]);
+    const service = startCommand([
+      AUTHREALM,
+      'serve',
+      '--port',
+      '0',
+      ...(await freshDatabase()).args,
+      ...tls,
+    ]);
     const url = (await service.line(/^listening on https:/)).slice('listening on '.length);
     const answer = await fetch(`${url}/healthz`, { tls: { ca: await Bun.file(cert).text() } });
     expect(answer.status).toBe(200);
@@ -228,16 +235,16 @@ describe('serve', () => {
   });
 
   test('refuses a taken port, a missing certificate and an unreadable database with a sentence', async () => {
-    const { words } = await freshDatabase();
-    const service = start([AUTHREALM, 'serve', '--port', '0', ...words]);
+    const { args } = await freshDatabase();
+    const service = startCommand([AUTHREALM, 'serve', '--port', '0', ...args]);
     const url = await service.line(/^listening on /);
-    const taken = await run('serve', '--port', new URL(url.slice(13)).port, ...words);
+    const taken = await run('serve', '--port', new URL(url.slice(13)).port, ...args);
     expect([taken.code, taken.stderr]).toEqual([1, expect.stringMatching(/^authrealm: .*port/)]);
     const port = new URL(url.slice(13)).port;
-    const several = await run('serve', '--port', port, '--processes', '2', ...words);
+    const several = await run('serve', '--port', port, '--processes', '2', ...args);
     expect([several.code, several.stderr]).toEqual([1, expect.stringMatching(/^authrealm: .*port/)]);
     expect(await service.stop()).toBe(0);
-    const tls = await run('serve', ...words, '--tls-cert', '/no/cert', '--tls-key', '/no/key');
+    const tls = await run('serve', ...args, '--tls-cert', '/no/cert', '--tls-key', '/no/key');
     expect([tls.code, tls.stderr]).toEqual([1, expect.stringContaining('--tls-cert: ')]);
     const lost = await run('serve', '--database', 'sqlite:/nowhere/at/all.db');
     expect([lost.code, lost.stderr]).toEqual([1, expect.stringContaining('cannot be opened')]);
@@ -250,13 +257,13 @@ test('a database that stays busy is told in a sentence, and a known bootstrap cl
   const file = join(folder, 'client.json');
   const described = { client_id: 'boot', client_secret: 's'.repeat(40), name: 'boot', scope: 'users:read' };
   writeFileSync(file, JSON.stringify(described));
-  const serve = [AUTHREALM, 'serve', '--port', '0', ...database.words, '--bootstrap-client-file', file];
-  const first = start(serve);
+  const serve = [AUTHREALM, 'serve', '--port', '0', ...database.args, '--bootstrap-client-file', file];
+  const first = startCommand(serve);
   await first.line(/^listening on /);
   expect(await first.stop()).toBe(0);
-  const letGo = await database.hold();
-  const busy = run('client', 'create', '--name', 'n', '--scope', 'admin', ...database.words);
-  const again = start(serve);
+  const letGo = await database.lockWriters();
+  const busy = run('client', 'create', '--name', 'n', '--scope', 'admin', ...database.args);
+  const again = startCommand(serve);
   await again.line(/^listening on /);
   expect(await again.stop()).toBe(0);
   const { code, stderr } = await busy;
@@ -286,7 +293,7 @@ describe('the command line', () => {
   }
 
   test('an option of a command can be given by its environment variable; the command line wins', async () => {
-    const { words } = await freshDatabase();
+    const { args } = await freshDatabase();
     const [one, two] = ['01234567-89ab-cdef-0123-456789abcdef', '11234567-89ab-cdef-0123-456789abcdef'];
     const environment = {
       AUTHREALM_CLIENT_CREATE_NAME: 'from the environment',
@@ -294,7 +301,7 @@ describe('the command line', () => {
       AUTHREALM_CLIENT_CREATE_REALM: `${one} ${two}`,
       AUTHREALM_CLIENT_CREATE_JSON: 'true',
     };
-    const create = [AUTHREALM, 'client', 'create', '--scope', 'users:read', ...words];
+    const create = [AUTHREALM, 'client', 'create', '--scope', 'users:read', ...args];
     const { stdout } = await runCommand(create, environment);
     expect(JSON.parse(stdout)).toMatchObject({
       name: 'from the environment',
@@ -309,17 +316,17 @@ describe('the command line', () => {
   });
 
   test('after -- every word is an argument, whatever the environment says', async () => {
-    const { words } = await freshDatabase();
+    const { args } = await freshDatabase();
     const client = (args: string[], environment = {}) =>
       runCommand([AUTHREALM, 'client', ...args], environment);
-    const made = await client(['create', '--name', 'n', '--scope', 'users:read', '--json', ...words]);
+    const made = await client(['create', '--name', 'n', '--scope', 'users:read', '--json', ...args]);
     const { client_id: id } = JSON.parse(made.stdout) as ShownClient;
     const asJson = { AUTHREALM_CLIENT_DISABLE_JSON: 'true' };
-    const disabled = await client(['disable', ...words, '--', id], asJson);
+    const disabled = await client(['disable', ...args, '--', id], asJson);
     expect([disabled.code, disabled.stderr]).toEqual([0, '']);
     expect(JSON.parse(disabled.stdout)).toMatchObject({ client_id: id, state: 'disabled' });
     // What looks like the option is the name of a file here, and the variable is heard.
-    const heard = await runCommand([AUTHREALM, 'import', ...words, '--', '--on-error'], {
+    const heard = await runCommand([AUTHREALM, 'import', ...args, '--', '--on-error'], {
       AUTHREALM_IMPORT_ON_ERROR: 'maybe',
     });
     expect([heard.code, heard.stderr]).toEqual([2, expect.stringContaining('Allowed choices')]);

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { readdirSync } from 'node:fs';
 import { demoSignIn } from '../../src/cli/demo_service.ts';
 import { type ServerSettings, startServer } from '../../src/http/server/server.ts';
-import { AUTHREALM, type Running, start } from '../support/processes.ts';
+import { type ConsoleSession, postConsoleToken } from '../support/console_sign_in.ts';
+import { AUTHREALM, type RunningCommand, startCommand } from '../support/processes.ts';
 import { freshFolder, startService } from '../support/service.ts';
-import { exchange, type Told } from '../support/signed_in.ts';
 
 /** What `authrealm demo` goes on serving: something to look at, and a way into its console. */
 
@@ -15,12 +15,12 @@ const LISTENING: ServerSettings = {
   ...{ forwardedHeader: 'x-forwarded-for', requestLogging: 'off', corsOrigins: [] },
 };
 
-let running: Running;
+let running: RunningCommand;
 let url: string;
 let door: string;
 
 beforeAll(async () => {
-  running = start([AUTHREALM, 'demo']);
+  running = startCommand([AUTHREALM, 'demo']);
   url = (await running.line(/^serving a demo realm at /)).slice('serving a demo realm at '.length);
   door = await running.line(/^http:\/\/127\.0\.0\.1:\d+\/demo$/);
 }, 300_000);
@@ -28,7 +28,7 @@ afterAll(() => running.stop());
 
 test('a signal while it begins ends it, and nothing of it stays', async () => {
   const folder = freshFolder();
-  const begun = start([AUTHREALM, 'demo'], { TMPDIR: folder });
+  const begun = startCommand([AUTHREALM, 'demo'], { TMPDIR: folder });
   while (readdirSync(folder).length === 0) {
     if (begun.process.exitCode !== null) throw new Error(begun.output());
     await Bun.sleep(1);
@@ -41,10 +41,10 @@ const knock = (headers: Record<string, string> = {}) => fetch(door, { redirect: 
 const codeIn = (answer: Response) =>
   /^\/console#code=([\w-]{22})$/.exec(answer.headers.get('location') ?? '')?.[1] ?? '';
 
-async function signIn(): Promise<Told> {
-  const answer = await exchange({ url }, { grant: 'link', code: codeIn(await knock()) });
+async function signIn(): Promise<ConsoleSession> {
+  const answer = await postConsoleToken({ url }, { grant: 'link', code: codeIn(await knock()) });
   expect(answer.status).toBe(200);
-  return ((await answer.json()) as { data: Told }).data;
+  return ((await answer.json()) as { data: ConsoleSession }).data;
 }
 
 test('it leads to the console with a code of its own each time, that is worth everything', async () => {

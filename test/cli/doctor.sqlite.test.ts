@@ -17,20 +17,20 @@ import { foldedKey } from '../../src/domain/text/folding.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import {
-  closedFile,
-  doctor,
-  type Examined,
-  healthy,
-  NOBODY,
-  plantHealthy,
-  spoil,
+  createClosedFile,
+  createHealthyFile,
+  createHealthyFixture,
+  type DoctorRun,
+  runDoctorOnFile,
+  tamperFile,
+  UNKNOWN_ID,
 } from '../support/doctor_report.ts';
-import { AUTHREALM, HELD_BACK, runCommand, start } from '../support/processes.ts';
-import { freshFolder, plant } from '../support/service.ts';
+import { AUTHREALM, AUTHREALM_UNPRIVILEGED, runCommand, startCommand } from '../support/processes.ts';
+import { createFixture, freshFolder } from '../support/service.ts';
 
 test('a healthy database is told to be, with what is in force', async () => {
-  const { path } = await healthy();
-  const found = await doctor(path, {
+  const { path } = await createHealthyFile();
+  const found = await runDoctorOnFile(path, {
     AUTHREALM_TOKEN_LIFETIME: '600',
     AUTHREALM_BASE_URL: 'https://idp.example',
   });
@@ -51,44 +51,44 @@ test('a healthy database is told to be, with what is in force', async () => {
 });
 
 test('docs/guides/troubleshooting.md has every check of doctor, in its order', async () => {
-  const { path } = await healthy();
+  const { path } = await createHealthyFile();
   const page = await Bun.file(join(import.meta.dir, '../../docs/guides/troubleshooting.md')).text();
   const told = [...(page.split('\n## Doctor\n')[1]?.split('\n## ')[0] ?? '').matchAll(/^\| `([^`]+)`/gm)];
-  const { text } = await doctor(path);
+  const { text } = await runDoctorOnFile(path);
   const { checks } = JSON.parse(text) as { checks: CheckReport[] };
   expect(told.map(([, name]) => name)).toEqual(checks.map(({ check }) => check));
 });
 
 test('it looks, and writes nothing', async () => {
   // Nobody has this one open: what made it may fold its log back at any moment.
-  const path = await closedFile();
+  const path = await createClosedFile();
   const before = Bun.hash(await Bun.file(path).bytes());
-  await doctor(path);
+  await runDoctorOnFile(path);
   expect(Bun.hash(await Bun.file(path).bytes())).toBe(before);
 });
 
 test('records are not compared with changes whose oldest were removed', async () => {
   const path = join(freshFolder(), 'trimmed.db');
   const db = await openDatabase(readSettings({ database: `sqlite:${path}` }, {}), systemClock);
-  const { first } = await plantHealthy(db);
+  const { first } = await createHealthyFixture(db);
   const { log } = db.engine;
   expect(await log.trim(first.realm, systemClock.now() + 1)).toBe(9);
   db.engine.close();
-  const found = await doctor(path);
+  const found = await runDoctorOnFile(path);
   expect([found.unhealthy, found.code]).toEqual([[], 0]);
 });
 
 test('the master key is never shown', async () => {
-  const { path } = await healthy();
+  const { path } = await createHealthyFile();
   const key = (await Bun.file(`${path}.key`).text()).trim();
-  const found = await doctor(path, { AUTHREALM_MASTER_KEY: key });
+  const found = await runDoctorOnFile(path, { AUTHREALM_MASTER_KEY: key });
   expect(found.report('settings').facts).toContain('AUTHREALM_MASTER_KEY = *** (environment)');
   expect([found.code, found.text.includes(key)]).toEqual([0, false]);
 });
 
 test('an index that lost a row is found', async () => {
-  const path = await closedFile();
-  spoil(path, (db) => {
+  const path = await createClosedFile();
+  tamperFile(path, (db) => {
     const root = db.query<{ rootpage: number }, [string]>(
       'select rootpage from sqlite_schema where name = ?',
     );
@@ -98,47 +98,47 @@ test('an index that lost a row is found', async () => {
     writeSync(file, Buffer.of(0, 1), 0, 2, (rootpage - 1) * 4096 + 3);
     closeSync(file);
   });
-  const found = await doctor(path);
+  const found = await runDoctorOnFile(path);
   const said = found.report('integrity').findings.map(({ says }) => says);
   expect([found.code, said.join()]).toEqual([1, expect.stringMatching(/index oidc_profile_info_identity/)]);
 });
 
 test('a key of another Unicode that would be the same today is told, and is no fault', async () => {
-  const { path, second } = await healthy();
-  spoil(path, (db) => db.run(`update password_profile_info set unicode_version = '1.0'`));
-  const found = await doctor(path);
+  const { path, second } = await createHealthyFile();
+  tamperFile(path, (db) => db.run(`update password_profile_info set unicode_version = '1.0'`));
+  const found = await runDoctorOnFile(path);
   expect([found.code, found.report('folded keys').notesTotal]).toEqual([0, 2]);
   expect(foldedKey(second.username)).toBe('jürgen iv');
 });
 
 test('links whose issuer is not that of their profile are told, and are no fault', async () => {
-  const { path, first } = await healthy();
-  spoil(path, (db) =>
+  const { path, first } = await createHealthyFile();
+  tamperFile(path, (db) =>
     db.run(`update oidc_profile_info set issuer = 'https://elsewhere.example' where id = ?`, [
       first.oidcLink,
     ]),
   );
-  const found = await doctor(path);
+  const found = await runDoctorOnFile(path);
   expect([found.code, found.report('issuers').notes[0]?.ids]).toEqual([0, [first.oidcLink]]);
 });
 
 test('of many findings twenty are shown, and all counted', async () => {
-  const { path, first } = await healthy();
-  spoil(path, (db) => {
+  const { path, first } = await createHealthyFile();
+  tamperFile(path, (db) => {
     db.run(`with recursive n(i) as (select 1 union all select i + 1 from n where i < 50)
-      insert into client_realm select client_id, printf('%08d', i) || substr('${NOBODY}', 9) from n, client_realm
+      insert into client_realm select client_id, printf('%08d', i) || substr('${UNKNOWN_ID}', 9) from n, client_realm
       where realm_id = '${first.realm}'`);
   });
-  const { findings, total } = (await doctor(path)).report('clients');
+  const { findings, total } = (await runDoctorOnFile(path)).report('clients');
   expect([findings.length, total]).toEqual([20, 50]);
 });
 
 describe('files', () => {
   test('that others may read are told', async () => {
-    const { path } = await healthy();
+    const { path } = await createHealthyFile();
     chmodSync(path, 0o644);
     chmodSync(`${path}.key`, 0o640);
-    const found = await doctor(path);
+    const found = await runDoctorOnFile(path);
     const said = found.report('files').findings.map(({ says }) => says);
     expect([found.code, said.sort()]).toEqual([
       1,
@@ -150,25 +150,25 @@ describe('files', () => {
   });
 
   test('that commands left behind are told', async () => {
-    const { path } = await healthy();
-    const left = [`${path}.schema-1.partial`, `${path}.key.${NOBODY}`];
+    const { path } = await createHealthyFile();
+    const left = [`${path}.schema-1.partial`, `${path}.key.${UNKNOWN_ID}`];
     for (const file of left) writeFileSync(file, '');
     mkdirSync(join(dirname(path), '.authrealm-dry-run-x'));
-    const found = await doctor(path);
+    const found = await runDoctorOnFile(path);
     expect([found.code, found.report('leftovers').total]).toEqual([1, 3]);
   });
 });
 
 describe('it does what it can', () => {
-  const checked = (found: Examined) =>
+  const checked = (found: DoctorRun) =>
     ['integrity', 'purges', 'folded keys', 'issuers', 'changes'].filter(
       (name) => found.report(name).unchecked === undefined,
     ).length;
 
   test('without the key file', async () => {
-    const { path } = await healthy();
+    const { path } = await createHealthyFile();
     renameSync(`${path}.key`, `${path}.key-elsewhere`);
-    const found = await doctor(path);
+    const found = await runDoctorOnFile(path);
     expect([found.code, checked(found)]).toEqual([1, 5]);
     expect(found.report('files').findings[0]?.says).toContain('is missing');
     expect(found.report('sealed values').unchecked).toContain('is missing');
@@ -176,9 +176,9 @@ describe('it does what it can', () => {
   });
 
   test("with a stranger's key file", async () => {
-    const { path } = await healthy();
+    const { path } = await createHealthyFile();
     writeFileSync(`${path}.key`, Buffer.from(systemClock.randomBytes(32)).toString('hex'));
-    const found = await doctor(path);
+    const found = await runDoctorOnFile(path);
     expect([found.code, checked(found), found.report('sealed values').total]).toEqual([1, 5, 3]);
     expect(found.report('master key').findings[0]?.says).toMatch(
       /^key [0-9a-f]{16} is not the configured master key/,
@@ -186,15 +186,15 @@ describe('it does what it can', () => {
   });
 
   test('with a newer schema that it does not know', async () => {
-    const { path } = await healthy();
-    spoil(path, (db) => {
+    const { path } = await createHealthyFile();
+    tamperFile(path, (db) => {
       db.run(
         `insert into migration (version, name, applied_at, program_version) values (900, 'later', 1, '9.9.9')`,
       );
       db.run('drop table client_realm');
       db.run('alter table user_info rename column email_key to email_folded');
     });
-    const found = await doctor(path);
+    const found = await runDoctorOnFile(path);
     expect([found.code, found.report('integrity').unchecked]).toEqual([1, undefined]);
     expect(found.report('clients').unchecked).toContain('client_realm');
     expect(found.report('folded keys').unchecked).toContain('email_key');
@@ -207,10 +207,10 @@ describe('it does what it can', () => {
     ['all of it', (path: string) => writeFileSync(path, 'this is no database at all'.repeat(100))],
   ] as const) {
     test(`with a file that is damaged at ${where}`, async () => {
-      const path = await closedFile();
-      expect((await doctor(path)).code).toBe(0);
+      const path = await createClosedFile();
+      expect((await runDoctorOnFile(path)).code).toBe(0);
       spoilFile(path);
-      const found = await doctor(path);
+      const found = await runDoctorOnFile(path);
       expect(found.code).toBe(1);
       expect(found.text).not.toMatch(/\.ts:\d|at async/);
       const { total, unchecked } = found.report('integrity');
@@ -219,9 +219,9 @@ describe('it does what it can', () => {
   }
 
   test('in a folder that it may not write', async () => {
-    const path = await closedFile();
+    const path = await createClosedFile();
     chmodSync(dirname(path), 0o555);
-    const command = [...HELD_BACK, 'doctor', '--json', '--database', `sqlite:${path}`];
+    const command = [...AUTHREALM_UNPRIVILEGED, 'doctor', '--json', '--database', `sqlite:${path}`];
     const { stdout, code } = await runCommand(command);
     const { checks } = JSON.parse(stdout) as { checks: CheckReport[] };
     expect([code, checks.filter(({ unchecked }) => unchecked !== undefined)]).toEqual([0, []]);
@@ -231,7 +231,7 @@ describe('it does what it can', () => {
 
   test('without a database, which it does not make', async () => {
     const path = join(freshFolder(), 'none.db');
-    const found = await doctor(path);
+    const found = await runDoctorOnFile(path);
     expect([found.code, found.report('changes').unchecked]).toEqual([
       1,
       expect.stringContaining('there is no database'),
@@ -247,10 +247,10 @@ function overwrite(path: string, at: number, bytes: number): void {
 }
 
 test('beside a service that writes, it is healthy all the while and hinders no writer', async () => {
-  const { path } = await healthy();
+  const { path } = await createHealthyFile();
   const settings = readSettings({ database: `sqlite:${path}` }, {});
   const db = await openDatabase(settings, systemClock);
-  const child = start([AUTHREALM, 'doctor', '--json', '--database', `sqlite:${path}`]);
+  const child = startCommand([AUTHREALM, 'doctor', '--json', '--database', `sqlite:${path}`]);
   let isOver = false;
   void child.process.exited.then(() => {
     isOver = true;
@@ -259,7 +259,7 @@ test('beside a service that writes, it is healthy all the while and hinders no w
   let slowest = 0;
   while (!isOver) {
     const before = performance.now();
-    await plant(db);
+    await createFixture(db);
     slowest = Math.max(slowest, performance.now() - before);
     writes += 1;
   }

@@ -71,7 +71,7 @@ test('a database without a master key, and one that is being given another', asy
     'the master key is being changed: run "authrealm keys rewrap" again if it was interrupted',
     `key ${next.keyId} is not the configured master key`,
   ]);
-  await service.database.spoil('delete from keyring');
+  await service.database.tamper('delete from keyring');
   const without = await reportOf('master key');
   expect([without.facts, saidBy(without)]).toEqual([
     [],
@@ -82,7 +82,7 @@ test('a database without a master key, and one that is being given another', asy
 test('a value that is not sealed for its place is named', async () => {
   const { engine, keyring } = service.db;
   const { kid } = await rotateSigningKey(engine.access, keyring, service.clock);
-  await service.database.spoil(
+  await service.database.tamper(
     'update signing_key set private_sealed = (select private_sealed from signing_key where kid = ?) where kid <> ?',
     kid,
     kid,
@@ -148,7 +148,7 @@ test('no key that signs, and one whose private half is gone', async () => {
   expect(findings).toEqual([
     { says: 'the private key is missing: rotate the signing key', table: 'signing_key', ids: [kid] },
   ]);
-  await service.database.spoil('update signing_key set withdrawn_at = 1');
+  await service.database.tamper('update signing_key set withdrawn_at = 1');
   const none = await reportOf('signing keys');
   expect([saidBy(none), none.facts, none.unchecked]).toEqual([
     ['no signing key is active: the next start creates one'],

@@ -1,15 +1,15 @@
 import type { Database } from 'bun:sqlite';
 import { describe, expect, test } from 'bun:test';
-import { doctor, healthy, NOBODY, spoil } from '../support/doctor_report.ts';
-import type { Planted } from '../support/service.ts';
+import { createHealthyFile, runDoctorOnFile, tamperFile, UNKNOWN_ID } from '../support/doctor_report.ts';
+import type { Fixture } from '../support/service.ts';
 
 interface Fault {
   readonly name: string;
   readonly check: string;
   readonly says: RegExp;
-  readonly plant: (db: Database, first: Planted, second: Planted) => void;
+  readonly plant: (db: Database, first: Fixture, second: Fixture) => void;
   /** What is found must name this one. */
-  readonly id?: (first: Planted, second: Planted) => string;
+  readonly id?: (first: Fixture, second: Fixture) => string;
 }
 
 const FAULTS: readonly Fault[] = [
@@ -89,7 +89,7 @@ const FAULTS: readonly Fault[] = [
     name: 'a row that a connection without foreign keys left',
     check: 'integrity',
     says: /^1 rows of webhook_realm refer to a row of webhook that does not exist$/,
-    plant: (db, { realm }) => db.run('insert into webhook_realm values (?, ?)', [NOBODY, realm]),
+    plant: (db, { realm }) => db.run('insert into webhook_realm values (?, ?)', [UNKNOWN_ID, realm]),
   },
   {
     name: 'a record that was never created',
@@ -97,7 +97,7 @@ const FAULTS: readonly Fault[] = [
     says: /3 records are stored, but the logged changes add up to 2/,
     plant: (db) =>
       db.run(`insert into password_profile_info
-        select 1, realm_id, user_id, '${NOBODY}', 'more', password_profile_id, null, null, 'more', unicode_version,
+        select 1, realm_id, user_id, '${UNKNOWN_ID}', 'more', password_profile_id, null, null, 'more', unicode_version,
           username_crc, created_at, updated_at, revision from password_profile_info limit 1`),
   },
   {
@@ -148,7 +148,7 @@ const FAULTS: readonly Fault[] = [
     name: 'a client limited to a realm that is not there',
     check: 'clients',
     says: /is limited to a realm that does not exist/,
-    plant: (db) => db.run('update client_realm set realm_id = ?', [NOBODY]),
+    plant: (db) => db.run('update client_realm set realm_id = ?', [UNKNOWN_ID]),
   },
   {
     name: 'an index that is not unique any more',
@@ -179,9 +179,9 @@ const FAULTS: readonly Fault[] = [
 describe('a planted fault is found:', () => {
   for (const { name, check, says, plant: work, id } of FAULTS) {
     test(name, async () => {
-      const { path, first, second } = await healthy();
-      spoil(path, (db) => work(db, first, second));
-      const found = await doctor(path);
+      const { path, first, second } = await createHealthyFile();
+      tamperFile(path, (db) => work(db, first, second));
+      const found = await runDoctorOnFile(path);
       expect([found.code, found.healthy]).toEqual([1, false]);
       const { findings, total } = found.report(check);
       const fitting = findings.filter((finding) => says.test(finding.says));

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { workerCommand } from '../../src/workers/command.ts';
-import { AUTHREALM, runCommand, start } from '../support/processes.ts';
+import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
 import { freePort, freshFolder } from '../support/service.ts';
 
 /** What a command takes from the folder it is started in: nothing. The folder may be anybody's. */
@@ -83,7 +83,7 @@ describe('the folder in which a command starts', () => {
   });
 
   test('changes nothing for the processes that share the port', async () => {
-    const served = start(
+    const served = startCommand(
       inFolder(AUTHREALM, 'serve', '--port', String(await freePort()), '--processes', '2'),
     );
     await served.line(/^listening on /);

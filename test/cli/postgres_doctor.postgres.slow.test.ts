@@ -7,12 +7,12 @@ import { type Flags, readSettings } from '../../src/config/parse.ts';
 import type { CheckReport } from '../../src/doctor/inspection.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
-import { type Examined, examined, NOBODY, plantHealthy } from '../support/doctor_report.ts';
+import { createHealthyFixture, type DoctorRun, runDoctor, UNKNOWN_ID } from '../support/doctor_report.ts';
 import { freshFolder } from '../support/folder.ts';
-import { known, migrateTo } from '../support/postgres_schemas.ts';
+import { knownMigrations, migrateTo } from '../support/postgres_schemas.ts';
 import { type PostgresServer, startServer } from '../support/postgres_server.ts';
-import { AUTHREALM, start } from '../support/processes.ts';
-import { type Planted, plant } from '../support/service.ts';
+import { AUTHREALM, startCommand } from '../support/processes.ts';
+import { createFixture, type Fixture } from '../support/service.ts';
 
 /** Its data is as safe as PostgreSQL keeps it: the shared one is hasty, and `doctor` says so. */
 let server: PostgresServer;
@@ -27,8 +27,8 @@ interface Healthy {
   readonly url: string;
   readonly flags: Flags;
   readonly words: readonly string[];
-  readonly first: Planted;
-  readonly second: Planted;
+  readonly first: Fixture;
+  readonly second: Fixture;
 }
 
 let made = 0;
@@ -50,7 +50,7 @@ async function healthy(): Promise<Healthy> {
     masterKeyFile,
   };
   const db = await openDatabase(readSettings({ ...flags, migrateDatabase: url }, {}), systemClock);
-  const { first, second } = await plantHealthy(db);
+  const { first, second } = await createHealthyFixture(db);
   await db.engine.close();
   const words = [
     ...['--database', flags.database, '--database-password-file', passwordFile],
@@ -68,11 +68,11 @@ async function behind(url: string, sql: string): Promise<void> {
     .finally(() => client.close());
 }
 
-const findings = (found: Examined, check: string) => found.report(check).findings.map(({ says }) => says);
+const findings = (found: DoctorRun, check: string) => found.report(check).findings.map(({ says }) => says);
 
 test('a healthy database is told to be, with what is in force', async () => {
   const { words, flags } = await healthy();
-  const found = await examined(words, { AUTHREALM_MIGRATE_DATABASE: 'postgres://o:hunter2@db.example/d' });
+  const found = await runDoctor(words, { AUTHREALM_MIGRATE_DATABASE: 'postgres://o:hunter2@db.example/d' });
   expect([found.unhealthy, found.code, found.healthy]).toEqual([[], 0, true]);
   expect(found.report('settings').facts).toContain(`AUTHREALM_DATABASE = ${flags.database} (flag)`);
   expect(found.report('settings').facts).toContain(
@@ -89,14 +89,14 @@ test('of the schema of an older release nothing is asked that is still to come',
   const url = await server.freshDatabase();
   const masterKeyFile = join(freshFolder(), 'master.key');
   createNewKeyFile(masterKeyFile, systemClock);
-  for (const { version, name } of known.slice(0, -1)) {
-    await migrateTo(url, known.slice(0, version));
-    const found = await examined(['--database', url, '--master-key-file', masterKeyFile]);
+  for (const { version, name } of knownMigrations.slice(0, -1)) {
+    await migrateTo(url, knownMigrations.slice(0, version));
+    const found = await runDoctor(['--database', url, '--master-key-file', masterKeyFile]);
     const { checks } = JSON.parse(found.text) as { checks: CheckReport[] };
     expect([name, checks.filter(({ unchecked }) => unchecked !== undefined)]).toEqual([name, []]);
     // Nobody has served it yet, and a superuser looks.
     expect(found.unhealthy).toEqual(['master key', 'signing keys', 'rights', 'migrations']);
-    expect(findings(found, 'migrations').length).toBe(known.length - version);
+    expect(findings(found, 'migrations').length).toBe(knownMigrations.length - version);
   }
 });
 
@@ -113,21 +113,21 @@ test('it looks, and writes nothing', async () => {
   const client = new SQL(url, { max: 1 });
   await client.unsafe('checkpoint').finally(() => client.close());
   const before = await written();
-  await examined(words);
+  await runDoctor(words);
   expect((await written()).next).toBe(before.next);
 });
 
 test('beside a service that writes, it is healthy all the while', async () => {
   const { words, flags } = await healthy();
   const db = await openDatabase(readSettings(flags, {}), systemClock);
-  const child = start([AUTHREALM, 'doctor', '--json', ...words]);
+  const child = startCommand([AUTHREALM, 'doctor', '--json', ...words]);
   let isOver = false;
   void child.process.exited.then(() => {
     isOver = true;
   });
   let writes = 0;
   while (!isOver) {
-    await plant(db);
+    await createFixture(db);
     writes += 1;
   }
   expect([await child.process.exited, writes > 1]).toEqual([0, true]);
@@ -138,9 +138,9 @@ interface Fault {
   readonly name: string;
   readonly check: string;
   readonly says: RegExp;
-  readonly plant: (first: Planted, second: Planted) => string;
+  readonly plant: (first: Fixture, second: Fixture) => string;
   /** What is found must name this one. */
-  readonly id?: (first: Planted, second: Planted) => string;
+  readonly id?: (first: Fixture, second: Fixture) => string;
 }
 
 const FAULTS: readonly Fault[] = [
@@ -242,7 +242,7 @@ const FAULTS: readonly Fault[] = [
     name: 'a client limited to a realm that is not there',
     check: 'clients',
     says: /is limited to a realm that does not exist/,
-    plant: () => `update client_realm set realm_id = '${NOBODY}'`,
+    plant: () => `update client_realm set realm_id = '${UNKNOWN_ID}'`,
   },
   {
     name: 'a newer schema',
@@ -269,7 +269,7 @@ describe('a planted fault is found:', () => {
     test(name, async () => {
       const { url, words, first, second } = await healthy();
       await behind(url, `set allow_system_table_mods = on; ${work(first, second)}`);
-      const found = await examined(words);
+      const found = await runDoctor(words);
       expect([found.code, found.healthy]).toEqual([1, false]);
       const fitting = found.report(check).findings.filter((finding) => says.test(finding.says));
       expect([found.report(check), fitting.length > 0]).toEqual([found.report(check), true]);
@@ -312,7 +312,7 @@ describe('a role that may more than it needs', () => {
     test(name, async () => {
       const { url, words } = await healthy();
       await behind(url, grant(`app_${made}`, new URL(url).pathname.slice(1)));
-      const found = await examined(words);
+      const found = await runDoctor(words);
       expect(found.unhealthy).toEqual(['rights']);
       expect(findings(found, 'rights')).toEqual([expect.stringMatching(says)]);
     });
@@ -321,7 +321,7 @@ describe('a role that may more than it needs', () => {
   test('or less, which hinders what it may not read and nothing else', async () => {
     const { url, words } = await healthy();
     await behind(url, `revoke select on purge from app_${made}; revoke delete on realm from app_${made}`);
-    const found = await examined(words);
+    const found = await runDoctor(words);
     expect(found.unhealthy).toEqual(['rights', 'purges']);
     expect(findings(found, 'rights')).toEqual([
       expect.stringMatching(/lacks select on purge: grant it$/),
@@ -334,14 +334,14 @@ describe('a role that may more than it needs', () => {
 test('a file with a password that others may read is told', async () => {
   const { words, flags } = await healthy();
   chmodSync(flags.databasePasswordFile ?? '', 0o644);
-  expect(findings(await examined(words), 'files')).toEqual([
+  expect(findings(await runDoctor(words), 'files')).toEqual([
     `${flags.databasePasswordFile} has mode 0644, so other users can read it: run chmod 600`,
   ]);
 });
 
 test('it does what it can without the master key, and says which command makes one', async () => {
   const { words } = await healthy();
-  const found = await examined(words.slice(0, 4));
+  const found = await runDoctor(words.slice(0, 4));
   expect(found.unhealthy).toEqual(['master key', 'sealed values']);
   expect(found.report('master key').unchecked).toContain('create one with "authrealm keys make FILE"');
 });

@@ -8,12 +8,12 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { BEGIN_INSPECTION } from '../../src/store/postgres/inspection.ts';
 import { openRowStream } from '../../src/store/postgres/row_stream.ts';
-import { type Examined, examined } from '../support/doctor_report.ts';
+import { type DoctorRun, runDoctor } from '../support/doctor_report.ts';
 import { freshFolder } from '../support/folder.ts';
 import { startPgBouncer } from '../support/pgbouncer.ts';
 import { sharedServer, startServer } from '../support/postgres_server.ts';
 
-const ofServer = (found: Examined) => found.report('server').findings.map(({ says }) => says);
+const ofServer = (found: DoctorRun) => found.report('server').findings.map(({ says }) => says);
 const BEHIND_POOLER = 'a pooler shares connections between transactions';
 
 /** A database with a schema on a server; `doctor` needs its name alone. */
@@ -40,7 +40,7 @@ describe('a question', () => {
     const url = await made(await (await sharedServer()).freshDatabase());
     const [holder, watcher] = [new SQL(url, { max: 1 }), new SQL(url, { max: 1 })];
     await holder.unsafe('begin; lock table purge').simple();
-    const going = examined(['--database', url]);
+    const going = runDoctor(['--database', url]);
     const cancelling = setInterval(
       () =>
         watcher
@@ -61,7 +61,7 @@ describe('a question', () => {
 describe('a server', () => {
   test('that may lose what it acknowledged is told, setting by setting', async () => {
     const hasty = await startServer({ fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' });
-    const found = await examined(['--database', await made(await hasty.freshDatabase())]);
+    const found = await runDoctor(['--database', await made(await hasty.freshDatabase())]);
     await hasty.stop();
     expect(ofServer(found)).toEqual([
       expect.stringMatching(/^fsync is off/),
@@ -73,14 +73,14 @@ describe('a server', () => {
   test('whose role commits without waiting is told, and one as it comes is not', async () => {
     const server = await startServer();
     const url = await made(await server.freshDatabase());
-    const before = await examined(['--database', url]);
+    const before = await runDoctor(['--database', url]);
     expect([ofServer(before), before.report('server').facts]).toEqual([
       [],
       expect.arrayContaining(['fsync = on', 'synchronous_commit = on', 'full_page_writes = on']),
     ]);
     const sql = new SQL(url, { max: 1 });
     await sql.unsafe('alter role postgres set synchronous_commit = off').finally(() => sql.close());
-    expect(ofServer(await examined(['--database', url]))).toEqual([
+    expect(ofServer(await runDoctor(['--database', url]))).toEqual([
       expect.stringMatching(/^synchronous_commit is off/),
     ]);
     await server.stop('immediate');
@@ -90,12 +90,12 @@ describe('a server', () => {
     const server = await sharedServer();
     const database = new URL(await made(await server.freshDatabase())).pathname.slice(1);
     const pooler = await startPgBouncer(server);
-    const prepared = await examined(['--database', pooler.url(database)]);
+    const prepared = await runDoctor(['--database', pooler.url(database)]);
     expect(prepared.report('server').facts).toContain(BEHIND_POOLER);
     expect(ofServer(prepared).at(-1)).toMatch(
       /^the pooler does not separate the prepared statements.*prepare=off/,
     );
-    const unprepared = await examined(['--database', `${pooler.url(database)}?prepare=off`]);
+    const unprepared = await runDoctor(['--database', `${pooler.url(database)}?prepare=off`]);
     expect(unprepared.report('server').facts).toContain(BEHIND_POOLER);
     expect(ofServer(unprepared).join()).not.toContain('pooler');
     expect(unprepared.report('changes').unchecked).toBeUndefined();
@@ -103,10 +103,10 @@ describe('a server', () => {
   });
 
   test('that is not there, or has no schema, hinders each check that asks it, and no other', async () => {
-    const away = await examined(['--database', 'postgres://postgres@127.0.0.1:1/d']);
+    const away = await runDoctor(['--database', 'postgres://postgres@127.0.0.1:1/d']);
     expect([away.code, away.report('settings').unchecked]).toEqual([1, undefined]);
     expect(away.report('changes').unchecked).toMatch(/^the database d on 127\.0\.0\.1:1 cannot be opened/);
-    const empty = await examined(['--database', await (await sharedServer()).freshDatabase()]);
+    const empty = await runDoctor(['--database', await (await sharedServer()).freshDatabase()]);
     expect(empty.report('changes').unchecked).toBe(
       'this database has no authrealm schema: create it with authrealm init',
     );

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { startEavesdropper } from '../support/capture_proxy.ts';
+import { startCaptureProxy } from '../support/capture_proxy.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshFolder, ISSUER, type Service, startService } from '../support/service.ts';
 
@@ -320,11 +320,11 @@ test('a character may be cut anywhere while it is read', async () => {
 });
 
 test('secret and token go past every proxy that the environment names', async () => {
-  const eavesdropper = startEavesdropper();
+  const eavesdropper = startCaptureProxy();
   const [shown] = await json(['get', 'realm', realm], { more: eavesdropper.environment });
   expect(shown?.id).toBe(realm);
   await output(['update', 'realm', realm, 'name=Shop'], { more: eavesdropper.environment });
-  expect(eavesdropper.seen).toEqual([]);
+  expect(eavesdropper.methods).toEqual([]);
   await eavesdropper.stop();
 });
 

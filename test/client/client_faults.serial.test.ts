@@ -5,7 +5,7 @@ import {
   connect,
   type DirectoryClient,
 } from '../../src/client/client.ts';
-import { type FaultyProxy, startFaultyProxy, type Trouble } from '../support/faulty_proxy.ts';
+import { type FaultyProxy, type ProxyFault, startFaultyProxy } from '../support/faulty_proxy.ts';
 import { type Service, startService } from '../support/service.ts';
 
 /** The client library behind a proxy that loses, refuses and holds back what it is told to. */
@@ -44,13 +44,13 @@ async function errorOf(work: Promise<unknown>): Promise<AuthrealmError> {
 
 const newRealm = () => directory.realms.create([], { name: 'Shop' });
 /** What came for records, the token endpoint left out. */
-const sent = () => proxy.seen.filter(({ path }) => path.startsWith('/v2'));
-const tokensFetched = () => proxy.seen.filter(({ path }) => path === '/oauth/access_token').length;
+const sent = () => proxy.requests.filter(({ path }) => path.startsWith('/v2'));
+const tokensFetched = () => proxy.requests.filter(({ path }) => path === '/oauth/access_token').length;
 
-const BUSY: Trouble = { status: 503, headers: { 'Retry-After': '0' } };
+const BUSY: ProxyFault = { status: 503, headers: { 'Retry-After': '0' } };
 
 describe('a create', () => {
-  test.each<[string, Trouble]>([
+  test.each<[string, ProxyFault]>([
     ['is lost on its way there', { cut: 'before' }],
     ['is lost on its way back', { cut: 'after' }],
     ['is cut in the middle of the answer', { cut: 'inside' }],
@@ -59,7 +59,7 @@ describe('a create', () => {
     ['is one too many', { status: 429 }],
   ])('that %s is made once', async (_, trouble) => {
     const { key, id } = await newRealm();
-    proxy.plan(/^POST .*user-authentication-info$/, trouble, trouble);
+    proxy.injectFaults(/^POST .*user-authentication-info$/, trouble, trouble);
     const user = await directory.users.create(key, { name: 'Jane', email: 'jane@example.com' });
     const creates = sent().filter(({ method, path }) => method === 'POST' && path.includes(id));
     expect(creates).toHaveLength(3);
@@ -75,33 +75,33 @@ describe('a create', () => {
 });
 
 describe('an update', () => {
-  test.each<[string, Trouble]>([
+  test.each<[string, ProxyFault]>([
     ['there', { cut: 'before' }],
     ['back', { cut: 'after' }],
   ])('that is lost on its way %s is made', async (_, trouble) => {
     const realm = await newRealm();
-    proxy.plan(/^PUT /, trouble);
+    proxy.injectFaults(/^PUT /, trouble);
     expect((await directory.realms.update(realm.key, { name: 'Store' })).name).toBe('Store');
     expect(sent().filter(({ method }) => method === 'PUT')).toHaveLength(2);
   });
 
   test('on a condition, lost on its way there, is made', async () => {
     const realm = await newRealm();
-    proxy.plan(/^PUT /, { cut: 'before' });
+    proxy.injectFaults(/^PUT /, { cut: 'before' });
     const updated = await directory.realms.update(realm.key, { name: 'Store' }, { ifMatch: realm.etag });
     expect(updated.name).toBe('Store');
   });
 
   test('on a condition, lost on its way back, leaves open who was faster', async () => {
     const realm = await newRealm();
-    proxy.plan(/^PUT /, { cut: 'after' });
+    proxy.injectFaults(/^PUT /, { cut: 'after' });
     const error = await errorOf(directory.realms.update(realm.key, { name: 'x' }, { ifMatch: realm.etag }));
     expect([error.status, error.isUncertain]).toEqual([412, true]);
   });
 
   test('of modify is never made twice, though its answer is lost', async () => {
     const realm = await newRealm();
-    proxy.plan(/^PUT /, { cut: 'after' });
+    proxy.injectFaults(/^PUT /, { cut: 'after' });
     const error = await errorOf(directory.realms.modify(realm.key, ({ name }) => ({ name: `${name}!` })));
     expect([error.status, error.isUncertain]).toEqual([412, true]);
     expect((await directory.realms.get(realm.key)).name).toBe('Shop!');
@@ -121,12 +121,12 @@ describe('an update', () => {
 });
 
 describe('a delete', () => {
-  test.each<[string, Trouble]>([
+  test.each<[string, ProxyFault]>([
     ['there', { cut: 'before' }],
     ['back', { cut: 'after' }],
   ])('that is lost on its way %s is done', async (_, trouble) => {
     const { key } = await newRealm();
-    proxy.plan(/^DELETE /, trouble);
+    proxy.injectFaults(/^DELETE /, trouble);
     await directory.realms.delete(key);
     expect((await errorOf(directory.realms.get(key))).status).toBe(404);
   });
@@ -144,7 +144,7 @@ describe('how long a request goes on', () => {
     const at = Date.parse('2026-01-31T09:00:00Z');
     const dated = { Date: new Date(at).toUTCString(), 'Retry-After': new Date(at + 1_000).toUTCString() };
     for (const headers of [{ 'Retry-After': '1' }, dated]) {
-      proxy.plan(/^GET /, { status: 429, headers });
+      proxy.injectFaults(/^GET /, { status: 429, headers });
       await directory.realms.get(key);
       const [first, second] = sent().slice(-2);
       const waited = (second?.at ?? 0) - (first?.at ?? 0);
@@ -158,7 +158,7 @@ describe('how long a request goes on', () => {
     const body = JSON.stringify({
       errors: [{ status: '503', title: 'Service Unavailable', detail: 'later' }],
     });
-    proxy.plan(/^GET /, ...Array.from({ length: 9 }, () => ({ ...BUSY, body })));
+    proxy.injectFaults(/^GET /, ...Array.from({ length: 9 }, () => ({ ...BUSY, body })));
     const before = sent().length;
     const error = await errorOf(connectBy({ retries: 2 }).realms.get(key));
     expect(sent().length - before).toBe(3);
@@ -168,7 +168,7 @@ describe('how long a request goes on', () => {
 
   test('it ends at once where waiting would take too long', async () => {
     const { key } = await newRealm();
-    proxy.plan(/^GET /, { status: 503, headers: { 'Retry-After': '86400' } });
+    proxy.injectFaults(/^GET /, { status: 503, headers: { 'Retry-After': '86400' } });
     const startedAt = performance.now();
     const error = await errorOf(connectBy({ totalTimeoutMs: 5_000 }).realms.get(key));
     expect(error.status).toBe(503);
@@ -177,9 +177,9 @@ describe('how long a request goes on', () => {
 
   test('an attempt that is never answered is given up and made again', async () => {
     const { key } = await newRealm();
-    proxy.plan(/^GET /, 'hang');
+    proxy.injectFaults(/^GET /, 'hang');
     expect((await connectBy({ timeoutMs: 500 }).realms.get(key)).key).toEqual(key);
-    proxy.plan(/^GET /, 'hang');
+    proxy.injectFaults(/^GET /, 'hang');
     const error = await errorOf(connectBy({ timeoutMs: 500, retries: 0 }).realms.get(key));
     expect([error.status, error.isUncertain]).toEqual([undefined, true]);
     expect(error.message).toEndWith('failed without a response: no answer in 500 ms');
@@ -188,7 +188,7 @@ describe('how long a request goes on', () => {
   test('it ends when the caller says so, in an attempt and in a pause', async () => {
     const { key } = await newRealm();
     for (const trouble of ['hang', { status: 503, headers: { 'Retry-After': '20' } }] as const) {
-      proxy.plan(/^GET /, trouble);
+      proxy.injectFaults(/^GET /, trouble);
       const leaving = new AbortController();
       const reason = new Error('enough');
       const work = directory.realms.get(key, { signal: leaving.signal });
@@ -207,7 +207,7 @@ describe('how long a request goes on', () => {
 
 describe('the token', () => {
   test('is fetched once for all, also where that takes more than one attempt', async () => {
-    proxy.plan(/access_token$/, BUSY, { cut: 'before' });
+    proxy.injectFaults(/access_token$/, BUSY, { cut: 'before' });
     const made = await Promise.all(Array.from({ length: 10 }, newRealm));
     expect(new Set(made.map(({ id }) => id)).size).toBe(10);
     expect(tokensFetched()).toBe(3);
@@ -233,10 +233,10 @@ describe('the token', () => {
 
   test('is fetched again once where it is refused, by however many calls', async () => {
     const { key } = await newRealm();
-    proxy.plan(/^GET /, { status: 401 }, { status: 401 }, { status: 401 });
+    proxy.injectFaults(/^GET /, { status: 401 }, { status: 401 }, { status: 401 });
     await Promise.all([1, 2, 3].map(() => directory.realms.get(key)));
     expect(tokensFetched()).toBe(2);
-    proxy.plan(/^GET /, { status: 401 }, { status: 401 });
+    proxy.injectFaults(/^GET /, { status: 401 }, { status: 401 });
     expect((await errorOf(directory.realms.get(key))).status).toBe(401);
   });
 
@@ -259,26 +259,29 @@ describe('the token', () => {
   test('goes nowhere but to the service', async () => {
     const { key } = await newRealm();
     const elsewhere = await startFaultyProxy(service.url);
-    proxy.plan(/^GET /, { status: 307, headers: { Location: `${elsewhere.url}/v2/authentication-realms` } });
+    proxy.injectFaults(/^GET /, {
+      status: 307,
+      headers: { Location: `${elsewhere.url}/v2/authentication-realms` },
+    });
     const error = await errorOf(directory.realms.get(key));
     expect([error.status, error.message]).toEqual([307, expect.stringContaining('redirect')]);
     const next = `${elsewhere.url}/v2/authentication-realms?page%5Blimit%5D=1&page%5Bafter%5D=`;
     const body = JSON.stringify({ data: [], meta: {}, links: { next } });
-    proxy.plan(/^GET /, { status: 200, body });
+    proxy.injectFaults(/^GET /, { status: 200, body });
     for await (const _ of directory.realms.list([], { pageSize: 2 })) break;
-    expect(elsewhere.seen).toEqual([]);
+    expect(elsewhere.requests).toEqual([]);
     expect(sent().at(-1)?.path).toEndWith(new URL(next).search);
     await elsewhere.stop();
   });
 });
 
-test.each<[string, Trouble]>([
+test.each<[string, ProxyFault]>([
   ['a page of somebody else', { status: 200, body: '<!doctype html>' }],
   ['JSON of somebody else', { status: 200, body: '{"ok":true}' }],
   ['nothing', { status: 200 }],
 ])('%s is no record', async (_, trouble) => {
   const { key } = await newRealm();
-  proxy.plan(/^GET /, trouble);
+  proxy.injectFaults(/^GET /, trouble);
   await errorOf(directory.realms.get(key));
 });
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { startEavesdropper } from '../support/capture_proxy.ts';
+import { startCaptureProxy } from '../support/capture_proxy.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshFolder, type Service, startService } from '../support/service.ts';
 
@@ -84,7 +84,7 @@ test.each([
 ])(
   'the examples of docs/client.md run under %s, and tell no proxy of the environment',
   async (_, runtime) => {
-    const eavesdropper = startEavesdropper();
+    const eavesdropper = startCaptureProxy();
     writeFileSync(join(project, 'examples.js'), blocks('docs/client.md', 'js').join('\n'));
     const { code, stdout, stderr } = await runCommand([runtime, join(project, 'examples.js')], {
       ...environment,
@@ -92,7 +92,7 @@ test.each([
     });
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toBe('Jane Doe\nJane Doe jane@example.com\n1\nsomebody was faster\n');
-    expect(eavesdropper.seen).toEqual([]);
+    expect(eavesdropper.methods).toEqual([]);
     await eavesdropper.stop();
   },
   300_000,

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { gateway, MemoryStorageFactory } from '@elasticpath/js-sdk';
-import { type Body, FULL_SCOPE, OFFLINE, PASSWORD, word } from '../support/resource_cases.ts';
+import { FULL_SCOPE, OFFLINE, PASSWORD, type RecordBody, uniqueWord } from '../support/resource_cases.ts';
 import {
+  createFixture,
+  type Fixture,
   ISSUER,
   oidcPath,
-  type Planted,
   passwordPath,
-  plant,
   type Service,
   startService,
 } from '../support/service.ts';
@@ -14,11 +14,11 @@ import {
 /** The client that storefronts use, as it comes from npm (contract 7.1). */
 
 let service: Service;
-let planted: Planted;
+let planted: Fixture;
 
 beforeAll(async () => {
   service = await startService(OFFLINE);
-  planted = await plant(service.db);
+  planted = await createFixture(service.db);
 });
 afterAll(() => service.stop());
 
@@ -119,7 +119,7 @@ test('it tells a wrong secret at once', async () => {
 
 /** A list as the client passes it on. */
 interface List {
-  readonly data: readonly (Body['data'] & { readonly links: Readonly<Record<string, string>> })[];
+  readonly data: readonly (RecordBody['data'] & { readonly links: Readonly<Record<string, string>> })[];
   readonly meta: {
     readonly page: Readonly<Record<string, number>>;
     readonly results: { readonly total: number };
@@ -128,7 +128,7 @@ interface List {
 }
 
 /** Its types know less than the service answers. */
-const body = (answer: unknown) => answer as Body;
+const body = (answer: unknown) => answer as RecordBody;
 const list = (answer: unknown) => answer as List;
 const idsOf = ({ data }: List) => data.map(({ id }) => id);
 /** It passes an answer without a body on as this text. */
@@ -144,7 +144,7 @@ async function refused(call: Promise<unknown>): Promise<string | undefined> {
 
 test('AuthenticationRealm: Create, Get, All, Update, Delete', async () => {
   const { sdk, queries } = await shop(FULL_SCOPE);
-  const name = word('Realm');
+  const name = uniqueWord('Realm');
   const origin = { data: { id: 'store-of-mine', type: 'merchant-realm-mappings' } };
   const realm = {
     type: 'authentication-realm' as const,
@@ -175,7 +175,7 @@ test('OidcProfile: Create, Get, All, Update, Delete', async () => {
   const { realm } = planted;
   const login = {
     type: 'oidc-profile',
-    name: word('Login'),
+    name: uniqueWord('Login'),
     discovery_url: 'https://id.example/tenant/.well-known/openid-configuration',
     client_id: 'shop',
     client_secret: 'of-the-provider',
@@ -198,7 +198,7 @@ test('OidcProfile: Create, Get, All, Update, Delete', async () => {
 test('PasswordProfile: Create, Get, All, Update, Delete', async () => {
   const { sdk } = await shop(FULL_SCOPE);
   const { realm } = planted;
-  const profile = { type: 'password_profile', name: word('Passwords'), username_format: 'email' };
+  const profile = { type: 'password_profile', name: uniqueWord('Passwords'), username_format: 'email' };
   const made = body(await sdk.PasswordProfile.Create(realm, { data: profile }));
   const { id: profileId } = made.data;
   expect(made.data).toMatchObject({ ...profile, enable_one_time_password_token: false });
@@ -216,7 +216,7 @@ test('UserAuthenticationInfo: Create, Get, Update, Delete; All with Filter, Limi
   const { sdk, queries } = await shop(FULL_SCOPE);
   const { realm } = planted;
   const users = sdk.UserAuthenticationInfo;
-  const surname = word('Banks');
+  const surname = uniqueWord('Banks');
   const made: string[] = [];
   for (const first of ['Ann', 'Ben', 'Cleo']) {
     service.clock.advance(5);
@@ -261,7 +261,12 @@ test('UserAuthenticationPasswordProfile: Create, Get, All, Update with a token h
   const { realm, user, passwordProfile } = planted;
   const infos = sdk.UserAuthenticationPasswordProfile;
   const type = 'user_authentication_password_profile_info';
-  const said = { type, password_profile_id: passwordProfile, username: word('ann'), password: PASSWORD };
+  const said = {
+    type,
+    password_profile_id: passwordProfile,
+    username: uniqueWord('ann'),
+    password: PASSWORD,
+  };
   const made = body(await infos.Create(realm, user, { data: said }));
   const { id } = made.data;
   expect(made.data).toMatchObject({ type, username: said.username, password_profile_id: passwordProfile });
@@ -270,7 +275,7 @@ test('UserAuthenticationPasswordProfile: Create, Get, All, Update with a token h
   const item = all.data.find((each) => each.id === id);
   // A single record's own link lacks the version segment, one in a list has it (contract 3.2).
   expect(item?.links.self).toBe(`${service.url}${requests.at(-1)?.slice('GET '.length)}/${id}`);
-  const username = word('ann');
+  const username = uniqueWord('ann');
   const data = { type, username, password: `${PASSWORD} 2` };
   for (const token of [undefined, 'a-token-of-an-account']) {
     expect(body(await infos.Update(realm, user, id, { data }, null, token)).data.username).toBe(username);
@@ -285,13 +290,18 @@ test('request.send: every verb of the OIDC profile infos, for which it has no cl
     .slice('/v2/'.length)
     .replace(/\/[^/]+$/, '');
   const type = 'user_authentication_oidc_profile_info';
-  const said = { type, subject: word('auth0|ann'), issuer: ISSUER, oidc_profile_id: planted.oidcProfile };
+  const said = {
+    type,
+    subject: uniqueWord('auth0|ann'),
+    issuer: ISSUER,
+    oidc_profile_id: planted.oidcProfile,
+  };
   const made = body(await sdk.request.send(collection, 'POST', said));
   expect(made.data).toMatchObject(said);
   const item = `${collection}/${made.data.id}`;
   expect(body(await sdk.request.send(item, 'GET'))).toEqual(made);
   expect(idsOf(list(await sdk.request.send(collection, 'GET')))).toContain(made.data.id);
-  const subject = word('auth0|ann');
+  const subject = uniqueWord('auth0|ann');
   // The service that clients know wants the user's ID there; ours takes both (contract 8, row 9).
   for (const id of [undefined, made.data.id, planted.user]) {
     const changed = body(await sdk.request.send(item, 'PUT', { type, subject, ...(id ? { id } : {}) }));

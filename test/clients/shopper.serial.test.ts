@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { client, updatePasswordProfileInfo } from '@epcc-sdk/sdks-shopper';
-import { PASSWORD, word } from '../support/resource_cases.ts';
-import { type Planted, passwordPath, plant, type Service, startService } from '../support/service.ts';
+import { PASSWORD, uniqueWord } from '../support/resource_cases.ts';
+import { createFixture, type Fixture, passwordPath, type Service, startService } from '../support/service.ts';
 
 /** The generated client of the newer storefronts, as it comes from npm (contract 7.2). */
 
 let service: Service;
-let planted: Planted;
+let planted: Fixture;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.db);
+  planted = await createFixture(service.db);
   const token = await service.token('password-profile-infos:write password-profile-infos:read');
   client.setConfig({ baseUrl: service.url, headers: { Authorization: `Bearer ${token}` } });
 });
@@ -30,7 +30,7 @@ function update(data: object, id: string = planted.passwordLink) {
 const TYPE = 'user_authentication_password_profile_info';
 
 test('updatePasswordProfileInfo changes username and password', async () => {
-  const said = { id: planted.passwordLink, type: TYPE, username: word('ann'), password: PASSWORD };
+  const said = { id: planted.passwordLink, type: TYPE, username: uniqueWord('ann'), password: PASSWORD };
   const { data, error, response } = await update(said);
   expect([response.status, error]).toEqual([200, undefined]);
   expect(data as unknown).toEqual({
@@ -49,7 +49,7 @@ test('updatePasswordProfileInfo passes our refusals on', async () => {
   const short = await update({
     id: planted.passwordLink,
     type: TYPE,
-    username: word('ann'),
+    username: uniqueWord('ann'),
     password: 'short',
   });
   expect([short.data, short.response.status]).toEqual([undefined, 400]);
@@ -63,7 +63,12 @@ test('updatePasswordProfileInfo passes our refusals on', async () => {
       },
     ],
   });
-  const other = await update({ id: planted.user, type: TYPE, username: word('ann'), password: PASSWORD });
+  const other = await update({
+    id: planted.user,
+    type: TYPE,
+    username: uniqueWord('ann'),
+    password: PASSWORD,
+  });
   expect(other.response.status).toBe(422);
   const absent = await update({ type: TYPE }, planted.user);
   expect(absent.response.status).toBe(404);

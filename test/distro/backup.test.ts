@@ -3,13 +3,19 @@ import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { SQL } from 'bun';
-import { everything, fillWorld, freshKey, freshOf, serveWorld } from '../support/copy_fixtures.ts';
+import {
+  allRows,
+  createCopyFixture,
+  freshDatabaseOf,
+  newMasterKey,
+  startCopyService,
+} from '../support/copy_fixtures.ts';
 import { findPort, freshDaemonFolder, HOST, runAsDaemon, startDaemon } from '../support/daemons.ts';
 import { postgresAt, type TestDatabase } from '../support/database.ts';
-import { examine } from '../support/doctor_report.ts';
+import { runDoctorOn } from '../support/doctor_report.ts';
 import { sharedServer, startServer } from '../support/postgres_server.ts';
 import { runCommand } from '../support/processes.ts';
-import { freshFolder, plant } from '../support/service.ts';
+import { createFixture, freshFolder } from '../support/service.ts';
 
 /** Backup and restore of PostgreSQL with the programs of Debian. */
 
@@ -36,14 +42,14 @@ const restoredAt = (url: string, { masterKeyFile }: TestDatabase) =>
   postgresAt(url, masterKeyFile, { database: url });
 
 test('a dump taken while the service writes restores one moment', async () => {
-  const source = await freshOf('postgres', freshKey());
-  const service = await serveWorld(source);
-  await fillWorld(service);
-  const before = await plant(service.db);
+  const source = await freshDatabaseOf('postgres', newMasterKey());
+  const service = await startCopyService(source);
+  await createCopyFixture(service);
+  const before = await createFixture(service.db);
   let isWriting = true;
   const writing = (async () => {
     let count = 0;
-    for (; isWriting; count += 1) await plant(service.db);
+    for (; isWriting; count += 1) await createFixture(service.db);
     return count;
   })();
   const folder = freshFolder();
@@ -51,7 +57,7 @@ test('a dump taken while the service writes restores one moment', async () => {
   isWriting = false;
   expect(await writing).toBeGreaterThan(0);
   expect([backup.stderr, backup.code]).toEqual(['', 0]);
-  const after = await plant(service.db);
+  const after = await createFixture(service.db);
   await service.stop();
   const dump = backup.stdout.trim();
   expect(
@@ -64,28 +70,28 @@ test('a dump taken while the service writes restores one moment', async () => {
   const restored = restoredAt(url, source);
   const restore = await script('restore.sh', url, dump);
   expect([restore.stderr, restore.code]).toEqual(['', 0]);
-  expect(await restored.disagreements()).toEqual([]);
-  const ids = (await restored.ask<{ id: string }>('select id::text as id from user_info')).map(
+  expect(await restored.findInconsistencies()).toEqual([]);
+  const ids = (await restored.query<{ id: string }>('select id::text as id from user_info')).map(
     ({ id }) => id,
   );
   expect([ids.includes(before.user), ids.includes(after.user)]).toEqual([true, false]);
   // The fixtures contain an unfinished purge, which doctor finds in both.
-  expect((await examine(restored)).unhealthy).toEqual((await examine(source)).unhealthy);
+  expect((await runDoctorOn(restored)).unhealthy).toEqual((await runDoctorOn(source)).unhealthy);
   // The database is not empty any more: a second restore is refused.
-  await (await serveWorld(restored)).stop();
+  await (await startCopyService(restored)).stop();
   const second = await script('restore.sh', url, dump);
   expect([second.code, second.stderr]).toEqual([1, expect.stringMatching(/name an empty database/)]);
 });
 
 test('an unchanged database equals its restored dump, and a truncated dump restores nothing', async () => {
-  const source = await freshOf('postgres', freshKey());
-  const service = await serveWorld(source);
-  await fillWorld(service);
+  const source = await freshDatabaseOf('postgres', newMasterKey());
+  const service = await startCopyService(source);
+  await createCopyFixture(service);
   await service.stop();
   const dump = (await script('backup.sh', source.url, freshFolder())).stdout.trim();
   const url = await freshUrl();
   expect((await script('restore.sh', url, dump)).code).toBe(0);
-  expect(await everything(restoredAt(url, source))).toEqual(await everything(source));
+  expect(await allRows(restoredAt(url, source))).toEqual(await allRows(source));
 
   const bytes = readFileSync(dump);
   const empty = await freshUrl();
@@ -93,13 +99,13 @@ test('an unchanged database equals its restored dump, and a truncated dump resto
     writeFileSync(dump, bytes.subarray(0, Math.floor(bytes.length * part)));
     expect((await script('restore.sh', empty, dump)).code).not.toBe(0);
   }
-  const tables = await restoredAt(empty, source).ask(`select 1 from pg_tables where schemaname = 'public'`);
+  const tables = await restoredAt(empty, source).query(`select 1 from pg_tables where schemaname = 'public'`);
   expect(tables).toEqual([]);
 });
 
 test('backup.sh removes older dumps of the database after the new dump succeeds, and no other file', async () => {
-  const source = await freshOf('postgres', freshKey());
-  await (await serveWorld(source)).stop();
+  const source = await freshDatabaseOf('postgres', newMasterKey());
+  await (await startCopyService(source)).stop();
   const name = new URL(source.url).pathname.slice(1);
   const folder = freshFolder();
   const files = [`${name}-20200101T000000Z.dump`, 'other-20200101T000000Z.dump', `${name}-notes.dump`];
@@ -126,16 +132,16 @@ test('a base backup with archived logs recovers to a point in time', async () =>
     archive_command: `test ! -f ${archive}/%f && cp %p ${archive}/%f`,
   });
   const url = await server.freshDatabase();
-  const key = (await freshOf('sqlite', freshKey())).masterKeyFile;
+  const key = (await freshDatabaseOf('sqlite', newMasterKey())).masterKeyFile;
   const source = postgresAt(url, key, { database: url });
-  const service = await serveWorld(source);
+  const service = await startCopyService(source);
   const connection = ['-h', HOST, '-p', String(server.port), '-U', 'postgres'];
   await runAsDaemon([join(BINARIES, 'pg_basebackup'), ...connection, '-D', base, '-X', 'none'], folder);
-  const early = await plant(service.db);
-  const [target] = await source.ask<{ at: string }>('select clock_timestamp()::text as at');
+  const early = await createFixture(service.db);
+  const [target] = await source.query<{ at: string }>('select clock_timestamp()::text as at');
   await Bun.sleep(1_100);
-  const late = await plant(service.db);
-  await source.ask('select pg_switch_wal()');
+  const late = await createFixture(service.db);
+  await source.query('select pg_switch_wal()');
   await service.stop();
   await server.stop();
 
@@ -154,11 +160,11 @@ test('a base backup with archived logs recovers to a point in time', async () =>
   const recoveredUrl = `postgres://postgres@${HOST}:${port}${new URL(url).pathname}`;
   await daemon.until(() => isPrimary(recoveredUrl));
   const restored = restoredAt(recoveredUrl, source);
-  const found = (await restored.ask<{ id: string }>('select id::text as id from user_info')).map(
+  const found = (await restored.query<{ id: string }>('select id::text as id from user_info')).map(
     ({ id }) => id,
   );
   expect([found.includes(early.user), found.includes(late.user)]).toEqual([true, false]);
-  expect(await restored.disagreements()).toEqual([]);
+  expect(await restored.findInconsistencies()).toEqual([]);
   await daemon.end('SIGINT');
 });
 

@@ -1,5 +1,12 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
-import { copy, everything, fillWorld, freshKey, freshOf, serveWorld } from '../support/copy_fixtures.ts';
+import {
+  allRows,
+  createCopyFixture,
+  freshDatabaseOf,
+  newMasterKey,
+  runCopy,
+  startCopyService,
+} from '../support/copy_fixtures.ts';
 import { startPgBouncer } from '../support/pgbouncer.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 
@@ -8,21 +15,21 @@ setDefaultTimeout(300_000);
 test('a database is copied through PgBouncer in transaction mode to PostgreSQL and back', async () => {
   const server = await sharedServer();
   const bouncer = await startPgBouncer(server);
-  const key = freshKey();
+  const key = newMasterKey();
   const [source, target, back] = [
-    await freshOf('sqlite', key),
-    await freshOf('postgres', key),
-    await freshOf('sqlite', key),
+    await freshDatabaseOf('sqlite', key),
+    await freshDatabaseOf('postgres', key),
+    await freshDatabaseOf('sqlite', key),
   ];
-  const service = await serveWorld(source);
-  await fillWorld(service);
+  const service = await startCopyService(source);
+  await createCopyFixture(service);
   await service.stop();
   const name = new URL(target.url).pathname.slice(1);
   const through = { url: `${bouncer.url(name)}?prepare=off` };
-  const copied = await copy(source, through);
+  const copied = await runCopy(source, through);
   expect([copied.stderr, copied.code]).toEqual(['', 0]);
-  const copiedBack = await copy(through, back);
+  const copiedBack = await runCopy(through, back);
   expect([copiedBack.stderr, copiedBack.code]).toEqual(['', 0]);
-  expect(await everything(back)).toEqual(await everything(source));
+  expect(await allRows(back)).toEqual(await allRows(source));
   await bouncer.stop();
 });

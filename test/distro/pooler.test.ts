@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { SQL } from 'bun';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openEngine, type PostgresAddress, parsePostgres } from '../../src/store/open.ts';
-import { freshMasterKey } from '../support/fault_injection.ts';
+import { writeMasterKey } from '../support/fault_injection.ts';
 import { type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
 import { type PostgresServer, sharedServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
@@ -89,7 +89,7 @@ test('a session pool is accepted with prepared statements', async () => {
 
 test('serve refuses a transaction pool with exit code 1', async () => {
   const bouncer = await startPgBouncer(server);
-  const words = ['--database', bouncer.url(await freshName()), '--master-key-file', freshMasterKey()];
+  const words = ['--database', bouncer.url(await freshName()), '--master-key-file', writeMasterKey()];
   const { code, stdout, stderr } = await runCommand([AUTHREALM, 'serve', '--port', '0', ...words]);
   expect([code, stdout, stderr]).toEqual([
     1,

@@ -6,7 +6,7 @@ import { bearerToken } from '../../src/http/pipeline/bearer.ts';
 import { matchesEtag } from '../../src/http/pipeline/present.ts';
 import { normalise, openRouter, pathOf, type Route } from '../../src/http/server/router.ts';
 import { type Server, startServer } from '../../src/http/server/server.ts';
-import { LOOKUPS, plant, type Service, startService } from '../support/service.ts';
+import { createFixture, LOOKUPS, type Service, startService } from '../support/service.ts';
 
 const HEX = [...'0123456789abcdefABCDEF'];
 const hex = (length: number) =>
@@ -204,7 +204,7 @@ describe('a token', () => {
   let address: string;
   beforeAll(async () => {
     service = await startService({ badTokenRate: 'off' });
-    address = LOOKUPS[0].path(await plant(service.db));
+    address = LOOKUPS[0].path(await createFixture(service.db));
     token = await service.token('profile-infos:read');
   });
   afterAll(() => service.stop());

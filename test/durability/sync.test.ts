@@ -1,10 +1,10 @@
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { disagreements } from '../support/agreement.ts';
+import { findInconsistencies } from '../support/consistency.ts';
 import { acknowledgedLines, lastAcknowledged } from '../support/killed_import.ts';
-import { lostOf } from '../support/killed_process.ts';
-import { freshRealm, idsAfter } from '../support/killed_writers.ts';
+import { missingIds } from '../support/killed_process.ts';
+import { createRealm, idsInLines } from '../support/killed_writers.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 import { buildShim, type Disk, openDisk } from './disk.ts';
@@ -34,7 +34,7 @@ function weakenedSync(to: (typeof SYNCHRONOUS)[number]): Record<string, string> 
 
 async function startWriter(disk: Disk, environment: Record<string, string> = {}, atOnce = 1) {
   const path = join(freshFolder(), 'force.db');
-  const realm = await freshRealm(path);
+  const realm = await createRealm(path);
   const script = join(import.meta.dir, '../support/killed_writer.ts');
   const child = disk.start([process.execPath, script, `sqlite:${path}`, realm, String(atOnce)], environment);
   started.push(child);
@@ -49,8 +49,8 @@ function startImport(disk: Disk, path: string, environment: Record<string, strin
 }
 
 function assertSound(path: string, acknowledged: readonly string[]): void {
-  expect(disagreements(path)).toEqual([]);
-  expect(lostOf(path, acknowledged)).toEqual([]);
+  expect(findInconsistencies(path)).toEqual([]);
+  expect(missingIds(path, acknowledged)).toEqual([]);
 }
 
 const idsOfLines = (count: number): string[] =>
@@ -68,7 +68,7 @@ describe('acknowledgements and syncs', () => {
       child.kill('SIGTERM');
       expect(await child.exited).toBe(0);
       expect(earlyAcknowledgements(disk.journal(), WRITES)).toEqual([]);
-      assertSound(path, idsAfter('kept', disk.journal()));
+      assertSound(path, idsInLines('kept', disk.journal()));
     },
   );
 
@@ -89,7 +89,7 @@ describe('acknowledgements and syncs', () => {
       child.kill('SIGKILL');
       await child.exited;
       const early = earlyAcknowledgements(disk.journal(), WRITES);
-      expect(early.length).toBeGreaterThan(idsAfter('kept', disk.journal()).length / 2);
+      expect(early.length).toBeGreaterThan(idsInLines('kept', disk.journal()).length / 2);
 
       const other = openDisk(library);
       await startImport(other, join(freshFolder(), 'force.db'), weakenedSync(to)).exited;
@@ -126,11 +126,11 @@ describe('failing syncs', () => {
         await disk.has(/^failed \S+ unavailable$/, round * 40);
         disk.heal();
       }
-      await disk.has(/^kept /, idsAfter('kept', disk.journal()).length + 40);
+      await disk.has(/^kept /, idsInLines('kept', disk.journal()).length + 40);
       child.kill('SIGTERM');
       expect(await child.exited).toBe(0);
       expect(earlyAcknowledgements(disk.journal(), WRITES)).toEqual([]);
-      assertSound(path, idsAfter('kept', disk.journal()));
+      assertSound(path, idsInLines('kept', disk.journal()));
     },
   );
 
@@ -144,14 +144,14 @@ describe('failing syncs', () => {
     await child.exited;
     disk.heal();
     expect(earlyAcknowledgements(disk.journal(), WRITES)).toEqual([]);
-    assertSound(path, idsAfter('kept', disk.journal()));
+    assertSound(path, idsInLines('kept', disk.journal()));
   });
 
   test('an import reports a failed sync at any commit, and the same import later completes', async () => {
     for (const spared of [0, 2]) {
       const disk = openDisk(library);
       const path = join(freshFolder(), 'force.db');
-      await freshRealm(path);
+      await createRealm(path);
       disk.fail(spared);
       expect(await startImport(disk, path).exited).toBe(1);
       expect(disk.journal()).toMatch(
@@ -183,7 +183,7 @@ describe('failing syncs', () => {
         spared,
         ...(isInitialized ? [1, ALREADY_INITIALIZED] : [0, '']),
       ]);
-      expect(disagreements(path)).toEqual([]);
+      expect(findInconsistencies(path)).toEqual([]);
     }
   });
 });
@@ -195,8 +195,8 @@ test('a read-only disk acknowledges nothing, and writes succeed again once it is
   disk.makeReadOnly();
   await disk.has(/^failed \S+ unavailable$/, 40);
   disk.heal();
-  await disk.has(/^kept /, idsAfter('kept', disk.journal()).length + 40);
+  await disk.has(/^kept /, idsInLines('kept', disk.journal()).length + 40);
   child.kill('SIGTERM');
   expect(await child.exited).toBe(0);
-  assertSound(path, idsAfter('kept', disk.journal()));
+  assertSound(path, idsInLines('kept', disk.journal()));
 });

@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Revision, Uuid } from '../../src/domain/id.ts';
 import { feedCursor, parseFeedCursor } from '../../src/events/feed/cursor.ts';
-import { errorsOf, oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
+import {
+  createFixture,
+  errorsOf,
+  type Fixture,
+  oidcPath,
+  type Service,
+  startService,
+} from '../support/service.ts';
 
 /** The change feed as pages: its order, its events, its cursors. */
 
@@ -33,7 +40,7 @@ interface Page {
 }
 
 let service: Service;
-let fixture: Planted;
+let fixture: Fixture;
 let token: string;
 let reader: string;
 
@@ -47,7 +54,7 @@ const feedOf = (realm: string) => `/v2/authentication-realms/${realm}/changes`;
 
 beforeAll(async () => {
   service = await startService({ offline: 'true' });
-  fixture = await plant(service.db);
+  fixture = await createFixture(service.db);
   token = await service.token('changes:read');
   reader = await service.token('changes:read users:read users:write oidc-profile-infos:read realms:read');
 });
@@ -109,7 +116,7 @@ describe('a page of the feed', () => {
     for (const type of ['oidc-profile.created', 'user-authentication-password-profile-info.created'])
       expect(byType.get(type)).not.toHaveProperty('record');
 
-    const other = await plant(service.db, { realm: fixture.realm });
+    const other = await createFixture(service.db, { realm: fixture.realm });
     const path = `/v2/authentication-realms/${fixture.realm}/user-authentication-info/${other.user}`;
     expect((await service.del(path, reader)).status).toBe(204);
     const later = await page(feedOf(fixture.realm), reader);
@@ -121,8 +128,8 @@ describe('a page of the feed', () => {
   });
 
   test('a change of a type that only a later release knows is returned without a record', async () => {
-    const { realm } = await plant(service.db);
-    await service.database.spoil(
+    const { realm } = await createFixture(service.db);
+    await service.database.tamper(
       `update change set event = 'later-thing.created' where realm_id = ? and seq = 6`,
       realm,
     );
@@ -171,7 +178,7 @@ describe('reading back', () => {
   const sequencesIn = ({ data }: Page) => data.map(({ sequence }) => Number(sequence));
 
   test('an empty before= starts at the newest change and pages back to the oldest', async () => {
-    const { realm } = await plant(service.db);
+    const { realm } = await createFixture(service.db);
     const pages: Page[] = [await readBack('before=&limit=4', realm)];
     for (let last = pages[0]; last?.links.next; last = pages.at(-1)) {
       expect(last.meta.has_more).toBe(true);
@@ -187,20 +194,20 @@ describe('reading back', () => {
   });
 
   test('no change is missed between the newest feed page and the changes after it', async () => {
-    const { realm } = await plant(service.db);
+    const { realm } = await createFixture(service.db);
     const { meta } = await readBack('before=&limit=1', realm);
     expect(sequencesIn(await readBack(`after=${meta.cursor}`, realm))).toEqual([]);
-    await plant(service.db, { realm });
+    await createFixture(service.db, { realm });
     expect(sequencesIn(await readBack(`after=${meta.cursor}`, realm))[0]).toBe(7);
     // The cursor behind a change and the one before the next change are the same position.
     expect(sequencesIn(await readBack(`before=${meta.cursor}&limit=2`, realm))).toEqual([5, 6]);
   });
 
   test('reading the feed back ends at the oldest retained change', async () => {
-    const { realm } = await plant(service.db);
+    const { realm } = await createFixture(service.db);
     const { meta } = await readBack('before=&limit=1', realm);
     await service.db.engine.log.trim(realm, service.clock.now() + 60_000);
-    await plant(service.db, { realm });
+    await createFixture(service.db, { realm });
     const older = await readBack(`before=${meta.cursor}`, realm);
     expect([sequencesIn(older), older.meta.has_more]).toEqual([[6], false]);
     expect(sequencesIn(await readBack('before=&limit=100', realm))[0]).toBe(6);
@@ -217,7 +224,7 @@ describe('reading back', () => {
       const answer = await service.get(`${feedOf(fixture.realm)}?before=${cursor}`, token, headers);
       return [answer.status, (await errorsOf(answer))[0]?.source];
     };
-    const other = await plant(service.db);
+    const other = await createFixture(service.db);
     const source = { parameter: 'before' };
     expect(await refusal('', { Accept: 'text/event-stream' })).toEqual([400, source]);
     expect(await refusal((await readBack('', other.realm)).meta.cursor)).toEqual([400, source]);
@@ -241,7 +248,7 @@ describe('an invalid cursor', () => {
   };
 
   test('a feed cursor of another realm or version, or a cut, extended, malformed or empty one, is 400', async () => {
-    const other = await plant(service.db);
+    const other = await createFixture(service.db);
     const { meta } = await page(feedOf(fixture.realm));
     const bytes = Buffer.from(meta.cursor, 'base64url');
     const newerVersion = Buffer.from(bytes);
@@ -290,7 +297,7 @@ describe('an invalid cursor', () => {
   });
 
   test('a feed cursor older than retention is 410 with the oldest valid cursor', async () => {
-    const { realm } = await plant(service.db);
+    const { realm } = await createFixture(service.db);
     const first = await page(`${feedOf(realm)}?limit=2`);
     expect(await service.db.engine.log.trim(realm, service.clock.now() + 60_000)).toBe(5);
     const { status, error } = await refused(`${feedOf(realm)}?after=${first.meta.cursor}`);
@@ -315,7 +322,7 @@ describe('an invalid cursor', () => {
 describe('access to the feed', () => {
   test('the feed of a realm outside of the token, an unknown realm and a malformed ID are the same 404', async () => {
     const limited = await service.token('changes:read', new Set([fixture.realm]));
-    const other = await plant(service.db);
+    const other = await createFixture(service.db);
     expect((await service.get(feedOf(fixture.realm), limited)).status).toBe(200);
     for (const [realm, by] of [
       [other.realm, limited],
@@ -328,7 +335,7 @@ describe('access to the feed', () => {
   });
 
   test('the feed of a deleted realm stays readable with a token for all realms', async () => {
-    const { realm } = await plant(service.db);
+    const { realm } = await createFixture(service.db);
     const writer = await service.token('realms:write changes:read');
     expect((await service.del(`/v2/authentication-realms/${realm}`, writer)).status).toBe(204);
     const { data } = await page(feedOf(realm), writer);
@@ -363,7 +370,7 @@ describe('GET /v2/changes', () => {
   });
 
   test('/v2/changes returns only the realms of a limited token, however many it lists', async () => {
-    const other = await plant(service.db);
+    const other = await createFixture(service.db);
     const mint = service.clock.mintId;
     const listed = new Set([fixture.realm, other.realm, ...Array.from({ length: 250 }, mint)]);
     const limited = await service.token('changes:read', listed as ReadonlySet<Uuid>);

@@ -1,19 +1,19 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import type { Revision } from '../../src/domain/id.ts';
 import { feedCursor } from '../../src/events/feed/cursor.ts';
-import { type Planted, plant, type Service, startService } from '../support/service.ts';
+import { createFixture, type Fixture, type Service, startService } from '../support/service.ts';
 
 /** The change feed of one user, read back. */
 
 let service: Service;
 let token: string;
-let jane: Planted;
+let jane: Fixture;
 
 beforeAll(async () => {
   service = await startService();
-  jane = await plant(service.db);
+  jane = await createFixture(service.db);
   // Another user is changed before, between and after.
-  const other = await plant(service.db, { realm: jane.realm });
+  const other = await createFixture(service.db, { realm: jane.realm });
   const path = (user: string) => `/v2/authentication-realms/${jane.realm}/user-authentication-info/${user}`;
   const writer = await service.token('users:write');
   for (const [index, user] of [jane.user, other.user, jane.user, other.user].entries()) {

@@ -8,11 +8,11 @@ import { user } from '../../src/domain/resources.ts';
 import { feedCursor } from '../../src/events/feed/cursor.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import {
+  buildRecord,
+  createFixture,
   errorsOf,
-  plant,
-  put,
+  insertRecord,
   type Service,
-  stamped,
   startService,
   userMembers,
 } from '../support/service.ts';
@@ -88,7 +88,7 @@ function readStream(answer: Response, close: () => void): EventStream {
 const reasonOf = (event: StreamEvent | undefined) => [event?.event, JSON.parse(event?.data ?? '{}').reason];
 
 test('a stream sends existing and new changes in order, each with a cursor that resumes it', async () => {
-  const fixture = await plant(service.db);
+  const fixture = await createFixture(service.db);
   const token = await service.token('changes:read users:read');
   const stream = await openStream(fixture.realm, token);
   expect(stream.answer.status).toBe(200);
@@ -96,7 +96,7 @@ test('a stream sends existing and new changes in order, each with a cursor that 
   expect(stream.answer.headers.get('cache-control')).toBe('no-store');
   const received: StreamEvent[] = [];
   for (let count = 0; count < 6; count += 1) received.push((await stream.next()) as StreamEvent);
-  const later = await plant(service.db, { realm: fixture.realm });
+  const later = await createFixture(service.db, { realm: fixture.realm });
   for (let count = 0; count < 5; count += 1) received.push((await stream.next()) as StreamEvent);
   const events = received.map(({ data }) => JSON.parse(data));
   expect(events.map(({ sequence }) => Number(sequence))).toEqual(
@@ -117,7 +117,7 @@ test('a stream sends existing and new changes in order, each with a cursor that 
 });
 
 test('a stream is rejected as a page is, with 404, 400 or 410; HEAD is answered as for a page', async () => {
-  const { realm } = await plant(service.db);
+  const { realm } = await createFixture(service.db);
   const token = await service.token('changes:read');
   const statusOf = async (path: string, headers: Record<string, string> = {}) => {
     const { answer } = await openStream(path, token, headers);
@@ -142,13 +142,15 @@ const FIXTURE_CHANGES = 6;
 
 /** A stream that has sent all existing changes. */
 async function caughtUp(realms: readonly Uuid[] | '*' = '*') {
-  const fixture = await plant(service.db);
+  const fixture = await createFixture(service.db);
   const { clientId, secret } = await service.client(
     'changes:read',
     realms === '*' ? '*' : new Set([...realms, fixture.realm]),
   );
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  const { access_token: token } = (await (await service.grant(form)).json()) as { access_token: string };
+  const { access_token: token } = (await (await service.requestToken(form)).json()) as {
+    access_token: string;
+  };
   const stream = await openStream(fixture.realm, token);
   for (let count = 0; count < FIXTURE_CHANGES; count += 1) await stream.next();
   return { stream, clientId, token, fixture };
@@ -177,7 +179,7 @@ test('a stream ends when its token expires', async () => {
 });
 
 test('a stream without new changes sends keep-alive comments', async () => {
-  const { realm } = await plant(service.db);
+  const { realm } = await createFixture(service.db);
   const socket = await rawStream(realm, await service.token('changes:read'));
   // An event also resets the keep-alive timer.
   await socket.until(() => socket.text().split('data: ').length > FIXTURE_CHANGES);
@@ -188,7 +190,7 @@ test('a stream without new changes sends keep-alive comments', async () => {
 });
 
 test(`${LIMITS.streamsPerClientMax} streams of a client and ${LIMITS.streamsMax} of a process are open at once; one more is 503`, async () => {
-  const { realm } = await plant(service.db);
+  const { realm } = await createFixture(service.db);
   const streams: EventStream[] = [];
   for (let client = 0; client < LIMITS.streamsMax / LIMITS.streamsPerClientMax; client += 1) {
     const token = await service.token('changes:read');
@@ -211,7 +213,7 @@ test(`${LIMITS.streamsPerClientMax} streams of a client and ${LIMITS.streamsMax}
   }
   expect(status).toBe(200);
   // Every stream receives new changes.
-  await plant(service.db, { realm });
+  await createFixture(service.db, { realm });
   for (const { next, close } of streams.slice(1)) {
     let last = 0;
     while (last < 11) last = Number(JSON.parse((await next())?.data ?? '{}').sequence);
@@ -246,7 +248,11 @@ async function createLargeUsers(realm: Uuid, count: number): Promise<void> {
   for (let done = 0; done < count; done += 1_000) {
     const loads = Array.from({ length: 1_000 }, () => {
       const key = [realm, systemClock.mintId()] as const;
-      const record = stamped(key, { ...userMembers, name: '語'.repeat(255), given_name: '語'.repeat(255) });
+      const record = buildRecord(key, {
+        ...userMembers,
+        name: '語'.repeat(255),
+        given_name: '語'.repeat(255),
+      });
       const origin = { actor: 'test', requestId: undefined, address: undefined, at: record.created_at };
       const change = changeOf(user, 'created', { key, revision: record.revision }, origin);
       const compare = () => ({ comparison: 'same' as const, change });
@@ -257,7 +263,7 @@ async function createLargeUsers(realm: Uuid, count: number): Promise<void> {
 }
 
 test('a stream whose reader stalls uses bounded memory and is closed, while others continue', async () => {
-  const { realm } = await plant(service.db);
+  const { realm } = await createFixture(service.db);
   await createLargeUsers(realm, 8_000);
   const token = await service.token('changes:read users:read');
   const idle = await rawStream(realm, token);
@@ -293,7 +299,7 @@ test('a stream whose reader stalls uses bounded memory and is closed, while othe
 
 test('a record that cannot be read ends the streams of its realm and no others', async () => {
   const other = await startService({ offline: 'true' });
-  const [damaged, intact] = [await plant(other.db), await plant(other.db)];
+  const [damaged, intact] = [await createFixture(other.db), await createFixture(other.db)];
   const token = await other.token('changes:read realms:read');
   const open = async (realm: Uuid) => {
     const answer = await fetch(`${other.url}${feedOf(realm)}`, {
@@ -302,10 +308,10 @@ test('a record that cannot be read ends the streams of its realm and no others',
     return readStream(answer, () => undefined);
   };
   const intactStream = await open(intact.realm);
-  await other.database.spoil(`update realm set redirect_uris = 'x' where realm_id = ?`, damaged.realm);
+  await other.database.tamper(`update realm set redirect_uris = 'x' where realm_id = ?`, damaged.realm);
   const damagedStream = await open(damaged.realm);
   expect((await damagedStream.rest()).map(reasonOf)).toEqual([['end', 'fault']]);
-  await plant(other.db, { realm: intact.realm });
+  await createFixture(other.db, { realm: intact.realm });
   const sequences: unknown[] = [];
   for (let count = 0; count < 11; count += 1)
     sequences.push(JSON.parse((await intactStream.next())?.data ?? '{}').sequence);
@@ -318,7 +324,7 @@ test('a record that cannot be read ends the streams of its realm and no others',
 
 test('a stream ends when its cursor is gone, and at shutdown without delaying it', async () => {
   const other = await startService({ offline: 'true' });
-  const { realm } = await plant(other.db);
+  const { realm } = await createFixture(other.db);
   const token = await other.token('changes:read');
   const open = async () => {
     const answer = await fetch(`${other.url}${feedOf(realm)}`, {
@@ -330,11 +336,11 @@ test('a stream ends when its cursor is gone, and at shutdown without delaying it
   };
   const stream = await open();
   // Another change has the sequence number of the last one, as after a restore.
-  await other.database.spoil(
+  await other.database.tamper(
     `update change set revision = 'ffffffffffffffff' where realm_id = ? and seq = 6`,
     realm,
   );
-  await put(other.db, user, [realm, systemClock.mintId()], userMembers);
+  await insertRecord(other.db, user, [realm, systemClock.mintId()], userMembers);
   expect(reasonOf((await stream.rest()).at(-1))).toEqual(['end', 'cursor']);
   const last = await open().then(async (each) => {
     await each.next();

@@ -7,7 +7,7 @@ import { feedCursor, parseFeedCursor } from '../../src/events/feed/cursor.ts';
 import type { FeedPosition } from '../../src/events/feed/read_feed.ts';
 import { openChangeStreams } from '../../src/http/operations/change_streams.ts';
 import type { Call } from '../../src/http/pipeline/call.ts';
-import { plant, type Service, startService } from '../support/service.ts';
+import { createFixture, type Service, startService } from '../support/service.ts';
 
 /** Polling for open streams, poll by poll: on the store of a service, with a controlled clock and token check. */
 
@@ -18,7 +18,7 @@ let positions: readonly FeedPosition[];
 
 beforeAll(async () => {
   service = await startService({ offline: 'true' });
-  ({ realm } = await plant(service.db));
+  ({ realm } = await createFixture(service.db));
   const changes = await service.db.engine.records.changes(realm, 0, 10);
   positions = changes.map(
     (change) => parseFeedCursor(feedCursor('after', { ...change, realm }), realm) as FeedPosition,

@@ -6,10 +6,10 @@ import { AUTHREALM, runCommand } from '../support/processes.ts';
 /** `authrealm webhook`, as an operator runs it. */
 
 const database = await freshDatabase();
-await runCommand([AUTHREALM, 'init', ...database.words]);
+await runCommand([AUTHREALM, 'init', ...database.args]);
 
 const run = (...words: readonly string[]) =>
-  runCommand([AUTHREALM, 'webhook', ...words, ...(words.includes('--help') ? [] : database.words)]);
+  runCommand([AUTHREALM, 'webhook', ...words, ...(words.includes('--help') ? [] : database.args)]);
 
 async function json<T>(...words: readonly string[]): Promise<T> {
   const { stdout, stderr, code } = await run(...words, '--json');
@@ -72,7 +72,7 @@ test('a webhook target is created, shown, changed, disabled, enabled, rotated an
   expect((await run('redeliver', id, '--all')).stdout).toStartWith('0 dead letters are queued');
   expect((await run('delete', id)).code).toBe(0);
   expect(await json<ShownTarget[]>('list')).toEqual([]);
-  const entries = await database.ask<{ action: string }>(
+  const entries = await database.query<{ action: string }>(
     'select action from act where object = ? order by seq',
     id,
   );

@@ -5,8 +5,8 @@ import { type DeliveryLog, openDeliveryLog } from '../../src/events/webhooks/del
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
-import { target } from '../support/receivers.ts';
-import { plant } from '../support/service.ts';
+import { createFixture } from '../support/service.ts';
+import { addTarget } from '../support/webhook_receivers.ts';
 
 /** When the results of deliveries are stored, and when waiting for that ends. */
 
@@ -24,8 +24,11 @@ beforeEach(async () => {
   const database = await freshDatabase();
   const settings = database.settings({ AUTHREALM_ALLOW_LOOPBACK_WEBHOOKS: 'true' });
   db = await openDatabase(settings, systemClock);
-  [one, busy] = (await Promise.all([plant(db), plant(db)])).map(({ realm }) => realm) as [Uuid, Uuid];
-  ({ webhookId } = (await target({ db, settings }, 'http://127.0.0.1:9/')).webhook);
+  [one, busy] = (await Promise.all([createFixture(db), createFixture(db)])).map(({ realm }) => realm) as [
+    Uuid,
+    Uuid,
+  ];
+  ({ webhookId } = (await addTarget({ db, settings }, 'http://127.0.0.1:9/')).webhook);
   await db.engine.leases.replace({ ...LEASE, until: 1 }, undefined);
   log = openDeliveryLog(db.engine.webhooks, webhookId, LEASE);
 });

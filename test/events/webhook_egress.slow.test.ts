@@ -2,39 +2,39 @@ import { afterEach, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { type GuardedPost, openGuardedPost } from '../../src/outbound/guarded_post.ts';
 import {
-  endless,
-  http,
-  leadTo,
+  endlessResponse,
+  exchangeThrough,
+  httpResponse,
   PROVIDER_NAME,
-  PUBLIC,
+  PUBLIC_ADDRESS,
   type RawServer,
   servePlain,
   serveTls,
-  stopAll,
+  stopServers,
 } from '../support/outbound_servers.ts';
 
 /** Messages to misconfigured and hostile targets. */
 
-afterEach(stopAll);
+afterEach(stopServers);
 
 const MESSAGE = { headers: { 'webhook-id': 'msg_1' }, body: Buffer.from('{"a":1}') };
 const UNREACHABLE = { kind: 'unreachable' } as const;
 const URL_OF_TARGET = `https://${PROVIDER_NAME}/hook?x=1`;
 
 /** A post to the target's name, whose public address leads to a server. */
-function postTo(server: RawServer, addresses: readonly string[] = [PUBLIC]) {
-  const { exchange, addresses: dialled } = leadTo(server.port);
+function postTo(server: RawServer, addresses: readonly string[] = [PUBLIC_ADDRESS]) {
+  const { exchange, addresses: dialled } = exchangeThrough(server.port);
   const resolve = async () => addresses;
   const post: GuardedPost = openGuardedPost({ resolve, exchange });
   return { post, dialled };
 }
 
 test('a webhook post sends its body and headers, and returns the status', async () => {
-  const server = await serveTls(http('202 Accepted', 'thanks'));
+  const server = await serveTls(httpResponse('202 Accepted', 'thanks'));
   const { post, dialled } = postTo(server);
   expect(await post(URL_OF_TARGET, MESSAGE)).toEqual({ kind: 'answered', status: 202, isSuccess: true });
-  expect(dialled).toEqual([PUBLIC]);
-  const [seen] = server.seen;
+  expect(dialled).toEqual([PUBLIC_ADDRESS]);
+  const [seen] = server.requests;
   expect(seen?.serverName).toBe(PROVIDER_NAME);
   expect(seen?.head).toStartWith('POST /hook?x=1 HTTP/1.1\r\n');
   for (const line of [`Host: ${PROVIDER_NAME}`, 'webhook-id: msg_1', 'Content-Length: 7']) {
@@ -43,15 +43,22 @@ test('a webhook post sends its body and headers, and returns the status', async 
 });
 
 test('the host name of a webhook target is resolved and checked for each message', async () => {
-  const server = await serveTls(http('200 OK', ''));
-  const answers = [[PUBLIC], ['127.0.0.1'], [PUBLIC, '10.0.0.1'], ['::1'], ['169.254.169.254'], []];
-  const { exchange, addresses } = leadTo(server.port);
+  const server = await serveTls(httpResponse('200 OK', ''));
+  const answers = [
+    [PUBLIC_ADDRESS],
+    ['127.0.0.1'],
+    [PUBLIC_ADDRESS, '10.0.0.1'],
+    ['::1'],
+    ['169.254.169.254'],
+    [],
+  ];
+  const { exchange, addresses } = exchangeThrough(server.port);
   const post = openGuardedPost({ resolve: async () => answers.shift() ?? [], exchange });
   expect(await post(URL_OF_TARGET, MESSAGE)).toEqual({ kind: 'answered', status: 200, isSuccess: true });
   for (let rest = answers.length; rest > 0; rest -= 1) {
     expect(await post(URL_OF_TARGET, MESSAGE)).toEqual(UNREACHABLE);
   }
-  expect(addresses).toEqual([PUBLIC]);
+  expect(addresses).toEqual([PUBLIC_ADDRESS]);
 });
 
 test.each([
@@ -62,16 +69,16 @@ test.each([
   'https://10.0.0.1/',
   'https://example.com:22/',
 ])('the webhook URL %s is never dialled', async (url) => {
-  const server = await serveTls(http('200 OK', ''));
+  const server = await serveTls(httpResponse('200 OK', ''));
   const { post, dialled } = postTo(server, ['127.0.0.1']);
   expect(await post(url, MESSAGE)).toEqual(UNREACHABLE);
   expect(dialled).toEqual([]);
 });
 
 test('a webhook redirect to an internal address is a failure and not followed', async () => {
-  const inside = await servePlain(http('200 OK', ''));
+  const inside = await servePlain(httpResponse('200 OK', ''));
   const location = `http://127.0.0.1:${inside.port}/`;
-  const server = await serveTls(http('307 Temporary Redirect', '', { Location: location }));
+  const server = await serveTls(httpResponse('307 Temporary Redirect', '', { Location: location }));
   expect(await postTo(server).post(URL_OF_TARGET, MESSAGE)).toEqual({
     kind: 'answered',
     status: 307,
@@ -81,17 +88,17 @@ test('a webhook redirect to an internal address is a failure and not followed', 
 });
 
 test('a server with a certificate of another name or an unknown issuer receives no webhook message', async () => {
-  const server = await serveTls(http('200 OK', ''));
+  const server = await serveTls(httpResponse('200 OK', ''));
   const other = 'https://other.example.com/hook';
   expect(await postTo(server).post(other, MESSAGE)).toEqual(UNREACHABLE);
-  const { exchange } = leadTo(server.port, '');
-  const post = openGuardedPost({ resolve: async () => [PUBLIC], exchange });
+  const { exchange } = exchangeThrough(server.port, '');
+  const post = openGuardedPost({ resolve: async () => [PUBLIC_ADDRESS], exchange });
   expect(await post(URL_OF_TARGET, MESSAGE)).toEqual(UNREACHABLE);
-  expect(server.seen).toEqual([]);
+  expect(server.requests).toEqual([]);
 });
 
 test('a webhook post reads an answer of 100 MiB no further than the bound', async () => {
-  const { answer, count } = endless(
+  const { answer, count } = endlessResponse(
     'HTTP/1.1 200 OK\r\nContent-Length: 104857600\r\n\r\n',
     'x'.repeat(65_536),
   );
@@ -105,7 +112,7 @@ test('a webhook post reads an answer of 100 MiB no further than the bound', asyn
 });
 
 test('a webhook post that gets endless interim answers fails', async () => {
-  const { answer, count } = endless('', 'HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n'.repeat(1_000));
+  const { answer, count } = endlessResponse('', 'HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n'.repeat(1_000));
   const server = await serveTls(answer);
   expect(await postTo(server).post(URL_OF_TARGET, MESSAGE)).toEqual(UNREACHABLE);
   expect(count()).toBeLessThan(16 * 1_048_576);
@@ -130,7 +137,7 @@ test('a webhook post with an aborted signal is unreachable, both under way and b
   const server = await serveTls(() => undefined);
   const ending = new AbortController();
   const posting = postTo(server).post(URL_OF_TARGET, MESSAGE, ending.signal);
-  while (server.seen.length === 0) await Bun.sleep(5);
+  while (server.requests.length === 0) await Bun.sleep(5);
   ending.abort();
   expect(await posting).toEqual(UNREACHABLE);
   await server.ended;

@@ -3,15 +3,22 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { backoffMs } from '../../src/events/webhooks/deliver_realm.ts';
 import { changeWebhook, requestRedelivery } from '../../src/events/webhooks/targets.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { http, servePlain, stopAll } from '../support/outbound_servers.ts';
-import { deleteTargets, openReceiver, type Receiver, roomsOf, target, upTo } from '../support/receivers.ts';
-import { type Planted, plant, type Service, startService } from '../support/service.ts';
+import { httpResponse, servePlain, stopServers } from '../support/outbound_servers.ts';
+import { createFixture, type Fixture, type Service, startService } from '../support/service.ts';
+import {
+  addTarget,
+  deleteTargets,
+  sequenceRange,
+  startReceiver,
+  type WebhookReceiver,
+  webhookDeps,
+} from '../support/webhook_receivers.ts';
 
 /** Retries, dead letters and redelivery. */
 
 let service: Service;
-let receiver: Receiver;
-let fixture: Planted;
+let receiver: WebhookReceiver;
+let fixture: Fixture;
 
 beforeAll(async () => {
   service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
@@ -20,13 +27,13 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 beforeEach(async () => {
-  receiver = openReceiver();
-  fixture = await plant(service.db);
+  receiver = startReceiver();
+  fixture = await createFixture(service.db);
 });
 
 afterEach(async () => {
   receiver.stop();
-  stopAll();
+  stopServers();
   await deleteTargets(service);
 });
 
@@ -51,21 +58,21 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
 async function setFailedAttempts(webhookId: string, attempts: number): Promise<void> {
   await until(async () => {
     const set = `update webhook_progress set attempts = ${attempts}, next_at = 1 where webhook_id = ? and attempts > 0`;
-    return (await service.database.spoil(set, webhookId)) > 0;
+    return (await service.database.tamper(set, webhookId)) > 0;
   });
 }
 
 test('a failed message is retried with backoff under the same webhook-id, in order and without loss', async () => {
-  receiver.answer(respondWith(503));
-  const { webhook } = await target(service, receiver.url, {
+  receiver.respond(respondWith(503));
+  const { webhook } = await addTarget(service, receiver.url, {
     realms: new Set([fixture.realm]),
     from: 'oldest',
   });
   await receiver.until(() => receiver.received.length === 3);
   expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
-  receiver.answer(() => new Response('ok'));
+  receiver.respond(() => new Response('ok'));
   await receiver.until(() => receiver.accepted.length === CHANGES);
-  expect(receiver.places(fixture.realm)).toEqual(upTo(CHANGES));
+  expect(receiver.sequences(fixture.realm)).toEqual(sequenceRange(CHANGES));
   await until(async () => (await deliveriesOf(webhook.webhookId)).length === receiver.received.length);
   const deliveries = (await deliveriesOf(webhook.webhookId)).toReversed();
   expect(deliveries.slice(0, 3).map(({ attempt, outcome, status }) => [attempt, outcome, status])).toEqual([
@@ -83,32 +90,32 @@ test('a failed message is retried with backoff under the same webhook-id, in ord
 }, 300_000);
 
 test('a failed message is retried unchanged under its webhook-id although later changes exist', async () => {
-  receiver.answer(respondWith(503));
+  receiver.respond(respondWith(503));
   const options = { realms: new Set([fixture.realm]), from: 'oldest', eventsMax: 100 } as const;
-  await target(service, receiver.url, options);
+  await addTarget(service, receiver.url, options);
   await receiver.until(() => receiver.received.length === 1);
-  await plant(service.db, { realm: fixture.realm });
+  await createFixture(service.db, { realm: fixture.realm });
   await receiver.until(() => receiver.received.length === 2);
-  receiver.answer(() => new Response());
-  await receiver.until(() => receiver.places(fixture.realm).length >= CHANGES + 5);
+  receiver.respond(() => new Response());
+  await receiver.until(() => receiver.sequences(fixture.realm).length >= CHANGES + 5);
   const [first, ...again] = receiver.received.map(({ body, headers }) => [headers['webhook-id'], body]);
   for (const message of again.slice(0, -1)) expect(message).toEqual(first ?? []);
   expect(again.at(-1)?.[0]).not.toBe(first?.[0]);
   expect(receiver.accepted.map(({ events }) => events.length)).toEqual([CHANGES, 5]);
-  expect(receiver.places(fixture.realm)).toEqual(upTo(CHANGES + 5));
+  expect(receiver.sequences(fixture.realm)).toEqual(sequenceRange(CHANGES + 5));
 }, 300_000);
 
 test('changes trimmed before delivery are a dead letter, unless they were trimmed before the target existed', async () => {
   const { log, webhooks } = service.db.engine;
   await log.trim(fixture.realm, systemClock.now() + 60_000);
   const realms = '*';
-  const { webhook: late } = await target(service, receiver.url, { realms, from: 'oldest' });
-  const { webhook } = await target(service, receiver.url, { realms });
-  const deps = roomsOf(service);
+  const { webhook: late } = await addTarget(service, receiver.url, { realms, from: 'oldest' });
+  const { webhook } = await addTarget(service, receiver.url, { realms });
+  const deps = webhookDeps(service);
   for (const { webhookId } of [late, webhook]) {
     await changeWebhook(deps, webhookId, { disabledAt: systemClock.now() }, systemClock);
   }
-  const { realm } = await plant(service.db);
+  const { realm } = await createFixture(service.db);
   await log.trim(realm, systemClock.now() + 60_000);
   for (const { webhookId } of [late, webhook]) {
     await changeWebhook(deps, webhookId, { disabledAt: undefined }, systemClock);
@@ -122,14 +129,14 @@ test('changes trimmed before delivery are a dead letter, unless they were trimme
 }, 300_000);
 
 test('a realm whose messages fail does not delay another realm', async () => {
-  const other = await plant(service.db);
-  receiver.answer(
+  const other = await createFixture(service.db);
+  receiver.respond(
     ({ events }) => new Response(null, { status: events[0]?.data.realm_id === other.realm ? 200 : 500 }),
   );
-  await target(service, receiver.url, { realms: new Set([fixture.realm, other.realm]), from: 'oldest' });
+  await addTarget(service, receiver.url, { realms: new Set([fixture.realm, other.realm]), from: 'oldest' });
   await receiver.until(() => receiver.accepted.length === CHANGES);
-  expect(receiver.places(other.realm)).toEqual(upTo(CHANGES));
-  expect(receiver.places(fixture.realm)).toEqual([]);
+  expect(receiver.sequences(other.realm)).toEqual(sequenceRange(CHANGES));
+  expect(receiver.sequences(fixture.realm)).toEqual([]);
 });
 
 test.each([
@@ -137,9 +144,9 @@ test.each([
   ['a missing resource', 404],
   ['a rate limit', 429],
 ])('a webhook answer of %s is a failed delivery and is not followed', async (_, status) => {
-  const internal = openReceiver();
-  receiver.answer(() => new Response(null, { status, headers: { Location: internal.url } }));
-  const { webhook } = await target(service, receiver.url, {
+  const internal = startReceiver();
+  receiver.respond(() => new Response(null, { status, headers: { Location: internal.url } }));
+  const { webhook } = await addTarget(service, receiver.url, {
     realms: new Set([fixture.realm]),
     from: 'oldest',
   });
@@ -151,14 +158,14 @@ test.each([
 });
 
 test('a webhook answer of 410 disables the target and is logged', async () => {
-  receiver.answer(respondWith(410));
-  const { webhook } = await target(service, receiver.url, {
+  receiver.respond(respondWith(410));
+  const { webhook } = await addTarget(service, receiver.url, {
     realms: new Set([fixture.realm]),
     from: 'oldest',
   });
   const { webhooks } = service.db.engine;
   await until(async () => (await webhooks.list())[0]?.disabledAt !== undefined);
-  const entries = await service.database.ask<{ action: string; actor: string }>(
+  const entries = await service.database.query<{ action: string; actor: string }>(
     'select action, actor from act where object = ? order by seq',
     webhook.webhookId,
   );
@@ -167,17 +174,17 @@ test('a webhook answer of 410 disables the target and is logged', async () => {
 });
 
 test('a message is a dead letter after its last attempt, blocks no later one, and can be redelivered', async () => {
-  receiver.answer(
+  receiver.respond(
     ({ events }) => new Response(null, { status: Number(events[0]?.sequence) === 2 ? 500 : 200 }),
   );
-  const { webhook } = await target(service, receiver.url, {
+  const { webhook } = await addTarget(service, receiver.url, {
     realms: new Set([fixture.realm]),
     from: 'oldest',
   });
   const { webhookId } = webhook;
   await setFailedAttempts(webhookId, LIMITS.webhookAttemptsMax - 1);
   await receiver.until(() => receiver.accepted.length === CHANGES - 1);
-  expect(receiver.places(fixture.realm)).toEqual([1, ...upTo(CHANGES, 3)]);
+  expect(receiver.sequences(fixture.realm)).toEqual([1, ...sequenceRange(CHANGES, 3)]);
   await until(async () => (await deadLettersOf(webhookId)).length === 1);
   const deadLetter = { webhookId, realm: fixture.realm, firstSeq: 2, lastSeq: 2 };
   expect(await deadLettersOf(webhookId)).toEqual([
@@ -191,18 +198,18 @@ test('a message is a dead letter after its last attempt, blocks no later one, an
   expect(await requestRedelivery(store, webhookId, deadLetter, systemClock)).toBe(1);
   await receiver.until(() => receiver.received.length > before);
   await until(async () => (await deadLettersOf(webhookId))[0]?.attempts === 1);
-  receiver.answer(() => new Response());
+  receiver.respond(() => new Response());
   expect(await requestRedelivery(store, webhookId, undefined, systemClock)).toBe(1);
   await until(async () => (await deadLettersOf(webhookId))[0]?.redeliveredAt !== undefined);
-  expect(receiver.places(fixture.realm)).toEqual([1, ...upTo(CHANGES, 3), 2]);
+  expect(receiver.sequences(fixture.realm)).toEqual([1, ...sequenceRange(CHANGES, 3), 2]);
   expect(receiver.accepted.at(-1)?.headers['webhook-id']).toBe(first?.headers['webhook-id'] as string);
   expect(await requestRedelivery(store, webhookId, undefined, systemClock)).toBe(0);
 }, 300_000);
 
 /** A target whose only message is one dead letter, the first change of the realm. */
 async function targetWithDeadLetter(): Promise<string> {
-  const { webhook } = await target(service, receiver.url, { realms: new Set([fixture.realm]) });
-  await service.database.spoil(
+  const { webhook } = await addTarget(service, receiver.url, { realms: new Set([fixture.realm]) });
+  await service.database.tamper(
     `insert into dead_letter (webhook_id, realm_id, first_seq, last_seq, attempts, at) values (?, ?, 1, 1, 9, 1)`,
     webhook.webhookId,
     fixture.realm,
@@ -213,7 +220,7 @@ async function targetWithDeadLetter(): Promise<string> {
 test('a dead letter is redelivered once, however long its receiver takes', async () => {
   let maxInFlight = 0;
   let inFlight = 0;
-  receiver.answer(async () => {
+  receiver.respond(async () => {
     inFlight += 1;
     maxInFlight = Math.max(maxInFlight, inFlight);
     await Bun.sleep(4 * LIMITS.webhookPollMs);
@@ -228,7 +235,7 @@ test('a dead letter is redelivered once, however long its receiver takes', async
 }, 300_000);
 
 test('an answer of 410 to a redelivered dead letter disables the target', async () => {
-  receiver.answer(respondWith(410));
+  receiver.respond(respondWith(410));
   const webhookId = await targetWithDeadLetter();
   const { webhooks } = service.db.engine;
   await requestRedelivery(webhooks, webhookId, undefined, systemClock);
@@ -239,21 +246,21 @@ test('an answer of 410 to a redelivered dead letter disables the target', async 
 }, 300_000);
 
 test('a database error during delivery logs no fault, and delivery continues when it is over', async () => {
-  receiver.answer(() => new Response(null, { status: 503 }));
-  await target(service, receiver.url, { realms: new Set([fixture.realm]), from: 'oldest' });
-  await service.database.ask('alter table change rename to elsewhere');
-  receiver.answer(() => new Response());
+  receiver.respond(() => new Response(null, { status: 503 }));
+  await addTarget(service, receiver.url, { realms: new Set([fixture.realm]), from: 'oldest' });
+  await service.database.query('alter table change rename to elsewhere');
+  receiver.respond(() => new Response());
   await Bun.sleep(4 * LIMITS.webhookPollMs);
-  await service.database.ask('alter table elsewhere rename to change');
+  await service.database.query('alter table elsewhere rename to change');
   await receiver.until(() => receiver.accepted.length === CHANGES);
   expect(service.log.filter(({ event }) => event === 'fault')).toEqual([]);
 }, 300_000);
 
 test('undelivered changes removed by retention are a dead letter, and cannot be redelivered', async () => {
-  receiver.answer(
+  receiver.respond(
     ({ events }) => new Response(null, { status: Number(events[0]?.sequence) === 2 ? 500 : 200 }),
   );
-  const { webhook } = await target(service, receiver.url, {
+  const { webhook } = await addTarget(service, receiver.url, {
     realms: new Set([fixture.realm]),
     from: 'oldest',
   });
@@ -261,7 +268,7 @@ test('undelivered changes removed by retention are a dead letter, and cannot be 
   await until(async () => (await deliveriesOf(webhook.webhookId)).length >= 2);
   await service.db.engine.log.trim(fixture.realm, systemClock.now() + 60_000);
   await setFailedAttempts(webhook.webhookId, 1);
-  await receiver.until(() => receiver.places(fixture.realm).includes(CHANGES));
+  await receiver.until(() => receiver.sequences(fixture.realm).includes(CHANGES));
   await until(async () => (await deadLettersOf(webhook.webhookId)).length === 1);
   expect(await deadLettersOf(webhook.webhookId)).toMatchObject([{ firstSeq: 2, lastSeq: CHANGES - 1 }]);
   await requestRedelivery(service.db.engine.webhooks, webhook.webhookId, undefined, systemClock);
@@ -283,7 +290,7 @@ test('a webhook answer of 100 MiB is read no further than the bound, and its sta
     pump();
   });
   const url = `http://127.0.0.1:${server.port}/`;
-  const { webhook } = await target(service, url, {
+  const { webhook } = await addTarget(service, url, {
     realms: new Set([fixture.realm]),
     from: 'oldest',
     eventsMax: 100,
@@ -295,8 +302,12 @@ test('a webhook answer of 100 MiB is read no further than the bound, and its sta
 test('a target that never answers times out and delays no other target', async () => {
   const silent = await servePlain(() => undefined);
   const url = `http://127.0.0.1:${silent.port}/`;
-  const { webhook } = await target(service, url, { realms: new Set([fixture.realm]), from: 'oldest' });
-  await target(service, receiver.url, { realms: new Set([fixture.realm]), from: 'oldest', eventsMax: 100 });
+  const { webhook } = await addTarget(service, url, { realms: new Set([fixture.realm]), from: 'oldest' });
+  await addTarget(service, receiver.url, {
+    realms: new Set([fixture.realm]),
+    from: 'oldest',
+    eventsMax: 100,
+  });
   await receiver.until(() => receiver.accepted.length === 1, 5_000);
   await until(async () => (await deliveriesOf(webhook.webhookId)).length > 0).catch(() => undefined);
   await until(async () => (await deliveriesOf(webhook.webhookId)).length > 0);
@@ -306,7 +317,7 @@ test('a target that never answers times out and delays no other target', async (
 }, 300_000);
 
 test('many events are split into webhook messages below the size limit', async () => {
-  const other = await plant(service.db);
+  const other = await createFixture(service.db);
   const token = await service.token('users:write users:read');
   const users = `/v2/authentication-realms/${other.realm}/user-authentication-info`;
   const name = '語'.repeat(255);
@@ -321,14 +332,14 @@ test('many events are split into webhook messages below the size limit', async (
     expect((await service.post(users, token, { data: { ...data, middle_name: name } })).status).toBe(201);
   }
   const realms = new Set([other.realm]);
-  await target(service, receiver.url, {
+  await addTarget(service, receiver.url, {
     realms,
     from: 'oldest',
     withData: true,
     eventsMax: LIMITS.webhookEventsMax,
   });
-  await receiver.until(() => receiver.places(other.realm).length === CHANGES + 100);
-  expect(receiver.places(other.realm)).toEqual(upTo(CHANGES + 100));
+  await receiver.until(() => receiver.sequences(other.realm).length === CHANGES + 100);
+  expect(receiver.sequences(other.realm)).toEqual(sequenceRange(CHANGES + 100));
   const sizes = receiver.accepted.map(({ body }) => Buffer.byteLength(body));
   expect(Math.max(...sizes)).toBeLessThanOrEqual(LIMITS.webhookBodyBytesMax + 1);
   expect(Math.max(...sizes)).toBeGreaterThan(LIMITS.webhookBodyBytesMax / 2);
@@ -344,7 +355,7 @@ test('the webhook backoff doubles up to its bound with a jitter of a quarter, an
 });
 
 test('the delivery log keeps the newest deliveries', async () => {
-  const { webhook } = await target(service, receiver.url, { realms: new Set([fixture.realm]) });
+  const { webhook } = await addTarget(service, receiver.url, { realms: new Set([fixture.realm]) });
   const { webhookId } = webhook;
   const { webhooks, leases } = service.db.engine;
   const lease = { name: 'test', holder: 'test' };
@@ -365,7 +376,7 @@ test('the delivery log keeps the newest deliveries', async () => {
     );
   }
   while ((await webhooks.trim(0)) > 0);
-  const [row] = await service.database.ask<{ n: number }>(
+  const [row] = await service.database.query<{ n: number }>(
     'select count(*) as n from delivery where webhook_id = ?',
     webhookId,
   );
@@ -376,12 +387,12 @@ test('the delivery log keeps the newest deliveries', async () => {
 }, 300_000);
 
 test('webhook answers without a body, or cut short, count by their status', async () => {
-  const server = await servePlain(http('204 No Content', ''));
+  const server = await servePlain(httpResponse('204 No Content', ''));
   const cut = await servePlain((socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc'));
   for (const { port } of [server, cut]) {
     const url = `http://127.0.0.1:${port}/`;
     const options = { realms: new Set([fixture.realm]), from: 'oldest', eventsMax: 100 } as const;
-    const { webhook } = await target(service, url, options);
+    const { webhook } = await addTarget(service, url, options);
     await until(async () => (await deliveriesOf(webhook.webhookId))[0]?.outcome === 'delivered');
   }
 });

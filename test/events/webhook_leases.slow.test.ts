@@ -5,22 +5,28 @@ import { openLeases } from '../../src/jobs/leases.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
-import { AUTHREALM, endAll, start } from '../support/processes.ts';
-import { openReceiver, type Receiver, roomsOf, target, upTo } from '../support/receivers.ts';
-import { movableClock, plant, startService } from '../support/service.ts';
+import { AUTHREALM, killCommands, startCommand } from '../support/processes.ts';
+import { createFixture, movableClock, startService } from '../support/service.ts';
+import {
+  addTarget,
+  sequenceRange,
+  startReceiver,
+  type WebhookReceiver,
+  webhookDeps,
+} from '../support/webhook_receivers.ts';
 
 /** One process at a time delivers to a target; another one takes over when it ends. */
 
-const receivers: Receiver[] = [];
+const receivers: WebhookReceiver[] = [];
 
 afterEach(() => {
   for (const receiver of receivers.splice(0)) receiver.stop();
 });
 
-afterAll(endAll);
+afterAll(killCommands);
 
-function createReceiver(): Receiver {
-  const opened = openReceiver();
+function createReceiver(): WebhookReceiver {
+  const opened = startReceiver();
   receivers.push(opened);
   return opened;
 }
@@ -81,16 +87,16 @@ test('two services over one database deliver each event once and in order, also 
   const hook = createReceiver();
   const one = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
   const other = await startService({ offline: 'true', allowLoopbackWebhooks: 'true', ...one.database.flags });
-  const { realm } = await plant(one.db);
-  await target(one, hook.url, { realms: new Set([realm]), from: 'oldest' });
-  await hook.until(() => hook.places(realm).length === 6);
-  for (let count = 0; count < 10; count += 1) await plant((count % 2 ? one : other).db, { realm });
-  await hook.until(() => hook.places(realm).length === 56);
-  expect(hook.places(realm)).toEqual(upTo(56));
+  const { realm } = await createFixture(one.db);
+  await addTarget(one, hook.url, { realms: new Set([realm]), from: 'oldest' });
+  await hook.until(() => hook.sequences(realm).length === 6);
+  for (let count = 0; count < 10; count += 1) await createFixture((count % 2 ? one : other).db, { realm });
+  await hook.until(() => hook.sequences(realm).length === 56);
+  expect(hook.sequences(realm)).toEqual(sequenceRange(56));
   await one.server.stop();
-  await plant(other.db, { realm });
-  await hook.until(() => hook.places(realm).length >= 61);
-  expect(hook.places(realm)).toEqual(upTo(61));
+  await createFixture(other.db, { realm });
+  await hook.until(() => hook.sequences(realm).length >= 61);
+  expect(hook.sequences(realm)).toEqual(sequenceRange(61));
   await other.stop();
   await one.db.engine.close();
 }, 300_000);
@@ -99,24 +105,24 @@ test('targets that never answer and are disabled together delay no other target'
   const hook = createReceiver();
   const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
   const { engine } = service.db;
-  const { realm } = await plant(service.db);
+  const { realm } = await createFixture(service.db);
   const realms = new Set([realm]);
   const silent = Array.from({ length: 4 }, createReceiver);
-  for (const each of silent) each.answer(() => Bun.sleep(60_000).then(() => new Response()));
+  for (const each of silent) each.respond(() => Bun.sleep(60_000).then(() => new Response()));
   const ids: string[] = [];
   for (const { url } of silent) {
-    ids.push((await target(service, url, { realms, from: 'oldest' })).webhook.webhookId);
+    ids.push((await addTarget(service, url, { realms, from: 'oldest' })).webhook.webhookId);
   }
-  const { webhook } = await target(service, hook.url, { realms, from: 'oldest' });
+  const { webhook } = await addTarget(service, hook.url, { realms, from: 'oldest' });
   await hook.until(
-    () => silent.every(({ received }) => received.length > 0) && hook.places(realm).length === 6,
+    () => silent.every(({ received }) => received.length > 0) && hook.sequences(realm).length === 6,
   );
   const disabled = { disabledAt: systemClock.now() };
-  for (const id of ids) await changeWebhook(roomsOf(service), id, disabled, systemClock);
+  for (const id of ids) await changeWebhook(webhookDeps(service), id, disabled, systemClock);
   // The next round finds them disabled.
   await Bun.sleep(2 * LIMITS.webhookPollMs);
-  await plant(service.db, { realm });
-  await hook.until(() => hook.places(realm).length === 11, 3_000);
+  await createFixture(service.db, { realm });
+  await hook.until(() => hook.sequences(realm).length === 11, 3_000);
   const webhookLeases = async () =>
     (await engine.leases.list()).filter(({ name }) => name.startsWith('webhook '));
   for (let tries = 0; tries < 100 && (await webhookLeases()).length > 1; tries += 1) await Bun.sleep(100);
@@ -128,14 +134,14 @@ test('a service that is killed while it delivers loses no event and keeps the or
   const database = await freshDatabase();
   const hook = createReceiver();
   // Each message takes a while, so that one is always under way.
-  hook.answer(async () => {
+  hook.respond(async () => {
     await Bun.sleep(2);
     return new Response();
   });
   const db = await openDatabase(database.settings(), systemClock);
-  const { realm } = await plant(db);
+  const { realm } = await createFixture(db);
   const settings = { ...database.settings(), allowLoopbackWebhooks: true };
-  await target({ db, settings }, hook.url, { realms: new Set([realm]), from: 'oldest' });
+  await addTarget({ db, settings }, hook.url, { realms: new Set([realm]), from: 'oldest' });
   const command = [
     AUTHREALM,
     'serve',
@@ -143,33 +149,33 @@ test('a service that is killed while it delivers loses no event and keeps the or
     '0',
     '--offline',
     '--allow-loopback-webhooks',
-    ...database.words,
+    ...database.args,
   ];
   const serve = async () => {
-    const running = start(command);
+    const running = startCommand(command);
     await running.line(/^listening on /);
     return running;
   };
   let written = 6;
   const write = async (times: number) => {
-    for (let count = 0; count < times; count += 1) await plant(db, { realm });
+    for (let count = 0; count < times; count += 1) await createFixture(db, { realm });
     written += 5 * times;
   };
   for (let round = 0; round < 3; round += 1) {
     const running = await serve();
-    const before = hook.places(realm).length;
+    const before = hook.sequences(realm).length;
     const writing = write(20);
-    await hook.until(() => hook.places(realm).length > before + 20, LIMITS.webhookLeaseMs + 15_000);
+    await hook.until(() => hook.sequences(realm).length > before + 20, LIMITS.webhookLeaseMs + 15_000);
     running.process.kill('SIGKILL');
     await running.process.exited;
     await writing;
   }
   const last = await serve();
-  await hook.until(() => hook.places(realm).includes(written), LIMITS.webhookLeaseMs + 20_000);
-  const sequences = hook.places(realm);
+  await hook.until(() => hook.sequences(realm).includes(written), LIMITS.webhookLeaseMs + 20_000);
+  const sequences = hook.sequences(realm);
   // Repeated events were under way or not yet recorded; the first deliveries are in order.
   const firstDeliveries = sequences.filter((sequence, at) => sequences.indexOf(sequence) === at);
-  expect(firstDeliveries).toEqual([...upTo(written)]);
+  expect(firstDeliveries).toEqual([...sequenceRange(written)]);
   expect(sequences.length - firstDeliveries.length).toBeLessThan(3 * 400);
   expect(await last.stop()).toBe(0);
   await db.engine.close();

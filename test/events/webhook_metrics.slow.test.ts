@@ -2,16 +2,23 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, 
 import { changeWebhook, deleteWebhook, requestRedelivery } from '../../src/events/webhooks/targets.ts';
 import type { Labels } from '../../src/metrics/family.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { deleteTargets, moveOn, openReceiver, type Receiver, roomsOf, target } from '../support/receivers.ts';
-import { type Planted, plant, type Service, startService } from '../support/service.ts';
+import { createFixture, type Fixture, type Service, startService } from '../support/service.ts';
+import {
+  addTarget,
+  advanceTransactionIds,
+  deleteTargets,
+  startReceiver,
+  type WebhookReceiver,
+  webhookDeps,
+} from '../support/webhook_receivers.ts';
 
 /** Metrics of webhook targets and change streams, in one process. */
 
 setDefaultTimeout(300_000);
 
 let service: Service;
-let receiver: Receiver;
-let fixture: Planted;
+let receiver: WebhookReceiver;
+let fixture: Fixture;
 
 beforeAll(async () => {
   service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
@@ -20,8 +27,8 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 beforeEach(async () => {
-  receiver = openReceiver();
-  fixture = await plant(service.db);
+  receiver = startReceiver();
+  fixture = await createFixture(service.db);
 });
 
 afterEach(async () => {
@@ -33,7 +40,8 @@ const CHANGES = 6;
 
 const createTarget = async () => {
   const realms = new Set([fixture.realm]);
-  return (await target(service, receiver.url, { realms, from: 'oldest', eventsMax: 100 })).webhook.webhookId;
+  return (await addTarget(service, receiver.url, { realms, from: 'oldest', eventsMax: 100 })).webhook
+    .webhookId;
 };
 
 const familyOf = async (name: string) =>
@@ -59,7 +67,7 @@ async function until(name: string, labels: Labels, matches: (value: number | und
 
 test('deliveries are counted with their duration, and a target that received all has no lag', async () => {
   const webhook = await createTarget();
-  await receiver.until(() => receiver.places(fixture.realm).length === CHANGES);
+  await receiver.until(() => receiver.sequences(fixture.realm).length === CHANGES);
   const ofOutcome = (outcome: string) => sampleOf('authrealm_webhook_deliveries_total', { webhook, outcome });
   await until('authrealm_webhook_deliveries_total', { webhook, outcome: 'delivered' }, (n) => n === 1);
   expect(await Promise.all(['refused', 'unreachable', 'expired'].map(ofOutcome))).toEqual([0, 0, 0]);
@@ -80,7 +88,7 @@ test('deliveries are counted with their duration, and a target that received all
 });
 
 test('a target that rejects messages lags by the age of its oldest change until it accepts it', async () => {
-  receiver.answer(() => new Response(null, { status: 503 }));
+  receiver.respond(() => new Response(null, { status: 503 }));
   const webhook = await createTarget();
   await until('authrealm_webhook_lagging_realms', { webhook }, (realms) => realms === 1);
   expect(
@@ -89,32 +97,32 @@ test('a target that rejects messages lags by the age of its oldest change until 
   service.clock.advance(100_000);
   await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => (seconds ?? 0) > 100);
   expect(await sampleOf('authrealm_webhook_lag_seconds', { webhook })).toBeLessThan(200);
-  receiver.answer(() => new Response());
+  receiver.respond(() => new Response());
   await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => seconds === 0);
   expect(await sampleOf('authrealm_webhook_lagging_realms', { webhook })).toBe(0);
 });
 
 test('a target that has not answered yet lags, and a disabled target reports no lag', async () => {
-  receiver.answer(() => Bun.sleep(60_000).then(() => new Response()));
+  receiver.respond(() => Bun.sleep(60_000).then(() => new Response()));
   const webhook = await createTarget();
   await receiver.until(() => receiver.received.length === 1);
   service.clock.advance(100_000);
   expect(await sampleOf('authrealm_webhook_lag_seconds', { webhook })).toBeGreaterThan(100);
   // A disabled target receives nothing and has no lag.
-  await changeWebhook(roomsOf(service), webhook, { disabledAt: systemClock.now() }, systemClock);
+  await changeWebhook(webhookDeps(service), webhook, { disabledAt: systemClock.now() }, systemClock);
   await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => seconds === undefined);
 });
 
 test('a realm that waits for a slot counts into the lag by the age of its own changes', async () => {
-  receiver.answer(() => Bun.sleep(60_000).then(() => new Response()));
-  const others = await Promise.all([1, 2, 3].map(() => plant(service.db)));
+  receiver.respond(() => Bun.sleep(60_000).then(() => new Response()));
+  const others = await Promise.all([1, 2, 3].map(() => createFixture(service.db)));
   // Created last, so that it is read last.
-  const late = await plant(service.db);
-  await service.database.spoil('update change set at = at - 5000000 where realm_id = ?', late.realm);
+  const late = await createFixture(service.db);
+  await service.database.tamper('update change set at = at - 5000000 where realm_id = ?', late.realm);
   const realms = new Set([fixture, late, ...others].map(({ realm }) => realm));
   const options = { realms, from: 'oldest', eventsMax: 100 } as const;
-  await moveOn(service.database);
-  const { webhook } = await target(service, receiver.url, options);
+  await advanceTransactionIds(service.database);
+  const { webhook } = await addTarget(service, receiver.url, options);
   await receiver.until(() => receiver.received.length === 4);
   const realmIds = receiver.received.flatMap(({ events }) => events.map(({ data }) => data.realm_id));
   expect(realmIds).not.toContain(late.realm);
@@ -126,12 +134,12 @@ test('a realm that waits for a slot counts into the lag by the age of its own ch
 test('changes that an internal error keeps from being sent count into the lag until they are sent', async () => {
   const shared = service;
   service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
-  fixture = await plant(service.db);
+  fixture = await createFixture(service.db);
   const webhook = await createTarget();
-  await receiver.until(() => receiver.places(fixture.realm).length === CHANGES);
+  await receiver.until(() => receiver.sequences(fixture.realm).length === CHANGES);
   const stored = (await service.db.engine.webhooks.list()).find(({ webhookId }) => webhookId === webhook);
   const setSecret = (secret: string) =>
-    service.database.spoil(`update webhook set secret_sealed = ${secret} where webhook_id = ?`, webhook);
+    service.database.tamper(`update webhook set secret_sealed = ${secret} where webhook_id = ?`, webhook);
   const bytes = (hex: string) =>
     service.database.address.engine === 'sqlite' ? `x'${hex}'` : `decode('${hex}', 'hex')`;
   const sealed = Buffer.from(stored?.secretSealed ?? []);
@@ -139,12 +147,12 @@ test('changes that an internal error keeps from being sent count into the lag un
   damaged[damaged.length - 1] = (damaged.at(-1) ?? 0) ^ 1;
   await setSecret(bytes(damaged.toString('hex')));
   await Bun.sleep(1_000);
-  await plant(service.db, { realm: fixture.realm });
+  await createFixture(service.db, { realm: fixture.realm });
   // Longer than it takes to detect.
   await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => (seconds ?? 0) > 2);
   await setSecret(bytes(sealed.toString('hex')));
   await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => seconds === 0);
-  expect(receiver.places(fixture.realm).length).toBeGreaterThan(CHANGES);
+  expect(receiver.sequences(fixture.realm).length).toBeGreaterThan(CHANGES);
   // The stop reports the error.
   expect(await service.stop().catch(String)).toContain('keyring.ts');
   service = shared;
@@ -152,8 +160,8 @@ test('changes that an internal error keeps from being sent count into the lag un
 
 test('dead letters are counted until they are redelivered', async () => {
   const webhook = await createTarget();
-  await receiver.until(() => receiver.places(fixture.realm).length === CHANGES);
-  await service.database.spoil(
+  await receiver.until(() => receiver.sequences(fixture.realm).length === CHANGES);
+  await service.database.tamper(
     'insert into dead_letter (webhook_id, realm_id, first_seq, last_seq, attempts, at) values (?, ?, 1, 1, 9, 1)',
     webhook,
     fixture.realm,

@@ -11,8 +11,8 @@ import { type OpenDatabase, openDatabase } from '../../src/service/open_database
 import { POSTGRES } from '../../src/store/postgres/dialect.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
-import { moveOn, roomsOf, target } from '../support/receivers.ts';
-import { type MovableClock, plant } from '../support/service.ts';
+import { createFixture, type MovableClock } from '../support/service.ts';
+import { addTarget, advanceTransactionIds, webhookDeps } from '../support/webhook_receivers.ts';
 
 /** Which realms are queued for a target: those with undelivered changes, and no others. Nothing is sent here. */
 
@@ -32,15 +32,13 @@ beforeEach(async () => {
   database = await freshDatabase();
   settings = database.settings({ AUTHREALM_ALLOW_LOOPBACK_WEBHOOKS: 'true' });
   db = await openDatabase(settings, systemClock);
-  [one, other, busy] = (await Promise.all([plant(db), plant(db), plant(db)])).map(({ realm }) => realm) as [
-    Uuid,
-    Uuid,
-    Uuid,
-  ];
-  ({ webhook } = await target({ db, settings }, 'http://127.0.0.1:9/'));
+  [one, other, busy] = (await Promise.all([createFixture(db), createFixture(db), createFixture(db)])).map(
+    ({ realm }) => realm,
+  ) as [Uuid, Uuid, Uuid];
+  ({ webhook } = await addTarget({ db, settings }, 'http://127.0.0.1:9/'));
   // No change of these realms was delivered.
-  await database.spoil('update webhook_progress set seq = 0');
-  await moveOn(database);
+  await database.tamper('update webhook_progress set seq = 0');
+  await advanceTransactionIds(database);
   clock = frozenClock();
   queue = queueOf(webhook);
 });
@@ -83,8 +81,8 @@ const realmsOf = (found: readonly RealmCursor[]): readonly Uuid[] => found.map((
 
 /** Writes to another realm until earlier writes no longer count as recent transactions. */
 async function writeElsewhere(): Promise<void> {
-  for (let count = 0; count < 20; count += 1) await plant(db, { realm: busy });
-  await moveOn(database);
+  for (let count = 0; count < 20; count += 1) await createFixture(db, { realm: busy });
+  await advanceTransactionIds(database);
 }
 
 async function saveProgress(realm: Uuid, seq: number, attempts: number, nextAt: number): Promise<void> {
@@ -102,7 +100,7 @@ test('the first scan queues every realm, later scans queue the realms written si
   await writeElsewhere();
   expect(new Set(realmsOf(await takeAll()))).toEqual(new Set([busy]));
   expect(await takeAll()).toEqual([]);
-  await plant(db, { realm: one });
+  await createFixture(db, { realm: one });
   const found = await takeAll();
   expect(found.find(({ realm }) => realm === one)).toMatchObject({ seq: 0, head: 11, attempts: 0 });
   expect(realmsOf(found)).not.toContain(other);
@@ -117,7 +115,7 @@ test('more realms than fit into a page are queued once each', async () => {
   await takeAll();
   const created = Array.from({ length: 150 }, () => systemClock.mintId());
   for (const realm of created) {
-    await database.spoil(
+    await database.tamper(
       'insert into realm_clock (realm_id, seq, moved) select ?, 1, max(moved) + 1000000 from realm_clock',
       realm,
     );
@@ -125,7 +123,7 @@ test('more realms than fit into a page are queued once each', async () => {
   if (database.address.engine === 'postgres') {
     // No transaction has had these numbers yet, as after rows of another cluster were inserted.
     expect(realmsOf(await takeAll()).filter((realm) => created.includes(realm))).toEqual([]);
-    await database.spoil(`update realm_clock set moved = ${POSTGRES.clockOrder.now} where seq = 1`);
+    await database.tamper(`update realm_clock set moved = ${POSTGRES.clockOrder.now} where seq = 1`);
   }
   expect(realmsOf(await takeAll()).filter((realm) => created.includes(realm))).toEqual(created);
 });
@@ -134,7 +132,7 @@ test('more realms than fit into a page are queued once each', async () => {
 async function addStillRealms(): Promise<readonly Uuid[]> {
   const still = Array.from({ length: 2 * LIMITS.webhookScanRealms - 3 }, () => systemClock.mintId());
   const rows = still.map(() => '(?, 1, 0)').join(', ');
-  await database.spoil(`insert into realm_clock (realm_id, seq, moved) values ${rows}`, ...still);
+  await database.tamper(`insert into realm_clock (realm_id, seq, moved) values ${rows}`, ...still);
   return [one, other, busy, ...still].toSorted();
 }
 
@@ -184,7 +182,7 @@ test('a realm without a free slot stays first in turn', async () => {
   await takeAll();
   await writeElsewhere();
   await takeAll();
-  await plant(db, { realm: one });
+  await createFixture(db, { realm: one });
   for (let count = 0; count < 4; count += 1) {
     await queue.fill();
     expect(queue.takeIf(() => false)).toBeUndefined();
@@ -208,7 +206,7 @@ test('many failed messages that are due do not keep a new change waiting', async
   await takeAll();
   const failing = await addStillRealms();
   for (const realm of failing) if (realm !== one) await saveProgress(realm, 0, 1, 1);
-  await plant(db, { realm: one });
+  await createFixture(db, { realm: one });
   await queue.fill();
   const queued: Uuid[] = [];
   for (let next = take(); next; next = take()) queued.push(next.realm);
@@ -217,10 +215,12 @@ test('many failed messages that are due do not keep a new change waiting', async
 });
 
 test('failed messages of realms removed from the list delay no other realm', async () => {
-  const removed = (await Promise.all(Array.from({ length: 5 }, () => plant(db)))).map(({ realm }) => realm);
-  await moveOn(database);
+  const removed = (await Promise.all(Array.from({ length: 5 }, () => createFixture(db)))).map(
+    ({ realm }) => realm,
+  );
+  await advanceTransactionIds(database);
   const changed = await changeWebhook(
-    roomsOf({ db, settings }),
+    webhookDeps({ db, settings }),
     webhook.webhookId,
     { realms: new Set([one]) },
     systemClock,
@@ -229,7 +229,7 @@ test('failed messages of realms removed from the list delay no other realm', asy
   for (const realm of removed) await saveProgress(realm, 1, 1, 1);
   await saveProgress(one, 3, 2, 2);
   expect(await takeAll()).toMatchObject([{ realm: one, seq: 3, attempts: 2 }]);
-  const left = await database.ask(
+  const left = await database.query(
     'select realm_id from webhook_progress where webhook_id = ?',
     webhook.webhookId,
   );
@@ -240,13 +240,13 @@ test('a realm written during its delivery is queued again afterwards, with the p
   await takeAll();
   await writeElsewhere();
   await takeAll();
-  await plant(db, { realm: one });
+  await createFixture(db, { realm: one });
   await queue.fill();
   const queued: RealmCursor[] = [];
   for (let next = take(); next; next = take()) queued.push(next);
   const cursor = queued.find(({ realm }) => realm === one) as RealmCursor;
   expect(cursor).toMatchObject({ seq: 0, head: 11 });
-  await plant(db, { realm: one });
+  await createFixture(db, { realm: one });
   await queue.fill();
   expect(queue.first()).toBeUndefined();
   cursor.seq = 11;
@@ -269,7 +269,7 @@ test('a write of release 0.1.0, which does not mark its realm as moved, is queue
   await takeAll();
   await writeElsewhere();
   await takeAll();
-  await database.spoil('update realm_clock set seq = seq + 1 where realm_id = ?', one);
+  await database.tamper('update realm_clock set seq = seq + 1 where realm_id = ?', one);
   expect(realmsOf(await takeAll())).not.toContain(one);
   expect(LIMITS.webhookSweepMs).toBe(600_000);
   clock.advance(LIMITS.webhookSweepMs);
@@ -312,13 +312,13 @@ test('a late commit is queued although new realms always outnumber the free slot
   await takeAll();
   await whileOneIsWritten(async () => {
     await writeElsewhere();
-    await Promise.all([plant(db), plant(db)]);
+    await Promise.all([createFixture(db), createFixture(db)]);
     expect(realmsOf(await takeAll(1))).not.toContain(one);
     expect(realmsOf(await takeAll(1))).not.toContain(one);
   });
   let isQueued = false;
   for (let scans = 0; scans < 40 && !isQueued; scans += 1) {
-    await Promise.all([plant(db), plant(db)]);
+    await Promise.all([createFixture(db), createFixture(db)]);
     isQueued = realmsOf(await takeAll(1)).includes(one);
   }
   expect(isQueued).toBe(true);
@@ -348,7 +348,7 @@ test('realms beyond the time budget of one scan are queued by later scans, also 
   const queue150 = async () => {
     const created = Array.from({ length: 150 }, () => systemClock.mintId());
     for (const realm of created) {
-      await database.spoil(
+      await database.tamper(
         `insert into realm_clock (realm_id, seq, moved) select ?, 1, ${clockOrderNow(database)}`,
         realm,
       );

@@ -3,22 +3,22 @@ import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { changeWebhook, deleteWebhook, rotateWebhook } from '../../src/events/webhooks/targets.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { createFixture, type Fixture, oidcPath, type Service, startService } from '../support/service.ts';
 import {
+  addTarget,
   deleteTargets,
-  openReceiver,
-  type Receiver,
-  roomsOf,
-  target,
-  upTo,
-  verify,
-} from '../support/receivers.ts';
-import { oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
+  sequenceRange,
+  startReceiver,
+  verifySignature,
+  type WebhookReceiver,
+  webhookDeps,
+} from '../support/webhook_receivers.ts';
 
 /** Webhook deliveries of a real service over real sockets. */
 
 let service: Service;
-let receiver: Receiver;
-let fixture: Planted;
+let receiver: WebhookReceiver;
+let fixture: Fixture;
 
 beforeAll(async () => {
   service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
@@ -27,8 +27,8 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 beforeEach(async () => {
-  receiver = openReceiver();
-  fixture = await plant(service.db);
+  receiver = startReceiver();
+  fixture = await createFixture(service.db);
 });
 
 afterEach(async () => {
@@ -42,12 +42,12 @@ const MORE = 5;
 
 describe('a message', () => {
   test('a webhook message with one event is a single CloudEvent with signature and timestamp', async () => {
-    const { secret } = await target(service, receiver.url, {
+    const { secret } = await addTarget(service, receiver.url, {
       from: 'oldest',
       realms: new Set([fixture.realm]),
     });
     await receiver.until(() => receiver.accepted.length === CHANGES);
-    expect(receiver.places(fixture.realm)).toEqual(upTo(CHANGES));
+    expect(receiver.sequences(fixture.realm)).toEqual(sequenceRange(CHANGES));
     const [first] = receiver.accepted;
     if (!first) throw new Error('no message received');
     expect(first.headers['content-type']).toBe('application/cloudevents+json');
@@ -57,10 +57,10 @@ describe('a message', () => {
       Date.now() / 1000 + 10,
     );
     expect(new Set(receiver.accepted.map(({ headers }) => headers['webhook-id'])).size).toBe(CHANGES);
-    for (const message of receiver.accepted) verify(secret, message);
-    expect(() => verify(secret, { ...first, body: `${first.body} ` })).toThrow();
+    for (const message of receiver.accepted) verifySignature(secret, message);
+    expect(() => verifySignature(secret, { ...first, body: `${first.body} ` })).toThrow();
     expect(() =>
-      verify(secret, { ...first, headers: { ...first.headers, 'webhook-id': 'msg_x' } }),
+      verifySignature(secret, { ...first, headers: { ...first.headers, 'webhook-id': 'msg_x' } }),
     ).toThrow();
     expect(JSON.parse(first.body)).toMatchObject({
       specversion: '1.0',
@@ -75,19 +75,19 @@ describe('a message', () => {
 
   test('a webhook message with more events is a signed batch, at most as large as its target accepts', async () => {
     const options = { from: 'oldest', realms: new Set([fixture.realm]), eventsMax: 4 } as const;
-    const { secret } = await target(service, receiver.url, options);
+    const { secret } = await addTarget(service, receiver.url, options);
     await receiver.until(() => receiver.accepted.length === 2);
     expect(receiver.accepted.map(({ events }) => events.length)).toEqual([4, 2]);
     for (const message of receiver.accepted) {
       expect(message.headers['content-type']).toBe('application/cloudevents-batch+json');
       expect(JSON.parse(message.body)).toBeArray();
-      verify(secret, message);
+      verifySignature(secret, message);
     }
   });
 
   test('a webhook message holds records only for a target created with data', async () => {
     const realms = new Set([fixture.realm]);
-    await target(service, receiver.url, { from: 'oldest', realms, withData: true, eventsMax: 100 });
+    await addTarget(service, receiver.url, { from: 'oldest', realms, withData: true, eventsMax: 100 });
     await receiver.until(() => receiver.accepted.length === 1);
     const token = await service.token('oidc-profile-infos:read');
     const link = await (await service.get(oidcPath(fixture), token)).json();
@@ -95,8 +95,8 @@ describe('a message', () => {
     expect(events.find(({ data }) => data.record_id === fixture.oidcLink)?.data.record).toEqual(link);
     expect(JSON.stringify(events)).not.toContain('argon2');
 
-    const other = openReceiver();
-    await target(service, other.url, { from: 'oldest', realms, eventsMax: 100 });
+    const other = startReceiver();
+    await addTarget(service, other.url, { from: 'oldest', realms, eventsMax: 100 });
     await other.until(() => other.accepted.length === 1);
     for (const { data } of other.accepted[0]?.events ?? []) expect(data).not.toHaveProperty('record');
     expect(other.accepted[0]?.body).not.toContain(fixture.subject);
@@ -106,14 +106,14 @@ describe('a message', () => {
 
 describe('the events of a target', () => {
   test('a new webhook target receives only later events, also of realms created later', async () => {
-    await target(service, receiver.url);
+    await addTarget(service, receiver.url);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
     expect(receiver.received).toEqual([]);
-    const later = await plant(service.db);
-    await plant(service.db, { realm: fixture.realm });
+    const later = await createFixture(service.db);
+    await createFixture(service.db, { realm: fixture.realm });
     await receiver.until(() => receiver.accepted.length === CHANGES + MORE);
-    expect(receiver.places(later.realm)).toEqual(upTo(CHANGES));
-    expect(receiver.places(fixture.realm)).toEqual(upTo(CHANGES + MORE, CHANGES + 1));
+    expect(receiver.sequences(later.realm)).toEqual(sequenceRange(CHANGES));
+    expect(receiver.sequences(fixture.realm)).toEqual(sequenceRange(CHANGES + MORE, CHANGES + 1));
   });
 
   test('a webhook target receives its event types of its realms alone, without those of the skipped client', async () => {
@@ -123,12 +123,12 @@ describe('the events of a target', () => {
       client_id: writer.clientId,
       client_secret: writer.secret,
     };
-    const { access_token: skippedToken } = (await (await service.grant(form)).json()) as {
+    const { access_token: skippedToken } = (await (await service.requestToken(form)).json()) as {
       access_token: string;
     };
     const other = await service.token('users:write users:read');
-    const unlistedRealm = await plant(service.db);
-    await target(service, receiver.url, {
+    const unlistedRealm = await createFixture(service.db);
+    await addTarget(service, receiver.url, {
       realms: new Set([fixture.realm]),
       events: ['user-authentication-info.created', 'user-authentication-info.updated'],
       skippedClient: writer.clientId,
@@ -155,65 +155,66 @@ describe('the events of a target', () => {
   });
 
   test('a realm removed from a webhook target stops within seconds, and restarts at the present when added again', async () => {
-    const deps = roomsOf(service);
-    const other = await plant(service.db);
-    const { webhook } = await target(service, receiver.url, { realms: new Set([fixture.realm]) });
+    const deps = webhookDeps(service);
+    const other = await createFixture(service.db);
+    const { webhook } = await addTarget(service, receiver.url, { realms: new Set([fixture.realm]) });
     const setRealms = (realms: readonly Uuid[]) =>
       changeWebhook(deps, webhook.webhookId, { realms: new Set(realms) }, systemClock);
     await setRealms([other.realm]);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
-    await plant(service.db, { realm: fixture.realm });
+    await createFixture(service.db, { realm: fixture.realm });
     await Bun.sleep(2 * LIMITS.webhookPollMs);
     expect(receiver.received).toEqual([]);
     await setRealms([fixture.realm, other.realm]);
-    await plant(service.db, { realm: fixture.realm });
+    await createFixture(service.db, { realm: fixture.realm });
     await receiver.until(() => receiver.accepted.length === MORE);
-    expect(receiver.places(fixture.realm)).toEqual(upTo(CHANGES + 2 * MORE, CHANGES + MORE + 1));
+    expect(receiver.sequences(fixture.realm)).toEqual(sequenceRange(CHANGES + 2 * MORE, CHANGES + MORE + 1));
   });
 });
 
 describe('a target', () => {
   test('a disabled webhook target receives nothing, and what it missed once it is enabled', async () => {
-    const deps = roomsOf(service);
-    const { webhook } = await target(service, receiver.url);
+    const deps = webhookDeps(service);
+    const { webhook } = await addTarget(service, receiver.url);
     const setDisabledAt = (disabledAt: number | undefined) =>
       changeWebhook(deps, webhook.webhookId, { disabledAt }, systemClock);
     await setDisabledAt(systemClock.now());
     await Bun.sleep(2 * LIMITS.webhookPollMs);
-    await plant(service.db, { realm: fixture.realm });
+    await createFixture(service.db, { realm: fixture.realm });
     await Bun.sleep(2 * LIMITS.webhookPollMs);
     expect(receiver.received).toEqual([]);
     await setDisabledAt(undefined);
     await receiver.until(() => receiver.accepted.length === MORE);
-    expect(receiver.places(fixture.realm)).toEqual(upTo(CHANGES + MORE, CHANGES + 1));
+    expect(receiver.sequences(fixture.realm)).toEqual(sequenceRange(CHANGES + MORE, CHANGES + 1));
   });
 
   test('messages to a rotated webhook target are signed with both secrets until the overlap ends', async () => {
-    const deps = roomsOf(service);
-    const issued = await target(service, receiver.url, { eventsMax: 100 });
+    const deps = webhookDeps(service);
+    const issued = await addTarget(service, receiver.url, { eventsMax: 100 });
     const { webhookId } = issued.webhook;
     const rotated = await rotateWebhook(deps, webhookId, 60_000, service.clock);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
-    await plant(service.db);
+    await createFixture(service.db);
     await receiver.until(() => receiver.accepted.length === 1);
     const [both] = receiver.accepted;
     if (!both || !rotated) throw new Error('no message received');
     expect(both.headers['webhook-signature']?.split(' ')).toHaveLength(2);
-    for (const secret of [issued.secret, rotated.secret]) verify(secret, both);
+    for (const secret of [issued.secret, rotated.secret]) verifySignature(secret, both);
 
     const again = await rotateWebhook(deps, webhookId, 0, service.clock);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
-    await plant(service.db);
+    await createFixture(service.db);
     await receiver.until(() => receiver.accepted.length === 2);
     const last = receiver.accepted[1];
     if (!last || !again) throw new Error('no message received');
-    verify(again.secret, last);
-    for (const secret of [issued.secret, rotated.secret]) expect(() => verify(secret, last)).toThrow();
+    verifySignature(again.secret, last);
+    for (const secret of [issued.secret, rotated.secret])
+      expect(() => verifySignature(secret, last)).toThrow();
   });
 
   test('a new webhook target is in the audit log, and its secret is encrypted in the database', async () => {
-    const { secret, webhook } = await target(service, receiver.url);
-    const entries = await service.database.ask<{ action: string; detail: string }>(
+    const { secret, webhook } = await addTarget(service, receiver.url);
+    const entries = await service.database.query<{ action: string; detail: string }>(
       'select action, detail from act where object = ? order by seq',
       webhook.webhookId,
     );
@@ -221,12 +222,12 @@ describe('a target', () => {
     const { host, with_data } = JSON.parse(entries[0]?.detail ?? '{}').after;
     expect([host, with_data]).toEqual([new URL(receiver.url).host, false]);
     expect(entries[0]?.detail).not.toContain('to=us');
-    expect(await service.database.stored([secret, secret.slice(6)])).toEqual([]);
+    expect(await service.database.findPlaintext([secret, secret.slice(6)])).toEqual([]);
   });
 
   test('the number of webhook targets is bounded', async () => {
     const rejectedFields = () =>
-      target(service, receiver.url, {}).then(
+      addTarget(service, receiver.url, {}).then(
         () => [],
         (error) => error.complaints.map(({ field }: { field: string }) => field),
       );
@@ -243,7 +244,9 @@ test('a deleted webhook target leaves no progress, also while other processes sa
   await leases.replace({ ...lease, until: 1 }, undefined);
   const realms = Array.from({ length: 30 }, () => systemClock.mintId());
   for (let round = 0; round < 40; round += 1) {
-    const { webhook } = await target(service, 'http://127.0.0.1:9/', { realms: new Set(realms.slice(0, 1)) });
+    const { webhook } = await addTarget(service, 'http://127.0.0.1:9/', {
+      realms: new Set(realms.slice(0, 1)),
+    });
     const { webhookId } = webhook;
     const progress = realms.map((realm) => ({
       realm,
@@ -260,7 +263,7 @@ test('a deleted webhook target leaves no progress, also while other processes sa
     ]);
     expect(isGone).toBe(true);
     expect(
-      await service.database.ask('select 1 from webhook_progress where webhook_id = ?', webhookId),
+      await service.database.query('select 1 from webhook_progress where webhook_id = ?', webhookId),
     ).toEqual([]);
   }
 });

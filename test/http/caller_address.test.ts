@@ -3,7 +3,7 @@ import { parseNetwork } from '../../src/domain/ip_address.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { openCallerAddress } from '../../src/http/server/caller_address.ts';
 import type { Engine } from '../../src/store/open.ts';
-import { oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
+import { createFixture, type Fixture, oidcPath, type Service, startService } from '../support/service.ts';
 
 const PROXY = '10.0.0.1';
 const networks = ['10.0.0.0/8', '2001:db8:aaaa::/48'].map((raw) => {
@@ -122,7 +122,7 @@ test('without a header the caller address is that of the connection, normalized'
 
 describe('the caller address of requests', () => {
   let service: Service;
-  let planted: Planted;
+  let planted: Fixture;
   let token: string;
   const recordedAddresses: (string | undefined)[] = [];
 
@@ -137,7 +137,7 @@ describe('the caller address of requests', () => {
 
   beforeAll(async () => {
     service = await startService({ trustedProxies: '127.0.0.0/8' }, recordingAddresses);
-    planted = await plant(service.db);
+    planted = await createFixture(service.db);
     token = await service.token('oidc-profile-infos:write');
   });
   afterAll(() => service.stop());

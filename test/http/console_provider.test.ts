@@ -7,17 +7,17 @@ import { join } from 'node:path';
 import { decodeJwt } from 'jose';
 import { Provider } from 'oidc-provider';
 import { NIL_UUID } from '../../src/domain/id.ts';
+import { type ConsoleSession, postConsoleToken, sameOrigin } from '../support/console_sign_in.ts';
 import { issuersFile } from '../support/issuers.ts';
 import {
+  createFixture,
+  type Fixture,
   freePort,
   freshFolder,
   oidcPath,
-  type Planted,
-  plant,
   type Service,
   startService,
 } from '../support/service.ts';
-import { exchange, ownPage, type Told } from '../support/signed_in.ts';
 
 /** Sign-in to the console through a real provider, oidc-provider from npm on loopback, with the requests of its page. */
 
@@ -33,8 +33,8 @@ const PEOPLE: Readonly<Record<string, object>> = {
 let server: Server;
 let issuer: string;
 let service: Service;
-let planted: Planted;
-let neighbour: Planted;
+let planted: Fixture;
+let neighbour: Fixture;
 
 beforeAll(async () => {
   server = createServer();
@@ -58,8 +58,8 @@ beforeAll(async () => {
   const secretFile = join(freshFolder(), 'secret');
   writeFileSync(secretFile, `${SECRET}\n`);
   service = await startService({ baseUrl, port: String(port) });
-  planted = await plant(service.db);
-  neighbour = await plant(service.db);
+  planted = await createFixture(service.db);
+  neighbour = await createFixture(service.db);
   await service.stop();
   const entry = {
     ...{ name: 'staff', issuer, audience: 'https://directory.example' },
@@ -126,7 +126,7 @@ const random = () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toS
 async function authorize(login: string): Promise<AuthorizationResult> {
   const answer = await fetch(`${service.url}/sso/console/provider`, {
     method: 'POST',
-    headers: { ...ownPage(service), 'Content-Type': 'application/json' },
+    headers: { ...sameOrigin(service), 'Content-Type': 'application/json' },
     body: JSON.stringify({ data: { name: 'staff' } }),
   });
   const { data } = (await answer.json()) as { data: Record<string, string> };
@@ -154,7 +154,7 @@ function bodyOf({ codeVerifier, nonce, back }: AuthorizationResult, more: object
 }
 
 async function exchangeCode(authorization: AuthorizationResult, more: object = {}): Promise<Response> {
-  return exchange(service, bodyOf(authorization, more));
+  return postConsoleToken(service, bodyOf(authorization, more));
 }
 
 test('the sign-in methods of the console include the provider', async () => {
@@ -171,13 +171,13 @@ test('a page of another origin cannot get the authorization request parameters',
     return answer.status;
   };
   expect(await statusWith({ Origin: 'https://evil.example' })).toBe(403);
-  expect(await statusWith(ownPage(service))).toBe(200);
+  expect(await statusWith(sameOrigin(service))).toBe(200);
 });
 
 test('a person who signs in has the rights of their claims, under a stable name of their own', async () => {
   const answer = await exchangeCode(await authorize('anna'));
   expect(answer.status).toBe(200);
-  const { data } = (await answer.json()) as { data: Told };
+  const { data } = (await answer.json()) as { data: ConsoleSession };
   expect(data).toMatchObject({
     ...{
       expires_in: 900,
@@ -192,15 +192,15 @@ test('a person who signs in has the rights of their claims, under a stable name 
   expect((await service.get(oidcPath(planted), token)).status).toBe(200);
   expect((await service.get(oidcPath(neighbour), token)).status).toBe(404);
   expect((await service.get('/admin/v1/clients', token)).status).toBe(403);
-  expect((await service.del('/console/token', token, ownPage(service))).status).toBe(204);
+  expect((await service.del('/console/token', token, sameOrigin(service))).status).toBe(204);
   service.clock.advance(1_000);
   expect((await service.get(oidcPath(planted), token)).status).toBe(401);
-  const again = (await (await exchangeCode(await authorize('anna'))).json()) as { data: Told };
+  const again = (await (await exchangeCode(await authorize('anna'))).json()) as { data: ConsoleSession };
   expect(again.data.actor).toBe(data.actor);
 });
 
 test('rights with different realms are limited to the common realms, without admin', async () => {
-  const { data } = (await (await exchangeCode(await authorize('berta'))).json()) as { data: Told };
+  const { data } = (await (await exchangeCode(await authorize('berta'))).json()) as { data: ConsoleSession };
   expect(data).toMatchObject({
     ...{ scope: 'oidc-profile-infos:read', realms: [planted.realm] },
     label: 'Berta',
@@ -216,7 +216,7 @@ test('a person whose claims give no right cannot sign in: 403', async () => {
 });
 
 test('the log shows the name of the person to administrators, and stores it encrypted only', async () => {
-  const { data } = (await (await exchangeCode(await authorize('anna'))).json()) as { data: Told };
+  const { data } = (await (await exchangeCode(await authorize('anna'))).json()) as { data: ConsoleSession };
   const jti = decodeJwt(data.access_token).jti;
   const admin = await service.token('admin');
   const log = (await (await service.get('/admin/v1/log?page[limit]=100', admin)).json()) as {
@@ -288,13 +288,15 @@ describe('rejected codes', () => {
 
   test('a sign-in from another origin is 403, before the code is sent to the provider', async () => {
     const authorization = await authorize('anna');
-    const foreign = await exchange(service, bodyOf(authorization), { Origin: 'https://evil.example' });
+    const foreign = await postConsoleToken(service, bodyOf(authorization), {
+      Origin: 'https://evil.example',
+    });
     expect([foreign.status, (await exchangeCode(authorization)).status]).toEqual([403, 200]);
   });
 });
 
 test('a sign-in through a provider names every missing field', async () => {
-  const answer = await exchange(service, { grant: 'provider', code: 'x' });
+  const answer = await postConsoleToken(service, { grant: 'provider', code: 'x' });
   const { errors } = (await answer.json()) as { errors: readonly { detail: string }[] };
   expect([answer.status, errors.map(({ detail }) => detail)]).toEqual([
     400,

@@ -3,7 +3,7 @@ import { Fault } from '../../src/domain/fault.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { commitWrites, oidcLink, type RealmFixture, WRITTEN } from '../store/contract/store_fixtures.ts';
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
-import { errorsOf, plant, type Service, startService } from '../support/service.ts';
+import { createFixture, errorsOf, type Service, startService } from '../support/service.ts';
 
 /** The dependents of a DELETE that is rejected for their number are counted in a worker process. */
 
@@ -12,7 +12,7 @@ const LINKS = 3 * LIMITS.cascadeRecordsMax;
 
 /** Creates a realm with a user that has LINKS links. */
 async function createUserWithLinks({ db }: Service): Promise<RealmFixture> {
-  const { realm: id, user: owner, oidcProfile, passwordProfile } = await plant(db);
+  const { realm: id, user: owner, oidcProfile, passwordProfile } = await createFixture(db);
   const ids = { realm: id, user: owner, oidc: oidcProfile, passwords: passwordProfile };
   const links = Array.from({ length: LINKS }, (_, at) => oidcLink(ids, `${at}`));
   expect(await commitWrites(db.engine.records, ...links)).toEqual(WRITTEN);

@@ -10,10 +10,10 @@ import { foldedKey } from '../../src/domain/text/folding.ts';
 import {
   AT,
   ATTRIBUTES,
-  BAD,
   exact,
-  GOOD,
+  filterOfBytes,
   ID,
+  INVALID_FILTERS,
   name,
   oneValue,
   operatorOf,
@@ -22,23 +22,23 @@ import {
   range,
   ruleOf,
   SIZE,
-  sized,
   terms,
+  VALID_FILTERS,
   values,
-} from '../support/filters.ts';
+} from '../support/filter_cases.ts';
 
-test.each(GOOD)('the filter %s is parsed', (text, filter) => {
+test.each(VALID_FILTERS)('the filter %s is parsed', (text, filter) => {
   expect<unknown>(parse(text)).toEqual(filter);
   expect(structuredClone(parse(text))).toEqual(parse(text));
 });
 
-test.each(BAD)('the filter %j is rejected at character %i', (text, character, rule) => {
+test.each(INVALID_FILTERS)('the filter %j is rejected at character %i', (text, character, rule) => {
   expect(ruleOf(text)).toBe(`at character ${character}: ${rule}`);
 });
 
 describe('bounds of filters', () => {
   test.each([
-    ['filterBytesMax', LIMITS.filterBytesMax, sized],
+    ['filterBytesMax', LIMITS.filterBytesMax, filterOfBytes],
     ['filterTermsMax', LIMITS.filterTermsMax, (count: number) => terms(count, ':')],
     ['filterAlternativesMax', LIMITS.filterAlternativesMax, (count: number) => `(${terms(count, '|')})`],
     ['filterValuesMax', LIMITS.filterValuesMax, values],
@@ -83,7 +83,7 @@ describe('equalityValues', () => {
 });
 
 const KNOWN_RULES = new Set([
-  ...BAD.map(([, , rule]) => rule),
+  ...INVALID_FILTERS.map(([, , rule]) => rule),
   ...OPERATORS.map(oneValue),
   ...Object.keys(ATTRIBUTES).map((member) => operatorOf(member as keyof typeof ATTRIBUTES)),
 ]);
@@ -103,7 +103,7 @@ describe('arbitrary texts', () => {
   );
   const shuffled = fc.array(bits, { maxLength: 40 }).map((parts) => parts.join(''));
   const near = fc
-    .tuple(fc.constantFrom(...GOOD.map(([text]) => text)), fc.nat(60), fc.nat(2), bits)
+    .tuple(fc.constantFrom(...VALID_FILTERS.map(([text]) => text)), fc.nat(60), fc.nat(2), bits)
     .map(([text, at, cut, put]) => text.slice(0, at) + put + text.slice(at + cut));
 
   test.each([
@@ -116,7 +116,7 @@ describe('arbitrary texts', () => {
 
   const K = 8_000;
   test.each<[what: string, text: string]>([
-    ['10,001 characters', sized(10_001)],
+    ['10,001 characters', filterOfBytes(10_001)],
     ['10,000 OR groups', Array(10_000).fill('(eq(name,x)|eq(name,y))').join(':')],
     ['10,000,000 parentheses', '('.repeat(10_000_000)],
     ['as many parentheses as fit', '('.repeat(K)],

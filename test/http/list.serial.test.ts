@@ -5,15 +5,15 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import {
+  buildRecord,
+  createFixture,
   errorsOf,
+  type Fixture,
+  insertRecord,
   oidcPath,
   PASSWORD_HASH,
-  type Planted,
-  plant,
-  put,
   realmMembers,
   type Service,
-  stamped,
   startService,
   userMembers,
 } from '../support/service.ts';
@@ -27,21 +27,21 @@ interface Body {
 const READ = 'realms:read profiles:read users:read profile-infos:read';
 
 let service: Service;
-let planted: Planted;
+let planted: Fixture;
 let token: string;
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.db);
+  planted = await createFixture(service.db);
   token = await service.token(READ);
 });
 afterAll(() => service.stop());
 
 const REALMS = '/v2/authentication-realms';
-const realmPath = ({ realm: id }: Planted) => `${REALMS}/${id}`;
-const userPath = (at: Planted) => `${realmPath(at)}/user-authentication-info/${at.user}`;
+const realmPath = ({ realm: id }: Fixture) => `${REALMS}/${id}`;
+const userPath = (at: Fixture) => `${realmPath(at)}/user-authentication-info/${at.user}`;
 
 /** Every collection, with its path and the ID of its record. */
-const COLLECTIONS: readonly (readonly [string, (at: Planted) => string, (at: Planted) => Uuid])[] = [
+const COLLECTIONS: readonly (readonly [string, (at: Fixture) => string, (at: Fixture) => Uuid])[] = [
   ['authentication-realms', () => REALMS, (at) => at.realm],
   ['oidc-profiles', (at) => `${realmPath(at)}/oidc-profiles`, (at) => at.oidcProfile],
   ['password-profiles', (at) => `${realmPath(at)}/password-profiles`, (at) => at.passwordProfile],
@@ -138,9 +138,9 @@ describe('every collection', () => {
 
   test('a page of 100 users has every user', async () => {
     const id = systemClock.mintId();
-    await put(service.db, realm, [id], realmMembers);
+    await insertRecord(service.db, realm, [id], realmMembers);
     const ids = Array.from({ length: 100 }, () => systemClock.mintId());
-    for (const each of ids) await put(service.db, user, [id, each], userMembers);
+    for (const each of ids) await insertRecord(service.db, user, [id, each], userMembers);
     const page = await bodyOf(`${REALMS}/${id}/user-authentication-info?page[limit]=100&sort=id`);
     expect(idsOf(page)).toEqual(ids);
   });
@@ -151,7 +151,7 @@ describe('users', () => {
 
   test('the list of users is filtered and sorted as requested', async () => {
     const other = systemClock.mintId();
-    await put(service.db, user, [planted.realm, other], {
+    await insertRecord(service.db, user, [planted.realm, other], {
       ...userMembers,
       email: 'Max@Example.com',
       given_name: null,
@@ -199,7 +199,7 @@ describe('users', () => {
 });
 
 test('a client with a list of realms sees only those in lists and totals', async () => {
-  const [one, two] = [await plant(service.db), await plant(service.db)];
+  const [one, two] = [await createFixture(service.db), await createFixture(service.db)];
   const limited = await service.token(READ, new Set([one.realm, two.realm, systemClock.mintId()]));
   const page = await bodyOf(`${REALMS}?page[limit]=1`, limited);
   expect([idsOf(page), page.meta.results.total]).toEqual([[two.realm], 2]);
@@ -216,10 +216,10 @@ async function createLargeRealm(at: Service): Promise<string> {
   const id = systemClock.mintId();
   const users = Array.from({ length: LIMITS.listRecordsInlineMax + 500 }, () => systemClock.mintId());
   const writes: Write[] = [
-    { op: 'insert', resource: realm, key: [id], record: stamped([id], realmMembers) },
+    { op: 'insert', resource: realm, key: [id], record: buildRecord([id], realmMembers) },
     ...users.map((each): Write => {
       const key = [id, each] as const;
-      return { op: 'insert', resource: user, key, record: stamped(key, userMembers) };
+      return { op: 'insert', resource: user, key, record: buildRecord(key, userMembers) };
     }),
   ];
   expect(await at.db.engine.records.commit(writes)).toEqual({ kind: 'written' });
@@ -234,13 +234,13 @@ describe('lists that are read in worker processes', () => {
   test('large lists beyond the queue are 503 at once, the others succeed, and lookups are not delayed', async () => {
     const fresh = await startService();
     const path = await createLargeRealm(fresh);
-    const at = await plant(fresh.db);
+    const at = await createFixture(fresh.db);
     const as = await fresh.token(READ);
     const capacity = LIMITS.readersMax + LIMITS.listsWaitingMax;
     const pending = Array.from({ length: 3 * capacity }, (_, place) =>
-      fresh.once.get(`${path}?filter=ilike(email,*e*):lt(created_at,${3000 + place}-01-01)`, as),
+      fresh.withoutRetry.get(`${path}?filter=ilike(email,*e*):lt(created_at,${3000 + place}-01-01)`, as),
     );
-    expect((await fresh.once.get(oidcPath(at), as)).status).toBe(200);
+    expect((await fresh.withoutRetry.get(oidcPath(at), as)).status).toBe(200);
     const answers = await Promise.all(pending);
     const refused = answers.filter(({ status }) => status === 503);
     const good = answers.filter(({ status }) => status === 200);
@@ -267,7 +267,7 @@ describe('lists that are read in worker processes', () => {
     for (let round = 0; round < 20; round += 1) {
       const late = systemClock.mintId();
       const name = `Late ${round} of all`;
-      await put(service.db, user, [id, late], { ...userMembers, name });
+      await insertRecord(service.db, user, [id, late], { ...userMembers, name });
       const page = await bodyOf(`${path}?filter=ilike(name,*${round}+of*)`);
       expect(idsOf(page)).toContain(late);
     }

@@ -1,21 +1,21 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import {
+  createFixture,
+  type Fixture,
   ISSUER,
   oidcPath,
-  type Planted,
   passwordPath,
-  plant,
   type Service,
   startService,
 } from '../support/service.ts';
 
 let service: Service;
-let planted: Planted;
+let planted: Fixture;
 let token: string;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.db);
+  planted = await createFixture(service.db);
   token = await service.token('profile-infos:read');
 });
 afterAll(() => service.stop());

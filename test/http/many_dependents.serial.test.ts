@@ -11,7 +11,7 @@ import {
   WRITTEN,
 } from '../store/contract/store_fixtures.ts';
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
-import { errorsOf, plant, type Service, startService } from '../support/service.ts';
+import { createFixture, errorsOf, type Service, startService } from '../support/service.ts';
 
 /** Responses about records with more dependents than a commit may delete, before and during their purge. */
 
@@ -20,7 +20,7 @@ const LINKS = 3 * LIMITS.cascadeRecordsMax;
 
 /** Creates a realm with a user that has LINKS links. */
 async function createUserWithLinks({ db }: Service): Promise<RealmFixture> {
-  const { realm: id, user: owner, oidcProfile, passwordProfile } = await plant(db);
+  const { realm: id, user: owner, oidcProfile, passwordProfile } = await createFixture(db);
   const ids = { realm: id, user: owner, oidc: oidcProfile, passwords: passwordProfile };
   const links = Array.from({ length: LINKS }, (_, at) => oidcLink(ids, `${at}`));
   expect(await commitWrites(db.engine.records, ...links)).toEqual(WRITTEN);
@@ -117,7 +117,7 @@ test('a PUT without members updates updated_at, and its change names it', async 
   const service = await startService(OFFLINE);
   const token = await service.token(FULL_SCOPE);
   const { records } = service.db.engine;
-  const ids = await plant(service.db);
+  const ids = await createFixture(service.db);
   const before = await records.get(user, [ids.realm, ids.user]);
   const { length } = await records.changes(ids.realm, 0, 10);
   service.clock.advance(60_000);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { SCOPES } from '../../src/domain/principal.ts';
-import { successOf } from '../support/document_caller.ts';
+import { successOf } from '../support/openapi_client.ts';
 import { computeMatrix, RIGHTS, TOKENS } from './matrix/matrix.ts';
 import { differences, readTable } from './matrix/table.ts';
 

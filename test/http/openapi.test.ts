@@ -4,19 +4,19 @@ import { membersOf } from '../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfileInfo, RESOURCES } from '../../src/domain/resources.ts';
 import { UNLIMITED } from '../../src/http/server/rate_limits.ts';
 import { routesOf } from '../../src/http/server/routes.ts';
+import { type Json, type JsonObject, openSchemaValidator, type Schema } from '../support/json_schema.ts';
 import {
-  type Answer,
   type Media,
   type Operation,
   operationsOf,
   type Parameter,
-} from '../support/document_caller.ts';
-import { type Json, type JsonObject, judgeOf, type Schema } from '../support/json_schema.ts';
+  type ResponseSpec,
+} from '../support/openapi_client.ts';
 import {
+  createFixture,
+  type Fixture,
   oidcPath,
-  type Planted,
   passwordPath,
-  plant,
   type Service,
   startService,
 } from '../support/service.ts';
@@ -29,14 +29,14 @@ interface Document {
 }
 
 let service: Service;
-let planted: Planted;
+let planted: Fixture;
 let document: Document & JsonObject;
 let operations: readonly Operation[];
 let token: string;
 
 beforeAll(async () => {
   service = await startService({ offline: 'true' });
-  planted = await plant(service.db);
+  planted = await createFixture(service.db);
   token = await service.token('profile-infos:read');
   document = (await (await service.get('/openapi.json')).json()) as typeof document;
   operations = operationsOf(document);
@@ -58,7 +58,7 @@ test('the schema of a client accepts all realms and a list of realms', async () 
   for (const realms of ['*', new Set([planted.realm])] as const) {
     const { clientId } = await service.client('users:read', realms);
     const body = (await (await service.get(`/admin/v1/clients/${clientId}`, admin)).json()) as Json;
-    expect(judgeOf(document)(client as Schema, body)).toEqual([]);
+    expect(openSchemaValidator(document)(client as Schema, body)).toEqual([]);
   }
 });
 
@@ -126,7 +126,7 @@ describe.each(FIXED_SCHEMAS)('%s', (type, resource, fields, path) => {
       links: JsonObject;
     };
     const schema = document.components.schemas[type] as Schema;
-    const judge = judgeOf(document);
+    const judge = openSchemaValidator(document);
     expect(judge(schema, answer)).toEqual([]);
     const { id: _, ...without } = answer.data;
     for (const other of [
@@ -147,14 +147,16 @@ describe.each(FIXED_SCHEMAS)('%s', (type, resource, fields, path) => {
       ({ path: at, method }) => method === 'get' && at.endsWith(`/${resource.collection}/{id}`),
     );
     expect(own).toHaveLength(resource === passwordProfileInfo ? 2 : 1);
-    for (const { path: at, parameters, scopes, answers } of own) {
+    for (const { path: at, parameters, scopes, responses } of own) {
       const named = [...at.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string);
       const described = parameters.filter((parameter) => parameter.in === 'path');
       expect(described.map(({ name }) => name)).toEqual(named);
       expect(described.every(({ required }) => required)).toBe(true);
       expect(scopes).toEqual([`${resource.scope}:read`]);
-      expect(Object.keys(answers)).toEqual(['200', '304', '401', '403', '404', '429', '500', '503']);
-      expect(answers['200']?.content?.['application/json']?.schema.$ref).toBe(`#/components/schemas/${type}`);
+      expect(Object.keys(responses)).toEqual(['200', '304', '401', '403', '404', '429', '500', '503']);
+      expect(responses['200']?.content?.['application/json']?.schema.$ref).toBe(
+        `#/components/schemas/${type}`,
+      );
     }
   });
 });
@@ -165,11 +167,11 @@ function expectExactly(schema: Schema | undefined, members: readonly string[]): 
   expect(schema?.additionalProperties).toBe(false);
 }
 
-const answersOf = ({ answers }: Operation): readonly Answer[] => Object.values(answers);
-const mediaOf = ({ content = {} }: Answer): readonly Media[] => Object.values(content);
+const answersOf = ({ responses }: Operation): readonly ResponseSpec[] => Object.values(responses);
+const mediaOf = ({ content = {} }: ResponseSpec): readonly Media[] => Object.values(content);
 
 test('every request and response body has an example that matches its schema', () => {
-  const judge = judgeOf(document);
+  const judge = openSchemaValidator(document);
   for (const operation of operations) {
     const sent = operation.body ? [operation.body.media] : [];
     for (const media of [...sent, ...answersOf(operation).flatMap(mediaOf)]) {
@@ -185,7 +187,7 @@ test('every request and response body has an example that matches its schema', (
 });
 
 test('every header and parameter has an example that matches its schema', () => {
-  const judge = judgeOf(document);
+  const judge = openSchemaValidator(document);
   for (const operation of operations) {
     const headers = answersOf(operation).flatMap((answer) => Object.values(answer.headers ?? {}));
     for (const { schema, example } of [...operation.parameters, ...headers]) {
@@ -205,8 +207,8 @@ function membersNamed(schema: unknown, into = new Set<string>()): Set<string> {
 }
 
 /** The names of the secrets that the operation returns only once. */
-const shownOnce = ({ answers }: Operation): readonly string[] =>
-  Object.values(answers)
+const shownOnce = ({ responses }: Operation): readonly string[] =>
+  Object.values(responses)
     .flatMap(mediaOf)
     .flatMap(({ schema }) =>
       [...JSON.stringify(resolved(schema)).matchAll(/"(\w+)":\{[^{}]*"x-authrealm-shown-once":true/g)].map(
@@ -257,8 +259,8 @@ test('no request has a read-only member', () => {
 
 test('every documented error status is in the table of faults', () => {
   const statuses = new Set(Object.values(FAULTS).map(({ status }) => String(status)));
-  for (const { answers } of operations) {
-    for (const status of Object.keys(answers)) expect(status < '400' || statuses.has(status)).toBe(true);
+  for (const { responses } of operations) {
+    for (const status of Object.keys(responses)) expect(status < '400' || statuses.has(status)).toBe(true);
   }
 });
 

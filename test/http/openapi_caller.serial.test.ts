@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { openCaller, operationsOf } from '../support/document_caller.ts';
-import { type JsonObject, judgeOf, type Schema } from '../support/json_schema.ts';
-import { oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
+import { type JsonObject, openSchemaValidator, type Schema } from '../support/json_schema.ts';
+import { openOperationClient, operationsOf } from '../support/openapi_client.ts';
+import { createFixture, type Fixture, oidcPath, type Service, startService } from '../support/service.ts';
 
 /** Checks the client of test/http/openapi_conformance.serial.test.ts, with OpenAPI documents that have one error each. */
 
@@ -9,13 +9,13 @@ const GET = 'get-user-authentication-oidc-profile-info';
 const TYPE = 'user_authentication_oidc_profile_info';
 
 let service: Service;
-let planted: Planted;
+let planted: Fixture;
 let token: string;
 let document: JsonObject;
 
 beforeAll(async () => {
   service = await startService({ offline: 'true' });
-  planted = await plant(service.db);
+  planted = await createFixture(service.db);
   token = await service.token('oidc-profile-infos:read');
   document = (await (await service.get('/openapi.json')).json()) as JsonObject;
 });
@@ -29,7 +29,7 @@ async function read(change: (document: Changeable) => unknown) {
   if (!operation) throw new Error(`no ${GET}`);
   const { realm, user, oidcLink } = planted;
   const sent = { path: { realm_id: realm, user_id: user, id: oidcLink }, token };
-  return openCaller(changed as unknown as JsonObject).send(operation, sent);
+  return openOperationClient(changed as unknown as JsonObject).send(operation, sent);
 }
 
 interface Changeable {
@@ -105,6 +105,6 @@ describe('the schema checker', () => {
   ];
 
   test.each(rows)('the schema %j accepts %j: %p', (schema, value, fits) => {
-    expect(judgeOf({})(schema, value as never).length === 0).toBe(fits);
+    expect(openSchemaValidator({})(schema, value as never).length === 0).toBe(fits);
   });
 });

@@ -1,18 +1,18 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { giveUp } from '../support/dead_letters.ts';
-import { linksOf, membersOf, misfits, withMember, withoutShownOnce } from '../support/document_bodies.ts';
+import { consoleCredentials, startConsoleProvider } from '../support/console_sign_in.ts';
+import { createDeadLetters } from '../support/dead_letter_fixtures.ts';
+import type { JsonObject } from '../support/json_schema.ts';
+import { bodyMembers, hideShownOnce, invalidValues, linksOf, withMember } from '../support/openapi_bodies.ts';
 import {
   type Operation,
-  openCaller,
+  type OperationRequest,
+  type OperationResponse,
+  openOperationClient,
   operationsOf,
-  type Received,
-  type Sent,
   successOf,
-} from '../support/document_caller.ts';
-import { matched, openWorld } from '../support/document_world.ts';
-import type { JsonObject } from '../support/json_schema.ts';
+} from '../support/openapi_client.ts';
+import { matchPath, openValidRequests } from '../support/openapi_requests.ts';
 import { startService } from '../support/service.ts';
-import { consoleOf, startStaff } from '../support/signed_in.ts';
 
 /**
  * A client that uses only the OpenAPI document: it creates records from the examples, follows links, sends valid and
@@ -20,15 +20,17 @@ import { consoleOf, startStaff } from '../support/signed_in.ts';
  * fails, and so does an operation or a status that is documented and never seen.
  */
 
-const staff = await startStaff();
+const staff = await startConsoleProvider();
 const service = await startService({ offline: 'true' }, undefined, staff.settings);
 const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
 const operations = operationsOf(document);
-const caller = openCaller(document);
+const caller = openOperationClient(document);
 const credentials = (scope: string) => service.client(scope);
-const world = await openWorld({ document, operations, caller, credentials, console: consoleOf(service) });
+const console = consoleCredentials(service);
+const world = await openValidRequests({ document, operations, caller, credentials, console });
 // Failed deliveries become dead letters only after a day.
-for (const { webhookId } of await service.db.engine.webhooks.list()) await giveUp(service, webhookId, 3);
+const webhooks = await service.db.engine.webhooks.list();
+for (const { webhookId } of webhooks) await createDeadLetters(service, webhookId, 3);
 afterAll(async () => {
   await service.stop();
   staff.stop();
@@ -45,8 +47,8 @@ const reads = (name: string) => (each: Operation) =>
 const row = (operation: Operation) => [operation.method.toUpperCase(), operation.path, operation] as const;
 
 /** Sends a valid request, with the given parts replaced. */
-async function send(operation: Operation, wrong: Sent = {}) {
-  return caller.send(operation, { ...(await world.right(operation)), ...wrong });
+async function send(operation: Operation, wrong: OperationRequest = {}) {
+  return caller.send(operation, { ...(await world.validRequest(operation)), ...wrong });
 }
 
 describe.each(operations.map(row))('%s %s', (_, __, operation) => {
@@ -68,7 +70,7 @@ describe.each(secured.map(row))('%s %s', (_, __, operation) => {
 
 describe.each(withPathParameters.map(row))('%s %s', (_, __, operation) => {
   test('a request with an unknown or malformed ID in the path is 404', async () => {
-    const right = await world.right(operation);
+    const right = await world.validRequest(operation);
     for (const name of Object.keys(right.path ?? {})) {
       for (const id of [crypto.randomUUID(), 'none']) {
         const path = { ...right.path, [name]: id };
@@ -82,7 +84,7 @@ describe.each(withJsonBody.map(row))('%s %s', (_, __, operation) => {
   const { media } = operation.body as NonNullable<Operation['body']>;
 
   test('a request with a malformed body is 400', async () => {
-    const right = await world.right(operation);
+    const right = await world.validRequest(operation);
     const wrong = ['', '{', '1', 'null', '[]', '{}', '{"data":null}', '{"data":[]}', '[{"data":{}}]'];
     for (const body of wrong) {
       expect([body, (await caller.send(operation, { ...right, body })).status]).toEqual([body, 400]);
@@ -90,9 +92,9 @@ describe.each(withJsonBody.map(row))('%s %s', (_, __, operation) => {
   });
 
   test('a request with a member that violates its schema is 400 or 422', async () => {
-    const right = await world.right(operation);
-    for (const { at, schema } of membersOf(media.schema)) {
-      for (const value of misfits(schema)) {
+    const right = await world.validRequest(operation);
+    for (const { at, schema } of bodyMembers(media.schema)) {
+      for (const value of invalidValues(schema)) {
         const body = withMember(right.body ?? null, at, value);
         const { status } = await caller.send(operation, { ...right, body });
         expect([at.join('.'), value, status === 400 || status === 422]).toEqual([at.join('.'), value, true]);
@@ -101,8 +103,8 @@ describe.each(withJsonBody.map(row))('%s %s', (_, __, operation) => {
   });
 
   test('a request without a required member is 400, without an optional one it succeeds', async () => {
-    for (const { at, isRequired } of membersOf(media.schema)) {
-      const right = await world.right(operation);
+    for (const { at, isRequired } of bodyMembers(media.schema)) {
+      const right = await world.validRequest(operation);
       const body = withMember(right.body ?? null, at, undefined);
       const { status } = await caller.send(operation, { ...right, body });
       const expected = isRequired ? 400 : successOf(operation);
@@ -111,13 +113,13 @@ describe.each(withJsonBody.map(row))('%s %s', (_, __, operation) => {
   });
 
   test('a member that is not documented is ignored', async () => {
-    const right = await world.right(operation);
+    const right = await world.validRequest(operation);
     const body = withMember(right.body ?? null, ['undocumented'], { of: [1] });
     expect((await caller.send(operation, { ...right, body })).status).toBe(successOf(operation));
   });
 
   test('a body of another media type is 415, a body that is too large 413', async () => {
-    const right = await world.right(operation);
+    const right = await world.validRequest(operation);
     const headers = { ...right.headers, 'Content-Type': 'text/plain' };
     expect((await caller.send(operation, { ...right, headers })).status).toBe(415);
     expect((await caller.send(operation, { ...right, body: `"${'x'.repeat(70_000)}"` })).status).toBe(413);
@@ -132,18 +134,18 @@ describe.each(operations.filter(reads('Origin')).map(row))('%s %s', (_, __, oper
   });
 });
 
-const creates = withJsonBody.filter(({ answers }) => '201' in answers);
+const creates = withJsonBody.filter(({ responses }) => '201' in responses);
 
 describe.each(creates.map(row))('%s %s', (_, __, operation) => {
   test('Location returns the same body and ETag, without the secret', async () => {
     const made = await send(operation);
     const received = await follow(made.headers.get('location') ?? '');
-    const expected = JSON.stringify(withoutShownOnce(document, operation, made.body ?? null));
+    const expected = JSON.stringify(hideShownOnce(document, operation, made.body ?? null));
     expect([received.text, received.headers.get('etag')]).toEqual([expected, made.headers.get('etag')]);
   });
 
   test('a repeated request to create the same record is 201 or 422', async () => {
-    const right = await world.right(operation);
+    const right = await world.validRequest(operation);
     const statuses = [await caller.send(operation, right), await caller.send(operation, right)];
     expect(statuses[0]?.status).toBe(201);
     expect([201, 422]).toContain(statuses[1]?.status as number);
@@ -155,16 +157,16 @@ const idempotent = operations.filter(reads('Idempotency-Key'));
 describe.each(idempotent.map(row))('%s %s', (_, __, operation) => {
   test('a repeated Idempotency-Key replays the response; another body is 422, an invalid key 400', async () => {
     const headers = { 'Idempotency-Key': crypto.randomUUID() };
-    const right = { ...(await world.right(operation)), headers };
+    const right = { ...(await world.validRequest(operation)), headers };
     const [first, again] = [await caller.send(operation, right), await caller.send(operation, right)];
-    const replayed = ({ status, text, headers }: Received) => [
+    const replayed = ({ status, text, headers }: OperationResponse) => [
       status,
       text,
       headers.get('etag'),
       headers.get('location'),
     ];
     expect(replayed(again)).toEqual(replayed(first));
-    const { body = null } = await world.right(operation);
+    const { body = null } = await world.validRequest(operation);
     expect((await caller.send(operation, { ...right, body })).status).toBe(422);
     for (const key of ['', 'a b', 'x'.repeat(256)]) {
       const { status } = await send(operation, { headers: { 'Idempotency-Key': key } });
@@ -176,7 +178,7 @@ describe.each(idempotent.map(row))('%s %s', (_, __, operation) => {
     const rounds = 20;
     for (let round = 0; round < rounds; round += 1) {
       const headers = { 'Idempotency-Key': crypto.randomUUID() };
-      const right = { ...(await world.right(operation)), headers };
+      const right = { ...(await world.validRequest(operation)), headers };
       const all = await Promise.all(Array.from({ length: 8 }, () => caller.send(operation, right)));
       const made = all.filter(({ status }) => status === 201);
       expect(new Set(made.map(({ text }) => text)).size).toBe(1);
@@ -204,7 +206,7 @@ describe.each(withQuery.map(row))('%s %s', (_, __, operation) => {
   test('a parameter that is given twice is 400, one that is not documented is ignored', async () => {
     for (const { name, example } of parameters) {
       const pair = `${encodeURIComponent(name)}=${encodeURIComponent(String(example))}`;
-      const { query = '', ...right } = await world.right(operation);
+      const { query = '', ...right } = await world.validRequest(operation);
       const other = query
         .split('&')
         .filter((each) => each !== '' && !each.startsWith(pair.split('=')[0] ?? ''));
@@ -237,9 +239,10 @@ describe.each(withQuery.filter(reads('page[limit]')).map(row))('%s %s', (_, __, 
 
 describe.each(operations.filter(reads('If-Match')).map(row))('%s %s', (_, __, operation) => {
   test('a stale If-Match is 412, the current ETag succeeds', async () => {
-    const right = await world.right(operation);
+    const right = await world.validRequest(operation);
     const read = getOf(operation);
-    const { headers } = await caller.send(read, { ...(await world.right(read)), path: right.path ?? {} });
+    const reading = { ...(await world.validRequest(read)), path: right.path ?? {} };
+    const { headers } = await caller.send(read, reading);
     const stale = { 'If-Match': '"0000000000000000-00000000"' };
     expect((await caller.send(operation, { ...right, headers: stale })).status).toBe(412);
     const fresh = { 'If-Match': headers.get('etag') ?? '' };
@@ -258,7 +261,7 @@ describe.each(withPathParameters.filter(({ method }) => method === 'delete').map
   '%s %s',
   (_, __, operation) => {
     test('a deleted record is 404', async () => {
-      const right = await world.right(operation);
+      const right = await world.validRequest(operation);
       expect((await caller.send(operation, right)).status).toBe(204);
       expect((await caller.send(operation, right)).status).toBe(404);
     });
@@ -269,7 +272,7 @@ describe.each(operations.filter(({ body }) => body?.type.endsWith('form-urlencod
   '%s %s',
   (_, __, operation) => {
     test('a form with a duplicate parameter is 400, with a wrong secret 401, too large 413', async () => {
-      const { body } = await world.right(operation);
+      const { body } = await world.validRequest(operation);
       const form = String(body);
       expect((await send(operation, { body: `${form}&client_id=x` })).status).toBe(400);
       expect(
@@ -286,7 +289,7 @@ const searches = withJsonBody.filter((each) => each.method === 'post' && listOf(
 
 describe.each(searches.map(row))('%s %s', (_, __, operation) => {
   test('a search finds the record that the same filter in a URL finds', async () => {
-    const right = await world.right(operation);
+    const right = await world.validRequest(operation);
     const { filter } = right.body as { readonly filter: string };
     const listed = requestWith(listOf(operation) as Operation, { filter });
     const [found, searched] = [await listed, await caller.send(operation, right)].map(
@@ -302,9 +305,9 @@ const CHANGING = new Set(['x-request-id', 'date', 'content-length']);
 
 describe.each(gets.map(row))('%s %s', (_, __, operation) => {
   test('HEAD has the status and headers of GET, without the body', async () => {
-    const right = await world.right(operation);
+    const right = await world.validRequest(operation);
     const [got, headed] = [await caller.send(operation, right), await caller.head(operation, right)];
-    const plain = ({ status, headers }: Received) => [
+    const plain = ({ status, headers }: OperationResponse) => [
       status,
       [...headers].filter(([name]) => !CHANGING.has(name)).sort(),
     ];
@@ -335,9 +338,9 @@ const UNSEEN: readonly { readonly why: string; excuses(operation: Operation, sta
 
 test('every documented operation and status was seen, except those with a reason', () => {
   const documented = operations.flatMap((operation) =>
-    Object.keys(operation.answers).map((status) => [operation, status] as const),
+    Object.keys(operation.responses).map((status) => [operation, status] as const),
   );
-  const unseen = documented.filter(([{ id }, status]) => !caller.seen.has(`${id} ${status}`));
+  const unseen = documented.filter(([{ id }, status]) => !caller.covered.has(`${id} ${status}`));
   const unexcused = unseen.filter((each) => !UNSEEN.some(({ excuses }) => excuses(...each)));
   expect(unexcused.map(([{ id }, status]) => `${id} ${status}`)).toEqual([]);
   for (const { why, excuses } of UNSEEN)
@@ -355,20 +358,20 @@ function getOf({ path }: Operation): Operation {
 async function requestWith(
   operation: Operation,
   parameters: Readonly<Record<string, string>>,
-): Promise<Received> {
-  const right = await world.right(operation);
+): Promise<OperationResponse> {
+  const right = await world.validRequest(operation);
   const query = new URLSearchParams(right.query);
   for (const [name, value] of Object.entries(parameters)) query.set(name, value);
   return caller.send(operation, { ...right, query: query.toString() });
 }
 
 /** Sends the GET of an absolute URL. */
-async function follow(address: string): Promise<Received> {
+async function follow(address: string): Promise<OperationResponse> {
   const url = new URL(address);
-  const operation = gets.find(({ path }) => matched(path, url.pathname));
+  const operation = gets.find(({ path }) => matchPath(path, url.pathname));
   if (!operation) throw new Error(`${url.pathname} is not documented`);
-  const path = matched(operation.path, url.pathname) ?? {};
-  const { token } = await world.right(operation);
+  const path = matchPath(operation.path, url.pathname) ?? {};
+  const { token } = await world.validRequest(operation);
   const received = await caller.send(operation, { path, query: url.search.slice(1), token });
   expect([operation.id, received.status]).toEqual([operation.id, successOf(operation)]);
   return received;
@@ -380,9 +383,9 @@ type Page = JsonObject & {
 };
 
 /** The IDs on a page and on all next pages; follows every other link as well. */
-async function pagesFrom(first: Received): Promise<readonly string[]> {
+async function pagesFrom(first: OperationResponse): Promise<readonly string[]> {
   const ids: string[] = [];
-  for (let page: Received | undefined = first; page; ) {
+  for (let page: OperationResponse | undefined = first; page; ) {
     const { data, links } = page.body as Page;
     ids.push(...data.map(({ id }) => id));
     page = undefined;

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { openCaller, operationsOf } from '../support/document_caller.ts';
 import type { JsonObject } from '../support/json_schema.ts';
+import { openOperationClient, operationsOf } from '../support/openapi_client.ts';
 import { startService } from '../support/service.ts';
 
 /** The documented responses to paths and methods that the OpenAPI document does not list. */
@@ -8,7 +8,7 @@ import { startService } from '../support/service.ts';
 const service = await startService();
 const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
 const operations = operationsOf(document);
-const caller = openCaller(document);
+const caller = openOperationClient(document);
 afterAll(() => service.stop());
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
@@ -23,7 +23,7 @@ describe('requests that match no operation', () => {
         method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()],
       );
       for (const other of METHODS.filter((method) => !methods.includes(method))) {
-        const { status, headers } = await caller.stray(other, url, 'method_not_allowed');
+        const { status, headers } = await caller.sendUndocumented(other, url, 'method_not_allowed');
         expect([other, status, headers.get('allow')?.split(', ').sort()]).toEqual([
           other,
           405,
@@ -35,7 +35,7 @@ describe('requests that match no operation', () => {
 
   test('a path that is not documented is 404', async () => {
     for (const path of ['/', '/v2', '/v2/realms', '/v1/authentication-realms', '/admin']) {
-      expect((await caller.stray('GET', path, 'unknown_route')).status).toBe(404);
+      expect((await caller.sendUndocumented('GET', path, 'unknown_route')).status).toBe(404);
     }
   });
 });

@@ -1,6 +1,13 @@
 import { afterEach, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { errorsOf, oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
+import {
+  createFixture,
+  errorsOf,
+  type Fixture,
+  oidcPath,
+  type Service,
+  startService,
+} from '../support/service.ts';
 
 /** Writes are queued only while they can be expected to finish soon. */
 
@@ -17,11 +24,11 @@ const user = () => ({
 
 async function startWithRealms() {
   service = await startService();
-  const [planted, other] = [await plant(service.db), await plant(service.db)];
+  const [planted, other] = [await createFixture(service.db), await createFixture(service.db)];
   const token = await service.token('users:write users:read oidc-profile-infos:read');
-  const users = ({ realm }: Planted) => `/v2/authentication-realms/${realm}/user-authentication-info`;
-  const create = (where: Planted = planted, bearer = token) =>
-    service.once.post(users(where), bearer, user());
+  const users = ({ realm }: Fixture) => `/v2/authentication-realms/${realm}/user-authentication-info`;
+  const create = (where: Fixture = planted, bearer = token) =>
+    service.withoutRetry.post(users(where), bearer, user());
   return { planted, other, token, create };
 }
 
@@ -29,7 +36,7 @@ test('while the database is locked for longer than workWaitMsMax, writes beyond 
   const { planted, other, token, create } = await startWithRealms();
   // These let the service measure the duration of a write.
   for (let count = 0; count < 10; count += 1) expect((await create()).status).toBe(201);
-  const release = await service.database.hold();
+  const release = await service.database.lockWriters();
   const waiting = Array.from({ length: LIMITS.workAdmittedMin + 20 }, () => create());
   await Bun.sleep(LIMITS.workWaitMsMax + 700);
 
@@ -39,10 +46,10 @@ test('while the database is locked for longer than workWaitMsMax, writes beyond 
   expect((await errorsOf(refused))[0]?.detail).toBe('Too much work of this kind is waiting; try again');
   // Before authentication, and with the realm ID in any letter case.
   expect((await create(planted, 'none')).status).toBe(503);
-  const upper = { ...planted, realm: planted.realm.toUpperCase() as Planted['realm'] };
+  const upper = { ...planted, realm: planted.realm.toUpperCase() as Fixture['realm'] };
   expect((await create(upper)).status).toBe(503);
   expect(performance.now() - began).toBeLessThan(1_000);
-  expect((await service.once.get(oidcPath(planted), token)).status).toBe(200);
+  expect((await service.withoutRetry.get(oidcPath(planted), token)).status).toBe(200);
 
   // On an engine that writes realms separately, a write of another realm is admitted.
   const writesRealmsSeparately = service.db.engine.embedded === undefined;
@@ -58,7 +65,7 @@ test('while the database is locked for longer than workWaitMsMax, writes beyond 
 test('fewer writes than workAdmittedMin wait for a locked database, and succeed', async () => {
   const { create } = await startWithRealms();
   for (let count = 0; count < 10; count += 1) await create();
-  const release = await service.database.hold();
+  const release = await service.database.lockWriters();
   const first = create();
   await Bun.sleep(LIMITS.workWaitMsMax * 2);
   const waiting = Array.from({ length: LIMITS.workAdmittedMin / 2 }, () => create());

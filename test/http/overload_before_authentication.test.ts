@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { type Planted, plant, startService } from '../support/service.ts';
+import { createFixture, type Fixture, startService } from '../support/service.ts';
 
 test('requests of an overloaded kind of work are 503 before authentication, other kinds are not', async () => {
   const overloadedRealms = new Map<'get' | 'find' | 'write', string>();
@@ -9,18 +9,18 @@ test('requests of an overloaded kind of work are 503 before authentication, othe
     const overloaded = { get: of('get'), find: of('find'), write: of('write') };
     return { ...engine, records: { ...engine.records, overloaded } };
   });
-  const [planted, other] = [await plant(service.db), await plant(service.db)];
+  const [planted, other] = [await createFixture(service.db), await createFixture(service.db)];
   const below = '/user-authentication-info';
   const found = '/user-authentication-oidc-profile-info';
   const requests = [
-    ['get', 'GET', (at: Planted) => `${below}/${at.user}`],
+    ['get', 'GET', (at: Fixture) => `${below}/${at.user}`],
     ['find', 'GET', () => found],
     ['find', 'POST', () => `${found}/search`],
     ['write', 'POST', () => below],
-    ['write', 'PUT', (at: Planted) => `${below}/${at.user}`],
-    ['write', 'DELETE', (at: Planted) => `${below}/${at.user}`],
+    ['write', 'PUT', (at: Fixture) => `${below}/${at.user}`],
+    ['write', 'DELETE', (at: Fixture) => `${below}/${at.user}`],
   ] as const;
-  const statuses = (at: Planted) =>
+  const statuses = (at: Fixture) =>
     Promise.all(
       requests.map(async ([, method, path]) => {
         const url = `${service.url}/v2/authentication-realms/${at.realm}${path(at)}`;

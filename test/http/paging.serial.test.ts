@@ -5,10 +5,10 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import {
+  buildRecord,
   errorsOf,
   realmMembers,
   type Service,
-  stamped,
   startService,
   userMembers,
 } from '../support/service.ts';
@@ -38,9 +38,12 @@ async function createRealmWithUsers(
   const id = systemClock.mintId();
   const users = Array.from({ length: count }, () => systemClock.mintId());
   const writes = [
-    { op: 'insert', resource: realm, key: [id], record: stamped([id], realmMembers) },
+    { op: 'insert', resource: realm, key: [id], record: buildRecord([id], realmMembers) },
     ...users.map((each, place) => {
-      const record = { ...stamped([id, each], { ...userMembers, name: `N${place % 2}` }), created_at: place };
+      const record = {
+        ...buildRecord([id, each], { ...userMembers, name: `N${place % 2}` }),
+        created_at: place,
+      };
       return { op: 'insert', resource: user, key: [id, each], record } as const;
     }),
   ] as const satisfies readonly Write[];
@@ -167,7 +170,7 @@ describe('pages after a record', () => {
     const { mintRevision, mintId } = systemClock;
     await records.remove({ resource: user, key: [id, users[2] as Uuid], origin, mintRevision });
     const late = mintId();
-    const record = stamped([id, late], userMembers);
+    const record = buildRecord([id, late], userMembers);
     await records.commit([{ op: 'insert', resource: user, key: [id, late], record }]);
     expect(idsOf(await page(first.links.next as string))).toEqual(users.slice(3, 6) as Uuid[]);
   });

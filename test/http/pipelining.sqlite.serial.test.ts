@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { LOOKUPS, type Planted, plant, type Service, startService } from '../support/service.ts';
-import { get, talkTo } from '../support/wire.ts';
+import { exchangeBytes, getRequest } from '../support/raw_http.ts';
+import { createFixture, type Fixture, LOOKUPS, type Service, startService } from '../support/service.ts';
 
 /** The embedded database answers synchronously, so lookups on a connection can be pipelined. */
 
 let service: Service;
-let planted: Planted;
+let planted: Fixture;
 let authorization: string;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.db);
+  planted = await createFixture(service.db);
   const token = await service.token('profile-infos:read');
   authorization = `Authorization: Bearer ${token}\r\n`;
   // The first check of a token is asynchronous.
@@ -22,9 +22,11 @@ const RECORD = () => LOOKUPS[0].path(planted);
 
 test('pipelined lookups are answered in order, each with its own request ID', async () => {
   const targets = ['/healthz', RECORD(), '/nowhere', `${RECORD()}/`, '/readyz'];
-  const bytes = targets.map((target, at) => get(target, `${authorization}X-Request-Id: n${at}\r\n`)).join('');
-  const { answers } = await talkTo(service.url, bytes, { answers: targets.length });
-  expect(answers.map(({ status, headers }) => [status, headers.get('x-request-id')])).toEqual([
+  const bytes = targets
+    .map((target, at) => getRequest(target, `${authorization}X-Request-Id: n${at}\r\n`))
+    .join('');
+  const { responses } = await exchangeBytes(service.url, bytes, { expectedResponses: targets.length });
+  expect(responses.map(({ status, headers }) => [status, headers.get('x-request-id')])).toEqual([
     [200, 'n0'],
     [200, 'n1'],
     [404, 'n2'],
@@ -34,16 +36,22 @@ test('pipelined lookups are answered in order, each with its own request ID', as
 });
 
 test('a body of a lookup is not read as a second request', async () => {
-  const smuggled = get('/nowhere');
-  const first = get(`${RECORD()}/`, `${authorization}Content-Length: ${smuggled.length}\r\n`);
-  const { answers } = await talkTo(service.url, first + smuggled + get('/readyz'), { answers: 2 });
-  expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+  const smuggled = getRequest('/nowhere');
+  const first = getRequest(`${RECORD()}/`, `${authorization}Content-Length: ${smuggled.length}\r\n`);
+  const { responses } = await exchangeBytes(service.url, first + smuggled + getRequest('/readyz'), {
+    expectedResponses: 2,
+  });
+  expect(responses.map(({ status }) => status)).toEqual([200, 200]);
 });
 
 test('a caller that has closed its side of the connection still gets the response', async () => {
   for (const target of [RECORD(), '/readyz']) {
     const options = { isHalfClosed: true, answers: 2 };
-    const { answers, isEnded } = await talkTo(service.url, get(target, authorization), options);
-    expect([answers.map(({ status }) => status), isEnded]).toEqual([[200], true]);
+    const { responses, isEnded } = await exchangeBytes(
+      service.url,
+      getRequest(target, authorization),
+      options,
+    );
+    expect([responses.map(({ status }) => status), isEnded]).toEqual([[200], true]);
   }
 });

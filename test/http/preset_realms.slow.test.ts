@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { startServed } from '../support/client_service.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
-import { examine } from '../support/doctor_report.ts';
-import { AUTHREALM, clientCreate, runCommand } from '../support/processes.ts';
+import { runDoctorOn } from '../support/doctor_report.ts';
+import { AUTHREALM, runClientCreate, runCommand } from '../support/processes.ts';
 import { FULL_SCOPE } from '../support/resource_cases.ts';
 import { freshFolder } from '../support/service.ts';
+import { startServiceProcess } from '../support/service_process.ts';
 
 /** `init --preset-realms`: the three realms that existing clients expect (docs/wire.md#realms). */
 
@@ -17,7 +17,7 @@ const PRESETS = [
 ] as const;
 const NAMES = PRESETS.map(([name]) => name);
 
-const run = ({ words: on }: TestDatabase, ...words: string[]) => runCommand([AUTHREALM, ...words, ...on]);
+const run = ({ args: on }: TestDatabase, ...words: string[]) => runCommand([AUTHREALM, ...words, ...on]);
 const init = (database: TestDatabase, ...words: string[]) => run(database, 'init', ...words);
 
 interface RealmRow {
@@ -31,12 +31,12 @@ interface RealmRow {
 }
 
 const realmsOf = (database: TestDatabase) =>
-  database.ask<RealmRow>('select realm_id as id, * from realm order by created_at, realm_id');
+  database.query<RealmRow>('select realm_id as id, * from realm order by created_at, realm_id');
 
 /** Expects the three preset realms, in their order and a millisecond apart. */
 async function expectPresets(database: TestDatabase, from = 0): Promise<void> {
   const realms = (await realmsOf(database)).slice(from);
-  const [{ store } = { store: '' }] = await database.ask<{ store: string }>(
+  const [{ store } = { store: '' }] = await database.query<{ store: string }>(
     'select store_id as store from instance',
   );
   const start = realms[0]?.created_at ?? 0;
@@ -61,52 +61,52 @@ test('init --preset-realms creates the three realms, with the profile and client
   const account = realms[2]?.id ?? '';
   expect(stdout).toContain(`realm             ${account}\n`);
   expect(stdout).not.toContain('Default realm');
-  expect(await database.ask('select realm_id, name from password_profile')).toEqual([
+  expect(await database.query('select realm_id, name from password_profile')).toEqual([
     { realm_id: account, name: 'Passwords' },
   ]);
-  expect(await database.ask('select realm_id from client_realm')).toEqual([{ realm_id: account }]);
-  expect(await database.disagreements()).toEqual([]);
-  expect((await examine(database)).healthy).toBe(true);
+  expect(await database.query('select realm_id from client_realm')).toEqual([{ realm_id: account }]);
+  expect(await database.findInconsistencies()).toEqual([]);
+  expect((await runDoctorOn(database)).healthy).toBe(true);
 
-  const before = await database.ask('select * from change');
+  const before = await database.query('select * from change');
   const again = await init(database, '--preset-realms');
   expect([again.code, again.stderr]).toEqual([0, '']);
   expect(again.stdout).toBe(realms.map(({ id, name }) => `${id}  ${name} (exists)\n`).join(''));
-  expect(await database.ask('select * from change')).toEqual(before);
-  expect(await database.ask('select * from client')).toHaveLength(1);
+  expect(await database.query('select * from change')).toEqual(before);
+  expect(await database.query('select * from client')).toHaveLength(1);
 });
 
 test('init --preset-realms adds only the realms to a database in use', async () => {
   const database = await freshDatabase();
   expect((await init(database)).code).toBe(0);
-  const before = await database.ask('select * from password_profile, client');
+  const before = await database.query('select * from password_profile, client');
   const { code, stdout } = await init(database, '--preset-realms');
   expect(code).toBe(0);
   expect(stdout.trim().split('\n')).toHaveLength(PRESETS.length);
   expect((await realmsOf(database)).map(({ name }) => name)).toEqual(['Default realm', ...NAMES]);
   await expectPresets(database, 1);
-  expect(await database.ask('select * from password_profile, client')).toEqual(before);
+  expect(await database.query('select * from password_profile, client')).toEqual(before);
   const refused = await init(database);
   expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('already has clients')]);
 });
 
 test('twenty concurrent runs of init --preset-realms create three realms, in order', async () => {
   const database = await freshDatabase();
-  expect((await clientCreate(database, FULL_SCOPE)).code).toBe(0);
+  expect((await runClientCreate(database, FULL_SCOPE)).code).toBe(0);
   const runs = await Promise.all(Array.from({ length: 20 }, () => init(database, '--preset-realms')));
   expect(runs.map(({ code }) => code)).toEqual(Array(20).fill(0));
   // Exactly one run created them, all three.
   expect(runs.filter(({ stdout }) => !stdout.includes('(exists)'))).toHaveLength(1);
   await expectPresets(database);
-  expect(await database.ask('select event from change')).toHaveLength(PRESETS.length);
-  expect(await database.disagreements()).toEqual([]);
+  expect(await database.query('select event from change')).toHaveLength(PRESETS.length);
+  expect(await database.findInconsistencies()).toEqual([]);
 }, 300_000);
 
 test('init --preset-realms creates a missing preset realm again, with its ID', async () => {
   const database = await freshDatabase();
   expect((await init(database, '--preset-realms')).code).toBe(0);
   const before = await realmsOf(database);
-  await database.ask(`delete from realm where name = 'Merchant Organization'`);
+  await database.query(`delete from realm where name = 'Merchant Organization'`);
   const { code, stdout } = await init(database, '--preset-realms');
   expect([code, stdout.split('\n').filter((line) => line.endsWith('(exists)'))]).toEqual([
     0,
@@ -118,7 +118,7 @@ test('init --preset-realms creates a missing preset realm again, with its ID', a
 describe('preset realms', () => {
   test('preset realms reject DELETE and purge', async () => {
     const database = await freshDatabase();
-    const served = await startServed({ database, scope: FULL_SCOPE });
+    const served = await startServiceProcess({ database, scope: FULL_SCOPE });
     expect((await init(database, '--preset-realms')).code).toBe(0);
     const headers = { Authorization: `Bearer ${await served.token()}` };
     const list = await fetch(`${served.url}/v2/authentication-realms`, { headers });
@@ -139,7 +139,7 @@ describe('preset realms', () => {
       ]);
     }
     await expectPresets(database);
-    expect(await database.ask('select * from purge')).toEqual([]);
+    expect(await database.query('select * from purge')).toEqual([]);
     expect(await served.running.stop()).toBe(0);
   });
 

@@ -4,9 +4,9 @@ import { parseIpAddress } from '../../src/domain/ip_address.ts';
 import type { Call } from '../../src/http/pipeline/call.ts';
 import { openRateLimits } from '../../src/http/server/rate_limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openCaller, operationsOf } from '../support/document_caller.ts';
 import type { JsonObject } from '../support/json_schema.ts';
-import { errorsOf, oidcPath, plant, type Service, startService } from '../support/service.ts';
+import { openOperationClient, operationsOf } from '../support/openapi_client.ts';
+import { createFixture, errorsOf, oidcPath, type Service, startService } from '../support/service.ts';
 
 let service: Service;
 afterEach(() => service.stop());
@@ -16,7 +16,7 @@ const from = (address: string) => ({ 'X-Forwarded-For': address });
 
 async function started(flags: Flags) {
   service = await startService({ ...PROXIED, ...flags });
-  const path = oidcPath(await plant(service.db));
+  const path = oidcPath(await createFixture(service.db));
   return { path, token: await service.token('oidc-profile-infos:read') };
 }
 
@@ -61,7 +61,7 @@ describe('--client-rate', () => {
     await started({ clientRate: '2/60' });
     const { clientId, secret } = await service.client('oidc-profile-infos:read');
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-    expect(await statuses(3, () => service.grant(form))).toEqual([200, 200, 429]);
+    expect(await statuses(3, () => service.requestToken(form))).toEqual([200, 200, 429]);
   });
 
   test('what is too much of a client is not done: no token, none taken back, nothing told', async () => {
@@ -69,18 +69,18 @@ describe('--client-rate', () => {
     const { clientId, secret } = await service.client('oidc-profile-infos:read');
     const own = { client_id: clientId, client_secret: secret };
     const form = { ...own, grant_type: 'client_credentials' };
-    const granted = await service.grant(form);
+    const granted = await service.requestToken(form);
     const { access_token: token } = (await granted.json()) as { access_token: string };
     const send = (what: string) => {
       const body = new URLSearchParams({ ...own, token });
       return fetch(`${service.url}/oauth/${what}`, { method: 'POST', body });
     };
-    expect(await statuses(4, () => service.grant(form))).toEqual([200, 200, 429, 429]);
+    expect(await statuses(4, () => service.requestToken(form))).toEqual([200, 200, 429, 429]);
     expect([(await send('revoke')).status, (await send('introspect')).status]).toEqual([429, 429]);
     service.clock.advance(20_000);
     expect(await (await send('introspect')).json()).toMatchObject({ active: true });
     await service.server.stop();
-    const logged = await service.database.ask<{ action: string }>(
+    const logged = await service.database.query<{ action: string }>(
       'select action from act where actor = ? order by seq',
       clientId,
     );
@@ -251,7 +251,7 @@ test('every operation but health documents what it answers then', async () => {
   const document = (await (
     await service.get('/openapi.json', undefined, from('192.0.2.9'))
   ).json()) as JsonObject;
-  const caller = openCaller(document);
+  const caller = openOperationClient(document);
   for (const operation of operationsOf(document)) {
     const path = Object.fromEntries(
       operation.parameters

@@ -34,11 +34,11 @@ function unready(dependencies: { readonly database: string; readonly access_tabl
 
 /** While a table is away. */
 async function without(table: string, look: () => Promise<void>): Promise<void> {
-  await service.database.ask(`alter table ${table} rename to elsewhere`);
+  await service.database.query(`alter table ${table} rename to elsewhere`);
   try {
     await look();
   } finally {
-    await service.database.ask(`alter table elsewhere rename to ${table}`);
+    await service.database.query(`alter table elsewhere rename to ${table}`);
   }
 }
 
@@ -48,7 +48,7 @@ test('well: each of them is ok', async () => {
 
 test('clients that cannot be read are trouble of the access table alone', async () => {
   await without('client', async () => {
-    await service.database.ask('update instance set access_version = access_version + 1');
+    await service.database.query('update instance set access_version = access_version + 1');
     service.clock.advance(LOOKED_AT_AGAIN);
     expect(await readiness()).toEqual(unready({ database: 'ok', access_table: 'in trouble' }));
   });

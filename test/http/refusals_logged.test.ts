@@ -7,7 +7,7 @@ import type { Uuid } from '../../src/domain/id.ts';
 import { type IpAddress, parseIpAddress } from '../../src/domain/ip_address.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { oidcPath, passwordPath, plant, startService } from '../support/service.ts';
+import { createFixture, oidcPath, passwordPath, startService } from '../support/service.ts';
 
 const OTHER = '01900000-0000-7000-8000-000000000000' as Uuid;
 
@@ -19,26 +19,28 @@ interface Row {
 
 test('refused access is counted by client or address and reason, and logged when the service ends at the latest', async () => {
   const service = await startService({ badTokenRate: 'off' });
-  const planted = await plant(service.db);
+  const planted = await createFixture(service.db);
   const path = oidcPath(planted);
   const { clientId, secret } = await service.client('oidc-profile-infos:read changes:read', new Set([OTHER]));
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  const { access_token: token } = (await (await service.grant(form)).json()) as { access_token: string };
+  const { access_token: token } = (await (await service.requestToken(form)).json()) as {
+    access_token: string;
+  };
 
   await service.get(path);
   for (let count = 0; count < 3; count += 1) await service.get(path, 'a.b.c');
   for (let count = 0; count < 2; count += 1) await service.get(passwordPath(planted), token);
   for (let count = 0; count < 4; count += 1) await service.get(path, token);
   await service.get(`/v2/authentication-realms/${planted.realm}/changes`, token);
-  for (const wrong of ['x', 'y']) await service.grant({ ...form, client_secret: wrong });
-  await service.grant({ ...form, client_id: 'nobody' });
+  for (const wrong of ['x', 'y']) await service.requestToken({ ...form, client_secret: wrong });
+  await service.requestToken({ ...form, client_id: 'nobody' });
   // None of these is refused access.
   await service.get('/nowhere');
   await service.get('/healthz');
-  await service.grant({ ...form, grant_type: 'password' });
+  await service.requestToken({ ...form, grant_type: 'password' });
   await service.stop();
 
-  const rows = await service.database.ask<Row>(
+  const rows = await service.database.query<Row>(
     `select actor, address, detail from act where action = 'access.refused' order by seq`,
   );
   const told = rows.map(({ actor, address, detail }) => {
@@ -56,7 +58,7 @@ test('refused access is counted by client or address and reason, and logged when
       ['nobody', '127.0.0.1', 'bad credentials', 3],
     ].sort(),
   );
-  const [use] = await service.database.ask<{ client_id: string }>('select client_id from client_use');
+  const [use] = await service.database.query<{ client_id: string }>('select client_id from client_use');
   expect(use?.client_id).toBe(clientId);
 });
 

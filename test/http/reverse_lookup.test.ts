@@ -4,13 +4,13 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcProfileInfo, passwordProfileInfo } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import {
+  createFixture,
   errorsOf,
+  type Fixture,
   ISSUER,
+  insertRecord,
   oidcPath,
-  type Planted,
   passwordPath,
-  plant,
-  put,
   type Service,
   startService,
 } from '../support/service.ts';
@@ -23,13 +23,13 @@ interface FoundPage {
 }
 
 let service: Service;
-let planted: Planted;
-let elsewhere: Planted;
+let planted: Fixture;
+let elsewhere: Fixture;
 let token: string;
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.db, { subject: 'auth0|Jane', username: 'Jane@Shop.example' });
-  elsewhere = await plant(service.db, { subject: 'auth0|Jane', username: 'Jane@Shop.example' });
+  planted = await createFixture(service.db, { subject: 'auth0|Jane', username: 'Jane@Shop.example' });
+  elsewhere = await createFixture(service.db, { subject: 'auth0|Jane', username: 'Jane@Shop.example' });
   token = await service.token('profile-infos:read');
 });
 afterAll(() => service.stop());
@@ -125,7 +125,7 @@ describe('find by identity or username', () => {
         counting(embedded.listDelegating(delegate));
       return { ...engine, records, embedded: { ...embedded, listDelegating } };
     });
-    const at = await plant(counted.db, { subject: 'auth0|Jane' });
+    const at = await createFixture(counted.db, { subject: 'auth0|Jane' });
     const as = await counted.token('profile-infos:read');
     const path = oidcOf(at.realm);
     const terms = [`eq(issuer,${ISSUER})`, "eq(subject,'auth0|Jane')"] as const;
@@ -154,7 +154,7 @@ describe('find by identity or username', () => {
 
   test('find by a subject that differs in case, composition, width or an invisible character is empty', async () => {
     const subject = 'auth0|Ünï';
-    const given = await plant(service.db, {
+    const given = await createFixture(service.db, {
       ...planted,
       oidcLink: systemClock.mintId(),
       passwordLink: systemClock.mintId(),
@@ -196,7 +196,7 @@ describe('find by identity or username', () => {
     for (const subject of subjects) {
       const id = systemClock.mintId();
       const key = [planted.realm, planted.user, id] as const;
-      await put(service.db, oidcProfileInfo, key, {
+      await insertRecord(service.db, oidcProfileInfo, key, {
         subject,
         issuer: ISSUER,
         oidc_profile_id: planted.oidcProfile,
@@ -214,7 +214,7 @@ describe('find by many IDs', () => {
     for (let place = 0; place < 98; place += 1) {
       const id = systemClock.mintId();
       const members = { username: `batch-${place}`, password_profile_id: planted.passwordProfile };
-      await put(service.db, passwordProfileInfo, [planted.realm, planted.user, id], members);
+      await insertRecord(service.db, passwordProfileInfo, [planted.realm, planted.user, id], members);
       ids.push(id);
     }
     const requested = [...ids, elsewhere.passwordLink, systemClock.mintId()];
@@ -334,7 +334,9 @@ describe('search with the filter in the body', () => {
     expect(batch.data.map(({ id }) => id)).toEqual([planted.passwordLink]);
     expect(batch.meta).toMatchObject({ page: { limit: 100 } });
     const { realm } = planted;
-    const several = [planted, await plant(service.db, { realm })].map(({ passwordLink }) => passwordLink);
+    const several = [planted, await createFixture(service.db, { realm })].map(
+      ({ passwordLink }) => passwordLink,
+    );
     const first = await search(passwordsOf(realm), {
       filter: `in(id,${several.join()})`,
       page: { limit: 1 },

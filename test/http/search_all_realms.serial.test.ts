@@ -3,11 +3,11 @@ import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcProfileInfo, realm, user } from '../../src/domain/resources.ts';
 import {
+  createFixture,
   errorsOf,
+  type Fixture,
   ISSUER,
-  type Planted,
-  plant,
-  put,
+  insertRecord,
   realmMembers,
   type Service,
   startService,
@@ -32,15 +32,15 @@ interface Found {
 }
 
 let service: Service;
-let one: Planted;
-let two: Planted;
+let one: Fixture;
+let two: Fixture;
 let token: string;
 const SCOPES = 'users:read profiles:read profile-infos:read';
 
 beforeAll(async () => {
   service = await startService();
-  one = await plant(service.db, { subject: 'auth0|Everywhere', username: 'Everywhere' });
-  two = await plant(service.db, { subject: 'auth0|Everywhere', username: 'EVERYWHERE' });
+  one = await createFixture(service.db, { subject: 'auth0|Everywhere', username: 'Everywhere' });
+  two = await createFixture(service.db, { subject: 'auth0|Everywhere', username: 'EVERYWHERE' });
   token = await service.token(SCOPES);
 });
 afterAll(() => service.stop());
@@ -98,7 +98,7 @@ describe('in all realms', () => {
       const id = service.clock.mintId();
       made.push(id);
       const members = { subject, issuer, oidc_profile_id: one.oidcProfile };
-      await put(service.db, oidcProfileInfo, [one.realm, one.user, id], members);
+      await insertRecord(service.db, oidcProfileInfo, [one.realm, one.user, id], members);
     }
     expect(ids(await search(OIDC, { filter: `eq(subject,"${subject}")` }))).toEqual(made.sort());
   });
@@ -106,7 +106,7 @@ describe('in all realms', () => {
   test('users are found by e-mail address and name, and by how they begin', async () => {
     const made = service.clock.mintId();
     const members = { ...userMembers, name: 'Zoë Überall', email: 'zoe@elsewhere.example' };
-    await put(service.db, user, [two.realm, made], members);
+    await insertRecord(service.db, user, [two.realm, made], members);
     for (const filter of [
       'eq(email,ZOE@elsewhere.example)',
       'eq(name,"zoë überall")',
@@ -208,9 +208,9 @@ describe('of a realm that has more than there is room for', () => {
     const realms = counts.map(() => service.clock.mintId()).sort();
     const email = `${crypto.randomUUID()}@cut.example`;
     for (const [place, id] of realms.entries()) {
-      await put(service.db, realm, [id], realmMembers);
+      await insertRecord(service.db, realm, [id], realmMembers);
       for (let made = 0; made < (counts[place] ?? 0); made += 1)
-        await put(service.db, user, [id, service.clock.mintId()], { ...userMembers, email });
+        await insertRecord(service.db, user, [id, service.clock.mintId()], { ...userMembers, email });
     }
     const by = await service.token(SCOPES, new Set(realms));
     const ask = async (after?: string) => {
@@ -255,12 +255,12 @@ describe('of a realm that has more than there is room for', () => {
   });
 
   test('by a subject at several issuers', async () => {
-    const planted = await plant(service.db);
+    const planted = await createFixture(service.db);
     const subject = 'cut';
     for (const issuer of ['https://a.example', 'https://b.example', 'https://c.example']) {
       const members = { subject, issuer, oidc_profile_id: planted.oidcProfile };
       const key = [planted.realm, planted.user, service.clock.mintId()] as const;
-      await put(service.db, oidcProfileInfo, key, members);
+      await insertRecord(service.db, oidcProfileInfo, key, members);
     }
     const by = await service.token(SCOPES, new Set([planted.realm]));
     for (const [limit, cut] of [
@@ -289,7 +289,7 @@ describe('users of one realm', () => {
   });
 
   test('come a page at a time', async () => {
-    await put(service.db, user, [one.realm, service.clock.mintId()], userMembers);
+    await insertRecord(service.db, user, [one.realm, service.clock.mintId()], userMembers);
     const asked = (offset: number) =>
       service.post(`${path()}/search`, token, { filter: 'eq(given_name,jane)', page: { limit: 1, offset } });
     const pages = (await Promise.all([0, 1, 2].map(async (at) => (await asked(at)).json()))) as Found[];

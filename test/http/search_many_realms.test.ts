@@ -12,7 +12,14 @@ import {
 import { systemClock } from '../../src/platform/clock.ts';
 import type { Engine } from '../../src/store/open.ts';
 import { nextValueText } from '../../src/store/records/records.ts';
-import { plant, put, realmMembers, type Service, startService, userMembers } from '../support/service.ts';
+import {
+  createFixture,
+  insertRecord,
+  realmMembers,
+  type Service,
+  startService,
+  userMembers,
+} from '../support/service.ts';
 
 /** Searches of all realms, where there are many of them, or many profiles or links in one. */
 
@@ -44,8 +51,8 @@ describe('of many realms', () => {
     for (let start = 0; start < count; start += 100) {
       await Promise.all(
         order.slice(start, start + 100).map(async (id) => {
-          await put(many.db, realm, [id], realmMembers);
-          await put(many.db, user, [id, id], { ...userMembers, name });
+          await insertRecord(many.db, realm, [id], realmMembers);
+          await insertRecord(many.db, user, [id, id], { ...userMembers, name });
         }),
       );
     }
@@ -109,10 +116,10 @@ describe('of many realms', () => {
     const searches = Array.from({ length: LIMITS.searchesAtOnceMax }, () => ask({ filter }));
     while (waiting < LIMITS.searchesAtOnceMax) await Bun.sleep(1);
     try {
-      const refused = await many.once.post(`/v2/${USERS}/search`, all, { filter });
+      const refused = await many.withoutRetry.post(`/v2/${USERS}/search`, all, { filter });
       expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
       const looked = `/v2/authentication-realms/${order[0]}/${USERS}/${order[0]}`;
-      expect((await many.once.get(looked, all)).status).toBe(200);
+      expect((await many.withoutRetry.get(looked, all)).status).toBe(200);
     } finally {
       letGo.resolve();
     }
@@ -123,17 +130,20 @@ describe('of many realms', () => {
 
 test('a username that several profiles of a realm have is found in each, however many profiles there are', async () => {
   const { db, clock, token, post, stop } = await startService();
-  const { realm, user: of } = await plant(db);
+  const { realm, user: of } = await createFixture(db);
   const username = 'Several Profiles';
   const link = async (profile: Uuid, name: string) => {
     const id = clock.mintId();
-    await put(db, passwordProfileInfo, [realm, of, id], { username: name, password_profile_id: profile });
+    await insertRecord(db, passwordProfileInfo, [realm, of, id], {
+      username: name,
+      password_profile_id: profile,
+    });
     return id;
   };
   const profiles = Array.from({ length: LIMITS.searchIssuersMax + 1 }, () => clock.mintId()).sort();
   for (const profile of profiles) {
     const members = { name: 'Passwords', username_format: 'any', enable_one_time_password_token: false };
-    await put(db, passwordProfile, [realm, profile], members);
+    await insertRecord(db, passwordProfile, [realm, profile], members);
     await link(profile, `user of ${profile}`);
   }
   const made = await Promise.all(profiles.slice(-2).map((profile) => link(profile, username)));
@@ -146,7 +156,7 @@ test('a username that several profiles of a realm have is found in each, however
 
 test('a subject is asked for at the first hundred issuers of a realm; behind them it is found by naming the issuer', async () => {
   const { db, clock, token, post, stop } = await startService();
-  const { realm, user: of, oidcProfile } = await plant(db);
+  const { realm, user: of, oidcProfile } = await createFixture(db);
   const subject = 'several issuers';
   const numbers = Array.from({ length: LIMITS.searchIssuersMax + 1 }, (_, at) => at);
   // In front of that of what was planted.
@@ -157,7 +167,7 @@ test('a subject is asked for at the first hundred issuers of a realm; behind the
     made.push(id);
     const isLast = at >= LIMITS.searchIssuersMax - 1;
     const members = { subject: isLast ? subject : `another ${at}`, issuer, oidc_profile_id: oidcProfile };
-    await put(db, oidcProfileInfo, [realm, of, id], members);
+    await insertRecord(db, oidcProfileInfo, [realm, of, id], members);
   }
   const by = await token('profile-infos:read');
   const search = async (filter: string) => {
@@ -171,21 +181,26 @@ test('a subject is asked for at the first hundred issuers of a realm; behind the
 
 test('the issuers of a realm are stepped through by an index, however many links each has', async () => {
   const { database, db, stop } = await startService();
-  const planted = await plant(db);
+  const planted = await createFixture(db);
   for (let link = 0; link < 500; link += 1) {
     const members = {
       subject: `s-${link}`,
       issuer: `https://${link % 5}.example`,
       oidc_profile_id: planted.oidcProfile,
     };
-    await put(db, oidcProfileInfo, [planted.realm, planted.user, crypto.randomUUID() as Uuid], members);
+    await insertRecord(
+      db,
+      oidcProfileInfo,
+      [planted.realm, planted.user, crypto.randomUUID() as Uuid],
+      members,
+    );
   }
   const issuers = await db.engine.records.distinctValues(oidcProfileInfo, planted.realm, 'issuer', 4);
   expect(issuers).toEqual([0, 1, 2, 3].map((each) => `https://${each}.example`));
   const text = nextValueText(oidcProfileInfo, 'issuer').replace('?', `'${planted.realm}'`).replace('?', "''");
-  await database.spoil('analyze');
+  await database.tamper('analyze');
   const isSqlite = database.address.engine === 'sqlite';
-  const plan = await database.ask<Record<string, unknown>>(
+  const plan = await database.query<Record<string, unknown>>(
     `${isSqlite ? 'explain query plan' : 'explain'} ${text}`,
   );
   expect(JSON.stringify(plan)).toContain('oidc_profile_info_identity');

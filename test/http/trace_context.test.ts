@@ -3,7 +3,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { readTraceContext, startTrace, traceHeaders } from '../../src/domain/trace_context.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { FULL_SCOPE } from '../support/resource_cases.ts';
-import { oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
+import { createFixture, type Fixture, oidcPath, type Service, startService } from '../support/service.ts';
 
 /** W3C Trace Context, level 1: taken in, logged, and passed on to whom the service asks. */
 
@@ -79,7 +79,7 @@ test('what begins here, and what is passed on, can be read by others', () => {
 
 describe('in the service', () => {
   let service: Service;
-  let planted: Planted;
+  let planted: Fixture;
   let token: string;
   let provider: Bun.Server<undefined>;
   const asked: Headers[] = [];
@@ -94,7 +94,7 @@ describe('in the service', () => {
       },
     });
     service = await startService({ requestLogging: 'full', allowLoopbackDiscovery: 'true' });
-    planted = await plant(service.db);
+    planted = await createFixture(service.db);
     token = await service.token(FULL_SCOPE);
   });
   afterAll(async () => {
@@ -106,9 +106,9 @@ describe('in the service', () => {
     const headers = { traceparent: PARENT };
     expect((await service.get(oidcPath(planted), token, headers)).status).toBe(200);
     expect(service.log.at(-1)).toMatchObject({ event: 'request', trace_id: TRACE });
-    await service.database.ask('alter table oidc_profile_info rename to elsewhere');
+    await service.database.query('alter table oidc_profile_info rename to elsewhere');
     expect((await service.get(oidcPath(planted), token, headers)).status).toBe(503);
-    await service.database.ask('alter table elsewhere rename to oidc_profile_info');
+    await service.database.query('alter table elsewhere rename to oidc_profile_info');
     const failed = service.log.slice(-2);
     expect(failed.map(({ event }) => event)).toEqual(['fault', 'request']);
     for (const line of failed) expect(line).toHaveProperty('trace_id', TRACE);

@@ -11,9 +11,9 @@ test('a user gets the newer Unicode version only when all of its folded keys are
   const database = await freshDatabase();
   const { records, close } = await database.open();
   const at = await createRealmFixture(records);
-  await database.ask(`update user_info set unicode_version = '1.0', email_key = 'of another Unicode'`);
+  await database.query(`update user_info set unicode_version = '1.0', email_key = 'of another Unicode'`);
   const row = async () =>
-    (await database.ask('select name_key, email_key, unicode_version from user_info'))[0];
+    (await database.query('select name_key, email_key, unicode_version from user_info'))[0];
 
   const patch = (members: Record<string, unknown>) => ({
     members,

@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { LOOKUPS, type Planted, plant, type Service, startService } from '../support/service.ts';
-import { type Asking, type Exchange, get, talkTo } from '../support/wire.ts';
+import { exchangeBytes, getRequest, type RawExchange, type RawExchangeOptions } from '../support/raw_http.ts';
+import { createFixture, type Fixture, LOOKUPS, type Service, startService } from '../support/service.ts';
 
 /** What a client library never sends, byte by byte. */
 
 let service: Service;
-let planted: Planted;
+let planted: Fixture;
 let authorization: string;
-let slow: Record<string, Promise<Exchange>>;
+let slow: Record<string, Promise<RawExchange>>;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.db);
+  planted = await createFixture(service.db);
   authorization = `Authorization: Bearer ${await service.token('profile-infos:read')}\r\n`;
   slow = startSlowOnes();
 });
@@ -22,24 +22,24 @@ function post(headers: string, body = ''): string {
   return `POST /oauth/token HTTP/1.1\r\nHost: a\r\n${headers}\r\n${body}`;
 }
 
-const talk = (bytes: string, asking?: Asking) => talkTo(service.url, bytes, asking);
+const talk = (bytes: string, asking?: RawExchangeOptions) => exchangeBytes(service.url, bytes, asking);
 
 const IDLE_HEADER = 'GET /healthz HTTP/1.1\r\nHost: a\r\nX: ';
 
 /** What takes seconds runs beside everything else; its tests stand at the end. */
-function startSlowOnes(): Record<string, Promise<Exchange>> {
+function startSlowOnes(): Record<string, Promise<RawExchange>> {
   const patienceMs = 14_000;
   return {
-    silence: talk('', { patienceMs }),
-    'half a header': talk(IDLE_HEADER, { patienceMs }),
-    'a header that never ends': talk(IDLE_HEADER, { patienceMs, drip: 'x' }),
-    'a body that stops': talk(post('Content-Length: 100\r\n', 'grant_type='), { patienceMs }),
-    'a body that drips': talk(post('Content-Length: 100\r\n'), { patienceMs, drip: 'x' }),
+    silence: talk('', { timeoutMs: patienceMs }),
+    'half a header': talk(IDLE_HEADER, { timeoutMs: patienceMs }),
+    'a header that never ends': talk(IDLE_HEADER, { timeoutMs: patienceMs, drip: 'x' }),
+    'a body that stops': talk(post('Content-Length: 100\r\n', 'grant_type='), { timeoutMs: patienceMs }),
+    'a body that drips': talk(post('Content-Length: 100\r\n'), { timeoutMs: patienceMs, drip: 'x' }),
     'a chunked body that drips': talk(post('Transfer-Encoding: chunked\r\n'), {
-      patienceMs,
+      timeoutMs: patienceMs,
       drip: '1\r\nx\r\n',
     }),
-    'an idle connection': talk(get('/healthz'), { patienceMs: 13_000, answers: 2 }),
+    'an idle connection': talk(getRequest('/healthz'), { timeoutMs: 13_000, expectedResponses: 2 }),
   };
 }
 
@@ -51,25 +51,25 @@ const BY_RUNTIME: [what: string, bytes: () => string, status: number][] = [
   ['HTTP/1.1 without Host', () => 'GET /healthz HTTP/1.1\r\n\r\n', 400],
   ['a request line of one word', () => 'GARBAGE\r\n\r\n', 400],
   ['a request line with two spaces', () => 'GET  /healthz HTTP/1.1\r\nHost: a\r\n\r\n', 400],
-  ['an empty line before the request', () => `\r\n${get('/healthz')}`, 400],
+  ['an empty line before the request', () => `\r\n${getRequest('/healthz')}`, 400],
   ['TLS on a plain port', () => '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 400],
   ['the preface of HTTP/2', () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
   ['no method', () => ' /healthz HTTP/1.1\r\nHost: a\r\n\r\n', 400],
-  ['a target without a slash', () => get('healthz'), 400],
+  ['a target without a slash', () => getRequest('healthz'), 400],
   ['a target that is a star', () => 'OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n', 400],
-  ['a target that begins with a backslash', () => get('\\healthz'), 400],
-  ['an absolute target that is not http', () => get('ftp://a/healthz'), 400],
+  ['a target that begins with a backslash', () => getRequest('\\healthz'), 400],
+  ['an absolute target that is not http', () => getRequest('ftp://a/healthz'), 400],
   ['no HTTP version', () => 'GET /healthz\r\n\r\n', 505],
-  ['an unknown HTTP version', () => get('/healthz', '', 'HTTP/9.9'), 505],
-  ['a space in the target', () => get('/heal thz'), 505],
-  ['NUL in the target', () => get('/heal\0thz'), 505],
-  ['a control character in the target', () => get('/heal\x01thz'), 505],
+  ['an unknown HTTP version', () => getRequest('/healthz', '', 'HTTP/9.9'), 505],
+  ['a space in the target', () => getRequest('/heal thz'), 505],
+  ['NUL in the target', () => getRequest('/heal\0thz'), 505],
+  ['a control character in the target', () => getRequest('/heal\x01thz'), 505],
   ['bare line feeds', () => 'GET /healthz HTTP/1.1\nHost: a\n\n', 505],
-  ['a header line without a colon', () => get('/healthz', 'bad header\r\n'), 400],
-  ['a header line without a name', () => get('/healthz', ': x\r\n'), 400],
-  ['a space before the colon', () => get('/healthz', 'X : x\r\n'), 400],
-  ['NUL in a header', () => get('/healthz', 'X: a\0b\r\n'), 400],
-  ['a folded header line', () => get('/healthz', 'X: a\r\n b\r\n'), 400],
+  ['a header line without a colon', () => getRequest('/healthz', 'bad header\r\n'), 400],
+  ['a header line without a name', () => getRequest('/healthz', ': x\r\n'), 400],
+  ['a space before the colon', () => getRequest('/healthz', 'X : x\r\n'), 400],
+  ['NUL in a header', () => getRequest('/healthz', 'X: a\0b\r\n'), 400],
+  ['a folded header line', () => getRequest('/healthz', 'X: a\r\n b\r\n'), 400],
   ['two different lengths', () => post('Content-Length: 3\r\nContent-Length: 4\r\n', 'abcd'), 400],
   ['a length that is a list', () => post('Content-Length: 3, 3\r\n', 'abc'), 400],
   ['a negative length', () => post('Content-Length: -3\r\n', 'abc'), 400],
@@ -91,11 +91,15 @@ const BY_RUNTIME: [what: string, bytes: () => string, status: number][] = [
     400,
   ],
   ['chunks with bare line feeds', () => post('Transfer-Encoding: chunked\r\n', '3\nabc\n0\n\n'), 400],
-  ['a header of 20 KiB', () => get('/healthz', `X: ${'x'.repeat(20_480)}\r\n`), 431],
-  ['a token of 64 KiB', () => get('/healthz', `Authorization: Bearer ${'x'.repeat(65_536)}\r\n`), 431],
-  ['headers over 16 KiB together', () => get('/healthz', `X: ${'x'.repeat(160)}\r\n`.repeat(101)), 431],
-  ['a target of 20 KiB', () => get(`/${'x'.repeat(20_480)}`), 431],
-  ['250 headers', () => get('/healthz', 'X: x\r\n'.repeat(250)), 431],
+  ['a header of 20 KiB', () => getRequest('/healthz', `X: ${'x'.repeat(20_480)}\r\n`), 431],
+  ['a token of 64 KiB', () => getRequest('/healthz', `Authorization: Bearer ${'x'.repeat(65_536)}\r\n`), 431],
+  [
+    'headers over 16 KiB together',
+    () => getRequest('/healthz', `X: ${'x'.repeat(160)}\r\n`.repeat(101)),
+    431,
+  ],
+  ['a target of 20 KiB', () => getRequest(`/${'x'.repeat(20_480)}`), 431],
+  ['250 headers', () => getRequest('/healthz', 'X: x\r\n'.repeat(250)), 431],
   ['a method nobody registered', () => 'BREW /healthz HTTP/1.1\r\nHost: a\r\n\r\n', 0],
   ['a method in lower case', () => 'get /healthz HTTP/1.1\r\nHost: a\r\n\r\n', 0],
 ];
@@ -103,10 +107,10 @@ const CHUNKS = '3\r\nabc\r\n0\r\n\r\n';
 
 describe('answered by the runtime, without a body, at once:', () => {
   test.each(BY_RUNTIME)('%s', async (_what, bytes, status) => {
-    const { answers, isEnded, ms } = await talk(bytes(), { answers: 2 });
-    expect(answers.map((answer) => answer.status)).toEqual(status === 0 ? [] : [status]);
-    expect(answers.map((answer) => answer.body).join('')).toBe('');
-    expect(answers.every(({ headers }) => headers.get('connection') === 'close')).toBe(true);
+    const { responses, isEnded, ms } = await talk(bytes(), { expectedResponses: 2 });
+    expect(responses.map((answer) => answer.status)).toEqual(status === 0 ? [] : [status]);
+    expect(responses.map((answer) => answer.body).join('')).toBe('');
+    expect(responses.every(({ headers }) => headers.get('connection') === 'close')).toBe(true);
     expect(isEnded).toBe(true);
     expect(ms).toBeLessThan(1_000);
   });
@@ -118,9 +122,9 @@ const unknown = { status: 404, body: expect.stringContaining('No such path') };
 
 /** Unusual, and yet a request: each has an answer of the program, with a body and an X-Request-Id. */
 const BY_PROGRAM: [what: string, bytes: () => string, answer: { status: number; body: string }][] = [
-  ['an absolute target', () => get('http://evil.example/healthz'), healthy],
+  ['an absolute target', () => getRequest('http://evil.example/healthz'), healthy],
   ['an absolute target in HTTP/1.0', () => 'GET http://evil.example/healthz/ HTTP/1.0\r\n\r\n', healthy],
-  ['an absolute target without a path', () => get('http://evil.example?x=/healthz'), unknown],
+  ['an absolute target without a path', () => getRequest('http://evil.example?x=/healthz'), unknown],
   [
     'an absolute target without a path in HTTP/1.0',
     () => 'GET http://evil?x=/healthz HTTP/1.0\r\n\r\n',
@@ -129,23 +133,23 @@ const BY_PROGRAM: [what: string, bytes: () => string, answer: { status: number; 
   ['an empty Host', () => 'GET /healthz/ HTTP/1.1\r\nHost:\r\n\r\n', healthy],
   ['a Host that is none', () => 'GET /healthz/ HTTP/1.1\r\nHost: <>\r\n\r\n', healthy],
   ['a Host that carries a path', () => 'GET //nowhere HTTP/1.1\r\nHost: a/healthz?\r\n\r\n', unknown],
-  ['two Hosts, neither of which is used', () => get('/healthz', 'Host: b\r\n'), healthy],
+  ['two Hosts, neither of which is used', () => getRequest('/healthz', 'Host: b\r\n'), healthy],
   ['no Host in HTTP/1.0', () => 'GET /healthz HTTP/1.0\r\n\r\n', healthy],
-  ['doubled slashes', () => get('//healthz//'), healthy],
+  ['doubled slashes', () => getRequest('//healthz//'), healthy],
   ['a path that could be a host', () => 'GET //a/healthz HTTP/1.0\r\n\r\n', unknown],
-  ['a dot segment, resolved', () => get('/x/../healthz'), healthy],
+  ['a dot segment, resolved', () => getRequest('/x/../healthz'), healthy],
   [
     'a dot segment in HTTP/1.0 without Host, not resolved',
     () => 'GET /x/../healthz HTTP/1.0\r\n\r\n',
     unknown,
   ],
-  ['an escaped slash', () => get('/%2Fhealthz'), unknown],
-  ['a query with dot segments', () => get('/healthz?x=/../nowhere'), healthy],
-  ['a fragment', () => get('/healthz#x'), healthy],
-  ['bytes that are no UTF-8 in the target', () => get('/health\xffz'), unknown],
+  ['an escaped slash', () => getRequest('/%2Fhealthz'), unknown],
+  ['a query with dot segments', () => getRequest('/healthz?x=/../nowhere'), healthy],
+  ['a fragment', () => getRequest('/healthz#x'), healthy],
+  ['bytes that are no UTF-8 in the target', () => getRequest('/health\xffz'), unknown],
   [
     'exactly 16 KiB of headers',
-    () => get('/healthz', `X: ${'x'.repeat(LIMITS.headerBytesMax - 39)}\r\n`),
+    () => getRequest('/healthz', `X: ${'x'.repeat(LIMITS.headerBytesMax - 39)}\r\n`),
     healthy,
   ],
   ['the same length twice', () => post('Content-Length: 3\r\nContent-Length: 3\r\n', 'abc'), badGrant()],
@@ -158,7 +162,7 @@ const BY_PROGRAM: [what: string, bytes: () => string, answer: { status: number; 
   ['a registered method', () => 'M-SEARCH /healthz HTTP/1.1\r\nHost: a\r\n\r\n', refusedMethod()],
   ['TRACE', () => 'TRACE /healthz HTTP/1.1\r\nHost: a\r\n\r\n', refusedMethod()],
   ['CONNECT', () => 'CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n', unknown],
-  ['an upgrade', () => get('/healthz', 'Connection: upgrade\r\nUpgrade: websocket\r\n'), healthy],
+  ['an upgrade', () => getRequest('/healthz', 'Connection: upgrade\r\nUpgrade: websocket\r\n'), healthy],
   ['a length of a gigabyte', () => post('Content-Length: 1000000000\r\n'), tooLarge()],
 ];
 
@@ -174,20 +178,20 @@ function tooLarge() {
 
 describe('answered by the program:', () => {
   test.each(BY_PROGRAM)('%s', async (_what, bytes, expected) => {
-    const { answers } = await talk(bytes());
-    expect(answers).toHaveLength(1);
-    expect(answers[0]).toMatchObject(expected);
-    expect(answers[0]?.headers.get('x-request-id')).toMatch(/^[0-9a-f]{20}-/);
-    expect(answers[0]?.headers.get('content-type')).toBe('application/json');
+    const { responses } = await talk(bytes());
+    expect(responses).toHaveLength(1);
+    expect(responses[0]).toMatchObject(expected);
+    expect(responses[0]?.headers.get('x-request-id')).toMatch(/^[0-9a-f]{20}-/);
+    expect(responses[0]?.headers.get('content-type')).toBe('application/json');
   });
 
   test('a lookup in HTTP/1.0 without Host has the links of the base URL', async () => {
     for (const target of [RECORD(), `${RECORD()}/`, `/${RECORD()}`]) {
-      const { answers, isEnded } = await talk(`GET ${target} HTTP/1.0\r\n${authorization}\r\n`, {
-        answers: 2,
+      const { responses, isEnded } = await talk(`GET ${target} HTTP/1.0\r\n${authorization}\r\n`, {
+        expectedResponses: 2,
       });
-      expect(answers).toHaveLength(1);
-      expect(JSON.parse(answers[0]?.body ?? '').links.self).toBe(service.url + RECORD());
+      expect(responses).toHaveLength(1);
+      expect(JSON.parse(responses[0]?.body ?? '').links.self).toBe(service.url + RECORD());
       expect(isEnded).toBe(true);
     }
   });
@@ -203,10 +207,10 @@ describe('answered by the program:', () => {
       [`/../../..${RECORD()}`, 200],
     ];
     for (const [target, status] of rows) {
-      const { answers } = await talk(get(target, authorization));
-      expect([target, answers[0]?.status]).toEqual([target, status]);
+      const { responses } = await talk(getRequest(target, authorization));
+      expect([target, responses[0]?.status]).toEqual([target, status]);
       const old = await talk(`GET ${target} HTTP/1.0\r\n${authorization}\r\n`);
-      expect([target, old.answers[0]?.status]).toEqual([target, 404]);
+      expect([target, old.responses[0]?.status]).toEqual([target, 404]);
     }
   });
 });
@@ -214,9 +218,9 @@ describe('answered by the program:', () => {
 describe('one connection', () => {
   test('pipelined requests are answered in order, each with its own ID', async () => {
     const targets = ['/healthz', '/', '/nowhere', '/healthz'];
-    const bytes = targets.map((target, at) => get(target, `X-Request-Id: n${at}\r\n`)).join('');
-    const { answers } = await talk(bytes, { answers: targets.length });
-    expect(answers.map(({ status, headers }) => [status, headers.get('x-request-id')])).toEqual([
+    const bytes = targets.map((target, at) => getRequest(target, `X-Request-Id: n${at}\r\n`)).join('');
+    const { responses } = await talk(bytes, { expectedResponses: targets.length });
+    expect(responses.map(({ status, headers }) => [status, headers.get('x-request-id')])).toEqual([
       [200, 'n0'],
       [404, 'n1'],
       [404, 'n2'],
@@ -232,38 +236,42 @@ describe('one connection', () => {
     const head = `POST /v2/authentication-realms/${planted.realm}/user-authentication-info HTTP/1.1\r\nHost: a\r\n`;
     const waits = `${head}Authorization: Bearer ${token}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
     for (const exchange of [
-      await talk(waits + get('/healthz'), { answers: 2 }),
+      await talk(waits + getRequest('/healthz'), { expectedResponses: 2 }),
       await talk(waits, { isHalfClosed: true }),
     ]) {
-      expect([[], [201]]).toContainEqual(exchange.answers.map(({ status }) => status));
+      expect([[], [201]]).toContainEqual(exchange.responses.map(({ status }) => status));
       expect(exchange.isEnded).toBe(true);
     }
-    expect((await talk(waits)).answers.map(({ status }) => status)).toEqual([201]);
+    expect((await talk(waits)).responses.map(({ status }) => status)).toEqual([201]);
   });
 
   test('a body on GET is no second request', async () => {
-    const smuggled = get('/nowhere');
-    const first = get('/healthz', `Content-Length: ${smuggled.length}\r\n`);
-    const { answers } = await talk(first + smuggled + get('/healthz'), { answers: 2 });
-    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+    const smuggled = getRequest('/nowhere');
+    const first = getRequest('/healthz', `Content-Length: ${smuggled.length}\r\n`);
+    const { responses } = await talk(first + smuggled + getRequest('/healthz'), { expectedResponses: 2 });
+    expect(responses.map(({ status }) => status)).toEqual([200, 200]);
   });
 
   test('what is left of a body that was too large is no second request', async () => {
     const chunk = `8000\r\n${'x'.repeat(0x8000)}\r\n`;
-    const bytes = post('Transfer-Encoding: chunked\r\n', `${chunk.repeat(4)}0\r\n\r\n`) + get('/healthz');
-    const { answers } = await talk(bytes, { answers: 2 });
-    expect(answers.map(({ status }) => status)).toEqual([413, 200]);
+    const bytes =
+      post('Transfer-Encoding: chunked\r\n', `${chunk.repeat(4)}0\r\n\r\n`) + getRequest('/healthz');
+    const { responses } = await talk(bytes, { expectedResponses: 2 });
+    expect(responses.map(({ status }) => status)).toEqual([413, 200]);
   });
 
   test('Expect: 100-continue is told to go on', async () => {
-    const { answers } = await talk(post('Expect: 100-continue\r\nContent-Length: 3\r\n'));
-    expect(answers[0]?.status).toBe(100);
+    const { responses } = await talk(post('Expect: 100-continue\r\nContent-Length: 3\r\n'));
+    expect(responses[0]?.status).toBe(100);
   });
 
   test('a caller that has ended its half still gets its answer', async () => {
     for (const target of ['/healthz', '/nowhere']) {
-      const { answers, isEnded } = await talk(get(target), { isHalfClosed: true, answers: 2 });
-      expect([answers.map(({ status }) => status), isEnded]).toEqual([
+      const { responses, isEnded } = await talk(getRequest(target), {
+        isHalfClosed: true,
+        expectedResponses: 2,
+      });
+      expect([responses.map(({ status }) => status), isEnded]).toEqual([
         [target === '/nowhere' ? 404 : 200],
         true,
       ]);
@@ -273,8 +281,8 @@ describe('one connection', () => {
   test('a body given up half-way is nobody’s fault', async () => {
     const before = service.log.length;
     const bytes = post('Content-Length: 100\r\n', 'grant_type=');
-    expect((await talk(bytes, { isHalfClosed: true })).answers).toEqual([]);
-    expect((await talk(bytes, { patienceMs: 50 })).answers).toEqual([]);
+    expect((await talk(bytes, { isHalfClosed: true })).responses).toEqual([]);
+    expect((await talk(bytes, { timeoutMs: 50 })).responses).toEqual([]);
     await Bun.sleep(50);
     expect(service.log.slice(before)).toEqual([]);
   });
@@ -289,8 +297,8 @@ describe('slow', () => {
   test.each(waiting)(
     '%s is answered %i in time',
     async (what, status, msMax) => {
-      const { answers, ms } = (await slow[what]) as Exchange;
-      expect(answers.map((answer) => answer.status)).toEqual([status]);
+      const { responses, ms } = (await slow[what]) as RawExchange;
+      expect(responses.map((answer) => answer.status)).toEqual([status]);
       expect(ms).toBeWithin(msMax - 1_000, msMax + 500);
     },
     300_000,
@@ -300,8 +308,8 @@ describe('slow', () => {
   test.each(['silence', 'half a header', 'a header that never ends'])(
     '%s is ended without an answer',
     async (what) => {
-      const { answers, isEnded, ms } = (await slow[what]) as Exchange;
-      expect(answers).toEqual([]);
+      const { responses, isEnded, ms } = (await slow[what]) as RawExchange;
+      expect(responses).toEqual([]);
       expect(isEnded).toBe(true);
       expect(ms).toBeWithin(7_000, 13_900);
     },
@@ -309,7 +317,7 @@ describe('slow', () => {
   );
 
   test('an idle connection that has asked once outlives that', async () => {
-    const { answers, isEnded } = (await slow['an idle connection']) as Exchange;
-    expect([answers.length, isEnded]).toEqual([1, false]);
+    const { responses, isEnded } = (await slow['an idle connection']) as RawExchange;
+    expect([responses.length, isEnded]).toEqual([1, false]);
   }, 300_000);
 });

@@ -8,11 +8,11 @@ import { FAULTS, GRANT_FAULTS } from '../../src/domain/fault.ts';
 import { METRICS, type MetricDeclaration } from '../../src/metrics/declarations.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
-import { type Served, startServed } from '../support/client_service.ts';
 import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { type ParsedFamily, readPrometheus } from '../support/prometheus_text.ts';
-import { plant } from '../support/service.ts';
+import { createFixture } from '../support/service.ts';
+import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';
 
 /** The alert rules and the dashboard of deploy/: each expression parses, and queries metrics that a running service has. */
 
@@ -109,7 +109,7 @@ test('the PromQL parser of this suite finds mistakes', () => {
 });
 
 describe('queries of alert rules and dashboard', () => {
-  let served: Served;
+  let served: ServiceProcess;
   let families: ReadonlyMap<string, ParsedFamily>;
 
   beforeAll(async () => {
@@ -118,18 +118,18 @@ describe('queries of alert rules and dashboard', () => {
     // No server listens there, and every change is still to be delivered.
     const hook = ['--name', 'test', '--url', 'http://127.0.0.1:9/', '--from', 'oldest'];
     const db = await openDatabase(database.settings(), systemClock);
-    await plant(db);
+    await createFixture(db);
     await db.engine.close();
-    const words = ['webhook', 'create', ...hook, '--allow-loopback-webhooks', ...database.words];
+    const words = ['webhook', 'create', ...hook, '--allow-loopback-webhooks', ...database.args];
     expect((await runCommand([AUTHREALM, ...words])).code).toBe(0);
-    served = await startServed({ database, scope: 'oidc-profile-infos:read', flags });
+    served = await startServiceProcess({ database, scope: 'oidc-profile-infos:read', flags });
     const address = (await served.running.line(/^metrics on /)).slice('metrics on '.length);
     const token = await served.token();
     expect((await served.get('/nowhere', token)).status).toBe(404);
     // A real error of the engine, so that the errors have a cause.
-    await database.ask('alter table instance rename to elsewhere');
+    await database.query('alter table instance rename to elsewhere');
     expect((await served.get('/readyz', token)).status).toBe(503);
-    await database.ask('alter table elsewhere rename to instance');
+    await database.query('alter table elsewhere rename to instance');
     const end = performance.now() + 15_000;
     do families = readPrometheus(await (await fetch(address)).text());
     while (!families.has('authrealm_webhook_delivery_duration_seconds') && performance.now() < end);

@@ -5,11 +5,11 @@ import { gauge, mergeSnapshots, type Snapshot, withoutGauges } from '../../src/m
 import { openMetrics } from '../../src/metrics/metrics.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
-import { type Served, startServed } from '../support/client_service.ts';
 import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { type ParsedFamily, readPrometheus, sumOf } from '../support/prometheus_text.ts';
-import { oidcPath, type Planted, plant, startService } from '../support/service.ts';
+import { createFixture, type Fixture, oidcPath, startService } from '../support/service.ts';
+import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';
 
 /** Metrics as Prometheus reads them from the real command, with one process and with several. */
 
@@ -18,8 +18,8 @@ const LOOKUP =
   '/v2/authentication-realms/:realm_id/user-authentication-info/:user_id/user-authentication-oidc-profile-info/:id';
 
 interface ScrapedService {
-  readonly served: Served;
-  readonly fixture: Planted;
+  readonly served: ServiceProcess;
+  readonly fixture: Fixture;
   readonly token: string;
   readonly metricsUrl: string;
   scrape(): Promise<ReadonlyMap<string, ParsedFamily>>;
@@ -28,9 +28,13 @@ interface ScrapedService {
 async function startScraped(...flags: readonly string[]): Promise<ScrapedService> {
   const database = await freshDatabase();
   const db = await openDatabase(database.settings(), systemClock);
-  const fixture = await plant(db);
+  const fixture = await createFixture(db);
   await db.engine.close();
-  const served = await startServed({ database, scope: SCOPE, flags: ['--metrics-port', '0', ...flags] });
+  const served = await startServiceProcess({
+    database,
+    scope: SCOPE,
+    flags: ['--metrics-port', '0', ...flags],
+  });
   const metricsUrl = (await served.running.line(/^metrics on /)).slice('metrics on '.length);
   return {
     served,
@@ -253,10 +257,10 @@ test('without --metrics-port requests are not counted, and other metrics can be 
 
 test('a service whose metrics port is taken does not start', async () => {
   const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
-  const { words } = await freshDatabase();
+  const { args } = await freshDatabase();
   for (const processes of ['1', '2']) {
     const flags = ['--port', '0', '--metrics-port', String(listener.port), '--processes', processes];
-    const { code, stderr } = await runCommand([AUTHREALM, 'serve', ...flags, ...words]);
+    const { code, stderr } = await runCommand([AUTHREALM, 'serve', ...flags, ...args]);
     expect(code).toBe(1);
     expect(stderr).toContain(`cannot listen on 127.0.0.1 port ${listener.port}`);
   }

@@ -13,17 +13,17 @@ import {
   openGuardedFetch,
 } from '../../src/outbound/guarded_fetch.ts';
 import {
-  type Answer,
-  http,
-  leadTo,
+  exchangeThrough,
+  httpResponse,
   PROVIDER_CERTIFICATE,
   PROVIDER_NAME,
-  PUBLIC,
+  PUBLIC_ADDRESS,
+  type SocketHandler,
   servePlain,
   serveTls,
-  stopAll,
+  stopServers,
 } from '../support/outbound_servers.ts';
-import { FULL_SCOPE, type Home, KINDS, type Kind, make } from '../support/resource_cases.ts';
+import { createRecord, FULL_SCOPE, KINDS, type Kind, type ParentIds } from '../support/resource_cases.ts';
 import { type Service, startService } from '../support/service.ts';
 
 const SUFFIX = '/.well-known/openid-configuration';
@@ -37,24 +37,26 @@ const found = (issuer: string) => ({ kind: 'found', issuer }) as const;
 
 const [realms, profiles] = KINDS as readonly Kind[] as [Kind, Kind];
 
-async function createRealm(service: Service, token: string): Promise<Home> {
-  const home: Home = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
-  return { ...home, realm: (await make(service, token, { kind: realms, home })).id };
+async function createRealm(service: Service, token: string): Promise<ParentIds> {
+  const home: ParentIds = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
+  return { ...home, realm: (await createRecord(service, token, { kind: realms, home })).id };
 }
 
-afterAll(stopAll);
+afterAll(stopServers);
 
 /** The result of discovery at `url` with this answer of the provider. */
-async function discoverAt(url: string, answer: Answer, options: GuardedFetchOptions = {}) {
+async function discoverAt(url: string, answer: SocketHandler, options: GuardedFetchOptions = {}) {
   const server = await serveTls(answer);
-  const { exchange } = leadTo(server.port);
-  const discover = openDiscovery(openGuardedFetch({ resolve: async () => [PUBLIC], exchange, ...options }));
+  const { exchange } = exchangeThrough(server.port);
+  const discover = openDiscovery(
+    openGuardedFetch({ resolve: async () => [PUBLIC_ADDRESS], exchange, ...options }),
+  );
   const discovery = await discover(url, CALLER);
   server.stop();
-  return { discovery, heads: server.seen.map(({ head }) => head.split('\r\n')[0]) };
+  return { discovery, heads: server.requests.map(({ head }) => head.split('\r\n')[0]) };
 }
 
-const document = (members: object): Answer => http('200 OK', JSON.stringify(members));
+const document = (members: object): SocketHandler => httpResponse('200 OK', JSON.stringify(members));
 
 describe('the issuer of the document', () => {
   test.each<[string, string, string, Discovery]>([
@@ -119,10 +121,10 @@ describe('a document without an issuer', () => {
     expect((await discoverAt(`${ISSUER}${SUFFIX}`, document(members))).discovery).toEqual(NOT_A_PROVIDER);
   });
 
-  test.each<[string, Answer]>([
-    ['a JSON list', http('200 OK', `[{"issuer":"${ISSUER}"}]`)],
-    ['an HTML page', http('200 OK', '<html>', { 'Content-Type': 'text/html' })],
-    ['no bytes', http('200 OK', '')],
+  test.each<[string, SocketHandler]>([
+    ['a JSON list', httpResponse('200 OK', `[{"issuer":"${ISSUER}"}]`)],
+    ['an HTML page', httpResponse('200 OK', '<html>', { 'Content-Type': 'text/html' })],
+    ['no bytes', httpResponse('200 OK', '')],
   ])('a discovery answer of %s is not an OpenID provider', async (_, answer) => {
     expect((await discoverAt(`${ISSUER}${SUFFIX}`, answer)).discovery).toEqual(NOT_A_PROVIDER);
   });
@@ -161,23 +163,26 @@ test('every network and HTTP failure of a discovery is reported as unreachable',
   closed.stop();
   const body = JSON.stringify({ issuer: ISSUER });
   const url = `${ISSUER}${SUFFIX}`;
-  const privateAddress = { resolve: async () => ['10.0.0.1'], exchange: leadTo(closed.port).exchange };
+  const privateAddress = {
+    resolve: async () => ['10.0.0.1'],
+    exchange: exchangeThrough(closed.port).exchange,
+  };
   const unresolvable = { resolve: () => Promise.reject(new Error('ENOTFOUND')) };
-  const refused = { exchange: leadTo(closed.port).exchange };
+  const refused = { exchange: exchangeThrough(closed.port).exchange };
   const discoveries = [
-    discoverAt(url, http('200 OK', body), privateAddress),
-    discoverAt(url, http('200 OK', body), unresolvable),
-    discoverAt(url, http('200 OK', body), refused),
-    discoverAt(`https://other.example.com${SUFFIX}`, http('200 OK', body)),
-    discoverAt(`http://${PROVIDER_NAME}${SUFFIX}`, http('200 OK', body)),
-    discoverAt(`${ISSUER}:22${SUFFIX}`, http('200 OK', body)),
-    discoverAt(`https://127.0.0.1${SUFFIX}`, http('200 OK', body)),
-    discoverAt(`https://[fd00:ec2::254]${SUFFIX}`, http('200 OK', body)),
-    discoverAt(url, http('302 Found', body, { Location: '/' })),
-    discoverAt(url, http('401 Unauthorized', body)),
-    discoverAt(url, http('404 Not Found', body)),
-    discoverAt(url, http('503 Service Unavailable', body)),
-    discoverAt(url, http('200 OK', ' '.repeat(LIMITS.outboundBytesMax + 1))),
+    discoverAt(url, httpResponse('200 OK', body), privateAddress),
+    discoverAt(url, httpResponse('200 OK', body), unresolvable),
+    discoverAt(url, httpResponse('200 OK', body), refused),
+    discoverAt(`https://other.example.com${SUFFIX}`, httpResponse('200 OK', body)),
+    discoverAt(`http://${PROVIDER_NAME}${SUFFIX}`, httpResponse('200 OK', body)),
+    discoverAt(`${ISSUER}:22${SUFFIX}`, httpResponse('200 OK', body)),
+    discoverAt(`https://127.0.0.1${SUFFIX}`, httpResponse('200 OK', body)),
+    discoverAt(`https://[fd00:ec2::254]${SUFFIX}`, httpResponse('200 OK', body)),
+    discoverAt(url, httpResponse('302 Found', body, { Location: '/' })),
+    discoverAt(url, httpResponse('401 Unauthorized', body)),
+    discoverAt(url, httpResponse('404 Not Found', body)),
+    discoverAt(url, httpResponse('503 Service Unavailable', body)),
+    discoverAt(url, httpResponse('200 OK', ' '.repeat(LIMITS.outboundBytesMax + 1))),
     discoverAt(url, (socket) => socket.destroy()),
   ];
   for (const { discovery } of await Promise.all(discoveries)) expect(discovery).toEqual(UNREACHABLE);
@@ -293,9 +298,9 @@ describe('concurrent discoveries', () => {
     try {
       const token = await service.token(FULL_SCOPE);
       const [slow, other] = [await createRealm(service, token), await createRealm(service, token)];
-      const post = (home: Home) => {
+      const post = (home: ParentIds) => {
         const discovery_url = `http://127.0.0.1:${provider.port}${SUFFIX}`;
-        return service.once.post(profiles.collection(home), token, {
+        return service.withoutRetry.post(profiles.collection(home), token, {
           data: { ...profiles.fresh(home), discovery_url },
         });
       };

@@ -9,19 +9,19 @@ import { openGuardedFetch } from '../../src/outbound/guarded_fetch.ts';
 import { addressesOf, readTarget } from '../../src/outbound/target.ts';
 import {
   DOCUMENT,
-  http,
-  leadTo,
+  exchangeThrough,
+  fetchThrough,
+  httpResponse,
   PROVIDER_CERTIFICATE,
   PROVIDER_NAME,
-  PUBLIC,
+  PROVIDER_URL,
+  PUBLIC_ADDRESS,
   servePlain,
   serveTls,
-  stopAll,
-  towards,
+  stopServers,
   UNREACHABLE,
-  URL_OF_PROVIDER,
 } from '../support/outbound_servers.ts';
-import { start } from '../support/processes.ts';
+import { startCommand } from '../support/processes.ts';
 
 const PUBLIC_V6 = '2606:4700:4700::1111';
 const OK = '200 OK';
@@ -29,15 +29,15 @@ const readFixture = (name: string) =>
   readFileSync(fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url)), 'utf8');
 const LOCALHOST = { cert: readFixture('localhost.cert.pem'), key: readFixture('localhost.key.pem') };
 
-afterAll(stopAll);
+afterAll(stopServers);
 
 describe('a public server', () => {
   test('a public server is requested by name at the checked address', async () => {
-    const server = await serveTls(http(OK, '{"a":1}'));
-    const { fetch, addresses } = towards(server);
+    const server = await serveTls(httpResponse(OK, '{"a":1}'));
+    const { fetch, addresses } = fetchThrough(server);
     expect(await fetch()).toEqual(DOCUMENT);
-    expect(addresses).toEqual([PUBLIC]);
-    const [{ serverName, head } = { serverName: '', head: '' }] = server.seen;
+    expect(addresses).toEqual([PUBLIC_ADDRESS]);
+    const [{ serverName, head } = { serverName: '', head: '' }] = server.requests;
     expect(serverName).toBe(PROVIDER_NAME);
     expect(head).toStartWith('GET /doc?x=1 HTTP/1.1\r\n');
     expect(head.split('\r\n').slice(1, -2).sort()).toEqual([
@@ -50,8 +50,8 @@ describe('a public server', () => {
   });
 
   test('each fetch opens a new connection with a new handshake', async () => {
-    const server = await serveTls(http(OK, '{"a":1}'));
-    const { fetch } = towards(server);
+    const server = await serveTls(httpResponse(OK, '{"a":1}'));
+    const { fetch } = fetchThrough(server);
     for (const _ of [1, 2, 3]) expect(await fetch()).toEqual(DOCUMENT);
     expect(server.connections()).toBe(3);
     // The same server under a name that its certificate does not cover, after valid sessions.
@@ -59,55 +59,55 @@ describe('a public server', () => {
   });
 
   test('a final dot of a host name is neither sent nor compared with the certificate', async () => {
-    const server = await serveTls(http(OK, '{"a":1}'));
-    expect(await towards(server).fetch(`https://${PROVIDER_NAME}./doc`)).toEqual(DOCUMENT);
-    expect(server.seen[0]?.serverName).toBe(PROVIDER_NAME);
+    const server = await serveTls(httpResponse(OK, '{"a":1}'));
+    expect(await fetchThrough(server).fetch(`https://${PROVIDER_NAME}./doc`)).toEqual(DOCUMENT);
+    expect(server.requests[0]?.serverName).toBe(PROVIDER_NAME);
   });
 
   test('another port is dialled only if the options name it', async () => {
-    const server = await serveTls(http(OK, '{"a":1}'));
+    const server = await serveTls(httpResponse(OK, '{"a":1}'));
     const url = `https://${PROVIDER_NAME}:8443/doc`;
-    expect(await towards(server).fetch(url)).toEqual(UNREACHABLE);
+    expect(await fetchThrough(server).fetch(url)).toEqual(UNREACHABLE);
     expect(server.connections()).toBe(0);
-    expect(await towards(server, { ports: [443, 8443] }).fetch(url)).toEqual(DOCUMENT);
-    expect(server.seen[0]?.head).toContain(`\r\nHost: ${PROVIDER_NAME}:8443\r\n`);
+    expect(await fetchThrough(server, { ports: [443, 8443] }).fetch(url)).toEqual(DOCUMENT);
+    expect(server.requests[0]?.head).toContain(`\r\nHost: ${PROVIDER_NAME}:8443\r\n`);
   });
 });
 
 describe('the certificate', () => {
   test('a certificate of the dialled address instead of the host name is rejected', async () => {
-    const server = await serveTls(http(OK, '{"a":1}'), LOCALHOST);
-    const { exchange } = leadTo(server.port, LOCALHOST.cert);
-    const fetchDocument = openGuardedFetch({ resolve: async () => [PUBLIC], exchange });
-    expect(await fetchDocument(URL_OF_PROVIDER)).toEqual(UNREACHABLE);
-    expect(server.seen).toEqual([]);
+    const server = await serveTls(httpResponse(OK, '{"a":1}'), LOCALHOST);
+    const { exchange } = exchangeThrough(server.port, LOCALHOST.cert);
+    const fetchDocument = openGuardedFetch({ resolve: async () => [PUBLIC_ADDRESS], exchange });
+    expect(await fetchDocument(PROVIDER_URL)).toEqual(UNREACHABLE);
+    expect(server.requests).toEqual([]);
   });
 
   test('a certificate of an unknown authority is rejected', async () => {
-    const server = await serveTls(http(OK, '{"a":1}'));
-    const { exchange } = leadTo(server.port, LOCALHOST.cert);
-    const fetchDocument = openGuardedFetch({ resolve: async () => [PUBLIC], exchange });
-    expect(await fetchDocument(URL_OF_PROVIDER)).toEqual(UNREACHABLE);
-    expect(server.seen).toEqual([]);
+    const server = await serveTls(httpResponse(OK, '{"a":1}'));
+    const { exchange } = exchangeThrough(server.port, LOCALHOST.cert);
+    const fetchDocument = openGuardedFetch({ resolve: async () => [PUBLIC_ADDRESS], exchange });
+    expect(await fetchDocument(PROVIDER_URL)).toEqual(UNREACHABLE);
+    expect(server.requests).toEqual([]);
   });
 
   test('a certificate must name the address if the URL has no host name', async () => {
-    const named = await serveTls(http(OK, '{"a":1}'));
-    const numbered = await serveTls(http(OK, '{"a":1}'), LOCALHOST);
+    const named = await serveTls(httpResponse(OK, '{"a":1}'));
+    const numbered = await serveTls(httpResponse(OK, '{"a":1}'), LOCALHOST);
     const fetchWith = (ca?: string) => openGuardedFetch({ allowLoopback: true, ...(ca && { ca }) });
     const ca = LOCALHOST.cert;
     expect(await fetchWith(ca)(`https://127.0.0.1:${numbered.port}/`)).toEqual(DOCUMENT);
-    expect(numbered.seen[0]?.serverName).toBeFalsy();
+    expect(numbered.requests[0]?.serverName).toBeFalsy();
     expect(await fetchWith()(`https://127.0.0.1:${numbered.port}/`)).toEqual(UNREACHABLE);
     expect(await fetchWith(ca)(`https://127.0.0.1:${named.port}/`)).toEqual(UNREACHABLE);
-    const { exchange } = leadTo(numbered.port, ca);
-    expect(await openGuardedFetch({ exchange })(`https://${PUBLIC}/`)).toEqual(UNREACHABLE);
-    expect(numbered.seen).toHaveLength(1);
+    const { exchange } = exchangeThrough(numbered.port, ca);
+    expect(await openGuardedFetch({ exchange })(`https://${PUBLIC_ADDRESS}/`)).toEqual(UNREACHABLE);
+    expect(numbered.requests).toHaveLength(1);
   });
 });
 
 test('an exchange that is aborted before it begins dials no address', async () => {
-  const server = await servePlain(http(OK, '{"a":1}'));
+  const server = await servePlain(httpResponse(OK, '{"a":1}'));
   const target = readTarget(`http://127.0.0.1:${server.port}/`, { allowLoopback: true });
   if (target === undefined) throw new Error('loopback was allowed');
   const [address] = await addressesOf(target, async () => []);
@@ -119,31 +119,31 @@ test('an exchange that is aborted before it begins dials no address', async () =
 
 describe('addresses', () => {
   async function resolvingTo(...answers: readonly string[][]) {
-    const server = await serveTls(http(OK, '{"a":1}'));
+    const server = await serveTls(httpResponse(OK, '{"a":1}'));
     let lookups = 0;
     const resolve = async () => {
       lookups += 1;
       return answers[Math.min(lookups, answers.length) - 1] ?? [];
     };
-    const { fetch, addresses } = towards(server, { resolve, allowLoopback: true });
+    const { fetch, addresses } = fetchThrough(server, { resolve, allowLoopback: true });
     return { fetched: await fetch(), lookups, addresses, connections: server.connections() };
   }
 
   test('a name that changes its answer is resolved once, and dialled where it was checked', async () => {
-    const { fetched, lookups, addresses } = await resolvingTo([PUBLIC], ['127.0.0.1']);
+    const { fetched, lookups, addresses } = await resolvingTo([PUBLIC_ADDRESS], ['127.0.0.1']);
     expect(fetched).toEqual(DOCUMENT);
-    expect([lookups, addresses]).toEqual([1, [PUBLIC]]);
+    expect([lookups, addresses]).toEqual([1, [PUBLIC_ADDRESS]]);
   });
 
   test.each([
     [['127.0.0.1']],
-    [[PUBLIC, '127.0.0.1']],
-    [['10.0.0.1', PUBLIC]],
-    [[PUBLIC, PUBLIC_V6, '::ffff:93.184.216.34']],
-    [[PUBLIC, '64:ff9b::5db8:d822']],
+    [[PUBLIC_ADDRESS, '127.0.0.1']],
+    [['10.0.0.1', PUBLIC_ADDRESS]],
+    [[PUBLIC_ADDRESS, PUBLIC_V6, '::ffff:93.184.216.34']],
+    [[PUBLIC_ADDRESS, '64:ff9b::5db8:d822']],
     [[PUBLIC_V6, 'fe80::1%eth0']],
-    [[PUBLIC, 'localhost']],
-    [[PUBLIC, '']],
+    [[PUBLIC_ADDRESS, 'localhost']],
+    [[PUBLIC_ADDRESS, '']],
     [['169.254.169.254']],
     [[]],
   ])('a name with the addresses %j is not dialled', async (resolved) => {
@@ -154,7 +154,7 @@ describe('addresses', () => {
 
   test('a name that cannot be resolved is unreachable', async () => {
     const resolve = () => Promise.reject(new Error('ENOTFOUND'));
-    expect(await openGuardedFetch({ resolve })(URL_OF_PROVIDER)).toEqual(UNREACHABLE);
+    expect(await openGuardedFetch({ resolve })(PROVIDER_URL)).toEqual(UNREACHABLE);
     // The system's resolver, with a label that is too long for a query.
     expect(await openGuardedFetch()(`https://${'a'.repeat(64)}.example/`)).toEqual(UNREACHABLE);
   });
@@ -162,14 +162,14 @@ describe('addresses', () => {
   test('the first address of each family is tried, the second one only after a failed connection', async () => {
     const tried: string[] = [];
     const fetchDocument = openGuardedFetch({
-      resolve: async () => [PUBLIC_V6, '2606:4700::2', PUBLIC, '93.184.216.35'],
+      resolve: async () => [PUBLIC_V6, '2606:4700::2', PUBLIC_ADDRESS, '93.184.216.35'],
       exchange: async (_target, address) => {
         tried.push(address);
         return { kind: address === PUBLIC_V6 ? 'unconnected' : 'broken' };
       },
     });
-    expect(await fetchDocument(URL_OF_PROVIDER)).toEqual(UNREACHABLE);
-    expect(tried).toEqual([PUBLIC_V6, PUBLIC]);
+    expect(await fetchDocument(PROVIDER_URL)).toEqual(UNREACHABLE);
+    expect(tried).toEqual([PUBLIC_V6, PUBLIC_ADDRESS]);
   });
 });
 
@@ -177,7 +177,7 @@ describe('addresses', () => {
 async function openSilentPort() {
   const listening = `const s = require('node:net').createServer();
     s.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => console.log(s.address().port));`;
-  const child = start([process.execPath, '-e', listening]);
+  const child = startCommand([process.execPath, '-e', listening]);
   const port = Number(await child.line(/^\d+$/));
   child.process.kill('SIGSTOP');
   const sockets: Socket[] = [];
@@ -204,7 +204,7 @@ describe('a silent address', () => {
     const dialled: string[] = [];
     const real = openExchange({ ca: PROVIDER_CERTIFICATE });
     const fetchDocument = openGuardedFetch({
-      resolve: async () => [PUBLIC_V6, PUBLIC],
+      resolve: async () => [PUBLIC_V6, PUBLIC_ADDRESS],
       exchange: (target, address, signal, connectMs) => {
         dialled.push(address);
         const port = address === PUBLIC_V6 ? first : second;
@@ -212,15 +212,15 @@ describe('a silent address', () => {
       },
     });
     const began = performance.now();
-    return { fetched: await fetchDocument(URL_OF_PROVIDER), dialled, ms: performance.now() - began };
+    return { fetched: await fetchDocument(PROVIDER_URL), dialled, ms: performance.now() - began };
   }
 
   test('a silent address has half of the time, and the next address the rest', async () => {
-    const [silent, server] = [await openSilentPort(), await serveTls(http(OK, '{"a":1}'))];
+    const [silent, server] = [await openSilentPort(), await serveTls(httpResponse(OK, '{"a":1}'))];
     const { fetched, dialled, ms } = await fetchWith(silent.port, server.port);
     silent.stop();
     expect(fetched).toEqual(DOCUMENT);
-    expect(dialled).toEqual([PUBLIC_V6, PUBLIC]);
+    expect(dialled).toEqual([PUBLIC_V6, PUBLIC_ADDRESS]);
     expect(ms).toBeGreaterThan(LIMITS.outboundMsMax / 2 - 50);
   }, 300_000);
 
@@ -230,12 +230,12 @@ describe('a silent address', () => {
     const { fetched, dialled, ms } = await fetchWith(closed.port, silent.port);
     silent.stop();
     expect(fetched).toEqual(UNREACHABLE);
-    expect(dialled).toEqual([PUBLIC_V6, PUBLIC]);
+    expect(dialled).toEqual([PUBLIC_V6, PUBLIC_ADDRESS]);
     expect(ms).toBeGreaterThan(LIMITS.outboundMsMax - 50);
   }, 300_000);
 
   test('the first address that accepts the connection is waited for, however slow it is', async () => {
-    const document = http(OK, '{"a":1}');
+    const document = httpResponse(OK, '{"a":1}');
     const slow = await serveTls((socket) => setTimeout(document, LIMITS.outboundMsMax / 2 + 500, socket));
     const { fetched, dialled } = await fetchWith(slow.port, slow.port);
     expect(fetched).toEqual(DOCUMENT);
@@ -244,7 +244,7 @@ describe('a silent address', () => {
 });
 
 describe('loopback', () => {
-  const plain = () => servePlain(http(OK, '{"a":1}'));
+  const plain = () => servePlain(httpResponse(OK, '{"a":1}'));
 
   test('loopback is not dialled unless it is allowed', async () => {
     const server = await plain();
@@ -257,17 +257,18 @@ describe('loopback', () => {
   test.each(['127.0.0.1', '127.1', '127.9.9.9', 'localhost', 'LOCALHOST'])(
     '%s is fetched if loopback is allowed',
     async (host) => {
-      const server = host === '127.9.9.9' ? await servePlain(http(OK, '{"a":1}'), host) : await plain();
+      const server =
+        host === '127.9.9.9' ? await servePlain(httpResponse(OK, '{"a":1}'), host) : await plain();
       const fetchDocument = openGuardedFetch({ allowLoopback: true });
       expect(await fetchDocument(`http://${host}:${server.port}/`)).toEqual(DOCUMENT);
     },
   );
 
   test('localhost is fetched over https on any port, with the certificate of its name', async () => {
-    const server = await serveTls(http(OK, '{"a":1}'), LOCALHOST);
+    const server = await serveTls(httpResponse(OK, '{"a":1}'), LOCALHOST);
     const fetchDocument = openGuardedFetch({ allowLoopback: true, ca: LOCALHOST.cert });
     expect(await fetchDocument(`https://localhost:${server.port}/`)).toEqual(DOCUMENT);
-    expect(server.seen[0]?.serverName).toBe('localhost');
+    expect(server.requests[0]?.serverName).toBe('localhost');
   });
 
   test('localhost is tried at its next address if the first one has no listener', async () => {
@@ -280,7 +281,7 @@ describe('loopback', () => {
   test.each([
     ['another name with its address', 'rebound.example', ['127.0.0.1']],
     ['localhost at a private address', 'localhost', ['10.0.0.1']],
-    ['localhost at a public address', 'localhost', [PUBLIC]],
+    ['localhost at a public address', 'localhost', [PUBLIC_ADDRESS]],
     ['localhost with one address too many', 'localhost', ['127.0.0.1', '10.0.0.1']],
     ['a name below localhost', 'a.localhost', ['127.0.0.1']],
     ['localhost with a final dot', 'localhost.', ['127.0.0.1']],
@@ -307,10 +308,10 @@ describe('loopback', () => {
 
 describe('the environment', () => {
   test('environment variables neither set a proxy nor turn off the certificate check', async () => {
-    const answer = http(OK, '{"a":1}');
+    const answer = httpResponse(OK, '{"a":1}');
     const plain = await servePlain(answer);
     const secure = await serveTls(answer, LOCALHOST);
-    const proxy = await servePlain(http('502 Bad Gateway', ''));
+    const proxy = await servePlain(httpResponse('502 Bad Gateway', ''));
     const proxyUrl = `http://127.0.0.1:${proxy.port}`;
     const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'];
     const environment = Object.fromEntries(
@@ -330,7 +331,7 @@ describe('the environment', () => {
       await Bun.stdin.text();
       console.log('bare', (await fetch('http://localhost:' + plain)).status);
     `;
-    const child = start([process.execPath, '-e', script], {
+    const child = startCommand([process.execPath, '-e', script], {
       ...environment,
       NODE_USE_ENV_PROXY: '1',
       NODE_TLS_REJECT_UNAUTHORIZED: '0',

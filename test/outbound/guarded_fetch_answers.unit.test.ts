@@ -4,30 +4,30 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { openGuardedFetch } from '../../src/outbound/guarded_fetch.ts';
 import {
-  type Answer,
   DOCUMENT,
-  endless,
-  http,
+  endlessResponse,
+  fetchThrough,
+  httpResponse,
   NOT_JSON,
   PROVIDER_NAME,
+  PROVIDER_URL,
+  type SocketHandler,
   servePlain,
   serveTls,
-  stopAll,
-  towards,
+  stopServers,
   UNREACHABLE,
-  URL_OF_PROVIDER,
 } from '../support/outbound_servers.ts';
-import { start } from '../support/processes.ts';
+import { startCommand } from '../support/processes.ts';
 
 const OK = '200 OK';
 const OPEN_HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
 
-afterAll(stopAll);
+afterAll(stopServers);
 
-async function fetchFrom(answer: Answer) {
+async function fetchFrom(answer: SocketHandler) {
   const server = await serveTls(answer);
   const began = performance.now();
-  const fetched = await towards(server).fetch();
+  const fetched = await fetchThrough(server).fetch();
   // No result here comes from the deadline.
   expect(performance.now() - began).toBeLessThan(LIMITS.outboundMsMax / 2);
   server.stop();
@@ -35,12 +35,13 @@ async function fetchFrom(answer: Answer) {
 }
 
 describe('answers', () => {
-  const json = (type: string) => http(OK, '{"a":1}', { 'Content-Type': type });
-  const encoded = (encoding: string, body: Uint8Array) => http(OK, body, { 'Content-Encoding': encoding });
+  const json = (type: string) => httpResponse(OK, '{"a":1}', { 'Content-Type': type });
+  const encoded = (encoding: string, body: Uint8Array) =>
+    httpResponse(OK, body, { 'Content-Encoding': encoding });
   const bomb = Buffer.concat([Buffer.from('{"a":1'), Buffer.alloc(104_857_600, 32), Buffer.from('}')]);
   const padded = (bytes: number) => `{"a":1${' '.repeat(bytes - 7)}}`;
 
-  test.each<[string, Answer, object]>([
+  test.each<[string, SocketHandler, object]>([
     ['JSON', json('application/json'), DOCUMENT],
     ['JSON with a parameter', json('Application/JSON ; charset=utf-8'), DOCUMENT],
     ['JSON by suffix', json('application/jrd+json'), DOCUMENT],
@@ -52,27 +53,27 @@ describe('answers', () => {
       DOCUMENT,
     ],
     ['after one interim answer', (s) => s.end(`HTTP/1.1 103 E\r\n\r\n${OPEN_HEAD}\r\n{"a":1}`), DOCUMENT],
-    ['the longest that is read', http(OK, padded(LIMITS.outboundBytesMax)), DOCUMENT],
-    ['one byte more than that', http(OK, padded(LIMITS.outboundBytesMax + 1)), UNREACHABLE],
+    ['the longest that is read', httpResponse(OK, padded(LIMITS.outboundBytesMax)), DOCUMENT],
+    ['one byte more than that', httpResponse(OK, padded(LIMITS.outboundBytesMax + 1)), UNREACHABLE],
     ['HTML', json('text/html'), NOT_JSON],
     ['text', json('text/json'), NOT_JSON],
     ['another type that begins like JSON', json('application/jsonp'), NOT_JSON],
     ['another type that has JSON inside', json('text/html; a=application/json'), NOT_JSON],
     ['no type', (s) => s.end('HTTP/1.1 200 OK\r\n\r\n{"a":1}'), NOT_JSON],
-    ['an array', http(OK, '[{"a":1}]'), NOT_JSON],
-    ['null', http(OK, 'null'), NOT_JSON],
-    ['a text', http(OK, '"a"'), NOT_JSON],
-    ['no bytes', http(OK, ''), NOT_JSON],
-    ['half an object', http(OK, '{"a":1'), NOT_JSON],
-    ['two objects', http(OK, '{"a":1}{"a":1}'), NOT_JSON],
-    ['invalid UTF-8', http(OK, Buffer.from('{"a":"\xff"}', 'latin1')), NOT_JSON],
-    ['too deep nesting', http(OK, '['.repeat(LIMITS.outboundBytesMax)), NOT_JSON],
+    ['an array', httpResponse(OK, '[{"a":1}]'), NOT_JSON],
+    ['null', httpResponse(OK, 'null'), NOT_JSON],
+    ['a text', httpResponse(OK, '"a"'), NOT_JSON],
+    ['no bytes', httpResponse(OK, ''), NOT_JSON],
+    ['half an object', httpResponse(OK, '{"a":1'), NOT_JSON],
+    ['two objects', httpResponse(OK, '{"a":1}{"a":1}'), NOT_JSON],
+    ['invalid UTF-8', httpResponse(OK, Buffer.from('{"a":"\xff"}', 'latin1')), NOT_JSON],
+    ['too deep nesting', httpResponse(OK, '['.repeat(LIMITS.outboundBytesMax)), NOT_JSON],
     ['gzip, not requested', encoded('gzip', gzipSync('{"a":1}')), UNREACHABLE],
     ['a gzip bomb', encoded('gzip', gzipSync(bomb)), UNREACHABLE],
     ['a deflate bomb', encoded('deflate', deflateSync(bomb)), UNREACHABLE],
     ['a brotli bomb', encoded('br', brotliCompressSync(bomb, { params: { 1: 1 } })), UNREACHABLE],
     ['an unknown encoding', encoded('x', Buffer.from('{"a":1}')), UNREACHABLE],
-    ['a body cut short', http(OK, '{"a":1}', { 'Content-Length': '8' }), UNREACHABLE],
+    ['a body cut short', httpResponse(OK, '{"a":1}', { 'Content-Length': '8' }), UNREACHABLE],
     [
       'chunks cut short',
       (s) => s.end(`${OPEN_HEAD}Transfer-Encoding: chunked\r\n\r\n7\r\n{"a":1}\r\n`),
@@ -83,12 +84,12 @@ describe('answers', () => {
       (s) => s.end(`${OPEN_HEAD}Content-Length: 7\r\nContent-Length: 8\r\n\r\n{"a":1}`),
       UNREACHABLE,
     ],
-    ['201', http('201 Created', '{"a":1}'), UNREACHABLE],
+    ['201', httpResponse('201 Created', '{"a":1}'), UNREACHABLE],
     ['204', (s) => s.end('HTTP/1.1 204 No Content\r\n\r\n'), UNREACHABLE],
-    ['206', http('206 Partial Content', '{"a":1}'), UNREACHABLE],
-    ['401', http('401 Unauthorized', '{"a":1}'), UNREACHABLE],
-    ['404', http('404 Not Found', '{"a":1}'), UNREACHABLE],
-    ['500', http('500 Internal Server Error', '{"a":1}'), UNREACHABLE],
+    ['206', httpResponse('206 Partial Content', '{"a":1}'), UNREACHABLE],
+    ['401', httpResponse('401 Unauthorized', '{"a":1}'), UNREACHABLE],
+    ['404', httpResponse('404 Not Found', '{"a":1}'), UNREACHABLE],
+    ['500', httpResponse('500 Internal Server Error', '{"a":1}'), UNREACHABLE],
     [
       'a switch of protocols',
       (s) => s.end('HTTP/1.1 101 S\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n'),
@@ -102,10 +103,10 @@ describe('answers', () => {
   });
 
   test.each([301, 302, 303, 307, 308])('a fetch does not follow a redirect (%p)', async (status) => {
-    const redirectTarget = await serveTls(http(OK, '{"a":1}'));
+    const redirectTarget = await serveTls(httpResponse(OK, '{"a":1}'));
     const Location = `https://${PROVIDER_NAME}:${redirectTarget.port}/`;
-    const server = await serveTls(http(`${status} Elsewhere`, '{"a":1}', { Location }));
-    expect(await towards(server, { ports: [443, redirectTarget.port] }).fetch()).toEqual(UNREACHABLE);
+    const server = await serveTls(httpResponse(`${status} Elsewhere`, '{"a":1}', { Location }));
+    expect(await fetchThrough(server, { ports: [443, redirectTarget.port] }).fetch()).toEqual(UNREACHABLE);
     expect([server.connections(), redirectTarget.connections()]).toEqual([1, 0]);
   });
 
@@ -126,9 +127,9 @@ describe('answers', () => {
     ['a chunk extension', `${OPEN_HEAD}Transfer-Encoding: chunked\r\n\r\n1;`, 'x'.repeat(65_536)],
     ['trailers', `${OPEN_HEAD}Transfer-Encoding: chunked\r\n\r\n0\r\n`, 'X: y\r\n'.repeat(8_192)],
   ])('an answer with %s of 100 MiB is cut off', async (_, head, piece) => {
-    const { answer, count } = endless(head, piece);
+    const { answer, count } = endlessResponse(head, piece);
     const server = await serveTls(answer);
-    expect(await towards(server).fetch()).toEqual(UNREACHABLE);
+    expect(await fetchThrough(server).fetch()).toEqual(UNREACHABLE);
     await server.ended;
     // Bytes beyond the bound are in the buffers of the two sockets.
     expect(count()).toBeLessThan(16_777_216);
@@ -142,7 +143,7 @@ async function silentPort(): Promise<{ readonly port: number; stop(): void }> {
     console.log(this.address().port);
     setTimeout(() => Bun.sleepSync(20_000), 50);
   });`;
-  const child = start([process.execPath, '-e', listening]);
+  const child = startCommand([process.execPath, '-e', listening]);
   const port = Number(await child.line(/^\d+$/));
   await Bun.sleep(200);
   const waiting: Socket[] = [];
@@ -159,7 +160,7 @@ async function silentPort(): Promise<{ readonly port: number; stop(): void }> {
 
 test('a fetch from a hanging server ends at the deadline, wherever the server hangs', async () => {
   const silent = await silentPort();
-  const drip = (head: string, piece: string): Answer => {
+  const drip = (head: string, piece: string): SocketHandler => {
     return (socket) => {
       socket.write(head);
       const timer = setInterval(() => socket.write(piece), 100);
@@ -178,10 +179,10 @@ test('a fetch from a hanging server ends at the deadline, wherever the server ha
   const loopback = openGuardedFetch({ allowLoopback: true });
   const never = openGuardedFetch({ resolve: () => new Promise(() => undefined) });
   const hanging = [
-    () => never(URL_OF_PROVIDER),
+    () => never(PROVIDER_URL),
     () => loopback(`https://127.0.0.1:${silent.port}/`),
     () => loopback(`https://127.0.0.1:${noTls.port}/`),
-    ...servers.map((server) => () => towards(server).fetch()),
+    ...servers.map((server) => () => fetchThrough(server).fetch()),
   ];
   const waits = await Promise.all(
     hanging.map(async (fetch) => {

@@ -1,22 +1,22 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { openGuardedFetch } from '../../src/outbound/guarded_fetch.ts';
 import {
-  http,
+  fetchThrough,
+  httpResponse,
   PROVIDER_NAME,
-  PUBLIC,
+  PUBLIC_ADDRESS,
   serveTls,
-  stopAll,
-  towards,
+  stopServers,
   UNREACHABLE,
 } from '../support/outbound_servers.ts';
 
 const OK = '200 OK';
 
-afterAll(stopAll);
+afterAll(stopServers);
 
 describe('URLs that are never dialled', () => {
   test.each([
-    ...[`http://${PROVIDER_NAME}/`, `http://${PROVIDER_NAME}:443/`, `http://${PUBLIC}/`],
+    ...[`http://${PROVIDER_NAME}/`, `http://${PROVIDER_NAME}:443/`, `http://${PUBLIC_ADDRESS}/`],
     ...[`https://${PROVIDER_NAME}:80/`, `https://${PROVIDER_NAME}:22/`, `https://${PROVIDER_NAME}:0/`],
     ...[
       `https://user@${PROVIDER_NAME}/`,
@@ -37,9 +37,9 @@ describe('URLs that are never dialled', () => {
       '',
     ],
   ])('the URL %s is not dialled, whatever it resolves to', async (url) => {
-    const server = await serveTls(http(OK, '{"a":1}'));
+    const server = await serveTls(httpResponse(OK, '{"a":1}'));
     for (const allowLoopback of [false, true]) {
-      const { fetch, addresses } = towards(server, { allowLoopback });
+      const { fetch, addresses } = fetchThrough(server, { allowLoopback });
       expect(await fetch(url)).toEqual(UNREACHABLE);
       expect(addresses).toEqual([]);
     }
@@ -129,8 +129,8 @@ test.each([
     'a;b',
   ],
 ])('an unusual host name (%s) is unreachable', async (host) => {
-  const server = await serveTls(http(OK, '{"a":1}'));
+  const server = await serveTls(httpResponse(OK, '{"a":1}'));
   const unusualPath = '/%00/%ff/é/\u{1f600}/|^`{}\'"<>?a=\u{1f600}&b=|\'"';
-  expect(await towards(server).fetch(`https://${host}${unusualPath}`)).toEqual(UNREACHABLE);
+  expect(await fetchThrough(server).fetch(`https://${host}${unusualPath}`)).toEqual(UNREACHABLE);
   server.stop();
 });

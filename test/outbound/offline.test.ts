@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { type Served, startServed } from '../support/client_service.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
-import { examine } from '../support/doctor_report.ts';
-import { type Body, FULL_SCOPE, type Home, KINDS, type Kind } from '../support/resource_cases.ts';
-import { judged } from '../support/service.ts';
+import { runDoctorOn } from '../support/doctor_report.ts';
+import { FULL_SCOPE, KINDS, type Kind, type ParentIds, type RecordBody } from '../support/resource_cases.ts';
+import { checkedResponse } from '../support/service.ts';
+import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';
 
 /** `--offline` and `--strict-issuers`, as an operator sets them. */
 
@@ -13,7 +13,7 @@ const LOGIN = 'https://login.example.com';
 
 interface Offline {
   readonly database: TestDatabase;
-  readonly home: Home;
+  readonly home: ParentIds;
   post(kind: Kind, data: object): Promise<Response>;
   put(kind: Kind, id: string, data: object): Promise<Response>;
   del(kind: Kind, id: string): Promise<Response>;
@@ -22,16 +22,23 @@ interface Offline {
 
 async function startOffline(...flags: string[]): Promise<Offline> {
   const database = await freshDatabase();
-  const served: Served = await startServed({ database, scope: FULL_SCOPE, flags: ['--offline', ...flags] });
+  const served: ServiceProcess = await startServiceProcess({
+    database,
+    scope: FULL_SCOPE,
+    flags: ['--offline', ...flags],
+  });
   const token = await served.token();
-  let home: Home = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
+  let home: ParentIds = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
   const call = async (method: string, below: string, data?: object) => {
     const answer = await fetch(`${served.url}${below}`, {
       method,
       headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
       ...(data ? { body: JSON.stringify({ data }) } : {}),
     });
-    return judged(answer, [token, ...Object.values(data ?? {}).filter((each) => `${each}`.includes('://'))]);
+    return checkedResponse(answer, [
+      token,
+      ...Object.values(data ?? {}).filter((each) => `${each}`.includes('://')),
+    ]);
   };
   const offline = {
     database,
@@ -55,7 +62,7 @@ async function startOffline(...flags: string[]): Promise<Offline> {
 async function created(answering: Promise<Response>) {
   const answer = await answering;
   expect([answer.status, answer.headers.get('etag') !== null]).toEqual([201, true]);
-  return ((await answer.json()) as Body).data;
+  return ((await answer.json()) as RecordBody).data;
 }
 
 async function refusal(answering: Promise<Response>): Promise<unknown[]> {
@@ -99,7 +106,7 @@ describe('--offline', () => {
     const { post, put, del } = service;
     const { id } = await created(post(profiles, { discovery_url: LOGIN + WELL_KNOWN }));
     const move = (issuer: string) => put(profiles, id, { discovery_url: issuer + WELL_KNOWN });
-    const moved = (await (await move('https://sso.example.com')).json()) as Body;
+    const moved = (await (await move('https://sso.example.com')).json()) as RecordBody;
     expect(moved.data.meta.issuer).toBe('https://sso.example.com');
     const link = await created(post(identities, { oidc_profile_id: id, issuer: 'https://sso.example.com' }));
     expect(await refusal(move(LOGIN))).toEqual([
@@ -118,7 +125,7 @@ describe('--offline', () => {
     const own = await created(post(identities, { issuer: LOGIN }));
     const moved = await created(post(identities, { issuer: LOGIN }));
     expect((await put(identities, moved.id, { issuer: 'https://third.example' })).status).toBe(200);
-    const examined = await examine(database);
+    const examined = await runDoctorOn(database);
     expect([examined.code, examined.healthy]).toEqual([0, true]);
     const { findings, notes } = examined.report('issuers');
     expect(findings).toEqual([]);
@@ -148,7 +155,7 @@ describe('--strict-issuers', () => {
     }
     expect((await put(identities, id, { subject: 'another subject' })).status).toBe(200);
     expect((await put(identities, id, { issuer: LOGIN, subject: 'a third' })).status).toBe(200);
-    const examined = await examine(database);
+    const examined = await runDoctorOn(database);
     expect([examined.healthy, examined.report('issuers').notes]).toEqual([true, []]);
   });
 });

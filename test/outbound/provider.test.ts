@@ -3,15 +3,15 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
 import {
-  type Body,
+  createParents,
+  createRecord,
   FULL_SCOPE,
-  type Home,
   KINDS,
   type Kind,
-  make,
-  rowsOf,
-  settle,
-  word,
+  type ParentIds,
+  type RecordBody,
+  rowCounts,
+  uniqueWord,
 } from '../support/resource_cases.ts';
 import { errorsOf, freePort, type Service, startService } from '../support/service.ts';
 
@@ -19,7 +19,7 @@ import { errorsOf, freePort, type Service, startService } from '../support/servi
 
 let service: Service;
 let token: string;
-let home: Home;
+let home: ParentIds;
 let server: Server;
 /** The providers' addresses: one at the root of its host, one below a path, one whose issuer ends in a slash. */
 let root: string;
@@ -50,7 +50,7 @@ beforeAll(async () => {
   });
   service = await startService({ allowLoopbackDiscovery: 'true' });
   token = await service.token(FULL_SCOPE);
-  home = await settle(service, token, { discovery_url: `${root}${WELL_KNOWN}` });
+  home = await createParents(service, token, { discovery_url: `${root}${WELL_KNOWN}` });
 });
 afterAll(async () => {
   server.closeAllConnections();
@@ -59,7 +59,7 @@ afterAll(async () => {
 });
 
 async function issuerAt(discovery_url: string): Promise<unknown> {
-  const { body } = await make(service, token, { kind: profiles, home, data: { discovery_url } });
+  const { body } = await createRecord(service, token, { kind: profiles, home, data: { discovery_url } });
   return body.data.meta.issuer;
 }
 
@@ -86,12 +86,12 @@ const WRONG: [what: string, url: () => string | Promise<string>, phrase: string]
 
 describe('an address that does not lead to a provider is 422', () => {
   test.each(WRONG)('a discovery URL of %s is 422', async (_what, url, phrase) => {
-    const { path } = await make(service, token, {
+    const { path } = await createRecord(service, token, {
       kind: profiles,
       home,
       data: { discovery_url: `${root}${WELL_KNOWN}` },
     });
-    const before = await rowsOf(service);
+    const before = await rowCounts(service);
     const discovery_url = await url();
     const data = { ...profiles.fresh(home), discovery_url };
     for (const answer of [
@@ -108,7 +108,7 @@ describe('an address that does not lead to a provider is 422', () => {
         },
       ]);
     }
-    expect(await rowsOf(service)).toEqual(before);
+    expect(await rowCounts(service)).toEqual(before);
   });
 });
 
@@ -119,14 +119,14 @@ describe('the issuer of a profile that has links', () => {
     });
 
   test('a PUT that changes the issuer of a profile with links is 422 until the last link is gone', async () => {
-    const profile = await make(service, token, {
+    const profile = await createRecord(service, token, {
       kind: profiles,
       home,
       data: { discovery_url: `${root}${WELL_KNOWN}` },
     });
     expect((await move(profile.path, TENANT)).status).toBe(200);
     const where = { ...home, oidcProfile: profile.id };
-    const link = await make(service, token, {
+    const link = await createRecord(service, token, {
       kind: identities,
       home: where,
       data: { issuer: `${root}${TENANT}` },
@@ -138,16 +138,16 @@ describe('the issuer of a profile that has links', () => {
     ]);
     // The same address again, and changes of other members, are allowed.
     expect((await move(profile.path, TENANT)).status).toBe(200);
-    const rename = { data: { type: profiles.resource.type, name: word('Login') } };
+    const rename = { data: { type: profiles.resource.type, name: uniqueWord('Login') } };
     expect((await service.put(profile.path, token, rename)).status).toBe(200);
     await service.del(link.path, token);
     const moved = await move(profile.path, '');
-    expect(((await moved.json()) as Body).data.meta.issuer).toBe(root);
+    expect(((await moved.json()) as RecordBody).data.meta.issuer).toBe(root);
   });
 
   test('links may have another issuer than their profile unless the service has strict issuers', async () => {
     const where = { ...home, oidcProfile: home.oidcProfile };
-    await make(service, token, {
+    await createRecord(service, token, {
       kind: identities,
       home: where,
       data: { issuer: 'https://elsewhere.example' },
@@ -155,14 +155,18 @@ describe('the issuer of a profile that has links', () => {
     const strict = await startService({ offline: 'true', strictIssuers: 'true' });
     try {
       const bearer = await strict.token(FULL_SCOPE);
-      const strictHome = await settle(strict, bearer);
+      const strictHome = await createParents(strict, bearer);
       const profile = await strict.get(
         `${profiles.collection(strictHome)}/${strictHome.oidcProfile}`,
         bearer,
       );
-      const { issuer } = ((await profile.json()) as Body).data.meta;
+      const { issuer } = ((await profile.json()) as RecordBody).data.meta;
       const rule = 'data.issuer: must be the issuer of the record in oidc_profile_id';
-      const { path } = await make(strict, bearer, { kind: identities, home: strictHome, data: { issuer } });
+      const { path } = await createRecord(strict, bearer, {
+        kind: identities,
+        home: strictHome,
+        data: { issuer },
+      });
       const other = { ...identities.fresh(strictHome), issuer: `${issuer}/` };
       for (const answer of [
         await strict.post(identities.collection(strictHome), bearer, { data: other }),
@@ -170,7 +174,7 @@ describe('the issuer of a profile that has links', () => {
       ]) {
         expect([answer.status, (await errorsOf(answer))[0]?.detail]).toEqual([422, rule]);
       }
-      const renamed = { type: identities.resource.type, subject: word('subject'), issuer };
+      const renamed = { type: identities.resource.type, subject: uniqueWord('subject'), issuer };
       expect((await strict.put(path, bearer, { data: renamed })).status).toBe(200);
     } finally {
       await strict.stop();

@@ -5,7 +5,14 @@ import { Provider } from 'oidc-provider';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { parseProviderDocument } from '../../src/domain/provider_document.ts';
 import { oidcProfile } from '../../src/domain/resources.ts';
-import { freePort, type Planted, plant, put, type Service, startService } from '../support/service.ts';
+import {
+  createFixture,
+  type Fixture,
+  freePort,
+  insertRecord,
+  type Service,
+  startService,
+} from '../support/service.ts';
 
 /** Inspections of the provider of a profile: of real servers on loopback, one of them oidc-provider from npm. */
 
@@ -16,7 +23,7 @@ let server: Server;
 let root: string;
 let service: Service;
 let token: string;
-let fixture: Planted;
+let fixture: Fixture;
 /** Answers by path; the provider at the root answers all other paths. */
 const answers = new Map<string, (request: IncomingMessage, response: ServerResponse) => void>();
 
@@ -30,7 +37,7 @@ beforeAll(async () => {
   });
   service = await startService({ allowLoopbackDiscovery: 'true' });
   token = await service.token(SCOPE);
-  fixture = await plant(service.db);
+  fixture = await createFixture(service.db);
 });
 afterAll(async () => {
   server.closeAllConnections();
@@ -50,12 +57,12 @@ interface Inspection {
 async function profileAt(discovery_url: string, issuer = root, realm = fixture.realm, at = service) {
   const id = at.clock.mintId();
   const members = { name: 'Login', discovery_url, client_id: 'shop', issuer };
-  await put(at.db, oidcProfile, [realm, id], members);
+  await insertRecord(at.db, oidcProfile, [realm, id], members);
   return `/v2/authentication-realms/${realm}/oidc-profiles/${id}`;
 }
 
 const requestInspection = (path: string, bearer = token, at = service) =>
-  at.once.get(`${path}/discovery`, bearer);
+  at.withoutRetry.get(`${path}/discovery`, bearer);
 
 async function inspect(url: string, issuer?: string): Promise<Inspection> {
   const answer = await requestInspection(await profileAt(url, issuer));
@@ -138,7 +145,7 @@ describe('inspections without a request', () => {
       response.end('{}');
     });
     const offline = await startService({ offline: 'true' });
-    const { realm } = await plant(offline.db);
+    const { realm } = await createFixture(offline.db);
     const path = await profileAt(`${root}/offline${WELL_KNOWN}`, root, realm, offline);
     const answer = await requestInspection(path, await offline.token(SCOPE), offline);
     expect([answer.status, ((await answer.json()) as { data: Inspection }).data]).toMatchObject([
@@ -223,8 +230,10 @@ test('a realm runs two inspections at once; one more is 503, and other realms ar
     client_secret: 'b',
   };
   const writer = await service.token('profiles:write');
-  expect((await service.once.post(path.slice(0, path.lastIndexOf('/')), writer, { data })).status).toBe(503);
-  const otherRealm = await plant(service.db);
+  expect(
+    (await service.withoutRetry.post(path.slice(0, path.lastIndexOf('/')), writer, { data })).status,
+  ).toBe(503);
+  const otherRealm = await createFixture(service.db);
   const other = requestInspection(await profileAt(url, root, otherRealm.realm));
   while (pending.length <= LIMITS.discoveriesPerRealmMax) await Bun.sleep(1);
   for (const release of pending) release();

@@ -10,10 +10,10 @@ import { openApiDocument } from '../../src/http/openapi/document.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
 import { openLineParser } from '../../src/transfer/import_line.ts';
-import { operationsOf } from '../support/document_caller.ts';
-import { DOORS } from '../support/import_rules.ts';
+import { IMPORT_RULES } from '../support/import_rules.ts';
 import type { JsonObject } from '../support/json_schema.ts';
-import { databaseFile, oidcPath, plant, startService } from '../support/service.ts';
+import { operationsOf } from '../support/openapi_client.ts';
+import { createFixture, databaseFile, oidcPath, startService } from '../support/service.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -89,7 +89,7 @@ test('docs/architecture.md lists for each module what it may import', () => {
   const listed = rows(section(read('docs/architecture.md'), '## Modules')).map(
     ([module, , imports]) => [module?.replace(/^src\/|\/$|\.ts$/g, ''), imports] as const,
   );
-  const { main: _, ...rules } = DOORS;
+  const { main: _, ...rules } = IMPORT_RULES;
   const expected = Object.entries(rules).map(([module, { any, types = [] }]) => {
     const parts = [any.join(', '), types.length > 0 ? `types of ${types.join(', ')}` : ''];
     return [module, parts.filter(Boolean).join('; ') || 'no other module'] as const;
@@ -252,7 +252,7 @@ describe('docs/extensions.md', () => {
     expect(firsts(section(page, '## Parameters and request headers')).sort()).toEqual(unique(marked));
   });
 
-  const answers = operations.flatMap((operation) => Object.entries(operation.answers));
+  const answers = operations.flatMap((operation) => Object.entries(operation.responses));
 
   test('docs/extensions.md lists every header that OpenAPI marks as an extension, and no other', () => {
     const headers = answers.flatMap(([, answer]) => Object.entries(answer.headers ?? {}));
@@ -291,7 +291,7 @@ describe('SQL statements of docs/guides/keys.md', () => {
 
   test('the statement for a lost master key makes records available to new tokens', async () => {
     const before = await startService();
-    const planted = await plant(before.db);
+    const planted = await createFixture(before.db);
     const { clientId, secret } = await before.client('profile-infos:read');
     const oldToken = await before.token('profile-infos:read');
     await before.stop();
@@ -302,7 +302,9 @@ describe('SQL statements of docs/guides/keys.md', () => {
 
     const after = await startService({ database: `sqlite:${databaseFile(before)}`, baseUrl: before.url });
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-    const { access_token: token } = (await (await after.grant(form)).json()) as { access_token: string };
+    const { access_token: token } = (await (await after.requestToken(form)).json()) as {
+      access_token: string;
+    };
     expect((await after.get(oidcPath(planted), oldToken)).status).toBe(401);
     expect((await after.get(oidcPath(planted), token)).status).toBe(200);
     await after.stop();
@@ -311,7 +313,7 @@ describe('SQL statements of docs/guides/keys.md', () => {
 
 test('a record that another process deletes is 404 at the next request', async () => {
   const service = await startService();
-  const planted = await plant(service.db);
+  const planted = await createFixture(service.db);
   const token = await service.token('oidc-profile-infos:read');
   expect((await service.get(oidcPath(planted), token)).status).toBe(200);
   const other = new Database(databaseFile(service));

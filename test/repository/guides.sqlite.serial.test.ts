@@ -6,11 +6,11 @@ import { sharedServer } from '../support/postgres_server.ts';
 import { runCommand } from '../support/processes.ts';
 import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
 import {
+  createFixture,
   errorsOf,
+  type Fixture,
   freePort,
   freshFolder,
-  type Planted,
-  plant,
   type Service,
   startService,
 } from '../support/service.ts';
@@ -197,12 +197,12 @@ describe('test-suite.md', () => {
       status: Number(status),
     }));
     let service: Service;
-    let planted: Planted;
+    let planted: Fixture;
     let token: string;
 
     beforeAll(async () => {
       service = await startService(OFFLINE);
-      planted = await plant(service.db);
+      planted = await createFixture(service.db);
       token = await service.token(FULL_SCOPE);
     });
     afterAll(() => service.stop());
@@ -218,7 +218,7 @@ describe('test-suite.md', () => {
       const send = () =>
         method === 'GET' ? service.get(path, token) : service.post(path, token, { data: {} });
       const form = Object.fromEntries(new URLSearchParams(rejected));
-      const answer = await (rejected === '' ? send() : service.grant(form));
+      const answer = await (rejected === '' ? send() : service.requestToken(form));
       expect([answer.status, (await errorsOf(answer)).length]).toEqual([status, 1]);
     });
 

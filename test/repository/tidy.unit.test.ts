@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { DOORS, type Doors, GUESTS } from '../support/import_rules.ts';
+import { EXTERNAL_IMPORTS, IMPORT_RULES, type ImportRule } from '../support/import_rules.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -74,11 +74,11 @@ describe('the imports of each file of src follow the import rules', () => {
   for (const { path, text } of src) {
     test(path, () => {
       const module = moduleOf(path);
-      const rules = DOORS[module];
+      const rules = IMPORT_RULES[module];
       expect(rules).toBeDefined();
       for (const { from, isType } of importsOf(text)) {
         if (!from.startsWith('.')) {
-          expect([from, GUESTS[from]?.includes(module)]).toEqual([from, true]);
+          expect([from, EXTERNAL_IMPORTS[from]?.includes(module)]).toEqual([from, true]);
           continue;
         }
         const target = moduleOf(join(dirname(path), from));
@@ -93,7 +93,7 @@ describe('the imports of each file of src follow the import rules', () => {
 });
 
 /** What the files of each module import from other modules. */
-function rulesForExistingImports(): Readonly<Record<string, Doors>> {
+function rulesForExistingImports(): Readonly<Record<string, ImportRule>> {
   const used = Object.groupBy(
     src.flatMap(({ path, text }) =>
       importsOf(text)
@@ -108,7 +108,7 @@ function rulesForExistingImports(): Readonly<Record<string, Doors>> {
     ({ module }) => module,
   );
   return Object.fromEntries(
-    Object.keys(DOORS).map((module) => {
+    Object.keys(IMPORT_RULES).map((module) => {
       const imports = used[module] ?? [];
       const any = new Set(imports.filter(({ isType }) => !isType).map(({ target }) => target));
       const types = new Set(imports.map(({ target }) => target)).difference(any);
@@ -118,7 +118,7 @@ function rulesForExistingImports(): Readonly<Record<string, Doors>> {
 }
 
 test('the import rules permit only imports that exist', () => {
-  expect(DOORS).toEqual(rulesForExistingImports());
+  expect(IMPORT_RULES).toEqual(rulesForExistingImports());
 });
 
 test('src has no import cycle, type imports aside', () => {

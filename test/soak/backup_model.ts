@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite';
 import { oidcProfileInfo, user } from '../../src/domain/resources.ts';
-import { disagreements } from '../support/agreement.ts';
+import { findInconsistencies } from '../support/consistency.ts';
 import type { Op, Told } from './write_load.ts';
 
 /** A place in the log of a realm, and whose request it was. */
@@ -77,7 +77,7 @@ export function complaintsAbout(path: string, expected: Expected): readonly stri
   const lost = told.acknowledged.slice(0, acknowledgedBefore).filter((id) => !requests.has(id));
   const modelled = replay(expected, held.places);
   return [
-    ...disagreements(path),
+    ...findInconsistencies(path),
     ...invented.map(({ realm_id, seq }) => `place ${seq} of ${realm_id} is not what happened there`),
     ...lost.map((id) => `${id} was acknowledged before the backup and is not in it`),
     ...differences(modelled, held.records),

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { erasureLine } from '../../src/audit/checkpoint.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { oidcProfile, realm, user } from '../../src/domain/resources.ts';
-import { logKeysOf } from '../support/archive.ts';
+import { logKeysOf } from '../support/backup_fixtures.ts';
 import { sqliteAt, type TestDatabase } from '../support/database.ts';
-import { AUTHREALM, clientCreate, runCommand } from '../support/processes.ts';
-import { FULL_SCOPE, kindOf, word } from '../support/resource_cases.ts';
+import { AUTHREALM, runClientCreate, runCommand } from '../support/processes.ts';
+import { FULL_SCOPE, kindOf, uniqueWord } from '../support/resource_cases.ts';
 import { freePort } from '../support/service.ts';
 import { complaintsAbout, type Expected, type Held, heldIn } from './backup_model.ts';
 import { tokenOf } from './random_service.ts';
@@ -44,7 +44,7 @@ interface Taken {
  */
 export async function runBackupRounds(rounds: Rounds): Promise<Outcome> {
   const database = sqliteAt(join(rounds.folder, 'live.db'));
-  const made = await clientCreate(database, FULL_SCOPE, '--json');
+  const made = await runClientCreate(database, FULL_SCOPE, '--json');
   if (made.code !== 0) throw new Error(made.stderr);
   const port = await freePort();
   const mortal = await startMortal({ database, port, logFile: join(rounds.folder, 'service.log') }, 1);
@@ -89,17 +89,17 @@ async function settle({ url }: Mortal, token: string, chance: () => number): Pro
   return { url, token, chance, realms };
 }
 
-async function populate({ words }: TestDatabase, { realms }: Ground, users: number): Promise<void> {
+async function populate({ args }: TestDatabase, { realms }: Ground, users: number): Promise<void> {
   const lines = Array.from({ length: users }, (_, at) =>
     JSON.stringify({
       type: user.type,
       realm_id: realms[at % realms.length]?.realm,
       id: crypto.randomUUID(),
-      name: word('Before'),
-      email: `${word('before')}@example.com`,
+      name: uniqueWord('Before'),
+      email: `${uniqueWord('before')}@example.com`,
     }),
   );
-  const { code, stderr } = await runCommand([AUTHREALM, 'import', '-', ...words], {}, lines.join('\n'));
+  const { code, stderr } = await runCommand([AUTHREALM, 'import', '-', ...args], {}, lines.join('\n'));
   if (code !== 0) throw new Error(stderr);
 }
 
@@ -112,7 +112,7 @@ interface Span {
 
 const APART_MS = 500;
 
-async function takeAll({ folder, backups }: Rounds, { words }: TestDatabase, load: WriteLoad) {
+async function takeAll({ folder, backups }: Rounds, { args }: TestDatabase, load: WriteLoad) {
   const taken: Taken[] = [];
   const spans: Span[] = [];
   const shelf = join(folder, 'backups');
@@ -127,7 +127,7 @@ async function takeAll({ folder, backups }: Rounds, { words }: TestDatabase, loa
     await during(false, () => Bun.sleep(APART_MS));
     const acknowledgedBefore = load.acknowledged.length;
     const made = await during(true, () =>
-      runCommand([AUTHREALM, 'backup', '--into', shelf, '--json', ...words]),
+      runCommand([AUTHREALM, 'backup', '--into', shelf, '--json', ...args]),
     );
     if (made.code !== 0) throw new Error(made.stderr);
     taken.push({ path: (JSON.parse(made.stdout) as { path: string }).path, acknowledgedBefore });

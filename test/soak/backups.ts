@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { chanceOf, freshSeed } from '../support/random.ts';
+import { freshSeed, seededRandom } from '../support/random.ts';
 import { runBackupRounds } from './backup_rounds.ts';
 
 /**
@@ -26,7 +26,7 @@ const { complaints, acknowledged, erased, rates, backupMs } = await runBackupRou
   backups,
   users: Number(given.users),
   writers: Number(given.writers),
-  chance: chanceOf(seed),
+  chance: seededRandom(seed),
 });
 for (const complaint of complaints.slice(0, 100)) console.log(complaint);
 console.log(

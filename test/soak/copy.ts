@@ -7,7 +7,7 @@ import { readableStreamToText, SQL } from 'bun';
 import { prepareBare } from '../../bench/bare.ts';
 import { INSTANCE, TABLES } from '../../src/store/copying/tables.ts';
 import { connectSqlite } from '../../src/store/sqlite/connection.ts';
-import { lines, REALM } from '../support/population.ts';
+import { populationLines, REALM } from '../support/population.ts';
 import { endServers, startServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 
@@ -34,7 +34,7 @@ async function fill(path: string): Promise<void> {
   const insertsOf = prepareBare(db);
   let count = 0;
   db.run('begin');
-  for (const group of lines(users)) {
+  for (const group of populationLines(users)) {
     for (const line of group.split('\n')) {
       for (const { statement, values } of insertsOf(line)) statement.run(...values);
       count += 1;

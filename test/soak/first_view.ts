@@ -7,7 +7,7 @@ import { median } from '../../bench/load.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { endBrowser } from '../browser/browser.ts';
 import { AUTHREALM } from '../support/processes.ts';
-import { chanceOf, freshSeed } from '../support/random.ts';
+import { freshSeed, seededRandom } from '../support/random.ts';
 import { measureViews, scriptBytes, type Views, WATCH_VIEW } from './viewing/first_views.ts';
 import { type Scrolled, scrollUsers, WATCH_FRAMES } from './viewing/scrolling.ts';
 import { benchStation, demoStation, type Station } from './viewing/stations.ts';
@@ -42,7 +42,7 @@ const { values: given } = parseArgs({
 });
 const users = Number(given.users);
 const seed = Number(given.seed ?? freshSeed());
-const plan = { rounds: Number(given.rounds), coldRounds: Number(given.cold), chance: chanceOf(seed) };
+const plan = { rounds: Number(given.rounds), coldRounds: Number(given.cold), chance: seededRandom(seed) };
 const folder = mkdtempSync(join(tmpdir(), 'authrealm-first-view-'));
 const words = ['--database', `sqlite:${given.file ?? join(folder, 'view.db')}`];
 const complaints: string[] = [];

@@ -1,12 +1,12 @@
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
-import { startServed } from '../support/client_service.ts';
 import { freshDatabase } from '../support/database.ts';
-import { operationsOf, type Received } from '../support/document_caller.ts';
 import type { JsonObject } from '../support/json_schema.ts';
-import { start } from '../support/processes.ts';
+import { type OperationResponse, operationsOf } from '../support/openapi_client.ts';
+import { startCommand } from '../support/processes.ts';
 import { freshSeed } from '../support/random.ts';
 import { startService } from '../support/service.ts';
+import { startServiceProcess } from '../support/service_process.ts';
 import { openAnswers } from './fuzzing/answers.ts';
 import {
   COLLECTING,
@@ -64,7 +64,7 @@ test('requests made from the document are answered as it says', async () => {
 
 test('connections of every kind leave the service as it was', async () => {
   const database = await freshDatabase();
-  const served = await startServed({ database, scope: SOCKET_SCOPE, flags: ['--offline'] });
+  const served = await startServiceProcess({ database, scope: SOCKET_SCOPE, flags: ['--offline'] });
   const storm = { seed, connections: 150, atOnce: 16, slow: 20, slowMs: 1_000, slowerMsMax: 250 };
   const { complaints, kinds } = await weather(served, storm);
   expect({ seed, complaints }).toEqual({ seed, complaints: [] });
@@ -134,7 +134,7 @@ describe('the judge of memory', () => {
   test('sees what a process holds, and has it collect its garbage', async () => {
     const rests = { restMs: 400, givingBackMs: 0 };
     const script = `let kept = Array.from({ length: 2e6 }, (_, at) => ({ at })); console.log('made'); process.stdin.once('data', () => { kept = []; console.log('freed'); });`;
-    const running = start([process.execPath, '--preload', COLLECTING, '-e', script]);
+    const running = startCommand([process.execPath, '--preload', COLLECTING, '-e', script]);
     await running.line(/^made/);
     const full = await heldBy(running.process.pid, '/nowhere', rests);
     running.process.stdin.write('x');
@@ -153,7 +153,7 @@ describe('the judge of memory', () => {
       for (const each of kept) each();
       tell('before');
       process.stdin.once('data', () => tell('after'));`;
-    const running = start([process.execPath, '--preload', COLLECTING, '-e', script]);
+    const running = startCommand([process.execPath, '--preload', COLLECTING, '-e', script]);
     const before = Number((await running.line(/^before/)).slice('before '.length));
     await heldBy(running.process.pid, '/nowhere', { restMs: 400, givingBackMs: 0 });
     running.process.stdin.write('x');
@@ -180,7 +180,7 @@ describe('the judge of answers finds', () => {
     mark: 'mabcdefghijk',
     secrets: ['of nobody else'],
   };
-  const right: Received = {
+  const right: OperationResponse = {
     status: 200,
     headers: new Headers({
       'X-Request-Id': 'a',
@@ -190,7 +190,12 @@ describe('the judge of answers finds', () => {
     text: '{"status":"ok"}',
     body: { status: 'ok' },
   };
-  const refused = (text: string): Received => ({ ...right, status: 503, text, body: JSON.parse(text) });
+  const refused = (text: string): OperationResponse => ({
+    ...right,
+    status: 503,
+    text,
+    body: JSON.parse(text),
+  });
   const withHeader = (name: string, value: string) => new Headers([...right.headers, [name, value]]);
 
   test('nothing where nothing is wrong', async () => {
@@ -200,7 +205,7 @@ describe('the judge of answers finds', () => {
     expect(addressed('GET', '/nowhere')).toBe('unknown_route');
   });
 
-  test.each<[string, Partial<Received>, RegExp]>([
+  test.each<[string, Partial<OperationResponse>, RegExp]>([
     ['a status that is not documented', { status: 418 }, /418 is not documented/],
     ['a member that is not documented', { body: { status: 'ok', more: 1 } }, /more is not documented/],
     [

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { type Served, startServed } from '../support/client_service.ts';
 import { sqliteAt, type TestDatabase } from '../support/database.ts';
-import { operationsOf } from '../support/document_caller.ts';
 import type { JsonObject } from '../support/json_schema.ts';
-import { clientCreate } from '../support/processes.ts';
+import { operationsOf } from '../support/openapi_client.ts';
+import { runClientCreate } from '../support/processes.ts';
 import { freshSeed } from '../support/random.ts';
 import { startService } from '../support/service.ts';
+import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';
 import {
   COLLECTING,
   growthBeside,
@@ -51,7 +51,7 @@ const complaints: string[] = [];
 const figures: string[] = [];
 
 await attempt(parsers);
-const served = await startServed({
+const served = await startServiceProcess({
   database,
   scope: SOCKET_SCOPE,
   flags: ['--offline', '--bad-token-rate', 'off'],
@@ -89,7 +89,7 @@ function credentialsOf(of: TestDatabase, url: string): Credentials {
   }
 
   async function atCommandLine(scope: string, realms: readonly string[]) {
-    const made = await clientCreate(of, scope, '--json', ...realms.flatMap((realm) => ['--realm', realm]));
+    const made = await runClientCreate(of, scope, '--json', ...realms.flatMap((realm) => ['--realm', realm]));
     if (made.code !== 0) throw new Error(made.stderr);
     const { client_id: clientId, client_secret: secret } = JSON.parse(made.stdout);
     return known({ clientId, secret });
@@ -136,7 +136,7 @@ async function parsers(): Promise<void> {
   figures.push(`${properties.length} properties of parsers, ${runs} texts each`);
 }
 
-async function surface({ url, running }: Served): Promise<void> {
+async function surface({ url, running }: ServiceProcess): Promise<void> {
   const curve = watch(running.process.pid, FILE);
   const requests = minutes === undefined ? Number(given.requests) : Number.POSITIVE_INFINITY;
   const millisecondsMax = (minutes ?? 60) * 60_000;
@@ -207,7 +207,7 @@ function table({ statuses, right }: Fired): void {
   console.log(`${right.done} of ${right.sent} that were right in everything were done`);
 }
 
-async function sockets(of: Served): Promise<void> {
+async function sockets(of: ServiceProcess): Promise<void> {
   const connections = Number(given.connections) / 2;
   const storm = { seed: seed + 1, connections, atOnce: 64, slow: 200, slowMs: 15_000, slowerMsMax: 10 };
   const weathered = await weather(of, storm);

@@ -42,17 +42,17 @@ export async function complaintsOf(
 export async function verifyLog(database: TestDatabase): Promise<readonly string[]> {
   const changes = await changesOf(database);
   const records = await Promise.all(RESOURCES.map((resource) => recordsOf(database, resource)));
-  const verified = await runCommand([AUTHREALM, 'audit', 'verify', '--json', ...database.words]);
+  const verified = await runCommand([AUTHREALM, 'audit', 'verify', '--json', ...database.args]);
   const { findings } = JSON.parse(verified.stdout) as { findings: readonly { says: string }[] };
   return [
-    ...(await database.disagreements()),
+    ...(await database.findInconsistencies()),
     ...replayed(changes, records.flat()),
     ...findings.map(({ says }) => `the log: ${says}`),
   ];
 }
 
 function changesOf(database: TestDatabase): Promise<ChangeRow[]> {
-  return database.ask<ChangeRow>(
+  return database.query<ChangeRow>(
     'select realm_id, seq, event, record_id, revision, request_id from change order by realm_id, seq',
   );
 }
@@ -86,7 +86,7 @@ async function recordsOf(
   { name, table, parent }: Resource,
 ): Promise<readonly Stored[]> {
   const id = parent ? 'id' : 'realm_id';
-  const rows = await database.ask<{ realm_id: string; id: string; revision: string }>(
+  const rows = await database.query<{ realm_id: string; id: string; revision: string }>(
     `select realm_id, ${id} as id, revision from ${table}`,
   );
   return rows.map((row) => [`${name} ${row.realm_id} ${row.id}`, row.revision]);

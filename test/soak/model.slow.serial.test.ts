@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { freshDatabase } from '../support/database.ts';
-import { chanceOf, freshSeed } from '../support/random.ts';
+import { freshSeed, seededRandom } from '../support/random.ts';
 import { freshFolder } from '../support/service.ts';
 import { type Asked, complaintsOf } from './ledger.ts';
 import { runAtRandom } from './random_service.ts';
@@ -20,7 +20,7 @@ test('records, changes, acknowledgements and a model agree after random writes a
     kills: 3,
     clients: 3,
     processes: 2,
-    chance: chanceOf(seed),
+    chance: seededRandom(seed),
   });
   expect([seed, ran.complaints]).toEqual([seed, []]);
   const { acknowledged, refused, unknown } = ran.count;
@@ -71,7 +71,7 @@ const TAMPERED: [what: string, sql: string, complaint: RegExp][] = [
 
 test.each(TAMPERED)('%s is found', async (_, sql, complaint) => {
   const copy = await database.copy();
-  expect(await copy.spoil(sql)).toBeGreaterThan(0);
+  expect(await copy.tamper(sql)).toBeGreaterThan(0);
   expect(await complaintsOf(copy, ledger)).toContainEqual(expect.stringMatching(complaint));
 });
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { sqliteAt } from '../support/database.ts';
-import { chanceOf, freshSeed } from '../support/random.ts';
+import { freshSeed, seededRandom } from '../support/random.ts';
 import { runAtRandom } from './random_service.ts';
 
 /**
@@ -29,7 +29,7 @@ const { complaints, count } = await runAtRandom({
   kills,
   clients: 6,
   processes: 2,
-  chance: chanceOf(seed),
+  chance: seededRandom(seed),
 });
 for (const complaint of complaints) console.log(complaint);
 console.log(

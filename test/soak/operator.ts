@@ -12,7 +12,7 @@ export interface Operator {
   purgeRealm(id: string): Promise<void>;
 }
 
-export function operatorOf({ words: on }: TestDatabase): Operator {
+export function operatorOf({ args: on }: TestDatabase): Operator {
   /** What does not succeed in trouble is run again: each of these goes on where it was. */
   async function run(words: readonly string[], input = '', isDone = (_: string) => false): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { median } from '../../bench/load.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { type Served, startServed } from '../support/client_service.ts';
 import { postgresAt, sqliteAt, type TestDatabase } from '../support/database.ts';
 import { sharedServer } from '../support/postgres_server.ts';
+import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp_proxy.ts';
 import type { Loaded, LoadPlan } from './open_load.ts';
 
@@ -40,7 +40,7 @@ type Question = Pick<LoadPlan, 'method' | 'path' | 'body'>;
 interface Row {
   readonly name: string;
   open(): Promise<TestDatabase>;
-  ask(served: Served, token: string): Promise<Question>;
+  ask(served: ServiceProcess, token: string): Promise<Question>;
   /** Milliseconds that each message between service and engine takes. */
   readonly delayMs?: number;
   /** How many ask at once while the best rate is looked for. */
@@ -84,7 +84,7 @@ process.exit(failures === 0 ? 0 : 1);
 
 async function prove(row: Row): Promise<{ text: string; holds: boolean }> {
   const database = await row.open();
-  const served = await startServed({ database, scope: SCOPE, flags: ['--offline'] });
+  const served = await startServiceProcess({ database, scope: SCOPE, flags: ['--offline'] });
   try {
     const token = await served.token();
     const question = { url: served.url, token, ...(await row.ask(served, token)) };
@@ -156,23 +156,23 @@ async function onPostgres(): Promise<TestDatabase> {
   return postgresAt(url.href, masterKeyFile);
 }
 
-async function make(served: Served, token: string, path: string, data: object): Promise<string> {
+async function make(served: ServiceProcess, token: string, path: string, data: object): Promise<string> {
   const said = JSON.stringify({ data }).replaceAll('{n}', crypto.randomUUID());
   const answer = await served.post(path, token, said);
   if (answer.status !== 201) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`);
   return ((await answer.json()) as { data: { id: string } }).data.id;
 }
 
-async function realmOf(served: Served, token: string): Promise<string> {
+async function realmOf(served: ServiceProcess, token: string): Promise<string> {
   return `${REALMS}/${await make(served, token, REALMS, { type: 'authentication-realm', name: 'Overload' })}`;
 }
 
-async function creatingUsers(served: Served, token: string): Promise<Question> {
+async function creatingUsers(served: ServiceProcess, token: string): Promise<Question> {
   const path = `${await realmOf(served, token)}/user-authentication-info`;
   return { method: 'POST', path, body: JSON.stringify({ data: USER }) };
 }
 
-async function creatingPasswords(served: Served, token: string): Promise<Question> {
+async function creatingPasswords(served: ServiceProcess, token: string): Promise<Question> {
   const realm = await realmOf(served, token);
   const profile = await make(served, token, `${realm}/password-profiles`, {
     type: 'password_profile',
@@ -189,7 +189,7 @@ async function creatingPasswords(served: Served, token: string): Promise<Questio
   return { method: 'POST', path, body: JSON.stringify({ data }) };
 }
 
-async function lookingUp(served: Served, token: string): Promise<Question> {
+async function lookingUp(served: ServiceProcess, token: string): Promise<Question> {
   const users = `${await realmOf(served, token)}/user-authentication-info`;
   return { method: 'GET', path: `${users}/${await make(served, token, users, USER)}` };
 }

@@ -1,8 +1,13 @@
 import { parseArgs } from 'node:util';
-import { databaseBy, reachedBy, startTroubled, type Troubled } from '../support/fault_injection.ts';
+import {
+  databaseThrough,
+  type FaultyService,
+  startFaultyService,
+  urlThrough,
+} from '../support/fault_injection.ts';
 import { endServers, startServer } from '../support/postgres_server.ts';
-import { chanceOf, freshSeed } from '../support/random.ts';
-import { startPair } from '../support/standby.ts';
+import { freshSeed, seededRandom } from '../support/random.ts';
+import { startStandbyPair } from '../support/standby.ts';
 
 /** What the load of a round goes on for, and when in it the engine may die and come back. */
 const LOAD_MS = 1_500;
@@ -14,7 +19,7 @@ const { values: given } = parseArgs({
 });
 const rounds = Number(given.rounds);
 const seed = Number(given.seed ?? freshSeed());
-const chance = chanceOf(seed);
+const chance = seededRandom(seed);
 console.log(`seed ${seed}`);
 
 /** What rounds came to. */
@@ -32,12 +37,12 @@ function nothing(): Seen {
 }
 
 /** Loads the service while the engine dies and comes back. Then every write is there once, and nothing else is. */
-async function round(seen: Seen, troubled: Troubled, dieAndReturn: () => Promise<void>, found?: string) {
+async function round(seen: Seen, troubled: FaultyService, dieAndReturn: () => Promise<void>, found?: string) {
   const [known, before] = [troubled.service.log.length, troubled.acknowledged.size];
-  const loading = troubled.load(LOAD_MS);
+  const loading = troubled.runLoad(LOAD_MS);
   await Bun.sleep(chance() * LIFE_MS);
   await dieAndReturn();
-  const recoveryMs = await troubled.recovered();
+  const recoveryMs = await troubled.measureRecovery();
   const heard = await loading;
   const users = await troubled.users(found);
   const news = troubled.service.log.slice(known);
@@ -52,14 +57,14 @@ async function round(seen: Seen, troubled: Troubled, dieAndReturn: () => Promise
 async function kills(): Promise<Seen> {
   const seen = nothing();
   const server = await startServer();
-  const troubled = await startTroubled(await databaseBy(server, [server.port]));
+  const troubled = await startFaultyService(await databaseThrough(server, [server.port]));
   for (let number = 1; number <= rounds; number += 1) {
     await round(seen, troubled, async () => {
       await server.kill();
       await Bun.sleep(chance() * DEATH_MS);
       await server.start();
     });
-    const disagreements = await troubled.service.database.disagreements();
+    const disagreements = await troubled.service.database.findInconsistencies();
     seen.complaints.push(...disagreements.map((says) => `round ${number}: ${says}`));
   }
   await troubled.stop();
@@ -69,9 +74,9 @@ async function kills(): Promise<Seen> {
 /** The primary dies, and the standby that has received every acknowledged write takes its place. */
 async function failover(): Promise<Seen> {
   const seen = nothing();
-  const pair = await startPair();
-  const database = await databaseBy(pair.primary, [pair.primary.port, pair.standbyPort]);
-  const troubled = await startTroubled(database);
+  const pair = await startStandbyPair();
+  const database = await databaseThrough(pair.primary, [pair.primary.port, pair.standbyPort]);
+  const troubled = await startFaultyService(database);
   await round(
     seen,
     troubled,
@@ -80,7 +85,7 @@ async function failover(): Promise<Seen> {
       await Bun.sleep(chance() * DEATH_MS);
       await pair.promote();
     },
-    reachedBy(new URL(database.direct).pathname, [pair.standbyPort]),
+    urlThrough(new URL(database.direct).pathname, [pair.standbyPort]),
   );
   await troubled.stop();
   await pair.stop();

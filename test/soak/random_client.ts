@@ -1,4 +1,4 @@
-import type { Body, Data, Home, Kind } from '../support/resource_cases.ts';
+import type { Data, Kind, ParentIds, RecordBody } from '../support/resource_cases.ts';
 import type { Asked } from './ledger.ts';
 import type { Mortal } from './restartable_service.ts';
 
@@ -126,15 +126,15 @@ export function openSender({ name, service, token, hear }: Caller): Sender {
   };
 }
 
-export function bodyOf({ text }: Answered): Body {
-  return JSON.parse(text) as Body;
+export function bodyOf({ text }: Answered): RecordBody {
+  return JSON.parse(text) as RecordBody;
 }
 
 /** A record as a model keeps it. */
 export interface Kept {
   readonly kind: Kind;
   readonly id: string;
-  readonly home: Home;
+  readonly home: ParentIds;
   /** What it says, but for its instants. */
   readonly data: Data;
 }
@@ -144,7 +144,7 @@ export function pathOf({ kind, home, id }: Pick<Kept, 'kind' | 'home' | 'id'>): 
 }
 
 /** What a record says, but for what moves by itself. */
-export function saidBy({ data: { meta, ...data } }: Body): Data {
+export function saidBy({ data: { meta, ...data } }: RecordBody): Data {
   const { created_at, updated_at, ...more } = meta;
   return { ...data, ...more };
 }

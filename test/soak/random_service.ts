@@ -1,7 +1,7 @@
 import { RESOURCES } from '../../src/domain/resources.ts';
 import type { TestDatabase } from '../support/database.ts';
-import { clientCreate } from '../support/processes.ts';
-import { FULL_SCOPE, type Home } from '../support/resource_cases.ts';
+import { runClientCreate } from '../support/processes.ts';
+import { FULL_SCOPE, type ParentIds } from '../support/resource_cases.ts';
 import { freePort } from '../support/service.ts';
 import { type Asked, complaintsOf } from './ledger.ts';
 import { type Operator, operatorOf } from './operator.ts';
@@ -83,7 +83,7 @@ export interface Secret {
 }
 
 export async function clientOf(database: TestDatabase): Promise<Secret> {
-  const made = await clientCreate(database, FULL_SCOPE, '--json');
+  const made = await runClientCreate(database, FULL_SCOPE, '--json');
   if (made.code !== 0) throw new Error(made.stderr);
   return JSON.parse(made.stdout) as Secret;
 }
@@ -100,7 +100,7 @@ export async function tokenOf(
 /** A realm for all, with a profile and a user in it. */
 export async function settleCommons(sender: Sender): Promise<Kept[]> {
   const commons: Kept[] = [];
-  let home: Home = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
+  let home: ParentIds = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
   for (const [member, kind] of [
     ['realm', REALMS],
     ['oidcProfile', OIDC_PROFILES],
@@ -138,7 +138,7 @@ export async function strangers(database: TestDatabase, player: Player): Promise
   const found = new Set<string>();
   for (const { table, parent } of RESOURCES) {
     const sql = `select ${parent ? 'id' : 'realm_id'} as id from ${table} where realm_id = ?`;
-    for (const { id } of await database.ask<{ id: string }>(sql, realm)) found.add(id);
+    for (const { id } of await database.query<{ id: string }>(sql, realm)) found.add(id);
   }
   const known = new Set(player.ids());
   return [

@@ -1,5 +1,5 @@
 import { LIMITS } from '../../src/domain/limits.ts';
-import { type Data, type Home, type Kind, word } from '../support/resource_cases.ts';
+import { type Data, type Kind, type ParentIds, uniqueWord } from '../support/resource_cases.ts';
 import { ISSUER } from '../support/service.ts';
 import type { Operator } from './operator.ts';
 import { type Answered, bodyOf, type Kept, pathOf, type Sender, saidBy } from './random_client.ts';
@@ -47,7 +47,7 @@ interface Seat extends Table {
 
 /** So few names that writes meet each other. */
 const NAMES = 40;
-const NOWHERE: Home = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
+const NOWHERE: ParentIds = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
 const STALE = { 'If-Match': '"0000000000000000-AAAAAAAA"' };
 
 export async function openPlayer(table: Table): Promise<Player> {
@@ -128,7 +128,7 @@ async function settleDown(seat: Seat): Promise<void> {
   for (const kind of [OIDC_PROFILES, PASSWORD_PROFILES, USERS]) await create(seat, kind);
 }
 
-function keep({ model }: Seat, kind: Kind, home: Home, answer: Answered): Kept {
+function keep({ model }: Seat, kind: Kind, home: ParentIds, answer: Answered): Kept {
   const body = bodyOf(answer);
   const record = { kind, id: body.data.id, home, data: saidBy(body) };
   model.put(record);
@@ -218,7 +218,7 @@ async function playInCommons({ sender, chance, commons }: Table): Promise<void> 
   const record = commons[Math.floor(chance() * commons.length)] as Kept;
   const draw = chance();
   if (draw < 0.4) {
-    const data = { type: record.kind.resource.type, name: word('name') };
+    const data = { type: record.kind.resource.type, name: uniqueWord('name') };
     await sender.once({ method: 'PUT', path: pathOf(record), data });
   } else if (draw < 0.55 && record.kind !== REALMS) {
     await sender.once({ method: 'DELETE', path: pathOf(record) });

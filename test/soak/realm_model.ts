@@ -7,14 +7,14 @@ import {
   realm,
   user,
 } from '../../src/domain/resources.ts';
-import { type Data, type Home, type Kind, kindOf } from '../support/resource_cases.ts';
+import { type Data, type Kind, kindOf, type ParentIds } from '../support/resource_cases.ts';
 import type { Kept } from './random_client.ts';
 
 /** What a realm should hold, by what was acknowledged: the rules of the contract, said a second time. */
 export interface RealmModel {
   readonly records: ReadonlyMap<string, Kept>;
   /** The status that the contract gives each write. One that breaks two rules may be told either. */
-  ofCreate(kind: Kind, home: Home, data: Data): readonly (201 | 404 | 422)[];
+  ofCreate(kind: Kind, home: ParentIds, data: Data): readonly (201 | 404 | 422)[];
   ofUpdate(record: Kept, changes: Data): 200 | 422;
   ofRemoval(record: Kept): readonly (204 | 422)[];
   put(record: Kept): void;

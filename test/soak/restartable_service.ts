@@ -1,6 +1,6 @@
 import { openSync } from 'node:fs';
 import type { TestDatabase } from '../support/database.ts';
-import { below, childrenOf, isAlive } from '../support/process_tree.ts';
+import { childrenOf, descendantsOf, isAlive } from '../support/process_tree.ts';
 import { AUTHREALM } from '../support/processes.ts';
 
 /** A service that is killed and comes back, on the same database and the same address. */
@@ -41,7 +41,7 @@ export async function startMortal(place: Place, processes: number): Promise<Mort
   const { database, port, logFile, authrealm = AUTHREALM, flags = [], environment = {} } = place;
   const url = `http://127.0.0.1:${port}`;
   const words = ['serve', '--port', String(port), '--processes', String(processes), '--offline'];
-  const command = [authrealm, ...words, ...flags, ...database.words];
+  const command = [authrealm, ...words, ...flags, ...database.args];
   const log = openSync(logFile, 'a');
   const env = { PATH: process.env.PATH ?? '', ...environment };
   const spawn = () => Bun.spawn(command, { stdio: ['ignore', log, log], env });
@@ -67,7 +67,7 @@ export async function startMortal(place: Place, processes: number): Promise<Mort
 
   /** The one that starts the others goes first, so that it starts no more. */
   async function endAll(): Promise<void> {
-    const tree = [child.pid, ...below(child.pid)];
+    const tree = [child.pid, ...descendantsOf(child.pid)];
     for (const pid of tree) killed(pid);
     await child.exited;
     while (tree.some(isAlive)) await Bun.sleep(1);

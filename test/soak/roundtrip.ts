@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { lines } from '../support/population.ts';
+import { populationLines } from '../support/population.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 
 /**
@@ -23,7 +23,7 @@ const database = (name: string): string => `sqlite:${at(name)}`;
 /** The population, with secrets of both kinds and texts beyond ASCII. */
 async function writeSource(path: string): Promise<void> {
   const writer = Bun.file(path).writer();
-  for (const group of lines(users)) {
+  for (const group of populationLines(users)) {
     const rich = group
       .replace('"client_id":"shop"', '"client_id":"shop","client_secret":"of the provider 🗝"')
       .replace(

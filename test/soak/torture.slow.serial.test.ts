@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from 'bun:test';
-import { chanceOf, freshSeed } from '../support/random.ts';
+import { freshSeed, seededRandom } from '../support/random.ts';
 import { freshFolder } from '../support/service.ts';
 import { drawOf } from './fuzzing/draw.ts';
 import { FAULTS } from './torturing/faults.ts';
@@ -28,7 +28,7 @@ test('nothing acknowledged is lost and nothing is invented, whatever goes wrong'
 
 test('the same seed draws the same', () => {
   const drawn = () => {
-    const draw = drawOf(chanceOf(7));
+    const draw = drawOf(seededRandom(7));
     return [draw.below(100), draw.word(5), draw.happens(0.5), draw.one(['a', 'b', 'c'])];
   };
   expect(drawn()).toEqual(drawn());

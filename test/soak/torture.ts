@@ -39,7 +39,7 @@ try {
   await torture(scene, { seed, ...counts, tell });
   const code = await scene.service.stop();
   if (code !== 0) complaints.push(`the service ended with ${code}`);
-  complaints.push(...(await illnesses(scene.database.words)));
+  complaints.push(...(await illnesses(scene.database.args)));
 } catch (error) {
   complaints.push((error as Error).stack ?? String(error));
 } finally {

@@ -1,8 +1,8 @@
-import type { Served } from '../support/client_service.ts';
+import type { ServiceProcess } from '../support/service_process.ts';
 
 /** Writes users at a steady rate until it is stopped; tells how long each write took. */
 export function startWriting(
-  { url, token: tokenOf }: Pick<Served, 'url' | 'token'>,
+  { url, token: tokenOf }: Pick<ServiceProcess, 'url' | 'token'>,
   realm: string,
   rate: number,
   onWritten: (ms: number) => void,

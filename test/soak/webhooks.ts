@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type Served, serveFor } from '../support/client_service.ts';
 import { sqliteAt } from '../support/database.ts';
-import { AUTHREALM, clientCreate, runCommand } from '../support/processes.ts';
-import { openReceiver, type Receiver } from '../support/receivers.ts';
+import { AUTHREALM, runClientCreate, runCommand } from '../support/processes.ts';
+import { type ServiceProcess, serveWithClient } from '../support/service_process.ts';
+import { startReceiver, type WebhookReceiver } from '../support/webhook_receivers.ts';
 import { type DeadTarget, deadTargets } from './dead_targets.ts';
 import { startWriting } from './webhook_writer.ts';
 
@@ -30,10 +30,13 @@ const LATENCY_FACTOR_MAX = 1.25;
 
 const folder = mkdtempSync(join(tmpdir(), 'authrealm-prove-webhooks-'));
 const database = sqliteAt(join(folder, 'webhooks.db'));
-const { stdout } = await runCommand([AUTHREALM, 'init', ...database.words]);
+const { stdout } = await runCommand([AUTHREALM, 'init', ...database.args]);
 const realm = /^realm +(\S+)$/m.exec(stdout)?.[1] ?? '';
-const made = await clientCreate(database, 'users:write', '--json');
-const served = await serveFor(database, JSON.parse(made.stdout), ['--offline', '--allow-loopback-webhooks']);
+const made = await runClientCreate(database, 'users:write', '--json');
+const served = await serveWithClient(database, JSON.parse(made.stdout), [
+  '--offline',
+  '--allow-loopback-webhooks',
+]);
 const complaints: string[] = [];
 try {
   const told = minutes > 0 ? `${await catchUp()}; ` : '';
@@ -48,29 +51,29 @@ process.exit(complaints.length === 0 ? 0 : 1);
 
 async function target(url: string): Promise<string> {
   const words = ['webhook', 'create', '--name', 'prove', '--url', url, '--events-max', '100'];
-  const command = [AUTHREALM, ...words, '--allow-loopback-webhooks', '--json', ...database.words];
+  const command = [AUTHREALM, ...words, '--allow-loopback-webhooks', '--json', ...database.args];
   const { stdout: said, stderr } = await runCommand(command);
   if (said === '') throw new Error(stderr);
   return (JSON.parse(said) as { webhook_id: string }).webhook_id;
 }
 
 async function forget(id: string): Promise<void> {
-  await runCommand([AUTHREALM, 'webhook', 'delete', id, ...database.words]);
+  await runCommand([AUTHREALM, 'webhook', 'delete', id, ...database.args]);
 }
 
 /** Fails for the whole time, then takes everything. Answers what came, in words. */
 async function catchUp(): Promise<string> {
-  const receiver = openReceiver();
-  receiver.answer(() => new Response(null, { status: 503 }));
+  const receiver = startReceiver();
+  receiver.respond(() => new Response(null, { status: 503 }));
   const id = await target(receiver.url);
-  const [before] = await database.ask<{ seq: number }>(
+  const [before] = await database.query<{ seq: number }>(
     'select seq from realm_clock where realm_id = ?',
     realm,
   );
   const first = Number(before?.seq) + 1;
   const written = await writeFor(minutes * 60_000, served);
   const attempts = receiver.received.length;
-  receiver.answer(() => new Response());
+  receiver.respond(() => new Response());
   const begun = performance.now();
   const last = first + written - 1;
   let more = 0;
@@ -79,9 +82,9 @@ async function catchUp(): Promise<string> {
     more += 1;
   });
   // The longest pause is five minutes, a quarter more.
-  await receiver.until(() => (receiver.places(realm).at(-1) ?? 0) >= last, 1_000_000);
+  await receiver.until(() => (receiver.sequences(realm).at(-1) ?? 0) >= last, 1_000_000);
   await writing.stop();
-  await receiver.until(() => receiver.places(realm).length >= written + more, 60_000);
+  await receiver.until(() => receiver.sequences(realm).length >= written + more, 60_000);
   const seconds = Math.round((performance.now() - begun) / 1000);
   judge(receiver, first, written + more);
   receiver.stop();
@@ -89,8 +92,8 @@ async function catchUp(): Promise<string> {
   return `${written + more} changes after ${attempts} failures in ${minutes} min at ${rate}/s, caught up ${seconds} s after`;
 }
 
-function judge(receiver: Receiver, first: number, count: number): void {
-  const places = receiver.places(realm);
+function judge(receiver: WebhookReceiver, first: number, count: number): void {
+  const places = receiver.sequences(realm);
   const told = new Set(places);
   const firsts = [...told];
   const lost = Array.from({ length: count }, (_, at) => first + at).filter((place) => !told.has(place));
@@ -99,7 +102,7 @@ function judge(receiver: Receiver, first: number, count: number): void {
   if (disordered !== undefined) complaints.push(`place ${disordered} came after a later one`);
 }
 
-async function writeFor(ms: number, to: Served): Promise<number> {
+async function writeFor(ms: number, to: ServiceProcess): Promise<number> {
   let written = 0;
   const writing = startWriting(to, realm, rate, () => {
     written += 1;
@@ -131,7 +134,7 @@ async function quotientBeside(dead: DeadTarget): Promise<number> {
   const id = await target(dead.url);
   await Bun.sleep(1_500);
   const beside = await medianOfWrites();
-  const [row] = await database.ask<{ tried: number }>(
+  const [row] = await database.query<{ tried: number }>(
     'select count(*) as tried from delivery where webhook_id = ?',
     id,
   );

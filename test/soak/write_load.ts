@@ -1,5 +1,5 @@
 import { oidcProfileInfo, user } from '../../src/domain/resources.ts';
-import type { Body } from '../support/resource_cases.ts';
+import type { RecordBody } from '../support/resource_cases.ts';
 import { kindOf } from '../support/resource_cases.ts';
 import { ISSUER } from '../support/service.ts';
 
@@ -121,7 +121,7 @@ function openSend({ ground: { url, token }, told, name }: Telling): Send {
       return undefined;
     }
     told.acknowledged.push(id);
-    return text === '' ? '' : (JSON.parse(text) as Body).data.id;
+    return text === '' ? '' : (JSON.parse(text) as RecordBody).data.id;
   };
 }
 

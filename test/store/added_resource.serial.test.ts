@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import type { Received } from '../support/document_caller.ts';
-import { mint } from '../support/import_fixtures.ts';
-import { type Json, type JsonObject, judgeOf } from '../support/json_schema.ts';
-import { AUTHREALM, clientCreate, runCommand } from '../support/processes.ts';
+import { mintId } from '../support/import_fixtures.ts';
+import { type Json, type JsonObject, openSchemaValidator } from '../support/json_schema.ts';
+import type { OperationResponse } from '../support/openapi_client.ts';
+import { AUTHREALM, runClientCreate, runCommand } from '../support/processes.ts';
 import {
-  databaseOfSix,
-  houseOfSeven,
-  type Said,
+  createSevenResourceProgram,
+  createSixResourceDatabase,
+  type RequestInput,
   SCOPES,
   SECRET,
-  type Shown,
-  serveSeven,
-  type World,
-} from '../support/seventh.ts';
+  type SevenResourceService,
+  type ShownRecord,
+  startSevenResourceService,
+} from '../support/seventh_resource.ts';
 
 /**
  * A new resource needs one description and one migration. These tests run a copy of the program with only those two
@@ -20,23 +20,23 @@ import {
  * document of the running service.
  */
 
-const program = await houseOfSeven();
-const base = await databaseOfSix();
+const program = await createSevenResourceProgram();
+const base = await createSixResourceDatabase();
 const { ids, lines } = base;
-let world: World;
-const send = (name: string, request?: Said) => world.send(name, request);
-const createDevice = (more?: Readonly<Record<string, Json>>) => world.make(more);
+let world: SevenResourceService;
+const send = (name: string, request?: RequestInput) => world.send(name, request);
+const createDevice = (more?: Readonly<Record<string, Json>>) => world.createDevice(more);
 
 afterAll(async () => {
   expect(await world.running.stop()).toBe(0);
 });
 
 test('a database without the added resource is migrated by a start, and by no other command', async () => {
-  const create = ['client', 'create', '--name', 'n', '--scope', SCOPES, ...base.database.words];
+  const create = ['client', 'create', '--name', 'n', '--scope', SCOPES, ...base.database.args];
   const refused = await runCommand([program.authrealm, ...create]);
   const reason = expect.stringContaining('has schema 2, this program needs 3');
   expect([refused.code, refused.stderr]).toEqual([1, reason]);
-  world = await serveSeven(program, base);
+  world = await startSevenResourceService(program, base);
   for (const [name, id, line] of [
     ['oidc-profile', ids.oidc, lines.oidc],
     ['password-profile', ids.passwords, lines.passwords],
@@ -46,13 +46,13 @@ test('a database without the added resource is migrated by a start, and by no ot
     expect((await send(`get-${name}`, { id })).body).toMatchObject({ data: { id, meta: line.meta } });
   }
   // The program without the resource refuses it from now on, and does not know its scopes.
-  const older = await runCommand([AUTHREALM, 'serve', '--port', '0', ...base.database.words]);
+  const older = await runCommand([AUTHREALM, 'serve', '--port', '0', ...base.database.args]);
   expect([older.code, older.stderr]).toEqual([1, expect.stringContaining('has schema 3')]);
-  expect((await clientCreate(base.database, 'devices:read')).code).toBe(2);
+  expect((await runClientCreate(base.database, 'devices:read')).code).toBe(2);
 }, 300_000);
 
 const eventsOf = (id: string) =>
-  base.database.ask<{ event: string; members: string; user_id: string }>(
+  base.database.query<{ event: string; members: string; user_id: string }>(
     'select event, members, user_id from change where record_id = ? order by seq',
     id,
   );
@@ -60,17 +60,21 @@ const eventsOf = (id: string) =>
 const textOf = (value: unknown): string =>
   value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : String(value);
 
-const dataOf = ({ body }: Received): Shown => (body as unknown as { data: Shown }).data;
+const dataOf = ({ body }: OperationResponse): ShownRecord => (body as unknown as { data: ShownRecord }).data;
 
 test('a record of the added resource is created, read, changed and removed; each write updates its user', async () => {
   const before = (await send('get-user-authentication-info', { id: ids.user })).headers.get('etag');
-  const input = world.fresh({ transports: ['usb', 'nfc'], relationships: { maker: 'Yubico' }, pinned: true });
+  const input = world.newDevice({
+    transports: ['usb', 'nfc'],
+    relationships: { maker: 'Yubico' },
+    pinned: true,
+  });
   const made = await send('create-device', { data: input });
   const data = dataOf(made);
   const path = `${world.url}/v2/authentication-realms/${ids.realm}/user-authentication-info/${ids.user}/devices/${data.id}`;
   expect(made.headers.get('location')).toBe(path);
   const { attestation: _, pin: __, pinned: ___, ...visible } = input;
-  const [{ id: store } = { id: '' }] = await base.database.ask<{ id: string }>(
+  const [{ id: store } = { id: '' }] = await base.database.query<{ id: string }>(
     'select store_id as id from instance',
   );
   expect(made.body).toEqual({
@@ -89,7 +93,7 @@ test('a record of the added resource is created, read, changed and removed; each
     501,
   );
 
-  const change = { type: 'device', state: 'lost', note: 'ausgemustert', password_profile_id: mint() };
+  const change = { type: 'device', state: 'lost', note: 'ausgemustert', password_profile_id: mintId() };
   const headers = { 'If-Match': etag };
   const changed = await send('update-device', { id: data.id, data: change, headers });
   expect(changed.body).toMatchObject({ data: { ...visible, state: 'lost', note: 'ausgemustert' } });
@@ -103,7 +107,7 @@ test('a record of the added resource is created, read, changed and removed; each
     { event: 'device.updated', members: 'note state', user_id: ids.user },
     { event: 'device.deleted', members: '', user_id: ids.user },
   ]);
-  const entries = await base.database.ask<object>('select * from change');
+  const entries = await base.database.query<object>('select * from change');
   const values = entries.flatMap((entry) => Object.values(entry).map(textOf));
   expect(values.join('\n')).not.toMatch(/serial-number|Handy|ausgemustert/);
   expect(entries).toContainEqual(
@@ -115,15 +119,15 @@ test('a record of the added resource is created, read, changed and removed; each
 });
 
 test('secrets of the added resource are stored and never returned; a repeated request creates one record', async () => {
-  const data = world.fresh();
+  const data = world.newDevice();
   const headers = { 'Idempotency-Key': `key-${ids.realm}` };
   const first = await send('create-device', { data, headers });
   const again = await send('create-device', { data, headers });
   expect([again.status, again.text]).toEqual([201, first.text]);
-  const other = await send('create-device', { data: world.fresh(), headers });
+  const other = await send('create-device', { data: world.newDevice(), headers });
   expect(other.status).toBe(422);
   const { id } = dataOf(first);
-  const [row] = await base.database.ask<{
+  const [row] = await base.database.query<{
     attestation_sealed: Uint8Array;
     pin_hash: string;
     pin_normalised: number;
@@ -150,7 +154,7 @@ const WRONG: [what: string, members: Readonly<Record<string, Json>>, status: num
   ['a short password', { pin: 'short' }, 400, 'data.pin: '],
   [
     'an unknown profile',
-    { password_profile_id: mint() },
+    { password_profile_id: mintId() },
     422,
     'data.password_profile_id: must name a record',
   ],
@@ -169,7 +173,7 @@ describe('invalid records of the added resource', () => {
   test.each(WRONG)(
     'a device with %s is refused with the name of the member',
     async (_what, members, status, detail) => {
-      const { status: answered, body } = await send('create-device', { data: world.fresh(members) });
+      const { status: answered, body } = await send('create-device', { data: world.newDevice(members) });
       const [error] = (body as unknown as { errors: { detail: string }[] }).errors;
       expect([answered, error?.detail]).toEqual([status, expect.stringContaining(detail)]);
     },
@@ -183,9 +187,9 @@ describe('invalid records of the added resource', () => {
   });
 });
 
-const OPERATIONS: [name: string, request: () => Said, success: number][] = [
+const OPERATIONS: [name: string, request: () => RequestInput, success: number][] = [
   ['list-device', () => ({}), 200],
-  ['create-device', () => ({ data: world.fresh() }), 201],
+  ['create-device', () => ({ data: world.newDevice() }), 201],
   ['get-device', () => ({}), 200],
   ['update-device', () => ({ data: { type: 'device', state: 'lost' } }), 200],
   ['find-device', () => ({ query: 'filter=eq(serial,x)' }), 200],
@@ -198,18 +202,18 @@ test.each(OPERATIONS)(
   async (name, request, success) => {
     const { id } = await createDevice();
     const isWrite = /^(create|update|delete)/.test(name);
-    const others = await world.granted(SCOPES.replace(isWrite ? ' devices:write' : ' devices:read', ''));
+    const others = await world.requestToken(SCOPES.replace(isWrite ? ' devices:write' : ' devices:read', ''));
     expect((await send(name, { ...request(), id, token: undefined })).status).toBe(401);
     expect((await send(name, { ...request(), id, token: others })).status).toBe(403);
-    expect((await send(name, { ...request(), id, path: { realm_id: mint() } })).status).toBe(404);
+    expect((await send(name, { ...request(), id, path: { realm_id: mintId() } })).status).toBe(404);
     if (!/^(find|search)/.test(name))
-      expect((await send(name, { ...request(), id, path: { user_id: mint() } })).status).toBe(404);
+      expect((await send(name, { ...request(), id, path: { user_id: mintId() } })).status).toBe(404);
     expect((await send(name, { ...request(), id })).status).toBe(success);
   },
 );
 
 describe('lists and lookups of the added resource', () => {
-  const found = ({ body }: Received) =>
+  const found = ({ body }: OperationResponse) =>
     (body as unknown as { data: { id: string }[] }).data.map(({ id }) => id);
   let blue: string;
   let red: string;
@@ -237,16 +241,16 @@ describe('lists and lookups of the added resource', () => {
     const search = (filter: string) => send('search-device', { body: { filter } });
     expect(found(await search('eq(serial,"blue,1")'))).toEqual([blue]);
     expect(found(await search('eq(serial,RED)'))).toEqual([]);
-    expect(found(await search(`in(id,${red},${blue},${mint()})`)).sort()).toEqual([red, blue].sort());
+    expect(found(await search(`in(id,${red},${blue},${mintId()})`)).sort()).toEqual([red, blue].sort());
     expect((await search('like(label,s*)')).status).toBe(400);
     expect((await send('find-device', { query: 'page[limit]=1' })).status).toBe(400);
   });
 });
 
 test('the OpenAPI document and the metadata have the operations, schemas and scopes of the resource', async () => {
-  const validate = judgeOf(world.document);
-  for (const { body, answers } of world.operations.filter(({ path }) => path.includes('/devices'))) {
-    const media = Object.values(answers).flatMap(({ content = {} }) => Object.values(content));
+  const validate = openSchemaValidator(world.document);
+  for (const { body, responses } of world.operations.filter(({ path }) => path.includes('/devices'))) {
+    const media = Object.values(responses).flatMap(({ content = {} }) => Object.values(content));
     for (const { schema, example, examples } of [...media, ...(body ? [body.media] : [])]) {
       const shown = examples ? Object.values(examples).map(({ value }) => value) : [example as Json];
       expect(shown.length).toBeGreaterThan(0);

@@ -2,42 +2,42 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type * as Resources from '../../src/domain/resources.ts';
-import type * as Agreement from '../support/agreement.ts';
+import type * as Agreement from '../support/consistency.ts';
 import { freshDatabase } from '../support/database.ts';
-import { mint } from '../support/import_fixtures.ts';
+import { mintId } from '../support/import_fixtures.ts';
 import { runCommand } from '../support/processes.ts';
 import { PASSWORD } from '../support/resource_cases.ts';
 import { freshFolder } from '../support/service.ts';
 import {
-  databaseOfSix,
-  houseOfSeven,
-  type Said,
+  createSevenResourceProgram,
+  createSixResourceDatabase,
+  type RequestInput,
   SECRET,
-  serveSeven,
-  type World,
-} from '../support/seventh.ts';
+  type SevenResourceService,
+  startSevenResourceService,
+} from '../support/seventh_resource.ts';
 
 /** The client library, import, export, commands and doctor handle a resource by its description alone. */
 
-const program = await houseOfSeven();
-const base = await databaseOfSix();
+const program = await createSevenResourceProgram();
+const base = await createSixResourceDatabase();
 const { ids } = base;
-let world: World;
-let looks: readonly Agreement.Look[];
+let world: SevenResourceService;
+let looks: readonly Agreement.ConsistencyCheck[];
 
 beforeAll(async () => {
-  world = await serveSeven(program, base);
-  ({ LOOKS: looks } = await program.module<typeof Agreement>('test/support/agreement.ts'));
+  world = await startSevenResourceService(program, base);
+  ({ CONSISTENCY_CHECKS: looks } = await program.module<typeof Agreement>('test/support/consistency.ts'));
 }, 300_000);
 afterAll(async () => {
   expect(await world.running.stop()).toBe(0);
-  expect(await base.database.disagreements(looks)).toEqual([]);
+  expect(await base.database.findInconsistencies(looks)).toEqual([]);
 });
 
 /** Runs a command of the program with the resource, as a client of the service. */
 const run = (words: readonly string[], input = '') =>
   runCommand([program.authrealm, ...words], world.environment, input);
-const send = (name: string, request?: Said) => world.send(name, request);
+const send = (name: string, request?: RequestInput) => world.send(name, request);
 
 async function outputOf(words: readonly string[], input = ''): Promise<string> {
   const { code, stdout, stderr } = await run(words, input);
@@ -46,7 +46,7 @@ async function outputOf(words: readonly string[], input = ''): Promise<string> {
 }
 
 const etagOf = async (name: string, id: string) => (await send(name, { id })).headers.get('etag');
-const statusOf = async (device: { readonly id: string }, path: Said['path'] = {}) =>
+const statusOf = async (device: { readonly id: string }, path: RequestInput['path'] = {}) =>
   (await send('get-device', { id: device.id, path })).status;
 
 test('the client library has typed requests and answers of the added resource', async () => {
@@ -63,21 +63,25 @@ test('the client library has typed requests and answers of the added resource', 
 }, 300_000);
 
 test('a record of the added resource is removed with its parent and with the record it refers to', async () => {
-  const other = await world.make();
+  const other = await world.createDevice();
   const user = await create('user-authentication-info', { name: 'Jon', email: 'jon@example.com' });
   const profile = await create('password-profile', { name: 'Codes' });
-  const ofUser = await world.make({}, { user_id: user });
-  const ofProfile = await world.make({ password_profile_id: profile });
+  const ofUser = await world.createDevice({}, { user_id: user });
+  const ofProfile = await world.createDevice({ password_profile_id: profile });
   const before = await etagOf('get-user-authentication-info', ids.user);
   expect((await send('delete-password-profile', { id: profile })).status).toBe(204);
   expect([await statusOf(ofProfile), await statusOf(ofUser, { user_id: user })]).toEqual([404, 200]);
   expect(await etagOf('get-user-authentication-info', ids.user)).not.toBe(before);
   expect((await send('delete-user-authentication-info', { id: user })).status).toBe(204);
   expect([await statusOf(ofUser, { user_id: user }), await statusOf(other)]).toEqual([404, 200]);
-  expect(await base.database.disagreements(looks)).toEqual([]);
+  expect(await base.database.findInconsistencies(looks)).toEqual([]);
 });
 
-async function create(name: string, members: Readonly<Record<string, string>>, path: Said['path'] = {}) {
+async function create(
+  name: string,
+  members: Readonly<Record<string, string>>,
+  path: RequestInput['path'] = {},
+) {
   const types = { 'authentication-realm': 'authentication-realm' };
   const type = types[name as keyof typeof types] ?? name.replaceAll('-', '_');
   const made = await send(`create-${name}`, { data: { type, ...members }, path });
@@ -88,26 +92,26 @@ async function create(name: string, members: Readonly<Record<string, string>>, p
 test('the removal and the purge of a realm remove its records of the added resource', async () => {
   for (const remove of [
     (realm: string) => send('delete-authentication-realm', { id: realm }),
-    (realm: string) => outputOf(['purge', 'realm', realm, ...base.database.words]),
+    (realm: string) => outputOf(['purge', 'realm', realm, ...base.database.args]),
   ]) {
     const realm_id = await create('authentication-realm', { name: 'Store' });
     const password_profile_id = await create('password-profile', { name: 'P' }, { realm_id });
     const members = { name: 'Jon', email: 'jon@example.com' };
     const user_id = await create('user-authentication-info', members, { realm_id });
-    const device = await world.make({ password_profile_id }, { realm_id, user_id });
+    const device = await world.createDevice({ password_profile_id }, { realm_id, user_id });
     await remove(realm_id);
     expect(await statusOf(device, { realm_id, user_id })).toBe(404);
-    expect(await base.database.disagreements(looks)).toEqual([]);
+    expect(await base.database.findInconsistencies(looks)).toEqual([]);
   }
 });
 
 describe('import and export of the added resource', () => {
   const line = (more: object = {}) => ({
     type: 'device',
-    id: mint(),
+    id: mintId(),
     realm_id: ids.realm,
     user_authentication_info_id: ids.user,
-    serial: mint(),
+    serial: mintId(),
     label: 'Tablet',
     password_profile_id: ids.passwords,
     ...more,
@@ -115,7 +119,7 @@ describe('import and export of the added resource', () => {
 
   async function importLines(...lines: object[]) {
     const text = lines.map((each) => JSON.stringify(each)).join('\n');
-    const skipping = ['import', '-', '--on-error', 'skip', ...base.database.words];
+    const skipping = ['import', '-', '--on-error', 'skip', ...base.database.args];
     const { stderr, code } = await run(skipping, text);
     return [code, stderr.trim()];
   }
@@ -129,21 +133,24 @@ describe('import and export of the added resource', () => {
     const refused: [line: object, reason: string][] = [
       [line({ state: 'sold' }), 'line 1: state'],
       [line({ serial: pinned.serial }), 'line 1: another record of the realm has the same serial'],
-      [line({ user_authentication_info_id: mint() }), 'line 1: its user-authentication-info does not exist'],
-      [line({ password_profile_id: mint() }), 'line 1: password_profile_id names a record that'],
+      [
+        line({ user_authentication_info_id: mintId() }),
+        'line 1: its user-authentication-info does not exist',
+      ],
+      [line({ password_profile_id: mintId() }), 'line 1: password_profile_id names a record that'],
     ];
     for (const [each, reason] of refused)
       expect(await importLines(each)).toEqual([3, expect.stringContaining(reason)]);
   }, 300_000);
 
   test('an export and an import carry the added resource to another database, secrets included', async () => {
-    await world.make({ note: 'ß', transports: ['usb'], relationships: { maker: 'Yubico' } });
+    await world.createDevice({ note: 'ß', transports: ['usb'], relationships: { maker: 'Yubico' } });
     const folder = freshFolder();
     const [first, second] = [join(folder, 'first.ndjson'), join(folder, 'second.ndjson')];
-    const { words: other } = await freshDatabase();
+    const { args: other } = await freshDatabase();
     const out = async (file: string, from: readonly string[]) =>
       expect((await run(['export', file, '--with-secrets', ...from])).code).toBe(0);
-    await out(first, base.database.words);
+    await out(first, base.database.args);
     expect((await run(['import', first, ...other])).code).toBe(0);
     await out(second, other);
     const text = readFileSync(first, 'utf8');
@@ -198,7 +205,7 @@ describe('commands of the added resource', () => {
         command,
         'phone',
         ids.realm,
-        ...(command === 'purge' ? base.database.words : []),
+        ...(command === 'purge' ? base.database.args : []),
       ]);
       expect([code, stderr]).toEqual([2, `authrealm: the resource must be one of ${words.join(', ')}\n`]);
     }
@@ -213,17 +220,17 @@ interface Examined {
 }
 
 test('doctor checks the added resource, and keys rewrap encrypts its secrets with the new master key', async () => {
-  const sealed = await world.make();
+  const sealed = await world.createDevice();
   const key = join(freshFolder(), 'next.key');
-  const moved = await run(['keys', 'rewrap', '--new-master-key-file', key, ...base.database.words]);
+  const moved = await run(['keys', 'rewrap', '--new-master-key-file', key, ...base.database.args]);
   expect([moved.code, moved.stderr]).toEqual([0, '']);
-  const examined = JSON.parse(await outputOf(['doctor', '--json', ...base.database.words]));
+  const examined = JSON.parse(await outputOf(['doctor', '--json', ...base.database.args]));
   expect(examined.healthy).toBe(true);
   // A valid ciphertext of another column.
   const foreign = '(select client_secret_sealed from oidc_profile)';
   const damage = `update device set label_key = 'x', attestation_sealed = ${foreign} where id = ?`;
-  await base.database.ask(damage, sealed.id);
-  const { checks } = JSON.parse((await run(['doctor', '--json', ...base.database.words])).stdout) as Examined;
+  await base.database.query(damage, sealed.id);
+  const { checks } = JSON.parse((await run(['doctor', '--json', ...base.database.args])).stdout) as Examined;
   const found = checks.flatMap(({ check, findings }) =>
     findings.map(({ table, ids: [id] }) => [check, table, id]),
   );

@@ -13,9 +13,16 @@ import { basename, dirname, join } from 'node:path';
 import { parseMasterKey } from '../../src/auth/keys/master_key.ts';
 import { EXIT } from '../../src/platform/exit.ts';
 import { backUp, backupName, hashFile } from '../../src/store/backups/backup.ts';
-import { archiver, contentOf, plantMore, program, runOn, storedDatabase } from '../support/archive.ts';
-import { AUTHREALM, runCommand, start } from '../support/processes.ts';
-import { databaseFile, freshFolder, oidcPath, plant, startService } from '../support/service.ts';
+import {
+  addUsers,
+  contentOf,
+  createStoredDatabase,
+  inProcessArchiver,
+  program,
+  runOnFile,
+} from '../support/backup_fixtures.ts';
+import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
+import { createFixture, databaseFile, freshFolder, oidcPath, startService } from '../support/service.ts';
 
 setDefaultTimeout(300_000);
 
@@ -24,11 +31,11 @@ const SENTENCE = /^authrealm: .*\n$/;
 describe('a backup', () => {
   test('a backup of a running service holds the committed records, and has a manifest', async () => {
     const service = await startService();
-    const created = await plant(service.db);
+    const created = await createFixture(service.db);
     const token = await service.token('profile-infos:read');
     const path = databaseFile(service);
     const to = join(freshFolder(), 'there.db');
-    const { code, stdout, stderr } = await runOn(path, 'backup', '--to', to);
+    const { code, stdout, stderr } = await runOnFile(path, 'backup', '--to', to);
     expect([code, stderr]).toEqual([EXIT.done, '']);
     expect(stdout).toContain('the backup does not contain the master key');
     expect(contentOf(to)).toEqual(contentOf(path));
@@ -48,9 +55,9 @@ describe('a backup', () => {
   });
 
   test('a backup does not contain the master key, and its manifest has no personal data', async () => {
-    const { path, planted: users } = await storedDatabase(2);
+    const { path, planted: users } = await createStoredDatabase(2);
     const to = join(freshFolder(), 'there.db');
-    expect((await runOn(path, 'backup', '--to', to)).code).toBe(EXIT.done);
+    expect((await runOnFile(path, 'backup', '--to', to)).code).toBe(EXIT.done);
     const spelled = readFileSync(`${path}.key`, 'utf8').trim();
     const key = Buffer.from(parseMasterKey(spelled) ?? []);
     const bytes = readFileSync(to);
@@ -62,7 +69,7 @@ describe('a backup', () => {
   });
 
   test('a backup does not contain deleted records', async () => {
-    const { path, planted: users } = await storedDatabase(40);
+    const { path, planted: users } = await createStoredDatabase(40);
     const deleted = users.slice(0, 30);
     const db = new Database(path);
     db.run('pragma secure_delete = off');
@@ -75,30 +82,30 @@ describe('a backup', () => {
     const subjectsIn = (bytes: Buffer) => deleted.filter(({ subject }) => bytes.includes(subject)).length;
     expect(subjectsIn(readFileSync(path))).toBeGreaterThan(0);
     const to = join(freshFolder(), 'there.db');
-    await backUp(path, { file: to }, program, archiver);
+    await backUp(path, { file: to }, program, inProcessArchiver);
     expect(subjectsIn(readFileSync(to))).toBe(0);
   });
 
   test('backup --json prints the path, the manifest and the removed backups', async () => {
-    const { path } = await storedDatabase(1);
+    const { path } = await createStoredDatabase(1);
     const to = join(freshFolder(), 'there.db');
-    const { stdout } = await runOn(path, 'backup', '--to', to, '--json');
+    const { stdout } = await runOnFile(path, 'backup', '--to', to, '--json');
     const manifest = JSON.parse(readFileSync(`${to}.json`, 'utf8'));
     expect(JSON.parse(stdout)).toEqual({ path: to, ...manifest, removed: [] });
   });
 
   test('a backup of a closed database leaves no other files next to it', async () => {
-    const { path } = await storedDatabase(1);
-    await runOn(path, 'backup', '--to', join(freshFolder(), 'there.db'));
+    const { path } = await createStoredDatabase(1);
+    await runOnFile(path, 'backup', '--to', join(freshFolder(), 'there.db'));
     expect(readdirSync(dirname(path)).sort()).toEqual(['stored.db', 'stored.db.key']);
   });
 
   test('a backup of a damaged database is refused, and no older backup is removed', async () => {
-    const { path } = await storedDatabase(200);
+    const { path } = await createStoredDatabase(200);
     const folder = freshFolder();
-    const { path: old } = await backUp(path, { folder, keepDays: undefined }, agoBy(9), archiver);
+    const { path: old } = await backUp(path, { folder, keepDays: undefined }, agoBy(9), inProcessArchiver);
     truncateSync(path, Math.floor(statSync(path).size / 8_192) * 4_096);
-    const { code, stderr } = await runOn(path, 'backup', '--into', folder, '--keep', '1');
+    const { code, stderr } = await runOnFile(path, 'backup', '--into', folder, '--keep', '1');
     expect([code, stderr]).toEqual([EXIT.failed, expect.stringMatching(SENTENCE)]);
     expect(stderr).toMatch(/damaged/);
     expect(readdirSync(folder).sort()).toEqual([basename(old), `${basename(old)}.json`]);
@@ -113,12 +120,12 @@ function agoBy(days: number) {
 
 describe('a folder of backups', () => {
   test('--into names a backup by its time; --keep removes only old backups of the same database', async () => {
-    const { path } = await storedDatabase(1);
-    const { path: otherInstallation } = await storedDatabase(1);
+    const { path } = await createStoredDatabase(1);
+    const { path: otherInstallation } = await createStoredDatabase(1);
     const folder = freshFolder();
     const into = { folder, keepDays: undefined };
     const backUpAgo = async (from: string, days: number) =>
-      (await backUp(from, into, agoBy(days), archiver)).path.slice(folder.length + 1);
+      (await backUp(from, into, agoBy(days), inProcessArchiver)).path.slice(folder.length + 1);
     const [older, old, recent] = [
       await backUpAgo(path, 40),
       await backUpAgo(path, 8),
@@ -145,7 +152,7 @@ describe('a folder of backups', () => {
     for (const name of [killed, running]) mkdirSync(join(folder, name));
     writeFileSync(join(folder, killed, 'draft.db'), 'half');
     const before = new Set(readdirSync(folder));
-    const { code, stdout } = await runOn(path, 'backup', '--into', folder, '--keep', '7', '--json');
+    const { code, stdout } = await runOnFile(path, 'backup', '--into', folder, '--keep', '7', '--json');
     expect(code).toBe(EXIT.done);
     const made = JSON.parse(stdout);
     expect(made.removed).toEqual([older, halfRemoved, old, killed].sort());
@@ -189,8 +196,8 @@ describe('a backup is refused with one sentence', () => {
     ['into a missing folder', ['--into', join(folder, 'none')], EXIT.failed, /there is no folder .*make it/],
   ];
   test.each(cases)('a backup %s is refused and writes nothing', async (_name, words, expected, sentence) => {
-    const { path } = await storedDatabase(1);
-    const { code, stderr, stdout } = await runOn(path, 'backup', ...words);
+    const { path } = await createStoredDatabase(1);
+    const { code, stderr, stdout } = await runOnFile(path, 'backup', ...words);
     expect([code, stdout, stderr]).toEqual([expected, '', expect.stringMatching(SENTENCE)]);
     expect(stderr).toMatch(sentence);
     expect(readFileSync(existing, 'utf8')).toBe('mine');
@@ -198,7 +205,7 @@ describe('a backup is refused with one sentence', () => {
   });
 
   test.each(['0', '-1', '1.5', 'week', '100000'])('backup --keep %s is a usage error', async (days) => {
-    const { code } = await runOn('/nowhere.db', 'backup', '--into', folder, '--keep', days);
+    const { code } = await runOnFile('/nowhere.db', 'backup', '--into', folder, '--keep', days);
     expect(code).toBe(EXIT.usage);
   });
 
@@ -215,10 +222,10 @@ describe('a backup is refused with one sentence', () => {
 
 describe('an interrupted backup', () => {
   test('a backup interrupted by SIGINT exits with an error and leaves no files', async () => {
-    const { path } = await storedDatabase(1);
-    await plantMore(path, 300);
+    const { path } = await createStoredDatabase(1);
+    await addUsers(path, 300);
     const folder = freshFolder();
-    const running = start([AUTHREALM, 'backup', '--database', `sqlite:${path}`, '--into', folder]);
+    const running = startCommand([AUTHREALM, 'backup', '--database', `sqlite:${path}`, '--into', folder]);
     while (readdirSync(folder).length === 0) await Bun.sleep(1);
     running.process.kill('SIGINT');
     const code = await running.process.exited;
@@ -229,7 +236,7 @@ describe('an interrupted backup', () => {
   });
 
   test('a backup killed at any moment is complete or absent', async () => {
-    const { path } = await storedDatabase(20);
+    const { path } = await createStoredDatabase(20);
     const folder = join(freshFolder(), 'backups');
     mkdirSync(folder);
     let killed = 0;

@@ -1,6 +1,6 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { runBackupRounds } from '../soak/backup_rounds.ts';
-import { chanceOf, freshSeed } from '../support/random.ts';
+import { freshSeed, seededRandom } from '../support/random.ts';
 import { freshFolder } from '../support/service.ts';
 
 setDefaultTimeout(300_000);
@@ -12,7 +12,7 @@ test('backups under write load match the model at their time, and restores conta
     backups: 3,
     users: 500,
     writers: 6,
-    chance: chanceOf(seed),
+    chance: seededRandom(seed),
   });
   expect([seed, outcome.complaints]).toEqual([seed, []]);
   expect(outcome.acknowledged).toBeGreaterThan(50);

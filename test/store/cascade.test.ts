@@ -83,7 +83,7 @@ describe('cascades with two engines open on one database', () => {
   afterAll(async () => {
     await first.close();
     await second.close();
-    expect(await database.disagreements()).toEqual([]);
+    expect(await database.findInconsistencies()).toEqual([]);
   });
 
   test('records and changes agree after every step of a purge by any process', async () => {
@@ -92,7 +92,7 @@ describe('cascades with two engines open on one database', () => {
     const steps: unknown[] = [];
     for (const { records } of [first, second, first]) {
       steps.push(await records.purge(removalOf(user, key)));
-      expect(await database.disagreements()).toEqual([]);
+      expect(await database.findInconsistencies()).toEqual([]);
       for (const engine of [first, second]) expect(await engine.records.get(user, key)).toBeUndefined();
     }
     expect(steps).toEqual([
@@ -127,7 +127,7 @@ describe('cascades with two engines open on one database', () => {
     const ids = await createUserWithLinks(first.records, 1);
     await first.records.remove(removalOf(user, [ids.realm, ids.user]));
     await commitWithChange(first.records, anotherUser(ids, ids.user));
-    expect(await database.disagreements()).toEqual([]);
+    expect(await database.findInconsistencies()).toEqual([]);
   });
 
   test('removals in one realm leave records with the same IDs in another realm unchanged', async () => {

@@ -6,8 +6,8 @@ import { parseScopes } from '../../src/domain/principal.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
-import { AUTHREALM, type Running, start } from '../support/processes.ts';
-import { oidcPath, plant } from '../support/service.ts';
+import { AUTHREALM, type RunningCommand, startCommand } from '../support/processes.ts';
+import { createFixture, oidcPath } from '../support/service.ts';
 
 async function freshOpenDatabase() {
   const database = await freshDatabase();
@@ -16,10 +16,10 @@ async function freshOpenDatabase() {
 
 test('of 64 concurrent inserts of one link by four processes, one succeeds and the others are conflicts', async () => {
   const { database, db } = await freshOpenDatabase();
-  const { realm, user, oidcProfile } = await plant(db);
+  const { realm, user, oidcProfile } = await createFixture(db);
   const script = join(import.meta.dir, 'contract/insert_process.ts');
   const processes = Array.from({ length: 4 }, () =>
-    start([process.execPath, script, database.url, realm, user, oidcProfile, '16']),
+    startCommand([process.execPath, script, database.url, realm, user, oidcProfile, '16']),
   );
   await Promise.all(processes.map((running) => running.line(/^ready$/)));
   for (const { process: child } of processes) child.stdin.write('go\n');
@@ -33,8 +33,10 @@ test('of 64 concurrent inserts of one link by four processes, one succeeds and t
 }, 300_000);
 
 test('twenty processes that start at once on a new database all serve, with the same signing key', async () => {
-  const { words } = await freshDatabase();
-  const services = Array.from({ length: 20 }, () => start([AUTHREALM, 'serve', '--port', '0', ...words]));
+  const { args } = await freshDatabase();
+  const services = Array.from({ length: 20 }, () =>
+    startCommand([AUTHREALM, 'serve', '--port', '0', ...args]),
+  );
   const urls = await Promise.all(services.map(listeningUrl));
   const kids = new Set<string>();
   for (const url of urls) {
@@ -48,7 +50,7 @@ test('twenty processes that start at once on a new database all serve, with the 
   expect(new Set(await Promise.all(services.map((service) => service.stop())))).toEqual(new Set([0]));
 }, 300_000);
 
-async function listeningUrl(service: Running): Promise<string> {
+async function listeningUrl(service: RunningCommand): Promise<string> {
   return (await service.line(/^listening on /)).slice('listening on '.length);
 }
 
@@ -77,9 +79,9 @@ async function statusesOfAll(
 
 test('client changes and a withdrawn signing key take effect on both processes within a second', async () => {
   const { database, db } = await freshOpenDatabase();
-  const created = await plant(db);
+  const created = await createFixture(db);
   const { access } = db.engine;
-  const service = start([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database.words]);
+  const service = startCommand([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database.args]);
   const url = await listeningUrl(service);
   const link = `${url}${oidcPath(created)}`;
 
@@ -129,7 +131,7 @@ async function tokenFor(url: string, clientId: string, secret: string): Promise<
 test('a killed process is replaced, and the others continue to serve', async () => {
   const { database, db } = await freshOpenDatabase();
   await db.engine.close();
-  const service = start([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database.words]);
+  const service = startCommand([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database.args]);
   const url = await listeningUrl(service);
   const before = await statusesOfAll(`${url}/readyz`, '', 2);
   const [started] = [...service.output().matchAll(/"event":"process_started","pid":(\d+)/g)];

@@ -1,37 +1,37 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { type Served, startServed } from '../support/client_service.ts';
 import { freshDatabase } from '../support/database.ts';
 import {
-  type Body,
+  createParents,
+  createRecord,
   FULL_SCOPE,
-  type Home,
   KINDS,
   type Kind,
-  make,
-  settle,
+  type ParentIds,
+  type RecordBody,
+  uniqueWord,
   userPath,
-  word,
 } from '../support/resource_cases.ts';
-import { settled } from '../support/settled.ts';
+import { sendWithRetry } from '../support/retry.ts';
+import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';
 
 /** Concurrent writers, through four processes on one database. */
 
 const PROCESSES = 4;
 const database = await freshDatabase();
 
-let service: Served;
+let service: ServiceProcess;
 let token: string;
-let home: Home;
+let home: ParentIds;
 
 beforeAll(async () => {
   const flags = ['--processes', String(PROCESSES), '--offline'];
-  service = await startServed({ database, scope: FULL_SCOPE, flags });
+  service = await startServiceProcess({ database, scope: FULL_SCOPE, flags });
   token = await service.token();
-  home = await settle(service, token);
+  home = await createParents(service, token);
 }, 300_000);
 afterAll(async () => {
   expect(await service.running.stop()).toBe(0);
-  expect(await database.disagreements()).toEqual([]);
+  expect(await database.findInconsistencies()).toEqual([]);
 }, 300_000);
 
 const [, oidcProfiles, , users, identities] = KINDS as readonly Kind[] as [Kind, Kind, Kind, Kind, Kind];
@@ -49,22 +49,22 @@ function processesOf(answers: readonly Response[]): ReadonlySet<string | undefin
 }
 
 async function countOf(sql: string, ...values: string[]): Promise<number> {
-  const [row] = await database.ask<{ n: number }>(`select count(*) as n from ${sql}`, ...values);
+  const [row] = await database.query<{ n: number }>(`select count(*) as n from ${sql}`, ...values);
   return row?.n ?? -1;
 }
 
 test('of 200 concurrent creates of one identity, one is answered with 201 and the others with 422', async () => {
-  const subject = word('contested');
+  const subject = uniqueWord('contested');
   const homes = await Promise.all(
     Array.from({ length: 4 }, async () => {
-      return { ...home, user: (await make(service, token, { kind: users, home })).id };
+      return { ...home, user: (await createRecord(service, token, { kind: users, home })).id };
     }),
   );
   const answers = await Promise.all(
     Array.from({ length: 200 }, (_, index) => {
-      const where = homes[index % homes.length] as Home;
+      const where = homes[index % homes.length] as ParentIds;
       const body = { data: { ...identities.fresh(where), subject } };
-      return settled(() => service.once.post(identities.collection(where), token, body));
+      return sendWithRetry(() => service.withoutRetry.post(identities.collection(where), token, body));
     }),
   );
   expect(countByStatus(answers)).toEqual({ 201: 1, 422: 199 });
@@ -74,15 +74,15 @@ test('of 200 concurrent creates of one identity, one is answered with 201 and th
 
 test('50 concurrent requests with one idempotency key create one record', async () => {
   const data = identities.fresh(home);
-  const headers = { 'Idempotency-Key': word('key') };
-  const send = () => service.once.post(identities.collection(home), token, { data }, headers);
-  const answers = await Promise.all(Array.from({ length: 50 }, () => settled(send)));
+  const headers = { 'Idempotency-Key': uniqueWord('key') };
+  const send = () => service.withoutRetry.post(identities.collection(home), token, { data }, headers);
+  const answers = await Promise.all(Array.from({ length: 50 }, () => sendWithRetry(send)));
   expect(processesOf(answers).size).toBe(PROCESSES);
   const made = answers.filter(({ status }) => status === 201);
   // A process sees its own requests in flight, and only the committed requests of the others.
   expect(answers.filter(({ status }) => status !== 201 && status !== 409)).toEqual([]);
   expect(made.length).toBeGreaterThan(0);
-  const ids = await Promise.all(made.map(async (answer) => ((await answer.json()) as Body).data.id));
+  const ids = await Promise.all(made.map(async (answer) => ((await answer.json()) as RecordBody).data.id));
   expect(new Set(ids).size).toBe(1);
   expect(new Set(made.map(({ headers }) => headers.get('etag'))).size).toBe(1);
   expect(await countOf('oidc_profile_info where subject = ?', data.subject as string)).toBe(1);
@@ -92,7 +92,7 @@ const STEPS_MIN = 6;
 const ATTEMPTS_MAX = 40;
 
 test('of 100 concurrent writers with If-Match, every success had the preceding version', async () => {
-  const { path: at, etag } = await make(service, token, { kind: users, home });
+  const { path: at, etag } = await createRecord(service, token, { kind: users, home });
   const steps: { readonly before: string; readonly after: string; readonly name: string }[] = [];
   const writers = Array.from({ length: 100 }, async (_, writer) => {
     // In every round at least one of the concurrent writers has the current version.
@@ -100,7 +100,9 @@ test('of 100 concurrent writers with If-Match, every success had the preceding v
       const before = (await service.get(at, token)).headers.get('etag') ?? '';
       const name = `Writer ${writer}, attempt ${attempt}`;
       const put = { data: { type: users.resource.type, name } };
-      const answer = await settled(() => service.once.put(at, token, put, { 'If-Match': before }));
+      const answer = await sendWithRetry(() =>
+        service.withoutRetry.put(at, token, put, { 'If-Match': before }),
+      );
       expect([200, 412]).toContain(answer.status);
       if (answer.status === 412) continue;
       steps.push({ before, after: answer.headers.get('etag') ?? '', name });
@@ -119,7 +121,7 @@ test('of 100 concurrent writers with If-Match, every success had the preceding v
   expect(count).toBe(steps.length);
   expect(count).toBeGreaterThanOrEqual(STEPS_MIN);
   expect(last.headers.get('etag')).toBe(current);
-  expect(((await last.json()) as Body).data.name).toBe(name);
+  expect(((await last.json()) as RecordBody).data.name).toBe(name);
 }, 300_000);
 
 describe('a parent deleted during 50 concurrent creates leaves no orphans', () => {
@@ -127,7 +129,7 @@ describe('a parent deleted during 50 concurrent creates leaves no orphans', () =
   const ROUNDS = 4;
 
   /** Creates children, and deletes the parent halfway; returns the statuses of both. */
-  async function createDuringRemoval(parent: string, child: Kind, where: Home) {
+  async function createDuringRemoval(parent: string, child: Kind, where: ParentIds) {
     const create = () => service.post(child.collection(where), token, { data: child.fresh(where) });
     const early = Array.from({ length: CHILDREN / 2 }, create);
     const removal = service.del(parent, token);
@@ -167,7 +169,7 @@ describe('a parent deleted during 50 concurrent creates leaves no orphans', () =
 
   test('a user deleted during 50 creates of its links leaves no orphans', async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
-      const { id } = await make(service, token, { kind: users, home });
+      const { id } = await createRecord(service, token, { kind: users, home });
       const where = { ...home, user: id };
       const { removed, made } = await createDuringRemoval(userPath(where), identities, where);
       expect(removed).toBe(204);
@@ -177,7 +179,7 @@ describe('a parent deleted during 50 concurrent creates leaves no orphans', () =
 
   test('a profile deleted during 50 creates of links that refer to it leaves no orphans', async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
-      const { id, path: parent } = await make(service, token, { kind: oidcProfiles, home });
+      const { id, path: parent } = await createRecord(service, token, { kind: oidcProfiles, home });
       const { removed, made } = await createDuringRemoval(parent, identities, { ...home, oidcProfile: id });
       expect(removed).toBe(204);
       expect([(made[201] ?? 0) + (made[422] ?? 0), await countReferences(id)]).toEqual([CHILDREN, 0]);
@@ -186,7 +188,7 @@ describe('a parent deleted during 50 concurrent creates leaves no orphans', () =
 
   test('a realm deleted during 50 creates of its users leaves no orphans', async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
-      const where = await settle(service, token);
+      const where = await createParents(service, token);
       const { removed, made } = await createDuringRemoval(
         `/v2/authentication-realms/${where.realm}`,
         users,

@@ -1,29 +1,29 @@
 import { Database } from 'bun:sqlite';
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { disagreements } from '../support/agreement.ts';
-import { importVictim } from '../support/killed_import.ts';
-import { lostOf } from '../support/killed_process.ts';
-import { writersVictim } from '../support/killed_writers.ts';
-import { chanceOf, freshSeed } from '../support/random.ts';
-import { databaseFile, freshFolder, plant, startService } from '../support/service.ts';
+import { findInconsistencies } from '../support/consistency.ts';
+import { importTarget } from '../support/killed_import.ts';
+import { missingIds } from '../support/killed_process.ts';
+import { writersTarget } from '../support/killed_writers.ts';
+import { freshSeed, seededRandom } from '../support/random.ts';
+import { createFixture, databaseFile, freshFolder, startService } from '../support/service.ts';
 
 /** `npm run soak` runs fifty larger ones. */
 const ROUNDS = 5;
 const USERS = 5_000;
 
 test.each([
-  ['an import', (folder: string) => importVictim(folder, USERS)],
-  ['two processes that write single records', writersVictim],
+  ['an import', (folder: string) => importTarget(folder, USERS)],
+  ['two processes that write single records', writersTarget],
 ] as const)(
   'acknowledged writes survive killing %s at any moment',
   async (_, open) => {
     const seed = freshSeed();
-    const chance = chanceOf(seed);
+    const chance = seededRandom(seed);
     const target = await open(freshFolder());
     for (let round = 1; round <= ROUNDS; round += 1) {
-      const { complaints } = await target.round(chance);
-      expect({ seed, round, complaints }).toEqual({ seed, round, complaints: [] });
+      const { problems } = await target.round(chance);
+      expect({ seed, round, complaints: problems }).toEqual({ seed, round, complaints: [] });
     }
   },
   300_000,
@@ -41,22 +41,22 @@ const DAMAGES: readonly (readonly [string, RegExp])[] = [
 test.each(DAMAGES)('the check after a kill reports the damage of: %s', async (sql, complaint) => {
   const service = await startService();
   const path = databaseFile(service);
-  const { user } = await plant(service.db);
+  const { user } = await createFixture(service.db);
   await service.stop();
-  expect(disagreements(path)).toEqual([]);
-  expect(lostOf(path, [user])).toEqual([]);
+  expect(findInconsistencies(path)).toEqual([]);
+  expect(missingIds(path, [user])).toEqual([]);
   const db = new Database(path);
   db.run(sql);
   db.close();
-  expect(disagreements(path)).toContainEqual(expect.stringMatching(complaint));
+  expect(findInconsistencies(path)).toContainEqual(expect.stringMatching(complaint));
 });
 
 test('the check after a kill reports a lost record and a corrupt page', async () => {
   const service = await startService();
   const path = databaseFile(service);
-  await plant(service.db);
+  await createFixture(service.db);
   await service.stop();
-  expect(lostOf(path, ['lost'])).toEqual(['lost']);
+  expect(missingIds(path, ['lost'])).toEqual(['lost']);
   const db = new Database(path);
   db.run('pragma wal_checkpoint(truncate)');
   const index = `select rootpage from sqlite_schema where name = 'oidc_profile_info_identity'`;
@@ -67,5 +67,5 @@ test('the check after a kill reports a lost record and a corrupt page', async ()
   bytes.fill(0, cells, cells + 4);
   const damaged = join(freshFolder(), 'damaged.db');
   await Bun.write(damaged, bytes);
-  expect(disagreements(damaged).length).toBeGreaterThan(0);
+  expect(findInconsistencies(damaged).length).toBeGreaterThan(0);
 });

@@ -22,8 +22,15 @@ import { parseScopes } from '../../src/domain/principal.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { sqliteAt } from '../support/database.ts';
-import { AUTHREALM, clientCreate, HELD_BACK, type Running, runCommand, start } from '../support/processes.ts';
-import { freshFolder, oidcPath, type Planted, plant } from '../support/service.ts';
+import {
+  AUTHREALM,
+  AUTHREALM_UNPRIVILEGED,
+  type RunningCommand,
+  runClientCreate,
+  runCommand,
+  startCommand,
+} from '../support/processes.ts';
+import { createFixture, type Fixture, freshFolder, oidcPath } from '../support/service.ts';
 
 const USERS = 200;
 const PAGE_BYTES = 4_096;
@@ -31,17 +38,17 @@ const PAGE_BYTES = 4_096;
 /** A closed database with users, their links and a client. */
 interface StoredDatabase {
   readonly path: string;
-  readonly users: readonly Planted[];
+  readonly users: readonly Fixture[];
   readonly form: Record<string, string>;
 }
 
 async function createDatabase(userCount = 1): Promise<StoredDatabase> {
   const made = join(freshFolder(), 'made.db');
   const db = await openDatabase(readSettings({ database: `sqlite:${made}` }, {}), systemClock);
-  const first = await plant(db);
+  const first = await createFixture(db);
   const { realm, oidcProfile, passwordProfile } = first;
   const more = Array.from({ length: userCount - 1 }, () =>
-    plant(db, { realm, oidcProfile, passwordProfile }),
+    createFixture(db, { realm, oidcProfile, passwordProfile }),
   );
   const scopes = parseScopes('profile-infos:read') ?? new Set<string>();
   const { client, secret } = await createClient(
@@ -69,13 +76,13 @@ function copyDatabase(made: string, path: string): void {
 
 /** A service in a separate process, with requests that carry a token. */
 interface RunningService {
-  readonly running: Running;
-  readonly lookUp: (users: Planted) => Promise<Response>;
+  readonly running: RunningCommand;
+  readonly lookUp: (users: Fixture) => Promise<Response>;
   readonly get: (path: string) => Promise<Response>;
 }
 
 async function serveDatabase({ path, form }: StoredDatabase, ...more: string[]): Promise<RunningService> {
-  const running = start([AUTHREALM, 'serve', '--port', '0', '--database', `sqlite:${path}`, ...more]);
+  const running = startCommand([AUTHREALM, 'serve', '--port', '0', '--database', `sqlite:${path}`, ...more]);
   const url = (await running.line(/^listening on /)).slice('listening on '.length);
   const answer = await fetch(`${url}/oauth/token`, { method: 'POST', body: new URLSearchParams(form) });
   const { access_token: token } = (await answer.json()) as { access_token: string };
@@ -84,13 +91,13 @@ async function serveDatabase({ path, form }: StoredDatabase, ...more: string[]):
   return { running, get, lookUp: (users) => get(oidcPath(users)) };
 }
 
-const firstUser = (target: StoredDatabase) => target.users[0] as Planted;
+const firstUser = (target: StoredDatabase) => target.users[0] as Fixture;
 /** Waits longer than the maximum age of the access table: the service reads the database again. */
 const waitForFileCheck = () => Bun.sleep(1_000);
 const STACK = /^\s+at /m;
 
 /** Stops the process and returns its output, which must have no stack trace and no internal fault. */
-async function stopCleanly(running: Running): Promise<string> {
+async function stopCleanly(running: RunningCommand): Promise<string> {
   const code = await running.stop();
   expect([code, running.output()]).toEqual([0, expect.not.stringMatching(STACK)]);
   expect(running.output()).not.toContain('"code":"internal"');
@@ -99,7 +106,7 @@ async function stopCleanly(running: Running): Promise<string> {
 
 /** A write by another process while the service runs. */
 async function addClient({ path }: StoredDatabase): Promise<void> {
-  expect((await clientCreate(sqliteAt(path), 'admin')).code).toBe(0);
+  expect((await runClientCreate(sqliteAt(path), 'admin')).code).toBe(0);
 }
 
 async function clientsOf({ path }: StoredDatabase): Promise<unknown[]> {
@@ -193,14 +200,14 @@ describe('a start without write permission', () => {
     );
     const { path } = await createDatabase();
     chmodSync(path, 0o400);
-    await expectRefusedStart(path, sentence, HELD_BACK);
+    await expectRefusedStart(path, sentence, AUTHREALM_UNPRIVILEGED);
     chmodSync(path, 0o600);
     chmodSync(dirname(path), 0o500);
-    await expectRefusedStart(path, sentence, HELD_BACK);
-    await expectRefusedStart(path.replace('faults.db', 'new.faults.db'), sentence, HELD_BACK);
+    await expectRefusedStart(path, sentence, AUTHREALM_UNPRIVILEGED);
+    await expectRefusedStart(path.replace('faults.db', 'new.faults.db'), sentence, AUTHREALM_UNPRIVILEGED);
     chmodSync(dirname(path), 0o700);
     const database = ['--database', `sqlite:${path}`];
-    const list = await runCommand([...HELD_BACK, 'client', 'list', ...database]);
+    const list = await runCommand([...AUTHREALM_UNPRIVILEGED, 'client', 'list', ...database]);
     expect([list.code, list.stderr]).toEqual([0, '']);
   }, 300_000);
 });

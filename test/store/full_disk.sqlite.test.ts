@@ -15,13 +15,13 @@ import { openSharedReadTransaction } from '../../src/store/sqlite/shared_read_tr
 import { openSqliteTransactions } from '../../src/store/sqlite/transactions.ts';
 import { openSqliteWriter } from '../../src/store/sqlite/writer.ts';
 import { sqliteAt } from '../support/database.ts';
-import { AUTHREALM, clientCreate, runCommand } from '../support/processes.ts';
+import { AUTHREALM, runClientCreate, runCommand } from '../support/processes.ts';
 import {
+  createFixture,
   databaseFile,
   freshFolder,
+  insertRecord,
   oidcPath,
-  plant,
-  put,
   realmMembers,
   type Service,
   startService,
@@ -88,7 +88,7 @@ async function writeUntilRefused(
 ): Promise<{ count: number; error: unknown }> {
   const db = { engine: { records } } as Service['db'];
   for (let count = 0; count < 5_000; count += 1) {
-    const error = await put(db, realm, [systemClock.mintId()], {
+    const error = await insertRecord(db, realm, [systemClock.mintId()], {
       ...realmMembers,
       name: 'x'.repeat(2_000),
     }).then(
@@ -114,7 +114,7 @@ function countRows({ settings }: Service): { realms: number; changes: number; ch
 }
 
 async function expectWritesRefused(service: Service, limited: LimitedStore): Promise<void> {
-  const created = await plant(service.db);
+  const created = await createFixture(service.db);
   const token = await service.token('oidc-profile-infos:read');
   const before = countRows(service);
   limited.fill();
@@ -137,7 +137,7 @@ async function expectWritesResumed(service: Service, limited: LimitedStore): Pro
   const before = countRows(service);
   limited.free();
   const db = { engine: { records: limited.records } } as Service['db'];
-  await put(db, realm, [systemClock.mintId()], realmMembers);
+  await insertRecord(db, realm, [systemClock.mintId()], realmMembers);
   expect(countRows(service)).toEqual({ realms: before.realms + 1, changes: before.changes + 1, check: 'ok' });
 }
 
@@ -150,9 +150,9 @@ test('with a full disk, whole writes are refused and lookups are served; with fr
   await expectWritesRefused(service, limited);
   // Lookups need tokens: these are issued, and their audit entries are written later.
   const form = { grant_type: 'client_credentials', client_id: credentials.clientId };
-  const granted = await service.grant({ ...form, client_secret: credentials.secret });
+  const granted = await service.requestToken({ ...form, client_secret: credentials.secret });
   expect([granted.status, await grantsOf(service, credentials.clientId)]).toEqual([200, 0]);
-  const client = await clientCreate(sqliteAt(join(folder, 'full.db')), 'admin');
+  const client = await runClientCreate(sqliteAt(join(folder, 'full.db')), 'admin');
   expect([client.code, client.stderr]).toEqual([
     1,
     expect.stringMatching(/^authrealm: .*full.*make room.*\n$/),
@@ -166,7 +166,7 @@ test('with a full disk, whole writes are refused and lookups are served; with fr
 }, 300_000);
 
 async function grantsOf({ database }: Service, clientId: string): Promise<number> {
-  const rows = await database.ask(
+  const rows = await database.query(
     `select 1 from act where action = 'token.granted' and object = ?`,
     clientId,
   );

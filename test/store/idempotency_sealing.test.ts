@@ -12,7 +12,7 @@ import { openDatabase } from '../../src/service/open_database.ts';
 import type { Engine } from '../../src/store/open.ts';
 import { freshDatabase } from '../support/database.ts';
 import { FULL_SCOPE, kindOf } from '../support/resource_cases.ts';
-import { freePort, plant, startService } from '../support/service.ts';
+import { createFixture, freePort, startService } from '../support/service.ts';
 import {
   commitWithChange,
   commitWrites,
@@ -231,7 +231,7 @@ describe('expired idempotency records', () => {
 test('a refusal for an unreachable provider is not replayed: the same request succeeds once it answers', async () => {
   const service = await startService({ allowLoopbackDiscovery: 'true' });
   const token = await service.token(FULL_SCOPE);
-  const { realm: id } = await plant(service.db);
+  const { realm: id } = await createFixture(service.db);
   const port = await freePort();
   const issuer = `http://127.0.0.1:${port}`;
   const home = { realm: id, oidcProfile: '', passwordProfile: '', user: '' };

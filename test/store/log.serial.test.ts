@@ -9,13 +9,13 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import {
+  createFixture,
+  type Fixture,
   freshFolder,
   ISSUER,
   oidcPath,
   PASSWORD_HASH,
-  type Planted,
   passwordPath,
-  plant,
 } from '../support/service.ts';
 
 /** A run of the real command with every kind of success and failure; the tests read its whole output. */
@@ -26,7 +26,7 @@ const database = await freshDatabase();
 const out = join(folder, 'out');
 const err = join(folder, 'err');
 
-let created: Planted;
+let created: Fixture;
 let lines: Record<string, unknown>[];
 let exitCode: number;
 /** Every sent or stored value that must not be in the output, by name. */
@@ -34,7 +34,7 @@ const secrets: Record<string, string> = {};
 
 beforeAll(async () => {
   const db = await openDatabase(database.settings(), systemClock);
-  created = await plant(db, { subject: 'subject-of-jane', username: 'username-of-jane' });
+  created = await createFixture(db, { subject: 'subject-of-jane', username: 'username-of-jane' });
   const client = async (scope: string) => {
     const scopes = parseScopes(scope) ?? new Set();
     return createClient(db.engine.access, 'log', { scopes, realms: '*' }, systemClock);
@@ -47,7 +47,7 @@ beforeAll(async () => {
   const command = [
     AUTHREALM,
     'serve',
-    ...database.words,
+    ...database.args,
     '--port',
     '0',
     '--log-requests',
@@ -135,7 +135,7 @@ async function sendRequests(url: string, reader: IssuedClient, writer: IssuedCli
   ];
   const slow = sendUnfinishedBody(url, reader.secret);
   for (const [status, run] of requests) expect((await run()).status).toBe(status);
-  await database.ask('alter table oidc_profile_info rename to subject_of_jane_elsewhere');
+  await database.query('alter table oidc_profile_info rename to subject_of_jane_elsewhere');
   expect((await get(oidcPath(created), token)).status).toBe(503);
   expect(await slow).toStartWith('HTTP/1.1 408 ');
 }

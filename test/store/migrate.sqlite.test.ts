@@ -16,7 +16,7 @@ import { sqliteStatements } from '../../src/store/sqlite/dialect.ts';
 import { migrateSqlite } from '../../src/store/sqlite/migrate.ts';
 import { enableWal, sqliteMigrations } from '../../src/store/sqlite/open.ts';
 import { atRowId } from '../../src/store/sqlite/row_id.ts';
-import { AUTHREALM, runCommand, start } from '../support/processes.ts';
+import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
 import { freshFolder, ISSUER } from '../support/service.ts';
 
 const program = { version: '0.1.0', clock: systemClock };
@@ -50,7 +50,9 @@ async function createLargeDatabase(): Promise<string> {
 /** Migrates in several processes that start together. */
 async function upgradeAtOnce(path: string, count: number): Promise<void> {
   const script = join(import.meta.dir, 'contract/sqlite_upgrade_process.ts');
-  const processes = Array.from({ length: count }, () => start([process.execPath, script, path, next.sql]));
+  const processes = Array.from({ length: count }, () =>
+    startCommand([process.execPath, script, path, next.sql]),
+  );
   await Promise.all(processes.map((running) => running.line(/^ready$/)));
   for (const { process: child } of processes) child.stdin.write('go\n');
   for (const { process: child } of processes) child.stdin.flush();

@@ -3,15 +3,15 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { user } from '../../src/domain/resources.ts';
 import { freshFolder } from '../support/folder.ts';
-import { behind, role, roleName } from '../support/postgres_schemas.ts';
+import { createLoginRole, superuserClient, uniqueRoleName } from '../support/postgres_schemas.ts';
 import { sharedServer } from '../support/postgres_server.ts';
-import { AUTHREALM, type Running, runCommand, start } from '../support/processes.ts';
+import { AUTHREALM, type RunningCommand, runCommand, startCommand } from '../support/processes.ts';
 
 /** Every command on PostgreSQL, with separate roles for serving and for owning the schema. */
 
 const folder = freshFolder();
 const file = (name: string) => join(folder, name);
-const running: Running[] = [];
+const running: RunningCommand[] = [];
 let appFlags: readonly string[];
 let ownerFlags: readonly string[];
 let owner: string;
@@ -21,16 +21,17 @@ const key = ['--master-key-file', file('master.key')];
 
 beforeAll(async () => {
   const url = await (await sharedServer()).freshDatabase();
-  [owner, app] = [roleName('owner'), roleName('app')];
+  [owner, app] = [uniqueRoleName('owner'), uniqueRoleName('app')];
   const urlAs = async (name: string) => {
-    const { protocol, host, pathname } = new URL(await role(url, name));
+    const { protocol, host, pathname } = new URL(await createLoginRole(url, name));
     writeFileSync(file(name), `${name}-secret\n`, { mode: 0o600 });
     return `${protocol}//${name}@${host}${pathname}`;
   };
   appFlags = ['--database', await urlAs(app), '--database-password-file', file(app)];
   ownerFlags = ['--migrate-database', await urlAs(owner), '--migrate-database-password-file', file(owner)];
-  await behind(url).unsafe(`create schema app authorization ${owner}`);
-  for (const name of [owner, app]) await behind(url).unsafe(`alter role ${name} set search_path to app`);
+  await superuserClient(url).unsafe(`create schema app authorization ${owner}`);
+  for (const name of [owner, app])
+    await superuserClient(url).unsafe(`alter role ${name} set search_path to app`);
 });
 
 afterAll(async () => {
@@ -148,7 +149,15 @@ describe('an installation on PostgreSQL', () => {
       const scope = 'realms:read users:read users:write profile-infos:read';
       const made = ['client', 'create', '--name', 'n', '--scope', scope, '--json'];
       const { client_id, client_secret } = JSON.parse(await outputOf(...made, ...all()));
-      const service = start([AUTHREALM, 'serve', '--port', '0', '--processes', String(processes), ...all()]);
+      const service = startCommand([
+        AUTHREALM,
+        'serve',
+        '--port',
+        '0',
+        '--processes',
+        String(processes),
+        ...all(),
+      ]);
       running.push(service);
       const url = (await service.line(/^listening on /)).slice('listening on '.length);
       const environment = {
@@ -181,7 +190,7 @@ describe('an installation on PostgreSQL', () => {
 
   test('a changed password is read from its file', async () => {
     const url = await (await sharedServer()).freshDatabase();
-    await behind(url).unsafe(`alter role ${app} password 'another-secret'`);
+    await superuserClient(url).unsafe(`alter role ${app} password 'another-secret'`);
     expect(await errorOf('client', 'list', ...all())).toMatch(/the server rejected the password/);
     writeFileSync(file(app), 'another-secret');
     await outputOf('client', 'list', ...all());

@@ -8,7 +8,7 @@ import { draftDescribed } from '../../src/directory/draft.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { databaseBy, startTroubled, type Troubled } from '../support/fault_injection.ts';
+import { databaseThrough, type FaultyService, startFaultyService } from '../support/fault_injection.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp_proxy.ts';
 
@@ -18,13 +18,13 @@ import { startTcpProxy, type TcpProxy } from '../support/tcp_proxy.ts';
 const COMMIT = 'commit\0';
 
 let proxy: TcpProxy;
-let faulty: Troubled;
+let faulty: FaultyService;
 
 beforeAll(async () => {
   const server = await sharedServer();
   proxy = await startTcpProxy(server.port);
   // Unprepared statements are sent in full each time, so that the proxy recognizes them.
-  faulty = await startTroubled(await databaseBy(server, [proxy.port], '?prepare=off'));
+  faulty = await startFaultyService(await databaseThrough(server, [proxy.port], '?prepare=off'));
 }, 300_000);
 afterAll(async () => {
   await faulty.stop().catch(() => undefined);
@@ -47,17 +47,17 @@ test.each([
   'a commit that goes %s is answered with unknown_outcome, and can be repeated safely',
   async (fate, committed) => {
     const before = await faulty.users();
-    const request = faulty.repeatable();
-    const intercepted = proxy.trap(COMMIT, fate);
+    const request = faulty.retryableWrite();
+    const intercepted = proxy.faultNext(COMMIT, fate);
     const first = await faulty.write(request);
     await intercepted;
-    expect([first.status, await first.answer.text()]).toEqual([
+    expect([first.status, await first.response.text()]).toEqual([
       503,
       expect.stringContaining('may have landed'),
     ]);
     expect(faults().at(-1)).toMatchObject({ code: 'unknown_outcome' });
     expect((await faulty.users()).size).toBe(before.size + committed);
-    await faulty.recovered();
+    await faulty.measureRecovery();
     const between = await faulty.users();
     const second = await faulty.write(request);
     const third = await faulty.write(request);
@@ -80,11 +80,13 @@ test.each([
     const { database, db } = faulty.service;
     const { log } = db.engine;
     const count = async () => {
-      const entries = await database.ask<{ actor: string; detail: string }>('select actor, detail from act');
+      const entries = await database.query<{ actor: string; detail: string }>(
+        'select actor, detail from act',
+      );
       return entries.filter(({ actor, detail }) => (actor + detail).includes(marker)).length;
     };
     const marker = systemClock.mintId();
-    const intercepted = proxy.trap(COMMIT, fate);
+    const intercepted = proxy.faultNext(COMMIT, fate);
     if (kind === 'grants') {
       const waitingCounts: number[] = [];
       const grantLog = openTokenGrantLog(log, systemClock, ({ waiting }) => waitingCounts.push(waiting));
@@ -92,14 +94,14 @@ test.each([
       await grantLog.append(createAuditEntry('token.granted', { id, detail: { marker } }, systemClock));
       await intercepted;
       expect(waitingCounts).toEqual([1]);
-      await faulty.recovered();
+      await faulty.measureRecovery();
       while (waitingCounts.length < 2) await Bun.sleep(20);
       await grantLog.stop();
     } else {
       const refusals = openRefusedAccessLog(log, systemClock, 20);
       refusals.count({ clientId: marker, address: undefined }, 'no token');
       await intercepted;
-      await faulty.recovered();
+      await faulty.measureRecovery();
       refusals.count({ clientId: `later ${marker}`, address: undefined }, 'no token');
       while ((await count()) < 2) await Bun.sleep(20);
       await refusals.stop();
@@ -124,7 +126,7 @@ test('values in an engine error reach no log and no answer', async () => {
   const name = 'name-in-no-log-or-answer';
   const { records } = faulty.service.db.engine;
   await execute(`alter table user_info add constraint odd check (name <> '${name}')`);
-  const key = [faulty.planted.realm, systemClock.mintId()] as const;
+  const key = [faulty.fixture.realm, systemClock.mintId()] as const;
   const write = draftDescribed(
     user,
     [...key],
@@ -140,9 +142,9 @@ test('values in an engine error reach no log and no answer', async () => {
   );
   expect(error).toMatchObject({ code: '23514' });
   expect(Bun.inspect(error)).not.toContain(name);
-  const data = { ...faulty.repeatable().data, name };
+  const data = { ...faulty.retryableWrite().data, name };
   const answer = await faulty.service.post(
-    `/v2/authentication-realms/${faulty.planted.realm}/user-authentication-info`,
+    `/v2/authentication-realms/${faulty.fixture.realm}/user-authentication-info`,
     await faulty.service.token('users:write'),
     { data },
   );

@@ -1,23 +1,28 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { SQL } from 'bun';
-import { databaseBy, reachedBy, startTroubled, type Troubled } from '../support/fault_injection.ts';
+import {
+  databaseThrough,
+  type FaultyService,
+  startFaultyService,
+  urlThrough,
+} from '../support/fault_injection.ts';
 import { userPath } from '../support/resource_cases.ts';
-import { type Pair, startPair } from '../support/standby.ts';
+import { type StandbyPair, startStandbyPair } from '../support/standby.ts';
 
 /** A service with both hosts in its URL, which uses the one that takes writes. */
 
-let pair: Pair;
-let faulty: Troubled;
+let pair: StandbyPair;
+let faulty: FaultyService;
 let path: string;
 /** The URL of the database after the failover. */
-const promotedUrl = () => reachedBy(path, [pair.standbyPort]);
+const promotedUrl = () => urlThrough(path, [pair.standbyPort]);
 
 beforeAll(async () => {
-  pair = await startPair();
+  pair = await startStandbyPair();
   // The standby is named first: the order does not decide.
-  const database = await databaseBy(pair.primary, [pair.standbyPort, pair.primary.port]);
+  const database = await databaseThrough(pair.primary, [pair.standbyPort, pair.primary.port]);
   path = new URL(database.direct).pathname;
-  faulty = await startTroubled(database);
+  faulty = await startFaultyService(database);
 }, 300_000);
 afterAll(async () => {
   await faulty.stop();
@@ -28,15 +33,15 @@ test('requests never go to a standby, also when the primary is down', async () =
   expect((await faulty.write()).status).toBe(201);
   await pair.primary.stop();
   await Bun.sleep(1_000);
-  const answers = await Promise.all([faulty.look(), faulty.write()]);
+  const answers = await Promise.all([faulty.lookUp(), faulty.write()]);
   expect(answers.map(({ status }) => status)).toEqual([503, 503]);
   await pair.primary.start();
-  await faulty.recovered();
+  await faulty.measureRecovery();
 }, 300_000);
 
 test('no acknowledged write is lost when the primary dies under load and the standby is promoted', async () => {
   const before = await faulty.users();
-  const loading = faulty.load(3_500);
+  const loading = faulty.runLoad(3_500);
   await Bun.sleep(700);
   await pair.primary.kill();
   await Bun.sleep(300);
@@ -46,7 +51,7 @@ test('no acknowledged write is lost when the primary dies under load and the sta
   const acknowledged = answers.flatMap(({ id }) => id ?? []);
   expect(acknowledged.length).toBeGreaterThan(20);
   expect(await faulty.users(promotedUrl())).toEqual(new Set([...before, ...acknowledged]));
-  await faulty.recovered();
+  await faulty.measureRecovery();
 }, 300_000);
 
 test('the service stays with the promoted primary when the old primary comes back', async () => {
@@ -58,11 +63,11 @@ test('the service stays with the promoted primary when the old primary comes bac
      where backend_type = 'client backend' and pid <> pg_backend_pid()`,
   );
   await sql.close();
-  await faulty.recovered();
+  await faulty.measureRecovery();
   await Bun.sleep(700);
   expect((await faulty.users(promotedUrl())).has(before.id as string)).toBe(true);
   expect((await faulty.users()).has(before.id as string)).toBe(false);
-  const made = userPath({ ...faulty.planted, user: before.id as string });
+  const made = userPath({ ...faulty.fixture, user: before.id as string });
   const found = await faulty.service.get(made, await faulty.service.token('users:read'));
   expect(found.status).toBe(200);
 }, 300_000);

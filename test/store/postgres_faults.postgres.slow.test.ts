@@ -1,7 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { SQL } from 'bun';
 import { TOO_MANY_CONNECTIONS } from '../../src/store/postgres/errors.ts';
-import { databaseBy, type Heard, startTroubled, type Troubled } from '../support/fault_injection.ts';
+import {
+  databaseThrough,
+  type FaultyService,
+  startFaultyService,
+  type TimedResponse,
+} from '../support/fault_injection.ts';
 import { type PostgresServer, startServer } from '../support/postgres_server.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp_proxy.ts';
 
@@ -13,15 +18,15 @@ const UNUSED_PORT = 1;
 let server: PostgresServer;
 let proxy: TcpProxy;
 /** Connected through the proxy. */
-let proxied: Troubled;
+let proxied: FaultyService;
 /** Connected without the proxy. */
-let direct: Troubled;
+let direct: FaultyService;
 
 beforeAll(async () => {
   server = await startServer({ max_connections: '40', superuser_reserved_connections: '0' });
   proxy = await startTcpProxy(server.port);
-  proxied = await startTroubled(await databaseBy(server, [proxy.port]));
-  direct = await startTroubled(await databaseBy(server, [server.port]));
+  proxied = await startFaultyService(await databaseThrough(server, [proxy.port]));
+  direct = await startFaultyService(await databaseThrough(server, [server.port]));
 }, 300_000);
 afterAll(async () => {
   await proxied.stop();
@@ -30,9 +35,9 @@ afterAll(async () => {
   await server.stop();
 });
 
-const statusesOf = (answers: readonly Heard[]) => answers.map(({ status }) => status);
-const faultsOf = ({ service }: Troubled) => service.log.filter((record) => record.event === 'fault');
-const lookUpAndWrite = ({ look, write } = proxied) => Promise.all([look(), write()]);
+const statusesOf = (answers: readonly TimedResponse[]) => answers.map(({ status }) => status);
+const faultsOf = ({ service }: FaultyService) => service.log.filter((record) => record.event === 'fault');
+const lookUpAndWrite = ({ lookUp, write } = proxied) => Promise.all([lookUp(), write()]);
 /** Waits longer than the maximum age of the access table (LIMITS.accessTableAgeMsMax). */
 const waitForAccessTable = () => Bun.sleep(1_000);
 
@@ -61,7 +66,7 @@ test.each(['fast', 'immediate'] as const)(
     ]);
     expect((await direct.service.get('/healthz')).status).toBe(200);
     await server.start();
-    await direct.recovered();
+    await direct.measureRecovery();
   },
 );
 
@@ -70,12 +75,12 @@ test('when a proxy accepts connections for a stopped PostgreSQL, only the first 
   expect(statusesOf(await lookUpAndWrite())).toEqual([503, 503]);
   for (const { ms, status } of await lookUpAndWrite()) expect([status, ms < 500]).toEqual([503, true]);
   await server.start();
-  await proxied.recovered();
+  await proxied.measureRecovery();
 }, 300_000);
 
 test('when PostgreSQL is killed under load, no acknowledged write is lost or done twice', async () => {
   const before = await direct.users();
-  const loading = direct.load(2_500);
+  const loading = direct.runLoad(2_500);
   await Bun.sleep(500);
   await server.kill();
   await Bun.sleep(300);
@@ -85,7 +90,7 @@ test('when PostgreSQL is killed under load, no acknowledged write is lost or don
   const acknowledged = answers.flatMap(({ id }) => id ?? []);
   expect(acknowledged.length).toBeGreaterThan(20);
   expect(await direct.users()).toEqual(new Set([...before, ...acknowledged]));
-  await direct.recovered();
+  await direct.measureRecovery();
 });
 
 test('a service recovers after an administrator terminates its connections', async () => {
@@ -93,7 +98,7 @@ test('a service recovers after an administrator terminates its connections', asy
     `select pg_terminate_backend(pid) from pg_stat_activity
      where backend_type = 'client backend' and pid <> pg_backend_pid()`,
   );
-  await proxied.recovered();
+  await proxied.measureRecovery();
 });
 
 test('when PostgreSQL stalls, only the first answer is late, and no transaction stays open', async () => {
@@ -102,7 +107,7 @@ test('when PostgreSQL stalls, only the first answer is late, and no transaction 
   expect(statusesOf(first)).toEqual([503, 503]);
   for (const { ms, status } of await lookUpAndWrite()) expect([status, ms < 500]).toEqual([503, true]);
   proxy.resume();
-  await proxied.recovered();
+  await proxied.measureRecovery();
   await Bun.sleep(500);
   const sql = new SQL(server.url(), { max: 1 });
   const [idle] = await sql.unsafe(
@@ -118,7 +123,7 @@ test('a connection that is silent from its start times out', async () => {
   expect(statusesOf(await lookUpAndWrite())).toEqual([503, 503]);
   proxy.cut();
   proxy.resume();
-  await proxied.recovered();
+  await proxied.measureRecovery();
 }, 300_000);
 
 test('on a slow network, requests are answered later', async () => {
@@ -130,7 +135,7 @@ test('on a slow network, requests are answered later', async () => {
   const late = await Promise.all([...(await lookUpAndWrite()), ...(await lookUpAndWrite())]);
   proxy.delay(0);
   for (const { status } of late) expect([200, 201, 503]).toContain(status);
-  await proxied.recovered();
+  await proxied.measureRecovery();
 }, 300_000);
 
 test('while another session locks a table, PostgreSQL cancels writes and lookups are served', async () => {
@@ -138,10 +143,10 @@ test('while another session locks a table, PostgreSQL cancels writes and lookups
   await holder.unsafe('begin; lock table user_info in share mode').simple();
   const [look, write] = await lookUpAndWrite();
   expect([look?.status, write?.status]).toEqual([200, 503]);
-  expect((await proxied.look()).status).toBe(200);
+  expect((await proxied.lookUp()).status).toBe(200);
   await holder.unsafe('rollback').simple();
   await holder.close();
-  await proxied.recovered();
+  await proxied.measureRecovery();
 }, 300_000);
 
 test('a service answers 503 while PostgreSQL has no connection left, and recovers', async () => {
@@ -164,22 +169,22 @@ test('a service answers 503 while PostgreSQL has no connection left, and recover
   const faultsBefore = faultsOf(proxied).length;
   try {
     // The proxy is disconnected until all connections are taken: the service could take one of them.
-    proxy.leadTo(UNUSED_PORT);
+    proxy.redirectTo(UNUSED_PORT);
     proxy.cut();
     expect(await connect()).toBeTrue();
     while (await isServiceConnected()) await Bun.sleep(10);
     while (await connect());
-    proxy.leadTo(server.port);
+    proxy.redirectTo(server.port);
     expect(statusesOf(await lookUpAndWrite())).toEqual([503, 503]);
     await waitForAccessTable();
     expect(statusesOf(await lookUpAndWrite())).toEqual([503, 503]);
     const causes = faultsOf(proxied).flatMap((fault, at) => (at < faultsBefore ? [] : [fault.cause]));
     expect(causes).toContain(TOO_MANY_CONNECTIONS);
   } finally {
-    proxy.leadTo(server.port);
+    proxy.redirectTo(server.port);
     await Promise.all(connections.map((connection) => connection.close()));
   }
-  await proxied.recovered();
+  await proxied.measureRecovery();
 }, 300_000);
 
 test('while PostgreSQL is read-only, lookups are served and writes are refused', async () => {
@@ -193,11 +198,11 @@ test('while PostgreSQL is read-only, lookups are served and writes are refused',
     'alter system reset default_transaction_read_only',
     'select pg_reload_conf()',
   );
-  await proxied.recovered();
+  await proxied.measureRecovery();
 });
 
 test('the log names fault codes, and no values or engine messages', async () => {
-  const { planted } = proxied;
+  const { fixture } = proxied;
   const faults = [...faultsOf(proxied), ...faultsOf(direct)];
   expect(faults.length).toBeGreaterThan(10);
   for (const fault of faults) {
@@ -205,7 +210,7 @@ test('the log names fault codes, and no values or engine messages', async () => 
     expect(fault.cause).toMatch(/^(?:[0-9A-Z]{5}|ERR_POSTGRES_[A-Z_]+|DATABASE_[A-Z_]+|Fault)$/);
   }
   const logged = JSON.stringify(faults);
-  for (const secret of [planted.subject, planted.username, 'terminating', 'too many', 'Connection']) {
+  for (const secret of [fixture.subject, fixture.username, 'terminating', 'too many', 'Connection']) {
     expect(logged).not.toContain(secret);
   }
 });

@@ -2,9 +2,9 @@ import { expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { postgresAt } from '../support/database.ts';
-import { lines } from '../support/population.ts';
+import { populationLines } from '../support/population.ts';
 import { startServer } from '../support/postgres_server.ts';
-import { AUTHREALM, runCommand, start } from '../support/processes.ts';
+import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
 /** How long PostgreSQL is down; statements fail at once while it refuses connections. */
@@ -15,18 +15,18 @@ test('an import resumes when PostgreSQL, stopped during it, is back', async () =
   const server = await startServer();
   const folder = freshFolder();
   const [file, key] = [join(folder, 'lines.ndjson'), join(folder, 'key')];
-  writeFileSync(file, [...lines(USERS)].join('\n'));
+  writeFileSync(file, [...populationLines(USERS)].join('\n'));
   expect((await runCommand([AUTHREALM, 'keys', 'make', key])).code).toBe(0);
   const url = await server.freshDatabase();
   const database = postgresAt(url, key, { database: url });
   expect((await runCommand([AUTHREALM, 'migrate', '--database', url])).code).toBe(0);
-  const importing = start([AUTHREALM, 'import', file, ...database.words]);
-  while ((await database.ask('select 1 from user_info limit 1')).length === 0) await Bun.sleep(20);
+  const importing = startCommand([AUTHREALM, 'import', file, ...database.args]);
+  while ((await database.query('select 1 from user_info limit 1')).length === 0) await Bun.sleep(20);
   await server.stop('immediate');
   await Bun.sleep(DOWN_MS);
   await server.start();
   const code = await importing.process.exited;
   expect([code, code === 0 ? '' : importing.output()]).toEqual([0, '']);
-  expect(await database.ask<{ n: number }>('select count(*) as n from user_info')).toEqual([{ n: USERS }]);
+  expect(await database.query<{ n: number }>('select count(*) as n from user_info')).toEqual([{ n: USERS }]);
   await server.stop();
 }, 300_000);

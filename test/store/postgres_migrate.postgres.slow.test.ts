@@ -9,77 +9,89 @@ import { INSTANCE_TABLES, REALM_TABLES } from '../../src/store/postgres/tables.t
 import { freshFolder } from '../support/folder.ts';
 import { SCHEMA_TABLE, schemaTable } from '../support/postgres_schema_table.ts';
 import {
-  behind,
-  known,
-  migrated,
+  futureMigration,
+  knownMigrations,
+  migratedDatabase,
   migrateTo,
-  next,
-  open,
-  refusal,
-  tables,
-  versions,
+  migrationVersions,
+  openPostgres,
+  rejectionMessage,
+  superuserClient,
+  tableNames,
 } from '../support/postgres_schemas.ts';
 import { sharedServer } from '../support/postgres_server.ts';
-import { AUTHREALM, runCommand, start } from '../support/processes.ts';
-import { oidcPath, plant, startService } from '../support/service.ts';
+import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
+import { createFixture, oidcPath, startService } from '../support/service.ts';
 
 /** The schema versions of a database of this release, and of one migrated by the next release. */
-const NOW = known.map(({ version }) => version);
-const NEXT = [...NOW, next.version];
+const NOW = knownMigrations.map(({ version }) => version);
+const NEXT = [...NOW, futureMigration.version];
 const TABLES = [...INSTANCE_TABLES, ...REALM_TABLES];
 
 describe('the schema', () => {
   test('the schema of a new database is the one in schema.tsv, on every release of PostgreSQL', async () => {
     // If this fails, run: npx bun scripts/write_schema.ts
-    expect(await schemaTable(await migrated())).toBe(readFileSync(SCHEMA_TABLE, 'utf8'));
+    expect(await schemaTable(await migratedDatabase())).toBe(readFileSync(SCHEMA_TABLE, 'utf8'));
   });
 
   test('PostgreSQL migrations are numbered without gaps', () => {
-    expect(known.map(({ version }) => version)).toEqual(known.map((_, index) => index + 1));
+    expect(knownMigrations.map(({ version }) => version)).toEqual(
+      knownMigrations.map((_, index) => index + 1),
+    );
   });
 
   test('a schema newer than the program is refused with the release to install', async () => {
-    const url = await migrated();
-    await behind(url).unsafe(`insert into migration values (900, 'later', 1, '9.9.9')`);
+    const url = await migratedDatabase();
+    await superuserClient(url).unsafe(`insert into migration values (900, 'later', 1, '9.9.9')`);
     for (const mode of ['auto', 'check', 'off'] as const) {
-      expect(await refusal(open(url, mode))).toMatch(/has schema 900.*install authrealm 9\.9\.9 or newer/);
+      expect(await rejectionMessage(openPostgres(url, mode))).toMatch(
+        /has schema 900.*install authrealm 9\.9\.9 or newer/,
+      );
     }
   });
 
   test('a newer schema that was only expanded is served in every mode, until a migration contracts it', async () => {
-    const url = await migrated();
-    const sql = `-- serves: ${known.length}\n${next.sql}`;
-    await migrateTo(url, [...known, { ...next, sql }]);
-    const before = await tables(url);
+    const url = await migratedDatabase();
+    const sql = `-- serves: ${knownMigrations.length}\n${futureMigration.sql}`;
+    await migrateTo(url, [...knownMigrations, { ...futureMigration, sql }]);
+    const before = await tableNames(url);
     for (const mode of ['auto', 'check', 'off'] as const) {
-      for (const ownerUrl of [undefined, url]) await (await open(url, mode, ownerUrl)).close();
+      for (const ownerUrl of [undefined, url]) await (await openPostgres(url, mode, ownerUrl)).close();
     }
-    expect([await versions(url), await tables(url)]).toEqual([NEXT, before]);
-    const contracting = { version: next.version + 1, name: 'contracted', sql: 'drop table later;' };
-    await migrateTo(url, [...known, next, contracting], '0.3.0');
-    expect(await refusal(open(url))).toContain(`has schema ${contracting.version}, made by authrealm 0.3.0`);
+    expect([await migrationVersions(url), await tableNames(url)]).toEqual([NEXT, before]);
+    const contracting = {
+      version: futureMigration.version + 1,
+      name: 'contracted',
+      sql: 'drop table later;',
+    };
+    await migrateTo(url, [...knownMigrations, futureMigration, contracting], '0.3.0');
+    expect(await rejectionMessage(openPostgres(url))).toContain(
+      `has schema ${contracting.version}, made by authrealm 0.3.0`,
+    );
   });
 
   test('an older schema is migrated by auto, refused by check and left by off', async () => {
-    const url = await migrated();
+    const url = await migratedDatabase();
     const [newest = 0, before = 0] = NOW.toReversed();
-    await behind(url).unsafe(`delete from migration where version = ${newest}`);
-    expect(await refusal(open(url, 'check'))).toStartWith(
+    await superuserClient(url).unsafe(`delete from migration where version = ${newest}`);
+    expect(await rejectionMessage(openPostgres(url, 'check'))).toStartWith(
       `the database has schema ${before}, this program needs ${newest}`,
     );
-    await (await open(url, 'off')).close();
-    expect(await versions(url)).toEqual(NOW.slice(0, -1));
-    await behind(url).unsafe(`insert into migration values (${newest}, 'newest', 1, '0.1.0')`);
-    await migrateTo(url, [...known, next]);
-    expect([await versions(url), (await tables(url)).includes('later')]).toEqual([NEXT, true]);
+    await (await openPostgres(url, 'off')).close();
+    expect(await migrationVersions(url)).toEqual(NOW.slice(0, -1));
+    await superuserClient(url).unsafe(`insert into migration values (${newest}, 'newest', 1, '0.1.0')`);
+    await migrateTo(url, [...knownMigrations, futureMigration]);
+    expect([await migrationVersions(url), (await tableNames(url)).includes('later')]).toEqual([NEXT, true]);
   });
 
   test('a missing schema is created by auto and check, and not by off', async () => {
     const url = await (await sharedServer()).freshDatabase();
-    expect(await refusal(open(url, 'off'))).toMatch(/no database yet, and --migrate off makes none/);
-    expect(await tables(url)).toEqual([]);
-    await (await open(url, 'check')).close();
-    expect(await versions(url)).toEqual(NOW);
+    expect(await rejectionMessage(openPostgres(url, 'off'))).toMatch(
+      /no database yet, and --migrate off makes none/,
+    );
+    expect(await tableNames(url)).toEqual([]);
+    await (await openPostgres(url, 'check')).close();
+    expect(await migrationVersions(url)).toEqual(NOW);
   });
 
   for (const [owner, sql] of [
@@ -92,43 +104,47 @@ describe('the schema', () => {
   ] as const) {
     test(`the schema of ${owner} is refused, and nothing is created in it`, async () => {
       const url = await (await sharedServer()).freshDatabase();
-      await behind(url).unsafe(sql).simple();
-      const before = await tables(url);
-      expect(await refusal(open(url))).toMatch(/^schema public .* belongs to another program/);
-      expect(await tables(url)).toEqual(before);
+      await superuserClient(url).unsafe(sql).simple();
+      const before = await tableNames(url);
+      expect(await rejectionMessage(openPostgres(url))).toMatch(
+        /^schema public .* belongs to another program/,
+      );
+      expect(await tableNames(url)).toEqual(before);
     });
   }
 
   test('the first schema of the search path is used, whatever other schemas contain', async () => {
     const url = await (await sharedServer()).freshDatabase();
     const { pathname } = new URL(url);
-    await behind(url).unsafe('create table migration (id int); create schema "Our own"').simple();
-    await behind(url).unsafe(`alter database ${pathname.slice(1)} set search_path to "Our own", public`);
-    const engine = await open(url);
+    await superuserClient(url).unsafe('create table migration (id int); create schema "Our own"').simple();
+    await superuserClient(url).unsafe(
+      `alter database ${pathname.slice(1)} set search_path to "Our own", public`,
+    );
+    const engine = await openPostgres(url);
     expect(await engine.records.get(realm, [NIL_UUID])).toBeUndefined();
     await engine.close();
-    expect([await tables(url), (await tables(url, 'Our own')).length]).toEqual([
+    expect([await tableNames(url), (await tableNames(url, 'Our own')).length]).toEqual([
       ['migration'],
       TABLES.length,
     ]);
   });
 
   test('a schema hidden by a new search path is not created a second time', async () => {
-    const url = await migrated();
+    const url = await migratedDatabase();
     const { pathname } = new URL(url);
-    await behind(url).unsafe('create schema other');
-    await behind(url).unsafe(`alter database ${pathname.slice(1)} set search_path to other, public`);
-    expect(await refusal(open(url))).toMatch(
+    await superuserClient(url).unsafe('create schema other');
+    await superuserClient(url).unsafe(`alter database ${pathname.slice(1)} set search_path to other, public`);
+    expect(await rejectionMessage(openPostgres(url))).toMatch(
       /the tables of authrealm are in schema public, and role postgres/,
     );
-    expect(await tables(url, 'other')).toEqual([]);
+    expect(await tableNames(url, 'other')).toEqual([]);
   });
 
   test('a search path without an existing schema is refused', async () => {
     const url = await (await sharedServer()).freshDatabase();
     const { pathname } = new URL(url);
-    await behind(url).unsafe(`alter database ${pathname.slice(1)} set search_path to nowhere`);
-    expect(await refusal(open(url))).toMatch(/^role postgres has no schema for its tables/);
+    await superuserClient(url).unsafe(`alter database ${pathname.slice(1)} set search_path to nowhere`);
+    expect(await rejectionMessage(openPostgres(url))).toMatch(/^role postgres has no schema for its tables/);
   });
 });
 
@@ -141,29 +157,33 @@ describe('concurrent migrations', () => {
     const results = await Promise.all(Array.from({ length: 20 }, () => runCommand(command)));
     expect(results.map(({ code, stderr }) => [code, stderr])).toEqual(Array(20).fill([0, '']));
     expect(new Set(results.map(({ stdout }) => stdout.split(' ')[0])).size).toBe(1);
-    const [counts] = await behind(url).unsafe(`select (select count(*)::int from migration) as migrations,
+    const [counts] = await superuserClient(
+      url,
+    ).unsafe(`select (select count(*)::int from migration) as migrations,
       (select count(*)::int from instance) as instances, (select count(*)::int from keyring) as keys`);
     expect(counts).toEqual({ migrations: NOW.length, instances: 1, keys: 1 });
   }, 300_000);
 
   test('twenty processes that migrate at once apply each migration once', async () => {
-    const url = await migrated();
+    const url = await migratedDatabase();
     const script = join(import.meta.dir, 'contract/postgres_upgrade_process.ts');
-    const processes = Array.from({ length: 20 }, () => start([process.execPath, script, url, next.sql]));
+    const processes = Array.from({ length: 20 }, () =>
+      startCommand([process.execPath, script, url, futureMigration.sql]),
+    );
     await Promise.all(processes.map((running) => running.line(/^ready$/)));
     for (const { process: child } of processes) child.stdin.write('go\n');
     for (const { process: child } of processes) child.stdin.flush();
     await Promise.all(processes.map((running) => running.line(/^done$/)));
     expect(await Promise.all(processes.map((running) => running.process.exited))).toEqual(Array(20).fill(0));
-    expect(await versions(url)).toEqual(NEXT);
+    expect(await migrationVersions(url)).toEqual(NEXT);
   }, 300_000);
 
   test('a migration that waits for a table lock lets readers through, and continues when it gets the lock', async () => {
-    const url = await migrated();
+    const url = await migratedDatabase();
     const reader = new SQL(url, { max: 1 });
     await reader.unsafe('begin; select 1 from realm').simple();
-    const migrating = migrateTo(url, [...known, next]);
-    const engine = await open(url, 'off');
+    const migrating = migrateTo(url, [...knownMigrations, futureMigration]);
+    const engine = await openPostgres(url, 'off');
     let slowest = 0;
     for (let round = 0; round < 12; round += 1) {
       const before = performance.now();
@@ -175,7 +195,7 @@ describe('concurrent migrations', () => {
     await reader.unsafe('commit').simple();
     await reader.close();
     await migrating;
-    expect(await versions(url)).toEqual(NEXT);
+    expect(await migrationVersions(url)).toEqual(NEXT);
     await engine.close();
   }, 300_000);
 });
@@ -196,80 +216,83 @@ const KILL_AT_STATEMENT = `
 describe('a killed migration', () => {
   test('a migration killed at any statement changes nothing, and the next start applies all of it', async () => {
     const url = await (await sharedServer()).freshDatabase();
-    await behind(url).unsafe(KILL_AT_STATEMENT).simple();
-    const killAt = (at: number) => behind(url).unsafe(`update kill.plan set at = ${at}`);
-    for (const [index, { sql }] of known.entries()) {
-      const before = await tables(url);
+    await superuserClient(url).unsafe(KILL_AT_STATEMENT).simple();
+    const killAt = (at: number) => superuserClient(url).unsafe(`update kill.plan set at = ${at}`);
+    for (const [index, { sql }] of knownMigrations.entries()) {
+      const before = await tableNames(url);
       let kills = 0;
       for (let at = 1; at < 200; at += 1) {
         await killAt(at);
-        const message = await refusal(migrateTo(url, known.slice(0, index + 1)));
+        const message = await rejectionMessage(migrateTo(url, knownMigrations.slice(0, index + 1)));
         if (message === 'none') break;
         kills += 1;
-        expect(await tables(url)).toEqual(before);
-        if (at === 1) expect(await refusal(open(url))).toContain('cannot be opened');
+        expect(await tableNames(url)).toEqual(before);
+        if (at === 1) expect(await rejectionMessage(openPostgres(url))).toContain('cannot be opened');
       }
       // The first statement creates the migration table.
       expect(kills).toBe((sql.match(/^(create|alter) /gm) ?? []).length + 1);
-      expect(await versions(url)).toEqual(NOW.slice(0, index + 1));
+      expect(await migrationVersions(url)).toEqual(NOW.slice(0, index + 1));
     }
     await killAt(0);
-    await (await open(url)).close();
-    expect((await tables(url)).length).toBe(TABLES.length);
+    await (await openPostgres(url)).close();
+    expect((await tableNames(url)).length).toBe(TABLES.length);
   }, 300_000);
 
   test('a killed migration of a schema in use leaves the former schema, which is served', async () => {
-    const url = await migrated();
-    await behind(url).unsafe(KILL_AT_STATEMENT).simple();
+    const url = await migratedDatabase();
+    await superuserClient(url).unsafe(KILL_AT_STATEMENT).simple();
     for (const at of [1, 2]) {
-      await behind(url).unsafe(`update kill.plan set at = ${at + 1}`);
-      expect(await refusal(migrateTo(url, [...known, next]))).not.toBe('none');
-      expect([await versions(url), (await tables(url)).includes('later')]).toEqual([NOW, false]);
-      const engine = await open(url, 'check');
+      await superuserClient(url).unsafe(`update kill.plan set at = ${at + 1}`);
+      expect(await rejectionMessage(migrateTo(url, [...knownMigrations, futureMigration]))).not.toBe('none');
+      expect([await migrationVersions(url), (await tableNames(url)).includes('later')]).toEqual([NOW, false]);
+      const engine = await openPostgres(url, 'check');
       expect(await engine.access.storeId()).not.toBe('');
       await engine.close();
     }
-    await behind(url).unsafe('update kill.plan set at = 0');
-    await migrateTo(url, [...known, next]);
-    expect(await versions(url)).toEqual(NEXT);
+    await superuserClient(url).unsafe('update kill.plan set at = 0');
+    await migrateTo(url, [...knownMigrations, futureMigration]);
+    expect(await migrationVersions(url)).toEqual(NEXT);
   });
 
   for (const position of ['before', 'within', 'after']) {
     test(`a migration whose process is killed ${position} its statements is applied by the next process`, async () => {
-      const url = await migrated();
+      const url = await migratedDatabase();
       const pause = 'select pg_sleep(1);';
-      const [first = '', ...others] = next.sql.split(/(?<=;)/);
+      const [first = '', ...others] = futureMigration.sql.split(/(?<=;)/);
       const sql =
         position === 'within'
           ? [first, pause, ...others].join('')
           : position === 'before'
-            ? pause + next.sql
-            : next.sql + pause;
+            ? pause + futureMigration.sql
+            : futureMigration.sql + pause;
       const script = join(import.meta.dir, 'contract/postgres_upgrade_process.ts');
-      const running = start([process.execPath, script, url, sql]);
+      const running = startCommand([process.execPath, script, url, sql]);
       await running.line(/^ready$/);
       running.process.stdin.write('go\n');
       running.process.stdin.flush();
       const isPausing = `select 1 from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()`;
-      while ((await behind(url).unsafe(isPausing)).length === 0) await Bun.sleep(10);
+      while ((await superuserClient(url).unsafe(isPausing)).length === 0) await Bun.sleep(10);
       running.process.kill('SIGKILL');
       await running.process.exited;
-      expect(await versions(url)).toEqual(NOW);
+      expect(await migrationVersions(url)).toEqual(NOW);
       // PostgreSQL notices the kill only after the current statement; the next process waits for that.
-      await migrateTo(url, [...known, next]);
-      expect([await versions(url), (await tables(url)).includes('later')]).toEqual([NEXT, true]);
+      await migrateTo(url, [...knownMigrations, futureMigration]);
+      expect([await migrationVersions(url), (await tableNames(url)).includes('later')]).toEqual([NEXT, true]);
     }, 300_000);
   }
 });
 
 test('a running service of this release continues to serve during an expanding migration', async () => {
-  const url = await migrated();
+  const url = await migratedDatabase();
   const masterKey = join(freshFolder(), 'master.key');
   writeFileSync(masterKey, Buffer.from(systemClock.randomBytes(32)).toString('hex'), { mode: 0o600 });
   const { use, close } = await serviceOn(url, masterKey);
   await use();
-  const columns = (await tables(url)).map((name) => `alter table ${name} add column next_release text;`);
-  await migrateTo(url, [...known, { ...next, sql: `${columns.join('')} create table later (id text);` }]);
+  const columns = (await tableNames(url)).map((name) => `alter table ${name} add column next_release text;`);
+  await migrateTo(url, [
+    ...knownMigrations,
+    { ...futureMigration, sql: `${columns.join('')} create table later (id text);` },
+  ]);
   await use();
   await close();
 });
@@ -280,7 +303,7 @@ async function serviceOn(url: string, masterKeyFile: string) {
   return {
     async use() {
       const token = await service.token('realms:write realms:read users:write users:read profile-infos:read');
-      const created = await plant(service.db);
+      const created = await createFixture(service.db);
       for (let round = 0; round < 8; round += 1) {
         const answers = await Promise.all(
           Array.from({ length: 4 }, () => service.get(oidcPath(created), token)),

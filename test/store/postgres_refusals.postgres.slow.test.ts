@@ -6,7 +6,7 @@ import { Refusal } from '../../src/domain/fault.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openEngine, type PostgresAddress, parseDatabase } from '../../src/store/open.ts';
 import { freshDaemonFolder, HOST, runAsDaemon } from '../support/daemons.ts';
-import { freshMasterKey } from '../support/fault_injection.ts';
+import { writeMasterKey } from '../support/fault_injection.ts';
 import { freshFolder } from '../support/folder.ts';
 import { type PostgresServer, startServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
@@ -119,7 +119,7 @@ describe('a start on an unusable PostgreSQL', () => {
     const sql = new SQL(url, { max: 1 });
     await sql.unsafe('alter table signing_key rename to odd');
     await sql.close();
-    const words = ['client', 'list', '--database', url, '--master-key-file', freshMasterKey()];
+    const words = ['client', 'list', '--database', url, '--master-key-file', writeMasterKey()];
     const { code, stderr } = await runCommand([AUTHREALM, ...words]);
     expect([code, stderr]).toEqual([
       1,
@@ -165,7 +165,7 @@ describe('TLS', () => {
     const url = urlOf(HOST, server.port, SYSTEM);
     expect(await refusal(url)).toMatch(/not signed by a trusted authority.*sslrootcert/);
     const { code, stderr } = await runCommand(
-      [AUTHREALM, 'client', 'list', '--database', url, '--master-key-file', freshMasterKey()],
+      [AUTHREALM, 'client', 'list', '--database', url, '--master-key-file', writeMasterKey()],
       { NODE_TLS_REJECT_UNAUTHORIZED: '0' },
     );
     expect([code, stderr]).toEqual([1, expect.stringContaining('not signed by a trusted authority')]);
@@ -211,7 +211,7 @@ describe('a password file', () => {
 
 test('a command that cannot connect exits with 1, without a stack trace and without the password', async () => {
   const { code, stdout, stderr } = await runCommand(
-    [AUTHREALM, 'client', 'list', '--master-key-file', freshMasterKey()],
+    [AUTHREALM, 'client', 'list', '--master-key-file', writeMasterKey()],
     { AUTHREALM_DATABASE: server.url('nowhere', 'clerk', PASSWORD) },
   );
   expect([code, stdout]).toEqual([1, '']);

@@ -2,15 +2,15 @@ import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
-  behind,
-  known,
+  createLoginRole,
+  futureMigration,
+  knownMigrations,
   migrateTo,
-  next,
-  open,
-  refusal,
-  role,
-  roleName,
-  tables,
+  openPostgres,
+  rejectionMessage,
+  superuserClient,
+  tableNames,
+  uniqueRoleName,
 } from '../support/postgres_schemas.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 
@@ -22,69 +22,73 @@ const TABLES = readFileSync(join(import.meta.dir, '../../src/store/postgres/sche
 describe('two roles', () => {
   async function createTwoRoles(schema: string) {
     const url = await (await sharedServer()).freshDatabase();
-    const [ownerName, appName] = [roleName('owner'), roleName('app')];
-    const [owner, app] = [await role(url, ownerName), await role(url, appName)];
-    await behind(url).unsafe(`create schema ${schema} authorization ${ownerName}`);
+    const [ownerName, appName] = [uniqueRoleName('owner'), uniqueRoleName('app')];
+    const [owner, app] = [await createLoginRole(url, ownerName), await createLoginRole(url, appName)];
+    await superuserClient(url).unsafe(`create schema ${schema} authorization ${ownerName}`);
     for (const name of [ownerName, appName])
-      await behind(url).unsafe(`alter role ${name} set search_path to ${schema}`);
+      await superuserClient(url).unsafe(`alter role ${name} set search_path to ${schema}`);
     return { url, owner, app, ownerName, appName };
   }
 
   test('the app role may only use the tables of the owner role, later tables included', async () => {
     const { url, owner, app } = await createTwoRoles('app');
-    const engine = await open(app, 'auto', owner);
+    const engine = await openPostgres(app, 'auto', owner);
     expect(await engine.access.storeId()).not.toBe('');
     await engine.close();
-    await migrateTo(owner, [...known, next]);
-    const [privileges] = await behind(app).unsafe(`
+    await migrateTo(owner, [...knownMigrations, futureMigration]);
+    const [privileges] = await superuserClient(app).unsafe(`
       select bool_and(has_table_privilege(c.oid, 'select') and has_table_privilege(c.oid, 'insert')
           and has_table_privilege(c.oid, 'update') and has_table_privilege(c.oid, 'delete')) as all_of_use,
         bool_or(has_table_privilege(c.oid, 'truncate') or has_table_privilege(c.oid, 'references')) as more,
         has_schema_privilege('app', 'create') as tables, count(*)::int as count
       from pg_class c where relnamespace = 'app'::regnamespace and relkind = 'r'`);
     expect(privileges).toEqual({ all_of_use: true, more: false, tables: false, count: TABLES + 1 });
-    expect((await tables(url)).length).toBe(0);
+    expect((await tableNames(url)).length).toBe(0);
     // After the grants, no start needs the owner.
-    await behind(url).unsafe(`delete from app.migration where version = ${next.version}`);
-    for (const mode of ['auto', 'check', 'off'] as const) await (await open(app, mode)).close();
+    await superuserClient(url).unsafe(`delete from app.migration where version = ${futureMigration.version}`);
+    for (const mode of ['auto', 'check', 'off'] as const) await (await openPostgres(app, mode)).close();
   });
 
   test('twenty concurrent starts grant the missing privileges', async () => {
     const { owner, app } = await createTwoRoles('late');
-    await (await open(owner)).close();
-    expect(await refusal(open(app, 'off'))).toMatch(/^role app_\w+ has no schema for its tables: grant it/);
-    const engines = await Promise.all(Array.from({ length: 20 }, () => open(app, 'auto', owner)));
+    await (await openPostgres(owner)).close();
+    expect(await rejectionMessage(openPostgres(app, 'off'))).toMatch(
+      /^role app_\w+ has no schema for its tables: grant it/,
+    );
+    const engines = await Promise.all(Array.from({ length: 20 }, () => openPostgres(app, 'auto', owner)));
     await Promise.all(engines.map((engine) => engine.close()));
-    await (await open(app, 'off')).close();
+    await (await openPostgres(app, 'off')).close();
   }, 300_000);
 
   test('the refusal of a role without privileges names what to grant', async () => {
     const { url, owner, app, appName } = await createTwoRoles('closed');
-    await behind(url).unsafe(`grant usage on schema closed to ${appName}`);
-    expect(await refusal(open(app))).toMatch(
+    await superuserClient(url).unsafe(`grant usage on schema closed to ${appName}`);
+    expect(await rejectionMessage(openPostgres(app))).toMatch(
       /^role app_\w+ may not change schema closed \(.*\): pass its owner by --migrate-database, or run as its owner: grant create/,
     );
-    await (await open(owner)).close();
+    await (await openPostgres(owner)).close();
     const toGrant = `grant select, insert, update, delete on all tables in schema "closed" to "${appName}"`;
-    expect(await refusal(open(app))).toContain(toGrant);
-    await behind(url).unsafe(`grant select on all tables in schema closed to ${appName}`);
-    expect(await refusal(open(app))).toContain(toGrant);
-    await behind(url).unsafe(toGrant);
-    await (await open(app)).close();
+    expect(await rejectionMessage(openPostgres(app))).toContain(toGrant);
+    await superuserClient(url).unsafe(`grant select on all tables in schema closed to ${appName}`);
+    expect(await rejectionMessage(openPostgres(app))).toContain(toGrant);
+    await superuserClient(url).unsafe(toGrant);
+    await (await openPostgres(app)).close();
   });
 
   test('two roles with different schemas are refused, naming both schemas', async () => {
     const { url, owner, app, appName } = await createTwoRoles('of_owner');
-    await behind(url).unsafe(`create schema of_app authorization ${appName}`);
-    await behind(url).unsafe(`alter role ${appName} set search_path to of_app`);
-    expect(await refusal(open(app, 'auto', owner))).toMatch(
+    await superuserClient(url).unsafe(`create schema of_app authorization ${appName}`);
+    await superuserClient(url).unsafe(`alter role ${appName} set search_path to of_app`);
+    expect(await rejectionMessage(openPostgres(app, 'auto', owner))).toMatch(
       /^role app_\w+ looks for its tables in schema of_app, and role owner_\w+ creates them in of_owner: run alter role/,
     );
   });
 
   test('the refusal of a wrong owner password names --migrate-database', async () => {
     const { app, owner } = await createTwoRoles('app');
-    const message = await refusal(open(app, 'auto', `${owner.replace('-secret@', '-guess@')}?prepare=off`));
+    const message = await rejectionMessage(
+      openPostgres(app, 'auto', `${owner.replace('-secret@', '-guess@')}?prepare=off`),
+    );
     expect(message).toMatch(
       /of --migrate-database cannot be opened: .* \(28P01\); pass it by --migrate-database-password-file/,
     );
@@ -94,10 +98,10 @@ describe('two roles', () => {
 
   test('two roles in different databases are refused, and neither database is changed', async () => {
     const [first, second] = [await createTwoRoles('app'), await createTwoRoles('app')];
-    expect(await refusal(open(first.app, 'auto', second.owner))).toBe(
+    expect(await rejectionMessage(openPostgres(first.app, 'auto', second.owner))).toBe(
       '--database and --migrate-database are different databases: pass the same database in both, with two roles',
     );
-    for (const { url } of [first, second]) expect(await tables(url, 'app')).toEqual([]);
+    for (const { url } of [first, second]) expect(await tableNames(url, 'app')).toEqual([]);
   });
 
   test('the SQL for two roles in docs/guides/postgresql.md works', async () => {
@@ -105,15 +109,18 @@ describe('two roles', () => {
     const sql = /## Two roles\n.*?```sql\n(.*?)```/s.exec(page)?.[1] ?? '';
     const server = await sharedServer();
     const url = await server.freshDatabase();
-    await behind(url).unsafe(sql).simple();
+    await superuserClient(url).unsafe(sql).simple();
     const names = ['authrealm_owner', 'authrealm'] as const;
-    for (const name of names) await behind(url).unsafe(`alter role ${name} password 'p'`);
+    for (const name of names) await superuserClient(url).unsafe(`alter role ${name} password 'p'`);
     const [owner, app] = names.map((name) => server.url(new URL(url).pathname.slice(1), name, 'p'));
-    await (await open(app ?? '', 'auto', owner)).close();
-    await (await open(app ?? '', 'check')).close();
-    expect([(await tables(url)).length, (await tables(url, 'authrealm')).length]).toEqual([0, TABLES]);
+    await (await openPostgres(app ?? '', 'auto', owner)).close();
+    await (await openPostgres(app ?? '', 'check')).close();
+    expect([(await tableNames(url)).length, (await tableNames(url, 'authrealm')).length]).toEqual([
+      0,
+      TABLES,
+    ]);
     for (const name of names.toReversed()) {
-      await behind(url).unsafe(`drop owned by ${name} cascade; drop role ${name}`).simple();
+      await superuserClient(url).unsafe(`drop owned by ${name} cascade; drop role ${name}`).simple();
     }
   });
 });

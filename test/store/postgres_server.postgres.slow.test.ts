@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { SQL } from 'bun';
 import { type PostgresServer, sharedServer, startServer } from '../support/postgres_server.ts';
-import { start } from '../support/processes.ts';
+import { startCommand } from '../support/processes.ts';
 
 /** Runs one statement on a new connection. */
 async function query(url: string, statement: string): Promise<readonly Record<string, unknown>[]> {
@@ -83,7 +83,7 @@ test('a server stops when its test process exits, even when that is killed', asy
   const script = `const { sharedServer } = await import(${module});
     console.log((await sharedServer()).url());
     await new Promise(() => {});`;
-  const running = start([process.execPath, '-e', script]);
+  const running = startCommand([process.execPath, '-e', script]);
   const url = await running.line(/^postgres:/);
   expect(await query(url, 'select 1 as number')).toEqual([{ number: 1 }]);
   running.process.kill('SIGKILL');

@@ -1,6 +1,14 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { known, migrated, migrateTo, next, open, refusal, versions } from '../support/postgres_schemas.ts';
+import {
+  futureMigration,
+  knownMigrations,
+  migratedDatabase,
+  migrateTo,
+  migrationVersions,
+  openPostgres,
+  rejectionMessage,
+} from '../support/postgres_schemas.ts';
 import { type PostgresServer, sharedServer } from '../support/postgres_server.ts';
 import { startTcpProxy } from '../support/tcp_proxy.ts';
 
@@ -27,12 +35,12 @@ const STATEMENTS: readonly (readonly [query: string, word: string])[] = [
 describe.concurrent('a start on a server that stalls', () => {
   for (const [query, word] of STATEMENTS) {
     test(`a start times out when the server stalls at ${query}`, async () => {
-      const url = new URL(await migrated());
+      const url = new URL(await migratedDatabase());
       const proxy = await startTcpProxy(server.port);
       url.port = String(proxy.port);
-      const intercepted = proxy.trap(word, 'silent');
+      const intercepted = proxy.faultNext(word, 'silent');
       const started = performance.now();
-      const message = await refusal(open(url.href));
+      const message = await rejectionMessage(openPostgres(url.href));
       const elapsed = performance.now() - started;
       await intercepted;
       proxy.stop();
@@ -42,20 +50,25 @@ describe.concurrent('a start on a server that stalls', () => {
   }
 
   test('a start times out when the server stalls from the beginning', async () => {
-    const url = new URL(await migrated());
+    const url = new URL(await migratedDatabase());
     const proxy = await startTcpProxy(server.port);
     url.port = String(proxy.port);
     proxy.stall();
-    expect(await refusal(open(url.href))).toMatch(
+    expect(await rejectionMessage(openPostgres(url.href))).toMatch(
       /cannot be opened: .*in time|did not answer with the PostgreSQL protocol/,
     );
     proxy.stop();
   }, 300_000);
 
   test('a start waits for the statements of a migration without a time limit', async () => {
-    const url = await migrated();
+    const url = await migratedDatabase();
     const seconds = storeWaitMsMax / 1_000 + 1;
-    await migrateTo(url, [...known, { ...next, sql: `select pg_sleep(${seconds}); ${next.sql}` }]);
-    expect(await versions(url)).toEqual([...known, next].map(({ version }) => version));
+    await migrateTo(url, [
+      ...knownMigrations,
+      { ...futureMigration, sql: `select pg_sleep(${seconds}); ${futureMigration.sql}` },
+    ]);
+    expect(await migrationVersions(url)).toEqual(
+      [...knownMigrations, futureMigration].map(({ version }) => version),
+    );
   }, 300_000);
 });

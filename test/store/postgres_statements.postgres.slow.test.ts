@@ -16,15 +16,15 @@ import { migrationsIn } from '../../src/store/migrations.ts';
 import { type Engine, openEngine, type PostgresAddress, parseDatabase } from '../../src/store/open.ts';
 import { readIndexes } from '../../src/store/postgres/indexes.ts';
 import { hasSharedStatementNames } from '../../src/store/postgres/pooler.ts';
+import { inspectPlan, type PlanRealms, useGenericPlans } from '../support/plan_realms.ts';
 import { type PostgresServer, startServer } from '../support/postgres_server.ts';
-import { explaining, type Judgement, judge } from '../support/realms_named.ts';
-import { freshFolder, plant, put } from '../support/service.ts';
+import { createFixture, freshFolder, insertRecord } from '../support/service.ts';
 import {
   derivedTexts,
   fragmentsInSource,
-  LOGGING,
   plainText,
-  textsIn,
+  STATEMENT_LOGGING,
+  statementsInLog,
   withoutPlaces,
 } from '../support/statement_texts.ts';
 import { findContract } from './contract/find.contract.ts';
@@ -74,7 +74,7 @@ const WITHOUT_REALM: Readonly<Record<string, RegExp>> = {
 
 const server: Promise<PostgresServer> = startServer({
   ...{ fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '200' },
-  ...LOGGING,
+  ...STATEMENT_LOGGING,
 });
 
 async function freshUrl(into: Set<string>): Promise<string> {
@@ -138,7 +138,7 @@ async function useAccess(url: string): Promise<void> {
   const settings = readSettings({ database: url, masterKeyFile, migrate: 'auto' }, {});
   const db = await openDatabase(settings, systemClock);
   const { access, sealed, records } = db.engine;
-  const { realm } = await plant(db);
+  const { realm } = await createFixture(db);
   const id = mintId();
   const location = { table: 'oidc_profile', column: 'client_secret_sealed', realm, id };
   const secret = db.keyring.seal('oidc-client-secret', location, 'a client secret of a provider');
@@ -148,7 +148,7 @@ async function useAccess(url: string): Promise<void> {
     discovery_url: 'https://a.example/',
     issuer: 'https://a.example',
   };
-  await put(db, oidcProfile, [realm, id], { ...shop, client_secret: secret });
+  await insertRecord(db, oidcProfile, [realm, id], { ...shop, client_secret: secret });
   const rights = { scopes: new Set(['users:read'] as const), realms: new Set([realm]) };
   const { client } = await createClient(access, 'test', rights, systemClock);
   await changeClient(access, client.clientId, { name: 'renamed' }, systemClock);
@@ -201,7 +201,7 @@ const WITHOUT_ROWS =
 
 let sql: SQL;
 let texts: ReadonlySet<string>;
-const judgements = new Map<string, Judgement>();
+const judgements = new Map<string, PlanRealms>();
 
 beforeAll(async () => {
   await lookUp(await freshUrl(databases.lookups));
@@ -211,7 +211,7 @@ beforeAll(async () => {
   const url = await (await server).freshDatabase();
   await (await openAt(url)).close();
   sql = new SQL(url, { max: 1 });
-  await explaining(sql);
+  await useGenericPlans(sql);
 }, 300_000);
 afterAll(() => sql.close());
 
@@ -219,7 +219,7 @@ async function loggedTexts(...databases: ReadonlySet<string>[]): Promise<Readonl
   const migrations = migrationsIn(new URL('../../src/store/postgres/migrations/', import.meta.url));
   const schema = new Set(migrations.map((migration) => plainText(migration.sql)));
   const names = databases.reduce((all, more) => all.union(more));
-  return textsIn((await server).log(), names).difference(schema);
+  return statementsInLog((await server).log(), names).difference(schema);
 }
 
 const touching = (text: string): boolean => !WITHOUT_ROWS.test(text);
@@ -250,7 +250,7 @@ describe('the check of one statement', () => {
       ['realm', 'realm_clock'],
     ],
   ])('the check finds the tables without a realm in: %s', async (text, unnamed) => {
-    expect((await judge(sql, text)).unnamed.toSorted()).toEqual(unnamed);
+    expect((await inspectPlan(sql, text)).unscoped.toSorted()).toEqual(unnamed);
   });
 });
 
@@ -258,7 +258,7 @@ describe('the statements of the PostgreSQL engine', () => {
   test('the log contains statements beyond those derived from the descriptions', async () => {
     const derived = derivedTexts(await readIndexes(sql));
     texts = (await loggedTexts(...Object.values(databases))).union(derived);
-    for (const text of [...texts].filter(touching)) judgements.set(text, await judge(sql, text));
+    for (const text of [...texts].filter(touching)) judgements.set(text, await inspectPlan(sql, text));
     expect(judgements.size).toBeGreaterThan(derived.size);
   }, 300_000);
 
@@ -268,7 +268,7 @@ describe('the statements of the PostgreSQL engine', () => {
   });
 
   test('every statement names the realm of every row, or is listed', () => {
-    const found = [...judgements].filter(([, { unnamed }]) => unnamed.length > 0).map(([text]) => text);
+    const found = [...judgements].filter(([, { unscoped }]) => unscoped.length > 0).map(([text]) => text);
     const patterns = Object.entries(WITHOUT_REALM);
     const listings = found.map((text) => [text, patterns.filter(([, pattern]) => pattern.test(text)).length]);
     expect(listings.filter(([, count]) => count !== 1)).toEqual([]);
@@ -280,8 +280,8 @@ describe('the statements of the PostgreSQL engine', () => {
     const lookups = [...(await loggedTexts(databases.lookups))]
       .filter(touching)
       .map((text) => [text, judgements.get(text)] as const);
-    expect(lookups.filter(([, found]) => found === undefined || found.unnamed.length > 0)).toEqual([]);
-    const tables = new Set(lookups.flatMap(([, found]) => found?.touched ?? []));
+    expect(lookups.filter(([, found]) => found === undefined || found.unscoped.length > 0)).toEqual([]);
+    const tables = new Set(lookups.flatMap(([, found]) => found?.scanned ?? []));
     expect([...tables].sort()).toEqual([...RESOURCES.map(({ table }) => table), 'purge'].sort());
   });
 

@@ -120,7 +120,7 @@ test('a commit with an unknown outcome does not fail the writes queued behind it
   const loaded = engine.records.load(many, false).catch((error) => error.code);
   const last = create();
   await first;
-  await proxy.trap('commit\0', 'unanswered');
+  await proxy.faultNext('commit\0', 'unanswered');
   expect(await loaded).toBe('unknown_outcome');
   const id = await last;
   expect(await usersIn(at.realm)).toContain(id);

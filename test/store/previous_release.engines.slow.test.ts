@@ -13,10 +13,10 @@ import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { migrateSqlite } from '../../src/store/sqlite/migrate.ts';
 import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
 import { freshFolder } from '../support/folder.ts';
-import { family } from '../support/import_fixtures.ts';
-import { AUTHREALM, runCommand, start } from '../support/processes.ts';
-import { RELEASES, unpack } from '../support/release_tree.ts';
-import { sendTo } from '../support/service.ts';
+import { realmLines } from '../support/import_fixtures.ts';
+import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
+import { RELEASES, unpackRelease } from '../support/release_tree.ts';
+import { sendRequest } from '../support/service.ts';
 
 /** Programs of a release serve the schema of a later release as long as it was only expanded. */
 
@@ -85,12 +85,12 @@ describe('this release', () => {
 
 describe.each(RELEASES)('release %s', (release) => {
   test('an older release passes its own lookup suite when the schema is migrated under it', async () => {
-    const { stdout, counts } = await runLookupSuiteDuringUpgrade(await unpack(release));
+    const { stdout, counts } = await runLookupSuiteDuringUpgrade(await unpackRelease(release));
     expect([counts, stdout]).toEqual([PASSED, expect.stringContaining(`schema ${nextVersion}\n`)]);
   });
 
   test('an older release serves without a failure while the next release migrates', async () => {
-    const authrealm = join(await unpack(release), 'bin', 'authrealm');
+    const authrealm = join(await unpackRelease(release), 'bin', 'authrealm');
     const old = await serveWith(authrealm);
     const lookups = old.lookUpUntilEnd();
     const { stdout, stderr, code } = await runCommand([process.execPath, NEXT_RELEASE_SCRIPT, old.database]);
@@ -105,7 +105,7 @@ describe.each(RELEASES)('release %s', (release) => {
 
 describe('release 0.1.0, which has no audit log', () => {
   test('concurrent writes of release 0.1.0 enter the chain with the next write of this release', async () => {
-    const old = await serveWith(join(await unpack('0.1.0'), 'bin', 'authrealm'));
+    const old = await serveWith(join(await unpackRelease('0.1.0'), 'bin', 'authrealm'));
     let isOver = false;
     const writing = (async () => {
       const statuses: (readonly number[])[] = [];
@@ -164,7 +164,7 @@ async function createFilledDatabase(authrealm: string) {
     if (code !== 0) throw new Error(stderr);
     return stdout;
   };
-  const { ids, lines } = family();
+  const { ids, lines } = realmLines();
   const users = Array.from({ length: USERS }, () => ({
     user: systemClock.mintId(),
     link: systemClock.mintId(),
@@ -187,7 +187,7 @@ async function createFilledDatabase(authrealm: string) {
 async function serveWith(authrealm: string, filled?: Awaited<ReturnType<typeof createFilledDatabase>>) {
   const database = filled ?? (await createFilledDatabase(authrealm));
   const { words, users, client, ids, lines } = database;
-  const running = start([authrealm, 'serve', '--port', '0', '--offline', ...words]);
+  const running = startCommand([authrealm, 'serve', '--port', '0', '--offline', ...words]);
   const url = (await running.line(/^listening on /)).slice('listening on '.length);
   const { client_id, client_secret } = client;
   const form = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
@@ -196,7 +196,7 @@ async function serveWith(authrealm: string, filled?: Awaited<ReturnType<typeof c
   const collection = `/v2/authentication-realms/${ids.realm}/user-authentication-info`;
   const linksOf = (user: string) => `${collection}/${user}/user-authentication-oidc-profile-info`;
   const send = (method: string, at: string, data?: object) =>
-    sendTo(url, method, at, { token, body: data && { data }, headers: undefined });
+    sendRequest(url, method, at, { token, body: data && { data }, headers: undefined });
   const idOf = async (answer: Pick<Response, 'json'>) =>
     ((await answer.json()) as { data: { id: string } }).data.id;
 

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import type { Uuid } from '../../src/domain/id.ts';
 import { realm } from '../../src/domain/resources.ts';
 import { freshDatabase } from '../support/database.ts';
-import { lines, REALM } from '../support/population.ts';
-import { AUTHREALM, runCommand, start } from '../support/processes.ts';
+import { populationLines, REALM } from '../support/population.ts';
+import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 import { anotherUser, commitWithChange, createRealmFixture } from './contract/store_fixtures.ts';
 
@@ -15,17 +15,17 @@ const USERS = 10_000;
 test('a waiting write of another process is committed between two steps of a purge', async () => {
   const folder = freshFolder();
   const file = join(folder, 'lines.ndjson');
-  writeFileSync(file, [...lines(USERS)].join('\n'));
+  writeFileSync(file, [...populationLines(USERS)].join('\n'));
   const database = await freshDatabase();
   const { records, close } = await database.open();
   const fixture = await createRealmFixture(records);
-  expect((await runCommand([AUTHREALM, 'import', file, ...database.words])).code).toBe(0);
+  expect((await runCommand([AUTHREALM, 'import', file, ...database.args])).code).toBe(0);
   const lastSequence = async () => {
     const clock = 'select seq from realm_clock where realm_id = ?';
-    return (await database.ask<{ seq: number }>(clock, REALM))[0]?.seq ?? 0;
+    return (await database.query<{ seq: number }>(clock, REALM))[0]?.seq ?? 0;
   };
 
-  const { process: purge } = start([AUTHREALM, 'purge', 'realm', REALM, ...database.words]);
+  const { process: purge } = startCommand([AUTHREALM, 'purge', 'realm', REALM, ...database.args]);
   while (await records.get(realm, [REALM as Uuid])) await Bun.sleep(1);
   /** The number of purge steps during each write. */
   const steps: number[] = [];

@@ -2,15 +2,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { RESOURCES, realm, user } from '../../src/domain/resources.ts';
-import { type Served, startServed } from '../support/client_service.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
-import { examine } from '../support/doctor_report.ts';
-import { family, mint } from '../support/import_fixtures.ts';
-import { lines } from '../support/population.ts';
-import { AUTHREALM, runCommand, start } from '../support/processes.ts';
-import { chanceOf, freshSeed } from '../support/random.ts';
+import { runDoctorOn } from '../support/doctor_report.ts';
+import { mintId, realmLines } from '../support/import_fixtures.ts';
+import { populationLines } from '../support/population.ts';
+import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
+import { freshSeed, seededRandom } from '../support/random.ts';
 import { FULL_SCOPE } from '../support/resource_cases.ts';
-import { freshFolder, judged } from '../support/service.ts';
+import { checkedResponse, freshFolder } from '../support/service.ts';
+import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';
 
 /** `authrealm purge` while a service runs: started, killed, resumed and completed. */
 
@@ -18,27 +18,27 @@ const USERS = 4_000;
 const KILLS = 4;
 
 let database: TestDatabase;
-let service: Served;
+let service: ServiceProcess;
 let token: string;
 let largeRealm: string;
-const small = family();
+const small = realmLines();
 
 beforeAll(async () => {
   database = await freshDatabase();
-  service = await startServed({ database, scope: FULL_SCOPE });
+  service = await startServiceProcess({ database, scope: FULL_SCOPE });
   token = await service.token();
   const file = join(freshFolder(), 'lines.ndjson');
-  const many = [...lines(USERS)].join('\n');
+  const many = [...populationLines(USERS)].join('\n');
   largeRealm = JSON.parse(many.slice(0, many.indexOf('\n'))).id;
   writeFileSync(file, [many, ...small.all.map((line) => JSON.stringify(line))].join('\n'));
-  const imported = await runCommand([AUTHREALM, 'import', file, ...database.words]);
+  const imported = await runCommand([AUTHREALM, 'import', file, ...database.args]);
   expect([imported.code, imported.stderr]).toEqual([0, '']);
 }, 300_000);
 afterAll(async () => {
   expect(await service.running.stop()).toBe(0);
 });
 
-const purge = (...words: string[]) => runCommand([AUTHREALM, 'purge', ...words, ...database.words]);
+const purge = (...words: string[]) => runCommand([AUTHREALM, 'purge', ...words, ...database.args]);
 
 async function call(method: string, below: string, data?: object): Promise<Response> {
   const answer = await fetch(`${service.url}/v2/authentication-realms${below}`, {
@@ -46,13 +46,13 @@ async function call(method: string, below: string, data?: object): Promise<Respo
     headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
     ...(data ? { body: JSON.stringify({ data }) } : {}),
   });
-  return judged(answer, [token]);
+  return checkedResponse(answer, [token]);
 }
 
 /** The number of records of a realm, including the realm. */
 async function recordsOf(id: string): Promise<number> {
   const counts = RESOURCES.map(({ table }) => `(select count(*) from ${table} where realm_id = ?1)`);
-  const [row] = await database.ask<{ n: number }>(`select ${counts.join(' + ')} as n`, id);
+  const [row] = await database.query<{ n: number }>(`select ${counts.join(' + ')} as n`, id);
   return row?.n ?? 0;
 }
 
@@ -75,7 +75,7 @@ describe('a realm with more records than the limit of a removal', () => {
   test('a realm is not found from the first step of a purge on, however often the purge is killed', async () => {
     const seed = freshSeed();
     console.log(`seed ${seed}`);
-    const chance = chanceOf(seed);
+    const chance = seededRandom(seed);
     const initial = await recordsOf(largeRealm);
     const users = await call('GET', `/${largeRealm}/user-authentication-info`);
     const [someUser] = ((await users.json()) as { data: [{ id: string }] }).data;
@@ -87,10 +87,10 @@ describe('a realm with more records than the limit of a removal', () => {
       expect(remaining).toBeLessThan(before);
       // Each step is one commit of a thousand records.
       expect((initial - remaining) % 1_000).toBe(0);
-      expect(await database.disagreements()).toEqual([]);
+      expect(await database.findInconsistencies()).toEqual([]);
       await expectAbsent(someUser.id);
     }
-    const found = (await examine(database)).report('purges').findings;
+    const found = (await runDoctorOn(database)).report('purges').findings;
     expect(found).toEqual([
       expect.objectContaining({
         table: realm.table,
@@ -106,15 +106,15 @@ describe('a realm with more records than the limit of a removal', () => {
     });
     expect(await recordsOf(largeRealm)).toBe(0);
     await expectAbsent(someUser.id);
-    expect(await database.disagreements()).toEqual([]);
-    expect((await examine(database)).report('purges')).toMatchObject({ total: 0 });
+    expect(await database.findInconsistencies()).toEqual([]);
+    expect((await runDoctorOn(database)).report('purges')).toMatchObject({ total: 0 });
     const again = await purge('realm', largeRealm);
     expect([again.code, again.stderr]).toEqual([1, 'authrealm: no such record\n']);
   }, 300_000);
 
   /** Runs a purge and kills it as soon as at most `most` records are left. */
   async function killPurgeBelow(id: string, most: number): Promise<void> {
-    const { process: child } = start([AUTHREALM, 'purge', 'realm', id, ...database.words]);
+    const { process: child } = startCommand([AUTHREALM, 'purge', 'realm', id, ...database.args]);
     while ((await recordsOf(id)) > most && child.exitCode === null) await Bun.sleep(1);
     child.kill('SIGKILL');
     await child.exited;
@@ -130,18 +130,14 @@ describe('a realm with more records than the limit of a removal', () => {
       await call('GET', below),
       await call('POST', below, jane),
       await call('POST', `/${largeRealm}/password-profiles`, { type: 'password_profile', name: 'P' }),
-      await call('GET', `${below}/${userId}/user-authentication-oidc-profile-info/${mint()}`),
+      await call('GET', `${below}/${userId}/user-authentication-oidc-profile-info/${mintId()}`),
     ]) {
       expect(answer.status).toBe(404);
     }
     const listed = (await (await call('GET', '')).json()) as { data: { id: string }[] };
     expect(listed.data.map(({ id }) => id)).toEqual([small.ids.realm]);
-    const line = { ...small.lines.user, id: mint(), realm_id: largeRealm };
-    const imported = await runCommand(
-      [AUTHREALM, 'import', '-', ...database.words],
-      {},
-      JSON.stringify(line),
-    );
+    const line = { ...small.lines.user, id: mintId(), realm_id: largeRealm };
+    const imported = await runCommand([AUTHREALM, 'import', '-', ...database.args], {}, JSON.stringify(line));
     expect([imported.code, imported.stderr]).toEqual([
       3,
       expect.stringContaining('its authentication-realm is not there'),
@@ -161,7 +157,7 @@ describe('a purge of a single record', () => {
     );
     expect(await recordsOf(ids.realm)).toBe(3);
     expect((await call('GET', `/${ids.realm}/user-authentication-info/${ids.user}`)).status).toBe(200);
-    expect(await database.disagreements()).toEqual([]);
+    expect(await database.findInconsistencies()).toEqual([]);
   });
 
   const UUID = '00000000-0000-4000-8000-000000000001';

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { VERSION } from '../../src/platform/version.ts';
 import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
 import { sqliteAt } from '../support/database.ts';
-import { doctor } from '../support/doctor_report.ts';
-import { AUTHREALM, runCommand, start } from '../support/processes.ts';
+import { runDoctorOnFile } from '../support/doctor_report.ts';
+import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
 /** Every release keeps the databases and the code of all releases before it (scripts/keep_release.ts). */
@@ -31,7 +31,7 @@ function copyOf(release: string): string {
 
 /** The migrations that are newer than the database. */
 async function migrationsSince(path: string) {
-  const [found] = await sqliteAt(path).ask<{ schema: number }>(
+  const [found] = await sqliteAt(path).query<{ schema: number }>(
     'select max(version) as schema from migration',
   );
   return sqliteMigrations().filter(({ version }) => version > (found?.schema ?? 0));
@@ -60,7 +60,7 @@ for (const release of releases)
 
     test('doctor reports only pending migrations for the database of an older release', async () => {
       const path = copyOf(release);
-      const found = await doctor(path);
+      const found = await runDoctorOnFile(path);
       const pending = await migrationsSince(path);
       expect(found.unhealthy).toEqual(pending.length > 0 ? ['migrations'] : []);
       expect(found.report('migrations').findings.map(({ says }) => says)).toEqual(
@@ -75,13 +75,13 @@ for (const release of releases)
       expect((await runCommand([AUTHREALM, 'export', file, ...database])).code).toBe(0);
       expect(readFileSync(file, 'utf8')).toBe(exported);
       expect(existsSync(`${path}.key`)).toBe(true);
-      const found = await doctor(path);
+      const found = await runDoctorOnFile(path);
       expect([found.unhealthy, found.report('changes').unchecked]).toEqual([[], undefined]);
     });
 
     test('the database of an older release is served: its client gets a token and finds every link', async () => {
       const path = copyOf(release);
-      const service = start([AUTHREALM, 'serve', '--port', '0', '--database', `sqlite:${path}`]);
+      const service = startCommand([AUTHREALM, 'serve', '--port', '0', '--database', `sqlite:${path}`]);
       const url = /http\S+/.exec(await service.line(/^listening/))?.[0] ?? '';
       const { client_id, client_secret } = client;
       const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });

@@ -14,35 +14,35 @@ import {
 import { dirname, join } from 'node:path';
 import { EXIT } from '../../src/platform/exit.ts';
 import {
+  type BackupFixture,
   contentOf,
-  copied,
+  copyBackupFixture,
+  createBackupFixture,
   filesIn,
-  flip,
-  type Rehearsed,
+  flipBits,
   recordsIn,
-  refusalOfRestoring,
-  rehearsed,
-  restoring,
-  runOn,
-} from '../support/archive.ts';
-import { AUTHREALM, start } from '../support/processes.ts';
-import { chanceOf } from '../support/random.ts';
+  restoreInProcess,
+  restoreRefusal,
+  runOnFile,
+} from '../support/backup_fixtures.ts';
+import { AUTHREALM, startCommand } from '../support/processes.ts';
+import { seededRandom } from '../support/random.ts';
 import { freshFolder } from '../support/service.ts';
 
 setDefaultTimeout(300_000);
 
 const SENTENCE = /^authrealm: .*\n$/;
 
-let rehearsal: Rehearsed;
+let rehearsal: BackupFixture;
 beforeAll(async () => {
-  rehearsal = await rehearsed(30);
+  rehearsal = await createBackupFixture(30);
 });
 
 describe('a restore', () => {
   test('a restore replaces the database, and keeps the previous one under the name that it prints', async () => {
-    const { path, backup, before, later } = await rehearsed();
+    const { path, backup, before, later } = await createBackupFixture();
     const [backupContent, old] = [contentOf(backup), contentOf(path)];
-    const { code, stdout, stderr } = await runOn(path, 'restore', backup, '--replace');
+    const { code, stdout, stderr } = await runOnFile(path, 'restore', backup, '--replace');
     expect([code, stderr]).toEqual([EXIT.done, '']);
     const previous = /^the previous database is now (.+)$/m.exec(stdout)?.[1] ?? '';
     expect(contentOf(path)).toEqual(backupContent);
@@ -55,7 +55,7 @@ describe('a restore', () => {
     ];
     expect(readdirSync(dirname(path)).sort()).toEqual(files);
     for (const file of [path, previous]) expect(statSync(file).mode & 0o777).toBe(0o600);
-    const doctor = await runOn(path, 'doctor');
+    const doctor = await runOnFile(path, 'doctor');
     expect([doctor.code, doctor.stdout]).toEqual([EXIT.done, expect.stringContaining('healthy')]);
     const records = recordsIn(path);
     expect(before.every(({ oidcLink }) => records.has(oidcLink))).toBe(true);
@@ -63,15 +63,15 @@ describe('a restore', () => {
   });
 
   test('a restore creates a missing database given its key, and follows a symbolic link', async () => {
-    const { path, backup } = await rehearsed();
+    const { path, backup } = await createBackupFixture();
     const fresh = join(freshFolder(), 'fresh.db');
-    const withoutKey = await runOn(fresh, 'restore', backup);
+    const withoutKey = await runOnFile(fresh, 'restore', backup);
     expect([withoutKey.code, withoutKey.stderr]).toEqual([
       EXIT.failed,
       expect.stringMatching(/fresh\.db\.key is missing/),
     ]);
     expect(readdirSync(dirname(fresh))).toEqual([]);
-    const { code, stdout } = await runOn(
+    const { code, stdout } = await runOnFile(
       fresh,
       'restore',
       backup,
@@ -92,7 +92,7 @@ describe('a restore', () => {
     });
     const link = join(freshFolder(), 'link.db');
     symlinkSync(fresh, link);
-    const again = await restoring({ backup, database: link });
+    const again = await restoreInProcess({ backup, database: link });
     expect(dirname(again.aside ?? '')).toBe(dirname(fresh));
     expect(readdirSync(dirname(link))).toEqual(['link.db']);
   });
@@ -101,62 +101,62 @@ describe('a restore', () => {
     const release = join(import.meta.dir, '../fixtures/releases/0.1.0/authrealm.db');
     const database = join(freshFolder(), 'older.db');
     copyFileSync(`${release}.key`, `${database}.key`);
-    const { code, stderr } = await runOn(database, 'restore', release, '--no-manifest');
+    const { code, stderr } = await runOnFile(database, 'restore', release, '--no-manifest');
     expect([code, stderr]).toEqual([EXIT.done, '']);
-    expect((await runOn(database, 'migrate')).code).toBe(EXIT.done);
-    expect((await runOn(database, 'doctor')).stdout).toContain('healthy');
+    expect((await runOnFile(database, 'migrate')).code).toBe(EXIT.done);
+    expect((await runOnFile(database, 'doctor')).stdout).toContain('healthy');
   });
 });
 
 describe('a damaged or foreign backup', () => {
   test('a backup truncated by a byte or at any page is refused, with and without its manifest', async () => {
-    const { database, backup } = copied(rehearsal);
+    const { database, backup } = copyBackupFixture(rehearsal);
     const { size } = statSync(backup);
     const bytes = readFileSync(backup);
     for (const length of [size - 1, ...Array.from({ length: size / 4_096 }, (_, page) => page * 4_096)]) {
       writeFileSync(backup, bytes.subarray(0, length));
-      expect(await refusalOfRestoring({ database, backup })).toMatch(/its manifest says .* it was cut/);
-      const message = await refusalOfRestoring({ database, backup, hasManifest: false });
+      expect(await restoreRefusal({ database, backup })).toMatch(/its manifest says .* it was cut/);
+      const message = await restoreRefusal({ database, backup, hasManifest: false });
       expect(message).toMatch(length === 0 ? /no SQLite database/ : /its own header says .* it was cut/);
     }
   });
 
   test('a backup with any changed byte is refused', async () => {
-    const { database, backup } = copied(rehearsal);
+    const { database, backup } = copyBackupFixture(rehearsal);
     const { size } = statSync(backup);
-    const chance = chanceOf(20_261_121);
+    const chance = seededRandom(20_261_121);
     const offsets = Array.from(
       { length: size / 4_096 },
       (_, page) => page * 4_096 + Math.floor(chance() * 4_096),
     );
     for (const at of [0, 18, 24, 28, 96, ...offsets]) {
-      flip(backup, at);
-      expect(await refusalOfRestoring({ database, backup })).toMatch(/its SHA-256 is not the one/);
-      flip(backup, at);
+      flipBits(backup, at);
+      expect(await restoreRefusal({ database, backup })).toMatch(/its SHA-256 is not the one/);
+      flipBits(backup, at);
     }
-    await restoring({ database, backup });
+    await restoreInProcess({ database, backup });
   });
 
   test('a backup without its manifest is refused when the engine detects a damaged page', async () => {
-    const { database, backup } = copied(rehearsal);
+    const { database, backup } = copyBackupFixture(rehearsal);
     const pages = statSync(backup).size / 4_096;
     const original = readFileSync(backup);
     for (let page = 1; page < pages; page += 1) {
       const damaged = Buffer.from(original);
       damaged.fill(0xa5, page * 4_096, (page + 1) * 4_096);
       writeFileSync(backup, damaged);
-      expect(await refusalOfRestoring({ database, backup, hasManifest: false })).toMatch(/damaged/);
+      expect(await restoreRefusal({ database, backup, hasManifest: false })).toMatch(/damaged/);
     }
   });
 
   test('a backup without a manifest, or with the manifest of another file, is refused', async () => {
-    const { database, backup } = copied(rehearsal);
-    const other = await rehearsed(1);
+    const { database, backup } = copyBackupFixture(rehearsal);
+    const other = await createBackupFixture(1);
     const manifest = readFileSync(`${backup}.json`, 'utf8');
     const changeManifest = (change: Record<string, unknown>) =>
       writeFileSync(`${backup}.json`, JSON.stringify({ ...JSON.parse(manifest), ...change }));
     rmSync(`${backup}.json`);
-    expect(await refusalOfRestoring({ database, backup })).toMatch(/there is no .*\.json.*--no-manifest/);
+    expect(await restoreRefusal({ database, backup })).toMatch(/there is no .*\.json.*--no-manifest/);
     for (const text of [
       '',
       '{}',
@@ -165,13 +165,13 @@ describe('a damaged or foreign backup', () => {
       manifest.replace('"version": 1', '"version": 2'),
     ]) {
       writeFileSync(`${backup}.json`, text);
-      expect(await refusalOfRestoring({ database, backup })).toMatch(/not the manifest of a backup/);
+      expect(await restoreRefusal({ database, backup })).toMatch(/not the manifest of a backup/);
     }
     copyFileSync(`${other.backup}.json`, `${backup}.json`);
-    expect(await refusalOfRestoring({ database, backup })).toMatch(/manifest says|SHA-256/);
+    expect(await restoreRefusal({ database, backup })).toMatch(/manifest says|SHA-256/);
     for (const change of [{ schema: 7 }, { store_id: 'another' }, { rows: {} }]) {
       changeManifest(change);
-      expect(await refusalOfRestoring({ database, backup })).toMatch(/does not hold what its manifest says/);
+      expect(await restoreRefusal({ database, backup })).toMatch(/does not hold what its manifest says/);
     }
   });
 
@@ -196,13 +196,19 @@ describe('a damaged or foreign backup', () => {
     ],
   ];
   test.each(foreign)('a backup of or with %s is refused', async (_name, sentence, change) => {
-    const { database, backup } = copied(rehearsal);
+    const { database, backup } = copyBackupFixture(rehearsal);
     const db = new Database(backup);
     change(db);
     db.close();
-    expect(await refusalOfRestoring({ database, backup, hasManifest: false })).toMatch(sentence);
+    expect(await restoreRefusal({ database, backup, hasManifest: false })).toMatch(sentence);
     // The command refuses it as well.
-    const { code, stdout, stderr } = await runOn(database, 'restore', backup, '--replace', '--no-manifest');
+    const { code, stdout, stderr } = await runOnFile(
+      database,
+      'restore',
+      backup,
+      '--replace',
+      '--no-manifest',
+    );
     expect([code, stdout, stderr]).toEqual([EXIT.failed, '', expect.stringMatching(SENTENCE)]);
     expect(stderr).toMatch(sentence);
   });
@@ -217,60 +223,58 @@ describe('a damaged or foreign backup', () => {
     ['a text file', 'no database at all', /no SQLite database/],
     ['an empty file', '', /no SQLite database/],
   ])('a backup that is %s is refused', async (_name, text, sentence) => {
-    const { database, backup } = copied(rehearsal);
+    const { database, backup } = copyBackupFixture(rehearsal);
     writeFileSync(backup, text);
-    expect(await refusalOfRestoring({ database, backup, hasManifest: false })).toMatch(sentence);
+    expect(await restoreRefusal({ database, backup, hasManifest: false })).toMatch(sentence);
   });
 
   test('a backup of another master key is refused before any file is changed', async () => {
-    const { database, backup } = copied(rehearsal);
+    const { database, backup } = copyBackupFixture(rehearsal);
     writeFileSync(`${database}.key`, Buffer.alloc(32, 7).toString('hex'));
     const before = filesIn(dirname(database));
-    const { code, stderr } = await runOn(database, 'restore', backup, '--replace');
+    const { code, stderr } = await runOnFile(database, 'restore', backup, '--replace');
     expect([code, stderr]).toEqual([EXIT.failed, expect.stringMatching(SENTENCE)]);
     expect(stderr).toMatch(/the master key does not match .*to the right key/);
     expect(filesIn(dirname(database))).toEqual(before);
   });
 
   test('a backup that is missing, has a write-ahead log, or is the database itself is refused', async () => {
-    const { database, backup } = copied(rehearsal);
-    expect(await refusalOfRestoring({ database, backup: database })).toMatch(/is the database itself/);
-    expect(await refusalOfRestoring({ database, backup: `${backup}.missing` })).toMatch(/there is no backup/);
-    expect(await refusalOfRestoring({ database, backup: dirname(backup) })).toMatch(/is no file/);
+    const { database, backup } = copyBackupFixture(rehearsal);
+    expect(await restoreRefusal({ database, backup: database })).toMatch(/is the database itself/);
+    expect(await restoreRefusal({ database, backup: `${backup}.missing` })).toMatch(/there is no backup/);
+    expect(await restoreRefusal({ database, backup: dirname(backup) })).toMatch(/is no file/);
     writeFileSync(`${backup}-wal`, 'commits');
-    expect(await refusalOfRestoring({ database, backup })).toMatch(/-wal lies beside it and holds commits/);
+    expect(await restoreRefusal({ database, backup })).toMatch(/-wal lies beside it and holds commits/);
   });
 });
 
 describe('an existing database', () => {
   test('an existing database is not overwritten without --replace', async () => {
-    const { database, backup } = copied(rehearsal);
+    const { database, backup } = copyBackupFixture(rehearsal);
     const replaces = false;
-    expect(await refusalOfRestoring({ database, backup, replaces })).toMatch(
-      /nothing is overwritten.*--replace/,
-    );
+    expect(await restoreRefusal({ database, backup, replaces })).toMatch(/nothing is overwritten.*--replace/);
   });
 
   test('an existing database is not changed while a service has it open', async () => {
-    const { database, backup } = copied(rehearsal);
-    const running = start([AUTHREALM, 'serve', '--port', '0', '--database', `sqlite:${database}`]);
+    const { database, backup } = copyBackupFixture(rehearsal);
+    const running = startCommand([AUTHREALM, 'serve', '--port', '0', '--database', `sqlite:${database}`]);
     await running.line(/^listening on /);
     // The running service may write its checkpoint file at any time.
     const filesInFolder = () =>
       readdirSync(dirname(database)).filter((name) => !name.endsWith('.checkpoints'));
     const names = filesInFolder();
-    const { code, stderr } = await runOn(database, 'restore', backup, '--replace');
+    const { code, stderr } = await runOnFile(database, 'restore', backup, '--replace');
     expect([code, stderr]).toEqual([EXIT.failed, expect.stringMatching(SENTENCE)]);
     expect(stderr).toContain('is in use: stop every process that has it open');
     expect(filesInFolder()).toEqual(names);
     expect(await running.stop()).toBe(0);
-    expect((await runOn(database, 'restore', backup, '--replace')).code).toBe(EXIT.done);
+    expect((await runOnFile(database, 'restore', backup, '--replace')).code).toBe(EXIT.done);
   });
 
   test.each(['delete', 'wal'])(
     'an existing database is not changed while another process holds a lock on it (%s)',
     async (mode) => {
-      const { database, backup } = copied(rehearsal);
+      const { database, backup } = copyBackupFixture(rehearsal);
       const other = new Database(database);
       other.run(`pragma journal_mode = ${mode}`);
       other.run('begin');
@@ -280,7 +284,7 @@ describe('an existing database', () => {
       other.run('commit');
       other.close();
       expect(recordsIn(database)).toEqual(before);
-      await restoring({ database, backup });
+      await restoreInProcess({ database, backup });
     },
     300_000,
   );
@@ -288,44 +292,44 @@ describe('an existing database', () => {
   test.each(['-wal', '-shm', '-journal'])(
     'a restore does not create a database next to the %s of another database',
     async (ending) => {
-      const { database, backup } = copied(rehearsal);
+      const { database, backup } = copyBackupFixture(rehearsal);
       rmSync(database);
       writeFileSync(database + ending, 'of another database');
-      expect(await refusalOfRestoring({ database, backup })).toMatch(
+      expect(await restoreRefusal({ database, backup })).toMatch(
         new RegExp(`${ending} belongs to another database`),
       );
     },
   );
 
   test('a database too damaged to be locked is not replaced, and is restored once it is moved away', async () => {
-    const { database, backup } = copied(rehearsal);
+    const { database, backup } = copyBackupFixture(rehearsal);
     writeFileSync(`${database}-wal`, 'commits');
-    for (const at of [0, 1, 2, 3]) flip(database, at);
-    expect(await refusalOfRestoring({ database, backup })).toMatch(
+    for (const at of [0, 1, 2, 3]) flipBits(database, at);
+    expect(await restoreRefusal({ database, backup })).toMatch(
       /is damaged and cannot be locked.* stop every process, move it .* restore without --replace/,
     );
     for (const ending of ['', '-wal']) renameSync(database + ending, `${database}.damaged${ending}`);
-    await restoring({ database, backup, replaces: false });
+    await restoreInProcess({ database, backup, replaces: false });
     expect(contentOf(database)).toEqual(contentOf(backup));
   });
 
   test('a truncated database is not replaced', async () => {
-    const { database, backup } = copied(rehearsal);
+    const { database, backup } = copyBackupFixture(rehearsal);
     truncateSync(database, Math.floor(statSync(database).size / 8_192) * 4_096);
-    expect(await refusalOfRestoring({ database, backup })).toMatch(/is damaged and cannot be locked/);
+    expect(await restoreRefusal({ database, backup })).toMatch(/is damaged and cannot be locked/);
   });
 
   test('a database of another program is not replaced', async () => {
-    const { database, backup } = copied(rehearsal);
+    const { database, backup } = copyBackupFixture(rehearsal);
     rmSync(database);
     const db = new Database(database);
     db.run('create table notes (a)');
     db.close();
-    expect(await refusalOfRestoring({ database, backup })).toMatch(/belongs to another program/);
+    expect(await restoreRefusal({ database, backup })).toMatch(/belongs to another program/);
   });
 });
 
-async function refusalMessage(options: Parameters<typeof restoring>[0]): Promise<string> {
-  const outcome = await restoring(options).catch((error: Error) => error);
+async function refusalMessage(options: Parameters<typeof restoreInProcess>[0]): Promise<string> {
+  const outcome = await restoreInProcess(options).catch((error: Error) => error);
   return outcome instanceof Error ? outcome.message : 'restored';
 }

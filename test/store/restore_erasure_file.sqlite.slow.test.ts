@@ -8,8 +8,16 @@ import { readErasures } from '../../src/cli/restore.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { EXIT } from '../../src/platform/exit.ts';
-import { contentOf, copied, logKeysOf, program, recordsIn, rehearsed, runOn } from '../support/archive.ts';
-import { freePort, freshFolder, type Planted } from '../support/service.ts';
+import {
+  contentOf,
+  copyBackupFixture,
+  createBackupFixture,
+  logKeysOf,
+  program,
+  recordsIn,
+  runOnFile,
+} from '../support/backup_fixtures.ts';
+import { type Fixture, freePort, freshFolder } from '../support/service.ts';
 
 setDefaultTimeout(300_000);
 
@@ -137,9 +145,9 @@ describe('an erasure ledger', () => {
 
 describe('a restore with a ledger', () => {
   test('a restore with an unsigned line changes nothing; with --take-unsigned it applies and names the line', async () => {
-    const rehearsal = await rehearsed(3);
-    const { database, backup } = copied(rehearsal);
-    const [first, second] = rehearsal.before as [Planted, Planted];
+    const rehearsal = await createBackupFixture(3);
+    const { database, backup } = copyBackupFixture(rehearsal);
+    const [first, second] = rehearsal.before as [Fixture, Fixture];
     const before = contentOf(database);
     const keys = await logKeysOf(database);
     const at = program.clock.now();
@@ -148,32 +156,32 @@ describe('a restore with a ledger', () => {
     const foreign = erasureLine({ realm: second.realm, user: second.user, at }, FOREIGN);
     writeFileSync(ledger, `${own}\n${foreign}\n`);
     const words = ['restore', backup, '--replace', '--ledger', ledger];
-    const refused = await runOn(database, ...words);
+    const refused = await runOnFile(database, ...words);
     expect([refused.code, refused.stderr]).toEqual([
       EXIT.failed,
       expect.stringMatching(/^.*line 2 of the ledger .* is not signed by the installation/),
     ]);
     expect(contentOf(database)).toEqual(before);
-    const applied = await runOn(database, ...words, '--take-unsigned', '--json');
+    const applied = await runOnFile(database, ...words, '--take-unsigned', '--json');
     expect([applied.code, JSON.parse(applied.stdout)]).toMatchObject([
       EXIT.done,
       { erasures_applied: 2, users_erased: 2, unsigned_lines: [2] },
     ]);
-    const again = await runOn(database, ...words, '--take-unsigned');
+    const again = await runOnFile(database, ...words, '--take-unsigned');
     expect(again.stdout).toContain(`${ledger} line 2 is not signed by this installation; it was applied`);
   });
 
   test('a restore with a malformed or missing ledger is refused and changes nothing', async () => {
-    const { database, backup } = copied(await rehearsed(1));
+    const { database, backup } = copyBackupFixture(await createBackupFixture(1));
     const ledger = join(freshFolder(), 'ledger.jsonl');
     const before = contentOf(database);
-    const missing = await runOn(database, 'restore', backup, '--replace', '--ledger', ledger);
+    const missing = await runOnFile(database, 'restore', backup, '--replace', '--ledger', ledger);
     expect([missing.code, missing.stderr]).toEqual([
       EXIT.failed,
       expect.stringMatching(/ledger .* does not exist/),
     ]);
     writeFileSync(ledger, '{"kind":"erasure"');
-    const malformed = await runOn(database, 'restore', backup, '--replace', '--ledger', ledger);
+    const malformed = await runOnFile(database, 'restore', backup, '--replace', '--ledger', ledger);
     expect([malformed.code, malformed.stderr]).toEqual([
       EXIT.failed,
       expect.stringMatching(/line 1 of the ledger/),
@@ -182,10 +190,10 @@ describe('a restore with a ledger', () => {
   });
 
   test('a restore that cannot record itself with the checkpoints completes, and prints the line to add', async () => {
-    const { database, backup } = copied(await rehearsed(1));
+    const { database, backup } = copyBackupFixture(await createBackupFixture(1));
     const url = `http://127.0.0.1:${await freePort()}/`;
     const words = ['--replace', '--checkpoint-url', url, '--allow-loopback-webhooks'];
-    const { code, stderr } = await runOn(database, 'restore', backup, ...words);
+    const { code, stderr } = await runOnFile(database, 'restore', backup, ...words);
     expect([code, stderr]).toEqual([
       EXIT.done,
       expect.stringContaining('could not be recorded with the checkpoints (RECEIVER_UNREACHABLE)'),
@@ -209,13 +217,13 @@ describe('a restore with a ledger', () => {
       erasureLine({ realm: realm_id as Uuid, user: user as Uuid, at: program.clock.now() }, OWN),
     );
     const words = ['restore', release, '--no-manifest', '--ledger', ledger];
-    const refused = await runOn(database, ...words);
+    const refused = await runOnFile(database, ...words);
     expect([refused.code, refused.stderr]).toEqual([
       EXIT.failed,
       expect.stringMatching(/line 1 of the ledger .* cannot be verified: the backup is older/),
     ]);
     expect(existsSync(database)).toBe(false);
-    const applied = await runOn(database, ...words, '--take-unsigned');
+    const applied = await runOnFile(database, ...words, '--take-unsigned');
     expect([applied.code, applied.stderr]).toEqual([EXIT.done, '']);
     const restored = recordsIn(database);
     expect([restored.has(user as Uuid), restored.has(realm_id as Uuid)]).toEqual([false, true]);

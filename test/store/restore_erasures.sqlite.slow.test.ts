@@ -7,31 +7,31 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { EXIT } from '../../src/platform/exit.ts';
 import { backUp } from '../../src/store/backups/backup.ts';
 import { applyErasures } from '../../src/store/backups/erasures.ts';
-import { disagreements } from '../support/agreement.ts';
 import {
-  archiver,
   contentOf,
+  createStoredDatabase,
+  inProcessArchiver,
   logKeysOf,
-  openKeptOf,
+  openWithKeyOf,
   program,
+  queryRows,
   recordsIn,
-  rowsOf,
-  runOn,
-  storedDatabase,
-} from '../support/archive.ts';
-import { freshFolder, type Planted } from '../support/service.ts';
+  runOnFile,
+} from '../support/backup_fixtures.ts';
+import { findInconsistencies } from '../support/consistency.ts';
+import { type Fixture, freshFolder } from '../support/service.ts';
 
 setDefaultTimeout(300_000);
 
 async function createBackup(userCount: number) {
-  const { path, planted: users } = await storedDatabase(userCount);
+  const { path, planted: users } = await createStoredDatabase(userCount);
   const backup = join(freshFolder(), 'taken.db');
-  await backUp(path, { file: backup }, program, archiver);
+  await backUp(path, { file: backup }, program, inProcessArchiver);
   return { path, users, backup, ledger: join(freshFolder(), 'ledger.jsonl') };
 }
 
 /** Imports a new user with the ID of an erased one. */
-async function importAgain(path: string, { realm, user }: Planted): Promise<void> {
+async function importAgain(path: string, { realm, user }: Fixture): Promise<void> {
   const line = {
     type: 'user_authentication_info',
     realm_id: realm,
@@ -41,7 +41,7 @@ async function importAgain(path: string, { realm, user }: Planted): Promise<void
   };
   const file = join(freshFolder(), 'again.jsonl');
   writeFileSync(file, JSON.stringify(line));
-  expect((await runOn(path, 'import', file)).code).toBe(EXIT.done);
+  expect((await runOnFile(path, 'import', file)).code).toBe(EXIT.done);
 }
 
 describe('a user erased after the backup', () => {
@@ -54,7 +54,15 @@ describe('a user erased after the backup', () => {
     const checkpoint = checkpointLine([], { at, retentionDays: 90 }, keys);
     const lines = erased.map(({ realm, user }) => erasureLine({ realm, user, at }, keys));
     writeFileSync(ledger, `${[checkpoint, ...lines, checkpoint].join('\n')}\n`);
-    const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--ledger', ledger, '--json');
+    const { code, stdout } = await runOnFile(
+      path,
+      'restore',
+      backup,
+      '--replace',
+      '--ledger',
+      ledger,
+      '--json',
+    );
     expect(code).toBe(EXIT.done);
     expect(JSON.parse(stdout)).toMatchObject({
       erasures_applied: erased.length,
@@ -70,18 +78,23 @@ describe('a user erased after the backup', () => {
     const records = recordsIn(path);
     for (const { user, oidcLink, passwordLink } of erased)
       for (const id of [user, oidcLink, passwordLink]) expect(records.has(id)).toBe(false);
-    expect(disagreements(path)).toEqual([]);
-    expect((await runOn(path, 'audit', 'verify')).code).toBe(EXIT.done);
-    expect((await runOn(path, 'doctor')).stdout).toContain('healthy');
+    expect(findInconsistencies(path)).toEqual([]);
+    expect((await runOnFile(path, 'audit', 'verify')).code).toBe(EXIT.done);
+    expect((await runOnFile(path, 'doctor')).stdout).toContain('healthy');
   });
 
   test('an erasure is applied once: a later user with the same ID is not erased', async () => {
-    const { path, planted: users } = await storedDatabase(3);
-    const [first] = users as [Planted, Planted];
+    const { path, planted: users } = await createStoredDatabase(3);
+    const [first] = users as [Fixture, Fixture];
     const { realm, user } = first;
     const at = program.clock.now();
     const erase = (when: number) =>
-      applyErasures({ path, knowsUntil: when }, [{ realm, user, at: when }], openKeptOf(path), program.clock);
+      applyErasures(
+        { path, knowsUntil: when },
+        [{ realm, user, at: when }],
+        openWithKeyOf(path),
+        program.clock,
+      );
     expect(await erase(at)).toEqual({ applied: 1, users: 1 });
     await importAgain(path, first);
     expect(await erase(at)).toEqual({ applied: 0, users: 0 });
@@ -92,14 +105,14 @@ describe('a user erased after the backup', () => {
 
   test('a restore without a ledger applies the erasures that the replaced database knows', async () => {
     const { path, users, backup } = await createBackup(3);
-    const [first, second, third] = users as [Planted, Planted, Planted];
+    const [first, second, third] = users as [Fixture, Fixture, Fixture];
     for (const { realm, user } of [first, second])
-      expect((await runOn(path, 'erase', 'user', realm, user)).code).toBe(EXIT.done);
+      expect((await runOnFile(path, 'erase', 'user', realm, user)).code).toBe(EXIT.done);
     rmSync(`${path}.checkpoints`);
     const known = contentOf(path).erasure?.length;
     for (let times = 0; times < 2; times += 1) {
       // The backup does not know them; the replaced database does, each time.
-      const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--json');
+      const { code, stdout } = await runOnFile(path, 'restore', backup, '--replace', '--json');
       expect([code, JSON.parse(stdout)]).toMatchObject([EXIT.done, { erasures_applied: 2, users_erased: 2 }]);
       const bytes = readFileSync(path);
       for (const { subject, username } of [first, second])
@@ -108,38 +121,38 @@ describe('a user erased after the backup', () => {
       expect(contentOf(path).erasure).toHaveLength(known ?? 0);
     }
     expect(contentOf(path).user_salt?.filter((row) => row.includes(first.user))).toEqual([]);
-    const verified = await runOn(path, 'audit', 'verify');
+    const verified = await runOnFile(path, 'audit', 'verify');
     expect([verified.code, verified.stdout + verified.stderr]).toEqual([EXIT.done, expect.anything()]);
   });
 
   test('a user in both the ledger and the database is erased once', async () => {
     const { path, users, backup } = await createBackup(2);
-    const [first] = users as [Planted];
-    expect((await runOn(path, 'erase', 'user', first.realm, first.user)).code).toBe(EXIT.done);
-    const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--json');
+    const [first] = users as [Fixture];
+    expect((await runOnFile(path, 'erase', 'user', first.realm, first.user)).code).toBe(EXIT.done);
+    const { code, stdout } = await runOnFile(path, 'restore', backup, '--replace', '--json');
     expect([code, JSON.parse(stdout)]).toMatchObject([EXIT.done, { erasures_applied: 1, users_erased: 1 }]);
     expect(contentOf(path).act?.filter((row) => row.includes('user.erased'))).toHaveLength(1);
   });
 
   test('an erasure in the backup with a time after the backup does not prevent the erasure of the user', async () => {
-    const { path, planted: users } = await storedDatabase(2);
-    const [first, second] = users as [Planted, Planted];
+    const { path, planted: users } = await createStoredDatabase(2);
+    const [first, second] = users as [Fixture, Fixture];
     const year = program.clock.now() + 366 * 86_400_000;
-    rowsOf(path, [
+    queryRows(path, [
       `insert into erasure (realm_id, user_id, at) values ('${first.realm}', '${first.user}', ${year})`,
     ]);
     const backup = join(freshFolder(), 'taken.db');
-    await backUp(path, { file: backup }, program, archiver);
-    expect((await runOn(path, 'erase', 'user', first.realm, first.user)).code).toBe(EXIT.done);
-    const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--json');
+    await backUp(path, { file: backup }, program, inProcessArchiver);
+    expect((await runOnFile(path, 'erase', 'user', first.realm, first.user)).code).toBe(EXIT.done);
+    const { code, stdout } = await runOnFile(path, 'restore', backup, '--replace', '--json');
     expect([code, JSON.parse(stdout)]).toMatchObject([EXIT.done, { erasures_applied: 1, users_erased: 1 }]);
     const records = recordsIn(path);
     expect([records.has(first.user), records.has(second.user)]).toEqual([false, true]);
   });
 
   test('an applied erasure removes all records below the user, and its idempotency records', async () => {
-    const { path, planted: users } = await storedDatabase(1);
-    const [only] = users as [Planted];
+    const { path, planted: users } = await createStoredDatabase(1);
+    const [only] = users as [Fixture];
     const { realm, user, oidcProfile } = only;
     const more = Array.from({ length: LIMITS.cascadeRecordsMax + 5 }, (_, at) => ({
       type: 'user_authentication_oidc_profile_info',
@@ -152,15 +165,15 @@ describe('a user erased after the backup', () => {
     }));
     const file = join(freshFolder(), 'more.jsonl');
     writeFileSync(file, more.map((line) => JSON.stringify(line)).join('\n'));
-    const imported = await runOn(path, 'import', file);
+    const imported = await runOnFile(path, 'import', file);
     expect(imported.code).toBe(EXIT.done);
-    rowsOf(path, [
+    queryRows(path, [
       `insert into idempotency values ('${realm}', 'c', 'k', 1, 'b', 201, null, '${user}', x'00', 1, 9999999999999)`,
     ]);
     await applyErasures(
       { path, knowsUntil: program.clock.now() },
       [{ realm, user, at: program.clock.now() }],
-      openKeptOf(path),
+      openWithKeyOf(path),
       program.clock,
     );
     const content = contentOf(path);
@@ -173,7 +186,7 @@ describe('a user erased after the backup', () => {
     const unknown = { realm: users[0]?.realm as Uuid, user: program.clock.mintId() };
     const at = program.clock.now();
     writeFileSync(ledger, erasureLine({ ...unknown, at }, await logKeysOf(path)));
-    const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--ledger', ledger);
+    const { code, stdout } = await runOnFile(path, 'restore', backup, '--replace', '--ledger', ledger);
     expect([code, stdout]).toEqual([EXIT.done, expect.stringContaining('removed 0 users')]);
   });
 });

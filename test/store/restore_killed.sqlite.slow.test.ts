@@ -12,14 +12,21 @@ import {
 import { dirname, join } from 'node:path';
 import { EXIT } from '../../src/platform/exit.ts';
 import { lockDatabase, replaceDatabase } from '../../src/store/backups/restoration.ts';
-import { contentOf, copied, program, type Rehearsed, rehearsed, runOn } from '../support/archive.ts';
-import { AUTHREALM, start } from '../support/processes.ts';
+import {
+  type BackupFixture,
+  contentOf,
+  copyBackupFixture,
+  createBackupFixture,
+  program,
+  runOnFile,
+} from '../support/backup_fixtures.ts';
+import { AUTHREALM, startCommand } from '../support/processes.ts';
 
 setDefaultTimeout(300_000);
 
-let rehearsal: Rehearsed;
+let rehearsal: BackupFixture;
 beforeAll(async () => {
-  rehearsal = await rehearsed(30);
+  rehearsal = await createBackupFixture(30);
 });
 
 /** Runs a command and kills it after `wait` ms; returns whether it was still running then. */
@@ -49,7 +56,7 @@ function previousNames(database: string): readonly string[] {
 
 describe('a killed restore', () => {
   test('a restore killed at any moment leaves the old or the new database complete, and can be repeated', async () => {
-    const { database, backup } = copied(rehearsal);
+    const { database, backup } = copyBackupFixture(rehearsal);
     const [old, restored] = [contentOf(database), contentOf(backup)];
     const pristine = readFileSync(database);
     let killed = 0;
@@ -70,7 +77,7 @@ describe('a killed restore', () => {
       for (const name of previousNames(database)) rmSync(join(dirname(database), name));
     }
     expect(killed).toBeGreaterThan(3);
-    expect((await runOn(database, 'restore', backup, '--replace')).code).toBe(EXIT.done);
+    expect((await runOnFile(database, 'restore', backup, '--replace')).code).toBe(EXIT.done);
     expect(contentOf(database)).toEqual(restored);
   });
 });
@@ -86,12 +93,14 @@ function hasOpen(pid: number, path: string): boolean {
 
 describe('a command that opens the database during a restore', () => {
   test('a command during a restore opens the new database or fails; no file of the old one is left', async () => {
-    const { database, backup } = copied(rehearsal);
+    const { database, backup } = copyBackupFixture(rehearsal);
     const complete = join(dirname(database), 'complete.db');
     copyFileSync(backup, complete);
     const lock = lockDatabase(database);
     const words = ['--database', `sqlite:${database}`];
-    const opening = Array.from({ length: 3 }, () => start([AUTHREALM, 'client', 'list', '--json', ...words]));
+    const opening = Array.from({ length: 3 }, () =>
+      startCommand([AUTHREALM, 'client', 'list', '--json', ...words]),
+    );
     // Each command retries to open the file.
     const seen = new Set<number>();
     while (seen.size < opening.length)
@@ -111,11 +120,11 @@ describe('a command that opens the database during a restore', () => {
   });
 
   test('a command opens the database after a refused restore', async () => {
-    const { database } = copied(rehearsal);
+    const { database } = copyBackupFixture(rehearsal);
     lockDatabase(database).release();
     const moved = `${database}.moved`;
     renameSync(database, moved);
     renameSync(moved, database);
-    expect((await runOn(database, 'client', 'list')).code).toBe(EXIT.done);
+    expect((await runOnFile(database, 'client', 'list')).code).toBe(EXIT.done);
   });
 });

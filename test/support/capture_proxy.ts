@@ -1,15 +1,15 @@
 /** A proxy that the environment names, and that nobody should speak to. */
-export interface Eavesdropper {
+export interface CaptureProxy {
   /** What makes programs that obey such variables speak to it, for any host. */
   readonly environment: Readonly<Record<string, string>>;
   /** The method of every request that came. */
-  readonly seen: readonly string[];
+  readonly methods: readonly string[];
   stop(): Promise<void>;
 }
 
 const VARIABLES = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'].flatMap((name) => [name, name.toLowerCase()]);
 
-export function startEavesdropper(): Eavesdropper {
+export function startCaptureProxy(): CaptureProxy {
   const seen: string[] = [];
   const server = Bun.serve({
     port: 0,
@@ -25,7 +25,7 @@ export function startEavesdropper(): Eavesdropper {
       NO_PROXY: '',
       no_proxy: '',
     },
-    seen,
+    methods: seen,
     stop: () => server.stop(true),
   };
 }

@@ -4,30 +4,38 @@ import { realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { INSTANCE, TABLES } from '../../src/store/copying/tables.ts';
 import { postgresAt, sqliteAt, type TestDatabase } from './database.ts';
-import { bring, type Json, multitude } from './import_fixtures.ts';
+import { type Json, manyUserLines, runImport } from './import_fixtures.ts';
 import { sharedServer } from './postgres_server.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
-import { FULL_SCOPE, type Home, KINDS, make, OFFLINE, settle, word } from './resource_cases.ts';
-import { freshFolder, type Service, seen, startService } from './service.ts';
+import {
+  createParents,
+  createRecord,
+  FULL_SCOPE,
+  KINDS,
+  OFFLINE,
+  type ParentIds,
+  uniqueWord,
+} from './resource_cases.ts';
+import { comparableResponse, freshFolder, type Service, startService } from './service.ts';
 
 /** What the tests of `copy` have in common: a world with something in every table, and both engines. */
 
 export type Engine = 'sqlite' | 'postgres';
 
 /** Every way between two databases. */
-export const WAYS = [
+export const ENGINE_PAIRS = [
   ['sqlite', 'postgres'],
   ['postgres', 'sqlite'],
   ['sqlite', 'sqlite'],
   ['postgres', 'postgres'],
 ] as const satisfies readonly (readonly [Engine, Engine])[];
 
-export function freshKey(): string {
+export function newMasterKey(): string {
   return Buffer.from(systemClock.randomBytes(32)).toString('base64url');
 }
 
 /** A database that nobody has opened yet, and a master key for it. */
-export async function freshOf(engine: Engine, masterKey: string): Promise<TestDatabase> {
+export async function freshDatabaseOf(engine: Engine, masterKey: string): Promise<TestDatabase> {
   const path = join(freshFolder(), 'home.db');
   writeFileSync(`${path}.key`, masterKey, { mode: 0o600 });
   if (engine === 'sqlite') return sqliteAt(path);
@@ -37,29 +45,29 @@ export async function freshOf(engine: Engine, masterKey: string): Promise<TestDa
 
 type Named = Pick<TestDatabase, 'url'>;
 
-export function copy(from: Named, to: Named) {
+export function runCopy(from: Named, to: Named) {
   return runCommand([AUTHREALM, 'copy', '--from', from.url, '--to', to.url]);
 }
 
 /** Copies ahead: the target is not complete, and can be brought up to date. */
-export function prepare(from: Named, to: Named) {
+export function runCopyPrepare(from: Named, to: Named) {
   return runCommand([AUTHREALM, 'copy', '--prepare', '--from', from.url, '--to', to.url]);
 }
 
 /** How many rows a copy says it added and removed. */
-export function movedIn(stdout: string): readonly number[] {
+export function changedRowCounts(stdout: string): readonly number[] {
   const [, added, removed] =
     /^source and target are equal; (\d+) rows added, (\d+) removed$/m.exec(stdout) ?? [];
   return [Number(added), Number(removed)];
 }
 
 /** Every row of every table, as the engines have them in common: without what one of them keeps beside. */
-export async function everything(
-  database: Pick<TestDatabase, 'ask'>,
+export async function allRows(
+  database: Pick<TestDatabase, 'query'>,
 ): Promise<Readonly<Record<string, readonly Json[]>>> {
   const found: Record<string, readonly Json[]> = {};
   for (const { name, key } of [INSTANCE, ...TABLES]) {
-    const rows = await database.ask<Json>(`select * from ${name} order by ${key.join(', ')}`);
+    const rows = await database.query<Json>(`select * from ${name} order by ${key.join(', ')}`);
     found[name] = rows.map((row) =>
       Object.fromEntries(
         Object.entries(row)
@@ -77,13 +85,13 @@ export async function everything(
 /** Nobody listens there: it only stands in links and tokens, so that two services say the same. */
 const BASE_URL = 'https://idp.example';
 
-export function serveWorld(database: TestDatabase): Promise<Service> {
+export function startCopyService(database: TestDatabase): Promise<Service> {
   return startService({ ...database.flags, ...OFFLINE, baseUrl: BASE_URL });
 }
 
 /** What a caller knows of a world: its token and what it may ask. */
-export interface World {
-  readonly home: Home;
+export interface CopyFixture {
+  readonly home: ParentIds;
   readonly token: string;
   readonly paths: readonly string[];
   /** A request that was answered and is remembered. */
@@ -99,18 +107,18 @@ export interface World {
 const USERS_PURGED = 400;
 
 /** Fills a database through the service: every kind, secrets, answers that are kept, clients, a purge under way. */
-export async function fillWorld(service: Service): Promise<World> {
+export async function createCopyFixture(service: Service): Promise<CopyFixture> {
   const token = await service.token(FULL_SCOPE);
-  const home = await settle(service, token, { client_secret: `Ünï "\\/ 🗝 ${word('secret')}` });
+  const home = await createParents(service, token, { client_secret: `Ünï "\\/ 🗝 ${uniqueWord('secret')}` });
   const paths: string[] = [];
   for (const kind of KINDS) {
-    const made = await make(service, token, { kind, home });
+    const made = await createRecord(service, token, { kind, home });
     paths.push(kind.collection(home), made.path);
   }
   const [, user] = KINDS.filter(({ name }) => name === 'user' || name === 'realm');
   if (!user) throw new Error('no kind is called user');
   const body = { data: user.fresh(home) };
-  const headers = { 'Idempotency-Key': word('key') };
+  const headers = { 'Idempotency-Key': uniqueWord('key') };
   const repeated = { path: user.collection(home), body, headers };
   await service.post(repeated.path, token, body, headers);
   await service.token('oidc-profile-infos:read', new Set([home.realm as never]));
@@ -118,7 +126,7 @@ export async function fillWorld(service: Service): Promise<World> {
 }
 
 /** Adds what no request leads to: a row in each table that is still empty. */
-export async function fillRest(database: TestDatabase): Promise<void> {
+export async function fillRemainingTables(database: TestDatabase): Promise<void> {
   const [realm, user, webhook] = [systemClock.mintId(), systemClock.mintId(), 'w-1'];
   const sealed = database.address.engine === 'sqlite' ? "x'00ff'" : "'\\x00ff'";
   const rows: readonly (readonly [table: string, values: string, ...given: string[]])[] = [
@@ -138,13 +146,13 @@ export async function fillRest(database: TestDatabase): Promise<void> {
     ['dead_letter', '?, ?, 1, 7, 3, 9, null', webhook, realm],
   ];
   for (const [table, values, ...given] of rows) {
-    await database.spoil(`insert into ${table} values (${values})`, ...given);
+    await database.tamper(`insert into ${table} values (${values})`, ...given);
   }
 }
 
 async function beginPurge({ db }: Service): Promise<string> {
-  const lines = multitude(USERS_PURGED);
-  await bring(db, lines, { pieceBytes: 65_536 });
+  const lines = manyUserLines(USERS_PURGED);
+  await runImport(db, lines, { pieceBytes: 65_536 });
   const id = lines.find(({ type }) => type === realm.type)?.id as never;
   const { now, mintRevision } = systemClock;
   const origin = { actor: 'test', requestId: undefined, address: undefined, at: now() };
@@ -154,12 +162,14 @@ async function beginPurge({ db }: Service): Promise<string> {
 }
 
 /** Everything that the world's caller is answered. */
-export async function answersOf(
+export async function responsesOf(
   service: Service,
-  { token, paths, repeated }: World,
+  { token, paths, repeated }: CopyFixture,
 ): Promise<readonly string[]> {
   const answers: string[] = [];
-  for (const path of paths) answers.push(await seen(await service.get(path, token)));
-  answers.push(await seen(await service.post(repeated.path, token, repeated.body, repeated.headers)));
+  for (const path of paths) answers.push(await comparableResponse(await service.get(path, token)));
+  answers.push(
+    await comparableResponse(await service.post(repeated.path, token, repeated.body, repeated.headers)),
+  );
   return answers;
 }

@@ -126,7 +126,7 @@ export function findPort(): number {
 }
 
 /** Where the daemons of a test process keep their files: RUN_FOLDER is closed to the user without rights. */
-export interface Home {
+export interface DaemonFolders {
   /** For programs: there may be none in memory. */
   readonly disk: string;
   /** For data: ten times as fast. Where there is no room in memory, the same folder. */
@@ -147,10 +147,10 @@ tries=0
 while ls "$1"/*/data/postmaster.pid && [ $tries -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
 rm -rf "$0" "$1"`;
 
-let home: Home | undefined;
+let home: DaemonFolders | undefined;
 let folders = 0;
 
-export function openHome(): Home {
+export function openDaemonFolders(): DaemonFolders {
   if (home) return home;
   const disk = mkdtempSync(join(tmpdir(), 'authrealm-servers-'));
   const memory = hasMemory() ? mkdtempSync(join(MEMORY, 'authrealm-servers-')) : disk;
@@ -169,7 +169,7 @@ function hasMemory(): boolean {
 /** A fresh folder that a daemon can write to. */
 export function freshDaemonFolder(): string {
   folders += 1;
-  const folder = join(openHome().memory, String(folders));
+  const folder = join(openDaemonFolders().memory, String(folders));
   mkdirSync(folder);
   if (UNPRIVILEGED) chownSync(folder, UNPRIVILEGED.uid, UNPRIVILEGED.gid);
   return folder;

@@ -7,7 +7,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { openEngineFor } from '../../src/service/open_database.ts';
 import { type DatabaseAddress, type Engine, parseDatabase } from '../../src/store/open.ts';
 import { numberParameters } from '../../src/store/postgres/parameters.ts';
-import { disagreements, LOOKS, type Look } from './agreement.ts';
+import { CONSISTENCY_CHECKS, type ConsistencyCheck, findInconsistencies } from './consistency.ts';
 import { freshFolder } from './folder.ts';
 import { ROLES, sharedServer } from './postgres_server.ts';
 import { runCommand } from './processes.ts';
@@ -19,24 +19,24 @@ export interface TestDatabase {
   readonly masterKeyFile: string;
   /** What a service, or a command, is given to work on it. */
   readonly flags: Flags;
-  readonly words: readonly string[];
+  readonly args: readonly string[];
   /** Opens it, and brings its schema up. */
   open(): Promise<Engine>;
   settings(environment?: Readonly<Record<string, string>>): Settings;
   /** The rows that a statement answers. Long numbers are numbers. */
-  ask: Ask;
+  query: Ask;
   /** The same over one connection, for whoever looks again and again. */
   connect(): { readonly ask: Ask; close(): Promise<void> };
   /** Runs a statement that no reference holds back. Answers how many rows it wrote. */
-  spoil(sql: string, ...values: readonly string[]): Promise<number>;
+  tamper(sql: string, ...values: readonly string[]): Promise<number>;
   /** The same content as another database. Nobody may have this one open. */
   copy(): Promise<TestDatabase>;
   /** What is wrong where records and changes do not agree exactly, in sentences. */
-  disagreements(looks?: readonly Look[]): Promise<readonly string[]>;
+  findInconsistencies(looks?: readonly ConsistencyCheck[]): Promise<readonly string[]>;
   /** Which of these texts lie on the disk in the clear, in whatever the engine keeps there. */
-  stored(texts: readonly string[]): Promise<readonly string[]>;
+  findPlaintext(texts: readonly string[]): Promise<readonly string[]>;
   /** Keeps every writer waiting until it is let go. */
-  hold(): Promise<() => Promise<void>>;
+  lockWriters(): Promise<() => Promise<void>>;
 }
 
 type Ask = <R>(sql: string, ...values: readonly string[]) => Promise<R[]>;
@@ -103,10 +103,7 @@ function named(masterKeyFile: string, flags: Flags) {
     address: settings().database,
     masterKeyFile,
     flags,
-    words: Object.entries(flags).flatMap(([name, value]) => [
-      `--${SETTINGS[name as 'database'].flag}`,
-      value,
-    ]),
+    args: Object.entries(flags).flatMap(([name, value]) => [`--${SETTINGS[name as 'database'].flag}`, value]),
     settings,
     open: () => openEngineFor(settings(), systemClock),
   };
@@ -141,8 +138,8 @@ export function sqliteAt(path: string): TestDatabase {
   return {
     ...named(`${path}.key`, { database: `sqlite:${path}` }),
     connect,
-    ask: askOver(connect),
-    async spoil(sql, ...values) {
+    query: askOver(connect),
+    async tamper(sql, ...values) {
       const db = opened();
       db.run('pragma foreign_keys = off');
       const { changes } = db.query<unknown, string[]>(sql).run(...values);
@@ -157,9 +154,9 @@ export function sqliteAt(path: string): TestDatabase {
       copyFileSync(`${path}.key`, `${to}.key`);
       return sqliteAt(to);
     },
-    disagreements: async (looks) => disagreements(path, looks),
-    stored: async (texts) => foundIn(filesOf(dirname(path)), texts),
-    async hold() {
+    findInconsistencies: async (looks) => findInconsistencies(path, looks),
+    findPlaintext: async (texts) => foundIn(filesOf(dirname(path)), texts),
+    async lockWriters() {
       const holder = new Database(path);
       holder.run('begin immediate');
       return async () => {
@@ -193,8 +190,8 @@ export function postgresAt(url: string, masterKeyFile: string, roles: Flags = tw
   return {
     ...named(masterKeyFile, flags),
     connect,
-    ask,
-    async spoil(sql, ...values) {
+    query: ask,
+    async tamper(sql, ...values) {
       const client = new SQL(url, { max: 1 });
       const { text, order } = numberParameters(sql);
       await client.unsafe('set session_replication_role = replica');
@@ -216,15 +213,15 @@ export function postgresAt(url: string, masterKeyFile: string, roles: Flags = tw
         .finally(() => client.close());
       return postgresAt(other.href, masterKeyFile);
     },
-    async disagreements(looks = LOOKS) {
+    async findInconsistencies(looks = CONSISTENCY_CHECKS) {
       const found = await Promise.all(
-        looks.map(async ({ text, values, tell }) =>
-          (await ask<{ id: string }>(text, ...values)).map(({ id }) => tell(id)),
+        looks.map(async ({ text, values, describe }) =>
+          (await ask<{ id: string }>(text, ...values)).map(({ id }) => describe(id)),
         ),
       );
       return found.flat();
     },
-    async stored(texts) {
+    async findPlaintext(texts) {
       await ask('checkpoint');
       const [place] = await ask<{ folder: string; database: string }>(
         `select current_setting('data_directory') as folder, oid::text as database from pg_database
@@ -236,7 +233,7 @@ export function postgresAt(url: string, masterKeyFile: string, roles: Flags = tw
         texts,
       );
     },
-    async hold() {
+    async lockWriters() {
       const client = new SQL(url, { max: 1 });
       await client.unsafe('begin; lock table instance, realm_clock in exclusive mode').simple();
       return async () => {

@@ -11,11 +11,11 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { sqliteAt, type TestDatabase } from './database.ts';
 import { AUTHREALM, type Environment, runCommand } from './processes.ts';
-import { freshFolder, type Planted, plant, put } from './service.ts';
+import { createFixture, type Fixture, freshFolder, insertRecord } from './service.ts';
 
-export const NOBODY = '99999999-9999-4999-8999-999999999999';
+export const UNKNOWN_ID = '99999999-9999-4999-8999-999999999999';
 
-export interface Examined {
+export interface DoctorRun {
   readonly code: number;
   readonly healthy: boolean;
   readonly text: string;
@@ -24,26 +24,26 @@ export interface Examined {
   report(check: string): CheckReport;
 }
 
-export function doctor(path: string, environment: Environment = {}): Promise<Examined> {
-  return examine(sqliteAt(path), environment);
+export function runDoctorOnFile(path: string, environment: Environment = {}): Promise<DoctorRun> {
+  return runDoctorOn(sqliteAt(path), environment);
 }
 
 /** Findings about a server of the tests, which is hasty, and about its role, which may do everything. */
 const ABOUT_SERVER: readonly string[] = ['server', 'rights'];
 
 /** What `doctor` says of a database, whatever it says of the server. */
-export async function examine(
-  { words }: Pick<TestDatabase, 'words'>,
+export async function runDoctorOn(
+  { args }: Pick<TestDatabase, 'args'>,
   environment: Environment = {},
-): Promise<Examined> {
-  const found = await examined(words, environment);
+): Promise<DoctorRun> {
+  const found = await runDoctor(args, environment);
   const unhealthy = found.unhealthy.filter((check) => !ABOUT_SERVER.includes(check));
   const healthy = unhealthy.length === 0;
   return { ...found, unhealthy, healthy, code: healthy ? 0 : found.code };
 }
 
 /** What `doctor` says when it is called with these words. */
-export async function examined(words: readonly string[], environment: Environment = {}): Promise<Examined> {
+export async function runDoctor(words: readonly string[], environment: Environment = {}): Promise<DoctorRun> {
   const { stdout, stderr, code } = await runCommand([AUTHREALM, 'doctor', '--json', ...words], environment);
   expect(stderr).toBe('');
   const { healthy, checks } = JSON.parse(stdout) as { healthy: boolean; checks: CheckReport[] };
@@ -57,12 +57,17 @@ export async function examined(words: readonly string[], environment: Environmen
 }
 
 /** Two of everything, a sealed secret and a client. */
-export async function plantHealthy(db: OpenDatabase): Promise<{ first: Planted; second: Planted }> {
-  const first = await plant(db);
+export async function createHealthyFixture(db: OpenDatabase): Promise<{ first: Fixture; second: Fixture }> {
+  const first = await createFixture(db);
   const { realm, oidcProfile: profile, passwordProfile } = first;
-  const second = await plant(db, { realm, oidcProfile: profile, passwordProfile, username: 'Jürgen Ⅳ' });
+  const second = await createFixture(db, {
+    realm,
+    oidcProfile: profile,
+    passwordProfile,
+    username: 'Jürgen Ⅳ',
+  });
   const id = systemClock.mintId();
-  await put(db, oidcProfile, [realm, id], {
+  await insertRecord(db, oidcProfile, [realm, id], {
     name: 'Sealed',
     discovery_url: 'https://other.example/.well-known/openid-configuration',
     client_id: 'shop',
@@ -79,27 +84,27 @@ export async function plantHealthy(db: OpenDatabase): Promise<{ first: Planted; 
 }
 
 /** A file that holds them. */
-export async function healthy(): Promise<{ path: string; first: Planted; second: Planted }> {
+export async function createHealthyFile(): Promise<{ path: string; first: Fixture; second: Fixture }> {
   const path = join(freshFolder(), 'checked.db');
   const db = await openDatabase(readSettings({ database: `sqlite:${path}` }, {}), systemClock);
-  const planted = await plantHealthy(db);
+  const planted = await createHealthyFixture(db);
   db.engine.close();
   return { path, ...planted };
 }
 
 /** The same in one file with its key, which nobody has open. */
-export async function closedFile(): Promise<string> {
-  const { path } = await healthy();
+export async function createClosedFile(): Promise<string> {
+  const { path } = await createHealthyFile();
   const copy = join(freshFolder(), 'closed.db');
-  spoil(path, (db) => db.run('vacuum into ?', [copy]));
+  tamperFile(path, (db) => db.run('vacuum into ?', [copy]));
   chmodSync(copy, 0o600);
-  spoil(copy, (db) => db.run('pragma journal_mode = wal'));
+  tamperFile(copy, (db) => db.run('pragma journal_mode = wal'));
   copyFileSync(`${path}.key`, `${copy}.key`);
   return copy;
 }
 
 /** Changes a database behind the back of every rule. */
-export function spoil(path: string, work: (db: Database) => void): void {
+export function tamperFile(path: string, work: (db: Database) => void): void {
   const db = new Database(path);
   db.run('pragma foreign_keys = off');
   work(db);

@@ -6,23 +6,23 @@ import { type OpenDatabase, openDatabase } from '../../src/service/open_database
 import type { TestDatabase } from './database.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 import { FULL_SCOPE } from './resource_cases.ts';
-import { type Planted, plant, put, startService, userMembers } from './service.ts';
+import { createFixture, type Fixture, insertRecord, startService, userMembers } from './service.ts';
 
-export interface Erasable {
+export interface ErasureFixture {
   readonly database: TestDatabase;
-  readonly planted: Planted;
+  readonly fixture: Fixture;
   /** Every text about the person, older ones among them. */
   readonly texts: readonly string[];
 }
 
 /** A user of whom nobody else has a text, with an e-mail address of before, in a service that is then stopped. */
-export async function erasable(): Promise<Erasable> {
+export async function createErasureFixture(): Promise<ErasureFixture> {
   const service = await startService();
   const mark = systemClock.mintId();
-  const base = await plant(service.db);
+  const base = await createFixture(service.db);
   const id = systemClock.mintId();
   const name = `Josefine ${mark}`;
-  await put(service.db, user, [base.realm, id], {
+  await insertRecord(service.db, user, [base.realm, id], {
     ...userMembers,
     name,
     email: `old-${mark}@example.com`,
@@ -36,7 +36,7 @@ export async function erasable(): Promise<Erasable> {
     oidcLink: systemClock.mintId(),
     passwordLink: systemClock.mintId(),
   };
-  const planted = await plant(service.db, given);
+  const planted = await createFixture(service.db, given);
   const token = await service.token(FULL_SCOPE);
   const path = `/v2/authentication-realms/${base.realm}/user-authentication-info/${id}`;
   const data = { type: 'user_authentication_info', email: `new-${mark}@example.com` };
@@ -47,11 +47,15 @@ export async function erasable(): Promise<Erasable> {
     ...[name, `Given ${mark}`, `old-${mark}@example.com`, `new-${mark}@example.com`],
     ...[`subject|${mark}`, `User-${mark}`],
   ];
-  return { database: service.database, planted, texts: texts.flatMap((text) => [text, text.toLowerCase()]) };
+  return {
+    database: service.database,
+    fixture: planted,
+    texts: texts.flatMap((text) => [text, text.toLowerCase()]),
+  };
 }
 
-export const erase = ({ words }: TestDatabase, realm: Uuid, id: Uuid) =>
-  runCommand([AUTHREALM, 'erase', 'user', realm, id, ...words]);
+export const runErase = ({ args }: TestDatabase, realm: Uuid, id: Uuid) =>
+  runCommand([AUTHREALM, 'erase', 'user', realm, id, ...args]);
 
 /** What the work comes to on an open database, which is closed afterwards. */
 export async function withDatabase<T>(

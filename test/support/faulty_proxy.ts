@@ -2,14 +2,14 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 
 /** What becomes of one request instead of being passed on and answered. */
-export type Trouble =
+export type ProxyFault =
   | { readonly status: number; readonly headers?: Record<string, string>; readonly body?: string }
   /** The connection ends without an answer: `before` the service saw the request, or `after` it answered. */
   | { readonly cut: 'before' | 'after' | 'inside' }
   /** Nothing ever comes. */
   | 'hang';
 
-export interface Seen {
+export interface ProxiedRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingMessage['headers'];
@@ -21,15 +21,15 @@ export interface Seen {
 export interface FaultyProxy {
   readonly url: string;
   /** Everything that came, in order. */
-  readonly seen: readonly Seen[];
+  readonly requests: readonly ProxiedRequest[];
   /** The next requests whose `METHOD path` matches fall into these troubles, one each. */
-  plan(pattern: RegExp, ...troubles: readonly Trouble[]): void;
+  injectFaults(pattern: RegExp, ...troubles: readonly ProxyFault[]): void;
   stop(): Promise<void>;
 }
 
 export async function startFaultyProxy(target: string): Promise<FaultyProxy> {
-  const seen: Seen[] = [];
-  let planned: { readonly pattern: RegExp; readonly trouble: Trouble }[] = [];
+  const seen: ProxiedRequest[] = [];
+  let planned: { readonly pattern: RegExp; readonly trouble: ProxyFault }[] = [];
   const server = createServer(async (request, response) => {
     const body = await bodyOf(request);
     const { method = '', url = '', headers } = request;
@@ -41,8 +41,8 @@ export async function startFaultyProxy(target: string): Promise<FaultyProxy> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    seen,
-    plan: (pattern, ...troubles) => {
+    requests: seen,
+    injectFaults: (pattern, ...troubles) => {
       planned.push(...troubles.map((trouble) => ({ pattern, trouble })));
     },
     stop: () =>
@@ -57,7 +57,7 @@ export async function startFaultyProxy(target: string): Promise<FaultyProxy> {
 const OF_THE_WAY = new Set(['content-length', 'content-encoding', 'transfer-encoding']);
 
 async function answer(
-  trouble: Trouble | undefined,
+  trouble: ProxyFault | undefined,
   response: ServerResponse,
   passOn: () => Promise<Response>,
 ): Promise<void> {

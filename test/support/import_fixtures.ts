@@ -16,18 +16,18 @@ import { PASSWORD_HASH } from './service.ts';
 
 export type Json = Record<string, unknown>;
 
-export const mint = systemClock.mintId;
+export const mintId = systemClock.mintId;
 export const meta = { created_at: '2021-02-03T04:05:06.007Z', updated_at: '2022-03-04T05:06:07.890Z' };
 
 /** A realm as its lines: one record of each kind, parents first. */
-export function family() {
+export function realmLines() {
   const ids = {
-    realm: mint(),
-    oidc: mint(),
-    passwords: mint(),
-    user: mint(),
-    link: mint(),
-    name: mint(),
+    realm: mintId(),
+    oidc: mintId(),
+    passwords: mintId(),
+    user: mintId(),
+    link: mintId(),
+    name: mintId(),
   };
   const lines = {
     realm: { type: realm.type, id: ids.realm, name: 'Shop', meta },
@@ -80,9 +80,9 @@ export function family() {
   return { ids, lines, all: Object.values(lines) as Json[] };
 }
 
-export type Source = readonly (Json | string)[] | Uint8Array;
+export type ImportSource = readonly (Json | string)[] | Uint8Array;
 
-export function bytesOf(source: Source): Uint8Array {
+export function bytesOf(source: ImportSource): Uint8Array {
   if (source instanceof Uint8Array) return source;
   return Buffer.from(
     source.map((line) => `${typeof line === 'string' ? line : JSON.stringify(line)}\n`).join(''),
@@ -94,26 +94,30 @@ async function* pieces(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Arr
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 
-export interface Brought extends ImportResult {
+export interface ImportRun extends ImportResult {
   /** `line N: reason`, in the order they were told. */
   readonly refusals: readonly string[];
 }
 
-export interface Given extends Partial<ImportOptions> {
+export interface ImportRunOptions extends Partial<ImportOptions> {
   readonly isUpsert?: boolean;
   readonly pieceBytes?: number;
 }
 
 /** Imports as the command does, in this process. Refused lines do not end it unless asked to. */
-export function bring(db: OpenDatabase, source: Source, given: Given = {}): Promise<Brought> {
-  return bringFrom(db, pieces(bytesOf(source), given.pieceBytes ?? 1_000), given);
+export function runImport(
+  db: OpenDatabase,
+  source: ImportSource,
+  given: ImportRunOptions = {},
+): Promise<ImportRun> {
+  return runImportFrom(db, pieces(bytesOf(source), given.pieceBytes ?? 1_000), given);
 }
 
-export async function bringFrom(
+export async function runImportFrom(
   { engine, keyring }: OpenDatabase,
   chunks: AsyncIterable<Uint8Array>,
-  given: Given = {},
-): Promise<Brought> {
+  given: ImportRunOptions = {},
+): Promise<ImportRun> {
   const { isUpsert = false, pieceBytes: _, ...plan } = given;
   const refusals: string[] = [];
   const read = openLineParser({
@@ -136,7 +140,7 @@ export async function bringFrom(
   return { ...report, refusals };
 }
 
-export const tally = (imported: number, unchanged: number, replaced: number, refused: number) => ({
+export const importCounts = (imported: number, unchanged: number, replaced: number, refused: number) => ({
   imported,
   unchanged,
   replaced,
@@ -153,14 +157,14 @@ const TABLES = [
 ];
 
 /** Every row of realm data, random values aside. */
-export async function rowsOf(
+export async function realmRows(
   database: TestDatabase,
   aside: readonly string[] = ['revision', 'client_secret_sealed', 'origin'],
 ): Promise<Json[]> {
   const found: Json[] = [];
   for (const table of TABLES) {
     const id = table === 'realm' ? 'realm_id' : 'id';
-    const rows = await database.ask<Json>(`select * from ${table} order by realm_id, ${id}`);
+    const rows = await database.query<Json>(`select * from ${table} order by realm_id, ${id}`);
     for (const row of rows) for (const name of aside) delete row[name];
     found.push(...rows);
   }
@@ -168,22 +172,22 @@ export async function rowsOf(
 }
 
 /** What the feed says, by record. */
-export async function changesOf(database: TestDatabase): Promise<string[]> {
-  const rows = await database.ask<{ event: string; record_id: string }>(
+export async function changeEvents(database: TestDatabase): Promise<string[]> {
+  const rows = await database.query<{ event: string; record_id: string }>(
     'select event, record_id from change',
   );
   return rows.map(({ event, record_id }) => `${event} ${record_id}`).sort();
 }
 
 /** Many users of one realm, parents first: every kind, every member that may be null, text of all sorts. */
-export function multitude(users: number): Json[] {
-  const { lines } = family();
+export function manyUserLines(users: number): Json[] {
+  const { lines } = realmLines();
   const { realm: shop, oidc, passwords } = lines;
   const origin = { data: { id: 'hello-world', type: 'merchant-realm-mappings' } };
   const above: Json[] = [
     { ...shop, name: 'Läden', redirect_uris: ['https://shop.example/cb'], relationships: { origin } },
     { ...oidc, client_secret: 'of-the-provider 🗝' },
-    { ...lines.oidc, id: mint(), client_secret: undefined, name: '  two  ' },
+    { ...lines.oidc, id: mintId(), client_secret: undefined, name: '  two  ' },
     { ...passwords, enable_one_time_password_token: true },
   ];
   for (let number = 0; number < users; number += 1) {
@@ -191,17 +195,17 @@ export function multitude(users: number): Json[] {
     const at = { created_at: new Date(number).toISOString(), updated_at: new Date(number * 7).toISOString() };
     const user = {
       ...lines.user,
-      id: mint(),
+      id: mintId(),
       meta: { ...at, creation_status: isOdd ? 'IN_PROGRESS' : 'COMPLETE' },
     };
     const owner = { user_authentication_info_id: user.id };
     above.push(
       isOdd ? { ...user, given_name: 'Ünï\u0301', middle_name: '"\\/', family_name: '👩‍👩‍👧' } : user,
-      { ...lines.link, ...owner, id: mint(), subject: `e\u0301 ${number}\u2028`, meta: at },
+      { ...lines.link, ...owner, id: mintId(), subject: `e\u0301 ${number}\u2028`, meta: at },
       {
         ...lines.name,
         ...owner,
-        id: mint(),
+        id: mintId(),
         username: `STRASSE-${number}`,
         password_hash: isOdd ? lines.name.password_hash : undefined,
         meta: at,

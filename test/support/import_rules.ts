@@ -1,11 +1,11 @@
 /** What a room may import: the values and types of some, of others the types alone. */
-export interface Doors {
+export interface ImportRule {
   readonly any: readonly string[];
   readonly types?: readonly string[];
 }
 
 /** The rooms of the house: folders of src/, and files that stand there by themselves. Each door is used. */
-export const DOORS: Readonly<Record<string, Doors>> = {
+export const IMPORT_RULES: Readonly<Record<string, ImportRule>> = {
   domain: { any: [] },
   platform: { any: ['domain'] },
   metrics: { any: ['domain', 'platform'] },
@@ -62,7 +62,7 @@ export const DOORS: Readonly<Record<string, Doors>> = {
 };
 
 /** Modules from outside the house, and the rooms that may use them. */
-export const GUESTS: Readonly<Record<string, readonly string[]>> = {
+export const EXTERNAL_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   bun: ['store'],
   'bun:ffi': ['store'],
   'bun:sqlite': ['store'],

@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { systemClock } from '../../src/platform/clock.ts';
 import { freshFolder } from './folder.ts';
-import { compact, type Json, type Sign } from './forge.ts';
 import { type Service, startService } from './service.ts';
+import { compact, type Json, type Sign } from './token_forge.ts';
 
 /** Issuers of the suites: servers on this machine whose keys are known, so that every token they could sign can be made. */
 
@@ -13,13 +13,13 @@ export const AUDIENCE = 'https://directory.example';
 export const DISCOVERY = '/.well-known/openid-configuration';
 
 /** A key pair of an issuer, as its key set has it. */
-export interface IssuerPair {
+export interface IssuerKeyPair {
   readonly kid: string;
   readonly algorithm: string;
   readonly publicJwk: Json;
   readonly sign: Sign;
   /** Signs by another digest: an algorithm of the same key (RFC 7518, 3.3). */
-  by(hash: string): Sign;
+  signWith(hash: string): Sign;
 }
 
 const RSA = {
@@ -30,7 +30,10 @@ const RSA = {
 };
 const EC = { name: 'ECDSA', namedCurve: 'P-256' };
 
-export async function makePair(kid: string, algorithm: 'RS256' | 'ES256' = 'RS256'): Promise<IssuerPair> {
+export async function createKeyPair(
+  kid: string,
+  algorithm: 'RS256' | 'ES256' = 'RS256',
+): Promise<IssuerKeyPair> {
   const parameters = algorithm === 'RS256' ? RSA : EC;
   const pair = (await crypto.subtle.generateKey(parameters, true, ['sign', 'verify'])) as CryptoKeyPair;
   const { kty, n, e, crv, x, y } = (await crypto.subtle.exportKey('jwk', pair.publicKey)) as Json;
@@ -43,36 +46,36 @@ export async function makePair(kid: string, algorithm: 'RS256' | 'ES256' = 'RS25
       const key = await crypto.subtle.importKey('jwk', unbound, { ...parameters, hash }, false, ['sign']);
       return new Uint8Array(await crypto.subtle.sign({ ...parameters, hash }, key, Buffer.from(input)));
     };
-  return { kid, algorithm, publicJwk, sign: by('SHA-256'), by };
+  return { kid, algorithm, publicJwk, sign: by('SHA-256'), signWith: by };
 }
 
-export type Answering = (request: IncomingMessage, response: ServerResponse) => void;
+export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** A server whose answers by path can be changed at any time, and which counts what it was asked for. */
 export interface IssuerServer {
   readonly issuer: string;
   /** By path; what is not there is 404. */
-  readonly answers: Map<string, Answering>;
+  readonly routes: Map<string, RequestHandler>;
   /** How often each path was asked for. */
-  readonly asked: Map<string, number>;
+  readonly requestCounts: Map<string, number>;
   /** Publishes these keys, by a discovery document. */
   publish(...keys: readonly Json[]): void;
   stop(): void;
 }
 
-export function json(document: unknown): Answering {
+export function json(document: unknown): RequestHandler {
   return (_request, response) => {
     response.setHeader('Content-Type', 'application/json').end(JSON.stringify(document));
   };
 }
 
 export async function startIssuer(): Promise<IssuerServer> {
-  const answers = new Map<string, Answering>();
-  const asked = new Map<string, number>();
+  const routes = new Map<string, RequestHandler>();
+  const requestCounts = new Map<string, number>();
   const server = createServer((request, response) => {
     const path = request.url ?? '';
-    asked.set(path, (asked.get(path) ?? 0) + 1);
-    const answer = answers.get(path);
+    requestCounts.set(path, (requestCounts.get(path) ?? 0) + 1);
+    const answer = routes.get(path);
     if (answer) answer(request, response);
     else response.writeHead(404).end();
   });
@@ -80,11 +83,11 @@ export async function startIssuer(): Promise<IssuerServer> {
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     issuer,
-    answers,
-    asked,
+    routes,
+    requestCounts,
     publish(...keys) {
-      answers.set(DISCOVERY, json({ issuer, jwks_uri: `${issuer}/keys` }));
-      answers.set('/keys', json({ keys }));
+      routes.set(DISCOVERY, json({ issuer, jwks_uri: `${issuer}/keys` }));
+      routes.set('/keys', json({ keys }));
     },
     stop() {
       server.closeAllConnections();
@@ -94,7 +97,7 @@ export async function startIssuer(): Promise<IssuerServer> {
 }
 
 /** What an entry of the file says unless it is told otherwise: the group readers may read. */
-export function entryOf({ issuer }: Pick<IssuerServer, 'issuer'>, more: Json = {}): Json {
+export function issuerEntry({ issuer }: Pick<IssuerServer, 'issuer'>, more: Json = {}): Json {
   const rights = [{ claim: 'groups', value: 'readers', scopes: 'oidc-profile-infos:read', realms: '*' }];
   return { name: 'acme', issuer, audience: AUDIENCE, rights, ...more };
 }
@@ -107,7 +110,7 @@ export function issuersFile(...entries: readonly Json[]): string {
 }
 
 /** A service that believes these issuers. */
-export function startBeliever(...entries: readonly Json[]): Promise<Service> {
+export function startTrustingService(...entries: readonly Json[]): Promise<Service> {
   const flags = { allowLoopbackDiscovery: 'true', badTokenRate: 'off' };
   return startService({ ...flags, issuersFile: issuersFile(...entries) });
 }
@@ -123,7 +126,7 @@ export function claimsOf({ issuer }: Pick<IssuerServer, 'issuer'>, { clock }: Se
 
 /** A token that an issuer signs; what is named differs from a right one. */
 export function issue(
-  pair: IssuerPair,
+  pair: IssuerKeyPair,
   claims: Json,
   header: Json = {},
   sign: Sign = pair.sign,

@@ -32,10 +32,10 @@ export interface Schema {
   readonly 'x-authrealm-ends'?: boolean;
 }
 
-type Rule = (expected: never, value: Json, at: string, judge: Judge) => readonly string[];
+type Rule = (expected: never, value: Json, at: string, judge: SchemaValidator) => readonly string[];
 
 /** Answers what is wrong with a value, each with its place; nothing where it fits. */
-export type Judge = (schema: Schema, value: Json, at?: string) => readonly string[];
+export type SchemaValidator = (schema: Schema, value: Json, at?: string) => readonly string[];
 
 const TYPES: Readonly<Record<string, (value: Json) => boolean>> = {
   null: (value) => value === null,
@@ -149,9 +149,9 @@ function strangers(
 }
 
 /** A judge whose references lead into this document. */
-export function judgeOf(document: JsonObject): Judge {
-  const judge: Judge = (schema, value, at = '') => {
-    if (schema.$ref !== undefined) return judge(follow<Schema>(document, schema.$ref), value, at);
+export function openSchemaValidator(document: JsonObject): SchemaValidator {
+  const judge: SchemaValidator = (schema, value, at = '') => {
+    if (schema.$ref !== undefined) return judge(resolveReference<Schema>(document, schema.$ref), value, at);
     const broken = Object.entries(schema).flatMap(([keyword, expected]) =>
       NOTES.has(keyword) ? [] : known(RULES, keyword)(expected as never, value, at, judge),
     );
@@ -161,7 +161,7 @@ export function judgeOf(document: JsonObject): Judge {
 }
 
 /** What a reference of a document leads to. Throws where it leads nowhere. */
-export function follow<T>(document: JsonObject, reference: string): T {
+export function resolveReference<T>(document: JsonObject, reference: string): T {
   let at: Json | undefined = document;
   for (const name of reference.replace(/^#\//, '').split('/')) {
     at = isObject(at) ? at[name.replaceAll('~1', '/').replaceAll('~0', '~')] : undefined;

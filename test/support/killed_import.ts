@@ -3,8 +3,8 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
-import { complaintsAbout, killedAfter, lostOf, type Victim } from './killed_process.ts';
-import { lines } from './population.ts';
+import { findProblems, type KillTarget, killAfter, missingIds } from './killed_process.ts';
+import { populationLines } from './population.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 
 const REFUSED = '{"type":"acknowledgement"}';
@@ -18,7 +18,7 @@ const DONE = 3;
  */
 export function acknowledgedLines(users: number): readonly string[] {
   const file: string[] = [];
-  for (const group of lines(users)) {
+  for (const group of populationLines(users)) {
     for (const line of group.split('\n')) {
       if (file.length % LIMITS.importCommitLines === LIMITS.importCommitLines - 1) file.push(REFUSED);
       file.push(line);
@@ -36,7 +36,7 @@ export function lastAcknowledged(stderr: string): number {
  * An import that goes on where the one before was killed, by running the whole file again. One that reaches the end
  * has to leave what an import leaves that nobody killed.
  */
-export async function importVictim(folder: string, users: number): Promise<Victim> {
+export async function importTarget(folder: string, users: number): Promise<KillTarget> {
   const file = acknowledgedLines(users);
   const source = join(folder, 'lines.ndjson');
   writeFileSync(source, `${file.join('\n')}\n`);
@@ -51,16 +51,15 @@ export async function importVictim(folder: string, users: number): Promise<Victi
     name: 'import',
     async round(chance) {
       if (chance() < 0.2) acknowledged = begin(path);
-      const { stderr, code, isKilled } = await killedAfter(command(path), chance() * whole.milliseconds);
-      if (!isKilled && code !== DONE)
-        return { acknowledged: 0, complaints: [`it ended by itself: ${stderr}`] };
+      const { stderr, code, isKilled } = await killAfter(command(path), chance() * whole.milliseconds);
+      if (!isKilled && code !== DONE) return { acknowledged: 0, problems: [`it ended by itself: ${stderr}`] };
       const last = lastAcknowledged(stderr);
       acknowledged = Math.max(acknowledged, last);
-      const complaints = [...(await complaintsAbout(path)), ...lostLines(path, file.slice(0, acknowledged))];
+      const complaints = [...(await findProblems(path)), ...lostLines(path, file.slice(0, acknowledged))];
       if (!isKilled && digestOf(path) !== whole.digest)
         complaints.push('the end differs from an unkilled one');
       if (!isKilled) acknowledged = begin(path);
-      return { acknowledged: last, complaints };
+      return { acknowledged: last, problems: complaints };
     },
   };
 }
@@ -80,7 +79,7 @@ function begin(path: string): 0 {
 
 function lostLines(path: string, acknowledged: readonly string[]): string[] {
   const ids = acknowledged.filter((line) => line !== REFUSED).map((line) => JSON.parse(line).id as string);
-  const lost = lostOf(path, ids);
+  const lost = missingIds(path, ids);
   return lost.length === 0 ? [] : [`${lost.length} of ${ids.length} acknowledged records are lost`];
 }
 

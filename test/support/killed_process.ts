@@ -1,24 +1,24 @@
 import { Database } from 'bun:sqlite';
 import { RESOURCES } from '../../src/domain/resources.ts';
-import { disagreements } from './agreement.ts';
+import { findInconsistencies } from './consistency.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 
 /** What a killed process left behind. */
-export interface Aftermath {
+export interface KillResult {
   readonly acknowledged: number;
   /** In sentences; empty where nothing is wrong. */
-  readonly complaints: readonly string[];
+  readonly problems: readonly string[];
 }
 
 /** Something that writes to a database of its own, and is killed. */
-export interface Victim {
+export interface KillTarget {
   readonly name: string;
   /** Starts it, kills it at a moment of chance, and looks at what it left. */
-  round(chance: () => number): Promise<Aftermath>;
+  round(chance: () => number): Promise<KillResult>;
 }
 
 /** What a process said until it ended, or was killed after these milliseconds. */
-export async function killedAfter(command: readonly string[], milliseconds: number) {
+export async function killAfter(command: readonly string[], milliseconds: number) {
   const env = { PATH: process.env.PATH ?? '' };
   const child = Bun.spawn([...command], { stdio: ['ignore', 'pipe', 'pipe'], env });
   const said = Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
@@ -30,17 +30,17 @@ export async function killedAfter(command: readonly string[], milliseconds: numb
 }
 
 /** Whether the program opens the file, the file is whole, and records and changes agree. */
-export async function complaintsAbout(path: string): Promise<readonly string[]> {
+export async function findProblems(path: string): Promise<readonly string[]> {
   const database = ['--database', `sqlite:${path}`];
   const opened = await runCommand([AUTHREALM, 'client', 'list', ...database]);
   if (opened.code !== 0) return [`the database does not open: ${opened.stderr}`];
   const doctor = await runCommand([AUTHREALM, 'doctor', ...database]);
   const ill = doctor.code === 0 ? [] : [`doctor: ${doctor.stdout}${doctor.stderr}`];
-  return [...disagreements(path), ...ill];
+  return [...findInconsistencies(path), ...ill];
 }
 
 /** Those of the identifiers that no record has. */
-export function lostOf(path: string, ids: Iterable<string>): readonly string[] {
+export function missingIds(path: string, ids: Iterable<string>): readonly string[] {
   const found = idsIn(path);
   return [...ids].filter((id) => !found.has(id));
 }

@@ -8,8 +8,8 @@ import { type GuardedFetchOptions, openGuardedFetch } from '../../src/outbound/g
 export const PROVIDER_NAME = 'login.example.com';
 
 /** An address that is public, and never dialled in a test. */
-export const PUBLIC = '93.184.216.34';
-export const URL_OF_PROVIDER = `https://${PROVIDER_NAME}/doc?x=1`;
+export const PUBLIC_ADDRESS = '93.184.216.34';
+export const PROVIDER_URL = `https://${PROVIDER_NAME}/doc?x=1`;
 
 /** What a fetch can answer; the document is that of the servers here. */
 export const UNREACHABLE = { kind: 'unreachable' } as const;
@@ -38,7 +38,7 @@ NbhnUMJLIYyjVJ3+JieJRMLBH9P5ZyJE5tK1kYwkFWGgKwrIb0jhvr+n
 `;
 
 /** What a server saw of one request. */
-export interface Seen {
+export interface ServedRequest {
   /** The server name of the handshake; false where none was sent. */
   readonly serverName: string | false | null | undefined;
   readonly head: string;
@@ -47,18 +47,18 @@ export interface Seen {
 /** A server that answers by the letter, so that it can answer wrongly. */
 export interface RawServer {
   readonly port: number;
-  readonly seen: readonly Seen[];
+  readonly requests: readonly ServedRequest[];
   readonly connections: () => number;
   /** Resolves when the first connection has ended. */
   readonly ended: Promise<void>;
   stop(): void;
 }
 
-export type Answer = (socket: Socket) => void;
+export type SocketHandler = (socket: Socket) => void;
 
 /** TLS on loopback, with the certificate of `PROVIDER_NAME` unless another pair is given. */
 export function serveTls(
-  answer: Answer,
+  answer: SocketHandler,
   pair = { cert: PROVIDER_CERTIFICATE, key: KEY },
 ): Promise<RawServer> {
   const server = createTlsServer(pair);
@@ -67,12 +67,17 @@ export function serveTls(
 }
 
 /** Plain TCP on loopback. */
-export function servePlain(answer: Answer, host = '127.0.0.1'): Promise<RawServer> {
+export function servePlain(answer: SocketHandler, host = '127.0.0.1'): Promise<RawServer> {
   return listen(createPlainServer(), 'connection', answer, host);
 }
 
-async function listen(server: Server, event: string, answer: Answer, host = '127.0.0.1'): Promise<RawServer> {
-  const seen: Seen[] = [];
+async function listen(
+  server: Server,
+  event: string,
+  answer: SocketHandler,
+  host = '127.0.0.1',
+): Promise<RawServer> {
+  const seen: ServedRequest[] = [];
   const open = new Set<Socket>();
   const ended = Promise.withResolvers<void>();
   let connections = 0;
@@ -96,22 +101,22 @@ async function listen(server: Server, event: string, answer: Answer, host = '127
   });
   const stop = running.at(-1) as () => void;
   const { port } = server.address() as { port: number };
-  return { port, seen, connections: () => connections, ended: ended.promise, stop };
+  return { port, requests: seen, connections: () => connections, ended: ended.promise, stop };
 }
 
 const running: (() => void)[] = [];
 
 /** Ends every server that a test started. */
-export function stopAll(): void {
+export function stopServers(): void {
   for (const stop of running.splice(0)) stop();
 }
 
 /** A whole answer: status line, `Content-Type`, the length of the body unless told otherwise, body. */
-export function http(
+export function httpResponse(
   status: string,
   body: string | Uint8Array,
   headers: Record<string, string> = {},
-): Answer {
+): SocketHandler {
   const bytes = Buffer.from(body);
   const all = { 'Content-Type': 'application/json', 'Content-Length': String(bytes.length), ...headers };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
@@ -120,10 +125,10 @@ export function http(
 }
 
 /** Writes `head`, then `piece` for as long as it is read. `count` tells how many bytes went. */
-export function endless(
+export function endlessResponse(
   head: string,
   piece: string,
-): { readonly answer: Answer; readonly count: () => number } {
+): { readonly answer: SocketHandler; readonly count: () => number } {
   let written = 0;
   const pump = (socket: Socket): void => {
     while (!socket.destroyed && written < 104_857_600) {
@@ -143,14 +148,14 @@ export function endless(
   };
 }
 
-export interface Dialled {
+export interface RecordedExchange {
   readonly exchange: Exchange;
   /** The addresses that were to be dialled. */
   readonly addresses: readonly string[];
 }
 
 /** The real exchange, led from whatever public address was checked to a port of loopback: as a router would. */
-export function leadTo(port: number, ca: string = PROVIDER_CERTIFICATE): Dialled {
+export function exchangeThrough(port: number, ca: string = PROVIDER_CERTIFICATE): RecordedExchange {
   const addresses: string[] = [];
   const exchange = openExchange({ ca });
   return {
@@ -163,8 +168,8 @@ export function leadTo(port: number, ca: string = PROVIDER_CERTIFICATE): Dialled
 }
 
 /** A fetch of the provider's name, whose public address leads to `server`. */
-export function towards(server: RawServer, options: GuardedFetchOptions = {}) {
-  const { exchange, addresses } = leadTo(server.port);
-  const fetchDocument = openGuardedFetch({ resolve: async () => [PUBLIC], exchange, ...options });
-  return { addresses, fetch: (url = URL_OF_PROVIDER) => fetchDocument(url) };
+export function fetchThrough(server: RawServer, options: GuardedFetchOptions = {}) {
+  const { exchange, addresses } = exchangeThrough(server.port);
+  const fetchDocument = openGuardedFetch({ resolve: async () => [PUBLIC_ADDRESS], exchange, ...options });
+  return { addresses, fetch: (url = PROVIDER_URL) => fetchDocument(url) };
 }

@@ -51,7 +51,7 @@ export function userAt(number: number): User {
 export type UserOf = (number: number) => User;
 
 /** The whole population as lines for `import`, parents first. */
-export function* lines(users: number, userOf: UserOf = userAt): Generator<string> {
+export function* populationLines(users: number, userOf: UserOf = userAt): Generator<string> {
   const stamp = new Date(FIRST_AT).toISOString();
   const meta = { created_at: stamp, updated_at: stamp };
   const realm_id = REALM;

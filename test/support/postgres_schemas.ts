@@ -10,17 +10,17 @@ import { postgresMigrations } from '../../src/store/postgres/schema_setup.ts';
 import { sharedServer } from './postgres_server.ts';
 
 export const program = { version: '0.1.0', clock: systemClock };
-export const known = postgresMigrations();
+export const knownMigrations = postgresMigrations();
 /** The migration of a release to come. */
-export const next: Migration = {
-  version: known.length + 1,
+export const futureMigration: Migration = {
+  version: knownMigrations.length + 1,
   name: 'next',
   sql: 'alter table realm add column motto text; create table later (id text);',
 };
 const clients = new Map<string, SQL>();
 
 /** Whatever a superuser does behind the back of the program. */
-export function behind(url: string): SQL {
+export function superuserClient(url: string): SQL {
   let client = clients.get(url);
   if (!client) {
     client = new SQL(url, { max: 1 });
@@ -40,14 +40,14 @@ export function addressOf(url: string): PostgresAddress {
 }
 
 /** The engine over the database of a URL, its schema brought up as `mode` says, perhaps by another role. */
-export async function open(url: string, mode: MigrateMode = 'auto', ownerUrl?: string) {
+export async function openPostgres(url: string, mode: MigrateMode = 'auto', ownerUrl?: string) {
   return openEngine(addressOf(url), mode, program, ownerUrl === undefined ? undefined : addressOf(ownerUrl));
 }
 
 /** A fresh database with the schema of this release. */
-export async function migrated(): Promise<string> {
+export async function migratedDatabase(): Promise<string> {
   const url = await (await sharedServer()).freshDatabase();
-  await (await open(url)).close();
+  await (await openPostgres(url)).close();
   return url;
 }
 
@@ -61,33 +61,33 @@ export async function migrateTo(
   await migratePostgres(client, migrations, { ...program, version }).finally(() => client.close());
 }
 
-export async function tables(url: string, schema = 'public'): Promise<readonly string[]> {
-  const rows = await behind(url).unsafe(
+export async function tableNames(url: string, schema = 'public'): Promise<readonly string[]> {
+  const rows = await superuserClient(url).unsafe(
     'select tablename from pg_tables where schemaname = $1 order by tablename collate "C"',
     [schema],
   );
   return rows.map(({ tablename }: { tablename: string }) => tablename);
 }
 
-export async function versions(url: string): Promise<readonly number[]> {
-  const rows = await behind(url).unsafe('select version from migration order by version');
+export async function migrationVersions(url: string): Promise<readonly number[]> {
+  const rows = await superuserClient(url).unsafe('select version from migration order by version');
   return rows.map(({ version }: { version: number }) => version);
 }
 
 /** What an opening is refused with. */
-export const refusal = (opening: Promise<unknown>) =>
+export const rejectionMessage = (opening: Promise<unknown>) =>
   opening.then(
     () => 'none',
     (error: Error) => error.message,
   );
 
 /** A role that may log in, with a password of its own. */
-export async function role(url: string, name: string): Promise<string> {
+export async function createLoginRole(url: string, name: string): Promise<string> {
   const { pathname } = new URL(url);
-  await behind(url).unsafe(`create role ${name} login password '${name}-secret'`).simple();
+  await superuserClient(url).unsafe(`create role ${name} login password '${name}-secret'`).simple();
   return (await sharedServer()).url(pathname.slice(1), name, `${name}-secret`);
 }
 
 let roles = 0;
 /** A name that no other test of the server has. */
-export const roleName = (what: string) => `${what}_${process.pid}_${++roles}`;
+export const uniqueRoleName = (what: string) => `${what}_${process.pid}_${++roles}`;

@@ -17,7 +17,7 @@ import {
   findPort,
   freshDaemonFolder,
   HOST,
-  openHome,
+  openDaemonFolders,
   runAsDaemon,
   startDaemon,
 } from './daemons.ts';
@@ -137,7 +137,7 @@ let installation: Promise<Installation> | undefined;
 
 async function install(): Promise<Installation> {
   const folder = freshDaemonFolder();
-  const binaries = process.env.AUTHREALM_TEST_POSTGRES_BIN ?? unpack(openHome().disk);
+  const binaries = process.env.AUTHREALM_TEST_POSTGRES_BIN ?? unpack(openDaemonFolders().disk);
   const template = join(folder, 'template');
   const options = ['--no-sync', '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C'];
   await runAsDaemon([join(binaries, 'initdb'), '-D', template, ...options], folder);

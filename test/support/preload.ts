@@ -3,11 +3,11 @@ import { rmSync } from 'node:fs';
 import { endBrowser } from '../browser/browser.ts';
 import { RUN_FOLDER } from './folder.ts';
 import { endServers } from './postgres_server.ts';
-import { endAll } from './processes.ts';
+import { killCommands } from './processes.ts';
 
 // After the whole suite: nothing keeps running, nothing stays on the disk.
 afterAll(async () => {
-  endAll();
+  killCommands();
   await endBrowser();
   rmSync(RUN_FOLDER, { recursive: true, force: true });
   await endServers();

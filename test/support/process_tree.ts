@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 
 /** Processes that one process has started, and they in turn; what they hold. Read from /proc. */
 
-export function below(pid: number): readonly number[] {
-  return childrenOf(pid).flatMap((child) => [child, ...below(child)]);
+export function descendantsOf(pid: number): readonly number[] {
+  return childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)]);
 }
 
 export function childrenOf(pid: number): readonly number[] {
@@ -18,14 +18,14 @@ export function isAlive(pid: number): boolean {
 }
 
 /** Whether it ends within so many milliseconds. */
-export async function ends(pid: number, ms = 5_000): Promise<boolean> {
+export async function endsWithin(pid: number, ms = 5_000): Promise<boolean> {
   const deadline = performance.now() + ms;
   while (isAlive(pid) && performance.now() < deadline) await Bun.sleep(20);
   return !isAlive(pid);
 }
 
 /** What processes hold. */
-export interface Vitals {
+export interface ProcessUsage {
   readonly processes: number;
   readonly residentMb: number;
   /** Without what is mapped from files, which the system takes back as it likes. */
@@ -34,11 +34,11 @@ export interface Vitals {
 }
 
 /** Of a process and all below it. */
-export function vitalsOf(pid: number): Vitals {
-  return vitalsOfAll([pid, ...below(pid)]);
+export function usageOf(pid: number): ProcessUsage {
+  return usageOfAll([pid, ...descendantsOf(pid)]);
 }
 
-export function vitalsOfAll(pids: readonly number[]): Vitals {
+export function usageOfAll(pids: readonly number[]): ProcessUsage {
   const statuses = pids.map((each) => readProc(`/proc/${each}/status`));
   const sum = (field: string) => {
     const line = new RegExp(`^${field}:\\s+(\\d+)`, 'm');

@@ -9,7 +9,7 @@ export const AUTHREALM = fileURLToPath(new URL('../../bin/authrealm', import.met
  * The command as somebody whom modes hold back. Root is not, unless these capabilities are taken; it stays who it is, so
  * that it can still read a clone that nobody else may.
  */
-export const HELD_BACK: readonly string[] =
+export const AUTHREALM_UNPRIVILEGED: readonly string[] =
   process.getuid?.() === 0
     ? ['setpriv', '--bounding-set=-dac_override,-dac_read_search', AUTHREALM]
     : [AUTHREALM];
@@ -19,7 +19,7 @@ export type Environment = Readonly<Record<string, string>>;
 type Piped = Subprocess<'pipe', 'pipe', 'pipe'>;
 
 /** A running command whose standard output is read line by line. */
-export interface Running {
+export interface RunningCommand {
   readonly process: Piped;
   /** The first line from now on that matches; rejects when the process ends before it comes. */
   line(pattern: RegExp): Promise<string>;
@@ -29,7 +29,7 @@ export interface Running {
   stop(): Promise<number>;
 }
 
-export function start(command: readonly string[], environment: Environment = {}): Running {
+export function startCommand(command: readonly string[], environment: Environment = {}): RunningCommand {
   const child: Piped = Bun.spawn([...command], {
     stdin: 'pipe',
     stdout: 'pipe',
@@ -43,11 +43,11 @@ export function start(command: readonly string[], environment: Environment = {})
 const started: Piped[] = [];
 
 /** Ends whatever a failed test has left running. */
-export function endAll(): void {
+export function killCommands(): void {
   for (const child of started) child.kill('SIGKILL');
 }
 
-function listen(child: Piped): Running {
+function listen(child: Piped): RunningCommand {
   let text = '';
   let errors = '';
   let wake = Promise.withResolvers<void>();
@@ -104,7 +104,7 @@ export async function runCommand(command: readonly string[], environment: Enviro
 }
 
 /** `client create` on this database, beside whoever has it open. */
-export function clientCreate({ words }: Pick<TestDatabase, 'words'>, scope: string, ...options: string[]) {
-  const described = ['--name', 'n', '--scope', scope, ...words];
+export function runClientCreate({ args }: Pick<TestDatabase, 'args'>, scope: string, ...options: string[]) {
+  const described = ['--name', 'n', '--scope', scope, ...args];
   return runCommand([AUTHREALM, 'client', 'create', ...described, ...options]);
 }

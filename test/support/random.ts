@@ -1,5 +1,5 @@
 /** A stream of numbers from 0 up to 1 (mulberry32): the same seed, the same numbers. */
-export function chanceOf(seed: number): () => number {
+export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;

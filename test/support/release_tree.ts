@@ -11,7 +11,7 @@ const KEPT = join(import.meta.dir, '../fixtures/releases');
 export const RELEASES: readonly string[] = readdirSync(KEPT).sort();
 
 /** The code of a release, over the modules of this one. */
-export async function unpack(release: string): Promise<string> {
+export async function unpackRelease(release: string): Promise<string> {
   const tree = join(freshFolder(), release);
   mkdirSync(tree);
   const archive = join(KEPT, release, 'code.tgz');

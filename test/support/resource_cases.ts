@@ -18,7 +18,7 @@ export const FULL_SCOPE = ['realms', 'profiles', 'users', 'profile-infos']
   .join(' ');
 
 /** Records that others hang on and refer to. */
-export interface Home {
+export interface ParentIds {
   readonly realm: string;
   readonly oidcProfile: string;
   readonly passwordProfile: string;
@@ -44,25 +44,25 @@ export interface Kind {
   readonly name: string;
   readonly resource: Resource;
   /** The path of its collection. */
-  collection(home: Home): string;
+  collection(home: ParentIds): string;
   /** The `data` of a POST that succeeds, unlike any other one. */
-  fresh(home: Home): Data;
+  fresh(home: ParentIds): Data;
   /** Every member that a PUT may change, and what it becomes. */
   changes(): Data;
   /** What callers may say about it. */
   readonly forms: Readonly<Record<string, Form>>;
   /** Those of them that a POST must say. */
-  readonly asked: readonly string[];
+  readonly required: readonly string[];
   /** What `data` shows of a record that was created by `said`, but for `id`, `type` and the instants. */
   shown(said: Data, installation: string): Data;
   /** Its links but for `self`. */
-  links?(home: Home, id: string, installation: string): Readonly<Record<string, string>>;
+  links?(home: ParentIds, id: string, installation: string): Readonly<Record<string, string>>;
 }
 
 let count = 0;
 
 /** A word that no test has used before. */
-export function word(stem: string): string {
+export function uniqueWord(stem: string): string {
   count += 1;
   return `${stem}-${process.pid}-${count}`;
 }
@@ -78,7 +78,7 @@ export const KINDS: readonly Kind[] = [
     name: 'realm',
     resource: realm,
     collection: () => REALMS,
-    fresh: () => ({ type: 'authentication-realm', name: word('Shop') }),
+    fresh: () => ({ type: 'authentication-realm', name: uniqueWord('Shop') }),
     changes: () => ({
       name: 'Store',
       redirect_uris: ['https://shop.example/callback', 'http://localhost:8080/callback'],
@@ -89,7 +89,7 @@ export const KINDS: readonly Kind[] = [
       redirect_uris: { of: 'addresses' },
       duplicate_email_policy: { of: 'choice' },
     },
-    asked: ['name'],
+    required: ['name'],
     shown: ({ name }, installation) => ({
       name,
       redirect_uris: [],
@@ -104,9 +104,9 @@ export const KINDS: readonly Kind[] = [
     collection: (home) => `${REALMS}/${home.realm}/oidc-profiles`,
     fresh: () => ({
       type: 'oidc-profile',
-      name: word('Login'),
+      name: uniqueWord('Login'),
       discovery_url: `${ISSUER}.well-known/openid-configuration`,
-      client_id: word('shop'),
+      client_id: uniqueWord('shop'),
       client_secret: CLIENT_SECRET,
     }),
     changes: () => ({ name: 'Company', client_id: 'portal', client_secret: `${CLIENT_SECRET}-2` }),
@@ -116,7 +116,7 @@ export const KINDS: readonly Kind[] = [
       client_id: text(1024),
       client_secret: text(4096),
     },
-    asked: ['name', 'discovery_url', 'client_id', 'client_secret'],
+    required: ['name', 'discovery_url', 'client_id', 'client_secret'],
     shown: ({ name, discovery_url, client_id }) => ({
       name,
       discovery_url,
@@ -133,14 +133,14 @@ export const KINDS: readonly Kind[] = [
     name: 'password profile',
     resource: passwordProfile,
     collection: (home) => `${REALMS}/${home.realm}/password-profiles`,
-    fresh: () => ({ type: 'password_profile', name: word('Passwords') }),
+    fresh: () => ({ type: 'password_profile', name: uniqueWord('Passwords') }),
     changes: () => ({ name: 'Names', username_format: 'email', enable_one_time_password_token: true }),
     forms: {
       name: text(255),
       username_format: { of: 'choice' },
       enable_one_time_password_token: { of: 'boolean' },
     },
-    asked: ['name'],
+    required: ['name'],
     shown: ({ name }) => ({ name, username_format: 'any', enable_one_time_password_token: false, meta: {} }),
   },
   {
@@ -149,8 +149,8 @@ export const KINDS: readonly Kind[] = [
     collection: (home) => `${REALMS}/${home.realm}/user-authentication-info`,
     fresh: () => ({
       type: 'user_authentication_info',
-      name: word('Jane'),
-      email: `${word('jane')}@example.com`,
+      name: uniqueWord('Jane'),
+      email: `${uniqueWord('jane')}@example.com`,
     }),
     changes: () => ({
       name: 'Jane Doe',
@@ -166,7 +166,7 @@ export const KINDS: readonly Kind[] = [
       middle_name: { of: 'text', max: 255, isNullable: true },
       family_name: { of: 'text', max: 255, isNullable: true },
     },
-    asked: ['name', 'email'],
+    required: ['name', 'email'],
     shown: ({ name, email }) => ({
       name,
       email,
@@ -182,17 +182,17 @@ export const KINDS: readonly Kind[] = [
     collection: (home) => `${userPath(home)}/user-authentication-oidc-profile-info`,
     fresh: (home) => ({
       type: 'user_authentication_oidc_profile_info',
-      subject: word('auth0|subject'),
+      subject: uniqueWord('auth0|subject'),
       issuer: ISSUER,
       oidc_profile_id: home.oidcProfile,
     }),
-    changes: () => ({ subject: word('auth0|another'), issuer: 'https://other.example/' }),
+    changes: () => ({ subject: uniqueWord('auth0|another'), issuer: 'https://other.example/' }),
     forms: {
       subject: text(255),
       issuer: { of: 'issuer', max: 1024 },
       oidc_profile_id: { of: 'reference' },
     },
-    asked: ['subject', 'issuer', 'oidc_profile_id'],
+    required: ['subject', 'issuer', 'oidc_profile_id'],
     shown: ({ subject, issuer, oidc_profile_id }) => ({ subject, issuer, oidc_profile_id, meta: {} }),
   },
   {
@@ -201,22 +201,22 @@ export const KINDS: readonly Kind[] = [
     collection: (home) => `${userPath(home)}/user-authentication-password-profile-info`,
     fresh: (home) => ({
       type: 'user_authentication_password_profile_info',
-      username: word('jane'),
+      username: uniqueWord('jane'),
       password: PASSWORD,
       password_profile_id: home.passwordProfile,
     }),
-    changes: () => ({ username: word('jane-doe'), password: `${PASSWORD} staple` }),
+    changes: () => ({ username: uniqueWord('jane-doe'), password: `${PASSWORD} staple` }),
     forms: {
       username: { of: 'username', max: 255 },
       password: { of: 'password' },
       password_profile_id: { of: 'reference' },
     },
-    asked: ['username', 'password', 'password_profile_id'],
+    required: ['username', 'password', 'password_profile_id'],
     shown: ({ username, password_profile_id }) => ({ username, password_profile_id, meta: {} }),
   },
 ];
 
-export function userPath({ realm, user }: Home): string {
+export function userPath({ realm, user }: ParentIds): string {
   return `${REALMS}/${realm}/user-authentication-info/${user}`;
 }
 
@@ -227,7 +227,7 @@ export function kindOf(resource: Resource): Kind {
 }
 
 /** What a single record is answered as. */
-export interface Body {
+export interface RecordBody {
   readonly data: Readonly<Record<string, unknown>> & {
     readonly id: string;
     readonly meta: Readonly<Record<string, string>>;
@@ -235,32 +235,36 @@ export interface Body {
   readonly links: Readonly<Record<string, string>>;
 }
 
-export interface Made {
+export interface CreatedRecord {
   readonly id: string;
   /** The path of the record. */
   readonly path: string;
   readonly etag: string;
-  readonly body: Body;
+  readonly body: RecordBody;
 }
 
 /** Creates a record over HTTP; throws where that is refused. */
-export async function make(
+export async function createRecord(
   service: Pick<Service, 'post'>,
   token: string,
-  { kind, home, data }: { readonly kind: Kind; readonly home: Home; readonly data?: Data },
-): Promise<Made> {
+  { kind, home, data }: { readonly kind: Kind; readonly home: ParentIds; readonly data?: Data },
+): Promise<CreatedRecord> {
   const said: Sendable = { data: { ...kind.fresh(home), ...data } };
   const answer = await service.post(kind.collection(home), token, said);
   if (answer.status !== 201) throw new Error(`${kind.name}: ${answer.status} ${await answer.text()}`);
-  const body = (await answer.json()) as Body;
+  const body = (await answer.json()) as RecordBody;
   const etag = answer.headers.get('etag') ?? '';
   return { id: body.data.id, path: `${kind.collection(home)}/${body.data.id}`, etag, body };
 }
 
 /** A realm with a profile of each kind and a user, made over HTTP; `login` says more of the OIDC profile. */
-export async function settle(service: Pick<Service, 'post'>, token: string, login: Data = {}): Promise<Home> {
-  let home: Home = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
-  const members: [keyof Home, Resource][] = [
+export async function createParents(
+  service: Pick<Service, 'post'>,
+  token: string,
+  login: Data = {},
+): Promise<ParentIds> {
+  let home: ParentIds = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
+  const members: [keyof ParentIds, Resource][] = [
     ['realm', realm],
     ['oidcProfile', oidcProfile],
     ['passwordProfile', passwordProfile],
@@ -268,7 +272,7 @@ export async function settle(service: Pick<Service, 'post'>, token: string, logi
   ];
   for (const [member, resource] of members) {
     const data = resource === oidcProfile ? login : {};
-    const { id } = await make(service, token, { kind: kindOf(resource), home, data });
+    const { id } = await createRecord(service, token, { kind: kindOf(resource), home, data });
     home = { ...home, [member]: id };
   }
   return home;
@@ -283,7 +287,7 @@ const COUNTS = COUNTED.map((table) => `select '${table}' as name, count(*) as n 
 );
 
 /** How many records and changes there are, by table. */
-export async function rowsOf({ database }: Service): Promise<Readonly<Record<string, number>>> {
-  const counts = await database.ask<{ name: string; n: number }>(COUNTS);
+export async function rowCounts({ database }: Service): Promise<Readonly<Record<string, number>>> {
+  const counts = await database.query<{ name: string; n: number }>(COUNTS);
   return Object.fromEntries(counts.map(({ name, n }) => [name, n]));
 }

@@ -20,7 +20,7 @@ import { type Service as Served, serve } from '../../src/service/service.ts';
 import type { Engine } from '../../src/store/open.ts';
 import { fileOf } from '../../src/store/open.ts';
 import { databaseOf, type TestDatabase } from './database.ts';
-import { isOverloaded, settled } from './settled.ts';
+import { isOverloaded, sendWithRetry } from './retry.ts';
 
 export { freshFolder, RUN_FOLDER } from './folder.ts';
 
@@ -45,7 +45,7 @@ export function movableClock(): MovableClock {
 export type Sendable = string | object | Uint8Array<ArrayBuffer> | ReadableStream;
 
 /** Requests, each with the rights of a token. */
-export interface Asking {
+export interface HttpClient {
   get(path: string, token?: string, headers?: Record<string, string>): Promise<Response>;
   /** An object or text goes as JSON, unless the headers say otherwise; bytes go without a type. */
   post(path: string, token: string, body: Sendable, headers?: Record<string, string>): Promise<Response>;
@@ -57,7 +57,7 @@ export interface Asking {
  * A running service of the suite's own process: real sockets, a real database, a log kept in memory. Where it has no room
  * for a request, that is sent again when it says so.
  */
-export interface Service extends Asking {
+export interface Service extends HttpClient {
   readonly url: string;
   readonly database: TestDatabase;
   readonly settings: Settings;
@@ -70,9 +70,9 @@ export interface Service extends Asking {
   /** A new client with these rights. */
   client(scope: string, realms?: Realms): Promise<{ clientId: string; secret: string }>;
   /** Asks the token endpoint. */
-  grant(form: Record<string, string>, headers?: Record<string, string>): Promise<Response>;
+  requestToken(form: Record<string, string>, headers?: Record<string, string>): Promise<Response>;
   /** Sends each request once: for whoever asks for more than there is room for, or says that something goes on meanwhile. */
-  readonly once: Asking;
+  readonly withoutRetry: HttpClient;
   stop(): Promise<void>;
 }
 
@@ -100,7 +100,7 @@ export async function startService(
   const db = await openDatabase(settings, clock);
   const server = await serve(settings, { ...db, engine: wrap(db.engine) }, keep, clock);
   const { url } = server;
-  const once = askingOf(url);
+  const once = openHttpClient(url);
   const service: Service = {
     url,
     database,
@@ -119,11 +119,11 @@ export async function startService(
     async token(scope, realms = '*') {
       const { clientId, secret } = await service.client(scope, realms);
       const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-      const answer = (await (await service.grant(form)).json()) as { access_token: string };
+      const answer = (await (await service.requestToken(form)).json()) as { access_token: string };
       return answer.access_token;
     },
-    grant: async (form, headers = {}) =>
-      judged(
+    requestToken: async (form, headers = {}) =>
+      checkedResponse(
         await fetch(`${url}/oauth/access_token`, {
           method: 'POST',
           headers,
@@ -131,8 +131,8 @@ export async function startService(
         }),
         [form.client_id ?? '', form.client_secret ?? '', ...Object.values(headers)],
       ),
-    ...patient(once),
-    once,
+    ...retryWhenOverloaded(once),
+    withoutRetry: once,
     async stop() {
       await server.stop();
       await db.engine.close();
@@ -144,9 +144,9 @@ export async function startService(
 }
 
 /** Requests to a service, each sent once, and with these headers. */
-export function askingOf(url: string, always: Record<string, string> = {}): Asking {
-  const send = (method: string, path: string, { headers, ...sending }: Sending) =>
-    sendTo(url, method, path, { ...sending, headers: { ...always, ...headers } });
+export function openHttpClient(url: string, always: Record<string, string> = {}): HttpClient {
+  const send = (method: string, path: string, { headers, ...sending }: RequestOptions) =>
+    sendRequest(url, method, path, { ...sending, headers: { ...always, ...headers } });
   return {
     get: async (path, token, more = {}) => {
       const headers = { ...always, ...more };
@@ -154,7 +154,7 @@ export function askingOf(url: string, always: Record<string, string> = {}): Aski
         headers: { ...(token ? { Authorization: `Bearer ${token}` } : {}), ...headers },
         redirect: 'manual',
       });
-      return judged(answer, [token ?? '', ...path.split(/[/?]/), ...Object.values(headers)]);
+      return checkedResponse(answer, [token ?? '', ...path.split(/[/?]/), ...Object.values(headers)]);
     },
     post: (path, token, body, headers) => send('POST', path, { token, body, headers }),
     put: (path, token, body, headers) => send('PUT', path, { token, body, headers }),
@@ -163,9 +163,9 @@ export function askingOf(url: string, always: Record<string, string> = {}): Aski
 }
 
 /** The same, sent again where there was no room. What streams goes once. */
-export function patient({ get, post, put, del }: Asking): Asking {
+export function retryWhenOverloaded({ get, post, put, del }: HttpClient): HttpClient {
   const again = (body: Sendable | undefined, send: () => Promise<Response>) =>
-    body instanceof ReadableStream ? send() : settled(send, isOverloaded);
+    body instanceof ReadableStream ? send() : sendWithRetry(send, isOverloaded);
   return {
     get: (...asked) => again(undefined, () => get(...asked)),
     post: (...asked) => again(asked[2], () => post(...asked)),
@@ -174,18 +174,18 @@ export function patient({ get, post, put, del }: Asking): Asking {
   };
 }
 
-export interface Sending {
+export interface RequestOptions {
   readonly token: string;
   readonly body: Sendable | undefined;
   readonly headers: Record<string, string> | undefined;
 }
 
 /** Sends one request; an answer with errors has been judged. */
-export async function sendTo(
+export async function sendRequest(
   url: string,
   method: string,
   path: string,
-  { token, body, headers = {} }: Sending,
+  { token, body, headers = {} }: RequestOptions,
 ): Promise<Response> {
   const isRaw = body instanceof Uint8Array || body instanceof ReadableStream;
   const isText = typeof body === 'string' || isRaw || body === undefined;
@@ -197,7 +197,7 @@ export async function sendTo(
     ...(body === undefined ? {} : { body: isText ? (body as string) : JSON.stringify(body) }),
   });
   const said = isText ? [] : textsIn(body);
-  return judged(answer, [token, ...path.split(/[/?]/), ...Object.values(headers), ...said]);
+  return checkedResponse(answer, [token, ...path.split(/[/?]/), ...Object.values(headers), ...said]);
 }
 
 /** Every text that a value holds, and the names of members that are none of the contract's. */
@@ -239,7 +239,7 @@ export async function errorsOf(answer: Response): Promise<readonly ErrorEntry[]>
  * Passes every answer on; one with errors first proves its shape, and that it repeats nothing of what was sent. There
  * are several errors only where each says what it is about.
  */
-export async function judged(answer: Response, sent: readonly string[]): Promise<Response> {
+export async function checkedResponse(answer: Response, sent: readonly string[]): Promise<Response> {
   if (answer.status < 400) return answer;
   const body = await answer.clone().text();
   const errors = await errorsOf(answer);
@@ -259,7 +259,7 @@ export async function judged(answer: Response, sent: readonly string[]): Promise
 }
 
 /** Everything two answers can differ in: status, headers but X-Request-Id and Date, and the bytes of the body. */
-export async function seen(answer: Response): Promise<string> {
+export async function comparableResponse(answer: Response): Promise<string> {
   const headers = [...answer.headers].filter(([name]) => name !== 'x-request-id' && name !== 'date').sort();
   return JSON.stringify([answer.status, headers, await answer.text()]);
 }
@@ -277,14 +277,14 @@ export const LOOKUPS = [
   { name: 'password', path: passwordPath, id: 'passwordLink', scope: 'password-profile-infos:read' },
   {
     name: 'password, un-versioned',
-    path: (planted: Planted) => passwordPath(planted).slice('/v2'.length),
+    path: (planted: Fixture) => passwordPath(planted).slice('/v2'.length),
     id: 'passwordLink',
     scope: 'password-profile-infos:read',
   },
 ] as const;
 
 /** One realm with one profile of each kind, one user, and one link of each kind. */
-export interface Planted {
+export interface Fixture {
   readonly realm: Uuid;
   readonly user: Uuid;
   readonly oidcProfile: Uuid;
@@ -296,7 +296,7 @@ export interface Planted {
 }
 
 /** Plants records through the Store, as any writer would. */
-export async function plant(db: OpenDatabase, given: Partial<Planted> = {}): Promise<Planted> {
+export async function createFixture(db: OpenDatabase, given: Partial<Fixture> = {}): Promise<Fixture> {
   const mint = systemClock.mintId;
   const ids = {
     realm: given.realm ?? mint(),
@@ -308,9 +308,9 @@ export async function plant(db: OpenDatabase, given: Partial<Planted> = {}): Pro
     subject: given.subject ?? `auth0|${mint()}`,
     username: given.username ?? `jane-${mint()}`,
   };
-  if (!given.realm) await put(db, realm, [ids.realm], realmMembers);
+  if (!given.realm) await insertRecord(db, realm, [ids.realm], realmMembers);
   if (!given.oidcProfile) {
-    await put(db, oidcProfile, [ids.realm, ids.oidcProfile], {
+    await insertRecord(db, oidcProfile, [ids.realm, ids.oidcProfile], {
       name: 'Login',
       discovery_url: `${ISSUER}.well-known/openid-configuration`,
       client_id: 'shop',
@@ -318,19 +318,19 @@ export async function plant(db: OpenDatabase, given: Partial<Planted> = {}): Pro
     });
   }
   if (!given.passwordProfile) {
-    await put(db, passwordProfile, [ids.realm, ids.passwordProfile], {
+    await insertRecord(db, passwordProfile, [ids.realm, ids.passwordProfile], {
       name: 'Passwords',
       username_format: 'any',
       enable_one_time_password_token: false,
     });
   }
-  if (!given.user) await put(db, user, [ids.realm, ids.user], userMembers);
-  await put(db, oidcProfileInfo, [ids.realm, ids.user, ids.oidcLink], {
+  if (!given.user) await insertRecord(db, user, [ids.realm, ids.user], userMembers);
+  await insertRecord(db, oidcProfileInfo, [ids.realm, ids.user, ids.oidcLink], {
     subject: ids.subject,
     issuer: ISSUER,
     oidc_profile_id: ids.oidcProfile,
   });
-  await put(db, passwordProfileInfo, [ids.realm, ids.user, ids.passwordLink], {
+  await insertRecord(db, passwordProfileInfo, [ids.realm, ids.user, ids.passwordLink], {
     username: ids.username,
     password_profile_id: ids.passwordProfile,
     password_hash: PASSWORD_HASH,
@@ -353,7 +353,7 @@ export const userMembers = {
 };
 
 /** A record of these members, stamped now. */
-export function stamped(key: Key, members: Record<string, unknown>): AnyRecord {
+export function buildRecord(key: Key, members: Record<string, unknown>): AnyRecord {
   const at = systemClock.now();
   return {
     id: key.at(-1) as Uuid,
@@ -365,8 +365,13 @@ export function stamped(key: Key, members: Record<string, unknown>): AnyRecord {
 }
 
 /** Inserts one record with its change; throws where the store refuses it. */
-export async function put(db: OpenDatabase, resource: Resource, key: Key, members: Record<string, unknown>) {
-  const record = stamped(key, members);
+export async function insertRecord(
+  db: OpenDatabase,
+  resource: Resource,
+  key: Key,
+  members: Record<string, unknown>,
+) {
+  const record = buildRecord(key, members);
   const origin = { actor: 'test', requestId: undefined, address: undefined, at: record.created_at };
   const change = changeOf(
     resource,
@@ -380,10 +385,10 @@ export async function put(db: OpenDatabase, resource: Resource, key: Key, member
 }
 
 /** The paths of the two lookups. */
-export function oidcPath({ realm, user, oidcLink }: Planted): string {
+export function oidcPath({ realm, user, oidcLink }: Fixture): string {
   return `/v2/authentication-realms/${realm}/user-authentication-info/${user}/user-authentication-oidc-profile-info/${oidcLink}`;
 }
 
-export function passwordPath({ realm, user, passwordLink }: Planted): string {
+export function passwordPath({ realm, user, passwordLink }: Fixture): string {
   return `/v2/authentication-realms/${realm}/user-authentication-info/${user}/user-authentication-password-profile-info/${passwordLink}`;
 }

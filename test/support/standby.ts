@@ -5,7 +5,7 @@ import { type Daemon, findPort, freshDaemonFolder, HOST, runAsDaemon, startDaemo
 import { type PostgresServer, startServer } from './postgres_server.ts';
 
 /** A primary, and a standby that has received whatever the primary acknowledges. */
-export interface Pair {
+export interface StandbyPair {
   readonly primary: PostgresServer;
   readonly standbyPort: number;
   /** Makes a primary of the standby. Resolves when it takes writes. */
@@ -18,7 +18,7 @@ const AUTHENTICATION = `host all,replication postgres ${HOST}/32 trust\n`;
 const PATIENCE_MS = 60_000;
 
 /** Both durable as PostgreSQL is by itself, and synchronous: a commit waits until the standby has it on disk. */
-export async function startPair(): Promise<Pair> {
+export async function startStandbyPair(): Promise<StandbyPair> {
   const folder = freshDaemonFolder();
   const authentication = join(folder, 'hba.conf');
   writeFileSync(authentication, AUTHENTICATION, { mode: 0o644 });

@@ -28,7 +28,11 @@ import { webhookProgressTexts } from '../../src/store/webhooks/progress.ts';
 import { WEBHOOK_TEXTS } from '../../src/store/webhooks/webhooks.ts';
 
 /** With these settings a server writes down every text that it is sent, and in which database. */
-export const LOGGING = { log_statement: 'all', log_line_prefix: '@@%d ', log_parameter_max_length: '0' };
+export const STATEMENT_LOGGING = {
+  log_statement: 'all',
+  log_line_prefix: '@@%d ',
+  log_parameter_max_length: '0',
+};
 
 /** White space tells texts apart for nobody. */
 export function plainText(text: string): string {
@@ -36,7 +40,7 @@ export function plainText(text: string): string {
 }
 
 /** The texts that reached these databases, as a server with LOGGING has them. */
-export function textsIn(log: string, databases: ReadonlySet<string>): ReadonlySet<string> {
+export function statementsInLog(log: string, databases: ReadonlySet<string>): ReadonlySet<string> {
   const texts = log.split(/^@@/m).flatMap((entry) => {
     const [, database = '', text = ''] =
       /^(\S+) LOG: {2}(?:statement|execute [^:]*): (.*)$/s.exec(entry) ?? [];

@@ -14,7 +14,7 @@ const BESIDE = ['realm_clock.moved'];
 type Value = string | number | Uint8Array | null;
 
 /** A value of a row that was made another one. */
-export interface Edit {
+export interface Tampering {
   readonly table: string;
   readonly column: string;
   /** Makes it what it was. */
@@ -22,10 +22,13 @@ export interface Edit {
 }
 
 /** One value of the log, drawn at random, becomes another one of its kind. */
-export async function edit(database: TestDatabase, draw: (below: number) => number): Promise<Edit> {
+export async function tamperWithLog(
+  database: TestDatabase,
+  draw: (below: number) => number,
+): Promise<Tampering> {
   const tables = Object.keys(KEPT);
   const table = tables[draw(tables.length)] as string;
-  const rows = await database.ask<Record<string, Value>>(`select * from ${table}`);
+  const rows = await database.query<Record<string, Value>>(`select * from ${table}`);
   const row = rows[draw(rows.length)] as Record<string, Value>;
   const columns = Object.keys(row).filter((name) => !BESIDE.includes(`${table}.${name}`));
   const column = columns[draw(columns.length)] as string;
@@ -37,7 +40,7 @@ export async function edit(database: TestDatabase, draw: (below: number) => numb
     values.map(([name, value]) => `${name} = ${say(name, value)}`).join(' and ');
   const there = places.map(([name, value]) => [name, name === column ? becomes : value] as const);
   const set = async (value: Value, at: readonly (readonly [string, Value])[]) => {
-    const written = await database.spoil(
+    const written = await database.tamper(
       `update ${table} set ${column} = ${say(column, value)} where ${where(at)}`,
     );
     if (written !== 1) throw new Error(`${table}.${column}: ${written} rows were written`);

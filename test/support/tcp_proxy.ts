@@ -12,9 +12,9 @@ export interface TcpProxy {
   /** Ends every connection. */
   cut(): void;
   /** Later connections lead to this port. */
-  leadTo(port: number): void;
+  redirectTo(port: number): void;
   /** Does this to the next connection of a client that says the word. Resolves then. */
-  trap(word: string, fate: Fate): Promise<void>;
+  faultNext(word: string, fate: ConnectionFault): Promise<void>;
   stop(): void;
 }
 
@@ -22,11 +22,11 @@ export interface TcpProxy {
  * Ends before the server hears the word; ends once the server has answered, and before the client hears that; or stays,
  * and the client never hears anything again.
  */
-export type Fate = 'unheard' | 'unanswered' | 'silent';
+export type ConnectionFault = 'unheard' | 'unanswered' | 'silent';
 
 interface Trap {
   readonly word: string;
-  readonly fate: Fate;
+  readonly fate: ConnectionFault;
   readonly sprung: () => void;
 }
 
@@ -47,7 +47,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
 
   const server = createServer((client) => {
     const engine = connect(port, HOST);
-    let fate: Fate | undefined;
+    let fate: ConnectionFault | undefined;
     const end = () => {
       client.destroy();
       engine.destroy();
@@ -91,10 +91,10 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     cut() {
       for (const socket of ends) socket.destroy();
     },
-    leadTo(other) {
+    redirectTo(other) {
       port = other;
     },
-    trap: (word, fate) =>
+    faultNext: (word, fate) =>
       new Promise((resolve) => {
         trap = { word, fate, sprung: resolve };
       }),

@@ -9,38 +9,38 @@ import { openSqliteSource, openSqliteTarget } from '../../src/store/copying/sqli
 import { TABLES } from '../../src/store/copying/tables.ts';
 import { unfinishedCopyOf } from '../../src/store/copying/unfinished_copy.ts';
 import {
-  copy,
+  allRows,
   type Engine,
-  everything,
-  freshKey,
-  freshOf,
-  prepare,
-  serveWorld,
+  freshDatabaseOf,
+  newMasterKey,
+  runCopy,
+  runCopyPrepare,
+  startCopyService,
 } from '../support/copy_fixtures.ts';
 import type { TestDatabase } from '../support/database.ts';
-import { bring, multitude } from '../support/import_fixtures.ts';
+import { manyUserLines, runImport } from '../support/import_fixtures.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
-import { freshFolder, put, realmMembers } from '../support/service.ts';
+import { freshFolder, insertRecord, realmMembers } from '../support/service.ts';
 
 /** What `authrealm copy` will not do: it says why and what to do, and leaves the target as it is. */
 
 setDefaultTimeout(300_000);
 
-const key = freshKey();
+const key = newMasterKey();
 const ENGINES = ['sqlite', 'postgres'] as const;
 
 /** A database with a realm in it. */
 async function inhabited(engine: Engine): Promise<TestDatabase> {
-  const database = await freshOf(engine, key);
-  const service = await serveWorld(database);
-  await put(service.db, realm, [systemClock.mintId()], realmMembers);
+  const database = await freshDatabaseOf(engine, key);
+  const service = await startCopyService(database);
+  await insertRecord(service.db, realm, [systemClock.mintId()], realmMembers);
   await service.stop();
   return database;
 }
 
 async function refused(from: { readonly url: string }, to: { readonly url: string }): Promise<string> {
-  const { stdout, stderr, code } = await copy(from, to);
+  const { stdout, stderr, code } = await runCopy(from, to);
   expect([code, stdout.includes('equal;')]).toEqual([1, false]);
   return stderr;
 }
@@ -61,53 +61,53 @@ function openTarget(database: TestDatabase): Promise<CopyTarget> {
 describe.each(ENGINES)('%s', (engine) => {
   test('is not copied onto itself', async () => {
     const database = await inhabited(engine);
-    const before = await everything(database);
+    const before = await allRows(database);
     expect(await refused(database, database)).toContain('are one database: name two');
-    expect(await everything(database)).toEqual(before);
+    expect(await allRows(database)).toEqual(before);
   });
 
   test('is no target where another installation is in it', async () => {
     const [source, target] = [await inhabited('sqlite'), await inhabited(engine)];
-    const before = await everything(target);
+    const before = await allRows(target);
     expect(await refused(source, target)).toContain('the target is not empty');
-    expect(await everything(target)).toEqual(before);
+    expect(await allRows(target)).toEqual(before);
   });
 
   test('is no target while the copy of another installation into it has not ended', async () => {
     const [source, target] = [await inhabited('sqlite'), await inhabited(engine)];
-    await target.spoil(`update instance set store_id = 'unfinished copy of another'`);
+    await target.tamper(`update instance set store_id = 'unfinished copy of another'`);
     expect(await refused(source, target)).toContain('unfinished copy of another installation');
   });
 
   test('is no source before a copy into it has ended', async () => {
-    const [source, target] = [await inhabited(engine), await freshOf('sqlite', key)];
-    await source.spoil(`update instance set store_id = 'unfinished copy of another'`);
+    const [source, target] = [await inhabited(engine), await freshDatabaseOf('sqlite', key)];
+    await source.tamper(`update instance set store_id = 'unfinished copy of another'`);
     expect(await refused(source, target)).toContain('is itself an unfinished copy');
     expect(existsSync(target.url.slice('sqlite:'.length))).toBe(false);
   });
 
   test('is no target once a copy into it is complete', async () => {
-    const [source, target] = [await inhabited('sqlite'), await freshOf(engine, key)];
-    expect((await copy(source, target)).code).toBe(0);
+    const [source, target] = [await inhabited('sqlite'), await freshDatabaseOf(engine, key)];
+    expect((await runCopy(source, target)).code).toBe(0);
     await writeRealm(target);
-    const before = await everything(target);
+    const before = await allRows(target);
     expect(await refused(source, target)).toContain('the target is not empty');
-    expect(await everything(target)).toEqual(before);
+    expect(await allRows(target)).toEqual(before);
   });
 
   test('is not served while it is only prepared', async () => {
-    const [source, target] = [await inhabited('sqlite'), await freshOf(engine, key)];
-    const { stdout, code } = await prepare(source, target);
+    const [source, target] = [await inhabited('sqlite'), await freshDatabaseOf(engine, key)];
+    const { stdout, code } = await runCopyPrepare(source, target);
     expect([code, stdout]).toEqual([0, expect.stringContaining('same command without --prepare')]);
-    const served = await runCommand([AUTHREALM, 'serve', '--port', '0', ...target.words]);
+    const served = await runCommand([AUTHREALM, 'serve', '--port', '0', ...target.args]);
     expect([served.code, served.stderr]).toEqual([1, expect.stringContaining('without --prepare')]);
-    expect((await copy(source, target)).code).toBe(0);
-    expect(await everything(target)).toEqual(await everything(source));
+    expect((await runCopy(source, target)).code).toBe(0);
+    expect(await allRows(target)).toEqual(await allRows(source));
   });
 
   test('takes no row of a copy once another one into it has begun', async () => {
     const source = await openSqliteSource(pathOf(await inhabited('sqlite')), PROGRAM);
-    const target = await openTarget(await freshOf(engine, key));
+    const target = await openTarget(await freshDatabaseOf(engine, key));
     const [realms] = TABLES.filter(({ name }) => name === realm.table);
     if (!realms) throw new Error('no table of realms');
     const rows = await source.rows(realms, { after: undefined, to: undefined });
@@ -127,13 +127,17 @@ describe.each(ENGINES)('%s', (engine) => {
 
   test('ends right where two are copied into it at once', async () => {
     const [source, other] = [await inhabited('sqlite'), await inhabited('sqlite')];
-    const target = await freshOf(engine, key);
-    const ended = await Promise.all([copy(source, target), copy(other, target), copy(source, target)]);
+    const target = await freshDatabaseOf(engine, key);
+    const ended = await Promise.all([
+      runCopy(source, target),
+      runCopy(other, target),
+      runCopy(source, target),
+    ]);
     const isDone = ended.map(({ code }) => code === 0);
     // Neither is copied over the other.
     expect(isDone[1] && (isDone[0] || isDone[2])).toBe(false);
     for (const [at, from] of [source, other, source].entries()) {
-      if (isDone[at]) expect(await everything(target)).toEqual(await everything(from));
+      if (isDone[at]) expect(await allRows(target)).toEqual(await allRows(from));
     }
   });
 
@@ -142,16 +146,16 @@ describe.each(ENGINES)('%s', (engine) => {
     ['newer', 99, 'install authrealm'],
   ])('is neither source nor target with an %s schema', async (_, version, says) => {
     const [own, other] = [await inhabited(engine), await inhabited('sqlite')];
-    await own.spoil('delete from migration where version > 1');
-    await own.spoil(`update migration set version = ${version}`);
-    const before = await everything(own);
-    expect(await refused(own, await freshOf('sqlite', key))).toContain(says);
+    await own.tamper('delete from migration where version > 1');
+    await own.tamper(`update migration set version = ${version}`);
+    const before = await allRows(own);
+    expect(await refused(own, await freshDatabaseOf('sqlite', key))).toContain(says);
     expect(await refused(other, own)).toContain(says);
-    expect(await everything(own)).toEqual(before);
+    expect(await allRows(own)).toEqual(before);
   });
 
   test('is a source only where there is a database', async () => {
-    const [source, target] = [await freshOf(engine, key), await freshOf('sqlite', key)];
+    const [source, target] = [await freshDatabaseOf(engine, key), await freshDatabaseOf('sqlite', key)];
     expect(await refused(source, target)).toMatch(/^authrealm: the source .*there is no database/);
     expect(existsSync(target.url.slice('sqlite:'.length))).toBe(false);
   });
@@ -160,16 +164,16 @@ describe.each(ENGINES)('%s', (engine) => {
 test.each(ENGINES)(
   'a service that runs on %s answers 503 while a copy into its database has not ended',
   async (engine) => {
-    const database = await freshOf(engine, key);
-    const service = await serveWorld(database);
+    const database = await freshDatabaseOf(engine, key);
+    const service = await startCopyService(database);
     const token = await service.token('realms:read');
     const path = '/v2/authentication-realms';
     expect((await service.get(path, token)).status).toBe(200);
-    await database.spoil(`update instance set store_id = 'unfinished copy of ' || store_id`);
+    await database.tamper(`update instance set store_id = 'unfinished copy of ' || store_id`);
     service.clock.advance(1_000);
     expect((await service.get(path, token)).status).toBe(503);
     expect((await service.get('/readyz')).status).toBe(503);
-    await database.spoil(
+    await database.tamper(
       `update instance set store_id = substr(store_id, length('unfinished copy of ') + 1)`,
     );
     expect((await service.get(path, token)).status).toBe(200);
@@ -178,8 +182,8 @@ test.each(ENGINES)(
 );
 
 async function writeRealm(database: TestDatabase): Promise<void> {
-  const service = await serveWorld(database);
-  await put(service.db, realm, [systemClock.mintId()], realmMembers);
+  const service = await startCopyService(database);
+  await insertRecord(service.db, realm, [systemClock.mintId()], realmMembers);
   await service.stop();
 }
 
@@ -187,12 +191,12 @@ describe('a URL', () => {
   test.each(['mysql://user:geheim@host/database', 'postgres://user:geheim@:x/database', 'sqlite::memory:'])(
     'that names no database to copy is not repeated: %s',
     async (url) => {
-      const there = await freshOf('sqlite', key);
+      const there = await freshDatabaseOf('sqlite', key);
       for (const [from, to] of [
         [there.url, url],
         [url, there.url],
       ] as const) {
-        const { stderr, stdout, code } = await copy({ url: from }, { url: to });
+        const { stderr, stdout, code } = await runCopy({ url: from }, { url: to });
         expect([code, stdout]).toEqual([2, '']);
         expect(stderr).toMatch(/^authrealm: --(from|to)\b/);
         expect(stderr).not.toContain('geheim');
@@ -206,7 +210,7 @@ describe('a URL', () => {
   });
 
   test('may stand in the environment', async () => {
-    const [source, target] = [await inhabited('sqlite'), await freshOf('sqlite', key)];
+    const [source, target] = [await inhabited('sqlite'), await freshDatabaseOf('sqlite', key)];
     const environment = { AUTHREALM_COPY_FROM: source.url, AUTHREALM_COPY_TO: target.url };
     const { stderr, code } = await runCommand([AUTHREALM, 'copy'], environment);
     expect([code, stderr]).toEqual([0, '']);
@@ -217,7 +221,7 @@ test('a database of another program is neither', async () => {
   const [source, path] = [await inhabited('sqlite'), join(freshFolder(), 'notes.txt')];
   writeFileSync(path, 'these are notes, and no database of any kind');
   expect(await refused(source, { url: `sqlite:${path}` })).toContain('is no SQLite database');
-  expect(await refused({ url: `sqlite:${path}` }, await freshOf('sqlite', key))).toContain(
+  expect(await refused({ url: `sqlite:${path}` }, await freshDatabaseOf('sqlite', key))).toContain(
     'is no SQLite database',
   );
 });
@@ -233,13 +237,13 @@ test('a folder that is not there is named', async () => {
 });
 
 test('a role that may not write is told so, and a server that is not there', async () => {
-  const [source, target] = [await inhabited('sqlite'), await freshOf('postgres', key)];
+  const [source, target] = [await inhabited('sqlite'), await freshDatabaseOf('postgres', key)];
   const name = `reader_${systemClock.mintId().replaceAll('-', '')}`;
-  await target.ask(`create role ${name} login password 'geheim'`);
+  await target.query(`create role ${name} login password 'geheim'`);
   const url = new URL(target.url);
   url.username = name;
   url.password = 'geheim';
-  const shown = await copy(source, { url: url.href });
+  const shown = await runCopy(source, { url: url.href });
   expect([shown.code, shown.stderr.includes('geheim')]).toEqual([2, false]);
   expect(shown.stderr).toContain('give --to-password-file FILE, or the URL in AUTHREALM_COPY_TO');
   const hidden = await runCommand([AUTHREALM, 'copy', '--from', source.url], { AUTHREALM_COPY_TO: url.href });
@@ -269,16 +273,16 @@ test('a role that may not write is told so, and a server that is not there', asy
 });
 
 test('where the disk is full it ends, and goes on once there is room', async () => {
-  const [source, target] = [await freshOf('sqlite', key), await freshOf('sqlite', key)];
-  const service = await serveWorld(source);
-  await bring(service.db, multitude(3_000), { pieceBytes: 65_536 });
+  const [source, target] = [await freshDatabaseOf('sqlite', key), await freshDatabaseOf('sqlite', key)];
+  const service = await startCopyService(source);
+  await runImport(service.db, manyUserLines(3_000), { pieceBytes: 65_536 });
   await service.stop();
   // No file of the process may become longer than this.
   const bounded = `ulimit -f 1024; trap '' XFSZ; exec "$0" "$@"`;
   const command = ['sh', '-c', bounded, AUTHREALM, 'copy', '--from', source.url, '--to', target.url];
   const { stderr, code } = await runCommand(command);
   expect([code, stderr.startsWith('authrealm: the target ')]).toEqual([1, true]);
-  expect(await everything(target)).not.toEqual(await everything(source));
-  expect((await copy(source, target)).code).toBe(0);
-  expect(await everything(target)).toEqual(await everything(source));
+  expect(await allRows(target)).not.toEqual(await allRows(source));
+  expect((await runCopy(source, target)).code).toBe(0);
+  expect(await allRows(target)).toEqual(await allRows(source));
 });

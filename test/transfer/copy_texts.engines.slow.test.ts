@@ -1,17 +1,17 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import {
-  copy,
+  allRows,
+  changedRowCounts,
+  ENGINE_PAIRS,
   type Engine,
-  everything,
-  freshKey,
-  freshOf,
-  movedIn,
-  prepare,
-  serveWorld,
-  WAYS,
+  freshDatabaseOf,
+  newMasterKey,
+  runCopy,
+  runCopyPrepare,
+  startCopyService,
 } from '../support/copy_fixtures.ts';
 import type { TestDatabase } from '../support/database.ts';
-import { mint } from '../support/import_fixtures.ts';
+import { mintId } from '../support/import_fixtures.ts';
 
 /** What engines could write down, or count, in different ways. */
 
@@ -28,53 +28,53 @@ function texts(): readonly string[] {
 
 /** A database with a schema and nothing else. */
 async function schemaIn(engine: Engine, key: string): Promise<TestDatabase> {
-  const database = await freshOf(engine, key);
-  await (await serveWorld(database)).stop();
+  const database = await freshDatabaseOf(engine, key);
+  await (await startCopyService(database)).stop();
   return database;
 }
 
-describe.each(WAYS)('from %s to %s', (from, to) => {
+describe.each(ENGINE_PAIRS)('from %s to %s', (from, to) => {
   test('every character arrives, and bytes, and their absence', async () => {
-    const key = freshKey();
-    const [source, target] = [await schemaIn(from, key), await freshOf(to, key)];
+    const key = newMasterKey();
+    const [source, target] = [await schemaIn(from, key), await freshDatabaseOf(to, key)];
     for (const text of texts()) {
-      await source.spoil(
+      await source.tamper(
         `insert into change (realm_id, seq, event, record_id, revision, members, actor, at)
          values (?, 1, 'noted', ?, 'r', '', ?, 9007199254740991)`,
-        mint(),
-        mint(),
+        mintId(),
+        mintId(),
         text,
       );
     }
     const bytes = from === 'sqlite' ? "x''" : "''";
-    await source.spoil(`update signing_key set private_sealed = ${bytes}`);
-    const { stderr, code, stdout } = await copy(source, target);
+    await source.tamper(`update signing_key set private_sealed = ${bytes}`);
+    const { stderr, code, stdout } = await runCopy(source, target);
     expect([stderr, code]).toEqual(['', 0]);
-    const there = await everything(source);
-    expect(await everything(target)).toEqual(there);
+    const there = await allRows(source);
+    expect(await allRows(target)).toEqual(there);
     expect(there.change?.length).toBe(texts().length);
     expect(there.signing_key?.map(({ private_sealed }) => private_sealed)).toEqual(['']);
-    expect(movedIn(stdout)[0]).toBeGreaterThan(texts().length);
+    expect(changedRowCounts(stdout)[0]).toBeGreaterThan(texts().length);
   });
 });
 
 test('two answers with one place in the order of forgetting both arrive, as the engine can have them', async () => {
-  const key = freshKey();
-  const [source, target] = [await schemaIn('postgres', key), await freshOf('sqlite', key)];
+  const key = newMasterKey();
+  const [source, target] = [await schemaIn('postgres', key), await freshDatabaseOf('sqlite', key)];
   for (const [name, ordinal] of Object.entries({ a: '1', b: '1', c: '2', d: '2' })) {
-    await source.spoil(
+    await source.tamper(
       `insert into idempotency
          (realm_id, client_id, key, ordinal, body, status, answer_sealed, at, expires_at)
        values (?, 'shop', ?, ?, 'b', 201, 'sealed', 1, 2)`,
-      mint(),
+      mintId(),
       name,
       ordinal,
     );
   }
-  const { stderr, code } = await prepare(source, target);
+  const { stderr, code } = await runCopyPrepare(source, target);
   expect([stderr, code]).toEqual(['', 0]);
-  const kept = await target.ask<{ key: string; ordinal: number }>('select key, ordinal from idempotency');
+  const kept = await target.query<{ key: string; ordinal: number }>('select key, ordinal from idempotency');
   expect(kept.map((row) => row.key).sort()).toEqual(['a', 'b', 'c', 'd']);
   expect(new Set(kept.map(({ ordinal }) => ordinal)).size).toBe(4);
-  expect(movedIn((await copy(source, target)).stdout)).toEqual([0, 0]);
+  expect(changedRowCounts((await runCopy(source, target)).stdout)).toEqual([0, 0]);
 });

@@ -6,14 +6,22 @@ import { RESOURCES } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { exportRecords } from '../../src/transfer/export.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
-import { bring, bytesOf, family, type Json, mint, multitude, tally } from '../support/import_fixtures.ts';
+import {
+  bytesOf,
+  importCounts,
+  type Json,
+  manyUserLines,
+  mintId,
+  realmLines,
+  runImport,
+} from '../support/import_fixtures.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import {
+  createFixture,
   freshFolder,
   oidcPath,
   PASSWORD_HASH,
   passwordPath,
-  plant,
   startService,
 } from '../support/service.ts';
 
@@ -26,20 +34,20 @@ const linesOf = (path: string): Json[] =>
     .split('\n')
     .map((line) => JSON.parse(line) as Json);
 /** The words of a database as a shell reads them. */
-const quoted = ({ words }: TestDatabase): string => words.map((word) => `"${word}"`).join(' ');
+const quoted = ({ args }: TestDatabase): string => args.map((word) => `"${word}"`).join(' ');
 const left = (): string[] => readdirSync(folder).filter((name) => name.includes('partial'));
 
-const many = multitude(1_500);
-const few = family();
+const many = manyUserLines(1_500);
+const few = realmLines();
 const [ofMany, ofFew] = [await freshDatabase(), await freshDatabase()];
 
 beforeAll(async () => {
-  for (const [name, { words }, source] of [
+  for (const [name, { args }, source] of [
     ['many', ofMany, many],
-    ['few', ofFew, [...few.all, ...family().all]],
+    ['few', ofFew, [...few.all, ...realmLines().all]],
   ] as const) {
     writeFileSync(at(`${name}.in`), bytesOf(source));
-    expect((await run('import', at(`${name}.in`), ...words)).code).toBe(0);
+    expect((await run('import', at(`${name}.in`), ...args)).code).toBe(0);
   }
 });
 afterAll(() => expect(left()).toEqual([]));
@@ -47,15 +55,15 @@ afterAll(() => expect(left()).toEqual([]));
 describe('there and back', () => {
   test('import, export --with-secrets, import into a fresh database, export: the same bytes', async () => {
     const second = await freshDatabase();
-    const first = await run('export', '--with-secrets', at('first'), ...ofMany.words);
+    const first = await run('export', '--with-secrets', at('first'), ...ofMany.args);
     expect(first).toEqual({
       code: 0,
       stdout: '',
       stderr: `exported ${many.length} records to ${at('first')}\n`,
     });
-    const again = await run('import', at('first'), ...second.words);
+    const again = await run('import', at('first'), ...second.args);
     expect([again.code, again.stderr]).toEqual([0, '']);
-    expect((await run('export', '--with-secrets', at('second'), ...second.words)).code).toBe(0);
+    expect((await run('export', '--with-secrets', at('second'), ...second.args)).code).toBe(0);
     expect(readFileSync(ofMany.masterKeyFile, 'utf8')).not.toBe(readFileSync(second.masterKeyFile, 'utf8'));
     expect(readFileSync(at('first')).equals(readFileSync(at('second')))).toBe(true);
   }, 300_000);
@@ -78,8 +86,8 @@ describe('there and back', () => {
 describe('without secrets', () => {
   test('standard output has the lines, standard error the count; no secret, no hash, no key needed', async () => {
     renameSync(ofMany.masterKeyFile, at('elsewhere'));
-    const plain = await run('export', ...ofMany.words);
-    const guarded = await run('export', '--with-secrets', at('never'), ...ofMany.words);
+    const plain = await run('export', ...ofMany.args);
+    const guarded = await run('export', '--with-secrets', at('never'), ...ofMany.args);
     renameSync(at('elsewhere'), ofMany.masterKeyFile);
     expect([plain.code, plain.stderr]).toEqual([0, `exported ${many.length} records\n`]);
     for (const secret of ['client_secret', 'password_hash', '$argon2', 'of-the-provider'])
@@ -95,7 +103,7 @@ describe('without secrets', () => {
 
   test('a line holds what a read answers, and its address', async () => {
     const service = await startService();
-    const planted = await plant(service.db);
+    const planted = await createFixture(service.db);
     const token = await service.token('profile-infos:read');
     const written: string[] = [];
     const snapshot = await service.db.engine.records.openSnapshot();
@@ -128,7 +136,7 @@ describe('without secrets', () => {
 
 describe('--realm', () => {
   test('exports that realm alone, in any letter case', async () => {
-    const { stdout, code } = await run('export', '--realm', few.ids.realm.toUpperCase(), ...ofFew.words);
+    const { stdout, code } = await run('export', '--realm', few.ids.realm.toUpperCase(), ...ofFew.args);
     const ids = stdout
       .trim()
       .split('\n')
@@ -137,9 +145,9 @@ describe('--realm', () => {
   });
 
   test('a realm that is not there, and what is no realm', async () => {
-    const unknown = await run('export', at('no'), '--realm', mint(), ...ofFew.words);
+    const unknown = await run('export', at('no'), '--realm', mintId(), ...ofFew.args);
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringMatching(/^authrealm: no realm /)]);
-    const wrong = await run('export', at('no'), '--realm', 'shop', ...ofFew.words);
+    const wrong = await run('export', at('no'), '--realm', 'shop', ...ofFew.args);
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('Expected a realm ID')]);
     expect(readdirSync(folder)).not.toContain('no');
   });
@@ -147,7 +155,7 @@ describe('--realm', () => {
 
 describe('where it will not or cannot write', () => {
   const refused = async (sentence: RegExp, code: number, ...words: string[]): Promise<void> => {
-    const answer = await run('export', ...words, ...ofFew.words);
+    const answer = await run('export', ...words, ...ofFew.args);
     expect([answer.code, answer.stdout]).toEqual([code, '']);
     expect(answer.stderr).toMatch(sentence);
   };
@@ -227,7 +235,7 @@ describe('where it will not or cannot write', () => {
 
 test('a signal ends it after the lines under way', async () => {
   const service = await startService();
-  await bring(service.db, many, { pieceBytes: 1 << 20 });
+  await runImport(service.db, many, { pieceBytes: 1 << 20 });
   const stop = new AbortController();
   const snapshot = await service.db.engine.records.openSnapshot();
   const told: number[] = [];
@@ -246,7 +254,7 @@ test('a signal ends it after the lines under way', async () => {
 
 test('a secret that does not open is named by its record, and no file is made', async () => {
   const service = await startService();
-  await bring(service.db, few.all);
+  await runImport(service.db, few.all);
   const broken = new Error('not this key');
   const snapshot = await service.db.engine.records.openSnapshot();
   const exporting = exportRecords({
@@ -269,11 +277,11 @@ test('a secret that does not open is named by its record, and no file is made', 
 test('a truncated export is told by its last line; one without its last newline is whole', async () => {
   const service = await startService();
   const bytes = bytesOf(linesOf(at('first')).filter(({ realm_id, id }) => !realm_id || id));
-  const cut = await bring(service.db, bytes.subarray(0, bytes.length - 20), { pieceBytes: 1 << 20 });
-  expect(cut.counts).toEqual(tally(many.length - 1, 0, 0, 1));
+  const cut = await runImport(service.db, bytes.subarray(0, bytes.length - 20), { pieceBytes: 1 << 20 });
+  expect(cut.counts).toEqual(importCounts(many.length - 1, 0, 0, 1));
   expect(cut.refusals).toEqual([`line ${many.length}: is not JSON`]);
-  const whole = await bring(service.db, bytes.subarray(0, bytes.length - 1), { pieceBytes: 1 << 20 });
-  expect(whole.counts).toEqual(tally(1, many.length - 1, 0, 0));
+  const whole = await runImport(service.db, bytes.subarray(0, bytes.length - 1), { pieceBytes: 1 << 20 });
+  expect(whole.counts).toEqual(importCounts(1, many.length - 1, 0, 0));
   await service.stop();
 });
 

@@ -11,15 +11,15 @@ import {
 } from '../../src/domain/resources.ts';
 import type { OpenDatabase } from '../../src/service/open_database.ts';
 import {
-  bring,
-  bringFrom,
   bytesOf,
-  family,
+  importCounts,
   type Json,
   meta,
-  mint,
-  rowsOf,
-  tally,
+  mintId,
+  realmLines,
+  realmRows,
+  runImport,
+  runImportFrom,
 } from '../support/import_fixtures.ts';
 import { type Service, startService } from '../support/service.ts';
 
@@ -34,15 +34,15 @@ afterAll(() => service.stop());
 const changes = (realmId: Uuid) => db.engine.records.changes(realmId, 0, 1_000);
 
 describe('a whole realm', () => {
-  const { ids, lines, all } = family();
+  const { ids, lines, all } = realmLines();
   const base = `/v2/authentication-realms/${ids.realm}/user-authentication-info/${ids.user}`;
   const linkPath = `${base}/user-authentication-oidc-profile-info/${ids.link}`;
   const namePath = `${base}/user-authentication-password-profile-info/${ids.name}`;
 
   test('is imported, and read over HTTP with its identifiers and instants', async () => {
-    const report = await bring(db, all);
+    const report = await runImport(db, all);
     expect(report).toEqual({
-      counts: tally(6, 0, 0, 0),
+      counts: importCounts(6, 0, 0, 0),
       resumeLine: undefined,
       error: undefined,
       refusals: [],
@@ -92,7 +92,7 @@ describe('a whole realm', () => {
     expect(shop?.origin).toEqual({ data: { id: store, type: 'account_authentication_settings' } });
     const login = await db.engine.records.get(oidcProfile, [ids.realm, ids.oidc]);
     expect(login?.issuer).toBe('https://login.example.com');
-    const [row] = await service.database.ask<{ client_secret_sealed: Uint8Array }>(
+    const [row] = await service.database.query<{ client_secret_sealed: Uint8Array }>(
       'select client_secret_sealed from oidc_profile where id = ?',
       ids.oidc,
     );
@@ -103,40 +103,40 @@ describe('a whole realm', () => {
   });
 
   test('a second time changes nothing, whatever the letter case of its identifiers', async () => {
-    const before = await rowsOf(service.database, []);
+    const before = await realmRows(service.database, []);
     const upper = all.map((line) => ({ ...line, id: String(line.id).toUpperCase() }));
     const silent = all.map(({ meta: _, client_secret, password_hash, ...line }) => line);
     for (const isUpsert of [false, true]) {
       for (const source of [all, upper, silent]) {
-        expect((await bring(db, source, { isUpsert })).counts).toEqual(tally(0, 6, 0, 0));
+        expect((await runImport(db, source, { isUpsert })).counts).toEqual(importCounts(0, 6, 0, 0));
       }
     }
-    expect(await rowsOf(service.database, [])).toEqual(before);
+    expect(await realmRows(service.database, [])).toEqual(before);
     expect(await changes(ids.realm)).toHaveLength(6);
   });
 });
 
 describe('order', () => {
   test('children before their parents find them', async () => {
-    const { ids, all } = family();
-    const report = await bring(db, all.toReversed());
-    expect([report.counts, report.refusals]).toEqual([tally(6, 0, 0, 0), []]);
+    const { ids, all } = realmLines();
+    const report = await runImport(db, all.toReversed());
+    expect([report.counts, report.refusals]).toEqual([importCounts(6, 0, 0, 0), []]);
     expect(await changes(ids.realm)).toHaveLength(6);
-    const other = family();
-    const stopping = await bring(db, other.all.toReversed(), { stopAtFirst: true });
-    expect(stopping.counts).toEqual(tally(6, 0, 0, 0));
+    const other = realmLines();
+    const stopping = await runImport(db, other.all.toReversed(), { stopAtFirst: true });
+    expect(stopping.counts).toEqual(importCounts(6, 0, 0, 0));
   });
 
   test('a line whose parent or profile never comes is reported at the end', async () => {
-    const { lines } = family();
-    const report = await bring(db, [
+    const { lines } = realmLines();
+    const report = await runImport(db, [
       lines.user,
       lines.realm,
-      { ...lines.link, user_authentication_info_id: mint() },
+      { ...lines.link, user_authentication_info_id: mintId() },
       lines.link,
       lines.name,
     ]);
-    expect(report.counts).toEqual(tally(2, 0, 0, 3));
+    expect(report.counts).toEqual(importCounts(2, 0, 0, 3));
     expect(report.refusals).toEqual([
       'line 3: its user-authentication-info does not exist',
       'line 4: oidc_profile_id names a record that the realm does not have',
@@ -145,21 +145,21 @@ describe('order', () => {
   });
 
   test('a profile of another realm is no profile', async () => {
-    const [here, there] = [family(), family()];
-    await bring(db, [...there.all, here.lines.realm, here.lines.user]);
+    const [here, there] = [realmLines(), realmLines()];
+    await runImport(db, [...there.all, here.lines.realm, here.lines.user]);
     const foreign = { ...here.lines.link, oidc_profile_id: there.ids.oidc };
-    expect((await bring(db, [foreign])).refusals).toEqual([
+    expect((await runImport(db, [foreign])).refusals).toEqual([
       'line 1: oidc_profile_id names a record that the realm does not have',
     ]);
   });
 
   test('more waiting lines than the bound: the surplus is refused and says so', async () => {
-    const { lines } = family();
+    const { lines } = realmLines();
     const big = 'x'.repeat(60_000);
     const count = Math.floor(LIMITS.importDeferredBytesMax / 60_500) + 5;
-    const waiting = Array.from({ length: count }, () => ({ ...lines.user, id: mint(), ignored: big }));
-    const report = await bring(db, waiting, { pieceBytes: 1 << 20 });
-    expect(report.counts).toEqual(tally(0, 0, 0, count));
+    const waiting = Array.from({ length: count }, () => ({ ...lines.user, id: mintId(), ignored: big }));
+    const report = await runImport(db, waiting, { pieceBytes: 1 << 20 });
+    expect(report.counts).toEqual(importCounts(0, 0, 0, count));
     const surplus = report.refusals.filter((line) =>
       line.includes('too many earlier lines wait for a missing record'),
     );
@@ -171,26 +171,27 @@ describe('order', () => {
 describe('the file', () => {
   test('a byte order mark, CRLF, empty lines and a missing last newline do no harm, cut anywhere', async () => {
     for (const pieceBytes of [1, 7, 1 << 20]) {
-      const { all } = family();
+      const { all } = realmLines();
       const text = `\ufeff${all.map((line) => JSON.stringify(line)).join('\r\n\r\n\n')}`;
-      const report = await bring(db, Buffer.from(text), { pieceBytes });
-      expect([report.counts, report.refusals]).toEqual([tally(6, 0, 0, 0), []]);
+      const report = await runImport(db, Buffer.from(text), { pieceBytes });
+      expect([report.counts, report.refusals]).toEqual([importCounts(6, 0, 0, 0), []]);
     }
   });
 
   test('the numbers of lines count the empty ones', async () => {
-    expect((await bring(db, ['', '', '{'])).refusals).toEqual(['line 3: is not JSON']);
+    expect((await runImport(db, ['', '', '{'])).refusals).toEqual(['line 3: is not JSON']);
   });
 
   test('nothing but newlines, and nothing at all, is an import of nothing', async () => {
-    for (const source of [[], ['', '']]) expect((await bring(db, source)).counts).toEqual(tally(0, 0, 0, 0));
+    for (const source of [[], ['', '']])
+      expect((await runImport(db, source)).counts).toEqual(importCounts(0, 0, 0, 0));
   });
 
   test('a line of 1 MiB is passed over, and the next one is read', async () => {
-    const { lines } = family();
+    const { lines } = realmLines();
     const long = JSON.stringify({ ...lines.realm, name: 'x'.repeat(1 << 20) });
     for (const pieceBytes of [1_000, 1 << 22]) {
-      const report = await bring(db, [long, family().lines.realm], { pieceBytes });
+      const report = await runImport(db, [long, realmLines().lines.realm], { pieceBytes });
       expect(report.refusals).toEqual(['line 1: is longer than 65536 bytes']);
       expect(report.counts.imported).toBe(1);
     }
@@ -198,10 +199,10 @@ describe('the file', () => {
 
   test('a line of exactly 64 KiB is read, one byte more is not', async () => {
     const padded = (bytes: number): string => {
-      const line = { ...family().lines.realm, ignored: '' };
+      const line = { ...realmLines().lines.realm, ignored: '' };
       return JSON.stringify({ ...line, ignored: 'x'.repeat(bytes - JSON.stringify(line).length) });
     };
-    const report = await bring(db, [
+    const report = await runImport(db, [
       padded(LIMITS.importLineBytesMax),
       padded(LIMITS.importLineBytesMax + 1),
     ]);
@@ -209,67 +210,70 @@ describe('the file', () => {
   });
 
   test('invalid UTF-8 is refused with its line', async () => {
-    const { lines } = family();
+    const { lines } = realmLines();
     const broken = Buffer.from(`${JSON.stringify({ ...lines.realm, name: 'caf#' })}\n`, 'latin1');
     broken[broken.indexOf('#')] = 0xe9;
     const whole = Buffer.from(`${JSON.stringify(lines.realm)}\n`);
-    const report = await bring(db, Buffer.concat([broken, whole]));
-    expect([report.counts, report.refusals]).toEqual([tally(1, 0, 0, 1), ['line 1: is not UTF-8']]);
+    const report = await runImport(db, Buffer.concat([broken, whole]));
+    expect([report.counts, report.refusals]).toEqual([importCounts(1, 0, 0, 1), ['line 1: is not UTF-8']]);
   });
 });
 
 describe('--on-error abort', () => {
   test('ends at the first refused line, keeps what stands before it, names the line to resume from', async () => {
-    const { ids, lines } = family();
-    const third = { ...lines.user, id: mint() };
+    const { ids, lines } = realmLines();
+    const third = { ...lines.user, id: mintId() };
     for (const bad of ['{', { ...lines.user, name: 'another' }]) {
       const source = [lines.realm, lines.user, bad, third];
-      const report = await bring(db, source, { stopAtFirst: true });
+      const report = await runImport(db, source, { stopAtFirst: true });
       expect(report.refusals).toHaveLength(1);
       expect([report.resumeLine, report.counts.refused]).toEqual([3, 1]);
       expect(await db.engine.records.get(user, [ids.realm, ids.user])).toBeDefined();
       expect(await db.engine.records.get(user, [ids.realm, third.id])).toBeUndefined();
     }
-    const rest = await bring(db, [lines.realm, lines.user, '{', third], {
+    const rest = await runImport(db, [lines.realm, lines.user, '{', third], {
       stopAtFirst: true,
       fromLine: 4,
     });
-    expect([rest.counts, rest.resumeLine]).toEqual([tally(1, 0, 0, 0), undefined]);
+    expect([rest.counts, rest.resumeLine]).toEqual([importCounts(1, 0, 0, 0), undefined]);
   });
 
   test('of several refused lines in one commit the first one ends it', async () => {
-    const { lines } = family();
+    const { lines } = realmLines();
     const differs = { ...lines.realm, name: 'another' };
-    const report = await bring(db, [lines.realm, differs, '{'], { stopAtFirst: true });
+    const report = await runImport(db, [lines.realm, differs, '{'], { stopAtFirst: true });
     expect(report.refusals).toEqual(['line 2: differs from the stored record in name']);
   });
 
   test('a line that waits for its parent is where to resume from', async () => {
-    const { lines } = family();
-    const report = await bring(db, [lines.user, '{', lines.realm], { stopAtFirst: true });
+    const { lines } = realmLines();
+    const report = await runImport(db, [lines.user, '{', lines.realm], { stopAtFirst: true });
     expect([report.refusals, report.resumeLine]).toEqual([['line 2: is not JSON'], 1]);
-    const missing = await bring(db, [lines.user], { stopAtFirst: true });
+    const missing = await runImport(db, [lines.user], { stopAtFirst: true });
     expect(missing.refusals).toEqual(['line 1: its authentication-realm does not exist']);
     expect(missing.resumeLine).toBe(1);
   });
 
   test('a signal ends it after the commit under way', async () => {
-    const { lines } = family();
+    const { lines } = realmLines();
     const stop = new AbortController();
-    const users = Array.from({ length: 2 * LIMITS.importCommitLines }, () => ({ ...lines.user, id: mint() }));
-    const report = await bring(db, [lines.realm, ...users], {
+    const users = Array.from({ length: 2 * LIMITS.importCommitLines }, () => ({
+      ...lines.user,
+      id: mintId(),
+    }));
+    const report = await runImport(db, [lines.realm, ...users], {
       signal: stop.signal,
       onProgress: () => stop.abort(),
       pieceBytes: 1 << 20,
     });
-    expect(report.counts).toEqual(tally(LIMITS.importCommitLines, 0, 0, 0));
+    expect(report.counts).toEqual(importCounts(LIMITS.importCommitLines, 0, 0, 0));
     expect(report.resumeLine).toBe(LIMITS.importCommitLines + 1);
   });
 });
 
 describe('refused lines of a commit that never came are met again, not lost', () => {
   const source = () => {
-    const { lines, all } = family();
+    const { lines, all } = realmLines();
     return { all: ['{', { type: 'nothing' }, ...all], first: lines.realm };
   };
 
@@ -282,10 +286,10 @@ describe('refused lines of a commit that never came are met again, not lost', ()
       stop.abort();
       yield bytesOf(all.slice(3));
     })();
-    const report = await bringFrom(db, lines, { signal: stop.signal });
-    expect([report.counts, report.refusals, report.resumeLine]).toEqual([tally(0, 0, 0, 0), [], 1]);
-    const resumed = await bring(db, all, { fromLine: 1 });
-    expect([resumed.counts, resumed.refusals.length]).toEqual([tally(6, 0, 0, 2), 2]);
+    const report = await runImportFrom(db, lines, { signal: stop.signal });
+    expect([report.counts, report.refusals, report.resumeLine]).toEqual([importCounts(0, 0, 0, 0), [], 1]);
+    const resumed = await runImport(db, all, { fromLine: 1 });
+    expect([resumed.counts, resumed.refusals.length]).toEqual([importCounts(6, 0, 0, 2), 2]);
   });
 
   test('where the database takes no more', async () => {
@@ -300,26 +304,26 @@ describe('refused lines of a commit that never came are met again, not lost', ()
         throw full;
       },
     };
-    const report = await bring(db, all, { store, signal: stop.signal });
-    expect([report.counts, report.refusals, report.resumeLine]).toEqual([tally(0, 0, 0, 0), [], 1]);
+    const report = await runImport(db, all, { store, signal: stop.signal });
+    expect([report.counts, report.refusals, report.resumeLine]).toEqual([importCounts(0, 0, 0, 0), [], 1]);
     expect(report.error).toBe(full);
   });
 });
 
 test('a database that stays busy is asked again; a signal meanwhile names the line to resume from', async () => {
-  const [patient, stopped] = [family(), family()];
-  const letGo = await service.database.hold();
+  const [patient, stopped] = [realmLines(), realmLines()];
+  const letGo = await service.database.lockWriters();
   const stop = new AbortController();
   const reports = Promise.all([
-    bring(db, patient.all),
-    bring(db, stopped.all, { signal: stop.signal, fromLine: 2 }),
+    runImport(db, patient.all),
+    runImport(db, stopped.all, { signal: stop.signal, fromLine: 2 }),
   ]);
   await Bun.sleep(LIMITS.storeWaitMsMax / 2);
   stop.abort();
   await Bun.sleep(LIMITS.storeWaitMsMax / 2 + 300);
   await letGo();
   const [first, second] = await reports;
-  expect([first.counts, first.error]).toEqual([tally(6, 0, 0, 0), undefined]);
-  expect([second.counts, second.resumeLine]).toEqual([tally(0, 0, 0, 0), 2]);
+  expect([first.counts, first.error]).toEqual([importCounts(6, 0, 0, 0), undefined]);
+  expect([second.counts, second.resumeLine]).toEqual([importCounts(0, 0, 0, 0), 2]);
   expect(second.error?.code).toBe('unavailable');
 }, 300_000);

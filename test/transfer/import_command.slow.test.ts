@@ -5,42 +5,42 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import {
   bytesOf,
-  changesOf,
-  family,
-  mint,
-  multitude,
-  rowsOf,
-  type Source,
+  changeEvents,
+  type ImportSource,
+  manyUserLines,
+  mintId,
+  realmLines,
+  realmRows,
 } from '../support/import_fixtures.ts';
-import { AUTHREALM, runCommand, start } from '../support/processes.ts';
+import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
 describe('the command', () => {
   const folder = freshFolder();
-  const file = (name: string, source: Source): string => {
+  const file = (name: string, source: ImportSource): string => {
     const path = join(folder, name);
     writeFileSync(path, bytesOf(source));
     return path;
   };
   const run = (input: string, ...args: string[]) => runCommand([AUTHREALM, 'import', ...args], {}, input);
   const users = (count: number) => {
-    const { lines } = family();
-    return [lines.realm, ...Array.from({ length: count }, () => ({ ...lines.user, id: mint() }))];
+    const { lines } = realmLines();
+    return [lines.realm, ...Array.from({ length: count }, () => ({ ...lines.user, id: mintId() }))];
   };
   /** None where the database is not there, or not ready. */
   const count = async (database: TestDatabase): Promise<number> => {
-    const counted = database.ask<{ n: number }>('select count(*) as n from user_info');
+    const counted = database.query<{ n: number }>('select count(*) as n from user_info');
     const [row] = await counted.catch(() => []);
     return row?.n ?? 0;
   };
 
   test('reads a file or standard input and tells what became of it', async () => {
-    const { all } = family();
-    const { words } = await freshDatabase();
-    const first = await run('', file('told.ndjson', all), ...words);
+    const { all } = realmLines();
+    const { args } = await freshDatabase();
+    const first = await run('', file('told.ndjson', all), ...args);
     expect([first.code, first.stderr]).toEqual([0, '']);
     expect(first.stdout.trim().split('\n').at(-1)).toBe('imported 6, unchanged 0, replaced 0, refused 0');
-    const second = await run(bytesOf(all).toString(), '-', ...words);
+    const second = await run(bytesOf(all).toString(), '-', ...args);
     expect(second).toEqual({
       code: 0,
       stdout: 'imported 0, unchanged 6, replaced 0, refused 0\n',
@@ -49,11 +49,11 @@ describe('the command', () => {
   });
 
   test('refusals stand on standard error, the command to go on with can be pasted', async () => {
-    const { lines } = family();
+    const { lines } = realmLines();
     const database = await freshDatabase();
-    const { words } = database;
+    const { args } = database;
     const source = file('with space.ndjson', [lines.realm, '{', lines.user]);
-    const stopped = await run('', source, ...words);
+    const stopped = await run('', source, ...args);
     expect([stopped.code, stopped.stderr]).toEqual([3, 'line 2: is not JSON\n']);
     expect(await count(database)).toBe(0);
     const advice = stopped.stdout.trim().split('\n').at(-1) ?? '';
@@ -61,7 +61,7 @@ describe('the command', () => {
     writeFileSync(source, bytesOf([lines.realm, '', lines.user]));
     const resumed = await runCommand(['sh', '-c', advice.replace('authrealm', AUTHREALM)]);
     expect([resumed.code, resumed.stderr, await count(database)]).toEqual([0, '', 1]);
-    const skipped = await run('{\n[]\n', '-', '--on-error', 'skip', ...words);
+    const skipped = await run('{\n[]\n', '-', '--on-error', 'skip', ...args);
     expect([skipped.code, skipped.stderr]).toEqual([
       3,
       'line 1: is not JSON\nline 2: must be a JSON object\n',
@@ -70,13 +70,13 @@ describe('the command', () => {
   });
 
   test('what it cannot do is said before anything is made', async () => {
-    const { words } = await freshDatabase();
+    const { args } = await freshDatabase();
     const wrong: [string[], number, RegExp][] = [
-      [[join(folder, 'nothing.ndjson'), ...words], 1, /cannot be read/],
-      [[folder, ...words], 1, /is a directory/],
-      [['-', '--on-error', 'shrug', ...words], 2, /abort, skip/],
-      [['-', '--from-line', '0', ...words], 2, /counted from 1/],
-      [[...words], 2, /missing required argument/],
+      [[join(folder, 'nothing.ndjson'), ...args], 1, /cannot be read/],
+      [[folder, ...args], 1, /is a directory/],
+      [['-', '--on-error', 'shrug', ...args], 2, /abort, skip/],
+      [['-', '--from-line', '0', ...args], 2, /counted from 1/],
+      [[...args], 2, /missing required argument/],
     ];
     const answers = await Promise.all(wrong.map(([args]) => run('', ...args)));
     for (const [at, { code, stdout, stderr }] of answers.entries()) {
@@ -89,24 +89,24 @@ describe('the command', () => {
     const source = users(24_999);
     const [whole, killed] = [await freshDatabase(), await freshDatabase()];
     const path = file('killed.ndjson', source);
-    const victim = start([AUTHREALM, 'import', '-', ...killed.words]);
+    const victim = startCommand([AUTHREALM, 'import', '-', ...killed.args]);
     victim.process.stdin.write(bytesOf(source));
     await victim.process.stdin.flush();
     while ((await count(killed)) < LIMITS.importCommitLines - 1) await Bun.sleep(5);
     victim.process.kill('SIGKILL');
     await victim.process.exited;
     expect(await count(killed)).toBeLessThan(24_999);
-    const answers = await Promise.all([run('', path, ...killed.words), run('', path, ...whole.words)]);
+    const answers = await Promise.all([run('', path, ...killed.args), run('', path, ...whole.args)]);
     for (const { code, stderr } of answers) expect([code, stderr]).toEqual([0, '']);
-    expect(Bun.deepEquals(await rowsOf(killed), await rowsOf(whole))).toBe(true);
-    expect(Bun.deepEquals(await changesOf(killed), await changesOf(whole))).toBe(true);
-    expect(await changesOf(killed)).toHaveLength(25_000);
+    expect(Bun.deepEquals(await realmRows(killed), await realmRows(whole))).toBe(true);
+    expect(Bun.deepEquals(await changeEvents(killed), await changeEvents(whole))).toBe(true);
+    expect(await changeEvents(killed)).toHaveLength(25_000);
   }, 300_000);
 
   test('SIGTERM ends it after the commit under way with the line to resume from', async () => {
     const database = await freshDatabase();
-    const { words } = database;
-    const importing = start([AUTHREALM, 'import', '-', ...words]);
+    const { args } = database;
+    const importing = startCommand([AUTHREALM, 'import', '-', ...args]);
     importing.process.stdin.write(bytesOf(users(LIMITS.importCommitLines + 500)));
     await importing.process.stdin.flush();
     while ((await count(database)) < LIMITS.importCommitLines - 1) await Bun.sleep(5);
@@ -117,50 +117,50 @@ describe('the command', () => {
   }, 300_000);
 
   test('killed ten times and run again each time, it exports the same bytes as one that was not', async () => {
-    const source = file('often.ndjson', multitude(10_000));
+    const source = file('often.ndjson', manyUserLines(10_000));
     const [whole, often] = [await freshDatabase(), await freshDatabase()];
-    await run('', source, ...whole.words);
+    await run('', source, ...whole.args);
     for (let kill = 1; kill <= 10; kill += 1) {
-      const victim = start([AUTHREALM, 'import', source, ...often.words]);
+      const victim = startCommand([AUTHREALM, 'import', source, ...often.args]);
       await Bun.sleep(80 * kill);
       victim.process.kill('SIGKILL');
       await victim.process.exited;
     }
-    expect((await run('', source, ...often.words)).code).toBe(0);
+    expect((await run('', source, ...often.args)).code).toBe(0);
     const bytes = await Promise.all(
-      [whole, often].map(async ({ words }) => {
+      [whole, often].map(async ({ args }) => {
         const out = join(freshFolder(), 'out');
-        const exported = await runCommand([AUTHREALM, 'export', '--with-secrets', out, ...words]);
+        const exported = await runCommand([AUTHREALM, 'export', '--with-secrets', out, ...args]);
         expect([exported.code, exported.stdout]).toEqual([0, '']);
         return readFileSync(out);
       }),
     );
     expect(bytes[0]?.equals(bytes[1] ?? Buffer.of())).toBe(true);
-    expect(await changesOf(often)).toHaveLength(30_004);
+    expect(await changeEvents(often)).toHaveLength(30_004);
   }, 300_000);
 
   test('two files at once both end well', async () => {
     const database = await freshDatabase();
-    const { words } = database;
+    const { args } = database;
     const [left, right] = [users(9_999), users(9_999)];
     const sources = [file('left.ndjson', left), file('right.ndjson', right)];
-    const answers = await Promise.all(sources.map((source) => run('', source, ...words)));
+    const answers = await Promise.all(sources.map((source) => run('', source, ...args)));
     for (const { code, stdout, stderr } of answers) {
       expect([code, stderr]).toEqual([0, '']);
       expect(stdout).toEndWith('imported 10000, unchanged 0, replaced 0, refused 0\n');
     }
-    expect([await count(database), (await changesOf(database)).length]).toEqual([19_998, 20_000]);
+    expect([await count(database), (await changeEvents(database)).length]).toEqual([19_998, 20_000]);
   }, 300_000);
 
   test('two at once both end well', async () => {
     const source = users(14_999);
     const database = await freshDatabase();
-    const { words } = database;
+    const { args } = database;
     const from = file('both.ndjson', source);
-    const answers = await Promise.all([run('', from, ...words), run('', from, ...words)]);
+    const answers = await Promise.all([run('', from, ...args), run('', from, ...args)]);
     for (const { code, stderr } of answers) expect([code, stderr]).toEqual([0, '']);
     const imported = answers.map(({ stdout }) => Number(/imported (\d+)/.exec(stdout)?.[1]));
     expect((imported[0] ?? 0) + (imported[1] ?? 0)).toBe(15_000);
-    expect([await count(database), (await changesOf(database)).length]).toEqual([14_999, 15_000]);
+    expect([await count(database), (await changeEvents(database)).length]).toEqual([14_999, 15_000]);
   }, 300_000);
 });

@@ -3,13 +3,20 @@ import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sqliteAt } from '../support/database.ts';
 import { freshFolder } from '../support/folder.ts';
-import { bytesOf, changesOf, family, mint, rowsOf, type Source } from '../support/import_fixtures.ts';
+import {
+  bytesOf,
+  changeEvents,
+  type ImportSource,
+  mintId,
+  realmLines,
+  realmRows,
+} from '../support/import_fixtures.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 
 /** `import --dry-run`, which works on a copy of the file. */
 
 const folder = freshFolder();
-const file = (name: string, source: Source): string => {
+const file = (name: string, source: ImportSource): string => {
   const path = join(folder, name);
   writeFileSync(path, bytesOf(source));
   return path;
@@ -30,15 +37,15 @@ test('where there is nothing to copy, it says so and makes nothing', async () =>
 });
 
 test('--dry-run tells what would happen and changes nothing', async () => {
-  const { lines, all } = family();
+  const { lines, all } = realmLines();
   const { url, database } = at('dry.db');
   await run('', file('dry.ndjson', all), '--database', url);
-  const before = [await rowsOf(database, []), await changesOf(database)];
+  const before = [await realmRows(database, []), await changeEvents(database)];
   const source = file('more.ndjson', [
     lines.realm,
     { ...lines.user, name: 'Renamed' },
-    { ...lines.user, id: mint() },
-    { ...lines.link, id: mint() },
+    { ...lines.user, id: mintId() },
+    { ...lines.link, id: mintId() },
     { ...lines.oidc, client_secret: 'of-the-provider' },
   ]);
   const dry = await run('', source, '--dry-run', '--upsert', '--on-error', 'skip', '--database', url);
@@ -48,13 +55,13 @@ test('--dry-run tells what would happen and changes nothing', async () => {
       'dry run, nothing was changed; the import would have imported 1, unchanged 2, replaced 1, refused 1\n',
     stderr: 'line 4: another record of the realm has the same issuer and subject\n',
   });
-  expect([await rowsOf(database, []), await changesOf(database)]).toEqual(before);
+  expect([await realmRows(database, []), await changeEvents(database)]).toEqual(before);
   expect(readdirSync(folder).filter((name) => name.includes('dry-run'))).toEqual([]);
 });
 
 test('--dry-run without room for its copy says so', async () => {
   const { path, url } = at('roomless.db');
-  const source = file('roomless.ndjson', family().all);
+  const source = file('roomless.ndjson', realmLines().all);
   await run('', source, '--database', url);
   // A file may grow to a half of what the copy needs.
   const blocks = Math.floor(statSync(path).size / 1_024);

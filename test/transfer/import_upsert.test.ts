@@ -2,7 +2,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { oidcProfile, oidcProfileInfo, user } from '../../src/domain/resources.ts';
 import type { OpenDatabase } from '../../src/service/open_database.ts';
-import { bring, family, type Json, meta, mint, rowsOf, tally } from '../support/import_fixtures.ts';
+import {
+  importCounts,
+  type Json,
+  meta,
+  mintId,
+  realmLines,
+  realmRows,
+  runImport,
+} from '../support/import_fixtures.ts';
 import { type Service, startService } from '../support/service.ts';
 
 let service: Service;
@@ -16,17 +24,17 @@ afterAll(() => service.stop());
 const changes = (realmId: Uuid) => db.engine.records.changes(realmId, 0, 1_000);
 
 describe('--upsert', () => {
-  const { ids, lines, all } = family();
+  const { ids, lines, all } = realmLines();
   beforeAll(async () => {
-    await bring(db, all);
+    await runImport(db, all);
   });
-  const upsert = (...source: Json[]) => bring(db, source, { isUpsert: true });
+  const upsert = (...source: Json[]) => runImport(db, source, { isUpsert: true });
 
   test('replaces with a new revision and a change that names the members', async () => {
     const before = await db.engine.records.get(user, [ids.realm, ids.user]);
     const moved = { ...lines.user, meta: undefined, email: 'j@example.com', family_name: 'Roe' };
     const at = Date.now();
-    expect((await upsert(moved)).counts).toEqual(tally(0, 0, 1, 0));
+    expect((await upsert(moved)).counts).toEqual(importCounts(0, 0, 1, 0));
     const after = await db.engine.records.get(user, [ids.realm, ids.user]);
     expect(after).toMatchObject({ name: 'Jane Doe', email: 'j@example.com', family_name: 'Roe' });
     expect(after?.created_at).toBe(before?.created_at as number);
@@ -38,12 +46,12 @@ describe('--upsert', () => {
       members: ['email', 'family_name'],
     });
     expect(last?.revision).toBe(after?.revision as never);
-    expect((await upsert(moved)).counts).toEqual(tally(0, 1, 0, 0));
+    expect((await upsert(moved)).counts).toEqual(importCounts(0, 1, 0, 0));
   });
 
   test('takes stated instants', async () => {
     const later = { ...lines.link, meta: { ...meta, updated_at: '2023-01-01T00:00:00.000Z' } };
-    expect((await upsert(later)).counts).toEqual(tally(0, 0, 1, 0));
+    expect((await upsert(later)).counts).toEqual(importCounts(0, 0, 1, 0));
     const stored = await db.engine.records.get(oidcProfileInfo, [ids.realm, ids.user, ids.link]);
     expect(stored?.updated_at).toBe(Date.parse('2023-01-01T00:00:00.000Z'));
     expect(stored?.created_at).toBe(Date.parse(meta.created_at));
@@ -53,10 +61,10 @@ describe('--upsert', () => {
     const { client_secret: _, ...silent } = lines.oidc;
     const place = { table: 'oidc_profile', column: 'client_secret_sealed', realm: ids.realm, id: ids.oidc };
     const secret = async (): Promise<string> => {
-      const row = (await rowsOf(service.database, [])).find(({ id }) => id === ids.oidc);
+      const row = (await realmRows(service.database, [])).find(({ id }) => id === ids.oidc);
       return db.keyring.open('oidc-client-secret', place, row?.client_secret_sealed as Uint8Array);
     };
-    expect((await upsert({ ...silent, name: 'Renamed' })).counts).toEqual(tally(0, 0, 1, 0));
+    expect((await upsert({ ...silent, name: 'Renamed' })).counts).toEqual(importCounts(0, 0, 1, 0));
     expect(await secret()).toBe('of-the-provider');
     expect((await upsert({ ...lines.oidc, name: 'Renamed', client_secret: 'another' })).counts.replaced).toBe(
       1,
@@ -64,12 +72,12 @@ describe('--upsert', () => {
     expect(await secret()).toBe('another');
     const { password_hash, ...hashless } = lines.name;
     expect((await upsert({ ...hashless, username: 'renamed' })).counts.replaced).toBe(1);
-    const row = (await rowsOf(service.database)).find(({ id }) => id === ids.name);
+    const row = (await realmRows(service.database)).find(({ id }) => id === ids.name);
     expect(row).toMatchObject({ username: 'renamed', username_key: 'renamed', password_hash });
   });
 
   test('what is known of a hash ends with the hash', async () => {
-    const row = async () => (await rowsOf(service.database)).find(({ id }) => id === ids.name);
+    const row = async () => (await realmRows(service.database)).find(({ id }) => id === ids.name);
     const known = { ...lines.name, username: 'renamed', password_normalised: true };
     expect((await upsert(known)).counts.replaced).toBe(1);
     expect(await row()).toMatchObject({ password_normalised: 1 });
@@ -92,11 +100,11 @@ describe('--upsert', () => {
   });
 
   test('never moves a record to another realm, user or profile', async () => {
-    const [other, elsewhere] = [{ ...lines.user, id: mint() }, family()];
-    const second = { ...lines.oidc, id: mint() };
-    const secondPasswords = { ...lines.passwords, id: mint() };
+    const [other, elsewhere] = [{ ...lines.user, id: mintId() }, realmLines()];
+    const second = { ...lines.oidc, id: mintId() };
+    const secondPasswords = { ...lines.passwords, id: mintId() };
     await upsert(other, second, secondPasswords, ...elsewhere.all);
-    const before = await rowsOf(service.database, []);
+    const before = await realmRows(service.database, []);
     const report = await upsert(
       { ...lines.link, user_authentication_info_id: other.id },
       { ...lines.link, oidc_profile_id: second.id },
@@ -109,12 +117,12 @@ describe('--upsert', () => {
       'another record of the realm has the same id',
       expect.stringContaining('password_profile_id cannot change'),
     ] as never);
-    expect(await rowsOf(service.database, [])).toEqual(before);
+    expect(await realmRows(service.database, [])).toEqual(before);
   });
 
   test('a line that had to wait for its parent never overtakes a later one about the same record', async () => {
     for (const content of ['early', 'late']) {
-      const { lines } = family();
+      const { lines } = realmLines();
       const [waiting, done] = [
         { ...lines.link, subject: `first-${lines.link.id}` },
         { ...lines.link, subject: content === 'early' ? `first-${lines.link.id}` : `last-${lines.link.id}` },
@@ -122,7 +130,7 @@ describe('--upsert', () => {
       const above = [lines.realm, lines.oidc, lines.user];
       const source = [waiting, ...above, done];
       const report = await upsert(...source);
-      expect([report.counts, report.refusals]).toEqual([tally(4, 1, 0, 0), []]);
+      expect([report.counts, report.refusals]).toEqual([importCounts(4, 1, 0, 0), []]);
       const key = [lines.realm.id, lines.user.id, lines.link.id] as const;
       const subject = async () => (await db.engine.records.get(oidcProfileInfo, key))?.subject;
       expect(await subject()).toBe(done.subject);
@@ -132,16 +140,16 @@ describe('--upsert', () => {
   });
 
   test('of two that had to wait the later one stays', async () => {
-    const { lines } = family();
+    const { lines } = realmLines();
     const [first, last] = ['first', 'last'].map((word) => ({ ...lines.link, subject: word + lines.link.id }));
     const report = await upsert(first as Json, last as Json, lines.user, lines.oidc, lines.realm);
-    expect(report.counts).toEqual(tally(4, 0, 1, 0));
+    expect(report.counts).toEqual(importCounts(4, 0, 1, 0));
     const key = [lines.realm.id, lines.user.id, lines.link.id] as const;
     expect((await db.engine.records.get(oidcProfileInfo, key))?.subject).toBe(last?.subject as string);
   });
 
   test('still refuses what another record holds', async () => {
-    const second = { ...lines.link, id: mint(), subject: 'second' };
+    const second = { ...lines.link, id: mintId(), subject: 'second' };
     await upsert(second);
     const report = await upsert({ ...second, subject: lines.link.subject });
     expect(report.refusals).toEqual(['line 1: another record of the realm has the same issuer and subject']);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { user } from '../../src/domain/resources.ts';
 import type { OpenDatabase } from '../../src/service/open_database.ts';
-import { bring, family, type Json, meta, mint, tally } from '../support/import_fixtures.ts';
+import { importCounts, type Json, meta, mintId, realmLines, runImport } from '../support/import_fixtures.ts';
 import { PASSWORD_HASH, type Service, startService } from '../support/service.ts';
 
 let service: Service;
@@ -14,13 +14,13 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 describe('a line is refused with its number and its reason, and no value of it', () => {
-  const { ids, lines, all } = family();
+  const { ids, lines, all } = realmLines();
   const secretive = 'do-not-repeat-me';
   beforeAll(async () => {
-    await bring(db, all);
+    await runImport(db, all);
   });
-  const fresh = <L extends Json>(line: L, more: Json = {}) => ({ ...line, id: mint(), ...more });
-  const name = (more: Json) => fresh(lines.name, { username: mint(), ...more });
+  const fresh = <L extends Json>(line: L, more: Json = {}) => ({ ...line, id: mintId(), ...more });
+  const name = (more: Json) => fresh(lines.name, { username: mintId(), ...more });
   const instant = /^meta\.(created|updated)_at must be an instant in UTC/;
   const hash = /^password_hash must be argon2i or argon2id/;
   const cost = (m: number, t: number, p: number) =>
@@ -33,8 +33,8 @@ describe('a line is refused with its number and its reason, and no value of it',
     ['a list', '[]', /^must be a JSON object$/],
     ['null', 'null', /^must be a JSON object$/],
     ['a text', `"${secretive}"`, /^must be a JSON object$/],
-    ['no type', { id: mint() }, /^type must be one of authentication-realm, /],
-    ['an unknown type', { type: secretive, id: mint() }, /^type must be one of /],
+    ['no type', { id: mintId() }, /^type must be one of authentication-realm, /],
+    ['an unknown type', { type: secretive, id: mintId() }, /^type must be one of /],
     ['a type of Object.prototype', { type: 'constructor' }, /^type must be one of /],
     ['a type that is no text', { type: ['authentication-realm'] }, /^type must be one of /],
     ['no id', { ...lines.realm, id: undefined }, /^id is missing$/],
@@ -42,7 +42,7 @@ describe('a line is refused with its number and its reason, and no value of it',
     ['an id that is a number', fresh(lines.user, { id: 7 }), /^id must be the identifier/],
     ['no realm', fresh(lines.user, { realm_id: undefined }), /^realm_id is missing$/],
     ['no user', name({ user_authentication_info_id: undefined }), /^user_authentication_info_id is missing$/],
-    ['a realm that is another', fresh(lines.realm, { realm_id: mint() }), /^realm_id must equal id$/],
+    ['a realm that is another', fresh(lines.realm, { realm_id: mintId() }), /^realm_id must equal id$/],
     ['no name', fresh(lines.user, { name: undefined }), /^name is missing$/],
     ['a name that is a number', fresh(lines.user, { name: 5 }), /^name /],
     ['a blank name', fresh(lines.user, { name: ' ' }), /^name must not be blank$/],
@@ -167,8 +167,8 @@ describe('a line is refused with its number and its reason, and no value of it',
 
   for (const [what, line, reason] of cases) {
     test(what, async () => {
-      const report = await bring(db, [line]);
-      expect(report.counts).toEqual(tally(0, 0, 0, 1));
+      const report = await runImport(db, [line]);
+      expect(report.counts).toEqual(importCounts(0, 0, 0, 1));
       const [told = ''] = report.refusals;
       expect(told).toStartWith('line 1: ');
       expect(told.slice('line 1: '.length)).toMatch(reason);
@@ -191,7 +191,7 @@ describe('a line is refused with its number and its reason, and no value of it',
       '{',
       '{"__proto__":{"name":"x"},"usernameFormat":[1],',
     );
-    expect((await bring(db, [odd])).counts).toEqual(tally(1, 0, 0, 0));
+    expect((await runImport(db, [odd])).counts).toEqual(importCounts(1, 0, 0, 0));
   });
 
   test('hashes of every allowed kind are taken', async () => {
@@ -203,11 +203,11 @@ describe('a line is refused with its number and its reason, and no value of it',
       await Bun.password.hash('a password', { algorithm: 'bcrypt', cost: 4 }),
       ...['2a', '2b', '2y'].map((prefix) => `$${prefix}$14$${'a'.repeat(53)}`),
     ];
-    const report = await bring(
+    const report = await runImport(
       db,
       hashes.map((each) => name({ password_hash: each })),
     );
-    expect([report.counts, report.refusals]).toEqual([tally(hashes.length, 0, 0, 0), []]);
+    expect([report.counts, report.refusals]).toEqual([importCounts(hashes.length, 0, 0, 0), []]);
   });
 
   test('instants that are not stated are the time of the import', async () => {
@@ -215,7 +215,7 @@ describe('a line is refused with its number and its reason, and no value of it',
     const line = fresh(lines.user, { meta: undefined });
     const late = fresh(lines.user, { meta: { created_at: meta.created_at } });
     const early = fresh(lines.user, { meta: { updated_at: meta.updated_at } });
-    await bring(db, [line, late, early]);
+    await runImport(db, [line, late, early]);
     const stored = async (id: unknown) => db.engine.records.get(user, [ids.realm, id as Uuid]);
     const bare = await stored(line.id);
     expect(bare?.created_at).toBeGreaterThanOrEqual(before);
@@ -227,7 +227,7 @@ describe('a line is refused with its number and its reason, and no value of it',
 
 describe('a username under a profile of e-mail addresses', () => {
   const strict = () => {
-    const { lines, ids } = family();
+    const { lines, ids } = realmLines();
     return { ids, lines: { ...lines, passwords: { ...lines.passwords, username_format: 'email' } } };
   };
   const refused = 'username must be an e-mail address: its password-profile requires it';
@@ -235,22 +235,22 @@ describe('a username under a profile of e-mail addresses', () => {
   test('must be one, wherever in the file the profile stands', async () => {
     for (const order of ['before', 'after'] as const) {
       const { lines } = strict();
-      const names = [lines.name, { ...lines.name, id: mint(), username: 'j@example.com' }];
+      const names = [lines.name, { ...lines.name, id: mintId(), username: 'j@example.com' }];
       const above = [lines.realm, lines.passwords, lines.user];
       const source = order === 'before' ? [...above, ...names] : [...names, ...above];
-      const report = await bring(db, source);
-      expect(report.counts).toEqual(tally(4, 0, 0, 1));
+      const report = await runImport(db, source);
+      expect(report.counts).toEqual(importCounts(4, 0, 0, 1));
       expect(report.refusals).toEqual([`line ${order === 'before' ? 4 : 1}: ${refused}`]);
     }
   });
 
   test('a profile that could not be imported as written does not count', async () => {
     const { lines } = strict();
-    await bring(db, [lines.realm, lines.user, { ...lines.passwords, username_format: 'any' }]);
-    const report = await bring(db, [lines.passwords, lines.name]);
-    expect(report.counts).toEqual(tally(1, 0, 0, 1));
+    await runImport(db, [lines.realm, lines.user, { ...lines.passwords, username_format: 'any' }]);
+    const report = await runImport(db, [lines.passwords, lines.name]);
+    expect(report.counts).toEqual(importCounts(1, 0, 0, 1));
     expect(report.refusals).toEqual(['line 1: differs from the stored record in username_format']);
-    const replacing = await bring(db, [lines.passwords, { ...lines.name, id: mint(), username: 'x' }], {
+    const replacing = await runImport(db, [lines.passwords, { ...lines.name, id: mintId(), username: 'x' }], {
       isUpsert: true,
     });
     expect(replacing.refusals).toEqual([`line 2: ${refused}`]);
@@ -262,14 +262,14 @@ describe('a username under a profile of e-mail addresses', () => {
     const profile = { ...lines.passwords, meta: { ...meta, updated_at: switched } };
     const name = (updated_at: string | undefined) => ({
       ...lines.name,
-      id: mint(),
-      username: mint(),
+      id: mintId(),
+      username: mintId(),
       meta: updated_at === undefined ? undefined : { created_at: meta.created_at, updated_at },
     });
     const above = [lines.realm, lines.user, profile];
     for (const names of [[name('2022-05-31T23:59:59.999Z')], [name(switched), name(undefined)]]) {
       for (const source of [[...above, ...names], names]) {
-        const { refusals, counts } = await bring(db, source);
+        const { refusals, counts } = await runImport(db, source);
         const isOlder = names.length === 1;
         expect(refusals.every((told) => told.endsWith(refused))).toBe(true);
         expect([refusals.length, counts.refused]).toEqual(isOlder ? [0, 0] : [2, 2]);
@@ -279,9 +279,11 @@ describe('a username under a profile of e-mail addresses', () => {
   });
 
   test('one that is stored already stays unchanged: what a profile says is for later ones', async () => {
-    const { lines } = family();
-    await bring(db, [lines.realm, lines.user, lines.passwords, lines.name]);
+    const { lines } = realmLines();
+    await runImport(db, [lines.realm, lines.user, lines.passwords, lines.name]);
     const strictly = { ...lines.passwords, username_format: 'email' };
-    expect((await bring(db, [strictly, lines.name], { isUpsert: true })).counts).toEqual(tally(0, 1, 1, 0));
+    expect((await runImport(db, [strictly, lines.name], { isUpsert: true })).counts).toEqual(
+      importCounts(0, 1, 1, 0),
+    );
   });
 });

@@ -1,15 +1,15 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import { renameSync } from 'node:fs';
 import { freshDatabase } from '../support/database.ts';
-import { AUTHREALM, start } from '../support/processes.ts';
+import { AUTHREALM, startCommand } from '../support/processes.ts';
 
 /** The processes that share a port: one that exits is replaced. */
 
 setDefaultTimeout(300_000);
 
 test('a serving process that cannot start is restarted until it can', async () => {
-  const { words, masterKeyFile } = await freshDatabase();
-  const running = start([
+  const { args, masterKeyFile } = await freshDatabase();
+  const running = startCommand([
     AUTHREALM,
     'serve',
     '--port',
@@ -18,7 +18,7 @@ test('a serving process that cannot start is restarted until it can', async () =
     '2',
     '--metrics-port',
     '0',
-    ...words,
+    ...args,
   ]);
   const metrics = (await running.line(/^metrics on /)).slice('metrics on '.length);
   const logged = (event: string) => [

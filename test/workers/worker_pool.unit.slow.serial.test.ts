@@ -3,8 +3,8 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Fault } from '../../src/domain/fault.ts';
 import { openPool, type Pool, type PoolSettings } from '../../src/workers/pool.ts';
-import { ends, isAlive } from '../support/process_tree.ts';
-import { runCommand, start } from '../support/processes.ts';
+import { endsWithin, isAlive } from '../support/process_tree.ts';
+import { runCommand, startCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
 const ANSWERS = [process.execPath, join(import.meta.dir, '../support/worker_answers.ts')];
@@ -141,7 +141,7 @@ describe('a pool worker', () => {
     expect(isAlive(first.pid)).toBe(true);
     // A worker with a request is not idle, however long the request takes.
     expect(await pool.request<number>(work(600))).toBe(first.pid);
-    expect(await ends(first.pid)).toBe(true);
+    expect(await endsWithin(first.pid)).toBe(true);
     expect((await pool.request<State>(STATE)).pid).not.toBe(first.pid);
   });
 
@@ -225,7 +225,7 @@ describe('limits of a worker pool', () => {
     const took = performance.now() - began;
     expect(took).toBeGreaterThan(950);
     expect(took).toBeLessThan(3_000);
-    expect(await ends(pid)).toBe(true);
+    expect(await endsWithin(pid)).toBe(true);
     expect((await pool.request<State>(STATE)).pid).not.toBe(pid);
   });
 
@@ -361,7 +361,7 @@ describe('closing a worker pool', () => {
   test('a process without other work exits, and its pool workers with it', async () => {
     const { stdout, code } = await runCommand([...PARENT, 'leave']);
     expect(code).toBe(0);
-    expect(await ends(pidIn(stdout))).toBe(true);
+    expect(await endsWithin(pidIn(stdout))).toBe(true);
   });
 
   test('closing a worker pool resolves after its workers exited', async () => {
@@ -371,11 +371,11 @@ describe('closing a worker pool', () => {
   });
 
   test.each(['stay', 'stay-busy'])('a pool worker exits after kill -9 of its parent (%s)', async (mode) => {
-    const running = start([...PARENT, mode]);
+    const running = startCommand([...PARENT, mode]);
     const pid = pidIn(await running.line(/^child/));
     expect(isAlive(pid)).toBe(true);
     running.process.kill('SIGKILL');
     await running.process.exited;
-    expect(await ends(pid, 15_000)).toBe(true);
+    expect(await endsWithin(pid, 15_000)).toBe(true);
   });
 });

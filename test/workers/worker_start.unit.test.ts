@@ -2,8 +2,8 @@ import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { workerCommand } from '../../src/workers/command.ts';
 import { freshFolder } from '../support/folder.ts';
-import { ends, isAlive } from '../support/process_tree.ts';
-import { start } from '../support/processes.ts';
+import { endsWithin, isAlive } from '../support/process_tree.ts';
+import { startCommand } from '../support/processes.ts';
 
 /** The worker of a backup, without a request yet. */
 const ARCHIVER = workerCommand('archiver');
@@ -17,13 +17,13 @@ test.each([
   ['before it is ready', 0],
   ['while it waits for a request', 1_000],
 ])('an archiver exits after kill -9 of its parent %s', async (_, ms) => {
-  const parent = start([process.execPath, '-e', PARENT]);
+  const parent = startCommand([process.execPath, '-e', PARENT]);
   const pid = Number((await parent.line(/^child \d+$/)).split(' ')[1]);
   await Bun.sleep(ms);
   expect(isAlive(pid)).toBe(true);
   parent.process.kill('SIGKILL');
   await parent.process.exited;
-  const hasEnded = await ends(pid, 15_000);
+  const hasEnded = await endsWithin(pid, 15_000);
   if (!hasEnded) process.kill(pid, 'SIGKILL');
   expect(hasEnded).toBe(true);
 });

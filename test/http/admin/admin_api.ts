@@ -1,7 +1,7 @@
 import type { Flags } from '../../../src/config/parse.ts';
 import type { Engine } from '../../../src/store/open.ts';
 import type { Json } from '../../support/json_schema.ts';
-import { judged, type Service, startService } from '../../support/service.ts';
+import { checkedResponse, type Service, startService } from '../../support/service.ts';
 
 /** A response of the administration API, with its body read. */
 export interface AdminResponse {
@@ -64,7 +64,7 @@ export async function startAdminApi(flags: Flags = {}, wrap?: (engine: Engine) =
       },
       ...(data === undefined ? {} : { body: JSON.stringify({ data }) }),
     });
-    await judged(response, [otherToken ?? token]);
+    await checkedResponse(response, [otherToken ?? token]);
     const text = await response.text();
     responseTexts.push(text);
     if (response.headers.get('cache-control') !== 'no-store') throw new Error(`${path} may be stored`);
@@ -90,7 +90,7 @@ export async function startAdminApi(flags: Flags = {}, wrap?: (engine: Engine) =
 /** Gets a token with client credentials. Throws if they are rejected. */
 export async function grantToken(service: Service, clientId: string, secret: string): Promise<string> {
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  const response = await service.grant(form);
+  const response = await service.requestToken(form);
   if (response.status !== 200) throw new Error(`${response.status}`);
   return ((await response.json()) as { access_token: string }).access_token;
 }

@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { SCOPE_WORDS } from '../../../src/domain/principal.ts';
-import { operationsOf } from '../../support/document_caller.ts';
 import type { JsonObject } from '../../support/json_schema.ts';
-import { oidcPath, type Planted, plant } from '../../support/service.ts';
+import { operationsOf } from '../../support/openapi_client.ts';
+import { createFixture, type Fixture, oidcPath } from '../../support/service.ts';
 import { type AdminApi, type AdminResponse, getsToken, grantToken, startAdminApi } from './admin_api.ts';
 
 let api: AdminApi;
-let planted: Planted;
+let planted: Fixture;
 
 beforeAll(async () => {
   api = await startAdminApi();
-  planted = await plant(api.service.db);
+  planted = await createFixture(api.service.db);
 });
 afterAll(() => api.service.stop());
 
@@ -209,7 +209,7 @@ describe('changes of clients', () => {
       ({ method, path }) => method !== 'get' && path.includes('/clients/{client_id}'),
     );
     const results = await Promise.all(
-      changing.map(async ({ id: name, method, path, body, parameters, answers }) => {
+      changing.map(async ({ id: name, method, path, body, parameters, responses }) => {
         const { id } = await createClient();
         const { status } = await api.request(
           method.toUpperCase(),
@@ -217,7 +217,7 @@ describe('changes of clients', () => {
           { headers: { 'If-Match': '"stale"' }, ...(body ? { data: {} } : {}) },
         );
         const isNamed = parameters.some((each) => each.in === 'header' && each.name === 'If-Match');
-        return [name, status, isNamed, '412' in answers, '422' in answers];
+        return [name, status, isNamed, '412' in responses, '422' in responses];
       }),
     );
     // The last column: operations by which a client could lock itself out document 422.
@@ -335,7 +335,7 @@ describe('the last use of a client', () => {
 
 test('list-clients returns all clients in pages of two, ordered by ID, each with its realms', async () => {
   const { db } = api.service;
-  const realms = [planted.realm, (await plant(db)).realm, (await plant(db)).realm].sort();
+  const realms = [planted.realm, (await createFixture(db)).realm, (await createFixture(db)).realm].sort();
   for (const some of [realms, realms.slice(1), realms.slice(2)])
     await createClient({ ...RIGHTS, realms: some });
   const listed = await api.listAll('/clients?page%5Blimit%5D=2');
@@ -394,5 +394,5 @@ test('a client secret is only in the response that created it, not in the log or
     expect(api.responseTexts.filter((text) => text.includes(secret))).toHaveLength(1);
   }
   expect(JSON.stringify(api.service.log)).not.toContain('ars_');
-  expect(await api.service.database.stored(secrets)).toEqual([]);
+  expect(await api.service.database.findPlaintext(secrets)).toEqual([]);
 }, 300_000);

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { NIL_UUID } from '../../../src/domain/id.ts';
 import { realm as realms, user as users } from '../../../src/domain/resources.ts';
-import { type Planted, plant } from '../../support/service.ts';
+import { createFixture, type Fixture } from '../../support/service.ts';
 import { type AdminApi, type AdminItem, startAdminApi } from './admin_api.ts';
 
 let api: AdminApi;
-let planted: Planted;
+let planted: Fixture;
 let writer: string;
 
 beforeAll(async () => {
   api = await startAdminApi();
-  planted = await plant(api.service.db);
+  planted = await createFixture(api.service.db);
   writer = await api.service.token('realms:write users:write');
 });
 afterAll(() => api.service.stop());

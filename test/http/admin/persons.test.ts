@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { user as users } from '../../../src/domain/resources.ts';
-import { type Planted, plant } from '../../support/service.ts';
+import { createFixture, type Fixture } from '../../support/service.ts';
 import { type AdminApi, startAdminApi } from './admin_api.ts';
 
 let api: AdminApi;
@@ -13,13 +13,13 @@ beforeAll(async () => {
 });
 afterAll(() => api.service.stop());
 
-const idsOf = ({ realm, user }: Pick<Planted, 'realm' | 'user'>) => ({ realm_id: realm, user_id: user });
-const userPath = ({ realm, user }: Planted) =>
+const idsOf = ({ realm, user }: Pick<Fixture, 'realm' | 'user'>) => ({ realm_id: realm, user_id: user });
+const userPath = ({ realm, user }: Fixture) =>
   `/v2/authentication-realms/${realm}/${users.collection}/${user}`;
 
 describe('create-erasure', () => {
   test('an erasure removes the record, the personal values of the log, and the bytes in the database', async () => {
-    const planted = await plant(api.service.db);
+    const planted = await createFixture(api.service.db);
     const name = `Ada ${crypto.randomUUID()}`;
     const data = { type: users.type, name };
     await api.service.put(userPath(planted), writer, { data });
@@ -46,19 +46,19 @@ describe('create-erasure', () => {
       const again = await api.request('POST', '/erasures', { data: idsOf(planted) });
       ({ files } = again.body.data as unknown as { files: { state: string } });
     }
-    if (files.state === 'clean') expect(await api.service.database.stored([name])).toEqual([]);
+    if (files.state === 'clean') expect(await api.service.database.findPlaintext([name])).toEqual([]);
     else expect(files).toMatchObject({ state: 'archived', position: expect.any(String) });
   }, 300_000);
 
   test('a repeated erasure is 201 again', async () => {
-    const planted = await plant(api.service.db);
+    const planted = await createFixture(api.service.db);
     for (let round = 0; round < 2; round += 1) {
       expect((await api.request('POST', '/erasures', { data: idsOf(planted) })).status).toBe(201);
     }
   }, 300_000);
 
   test('get-erasure is 404 for a user that was not erased and for malformed IDs', async () => {
-    const { realm, user } = await plant(api.service.db);
+    const { realm, user } = await createFixture(api.service.db);
     for (const path of [`${realm}/${user}`, `x/${user}`, `${realm}/x`]) {
       expect((await api.request('GET', `/erasures/${path}`)).status).toBe(404);
     }
@@ -67,7 +67,7 @@ describe('create-erasure', () => {
 
 describe('subject access', () => {
   test('subject access returns the records and log entries of the user, with an entry for the request itself', async () => {
-    const planted = await plant(api.service.db);
+    const planted = await createFixture(api.service.db);
     await api.service.put(userPath(planted), writer, { data: { type: users.type, name: 'Grace' } });
     const response = await api.request('POST', '/subject-access', { data: idsOf(planted) });
     expect(response.status).toBe(200);
@@ -88,7 +88,7 @@ describe('subject access', () => {
   });
 
   test('subject access to more entries than a response holds is 422, and names the command for it', async () => {
-    const planted = await plant(api.service.db);
+    const planted = await createFixture(api.service.db);
     const rounds = LIMITS.subjectAccessEntriesMax / 50;
     for (let round = 0; round < rounds; round += 1) {
       await Promise.all(
@@ -120,7 +120,7 @@ describe.each(['/erasures', '/subject-access'])('POST %s', (path) => {
   });
 
   test(`POST ${path} is 422 for a user without data`, async () => {
-    const { realm } = await plant(api.service.db);
+    const { realm } = await createFixture(api.service.db);
     const unknownUser = { realm_id: realm, user_id: crypto.randomUUID() };
     const refused = await api.request('POST', path, { data: unknownUser });
     expect([refused.status, refused.body.errors[0]?.source]).toEqual([422, { pointer: '/data/user_id' }]);

@@ -10,7 +10,7 @@ import { createAuditEntry } from '../../../src/domain/audit_entry.ts';
 import { FAULTS, Fault } from '../../../src/domain/fault.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { AUTHREALM, runCommand } from '../../support/processes.ts';
-import { oidcPath, plant } from '../../support/service.ts';
+import { createFixture, oidcPath } from '../../support/service.ts';
 import { type AdminApi, type AdminItem, grantToken, startAdminApi } from './admin_api.ts';
 
 let api: AdminApi;
@@ -58,7 +58,7 @@ test('a new signing key is published before it signs, and can be read at its Loc
 
 test('tokens of a withdrawn key are rejected within a second, its caller included; another key signs at once', async () => {
   const { service } = api;
-  const planted = await plant(service.db);
+  const planted = await createFixture(service.db);
   const { clientId, secret } = await service.client('oidc-profile-infos:read');
   const token = await grantToken(service, clientId, secret);
   const [signer] = Object.entries(await states()).find(([, state]) => state === 'signs') ?? [];
@@ -175,7 +175,7 @@ test('the limit of signing keys counts the current signing key, and its replacem
   await withdrawSigningKey(signer, access, service.db.keyring, service.clock);
   expect((await keys()).accepted.size).toBe(LIMITS.signingKeysMax);
   await expect(rotate()).rejects.toThrow(/withdraw one that does not sign/);
-  const { code, stderr } = await runCommand([AUTHREALM, 'keys', 'rotate', ...service.database.words]);
+  const { code, stderr } = await runCommand([AUTHREALM, 'keys', 'rotate', ...service.database.args]);
   expect([code, stderr]).toEqual([1, expect.stringContaining('withdraw one that does not sign')]);
   await service.stop();
 });

@@ -1,13 +1,18 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { giveUp } from '../../support/dead_letters.ts';
-import { openReceiver, type Receiver, upTo, verify } from '../../support/receivers.ts';
-import { type Planted, plant } from '../../support/service.ts';
+import { createDeadLetters } from '../../support/dead_letter_fixtures.ts';
+import { createFixture, type Fixture } from '../../support/service.ts';
+import {
+  sequenceRange,
+  startReceiver,
+  verifySignature,
+  type WebhookReceiver,
+} from '../../support/webhook_receivers.ts';
 import { type AdminApi, type AdminItem, startAdminApi } from './admin_api.ts';
 
 let api: AdminApi;
-let planted: Planted;
-let receiver: Receiver;
+let planted: Fixture;
+let receiver: WebhookReceiver;
 
 /** The changes that one call of `plant` makes in a new realm, and in an existing one. */
 const CHANGES = 6;
@@ -15,8 +20,8 @@ const FURTHER_CHANGES = 5;
 
 beforeAll(async () => {
   api = await startAdminApi({ allowLoopbackWebhooks: 'true' });
-  planted = await plant(api.service.db);
-  receiver = openReceiver();
+  planted = await createFixture(api.service.db);
+  receiver = startReceiver();
 });
 afterAll(async () => {
   receiver.stop();
@@ -49,8 +54,8 @@ async function createTarget(data: object = TARGET) {
 /** Creates a target whose URL is that of a new receiver, for the events of a new realm. */
 async function createReceivingTarget(more: object = {}) {
   receiver.stop();
-  receiver = openReceiver();
-  planted = await plant(api.service.db);
+  receiver = startReceiver();
+  planted = await createFixture(api.service.db);
   return createTarget({ ...TARGET, url: receiver.url, realms: [planted.realm], ...more });
 }
 
@@ -108,13 +113,13 @@ describe('create-webhook', () => {
 
   test('a target receives new changes signed with its secret; its deliveries list them newest first', async () => {
     const { secret, path } = await createReceivingTarget();
-    await plant(api.service.db, { realm: planted.realm });
+    await createFixture(api.service.db, { realm: planted.realm });
     await receiver.until(() => receiver.accepted.length === FURTHER_CHANGES);
-    expect(receiver.places(planted.realm)).toEqual(upTo(CHANGES + FURTHER_CHANGES, CHANGES + 1));
-    for (const message of receiver.accepted) verify(secret, message);
+    expect(receiver.sequences(planted.realm)).toEqual(sequenceRange(CHANGES + FURTHER_CHANGES, CHANGES + 1));
+    for (const message of receiver.accepted) verifySignature(secret, message);
     const deliveries = await listUntil(`${path}/deliveries`, ({ length }) => length === FURTHER_CHANGES);
     expect(deliveries.map(({ first_seq }) => first_seq)).toEqual(
-      upTo(CHANGES + FURTHER_CHANGES, CHANGES + 1).toReversed(),
+      sequenceRange(CHANGES + FURTHER_CHANGES, CHANGES + 1).toReversed(),
     );
     expect(deliveries[0]).toEqual({
       id: expect.any(String),
@@ -135,7 +140,7 @@ describe('create-webhook', () => {
   test('a target created with from=oldest receives all retained changes', async () => {
     await createReceivingTarget({ from: 'oldest', events_max: 4 });
     await receiver.until(() => receiver.accepted.length === 2);
-    expect(receiver.places(planted.realm)).toEqual(upTo(CHANGES));
+    expect(receiver.sequences(planted.realm)).toEqual(sequenceRange(CHANGES));
   });
 
   test(`create-webhook is 422 if ${LIMITS.webhooksMax} targets exist`, async () => {
@@ -164,7 +169,7 @@ describe('changes of targets', () => {
       ].map((each) => (typeof each === 'object' ? { ...each, realms: [planted.realm] } : each)),
     );
     await waitTwoPolls();
-    await plant(api.service.db, { realm: planted.realm });
+    await createFixture(api.service.db, { realm: planted.realm });
     await receiver.until(() => receiver.accepted.length === 1);
     expect(receiver.accepted[0]?.events[0]?.type).toBe('user-authentication-info.created');
   });
@@ -240,22 +245,22 @@ test('after a rotation both secrets sign for a day, or for the requested overlap
   const { secret, path } = await createReceivingTarget({ events_max: 100 });
   const signedMessage = async (count: number) => {
     await waitTwoPolls();
-    await plant(api.service.db, { realm: planted.realm });
+    await createFixture(api.service.db, { realm: planted.realm });
     await receiver.until(() => receiver.accepted.length >= count);
-    return receiver.accepted[count - 1] as Receiver['accepted'][number];
+    return receiver.accepted[count - 1] as WebhookReceiver['accepted'][number];
   };
   const rotated = await api.request('POST', `${path}/rotate`, { data: {} });
   const next = String(rotated.body.data.secret);
   const until = Date.parse(String(rotated.body.data.previous_secret_expires_at));
   expect(Math.abs(until - api.service.clock.now() - LIMITS.secretOverlapMs)).toBeLessThan(60_000);
   const both = await signedMessage(1);
-  for (const each of [secret, next]) verify(each, both);
+  for (const each of [secret, next]) verifySignature(each, both);
   const last = await api.request('POST', `${path}/rotate`, { data: { overlap_seconds: 0 } });
   const newest = String(last.body.data.secret);
   expect(last.body.data.previous_secret_expires_at).toBeNull();
   const one = await signedMessage(receiver.accepted.length + 1);
-  verify(newest, one);
-  for (const each of [secret, next]) expect(() => verify(each, one)).toThrow();
+  verifySignature(newest, one);
+  for (const each of [secret, next]) expect(() => verifySignature(each, one)).toThrow();
   secrets.push(next, newest);
 }, 300_000);
 
@@ -265,12 +270,12 @@ test('a disabled target receives nothing, and the missed changes once it is enab
   expect([off.status, off.body.data.is_disabled]).toEqual([200, true]);
   expect((await api.request('POST', `${path}/disable`)).text).toBe(off.text);
   await waitTwoPolls();
-  await plant(api.service.db, { realm: planted.realm });
+  await createFixture(api.service.db, { realm: planted.realm });
   await waitTwoPolls();
   expect(receiver.received).toEqual([]);
   const on = await api.request('POST', `${path}/enable`);
   expect([on.status, on.body.data.is_disabled]).toEqual([200, false]);
-  await receiver.until(() => receiver.places(planted.realm).length === FURTHER_CHANGES);
+  await receiver.until(() => receiver.sequences(planted.realm).length === FURTHER_CHANGES);
   expect(
     (await api.auditEntriesOf(id)).map(({ what, detail }) => [what, (detail as AdminItem | null)?.after]),
   ).toMatchObject([
@@ -282,7 +287,7 @@ test('a disabled target receives nothing, and the missed changes once it is enab
 
 test('redeliver-webhook sends one dead letter again, or all that were not received', async () => {
   const { id, path } = await createReceivingTarget();
-  await giveUp(api.service, id, 3, planted.realm);
+  await createDeadLetters(api.service, id, 3, planted.realm);
   const stateOf = (state: string) => (letters: readonly AdminItem[]) =>
     letters.filter((each) => each.state === state).length;
   const letters = await api.listAll(`${path}/dead-letters?page%5Blimit%5D=2`);
@@ -303,12 +308,12 @@ test('redeliver-webhook sends one dead letter again, or all that were not receiv
   const one = await again(`${planted.realm}.2`);
   expect([one.status, one.body.data]).toEqual([202, { id, type: 'redelivery', dead_letters: 1 }]);
   await receiver.until(() => receiver.accepted.length === 1);
-  expect(receiver.places(planted.realm)).toEqual([2]);
+  expect(receiver.sequences(planted.realm)).toEqual([2]);
   const half = await listUntil(`${path}/dead-letters`, (all) => stateOf('redelivered')(all) === 1);
   expect(half[1]).toMatchObject({ first_seq: 2, state: 'redelivered', redelivered_at: expect.any(String) });
   expect((await again('*')).body.data.dead_letters).toBe(2);
   await listUntil(`${path}/dead-letters`, (all) => stateOf('redelivered')(all) === 3);
-  expect(receiver.places(planted.realm)).toEqual([2, 1, 3]);
+  expect(receiver.sequences(planted.realm)).toEqual([2, 1, 3]);
   const none = await again('*');
   expect([none.status, none.body.data.dead_letters]).toEqual([202, 0]);
   const other = await createTarget();
@@ -322,14 +327,14 @@ test('redeliver-webhook sends one dead letter again, or all that were not receiv
 
 test('a deleted target is 404 with its deliveries and dead letters, and receives nothing more', async () => {
   const { id, path } = await createReceivingTarget();
-  await giveUp(api.service, id, 1);
+  await createDeadLetters(api.service, id, 1);
   expect((await api.request('DELETE', path)).status).toBe(204);
   for (const below of ['', '/deliveries', '/dead-letters']) {
     expect((await api.request('GET', path + below)).status).toBe(404);
   }
   expect(await api.service.db.engine.webhooks.deadLetters(id, undefined, 10)).toEqual([]);
   await waitTwoPolls();
-  await plant(api.service.db, { realm: planted.realm });
+  await createFixture(api.service.db, { realm: planted.realm });
   await waitTwoPolls();
   expect(receiver.received).toEqual([]);
   expect((await api.auditEntriesOf(id)).at(-1)).toMatchObject({
@@ -363,5 +368,5 @@ test('a webhook secret is only in the response that created it, not in the log o
     expect(api.responseTexts.filter((text) => text.includes(secret))).toHaveLength(1);
   }
   expect(JSON.stringify(api.service.log)).not.toContain('whsec_');
-  expect(await api.service.database.stored(secrets)).toEqual([]);
+  expect(await api.service.database.findPlaintext(secrets)).toEqual([]);
 }, 300_000);

@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { decodeJwt } from 'jose';
 import {
+  comparableResponse,
+  createFixture,
+  type Fixture,
   freePort,
   LOOKUPS,
-  type Planted,
-  plant,
   type Service,
-  seen,
   startService,
 } from '../../support/service.ts';
 
 let service: Service;
-let planted: Planted;
+let planted: Fixture;
 let token: string;
 let baseUrl: string;
 
@@ -19,21 +19,21 @@ beforeAll(async () => {
   const port = await freePort();
   baseUrl = `http://127.0.0.1:${port}/sso/auth`;
   service = await startService({ port: String(port), baseUrl: `${baseUrl}/` });
-  planted = await plant(service.db);
+  planted = await createFixture(service.db);
   token = await service.token('profile-infos:read');
 });
 afterAll(() => service.stop());
 
 describe.each(LOOKUPS)('$name', ({ path }) => {
   test('a record has the same bytes with the prefix of the base URL and without it', async () => {
-    const plain = await seen(await service.get(path(planted), token));
+    const plain = await comparableResponse(await service.get(path(planted), token));
     expect(plain).toStartWith('[200,');
     for (const address of [
       `/sso/auth${path(planted)}`,
       `/sso/auth${path(planted)}/`,
       `/sso//auth/${path(planted)}`,
     ]) {
-      expect(await seen(await service.get(address, token))).toBe(plain);
+      expect(await comparableResponse(await service.get(address, token))).toBe(plain);
     }
     expect((await service.get(`/auth${path(planted)}`, token)).status).toBe(404);
   });

@@ -1,27 +1,27 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
-  type Body,
+  createParents,
+  createRecord,
   FULL_SCOPE,
-  type Home,
   KINDS,
-  make,
   OFFLINE,
-  rowsOf,
-  settle,
+  type ParentIds,
+  type RecordBody,
+  rowCounts,
 } from '../../support/resource_cases.ts';
-import { errorsOf, type Service, seen, startService } from '../../support/service.ts';
+import { comparableResponse, errorsOf, type Service, startService } from '../../support/service.ts';
 
 /** The form of a request body: JSON of one media type, of a bounded size, with `data`. */
 
 let service: Service;
 let token: string;
-let home: Home;
+let home: ParentIds;
 
 beforeAll(async () => {
   service = await startService(OFFLINE);
   token = await service.token(FULL_SCOPE);
-  home = await settle(service, token);
+  home = await createParents(service, token);
 });
 afterAll(() => service.stop());
 
@@ -102,7 +102,7 @@ describe.each([...KINDS])('$name', (kind) => {
   const { type } = kind.resource;
   let path: string;
   beforeAll(async () => {
-    ({ path } = await make(service, token, { kind, home }));
+    ({ path } = await createRecord(service, token, { kind, home }));
   });
 
   /** Sends a POST and a PUT with a body made from a valid one; returns the responses. */
@@ -117,16 +117,16 @@ describe.each([...KINDS])('$name', (kind) => {
   }
 
   test(`malformed bodies of POST and PUT of a ${kind.name} are 400, and nothing is written`, async () => {
-    const before = await rowsOf(service);
-    const record = await seen(await service.get(path, token));
+    const before = await rowCounts(service);
+    const record = await comparableResponse(await service.get(path, token));
     for (const [what, spell, pointer] of REJECTED) {
       for (const answer of await both(spell)) {
         const [error] = await errorsOf(answer);
         expect([what, answer.status, error?.source?.pointer]).toEqual([what, 400, pointer]);
       }
     }
-    expect(await rowsOf(service)).toEqual(before);
-    expect(await seen(await service.get(path, token))).toBe(record);
+    expect(await rowCounts(service)).toEqual(before);
+    expect(await comparableResponse(await service.get(path, token))).toBe(record);
   });
 
   test(`unusual valid bodies of a ${kind.name} are accepted; of duplicate members the last one counts`, async () => {
@@ -142,12 +142,12 @@ describe.each([...KINDS])('$name', (kind) => {
     }
     const untyped = await both((text) => text, {});
     expect(untyped.map(({ status }) => status)).toEqual([201, 200]);
-    const before = await rowsOf(service);
+    const before = await rowCounts(service);
     for (const media of REJECTED_TYPES) {
       const answers = await both((text) => text, { 'Content-Type': media });
       expect([media, ...answers.map(({ status }) => status)]).toEqual([media, 415, 415]);
     }
-    expect(await rowsOf(service)).toEqual(before);
+    expect(await rowCounts(service)).toEqual(before);
   });
 
   test(`a body of a ${kind.name} may have 65,536 bytes; a larger one is 413, with Content-Length and without`, async () => {
@@ -155,7 +155,7 @@ describe.each([...KINDS])('$name', (kind) => {
       text.replace('{"data":{', `{"pad":"${'x'.repeat(size - text.length - '"pad":"",'.length)}","data":{`);
     const fits = await both(sized(LIMITS.bodyBytesMax));
     expect(fits.map(({ status }) => status)).toEqual([201, 200]);
-    const before = await rowsOf(service);
+    const before = await rowCounts(service);
     for (const size of [LIMITS.bodyBytesMax + 1, 2 ** 20]) {
       expect((await both(sized(size))).map(({ status }) => status)).toEqual([413, 413]);
       const stream = (text: string) => new Blob([sized(size)(text)]).stream();
@@ -163,7 +163,7 @@ describe.each([...KINDS])('$name', (kind) => {
       const put = await service.put(path, token, stream('{"data":{}}'), JSON_TYPE);
       expect([post.status, put.status]).toEqual([413, 413]);
     }
-    expect(await rowsOf(service)).toEqual(before);
+    expect(await rowCounts(service)).toEqual(before);
   });
 
   test(`DELETE of a ${kind.name} ignores a body of any type and content`, async () => {
@@ -175,7 +175,7 @@ describe.each([...KINDS])('$name', (kind) => {
       ['x'.repeat(2 ** 20), JSON_TYPE],
     ];
     for (const [body, headers] of bodies) {
-      const made = await make(service, token, { kind, home });
+      const made = await createRecord(service, token, { kind, home });
       const answer = await service.del(made.path, token, headers, body);
       expect([answer.status, await answer.text()]).toEqual([204, '']);
       expect((await service.get(made.path, token)).status).toBe(404);
@@ -183,8 +183,8 @@ describe.each([...KINDS])('$name', (kind) => {
   });
 
   test(`GET of a ${kind.name} ignores a body and a Content-Type`, async () => {
-    const plain = await seen(await service.get(path, token));
-    expect(await seen(await service.get(path, token, JSON_TYPE))).toBe(plain);
+    const plain = await comparableResponse(await service.get(path, token));
+    expect(await comparableResponse(await service.get(path, token, JSON_TYPE))).toBe(plain);
     const { port } = new URL(service.url);
     const head = `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n`;
     const { promise, resolve } = Promise.withResolvers<string>();
@@ -202,7 +202,7 @@ describe.each([...KINDS])('$name', (kind) => {
         close: () => resolve(output),
       },
     });
-    const body = (await (await service.get(path, token)).json()) as Body;
+    const body = (await (await service.get(path, token)).json()) as RecordBody;
     expect(await promise).toStartWith('HTTP/1.1 200');
     expect(output.slice(output.indexOf('\r\n\r\n') + 4)).toBe(JSON.stringify(body));
   });
@@ -211,7 +211,7 @@ describe.each([...KINDS])('$name', (kind) => {
 test('a write without the right to it is 401 or 403 before its body is read', async () => {
   const reader = await service.token('profile-infos:read users:read profiles:read realms:read');
   for (const kind of KINDS) {
-    const { path } = await make(service, token, { kind, home });
+    const { path } = await createRecord(service, token, { kind, home });
     const big = { 'Content-Type': 'text/plain' };
     for (const [bearer, status] of [
       ['nobody', 401],

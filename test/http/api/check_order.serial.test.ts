@@ -1,9 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { systemClock } from '../../../src/platform/clock.ts';
-import { judged, LOOKUPS, type Planted, plant, type Service, startService } from '../../support/service.ts';
+import {
+  checkedResponse,
+  createFixture,
+  type Fixture,
+  LOOKUPS,
+  type Service,
+  startService,
+} from '../../support/service.ts';
 
 let service: Service;
-let planted: Planted;
+let planted: Fixture;
 let storeReads = 0;
 const tokens: Record<string, string> = {};
 
@@ -18,7 +25,7 @@ beforeAll(async () => {
       },
     },
   }));
-  planted = await plant(service.db);
+  planted = await createFixture(service.db);
   tokens.full = await service.token('profile-infos:read');
   tokens.writer = await service.token('profile-infos:write users:read realms:read profiles:read admin');
   tokens.oidc = await service.token('oidc-profile-infos:read');
@@ -30,7 +37,7 @@ afterAll(() => service.stop());
 const CHALLENGE = 'Bearer realm="authrealm"';
 
 /** [the case, its token, the change to the path, the status]: checks run in the order 401, 403, 404. */
-const ROWS: [string, string | undefined, Partial<Record<keyof Planted, string>>, number][] = [
+const ROWS: [string, string | undefined, Partial<Record<keyof Fixture, string>>, number][] = [
   ['no token for an existing record', undefined, {}, 401],
   ['no token for a malformed ID', undefined, { user: 'x' }, 401],
   ['an invalid token for an absent record', 'bad', { user: systemClock.mintId() }, 401],
@@ -47,7 +54,7 @@ describe.each(LOOKUPS)('$name', ({ path, scope }) => {
     'a lookup with %s has the status of the first failed check',
     async (_name, bearer, change, status) => {
       storeReads = 0;
-      const address = path({ ...planted, ...change } as Planted);
+      const address = path({ ...planted, ...change } as Fixture);
       const answer = await service.get(address, bearer && (tokens[bearer] ?? bearer));
       expect(answer.status).toBe(status);
       expect(answer.headers.get('www-authenticate')).toBe(
@@ -73,7 +80,7 @@ describe.each(LOOKUPS)('$name', ({ path, scope }) => {
         expect(answer.status).toBe(405);
         expect(answer.headers.get('allow')).toBe('GET, HEAD, PUT, DELETE');
         expect(answer.headers.get('www-authenticate')).toBeNull();
-        await judged(answer, [planted.realm, planted.user]);
+        await checkedResponse(answer, [planted.realm, planted.user]);
       }
     },
   );

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
-  type Body,
+  createParents,
   FULL_SCOPE,
-  type Home,
   KINDS,
   type Kind,
-  rowsOf,
-  settle,
-  word,
+  type ParentIds,
+  type RecordBody,
+  rowCounts,
+  uniqueWord,
 } from '../../support/resource_cases.ts';
-import { errorsOf, type Service, seen, startService } from '../../support/service.ts';
+import { comparableResponse, errorsOf, type Service, startService } from '../../support/service.ts';
 
 /** Requests with an Idempotency-Key whose first request is still in progress. */
 
@@ -18,7 +18,7 @@ const kind = KINDS[1] as Kind;
 
 let service: Service;
 let token: string;
-let home: Home;
+let home: ParentIds;
 let provider: Bun.Server<undefined>;
 /** A function for each blocked request for a discovery document, which unblocks it. */
 let blocked: (() => void)[] = [];
@@ -39,7 +39,7 @@ beforeAll(async () => {
   });
   service = await startService({ allowLoopbackDiscovery: 'true' });
   token = await service.token(FULL_SCOPE);
-  home = await settle(service, token, { discovery_url: discoveryUrl() });
+  home = await createParents(service, token, { discovery_url: discoveryUrl() });
 });
 afterAll(async () => {
   for (const release of blocked) release();
@@ -48,11 +48,11 @@ afterAll(async () => {
 });
 
 function discoveryUrl(): string {
-  return `http://127.0.0.1:${provider.port}/${word('tenant')}/.well-known/openid-configuration`;
+  return `http://127.0.0.1:${provider.port}/${uniqueWord('tenant')}/.well-known/openid-configuration`;
 }
 
 function post(data: object, key: string, bearer = token): Promise<Response> {
-  return service.once.post(kind.collection(home), bearer, { data }, { 'Idempotency-Key': key });
+  return service.withoutRetry.post(kind.collection(home), bearer, { data }, { 'Idempotency-Key': key });
 }
 
 /** Waits until this many requests are blocked. */
@@ -68,7 +68,7 @@ function unblock(): void {
 
 test('a key whose request is in progress is 409 with Retry-After; afterwards it returns the response', async () => {
   const data = { ...kind.fresh(home), discovery_url: discoveryUrl() };
-  const key = word('key');
+  const key = uniqueWord('key');
   isBlocking = true;
   const first = post(data, key);
   await untilBlocked(1);
@@ -89,39 +89,39 @@ test('a key whose request is in progress is 409 with Retry-After; afterwards it 
   const otherClient = post(data, key, other);
   await untilBlocked(2);
   unblock();
-  const answers = [await seen(await first), await seen(await otherClient)];
+  const answers = [await comparableResponse(await first), await comparableResponse(await otherClient)];
   expect(answers[0]).toStartWith('[201,');
   expect(answers[1]).toStartWith('[201,');
   expect(answers[0]).not.toBe(answers[1] as string);
-  expect(await seen(await post(data, key))).toBe(answers[0] as string);
+  expect(await comparableResponse(await post(data, key))).toBe(answers[0] as string);
 });
 
 test('50 concurrent requests with one key create one record', async () => {
   const data = { ...kind.fresh(home), discovery_url: discoveryUrl() };
-  const key = word('key');
-  const before = await rowsOf(service);
+  const key = uniqueWord('key');
+  const before = await rowCounts(service);
   const answers = await Promise.all(Array.from({ length: 50 }, () => post(data, key)));
   const statuses = answers.map(({ status }) => status);
   expect(statuses.filter((status) => status !== 409 && status !== 201)).toEqual([]);
   expect(statuses).toContain(201);
   const created = answers.filter(({ status }) => status === 201);
-  const ids = await Promise.all(created.map(async (answer) => ((await answer.json()) as Body).data.id));
+  const ids = await Promise.all(created.map(async (answer) => ((await answer.json()) as RecordBody).data.id));
   expect(new Set(ids).size).toBe(1);
-  expect((await rowsOf(service)).oidc_profile).toBe((before.oidc_profile ?? 0) + 1);
+  expect((await rowCounts(service)).oidc_profile).toBe((before.oidc_profile ?? 0) + 1);
 });
 
 test('a 503 is not stored: the same request succeeds once the service has capacity', async () => {
   isBlocking = true;
   const busy = Array.from({ length: LIMITS.discoveriesPerRealmMax }, () =>
-    post({ ...kind.fresh(home), discovery_url: discoveryUrl() }, word('key')),
+    post({ ...kind.fresh(home), discovery_url: discoveryUrl() }, uniqueWord('key')),
   );
   await untilBlocked(LIMITS.discoveriesPerRealmMax);
   const data = { ...kind.fresh(home), discovery_url: discoveryUrl() };
-  const key = word('key');
-  const before = await rowsOf(service);
+  const key = uniqueWord('key');
+  const before = await rowCounts(service);
   const refused = await post(data, key);
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
-  expect(await rowsOf(service)).toEqual(before);
+  expect(await rowCounts(service)).toEqual(before);
   unblock();
   for (const answer of await Promise.all(busy)) expect(answer.status).toBe(201);
   expect((await post(data, key)).status).toBe(201);
@@ -130,11 +130,11 @@ test('a 503 is not stored: the same request succeeds once the service has capaci
 test('a 422 for a provider with another issuer is stored and replayed', async () => {
   const url = `${discoveryUrl()}?tenant=one`;
   const data = { ...kind.fresh(home), discovery_url: url };
-  const key = word('key');
+  const key = uniqueWord('key');
   const refused = await post(data, key);
   expect([refused.status, (await errorsOf(refused))[0]?.detail]).toEqual([
     422,
     'data.discovery_url: issuer differs',
   ]);
-  expect(await seen(await post(data, key))).toBe(await seen(refused));
+  expect(await comparableResponse(await post(data, key))).toBe(await comparableResponse(refused));
 });

@@ -5,22 +5,22 @@ import { oidcProfileInfo, passwordProfileInfo } from '../../../src/domain/resour
 import { etags } from '../../../src/http/pipeline/present.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import {
+  comparableResponse,
+  createFixture,
+  type Fixture,
   LOOKUPS,
   PASSWORD_HASH,
-  type Planted,
-  plant,
   type Service,
-  seen,
   startService,
 } from '../../support/service.ts';
 
 let service: Service;
-let planted: Planted;
+let planted: Fixture;
 let token: string;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.db);
+  planted = await createFixture(service.db);
   token = await service.token('profile-infos:read');
 });
 afterAll(() => service.stop());
@@ -37,8 +37,8 @@ describe.each(LOOKUPS)('$name', ({ path, id }) => {
     expect(answer.headers.get('cache-control')).toBe('private, no-cache');
     expect(answer.headers.get('etag')).toMatch(STRONG);
     for (const spelling of [path(planted), `${path(planted)}/`, `/${path(planted)}`]) {
-      expect(await seen(await service.get(spelling, token))).toBe(
-        await seen(await service.get(path(planted), token)),
+      expect(await comparableResponse(await service.get(spelling, token))).toBe(
+        await comparableResponse(await service.get(path(planted), token)),
       );
     }
   });
@@ -161,7 +161,7 @@ test.each([
 test('the ETag of a record depends on the base URL, which is in its links', async () => {
   const elsewhere = await startService({ baseUrl: 'https://id.example' });
   try {
-    const there = await plant(elsewhere.db);
+    const there = await createFixture(elsewhere.db);
     const answer = await elsewhere.get(LOOKUPS[0].path(there), await elsewhere.token('profile-infos:read'));
     const here = await service.get(LOOKUPS[0].path(planted), token);
     const tail = (of: Response) => of.headers.get('etag')?.slice(17);

@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { LOOKUPS, type Planted, plant, type Service, startService } from '../../support/service.ts';
+import { createFixture, type Fixture, LOOKUPS, type Service, startService } from '../../support/service.ts';
 
 const SHOP = 'https://shop.example';
 const ADMIN = 'https://admin.example:8443';
 
 let off: Service;
 let on: Service;
-let planted: Planted;
+let planted: Fixture;
 let token: string;
 
 beforeAll(async () => {
   [off, on] = await Promise.all([startService(), startService({ corsOrigins: `${SHOP} ${ADMIN}` })]);
-  planted = await plant(on.db);
+  planted = await createFixture(on.db);
   token = await on.token('profile-infos:read');
 });
 afterAll(() => Promise.all([off.stop(), on.stop()]));
@@ -30,7 +30,7 @@ const PREFLIGHT = {
 };
 
 describe('without listed origins', () => {
-  test.each(['/healthz', LOOKUPS[0].path({} as Planted)])(
+  test.each(['/healthz', LOOKUPS[0].path({} as Fixture)])(
     'without listed origins a response of %s has no CORS header',
     async (path) => {
       const answer = await off.get(path, undefined, { Origin: SHOP });

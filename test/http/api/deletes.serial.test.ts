@@ -7,18 +7,18 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { user } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import {
-  type Body,
+  type CreatedRecord,
+  createParents,
+  createRecord,
   FULL_SCOPE,
-  type Home,
   KINDS,
   type Kind,
-  type Made,
-  make,
   OFFLINE,
-  settle,
+  type ParentIds,
+  type RecordBody,
   userPath,
 } from '../../support/resource_cases.ts';
-import { errorsOf, type Service, seen, startService } from '../../support/service.ts';
+import { comparableResponse, errorsOf, type Service, startService } from '../../support/service.ts';
 
 /** What a DELETE removes, what it does not remove, and what remains (docs/wire.md#deletes). */
 
@@ -43,7 +43,7 @@ const mint = systemClock.mintId;
 
 /** Two users with an identity and a username each, in one realm. */
 interface TwoUsers {
-  readonly home: Home;
+  readonly home: ParentIds;
   readonly jane: string;
   readonly john: string;
   /** Paths by the name of the record. */
@@ -51,8 +51,8 @@ interface TwoUsers {
 }
 
 async function createTwoUsers(): Promise<TwoUsers> {
-  const home = await settle(service, token);
-  const john = (await make(service, token, { kind: users, home })).id;
+  const home = await createParents(service, token);
+  const john = (await createRecord(service, token, { kind: users, home })).id;
   const at = { jane: home, john: { ...home, user: john } };
   const paths: Record<string, string> = {
     realm: `/v2/authentication-realms/${home.realm}`,
@@ -62,13 +62,17 @@ async function createTwoUsers(): Promise<TwoUsers> {
     john: userPath(at.john),
   };
   for (const name of ['jane', 'john'] as const) {
-    paths[`${name}'s identity`] = (await make(service, token, { kind: identities, home: at[name] })).path;
-    paths[`${name}'s username`] = (await make(service, token, { kind: usernames, home: at[name] })).path;
+    paths[`${name}'s identity`] = (
+      await createRecord(service, token, { kind: identities, home: at[name] })
+    ).path;
+    paths[`${name}'s username`] = (
+      await createRecord(service, token, { kind: usernames, home: at[name] })
+    ).path;
   }
   return { home, jane: home.user, john, paths };
 }
 
-async function changesOf({ realm }: Home): Promise<readonly SequencedChange[]> {
+async function changesOf({ realm }: ParentIds): Promise<readonly SequencedChange[]> {
   return service.db.engine.records.changes(realm as Uuid, 0, 1_000);
 }
 
@@ -103,7 +107,7 @@ describe('DELETE removes the dependents of a record, each with its change', () =
       const before = new Map<string, { etag: string | null; id: string }>();
       for (const [name, path] of Object.entries(paths)) {
         const answer = await service.get(path, token);
-        const { data } = (await answer.json()) as Body;
+        const { data } = (await answer.json()) as RecordBody;
         before.set(name, { etag: answer.headers.get('etag'), id: data.id });
       }
       const seq = (await changesOf(home)).length;
@@ -152,20 +156,21 @@ describe('DELETE removes the dependents of a record, each with its change', () =
 
   test('a deleted identity can be created again', async () => {
     const { home, paths } = await createTwoUsers();
-    const identity = ((await (await service.get(paths["jane's identity"] ?? '', token)).json()) as Body).data;
+    const identity = ((await (await service.get(paths["jane's identity"] ?? '', token)).json()) as RecordBody)
+      .data;
     await service.del(paths.jane ?? '', token);
-    const where = { ...home, user: (await make(service, token, { kind: users, home })).id };
+    const where = { ...home, user: (await createRecord(service, token, { kind: users, home })).id };
     const { subject } = identity;
-    await make(service, token, { kind: identities, home: where, data: { subject } });
+    await createRecord(service, token, { kind: identities, home: where, data: { subject } });
   });
 });
 
 test('every write stores a change with the record and the caller, and no personal value', async () => {
   const { clientId, secret } = await service.client(FULL_SCOPE);
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  const bearer = ((await (await service.grant(form)).json()) as { access_token: string }).access_token;
-  const home = await settle(service, bearer);
-  const identity = await make(service, bearer, { kind: identities, home });
+  const bearer = ((await (await service.requestToken(form)).json()) as { access_token: string }).access_token;
+  const home = await createParents(service, bearer);
+  const identity = await createRecord(service, bearer, { kind: identities, home });
   await service.put(identity.path, bearer, {
     data: { type: identities.resource.type, subject: 'another-subject' },
   });
@@ -210,7 +215,7 @@ test('the preset realms cannot be deleted, but updated', async () => {
   const origins = await Promise.all(
     presets.map(async ({ id }) => {
       const answer = await service.get(`/v2/authentication-realms/${id}`, token);
-      const { relationships } = ((await answer.json()) as Body).data;
+      const { relationships } = ((await answer.json()) as RecordBody).data;
       return (relationships as { origin: { data: { type: string } } }).origin.data.type;
     }),
   );
@@ -222,7 +227,7 @@ test('the preset realms cannot be deleted, but updated', async () => {
 });
 
 /** Adds users in one commit, as an import does. */
-async function addUsers({ realm }: Home, count: number): Promise<void> {
+async function addUsers({ realm }: ParentIds, count: number): Promise<void> {
   const by = { clock: systemClock, actor: 'test' };
   const writes = Array.from({ length: count }, (_, index) => {
     const members = { name: `User ${index}`, email: `user-${index}@example.com` };
@@ -233,17 +238,17 @@ async function addUsers({ realm }: Home, count: number): Promise<void> {
 }
 
 test('a DELETE of a realm with 1,001 records below is 422 and changes nothing; with 1,000 it is 204', async () => {
-  const home = await settle(service, token);
+  const home = await createParents(service, token);
   await addUsers(home, LIMITS.cascadeRecordsMax - 2);
   const path = `/v2/authentication-realms/${home.realm}`;
-  const state = await seen(await service.get(path, token));
+  const state = await comparableResponse(await service.get(path, token));
   const answer = await service.del(path, token);
   expect(answer.status).toBe(422);
   expect((await errorsOf(answer))[0]).toMatchObject({
     detail: 'data.id: 1001 records would go with this one, more than 1000: authrealm purge removes them',
     source: { pointer: '/data/id' },
   });
-  expect(await seen(await service.get(path, token))).toBe(state);
+  expect(await comparableResponse(await service.get(path, token))).toBe(state);
   expect((await service.get(userPath(home), token)).status).toBe(200);
   await service.del(userPath(home), token);
   expect((await service.del(path, token)).status).toBe(204);
@@ -251,12 +256,12 @@ test('a DELETE of a realm with 1,001 records below is 422 and changes nothing; w
 });
 
 describe('a client with a list of realms', () => {
-  let own: Home;
-  let other: Home;
+  let own: ParentIds;
+  let other: ParentIds;
   let limited: string;
   beforeAll(async () => {
-    own = await settle(service, token);
-    other = await settle(service, token);
+    own = await createParents(service, token);
+    other = await createParents(service, token);
     limited = await service.token(FULL_SCOPE, new Set([own.realm as Uuid]));
   });
 
@@ -268,7 +273,7 @@ describe('a client with a list of realms', () => {
       await service.del(`/v2/authentication-realms/${mint()}`, limited),
       await service.del('/v2/authentication-realms/no-identifier', limited),
     ];
-    const all = await Promise.all(answers.map(seen));
+    const all = await Promise.all(answers.map(comparableResponse));
     expect(all[0]).toStartWith('[403,');
     expect(new Set(all).size).toBe(1);
     expect((await service.get(`/v2/authentication-realms/${own.realm}`, limited)).status).toBe(200);
@@ -277,8 +282,8 @@ describe('a client with a list of realms', () => {
   test.each([...KINDS])(
     'a client with a list of realms can create, update and delete a $name in them',
     async (kind) => {
-      const record: Made | undefined =
-        kind === realms ? undefined : await make(service, limited, { kind, home: own });
+      const record: CreatedRecord | undefined =
+        kind === realms ? undefined : await createRecord(service, limited, { kind, home: own });
       const path = record?.path ?? `/v2/authentication-realms/${own.realm}`;
       const put = { data: { type: kind.resource.type } };
       expect((await service.put(path, limited, put)).status).toBe(200);
@@ -292,9 +297,9 @@ describe('a client with a list of realms', () => {
       const otherPath =
         kind === realms
           ? `/v2/authentication-realms/${other.realm}`
-          : (await make(service, token, { kind, home: other })).path;
+          : (await createRecord(service, token, { kind, home: other })).path;
       const absentPath = otherPath.replace(other.realm, mint());
-      const state = await seen(await service.get(otherPath, token));
+      const state = await comparableResponse(await service.get(otherPath, token));
       const data = { type: kind.resource.type, ...kind.changes() };
       const calls: ((path: string) => Promise<Response>)[] = [
         (path) => service.get(path, limited),
@@ -313,18 +318,18 @@ describe('a client with a list of realms', () => {
         calls.push((path) => service.get(collection(path), limited));
       }
       for (const call of calls) {
-        const answer = await seen(await call(otherPath));
+        const answer = await comparableResponse(await call(otherPath));
         expect(answer).toStartWith('[404,');
-        expect(await seen(await call(absentPath))).toBe(answer);
+        expect(await comparableResponse(await call(absentPath))).toBe(answer);
       }
-      expect(await seen(await service.get(otherPath, token))).toBe(state);
+      expect(await comparableResponse(await service.get(otherPath, token))).toBe(state);
     },
   );
 });
 
 test('all records that one request changes have the same timestamp', async () => {
-  const home = await settle(service, token);
-  const identity = await make(service, token, { kind: identities, home });
-  const above = ((await (await service.get(userPath(home), token)).json()) as Body).data.meta;
+  const home = await createParents(service, token);
+  const identity = await createRecord(service, token, { kind: identities, home });
+  const above = ((await (await service.get(userPath(home), token)).json()) as RecordBody).data.meta;
   expect(above.updated_at).toBe(identity.body.data.meta.created_at as string);
 });

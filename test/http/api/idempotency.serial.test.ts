@@ -5,31 +5,31 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import { parseScopes } from '../../../src/domain/principal.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import {
-  type Body,
+  createParents,
+  createRecord,
   type Data,
   FULL_SCOPE,
-  type Home,
   KINDS,
   type Kind,
-  make,
   OFFLINE,
-  rowsOf,
-  settle,
+  type ParentIds,
+  type RecordBody,
+  rowCounts,
+  uniqueWord,
   userPath,
-  word,
 } from '../../support/resource_cases.ts';
-import { errorsOf, type Service, seen, startService } from '../../support/service.ts';
+import { comparableResponse, errorsOf, type Service, startService } from '../../support/service.ts';
 
 /** Idempotency-Key: a repeated POST creates one record. */
 
 let service: Service;
 let token: string;
-let home: Home;
+let home: ParentIds;
 
 beforeAll(async () => {
   service = await startService(OFFLINE);
   token = await service.token(FULL_SCOPE);
-  home = await settle(service, token);
+  home = await createParents(service, token);
 });
 afterAll(() => service.stop());
 
@@ -46,7 +46,7 @@ interface PostOptions {
   readonly kind: Kind;
   readonly data: Data;
   readonly key: string;
-  readonly where?: Home;
+  readonly where?: ParentIds;
   readonly bearer?: string;
 }
 
@@ -56,14 +56,14 @@ function post({ kind, data, key, where = home, bearer = token }: PostOptions): P
 
 describe.each([...KINDS])('$name', (kind) => {
   test(`a repeated POST of a ${kind.name} with its key returns the same bytes and headers, and creates one record`, async () => {
-    const request = { kind, data: kind.fresh(home), key: word('key') };
+    const request = { kind, data: kind.fresh(home), key: uniqueWord('key') };
     const first = await post(request);
     expect(first.status).toBe(201);
-    const { data } = (await first.clone().json()) as Body;
-    const answer = await seen(first);
+    const { data } = (await first.clone().json()) as RecordBody;
+    const answer = await comparableResponse(first);
     expect(answer).toContain('"location"');
     expect(answer).toContain('"etag"');
-    const before = await rowsOf(service);
+    const before = await rowCounts(service);
     // Later changes and the deletion of the record do not change the stored response.
     const path = `${kind.collection(home)}/${data.id}`;
     const steps = [
@@ -73,18 +73,18 @@ describe.each([...KINDS])('$name', (kind) => {
     ];
     for (const step of steps) {
       await step();
-      expect(await seen(await post(request))).toBe(answer);
+      expect(await comparableResponse(await post(request))).toBe(answer);
     }
-    expect((await rowsOf(service))[kind.resource.table]).toBeLessThanOrEqual(
+    expect((await rowCounts(service))[kind.resource.table]).toBeLessThanOrEqual(
       before[kind.resource.table] ?? 0,
     );
-    expect((await rowsOf(service)).idempotency).toBe(before.idempotency ?? 0);
+    expect((await rowCounts(service)).idempotency).toBe(before.idempotency ?? 0);
   });
 
   test(`a POST of a ${kind.name} with a used key and another body is 422, and nothing is written`, async () => {
-    const request = { kind, data: kind.fresh(home), key: word('key') };
-    const answer = await seen(await post(request));
-    const before = await rowsOf(service);
+    const request = { kind, data: kind.fresh(home), key: uniqueWord('key') };
+    const answer = await comparableResponse(await post(request));
+    const before = await rowCounts(service);
     for (const data of [kind.fresh(home), {}, { ...request.data, more: 1 }]) {
       const other = await post({ ...request, data });
       expect([other.status, (await errorsOf(other))[0]?.detail]).toEqual([
@@ -92,57 +92,57 @@ describe.each([...KINDS])('$name', (kind) => {
         'This Idempotency-Key was used with another body',
       ]);
     }
-    expect(await rowsOf(service)).toEqual(before);
-    expect(await seen(await post(request))).toBe(answer);
+    expect(await rowCounts(service)).toEqual(before);
+    expect(await comparableResponse(await post(request))).toBe(answer);
   });
 
   test(`a rejected POST of a ${kind.name} is stored and replayed as well`, async () => {
-    const missing = { ...kind.fresh(home), [kind.asked[0] ?? '']: undefined };
-    const request = { kind, data: missing, key: word('key') };
-    const refused = await seen(await post(request));
+    const missing = { ...kind.fresh(home), [kind.required[0] ?? '']: undefined };
+    const request = { kind, data: missing, key: uniqueWord('key') };
+    const refused = await comparableResponse(await post(request));
     expect(refused).toStartWith('[400,');
-    const before = await rowsOf(service);
-    expect(await seen(await post(request))).toBe(refused);
+    const before = await rowCounts(service);
+    expect(await comparableResponse(await post(request))).toBe(refused);
     expect((await post({ ...request, data: kind.fresh(home) })).status).toBe(422);
-    expect(await rowsOf(service)).toEqual(before);
+    expect(await rowCounts(service)).toEqual(before);
     expect(before.idempotency).toBeGreaterThan(0);
   });
 });
 
 test('a stored 400, 404 or 422 is replayed, even if the request would succeed now', async () => {
-  const headers = () => ({ 'Idempotency-Key': word('key') });
+  const headers = () => ({ 'Idempotency-Key': uniqueWord('key') });
   const collection = users.collection(home);
   const broken = headers();
-  const malformed = await seen(await service.post(collection, token, '{', broken));
+  const malformed = await comparableResponse(await service.post(collection, token, '{', broken));
   expect(malformed).toStartWith('[400,');
-  expect(await seen(await service.post(collection, token, '{', broken))).toBe(malformed);
+  expect(await comparableResponse(await service.post(collection, token, '{', broken))).toBe(malformed);
 
-  const lost = { kind: identities, data: identities.fresh(home), key: word('key') };
+  const lost = { kind: identities, data: identities.fresh(home), key: uniqueWord('key') };
   const unknownUser = { ...home, user: systemClock.mintId() };
-  const absent = await seen(await post({ ...lost, where: unknownUser }));
+  const absent = await comparableResponse(await post({ ...lost, where: unknownUser }));
   expect(absent).toStartWith('[404,');
-  expect(await seen(await post({ ...lost, where: unknownUser }))).toBe(absent);
+  expect(await comparableResponse(await post({ ...lost, where: unknownUser }))).toBe(absent);
   const unknownRealm = { ...home, realm: systemClock.mintId() };
   for (let round = 0; round < 2; round += 1)
-    expect(await seen(await post({ ...lost, where: unknownRealm }))).toBe(absent);
+    expect(await comparableResponse(await post({ ...lost, where: unknownRealm }))).toBe(absent);
 
-  const { path, body } = await make(service, token, { kind: identities, home });
+  const { path, body } = await createRecord(service, token, { kind: identities, home });
   const taken = {
     kind: identities,
     data: { ...identities.fresh(home), subject: body.data.subject },
-    key: word('key'),
+    key: uniqueWord('key'),
   };
-  const conflict = await seen(await post(taken));
+  const conflict = await comparableResponse(await post(taken));
   expect(conflict).toStartWith('[422,');
   await service.del(path, token);
-  expect(await seen(await post(taken))).toBe(conflict);
-  expect((await post({ ...taken, key: word('key') })).status).toBe(201);
+  expect(await comparableResponse(await post(taken))).toBe(conflict);
+  expect((await post({ ...taken, key: uniqueWord('key') })).status).toBe(201);
 });
 
 test('an idempotency key is scoped to its client, its realm and its path', async () => {
-  const key = word('key');
-  const neighbour = await settle(service, token);
-  const user = (await make(service, token, { kind: users, home })).id;
+  const key = uniqueWord('key');
+  const neighbour = await createParents(service, token);
+  const user = (await createRecord(service, token, { kind: users, home })).id;
   const data = users.fresh(home);
   const answers = [
     await post({ kind: users, data, key }),
@@ -154,7 +154,7 @@ test('an idempotency key is scoped to its client, its realm and its path', async
     await post({ kind: realms, data: realms.fresh(home), key }),
   ];
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201));
-  const ids = await Promise.all(answers.map(async (answer) => ((await answer.json()) as Body).data.id));
+  const ids = await Promise.all(answers.map(async (answer) => ((await answer.json()) as RecordBody).data.id));
   expect(new Set(ids).size).toBe(answers.length);
   // Another spelling of the path is the same path.
   const again = await service.post(
@@ -163,14 +163,14 @@ test('an idempotency key is scoped to its client, its realm and its path', async
     { data },
     { 'Idempotency-Key': key },
   );
-  expect(((await again.json()) as Body).data.id).toBe(ids[0] as string);
+  expect(((await again.json()) as RecordBody).data.id).toBe(ids[0] as string);
   const upper = users.collection({ ...home, realm: home.realm.toUpperCase() });
   const cased = await service.post(upper, token, { data }, { 'Idempotency-Key': key });
-  expect(((await cased.json()) as Body).data.id).toBe(ids[0] as string);
+  expect(((await cased.json()) as RecordBody).data.id).toBe(ids[0] as string);
 });
 
 test('an idempotency key has 1 to 255 visible ASCII characters, otherwise 400', async () => {
-  const before = await rowsOf(service);
+  const before = await rowCounts(service);
   // The spaces around a header value are removed, so ' ' is an empty key.
   for (const key of ['', ' ', 'two words', 'a\tb', 'k'.repeat(256), 'schlüssel', '\x80']) {
     const answer = await post({ kind: users, data: users.fresh(home), key });
@@ -184,7 +184,7 @@ test('an idempotency key has 1 to 255 visible ASCII characters, otherwise 400', 
       },
     ]);
   }
-  expect(await rowsOf(service)).toEqual(before);
+  expect(await rowCounts(service)).toEqual(before);
   for (const key of [
     '!',
     '~',
@@ -199,7 +199,7 @@ test('an idempotency key has 1 to 255 visible ASCII characters, otherwise 400', 
 
 test('Idempotency-Key has no effect on other methods', async () => {
   const headers = { 'Idempotency-Key': 'two words' };
-  const { path } = await make(service, token, { kind: users, home });
+  const { path } = await createRecord(service, token, { kind: users, home });
   const put = { data: { type: users.resource.type } };
   expect((await service.put(path, token, put, headers)).status).toBe(200);
   expect((await service.put(path, token, { data: { ...put.data, name: 'Other' } }, headers)).status).toBe(
@@ -213,21 +213,21 @@ test('a replay requires a valid token, the scope and the realm; 401 and 403 are 
   const { clientId, secret } = await service.client('users:write users:read');
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
   const login = async () =>
-    ((await (await service.grant(form)).json()) as { access_token: string }).access_token;
+    ((await (await service.requestToken(form)).json()) as { access_token: string }).access_token;
   const bearer = await login();
   const { access } = service.db.engine;
   const change = async (patch: Parameters<typeof changeClient>[2]) => {
     await changeClient(access, clientId, patch, service.clock);
     service.clock.advance(LIMITS.accessTableAgeMsMax + 100);
   };
-  const request = { kind: users, data: users.fresh(home), key: word('key'), bearer };
+  const request = { kind: users, data: users.fresh(home), key: uniqueWord('key'), bearer };
   expect((await post({ ...request, bearer: 'nobody' })).status).toBe(401);
   await change({ scopes: parseScopes('users:read') as Set<string> });
   expect((await post(request)).status).toBe(403);
   await change({ scopes: parseScopes('users:read users:write') as Set<string> });
   const first = await post(request);
   expect(first.status).toBe(201);
-  const answer = await seen(first);
+  const answer = await comparableResponse(first);
 
   await change({ scopes: parseScopes('users:read') as Set<string> });
   expect((await post(request)).status).toBe(403);
@@ -237,50 +237,50 @@ test('a replay requires a valid token, the scope and the realm; 401 and 403 are 
   });
   expect((await post(request)).status).toBe(404);
   await change({ realms: new Set([home.realm as Uuid]) });
-  expect(await seen(await post(request))).toBe(answer);
+  expect(await comparableResponse(await post(request))).toBe(answer);
   await change({ disabledAt: service.clock.now() });
   expect((await post(request)).status).toBe(401);
   await change({ disabledAt: undefined });
   // Another token of the same client is the same client.
-  expect(await seen(await post({ ...request, bearer: await login() }))).toBe(answer);
+  expect(await comparableResponse(await post({ ...request, bearer: await login() }))).toBe(answer);
 });
 
 describe('idempotency records in the database', () => {
   test('an idempotency record holds neither key, body nor answer in the clear', async () => {
-    const [key, note] = [word('a-key-to-look-for'), word('a-note-to-look-for')];
-    const data = { ...users.fresh(home), email: `${word('stored')}@example.com`, note };
+    const [key, note] = [uniqueWord('a-key-to-look-for'), uniqueWord('a-note-to-look-for')];
+    const data = { ...users.fresh(home), email: `${uniqueWord('stored')}@example.com`, note };
     expect((await post({ kind: users, data, key })).status).toBe(201);
-    const refused = { ...users.fresh(home), email: word('an-email-to-look-for') };
+    const refused = { ...users.fresh(home), email: uniqueWord('an-email-to-look-for') };
     expect((await post({ kind: users, data: refused, key: `${key}-2` })).status).toBe(400);
     const secrets = [key, note, refused.email, service.url, '"links":', 'must be an e-mail', 'Location'];
-    expect(await service.database.stored([...secrets, data.email])).toEqual([data.email]);
+    expect(await service.database.findPlaintext([...secrets, data.email])).toEqual([data.email]);
   });
 
   test('an idempotency record is deleted with its user and with its realm', async () => {
     const count = async (user: string) => {
       const sql =
         'select count(*) as n from idempotency where user_id = ?1 or record_id = ?1 or realm_id = ?1';
-      const [row] = await service.database.ask<{ n: number }>(sql, user);
+      const [row] = await service.database.query<{ n: number }>(sql, user);
       return row?.n;
     };
-    const where = await settle(service, token);
-    const request = { kind: users, data: users.fresh(where), key: word('key'), where };
-    const { id } = ((await (await post(request)).json()) as Body).data;
+    const where = await createParents(service, token);
+    const request = { kind: users, data: users.fresh(where), key: uniqueWord('key'), where };
+    const { id } = ((await (await post(request)).json()) as RecordBody).data;
     const child = {
       kind: identities,
       data: identities.fresh(where),
-      key: word('key'),
+      key: uniqueWord('key'),
       where: { ...where, user: id },
     };
     expect((await post(child)).status).toBe(201);
     // The record of a rejected request below the user also refers to the user.
-    const refused = { ...child, key: word('key') };
+    const refused = { ...child, key: uniqueWord('key') };
     expect((await post(refused)).status).toBe(422);
     expect(await count(id)).toBe(3);
     await service.del(userPath({ ...where, user: id }), token);
     expect(await count(id)).toBe(0);
     // Without its record the request is a new one.
-    const again = ((await (await post(request)).json()) as Body).data;
+    const again = ((await (await post(request)).json()) as RecordBody).data;
     expect(again.id).not.toBe(id);
     expect((await post(child)).status).toBe(404);
     expect(await count(where.realm)).toBe(2);
@@ -293,15 +293,15 @@ test('an idempotency record expires after a day, not before', async () => {
   const { clientId, secret } = await service.client(FULL_SCOPE);
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
   const login = async () =>
-    ((await (await service.grant(form)).json()) as { access_token: string }).access_token;
-  const request = { kind: users, data: users.fresh(home), key: word('key') };
-  const answer = await seen(await post({ ...request, bearer: await login() }));
+    ((await (await service.requestToken(form)).json()) as { access_token: string }).access_token;
+  const request = { kind: users, data: users.fresh(home), key: uniqueWord('key') };
+  const answer = await comparableResponse(await post({ ...request, bearer: await login() }));
   service.clock.advance(LIMITS.idempotencyMsMax - 60_000);
   const bearer = await login();
-  expect(await seen(await post({ ...request, bearer }))).toBe(answer);
+  expect(await comparableResponse(await post({ ...request, bearer }))).toBe(answer);
   service.clock.advance(60_000);
   const later = await post({ ...request, bearer });
   expect(later.status).toBe(201);
-  expect(await seen(later)).not.toBe(answer);
-  expect(await seen(await post({ ...request, bearer }))).not.toBe(answer);
+  expect(await comparableResponse(later)).not.toBe(answer);
+  expect(await comparableResponse(await post({ ...request, bearer }))).not.toBe(answer);
 });

@@ -1,33 +1,33 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { systemClock } from '../../../src/platform/clock.ts';
 import {
-  type Body,
+  createParents,
+  createRecord,
   type Data,
   FULL_SCOPE,
-  type Home,
   KINDS,
   type Kind,
-  make,
   OFFLINE,
-  rowsOf,
-  settle,
+  type ParentIds,
+  type RecordBody,
+  rowCounts,
+  uniqueWord,
   userPath,
-  word,
 } from '../../support/resource_cases.ts';
-import { errorsOf, ISSUER, type Service, seen, startService } from '../../support/service.ts';
+import { comparableResponse, errorsOf, ISSUER, type Service, startService } from '../../support/service.ts';
 
 /** Constraints between records, which the database enforces (docs/wire.md#uniqueness). */
 
 let service: Service;
 let token: string;
-let home: Home;
-let neighbour: Home;
+let home: ParentIds;
+let neighbour: ParentIds;
 
 beforeAll(async () => {
   service = await startService(OFFLINE);
   token = await service.token(FULL_SCOPE);
-  home = await settle(service, token);
-  neighbour = await settle(service, token);
+  home = await createParents(service, token);
+  neighbour = await createParents(service, token);
 });
 afterAll(() => service.stop());
 
@@ -43,11 +43,11 @@ const [realms, oidcProfiles, passwordProfiles, users, identities, usernames] = K
 const mint = systemClock.mintId;
 
 /** The status, pointers and details of a rejected POST, which must not write anything. */
-async function rejectedPost(kind: Kind, where: Home, data: Data) {
-  const before = await rowsOf(service);
+async function rejectedPost(kind: Kind, where: ParentIds, data: Data) {
+  const before = await rowCounts(service);
   const body = { data: { ...kind.fresh(where), ...data } };
   const answer = await service.post(kind.collection(where), token, body);
-  expect(await rowsOf(service)).toEqual(before);
+  expect(await rowCounts(service)).toEqual(before);
   return [answer.status, ...(await errorsOf(answer)).map(({ source, detail }) => [source?.pointer, detail])];
 }
 
@@ -63,13 +63,13 @@ const TAKEN_USERNAME = [
   ['/data/username', `data.username: ${UNIQUE}, together with password_profile_id`],
 ];
 
-async function another(kind: Kind, where: Home): Promise<string> {
-  return (await make(service, token, { kind, home: where })).id;
+async function another(kind: Kind, where: ParentIds): Promise<string> {
+  return (await createRecord(service, token, { kind, home: where })).id;
 }
 
 describe('the uniqueness of identities', () => {
   test('a taken identity is 422 with its two fields, and without the ID of the other record', async () => {
-    const first = await make(service, token, { kind: identities, home });
+    const first = await createRecord(service, token, { kind: identities, home });
     const { subject } = first.body.data;
     const elsewhere = {
       ...home,
@@ -79,7 +79,7 @@ describe('the uniqueness of identities', () => {
     for (const where of [home, elsewhere]) {
       expect(await rejectedPost(identities, where, { subject })).toEqual(TAKEN_IDENTITY);
     }
-    const other = await make(service, token, { kind: identities, home });
+    const other = await createRecord(service, token, { kind: identities, home });
     const put = { data: { type: identities.resource.type, subject } };
     const answer = await service.put(other.path, token, put);
     expect([answer.status, (await errorsOf(answer)).length]).toEqual([422, 2]);
@@ -87,23 +87,23 @@ describe('the uniqueness of identities', () => {
   });
 
   test('an identity is accepted in another realm, with another issuer, and after its record is deleted', async () => {
-    const { path, body } = await make(service, token, { kind: identities, home });
+    const { path, body } = await createRecord(service, token, { kind: identities, home });
     const { subject } = body.data;
-    await make(service, token, { kind: identities, home: neighbour, data: { subject } });
+    await createRecord(service, token, { kind: identities, home: neighbour, data: { subject } });
     for (const issuer of [ISSUER.slice(0, -1), ISSUER.replace('login', 'LOGIN'), `${ISSUER}x`]) {
-      await make(service, token, { kind: identities, home, data: { subject, issuer } });
+      await createRecord(service, token, { kind: identities, home, data: { subject, issuer } });
     }
     await service.del(path, token);
-    await make(service, token, { kind: identities, home, data: { subject } });
+    await createRecord(service, token, { kind: identities, home, data: { subject } });
   });
 
   test('a PUT of the current values of an identity succeeds', async () => {
-    const { path, body } = await make(service, token, { kind: identities, home });
+    const { path, body } = await createRecord(service, token, { kind: identities, home });
     expect((await service.put(path, token, { data: body.data })).status).toBe(200);
   });
 
   test('subjects that differ in any code point are different identities', async () => {
-    const stem = word('subject');
+    const stem = uniqueWord('subject');
     const alike = [
       ...[
         stem,
@@ -117,7 +117,8 @@ describe('the uniqueness of identities', () => {
       ...[`${stem}é`, `${stem}e\u0301`, `${stem}É`, `${stem}ａ`, `${stem}a`, `${stem}А`, `${stem}A`],
       ...[`${stem}ß`, `${stem}ss`, `${stem}SS`, `${stem}ﬁ`, `${stem}fi`, `${stem}i`, `${stem}ı`, `${stem}İ`],
     ];
-    for (const subject of alike) await make(service, token, { kind: identities, home, data: { subject } });
+    for (const subject of alike)
+      await createRecord(service, token, { kind: identities, home, data: { subject } });
     for (const subject of alike)
       expect(await rejectedPost(identities, home, { subject })).toEqual(TAKEN_IDENTITY);
   });
@@ -139,9 +140,9 @@ describe('the uniqueness of usernames', () => {
     ['a sharp s', (stem) => stem.replace('ss', 'ß')],
   ];
   test('usernames that differ in case, composition, width or invisible characters are the same', async () => {
-    const stem = word('jané-fi-ss-a');
-    const { path } = await make(service, token, { kind: usernames, home, data: { username: stem } });
-    const other = await make(service, token, { kind: usernames, home });
+    const stem = uniqueWord('jané-fi-ss-a');
+    const { path } = await createRecord(service, token, { kind: usernames, home, data: { username: stem } });
+    const other = await createRecord(service, token, { kind: usernames, home });
     const elsewhere = { ...home, user: await another(users, home) };
     for (const [what, spell] of SPELLINGS) {
       const username = spell(stem);
@@ -150,7 +151,7 @@ describe('the uniqueness of usernames', () => {
       expect([what, (await service.put(other.path, token, put)).status]).toEqual([what, 422]);
       // Its own record accepts another spelling.
       const answer = await service.put(path, token, put);
-      expect([what, answer.status, ((await answer.json()) as Body).data.username]).toEqual([
+      expect([what, answer.status, ((await answer.json()) as RecordBody).data.username]).toEqual([
         what,
         200,
         username,
@@ -159,16 +160,16 @@ describe('the uniqueness of usernames', () => {
   });
 
   test('usernames with letters of other scripts, of other profiles and of other realms are different', async () => {
-    const stem = word('paypal');
-    await make(service, token, { kind: usernames, home, data: { username: stem } });
-    const apart: [Home, string][] = [
+    const stem = uniqueWord('paypal');
+    await createRecord(service, token, { kind: usernames, home, data: { username: stem } });
+    const apart: [ParentIds, string][] = [
       [home, stem.replace('a', 'а')],
       [home, ` ${stem}`],
       [{ ...home, passwordProfile: await another(passwordProfiles, home) }, stem],
       [neighbour, stem],
     ];
     for (const [where, username] of apart) {
-      await make(service, token, { kind: usernames, home: where, data: { username } });
+      await createRecord(service, token, { kind: usernames, home: where, data: { username } });
     }
   });
 });
@@ -180,7 +181,7 @@ describe('references and parents', () => {
   ] as const;
   test.each(NAMES)('a $name with an unknown profile is 422', async (kind, member, own, other) => {
     const dangling = [422, [`/data/${member}`, `data.${member}: must name a record of the realm`]];
-    const gone = await make(service, token, {
+    const gone = await createRecord(service, token, {
       kind: own === 'oidcProfile' ? oidcProfiles : passwordProfiles,
       home,
     });
@@ -190,25 +191,28 @@ describe('references and parents', () => {
     }
     // In upper case it is the same record, and answered in lower case.
     const data = { [member]: home[own].toUpperCase() };
-    expect((await make(service, token, { kind, home, data })).body.data[member]).toBe(home[own]);
+    expect((await createRecord(service, token, { kind, home, data })).body.data[member]).toBe(home[own]);
   });
 
   test.each(NAMES)('a PUT of a $name does not change its profile', async (kind, member, own, other) => {
-    const { path, body } = await make(service, token, { kind, home });
+    const { path, body } = await createRecord(service, token, { kind, home });
     for (const value of [home[other], neighbour[own], mint(), null, 7, 'not an ID']) {
       const answer = await service.put(path, token, { data: { type: kind.resource.type, [member]: value } });
-      expect([answer.status, ((await answer.json()) as Body).data[member]]).toEqual([200, body.data[member]]);
+      expect([answer.status, ((await answer.json()) as RecordBody).data[member]]).toEqual([
+        200,
+        body.data[member],
+      ]);
     }
   });
 
   test('a POST below an unknown realm or user is the same 404 as for an absent record', async () => {
-    const absence = await seen(await service.get(`/v2/authentication-realms/${mint()}`, token));
-    const places: [Kind, Partial<Home>][] = [
-      ...[oidcProfiles, passwordProfiles, users].map((kind): [Kind, Partial<Home>] => [
+    const absence = await comparableResponse(await service.get(`/v2/authentication-realms/${mint()}`, token));
+    const places: [Kind, Partial<ParentIds>][] = [
+      ...[oidcProfiles, passwordProfiles, users].map((kind): [Kind, Partial<ParentIds>] => [
         kind,
         { realm: mint() },
       ]),
-      ...[identities, usernames].flatMap((kind): [Kind, Partial<Home>][] => [
+      ...[identities, usernames].flatMap((kind): [Kind, Partial<ParentIds>][] => [
         [kind, { realm: mint() }],
         [kind, { realm: neighbour.realm }],
         [kind, { user: mint() }],
@@ -218,13 +222,13 @@ describe('references and parents', () => {
         [kind, { realm: 'no-identifier' }],
       ]),
     ];
-    const before = await rowsOf(service);
+    const before = await rowCounts(service);
     for (const [kind, change] of places) {
       const data = kind.fresh(home);
       const answer = await service.post(kind.collection({ ...home, ...change }), token, { data });
-      expect([kind.name, change, await seen(answer)]).toEqual([kind.name, change, absence]);
+      expect([kind.name, change, await comparableResponse(answer)]).toEqual([kind.name, change, absence]);
     }
-    expect(await rowsOf(service)).toEqual(before);
+    expect(await rowCounts(service)).toEqual(before);
   });
 });
 
@@ -233,7 +237,7 @@ describe('body id (docs/wire.md#updates)', () => {
     service.put(path, token, { data: { type: resource.type, id } });
 
   test.each([...KINDS])('a PUT of a $name accepts the ID of the path in any letter case', async (kind) => {
-    const { path, id } = await make(service, token, { kind, home, data: { id: mint() } });
+    const { path, id } = await createRecord(service, token, { kind, home, data: { id: mint() } });
     for (const own of [id, id.toUpperCase()]) expect((await put(kind, path, own)).status).toBe(200);
     // The original service compares it with the ID of the user there.
     if (kind === identities) expect((await put(kind, path, home.user)).status).toBe(200);
@@ -242,7 +246,7 @@ describe('body id (docs/wire.md#updates)', () => {
   test.each(KINDS.filter((kind) => kind !== users))(
     'a PUT of a $name with another ID is 422, with an ID that is not a string 400',
     async (kind) => {
-      const { path, id } = await make(service, token, { kind, home });
+      const { path, id } = await createRecord(service, token, { kind, home });
       for (const other of [null, 7, true, [id], { id }]) {
         expect([other, (await put(kind, path, other)).status]).toEqual([other, 400]);
       }
@@ -261,10 +265,10 @@ describe('body id (docs/wire.md#updates)', () => {
   );
 
   test('a PUT of a user ignores the ID in the body', async () => {
-    const { path, id } = await make(service, token, { kind: users, home });
+    const { path, id } = await createRecord(service, token, { kind: users, home });
     for (const other of [mint(), '', 'no-identifier', null, 7, [id]]) {
       const answer = await put(users, path, other);
-      expect([other, answer.status, ((await answer.json()) as Body).data.id]).toEqual([other, 200, id]);
+      expect([other, answer.status, ((await answer.json()) as RecordBody).data.id]).toEqual([other, 200, id]);
     }
   });
 });
@@ -290,8 +294,12 @@ describe('redirect URIs (docs/wire.md#realms)', () => {
     ...['/callback', 'shop.example', 'javascript:alert(1)', `https://shop.example/${'x'.repeat(2048)}`],
   ];
   test('valid redirect URIs are stored unchanged, invalid ones are 422 with their index', async () => {
-    const { path } = await make(service, token, { kind: realms, home, data: { redirect_uris: GOOD } });
-    const { data } = (await (await service.get(path, token)).json()) as Body;
+    const { path } = await createRecord(service, token, {
+      kind: realms,
+      home,
+      data: { redirect_uris: GOOD },
+    });
+    const { data } = (await (await service.get(path, token)).json()) as RecordBody;
     expect(data.redirect_uris).toEqual(GOOD);
     for (const uri of BAD) {
       const redirect_uris = [GOOD[0], uri];
@@ -307,7 +315,9 @@ describe('redirect URIs (docs/wire.md#realms)', () => {
       }
     }
     const reset = { data: { type: realms.resource.type, redirect_uris: [] } };
-    expect(((await (await service.put(path, token, reset)).json()) as Body).data.redirect_uris).toEqual([]);
+    expect(((await (await service.put(path, token, reset)).json()) as RecordBody).data.redirect_uris).toEqual(
+      [],
+    );
   });
 });
 
@@ -316,29 +326,29 @@ describe('username_format', () => {
     data: { type: passwordProfiles.resource.type, username_format },
   });
   test('username_format email is enforced for usernames in later POST and PUT requests only', async () => {
-    const profile = await make(service, token, { kind: passwordProfiles, home });
+    const profile = await createRecord(service, token, { kind: passwordProfiles, home });
     const where = { ...home, passwordProfile: profile.id };
-    const early = await make(service, token, { kind: usernames, home: where });
+    const early = await createRecord(service, token, { kind: usernames, home: where });
     expect((await service.put(profile.path, token, format('email'))).status).toBe(200);
     const rule = 'data.username: must be an e-mail address where username_format is email';
     expect(await rejectedPost(usernames, where, {})).toEqual([422, ['/data/username', rule]]);
     const rename = (username: string) =>
       service.put(early.path, token, { data: { type: usernames.resource.type, username } });
-    expect((await rename(word('jane'))).status).toBe(422);
+    expect((await rename(uniqueWord('jane'))).status).toBe(422);
     expect((await service.get(early.path, token)).status).toBe(200);
     // An absent member is not checked.
     const touch = { data: { type: usernames.resource.type } };
     expect((await service.put(early.path, token, touch)).status).toBe(200);
-    expect((await rename(`${word('jane')}@example.com`)).status).toBe(200);
+    expect((await rename(`${uniqueWord('jane')}@example.com`)).status).toBe(200);
     expect((await service.put(profile.path, token, format('any'))).status).toBe(200);
-    expect((await rename(word('jane'))).status).toBe(200);
+    expect((await rename(uniqueWord('jane'))).status).toBe(200);
   });
 });
 
 test('two users can have the same e-mail address', async () => {
   const data = { email: 'same@example.com' };
-  await make(service, token, { kind: users, home, data });
-  await make(service, token, { kind: users, home, data });
+  await createRecord(service, token, { kind: users, home, data });
+  await createRecord(service, token, { kind: users, home, data });
 });
 
 describe('the revision of a user changes with the records below it', () => {
@@ -349,7 +359,7 @@ describe('the revision of a user changes with the records below it', () => {
       const { realm } = home;
       const readState = async () => {
         const answer = await service.get(userPath(where), token);
-        const { meta } = ((await answer.json()) as Body).data;
+        const { meta } = ((await answer.json()) as RecordBody).data;
         return {
           etag: answer.headers.get('etag') ?? '',
           created: meta.created_at,
@@ -358,7 +368,7 @@ describe('the revision of a user changes with the records below it', () => {
       };
       const states = [await readState()];
       const steps: ((path: string) => Promise<unknown>)[] = [
-        async () => make(service, token, { kind, home: where }),
+        async () => createRecord(service, token, { kind, home: where }),
         async (path) => service.put(path, token, { data: { type: kind.resource.type, ...kind.changes() } }),
         async (path) => service.del(path, token),
       ];

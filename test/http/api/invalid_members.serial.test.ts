@@ -1,31 +1,31 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import {
-  type Body,
+  createParents,
+  createRecord,
   type Data,
   type Form,
   FULL_SCOPE,
-  type Home,
   KINDS,
   type Kind,
-  make,
   OFFLINE,
   PASSWORD,
-  rowsOf,
-  settle,
-  word,
+  type ParentIds,
+  type RecordBody,
+  rowCounts,
+  uniqueWord,
 } from '../../support/resource_cases.ts';
-import { errorsOf, type Service, seen, startService } from '../../support/service.ts';
+import { comparableResponse, errorsOf, type Service, startService } from '../../support/service.ts';
 
 /** Invalid values of every member, in POST and PUT. */
 
 let service: Service;
 let token: string;
-let home: Home;
+let home: ParentIds;
 
 beforeAll(async () => {
   service = await startService(OFFLINE);
   token = await service.token(FULL_SCOPE);
-  home = await settle(service, token);
+  home = await createParents(service, token);
 });
 afterAll(() => service.stop());
 
@@ -164,28 +164,28 @@ async function statusesOf(kind: Kind, path: string, data: Data, about: string) {
 describe.each([...KINDS])('$name', (kind) => {
   let path: string;
   beforeAll(async () => {
-    ({ path } = await make(service, token, { kind, home }));
+    ({ path } = await createRecord(service, token, { kind, home }));
   });
 
   describe.each(Object.entries(kind.forms))('%s', (name, form) => {
     // The reference to a profile cannot change: a PUT ignores the member (docs/wire.md#updates).
     const isIgnored = form.of === 'reference';
     test(`an invalid ${name} of a ${kind.name} is 400, and nothing is written`, async () => {
-      const before = await rowsOf(service);
-      const record = await seen(await service.get(path, token));
+      const before = await rowCounts(service);
+      const record = await comparableResponse(await service.get(path, token));
       for (const [what, value] of invalidValuesOf(form)) {
         const statuses = await statusesOf(kind, path, { [name]: value }, name);
         expect([what, statuses]).toEqual([what, [400, isIgnored ? 200 : 400]]);
       }
       if (isIgnored) return;
-      expect(await rowsOf(service)).toEqual(before);
-      expect(await seen(await service.get(path, token))).toBe(record);
+      expect(await rowCounts(service)).toEqual(before);
+      expect(await comparableResponse(await service.get(path, token))).toBe(record);
     });
 
     test(`a missing ${name} of a new ${kind.name} is 400 if it is required, otherwise it has its default`, async () => {
       const { [name]: _, ...data } = kind.fresh(home);
       const answer = await service.post(kind.collection(home), token, { data });
-      const isRequired = kind.asked.includes(name);
+      const isRequired = kind.required.includes(name);
       expect(answer.status).toBe(isRequired ? 400 : 201);
       if (!isRequired) return;
       expect(await errorsOf(answer)).toEqual([
@@ -213,7 +213,7 @@ describe.each([...KINDS])('$name', (kind) => {
   test(`a POST of an empty ${kind.name} reports every missing member`, async () => {
     const answer = await service.post(kind.collection(home), token, { data: {} });
     const pointers = (await errorsOf(answer)).map(({ source }) => source?.pointer);
-    expect(pointers.sort()).toEqual(['type', ...kind.asked].map((name) => `/data/${name}`).sort());
+    expect(pointers.sort()).toEqual(['type', ...kind.required].map((name) => `/data/${name}`).sort());
   });
 
   test(`relationships of a ${kind.name} may be null or an object, otherwise 400`, async () => {
@@ -235,9 +235,9 @@ describe.each([...KINDS])('$name', (kind) => {
       "password_normalised": true, "revision": "x", "realm_id": "x", "issuer_key": "x", "": 1,
       "meta": {"created_at": "2001-01-01T00:00:00.000Z", "issuer": "https://meta.example", "creation_status": "no"},
       "created_at": 1, "creation_status": "IN_PROGRESS", "links": []}`);
-    const created = await make(service, token, { kind, home, data: { ...ignored, id: '' } });
-    const plain = await make(service, token, { kind, home });
-    const shape = ({ data: { meta, ...data } }: Body) => [Object.keys(data), Object.keys(meta)];
+    const created = await createRecord(service, token, { kind, home, data: { ...ignored, id: '' } });
+    const plain = await createRecord(service, token, { kind, home });
+    const shape = ({ data: { meta, ...data } }: RecordBody) => [Object.keys(data), Object.keys(meta)];
     expect(shape(created.body)).toEqual(shape(plain.body));
     expect(created.id).not.toBe('');
     expect(JSON.stringify(created.body)).not.toMatch(/polluted|2001-|meta\.example|IN_PROGRESS/);
@@ -265,7 +265,7 @@ test('members of the maximum length are accepted unchanged, in POST and PUT', as
   };
   for (const kind of KINDS) {
     const { client_secret, password, ...longest } = LONGEST[kind.name] as Data;
-    const created = await make(service, token, { kind, home, data: LONGEST[kind.name] as Data });
+    const created = await createRecord(service, token, { kind, home, data: LONGEST[kind.name] as Data });
     expect(created.body.data).toMatchObject(longest);
     const put = { data: { type: kind.resource.type, ...LONGEST[kind.name] } };
     expect((await service.put(created.path, token, put)).status).toBe(200);
@@ -274,25 +274,31 @@ test('members of the maximum length are accepted unchanged, in POST and PUT', as
 
 test('subject, username and e-mail address are stored unchanged', async () => {
   const [, , , user, oidc, password] = KINDS as readonly Kind[] as [Kind, Kind, Kind, Kind, Kind, Kind];
-  const subject = ` e\u0301\u200bÉ ＡＢ "\\/ 'or 1=1' \u202e${word('s')} `;
-  expect((await make(service, token, { kind: oidc, home, data: { subject } })).body.data.subject).toBe(
-    subject,
-  );
-  const username = ` Jane\u200bE\u0301 ${word('u')} `;
-  const named = await make(service, token, { kind: password, home, data: { username, password: PASSWORD } });
+  const subject = ` e\u0301\u200bÉ ＡＢ "\\/ 'or 1=1' \u202e${uniqueWord('s')} `;
+  expect(
+    (await createRecord(service, token, { kind: oidc, home, data: { subject } })).body.data.subject,
+  ).toBe(subject);
+  const username = ` Jane\u200bE\u0301 ${uniqueWord('u')} `;
+  const named = await createRecord(service, token, {
+    kind: password,
+    home,
+    data: { username, password: PASSWORD },
+  });
   expect(named.body.data.username).toBe(username);
-  const email = `JANE+${word('e')}@EXAMPLE.com`;
-  expect((await make(service, token, { kind: user, home, data: { email } })).body.data.email).toBe(email);
+  const email = `JANE+${uniqueWord('e')}@EXAMPLE.com`;
+  expect((await createRecord(service, token, { kind: user, home, data: { email } })).body.data.email).toBe(
+    email,
+  );
 });
 
 test('null clears the three parts of a name and no other member', async () => {
   const kind = KINDS[3] as Kind;
   const parts = { given_name: 'Jane', middle_name: 'M.', family_name: 'Doe' };
-  const { path, body } = await make(service, token, { kind, home, data: parts });
+  const { path, body } = await createRecord(service, token, { kind, home, data: parts });
   expect(body.data).toMatchObject(parts);
   const cleared = { given_name: null, middle_name: null, family_name: null };
   const answer = await service.put(path, token, { data: { type: kind.resource.type, ...cleared } });
-  expect(((await answer.json()) as Body).data).toMatchObject({ ...cleared, name: body.data.name });
+  expect(((await answer.json()) as RecordBody).data).toMatchObject({ ...cleared, name: body.data.name });
 });
 
 test('duplicate_email_policy is accepted in any letter case, and returned in lower case', async () => {
@@ -301,7 +307,11 @@ test('duplicate_email_policy is accepted in any letter case, and returned in low
     ['API_ONLY', 'api_only'],
     ['Allowed', 'allowed'],
   ] as const) {
-    const created = await make(service, token, { kind, home, data: { duplicate_email_policy: sent } });
+    const created = await createRecord(service, token, {
+      kind,
+      home,
+      data: { duplicate_email_policy: sent },
+    });
     expect(created.body.data.duplicate_email_policy).toBe(shown);
   }
 });

@@ -2,7 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Key, Resource } from '../../../src/domain/resource.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import type { Engine } from '../../../src/store/open.ts';
-import { LOOKUPS, type Planted, plant, type Service, seen, startService } from '../../support/service.ts';
+import {
+  comparableResponse,
+  createFixture,
+  type Fixture,
+  LOOKUPS,
+  type Service,
+  startService,
+} from '../../support/service.ts';
 
 /** Every record that the service reads from the store, in order. */
 const storeReads: [Resource, Key][] = [];
@@ -22,15 +29,15 @@ function recordingReads(engine: Engine): Engine {
 }
 
 let service: Service;
-let here: Planted;
-let neighbour: Planted;
+let here: Fixture;
+let neighbour: Fixture;
 let token: string;
 let limited: string;
 
 beforeAll(async () => {
   service = await startService({}, recordingReads);
-  here = await plant(service.db);
-  neighbour = await plant(service.db);
+  here = await createFixture(service.db);
+  neighbour = await createFixture(service.db);
   token = await service.token('profile-infos:read');
   limited = await service.token('profile-infos:read', new Set([here.realm]));
 });
@@ -39,7 +46,7 @@ afterAll(() => service.stop());
 /** Sends a GET; returns the response and the records read from the store for it. */
 async function readWithCount(path: string, bearer: string) {
   storeReads.length = 0;
-  return { answer: await seen(await service.get(path, bearer)), reads: [...storeReads] };
+  return { answer: await comparableResponse(await service.get(path, bearer)), reads: [...storeReads] };
 }
 
 const NOT_FOUND = JSON.stringify([
@@ -55,7 +62,7 @@ const NOT_FOUND = JSON.stringify([
 const mint = systemClock.mintId;
 
 /** Well-formed paths of absent records. Each costs one read if the caller may access the realm. */
-const ABSENT: [string, (of: { here: Planted; neighbour: Planted }, id: LinkName) => Partial<Planted>][] = [
+const ABSENT: [string, (of: { here: Fixture; neighbour: Fixture }, id: LinkName) => Partial<Fixture>][] = [
   ['an absent record', (_, id) => ({ [id]: mint() })],
   ["a record under another user's path", ({ neighbour }) => ({ user: neighbour.user })],
   ["another user's record", ({ neighbour }, id) => ({ [id]: neighbour[id] })],
@@ -71,7 +78,7 @@ const ABSENT: [string, (of: { here: Planted; neighbour: Planted }, id: LinkName)
 
 type LinkName = 'oidcLink' | 'passwordLink';
 
-function pick(from: Planted, ...names: (keyof Planted)[]): Partial<Planted> {
+function pick(from: Fixture, ...names: (keyof Fixture)[]): Partial<Fixture> {
   return Object.fromEntries(names.map((name) => [name, from[name]]));
 }
 
@@ -112,7 +119,7 @@ describe.each(LOOKUPS)('404 $name', ({ path, id }) => {
 
   test('a path with IDs in upper or mixed case returns the same bytes as in lower case', async () => {
     const lower = await readWithCount(path(here), token);
-    const upper = { ...here, realm: here.realm.toUpperCase(), user: here.user.toUpperCase() } as Planted;
+    const upper = { ...here, realm: here.realm.toUpperCase(), user: here.user.toUpperCase() } as Fixture;
     const mixed = { ...here, [id]: here[id].replace(/[a-f]/, (letter) => letter.toUpperCase()) };
     for (const address of [upper, mixed, { ...upper, [id]: here[id].toUpperCase() }]) {
       expect(await readWithCount(path(address), token)).toEqual(lower);

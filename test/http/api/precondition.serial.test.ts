@@ -1,28 +1,28 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { systemClock } from '../../../src/platform/clock.ts';
 import {
-  type Body,
+  createParents,
+  createRecord,
   FULL_SCOPE,
-  type Home,
   KINDS,
   type Kind,
-  make,
   OFFLINE,
-  rowsOf,
-  settle,
+  type ParentIds,
+  type RecordBody,
+  rowCounts,
 } from '../../support/resource_cases.ts';
-import { type Service, seen, startService } from '../../support/service.ts';
+import { comparableResponse, type Service, startService } from '../../support/service.ts';
 
 /** If-Match in PUT and DELETE (RFC 9110, 13.1.1). */
 
 let service: Service;
 let token: string;
-let home: Home;
+let home: ParentIds;
 
 beforeAll(async () => {
   service = await startService(OFFLINE);
   token = await service.token(FULL_SCOPE);
-  home = await settle(service, token);
+  home = await createParents(service, token);
 });
 afterAll(() => service.stop());
 
@@ -60,7 +60,7 @@ describe.each([...KINDS])('$name', (kind) => {
   const del = (path: string, condition: string) => service.del(path, token, { 'If-Match': condition });
 
   test(`PUT and DELETE of a ${kind.name} succeed if If-Match holds`, async () => {
-    const { path, etag } = await make(service, token, { kind, home });
+    const { path, etag } = await createRecord(service, token, { kind, home });
     let last = etag;
     for (const [what, spell] of MET) {
       const answer = await put(path, spell(last));
@@ -68,43 +68,43 @@ describe.each([...KINDS])('$name', (kind) => {
       last = answer.headers.get('etag') ?? '';
     }
     for (const [what, spell] of MET) {
-      const made = await make(service, token, { kind, home });
+      const made = await createRecord(service, token, { kind, home });
       expect([what, (await del(made.path, spell(made.etag))).status]).toEqual([what, 204]);
     }
   });
 
   test(`PUT and DELETE of a ${kind.name} are 412 if If-Match does not hold, and nothing is written`, async () => {
-    const { path, etag } = await make(service, token, { kind, home });
+    const { path, etag } = await createRecord(service, token, { kind, home });
     const stale = etag;
     await put(path);
-    const state = await seen(await service.get(path, token));
-    const before = await rowsOf(service);
+    const state = await comparableResponse(await service.get(path, token));
+    const before = await rowCounts(service);
     const current = await etagAt(path);
     for (const [what, spell] of [...UNMET, ['stale', () => stale] as const]) {
       for (const answer of [await put(path, spell(current)), await del(path, spell(current))]) {
         expect([what, answer.status, answer.headers.get('etag')]).toEqual([what, 412, null]);
       }
     }
-    expect(await rowsOf(service)).toEqual(before);
-    expect(await seen(await service.get(path, token))).toBe(state);
+    expect(await rowCounts(service)).toEqual(before);
+    expect(await comparableResponse(await service.get(path, token))).toBe(state);
   });
 
   test(`PUT and DELETE of an absent ${kind.name} are 404 with any If-Match`, async () => {
-    const { path, etag } = await make(service, token, { kind, home });
+    const { path, etag } = await createRecord(service, token, { kind, home });
     const absentPath = path.replace(/[^/]+$/, systemClock.mintId());
-    const absence = await seen(await service.get(absentPath, token));
+    const absence = await comparableResponse(await service.get(absentPath, token));
     await service.del(path, token);
     for (const address of [absentPath, path]) {
       for (const condition of ['*', etag, `${etag}, "one"`, '"one"', '"one", "two"', 'garbage']) {
         for (const answer of [await put(address, condition), await del(address, condition)]) {
-          expect([condition, await seen(answer)]).toEqual([condition, absence]);
+          expect([condition, await comparableResponse(answer)]).toEqual([condition, absence]);
         }
       }
     }
   });
 
   test(`PUT of a ${kind.name} with a stale If-Match is 401, 403, 400 or 415 before 412`, async () => {
-    const { path } = await make(service, token, { kind, home });
+    const { path } = await createRecord(service, token, { kind, home });
     const reader = await service.token(`${kind.resource.scope}:read`);
     const stale = { 'If-Match': '"0000000000000000-AAAAAAAA"' };
     const data = { type };
@@ -120,25 +120,25 @@ describe.each([...KINDS])('$name', (kind) => {
 
 test('concurrent PUT requests without If-Match all succeed, and the last one remains', async () => {
   const kind = KINDS[3] as Kind;
-  const { path } = await make(service, token, { kind, home });
+  const { path } = await createRecord(service, token, { kind, home });
   const names = Array.from({ length: 20 }, (_, index) => `Writer ${index}`);
   const answers = await Promise.all(
     names.map((name) => service.put(path, token, { data: { type: kind.resource.type, name } })),
   );
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
   // Every response has its own write, and the record equals one of them.
-  const bodies = (await Promise.all(answers.map((answer) => answer.json()))) as Body[];
+  const bodies = (await Promise.all(answers.map((answer) => answer.json()))) as RecordBody[];
   expect(bodies.map(({ data }) => data.name)).toEqual(names);
   const last = await service.get(path, token);
   const etags = answers.map(({ headers }) => headers.get('etag'));
   expect(new Set(etags).size).toBe(names.length);
   const winner = etags.indexOf(last.headers.get('etag'));
-  expect(((await last.json()) as Body).data.name).toBe(names[winner]);
+  expect(((await last.json()) as RecordBody).data.name).toBe(names[winner]);
 });
 
 test('a write is 412 if If-None-Match matches the record, and only then', async () => {
   const kind = KINDS[3] as Kind;
-  const { path } = await make(service, token, { kind, home });
+  const { path } = await createRecord(service, token, { kind, home });
   const etag = (await service.get(path, token)).headers.get('etag') ?? '';
   const body = { data: { type: kind.resource.type } };
   for (const named of ['*', etag, `"x", ${etag}`, `W/${etag}`]) {

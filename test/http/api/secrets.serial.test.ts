@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import {
+  createParents,
+  createRecord,
   FULL_SCOPE,
-  type Home,
   KINDS,
   type Kind,
-  make,
   OFFLINE,
-  settle,
-  word,
+  type ParentIds,
+  uniqueWord,
 } from '../../support/resource_cases.ts';
 import { type Service, startService } from '../../support/service.ts';
 
@@ -15,13 +15,13 @@ import { type Service, startService } from '../../support/service.ts';
 
 let service: Service;
 let token: string;
-let home: Home;
+let home: ParentIds;
 const responses: string[] = [];
 
 beforeAll(async () => {
   service = await startService({ ...OFFLINE, requestLogging: 'full' });
   token = await service.token(FULL_SCOPE);
-  home = await settle(service, token);
+  home = await createParents(service, token);
 });
 afterAll(() => service.stop());
 
@@ -32,7 +32,7 @@ async function recordResponse(answer: Response): Promise<Response> {
 
 /** Sends secrets in every valid and invalid way, and records the responses. Returns the secrets. */
 async function sendSecrets(kind: Kind, name: string): Promise<readonly string[]> {
-  const secrets = Array.from({ length: 6 }, (_, index) => word(`secret-to-look-for-${name}-${index}`));
+  const secrets = Array.from({ length: 6 }, (_, index) => uniqueWord(`secret-to-look-for-${name}-${index}`));
   const [created, changed, refused, reused, conflicting, wrong] = secrets as [
     string,
     string,
@@ -43,8 +43,8 @@ async function sendSecrets(kind: Kind, name: string): Promise<readonly string[]>
   ];
   const { type } = kind.resource;
   const collection = kind.collection(home);
-  const made = await make(service, token, { kind, home, data: { [name]: created } });
-  const key = { 'Idempotency-Key': word('key') };
+  const made = await createRecord(service, token, { kind, home, data: { [name]: created } });
+  const key = { 'Idempotency-Key': uniqueWord('key') };
   const data = { ...kind.fresh(home), [name]: reused };
   await recordResponse(await service.get(made.path, token));
   await recordResponse(await service.get(collection, token));
@@ -56,7 +56,7 @@ async function sendSecrets(kind: Kind, name: string): Promise<readonly string[]>
   await recordResponse(await service.post(collection, token, { data }, key));
   await recordResponse(await service.post(collection, token, { data: { ...data, [name]: wrong } }, key));
   await recordResponse(
-    await service.put(made.path, token, { data: { type, id: word('id'), [name]: conflicting } }),
+    await service.put(made.path, token, { data: { type, id: uniqueWord('id'), [name]: conflicting } }),
   );
   await recordResponse(await service.put(made.path, token, `{"data":{"${name}":"${wrong}"`));
   responses.push(JSON.stringify(made.body));
@@ -73,7 +73,7 @@ test('no secret is returned, logged or stored unencrypted', async () => {
       expect([place, secret, text.includes(secret)]).toEqual([place, secret, false]);
   }
   // Hashes and ciphertexts are not returned either.
-  expect(await service.database.stored([...secrets, '$argon2id$'])).toEqual(['$argon2id$']);
+  expect(await service.database.findPlaintext([...secrets, '$argon2id$'])).toEqual(['$argon2id$']);
   expect(
     /argon2|client_secret":|"password":|password_hash|password_normalised|sealed/.exec(places.responses),
   ).toBeNull();
@@ -82,7 +82,7 @@ test('no secret is returned, logged or stored unencrypted', async () => {
 
 test('a password is hashed after normalization, with the configured cost', async () => {
   const name = KINDS[5] as Kind;
-  const { id } = await make(service, token, {
+  const { id } = await createRecord(service, token, {
     kind: name,
     home,
     data: { password: 'ｐａｓｓｗｏｒｄ１２３' },

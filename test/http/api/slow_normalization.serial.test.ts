@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { passwordProfileInfo, user } from '../../../src/domain/resources.ts';
-import { FULL_SCOPE, type Home, kindOf, OFFLINE, settle } from '../../support/resource_cases.ts';
+import { createParents, FULL_SCOPE, kindOf, OFFLINE, type ParentIds } from '../../support/resource_cases.ts';
 import { errorsOf, type Service, startService } from '../../support/service.ts';
 
 /** Unicode normalization can take time quadratic in the length of a text, so long texts are rejected before it. */
 
 let service: Service;
 let token: string;
-let home: Home;
+let home: ParentIds;
 beforeAll(async () => {
   service = await startService(OFFLINE);
   token = await service.token(FULL_SCOPE);
-  home = await settle(service, token);
+  home = await createParents(service, token);
 });
 afterAll(() => service.stop());
 

@@ -3,30 +3,30 @@ import { membersOf } from '../../../src/domain/resource.ts';
 import { RESOURCES } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import {
-  type Body,
+  createParents,
+  createRecord,
   type Data,
   FULL_SCOPE,
-  type Home,
   KINDS,
   type Kind,
-  make,
   OFFLINE,
-  settle,
-  word,
+  type ParentIds,
+  type RecordBody,
+  uniqueWord,
 } from '../../support/resource_cases.ts';
-import { type Service, seen, startService } from '../../support/service.ts';
+import { comparableResponse, type Service, startService } from '../../support/service.ts';
 
 /** The responses of successful writes, for every resource. */
 
 let service: Service;
 let token: string;
-let home: Home;
+let home: ParentIds;
 let installation: string;
 
 beforeAll(async () => {
   service = await startService(OFFLINE);
   token = await service.token(FULL_SCOPE);
-  home = await settle(service, token);
+  home = await createParents(service, token);
   installation = await service.db.engine.access.storeId();
 });
 afterAll(() => service.stop());
@@ -36,12 +36,12 @@ const ID = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]
 
 test('the resource cases cover every resource and every writable member', () => {
   expect(KINDS.map(({ resource }) => resource)).toEqual([...RESOURCES]);
-  for (const { resource, forms, asked } of KINDS) {
+  for (const { resource, forms, required } of KINDS) {
     const writable = membersOf(resource)
       .filter(({ annotation }) => annotation.writableBy !== 'nobody' && annotation.within !== 'relationships')
       .map(({ name }) => name);
     expect(Object.keys(forms).sort()).toEqual([...writable, ...Object.keys(resource.inputs ?? {})].sort());
-    expect(Object.keys(forms)).toEqual(expect.arrayContaining([...asked]));
+    expect(Object.keys(forms)).toEqual(expect.arrayContaining([...required]));
   }
 });
 
@@ -61,7 +61,7 @@ describe.each([...KINDS])('$name', (kind) => {
     const data = kind.fresh(home);
     const answer = await service.post(kind.collection(home), token, { data });
     expect(answer.status).toBe(201);
-    const body = (await answer.json()) as Body;
+    const body = (await answer.json()) as RecordBody;
     const { id } = body.data;
     const shown = kind.shown(data, installation);
     const links = Object.entries(kind.links?.(home, id, installation) ?? {});
@@ -89,7 +89,7 @@ describe.each([...KINDS])('$name', (kind) => {
   test(`Location, links.self and the path of a ${kind.name} return the same bytes and ETag`, async () => {
     const answer = await service.post(kind.collection(home), token, { data: kind.fresh(home) });
     const text = await answer.clone().text();
-    const { links, data } = (await answer.json()) as Body;
+    const { links, data } = (await answer.json()) as RecordBody;
     const location = answer.headers.get('location') ?? '';
     for (const address of [location, links.self ?? '', `${kind.collection(home)}/${data.id}`]) {
       const found = await service.get(address, token);
@@ -99,12 +99,12 @@ describe.each([...KINDS])('$name', (kind) => {
   });
 
   test(`PUT of a ${kind.name} is 200, and changes only the members in the body`, async () => {
-    const { path, etag, body } = await make(service, token, { kind, home });
+    const { path, etag, body } = await createRecord(service, token, { kind, home });
     service.clock.advance(5);
     const changes = kind.changes();
     const answer = await service.put(path, token, { data: { type: kind.resource.type, ...changes } });
     expect(answer.status).toBe(200);
-    const after = (await answer.clone().json()) as Body;
+    const after = (await answer.clone().json()) as RecordBody;
     const visible = Object.entries(changes).filter(([name]) => name in body.data);
     expect(after).toEqual({
       data: {
@@ -121,17 +121,17 @@ describe.each([...KINDS])('$name', (kind) => {
       etag: expect.stringMatching(/^"[0-9a-f]{16}-[A-Za-z0-9_-]{8}"$/),
     });
     expect(answer.headers.get('etag')).not.toBe(etag);
-    expect(await seen(await service.get(path, token))).toBe(await seen(answer));
+    expect(await comparableResponse(await service.get(path, token))).toBe(await comparableResponse(answer));
   });
 
   test(`PUT changes each member of a ${kind.name} alone; without members only updated_at`, async () => {
-    const { path, body } = await make(service, token, { kind, home });
+    const { path, body } = await createRecord(service, token, { kind, home });
     let last = body;
     for (const [name, value] of [...Object.entries(kind.changes()), ['type', kind.resource.type] as const]) {
       service.clock.advance(5);
       const answer = await service.put(path, token, { data: { type: kind.resource.type, [name]: value } });
       expect([name, answer.status]).toEqual([name, 200]);
-      const after = (await answer.json()) as Body;
+      const after = (await answer.json()) as RecordBody;
       const isVisible = name in body.data && name !== 'type';
       const meta = { ...last.data.meta, updated_at: after.data.meta.updated_at as string };
       expect(after.data).toEqual({ ...last.data, ...(isVisible ? { [name]: value } : {}), meta });
@@ -141,17 +141,17 @@ describe.each([...KINDS])('$name', (kind) => {
   });
 
   test(`DELETE of a ${kind.name} is 204 without a body; later requests are 404`, async () => {
-    const { path, id } = await make(service, token, { kind, home });
+    const { path, id } = await createRecord(service, token, { kind, home });
     const answer = await service.del(path, token);
     expect([answer.status, await answer.text()]).toEqual([204, '']);
     expect(headersOf(answer)).toEqual({});
     const absent = `${kind.collection(home)}/${systemClock.mintId()}`;
-    const absent404 = await seen(await service.get(absent, token));
+    const absent404 = await comparableResponse(await service.get(absent, token));
     expect(absent404).toStartWith('[404,');
     const put = { data: { type: kind.resource.type, id } };
-    expect(await seen(await service.get(path, token))).toBe(absent404);
-    expect(await seen(await service.put(path, token, put))).toBe(absent404);
-    expect(await seen(await service.del(path, token))).toBe(absent404);
+    expect(await comparableResponse(await service.get(path, token))).toBe(absent404);
+    expect(await comparableResponse(await service.put(path, token, put))).toBe(absent404);
+    expect(await comparableResponse(await service.del(path, token))).toBe(absent404);
   });
 
   test(`other methods on the paths of a ${kind.name} are 405 with Allow`, async () => {
@@ -167,7 +167,7 @@ describe.each([...KINDS])('$name', (kind) => {
     for (const [index, collection] of spellings(kind.collection(home)).entries()) {
       const made = await service.post(collection, token, { data: kind.fresh(home) });
       expect(made.status).toBe(201);
-      const { id } = ((await made.json()) as Body).data;
+      const { id } = ((await made.json()) as RecordBody).data;
       const item = spellings(`${kind.collection(home)}/${id}`)[index] ?? '';
       expect((await service.put(item, token, { data: { type: kind.resource.type } })).status).toBe(200);
       expect((await service.del(item, token)).status).toBe(204);
@@ -175,9 +175,9 @@ describe.each([...KINDS])('$name', (kind) => {
   });
 
   test(`writes of a ${kind.name} accept IDs of the path in any letter case`, async () => {
-    const { id } = await make(service, token, { kind, home });
+    const { id } = await createRecord(service, token, { kind, home });
     const upper = Object.fromEntries(Object.entries(home).map(([name, each]) => [name, each.toUpperCase()]));
-    const path = `${kind.collection(upper as unknown as Home)}/${id.toUpperCase()}`;
+    const path = `${kind.collection(upper as unknown as ParentIds)}/${id.toUpperCase()}`;
     expect((await service.put(path, token, { data: { type: kind.resource.type } })).status).toBe(200);
     expect((await service.del(path, token)).status).toBe(204);
   });
@@ -185,12 +185,12 @@ describe.each([...KINDS])('$name', (kind) => {
 
 test('the unversioned path of a password profile info accepts PUT and DELETE', async () => {
   const kind = KINDS[5] as Kind;
-  const { path } = await make(service, token, { kind, home });
+  const { path } = await createRecord(service, token, { kind, home });
   const bare = path.slice('/v2'.length);
   const answer = await service.put(bare, token, {
-    data: { type: kind.resource.type, username: word('bare') },
+    data: { type: kind.resource.type, username: uniqueWord('bare') },
   });
   expect(answer.status).toBe(200);
-  expect(await seen(await service.get(path, token))).toBe(await seen(answer));
+  expect(await comparableResponse(await service.get(path, token))).toBe(await comparableResponse(answer));
   expect((await service.del(bare, token)).status).toBe(204);
 });

@@ -1,17 +1,17 @@
 import type { Uuid } from '../../../src/domain/id.ts';
 import type { Realms } from '../../../src/domain/principal.ts';
 import { SCOPES } from '../../../src/domain/principal.ts';
+import { consoleCredentials, startConsoleProvider } from '../../support/console_sign_in.ts';
+import type { JsonObject } from '../../support/json_schema.ts';
 import {
   type Operation,
-  openCaller,
+  type OperationRequest,
+  openOperationClient,
   operationsOf,
-  type Sent,
   successOf,
-} from '../../support/document_caller.ts';
-import { openWorld, type World } from '../../support/document_world.ts';
-import type { JsonObject } from '../../support/json_schema.ts';
+} from '../../support/openapi_client.ts';
+import { openValidRequests, type ValidRequests } from '../../support/openapi_requests.ts';
 import { type Service, startService } from '../../support/service.ts';
-import { consoleOf, startStaff } from '../../support/signed_in.ts';
 import { openStates } from './states.ts';
 import type { Table } from './table.ts';
 
@@ -39,21 +39,27 @@ const OTHER_REALM = '01900000-0000-7000-8000-000000000000' as Uuid;
 
 interface MatrixContext {
   readonly service: Service;
-  readonly world: World;
-  readonly send: (operation: Operation, sent: Sent) => Promise<string>;
+  readonly world: ValidRequests;
+  readonly send: (operation: Operation, sent: OperationRequest) => Promise<string>;
   readonly tokenOf: (scope: string, realms: Realms) => Promise<string | undefined>;
 }
 
 export async function computeMatrix(): Promise<Matrix> {
-  const staff = await startStaff();
+  const staff = await startConsoleProvider();
   const service = await startService({ offline: 'true', badTokenRate: 'off' }, undefined, staff.settings);
   try {
     const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
     const operations = operationsOf(document);
-    const caller = openCaller(document);
+    const caller = openOperationClient(document);
     const credentials = (scope: string) => service.client(scope);
-    const world = await openWorld({ document, operations, caller, credentials, console: consoleOf(service) });
-    const send = async (operation: Operation, sent: Sent): Promise<string> => {
+    const world = await openValidRequests({
+      document,
+      operations,
+      caller,
+      credentials,
+      console: consoleCredentials(service),
+    });
+    const send = async (operation: Operation, sent: OperationRequest): Promise<string> => {
       const { status, text } = await caller.send(operation, sent);
       const realm = realmOf(operation, sent) ?? (await anyRealm({ operations, world }));
       const isHidden = status === 200 && isOfRealms(operation) && !text.includes(realm);
@@ -121,9 +127,9 @@ function senderOf(
   operation: Operation,
   { world, send }: MatrixContext,
 ): (token: string | undefined) => Promise<string> {
-  let right: Promise<Sent> | undefined;
+  let right: Promise<OperationRequest> | undefined;
   return async (token) => {
-    right ??= world.right(operation);
+    right ??= world.validRequest(operation);
     const { token: _, ...sent } = await right;
     const answer = await send(operation, token === undefined ? sent : { ...sent, token });
     if (operation.method !== 'get' && answer === String(successOf(operation))) right = undefined;
@@ -136,7 +142,8 @@ async function realmsFor(
   operations: readonly Operation[],
   { world }: MatrixContext,
 ): Promise<readonly [column: string, realms: Realms][]> {
-  const realm = realmOf(operation, await world.right(operation)) ?? (await anyRealm({ operations, world }));
+  const realm =
+    realmOf(operation, await world.validRequest(operation)) ?? (await anyRealm({ operations, world }));
   return [
     ['inside', new Set([realm as Uuid])],
     ['outside', new Set([OTHER_REALM])],
@@ -147,7 +154,7 @@ async function realmsFor(
 const isOfRealms = ({ path, scopes }: Operation) => scopes !== undefined && path.includes('/v2/');
 
 /** The realm that a request names. */
-function realmOf({ path }: Operation, sent: Sent): string | undefined {
+function realmOf({ path }: Operation, sent: OperationRequest): string | undefined {
   const [, name] = /\/authentication-realms\/\{(\w+)\}/.exec(path) ?? [];
   return name === undefined ? undefined : sent.path?.[name];
 }
@@ -155,10 +162,10 @@ function realmOf({ path }: Operation, sent: Sent): string | undefined {
 /** The realm of a request that names one. */
 async function anyRealm(of: {
   readonly operations: readonly Operation[];
-  readonly world: World;
+  readonly world: ValidRequests;
 }): Promise<string> {
   for (const operation of of.operations.filter(({ method }) => method === 'get')) {
-    const realm = realmOf(operation, await of.world.right(operation));
+    const realm = realmOf(operation, await of.world.validRequest(operation));
     if (realm !== undefined) return realm;
   }
   throw new Error('no operation names a realm');

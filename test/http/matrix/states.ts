@@ -3,16 +3,16 @@ import { changeClient } from '../../../src/auth/clients/clients.ts';
 import { rotateSigningKey, withdrawSigningKey } from '../../../src/auth/keys/signing.ts';
 import { createAuditEntry } from '../../../src/domain/audit_entry.ts';
 import { SCOPES } from '../../../src/domain/principal.ts';
+import type { Service } from '../../support/service.ts';
 import {
   compact,
   encode,
+  generateForeignKey,
   type Json,
   openForge,
   type Sign,
   signerOf,
-  strangersKey,
-} from '../../support/forge.ts';
-import type { Service } from '../../support/service.ts';
+} from '../../support/token_forge.ts';
 
 /** A token in a given state with these scopes; undefined means no token. */
 export type TokenOf = (scope: string) => Promise<string | undefined>;
@@ -34,7 +34,7 @@ interface TokenFixture {
 export async function openStates(service: Service): Promise<ReadonlyMap<string, TokenOf>> {
   const fixture = await prepare(service);
   const forge = await openForge(service);
-  const stranger = await strangersKey();
+  const stranger = await generateForeignKey();
   const now = () => Math.floor(service.clock.now() / 1000);
   const forged =
     (claims: () => Json, header: Json = {}, sign: Sign = forge.sign): TokenOf =>

@@ -1,10 +1,15 @@
-import { answerNamed, type Operation, openVerdicts, type Received } from '../../support/document_caller.ts';
 import type { Json, JsonObject } from '../../support/json_schema.ts';
-import { judged } from '../../support/service.ts';
+import {
+  type Operation,
+  type OperationResponse,
+  openResponseCheck,
+  responseComponent,
+} from '../../support/openapi_client.ts';
+import { checkedResponse } from '../../support/service.ts';
 import type { Asked } from './requests.ts';
 
 /** What is wrong with an answer, in words. */
-export type JudgeOf = (asked: Asked, received: Received) => Promise<readonly string[]>;
+export type JudgeOf = (asked: Asked, received: OperationResponse) => Promise<readonly string[]>;
 
 /** Finds what a request addressed, whatever it was meant to address. */
 export type Addressed = (
@@ -18,13 +23,13 @@ export type Addressed = (
  */
 export function openAnswers(document: JsonObject, operations: readonly Operation[]) {
   const addressed = addressedBy(document, operations);
-  const broken = openVerdicts(document);
+  const broken = openResponseCheck(document);
 
-  function documented({ method, target }: Asked, { status }: Received) {
+  function documented({ method, target }: Asked, { status }: OperationResponse) {
     const found = addressed(method, target);
-    if (typeof found !== 'string') return { what: found.id, answer: found.answers[String(status)] };
+    if (typeof found !== 'string') return { what: found.id, answer: found.responses[String(status)] };
     const isIt = status === (found === 'unknown_route' ? 404 : 405);
-    return { what: found, answer: isIt ? answerNamed(document, found) : undefined };
+    return { what: found, answer: isIt ? responseComponent(document, found) : undefined };
   }
 
   const judge: JudgeOf = async (asked, received) => {
@@ -44,16 +49,19 @@ export function openAnswers(document: JsonObject, operations: readonly Operation
   /** Whether the document has this status for what was asked. */
   function isDocumented(method: string, target: string, status: number): boolean {
     const found = addressed(method, target);
-    return typeof found !== 'string' && String(status) in found.answers;
+    return typeof found !== 'string' && String(status) in found.responses;
   }
 
   return { judge, addressed, isDocumented };
 }
 
 /** An error has the shape of the contract, and repeats nothing of what was sent. */
-async function refusalBroken({ status, headers, text }: Received, mark: string): Promise<readonly string[]> {
+async function refusalBroken(
+  { status, headers, text }: OperationResponse,
+  mark: string,
+): Promise<readonly string[]> {
   try {
-    await judged(new Response(text, { status, headers }), [mark]);
+    await checkedResponse(new Response(text, { status, headers }), [mark]);
     return [];
   } catch (error) {
     return [(error as Error).message];

@@ -1,11 +1,11 @@
-import type { Asking } from '../../support/wire.ts';
+import type { RawExchangeOptions } from '../../support/raw_http.ts';
 import type { Draw } from './draw.ts';
 
 /** What is said over one connection, byte by byte, and how. */
 export interface Conversation {
   readonly kind: string;
   readonly bytes: string;
-  readonly asking: Asking;
+  readonly asking: RawExchangeOptions;
   /** Request IDs that may be answered, in their order. */
   readonly ids: readonly string[];
 }
@@ -87,7 +87,7 @@ const smuggling: Make = (speaker, draw) => {
   return {
     kind: 'smuggling',
     bytes: post(speaker, ids[0] ?? '', headers, body),
-    asking: { answers: 2, patienceMs: SOON },
+    asking: { expectedResponses: 2, timeoutMs: SOON },
     ids,
   };
 };
@@ -100,14 +100,19 @@ const bodyOnGet: Make = (speaker) => {
     lookup(speaker, ids[0] ?? '', `Content-Length: ${inside.length}\r\n`) +
     inside +
     lookup(speaker, ids[1] ?? '');
-  return { kind: 'body on GET', bytes, asking: { answers: 2, patienceMs: SOON }, ids };
+  return { kind: 'body on GET', bytes, asking: { expectedResponses: 2, timeoutMs: SOON }, ids };
 };
 
 const pipelined: Make = (speaker, draw) => {
   const ids = Array.from({ length: 2 + draw.below(30) }, (_, at) => `${speaker.name}-${at}`);
   const bytes = ids.map((id) => lookup(speaker, id)).join('');
   const isHalfClosed = draw.happens(0.2);
-  return { kind: 'pipelined', bytes, asking: { answers: ids.length, patienceMs: SOON, isHalfClosed }, ids };
+  return {
+    kind: 'pipelined',
+    bytes,
+    asking: { expectedResponses: ids.length, timeoutMs: SOON, isHalfClosed },
+    ids,
+  };
 };
 
 const halfClosed: Make = (speaker) => {
@@ -115,7 +120,7 @@ const halfClosed: Make = (speaker) => {
   return {
     kind: 'half-closed',
     bytes: lookup(speaker, ids[0] ?? ''),
-    asking: { isHalfClosed: true, patienceMs: SOON },
+    asking: { isHalfClosed: true, timeoutMs: SOON },
     ids,
   };
 };
@@ -128,7 +133,7 @@ const manyHeaders: Make = (speaker, draw) => {
     ids[0] ?? '',
     Array.from({ length: count }, (_, at) => `x${at}: y\r\n`).join(''),
   );
-  return { kind: 'many headers', bytes, asking: { answers: 1, patienceMs: SOON }, ids };
+  return { kind: 'many headers', bytes, asking: { expectedResponses: 1, timeoutMs: SOON }, ids };
 };
 
 const otherForms: Make = (speaker, draw) => {
@@ -145,7 +150,7 @@ const otherForms: Make = (speaker, draw) => {
     () => `\r\n\r\n${whole}`,
     () => whole.replace('\r\nAuth', '\r\n folded\r\nAuth'),
   ])();
-  return { kind: 'other forms', bytes, asking: { answers: 2, patienceMs: SOON }, ids };
+  return { kind: 'other forms', bytes, asking: { expectedResponses: 2, timeoutMs: SOON }, ids };
 };
 
 /** A right request in which some bytes are others. */
@@ -169,7 +174,7 @@ const scrambled: Make = (speaker, draw) => {
     ]);
     bytes = bytes.slice(0, at) + piece + bytes.slice(at + draw.below(3));
   }
-  return { kind: 'scrambled', bytes, asking: { answers: 1, patienceMs: SOON }, ids };
+  return { kind: 'scrambled', bytes, asking: { expectedResponses: 1, timeoutMs: SOON }, ids };
 };
 
 /** Somebody who goes before the end: of what is said, or of the answer. */
@@ -181,7 +186,7 @@ const gone: Make = (speaker, draw) => {
   return {
     kind: 'gone early',
     bytes,
-    asking: { answers: 9, patienceMs: draw.below(5) },
+    asking: { expectedResponses: 9, timeoutMs: draw.below(5) },
     ids: [`${speaker.name}-0`],
   };
 };

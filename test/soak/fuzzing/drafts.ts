@@ -1,6 +1,6 @@
-import { membersOf, misfits } from '../../support/document_bodies.ts';
-import type { Operation, Sent } from '../../support/document_caller.ts';
 import { isObject, type Json, type Schema } from '../../support/json_schema.ts';
+import { bodyMembers, invalidValues } from '../../support/openapi_bodies.ts';
+import type { Operation, OperationRequest } from '../../support/openapi_client.ts';
 import type { Draw } from './draw.ts';
 import type { Finds } from './reverse_lookup_index.ts';
 import type { Rights } from './rights.ts';
@@ -34,7 +34,7 @@ export interface Workshop {
 /** What is right in everything, in words of its own. */
 export async function rightDraft(
   operation: Operation,
-  right: Sent,
+  right: OperationRequest,
   workshop: Workshop,
   mark: string,
 ): Promise<Draft> {
@@ -117,8 +117,8 @@ export function misfitOf(
   { body }: Operation,
   draw: Draw,
 ): { readonly at: readonly string[]; readonly text: string } | undefined {
-  const members = membersOf(body?.media.schema ?? {});
+  const members = bodyMembers(body?.media.schema ?? {});
   if (members.length === 0) return undefined;
   const { at, schema } = draw.one(members);
-  return { at, text: JSON.stringify(draw.one(misfits(schema))) };
+  return { at, text: JSON.stringify(draw.one(invalidValues(schema))) };
 }

@@ -1,13 +1,13 @@
 import { join } from 'node:path';
-import { below, mappedMb, type Vitals, vitalsOfAll } from '../../support/process_tree.ts';
+import { descendantsOf, mappedMb, type ProcessUsage, usageOfAll } from '../../support/process_tree.ts';
 
 /** What a service held at a moment: itself, and the processes that it keeps beside it as long as they have work. */
 export interface Sample {
   readonly second: number;
-  readonly own: Vitals;
+  readonly own: ProcessUsage;
   /** Of what is resident, the pages of the database that it has mapped. */
   readonly databaseMb: number;
-  readonly beside: Vitals;
+  readonly beside: ProcessUsage;
 }
 
 export interface Curve {
@@ -47,7 +47,7 @@ export function watch(pid: number, database: string): Curve {
 
 function sampleOf(pid: number, database: string, second: number): Sample {
   const databaseMb = mappedMb(pid, database);
-  return { second, own: vitalsOfAll([pid]), databaseMb, beside: vitalsOfAll(below(pid)) };
+  return { second, own: usageOfAll([pid]), databaseMb, beside: usageOfAll(descendantsOf(pid)) };
 }
 
 export interface Growth {

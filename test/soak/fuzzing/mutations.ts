@@ -1,4 +1,4 @@
-import { membersOf } from '../../support/document_bodies.ts';
+import { bodyMembers } from '../../support/openapi_bodies.ts';
 import { type Draft, encoded, misfitOf, type Workshop } from './drafts.ts';
 import type { Draw } from './draw.ts';
 import { hostileText, hostileValue, withText } from './texts.ts';
@@ -139,7 +139,7 @@ const token: Mutation = async (draft, { draw, rights }, mark) => {
 
 const member: Mutation = (draft, { draw }, mark) => {
   if (draft.said === undefined) return form(draft, draw, mark);
-  const places = membersOf(draft.operation.body?.media.schema ?? {}).map(({ at }) => at);
+  const places = bodyMembers(draft.operation.body?.media.schema ?? {}).map(({ at }) => at);
   const at = draw.one([
     ...places,
     ['data', mark],

@@ -1,5 +1,5 @@
-import type { Operation, Sent } from '../../support/document_caller.ts';
 import { isObject, type Json } from '../../support/json_schema.ts';
+import type { Operation, OperationRequest } from '../../support/openapi_client.ts';
 import { type Draft, encoded, rightDraft, SECRET_NAME, type Workshop } from './drafts.ts';
 import { MUTATIONS } from './mutations.ts';
 
@@ -30,7 +30,11 @@ function drawnIntent(share: number): Intent {
 }
 
 /** Makes one request of an operation from the right one. */
-export async function draftOf(operation: Operation, right: Sent, workshop: Workshop): Promise<Asked> {
+export async function draftOf(
+  operation: Operation,
+  right: OperationRequest,
+  workshop: Workshop,
+): Promise<Asked> {
   const { draw, rights } = workshop;
   const mark = `m${draw.word(11)}`;
   const intent = drawnIntent(draw.share());

@@ -1,4 +1,4 @@
-import type { Operation } from '../../support/document_caller.ts';
+import type { Operation } from '../../support/openapi_client.ts';
 import type { Draw } from './draw.ts';
 
 /** Makes a client that holds these scopes, in all realms unless some are named. */

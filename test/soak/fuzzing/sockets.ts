@@ -1,10 +1,10 @@
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { user } from '../../../src/domain/resources.ts';
-import type { Served } from '../../support/client_service.ts';
-import { type Vitals, vitalsOf } from '../../support/process_tree.ts';
-import { chanceOf } from '../../support/random.ts';
-import { FULL_SCOPE, kindOf, make, settle } from '../../support/resource_cases.ts';
-import { type Answer, get, talkTo } from '../../support/wire.ts';
+import { type ProcessUsage, usageOf } from '../../support/process_tree.ts';
+import { seededRandom } from '../../support/random.ts';
+import { exchangeBytes, getRequest, type RawResponse } from '../../support/raw_http.ts';
+import { createParents, createRecord, FULL_SCOPE, kindOf } from '../../support/resource_cases.ts';
+import type { ServiceProcess } from '../../support/service_process.ts';
 import { type Conversation, drawnConversation, type Speaker } from './conversations.ts';
 import { drawOf } from './draw.ts';
 
@@ -30,7 +30,7 @@ export interface Weathered {
   readonly besideSlowMs: number;
   readonly afterMs: number;
   /** After each half. */
-  readonly vitals: readonly [Vitals, Vitals];
+  readonly vitals: readonly [ProcessUsage, ProcessUsage];
   readonly complaints: readonly string[];
 }
 
@@ -44,7 +44,7 @@ const DESCRIPTORS_MORE_MAX = 3;
 const HEADER_MS_MAX = 14_500;
 
 /** Connections of every kind speak to a service at once. Afterwards it is what it was. */
-export async function weather(served: Served, storm: Storm): Promise<Weathered> {
+export async function weather(served: ServiceProcess, storm: Storm): Promise<Weathered> {
   const speakers = await speakersOf(served);
   const complaints: string[] = [];
   const complain = (what: string) => void (complaints.length < COMPLAINTS_MAX && complaints.push(what));
@@ -54,21 +54,21 @@ export async function weather(served: Served, storm: Storm): Promise<Weathered> 
   const pid = served.running.process.pid;
   let named = 0;
 
-  async function half(seed: number): Promise<Vitals> {
+  async function half(seed: number): Promise<ProcessUsage> {
     let left = storm.connections;
     const talkers = Array.from({ length: storm.atOnce }, async (_, index) => {
-      const draw = drawOf(chanceOf(seed + index));
+      const draw = drawOf(seededRandom(seed + index));
       while (left > 0) {
         left -= 1;
         named += 1;
         const speaker = { ...draw.one(speakers), name: `c${named}` };
         const conversation = drawnConversation(speaker, draw);
-        const heard = await talkTo(served.url, conversation.bytes, conversation.asking);
+        const heard = await exchangeBytes(served.url, conversation.bytes, conversation.asking);
         count(kinds, conversation.kind);
-        for (const { status } of heard.answers) count(answers, status);
-        for (const wrong of wrongOf(conversation, speaker, heard.answers)) {
+        for (const { status } of heard.responses) count(answers, status);
+        for (const wrong of wrongOf(conversation, speaker, heard.responses)) {
           complain(
-            `${conversation.kind}: ${wrong}\n${JSON.stringify(conversation.bytes.slice(0, 3_000))}\n${JSON.stringify(heard.answers.slice(0, 5))}`,
+            `${conversation.kind}: ${wrong}\n${JSON.stringify(conversation.bytes.slice(0, 3_000))}\n${JSON.stringify(heard.responses.slice(0, 5))}`,
           );
         }
       }
@@ -95,18 +95,18 @@ export async function weather(served: Served, storm: Storm): Promise<Weathered> 
 }
 
 /** Users, each of whom is asked for by connections of its own. */
-async function speakersOf(served: Served): Promise<readonly Speaker[]> {
+async function speakersOf(served: ServiceProcess): Promise<readonly Speaker[]> {
   const token = await served.token();
-  const home = await settle(served, token);
+  const home = await createParents(served, token);
   const made = await Promise.all(
-    Array.from({ length: USERS }, () => make(served, token, { kind: kindOf(user), home })),
+    Array.from({ length: USERS }, () => createRecord(served, token, { kind: kindOf(user), home })),
   );
   return made.map(({ path }) => ({ name: '', path, token }));
 }
 
 /** The median of one lookup after the other, over connections of their own. */
 async function lookMs(
-  served: Served,
+  served: ServiceProcess,
   speakers: readonly Speaker[],
   complain: (what: string) => void,
 ): Promise<number> {
@@ -124,11 +124,11 @@ async function lookMs(
 }
 
 /** Once the connections that were left behind are closed. */
-async function settled(pid: number): Promise<Vitals> {
-  let vitals = vitalsOf(pid);
+async function settled(pid: number): Promise<ProcessUsage> {
+  let vitals = usageOf(pid);
   for (let polls = 0; polls < 50; polls += 1) {
     await Bun.sleep(100);
-    const now = vitalsOf(pid);
+    const now = usageOf(pid);
     if (now.descriptors >= vitals.descriptors) return now;
     vitals = now;
   }
@@ -141,7 +141,7 @@ const OF_RUNTIME: ReadonlySet<number> = new Set([100, 400, 431, 505]);
 function wrongOf(
   { ids, kind, bytes }: Conversation,
   { path }: Speaker,
-  answers: readonly Answer[],
+  answers: readonly RawResponse[],
 ): readonly string[] {
   let next = 0;
   return answers.flatMap((answer) => {
@@ -157,7 +157,7 @@ function wrongOf(
 
 const MINTED = /^[0-9a-f]{20}-/;
 
-function unfit({ status, headers, body }: Answer, path: string): readonly string[] {
+function unfit({ status, headers, body }: RawResponse, path: string): readonly string[] {
   const isBare = !headers.has('x-request-id');
   const isOwn = body.includes(path.slice(-36)) || body === '{"status":"ok"}';
   return [
@@ -169,20 +169,20 @@ function unfit({ status, headers, body }: Answer, path: string): readonly string
 
 /** Half of them never end their header, half never their body; meanwhile everybody else is answered as ever. */
 async function besideSlow(
-  served: Served,
+  served: ServiceProcess,
   speakers: readonly Speaker[],
   { slow, slowMs }: Storm,
   complain: (what: string) => void,
 ): Promise<number> {
-  const header = `${get('/healthz').slice(0, -2)}X: `;
+  const header = `${getRequest('/healthz').slice(0, -2)}X: `;
   const body = 'POST /oauth/token HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n';
   const talks = Array.from({ length: slow }, (_, at) =>
-    talkTo(served.url, at % 2 === 0 ? header : body, { drip: 'x', patienceMs: slowMs }),
+    exchangeBytes(served.url, at % 2 === 0 ? header : body, { drip: 'x', timeoutMs: slowMs }),
   );
   await Bun.sleep(Math.min(500, slowMs / 2));
   const ms = await lookMs(served, speakers, complain);
-  for (const [at, { answers, isEnded }] of (await Promise.all(talks)).entries()) {
-    const statuses = answers.map(({ status }) => status).join();
+  for (const [at, { responses, isEnded }] of (await Promise.all(talks)).entries()) {
+    const statuses = responses.map(({ status }) => status).join();
     if (at % 2 === 0 && (statuses !== '' || (slowMs >= HEADER_MS_MAX && !isEnded)))
       complain(`a header that never ends was answered with ${statuses}, ended ${isEnded}`);
     if (at % 2 === 1 && statuses !== (slowMs > LIMITS.answerMsMax ? '408' : ''))

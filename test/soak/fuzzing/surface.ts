@@ -1,6 +1,11 @@
-import { type Operation, operationsOf, type Received, successOf } from '../../support/document_caller.ts';
 import type { Json, JsonObject } from '../../support/json_schema.ts';
-import { chanceOf } from '../../support/random.ts';
+import {
+  type Operation,
+  type OperationResponse,
+  operationsOf,
+  successOf,
+} from '../../support/openapi_client.ts';
+import { seededRandom } from '../../support/random.ts';
 import { changedMembers, openAnswers } from './answers.ts';
 import { drawOf } from './draw.ts';
 import { openMeeting } from './meeting.ts';
@@ -88,7 +93,7 @@ export async function fireAt(target: Target, firing: Firing): Promise<Fired> {
   const { rest } = firing;
   const meeting = openMeeting(firing.atOnce, async () => rest?.during());
   const gunners = Array.from({ length: firing.atOnce }, async (_, index) => {
-    const draw = drawOf(chanceOf(firing.seed + index));
+    const draw = drawOf(seededRandom(firing.seed + index));
     const start = performance.now();
     const restAt = start + (rest?.afterMs ?? Number.POSITIVE_INFINITY);
     let deadline = start + (firing.millisecondsMax ?? Number.POSITIVE_INFINITY);
@@ -151,7 +156,7 @@ async function fire(front: Front, operation: Operation, draw: ReturnType<typeof 
   const { worlds, finds, answers, complaints } = front;
   let asked: Asked;
   try {
-    const right = await (await worlds.current()).right(operation);
+    const right = await (await worlds.current()).validRequest(operation);
     asked = await draftOf(operation, right, { draw, rights: worlds.rights, finds });
   } catch (error) {
     return missed(front, error as Error);
@@ -184,7 +189,11 @@ function count({ statuses }: Front, intent: Intent, status: number): void {
   statuses.set(name, (statuses.get(name) ?? 0) + 1);
 }
 
-function noteRight(front: Front, { intent, operation, headers, target }: Asked, { status }: Received): void {
+function noteRight(
+  front: Front,
+  { intent, operation, headers, target }: Asked,
+  { status }: OperationResponse,
+): void {
   // A condition or a key that was added may be unmet.
   if (intent !== 'right' || 'If-Match' in headers || target.includes('after')) return;
   front.right.sent += 1;
@@ -193,7 +202,11 @@ function noteRight(front: Front, { intent, operation, headers, target }: Asked, 
 }
 
 /** What was said and is not answered, right away or when the new record is read. */
-async function changedBy(front: Front, asked: Asked, received: Received): Promise<readonly string[]> {
+async function changedBy(
+  front: Front,
+  asked: Asked,
+  received: OperationResponse,
+): Promise<readonly string[]> {
   const { said, operation, method, headers } = asked;
   const isWritten =
     method === operation.method.toUpperCase() && (method === 'PUT' || received.status === 201);
@@ -230,7 +243,7 @@ interface Body {
 }
 
 /** Sends a request. Rejects where it is not answered. */
-async function send(url: string, { method, target, headers, body }: Asked): Promise<Received> {
+async function send(url: string, { method, target, headers, body }: Asked): Promise<OperationResponse> {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(new Error('no answer in time')), ANSWER_MS_MAX);
   try {

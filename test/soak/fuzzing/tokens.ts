@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { compact, encode, openForge } from '../../support/forge.ts';
-import { LOOKUPS, plant, type Service } from '../../support/service.ts';
+import { createFixture, LOOKUPS, type Service } from '../../support/service.ts';
+import { compact, encode, openForge } from '../../support/token_forge.ts';
 import type { Property } from './parsers.ts';
 
 const MEMBERS = ['alg', 'typ', 'kid', 'crit', 'jwk', 'jku', 'x5c', 'b64', 'cty', 'enc', 'zip'];
@@ -57,7 +57,7 @@ function expectedOf(token: string, allowed: readonly number[]): readonly number[
 export async function tokenProperty(service: Service): Promise<Property> {
   const { sign, header, claims } = await openForge(service);
   const { clientId } = await service.client('oidc-profile-infos:read');
-  const address = service.url + LOOKUPS[0].path(await plant(service.db));
+  const address = service.url + LOOKUPS[0].path(await createFixture(service.db));
   const status = async (token: string) => {
     const answer = await fetch(address, { headers: { Authorization: `Bearer ${token}` } });
     await answer.text();

@@ -1,13 +1,13 @@
-import { type Caller, type Operation, openCaller } from '../../support/document_caller.ts';
-import { openWorld, type World } from '../../support/document_world.ts';
 import type { JsonObject } from '../../support/json_schema.ts';
+import { type Operation, type OperationClient, openOperationClient } from '../../support/openapi_client.ts';
+import { openValidRequests, type ValidRequests } from '../../support/openapi_requests.ts';
 import { openMade } from './made.ts';
 import { type Credentials, openRights, type Rights } from './rights.ts';
 
 /** What requests are made of: records, and the rights to ask for them. */
 export interface Worlds {
   readonly rights: Rights;
-  current(): Promise<World>;
+  current(): Promise<ValidRequests>;
   /** Makes records and rights anew, for the next one who asks. `areClientsGone`: also the clients whose rights they are. */
   renew(areClientsGone: boolean): void;
   /** Takes note of what was made, and removes the oldest of it, so that there is always as much of it. */
@@ -29,7 +29,7 @@ export function openWorlds({ url, document, operations, credentials }: Ground): 
   const made = openMade();
   /** Addresses of the records that others hang on. */
   let kept: string[] = [];
-  let world: Promise<World> | undefined;
+  let world: Promise<ValidRequests> | undefined;
 
   /** One client is enough for each set of rights. */
   const remembered: Credentials = (scope, realms) => {
@@ -60,8 +60,8 @@ export function openWorlds({ url, document, operations, credentials }: Ground): 
   const trim = () => made.trim(async () => `Bearer ${await rights.ofAll()}`);
 
   /** Notes what is made with it in a list that may be another one later. */
-  function noting(note: (location: string) => void): Caller {
-    const caller = openCaller(document);
+  function noting(note: (location: string) => void): OperationClient {
+    const caller = openOperationClient(document);
     return {
       ...caller,
       async send(operation, sent) {
@@ -74,7 +74,7 @@ export function openWorlds({ url, document, operations, credentials }: Ground): 
   }
 
   /** A service that has too much to do refuses what hashes a password: then it is asked again. */
-  async function make(): Promise<World> {
+  async function make(): Promise<ValidRequests> {
     const deadline = performance.now() + WORLD_MS_MAX;
     for (;;) {
       let isMade = false;
@@ -82,7 +82,7 @@ export function openWorlds({ url, document, operations, credentials }: Ground): 
       try {
         // At once, because each takes a while until it is known.
         await Promise.all(rightsNeeded.map((scope) => remembered(scope)));
-        const opened = await openWorld({ document, operations, caller, credentials: remembered });
+        const opened = await openValidRequests({ document, operations, caller, credentials: remembered });
         isMade = true;
         return opened;
       } catch (error) {

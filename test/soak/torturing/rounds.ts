@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { operationsOf } from '../../support/document_caller.ts';
 import type { JsonObject } from '../../support/json_schema.ts';
-import { chanceOf } from '../../support/random.ts';
+import { operationsOf } from '../../support/openapi_client.ts';
+import { seededRandom } from '../../support/random.ts';
 import { openAnswers } from '../fuzzing/answers.ts';
 import { type Draw, drawOf } from '../fuzzing/draw.ts';
 import { type Asked, complaintsOf } from '../ledger.ts';
@@ -48,7 +48,7 @@ export async function torture(
   scene: Scene,
   { seed, rounds, operations, clients, tell }: Torture,
 ): Promise<readonly Told[]> {
-  const chance = chanceOf(seed);
+  const chance = seededRandom(seed);
   const draw = drawOf(chance);
   const company = await gather(scene, clients, chance);
   const faults = FAULTS.filter((fault) => fault.fits(scene));

@@ -2,10 +2,10 @@ import { closeSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from
 import { join } from 'node:path';
 import { buildLibrary } from '../../durability/disk.ts';
 import { postgresAt, sqliteAt, type TestDatabase } from '../../support/database.ts';
-import { freshMasterKey } from '../../support/fault_injection.ts';
+import { writeMasterKey } from '../../support/fault_injection.ts';
 import { type PostgresServer, startServer } from '../../support/postgres_server.ts';
 import { runCommand } from '../../support/processes.ts';
-import { RELEASES, unpack } from '../../support/release_tree.ts';
+import { RELEASES, unpackRelease } from '../../support/release_tree.ts';
 import { freePort } from '../../support/service.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcp_proxy.ts';
 import { type Mortal, startMortal } from '../restartable_service.ts';
@@ -122,7 +122,7 @@ async function startRelease(
   release: string,
   place: Omit<Parameters<typeof startMortal>[0], 'port'>,
 ): Promise<Mortal> {
-  const authrealm = join(await unpack(release), 'bin', 'authrealm');
+  const authrealm = join(await unpackRelease(release), 'bin', 'authrealm');
   return startMortal({ ...place, authrealm, port: await freePort() }, 1);
 }
 
@@ -131,7 +131,7 @@ async function onPostgres(folder: string): Promise<Scene> {
   const server = await startServer();
   const direct = await server.freshDatabase();
   const network = await startTcpProxy(server.port);
-  const masterKeyFile = freshMasterKey();
+  const masterKeyFile = writeMasterKey();
   const reached = new URL(direct);
   reached.port = String(network.port);
   const logFile = join(folder, 'torture.log');

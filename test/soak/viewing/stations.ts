@@ -1,9 +1,9 @@
 import { SCOPES } from '../../../src/domain/principal.ts';
 import { type Visit, visit } from '../../browser/visits.ts';
 import { REALM, userAt } from '../../support/population.ts';
-import { AUTHREALM, runCommand, start } from '../../support/processes.ts';
+import { AUTHREALM, runCommand, startCommand } from '../../support/processes.ts';
 
-type Command = ReturnType<typeof start>;
+type Command = ReturnType<typeof startCommand>;
 
 /** A service that runs in a process of its own, and a window that is signed in to its console. */
 export interface Station {
@@ -21,7 +21,7 @@ async function running(
   words: readonly string[],
   enter: (command: Command) => Promise<Omit<Station, 'stop'>>,
 ): Promise<Station> {
-  const command = start([AUTHREALM, ...words]);
+  const command = startCommand([AUTHREALM, ...words]);
   const stop = () => command.stop().then(() => undefined);
   try {
     return { ...(await enter(command)), stop };

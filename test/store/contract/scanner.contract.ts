@@ -17,7 +17,7 @@ import {
   user,
 } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
-import { ISSUER, PASSWORD_HASH, realmMembers, stamped, userMembers } from '../../support/service.ts';
+import { buildRecord, ISSUER, PASSWORD_HASH, realmMembers, userMembers } from '../../support/service.ts';
 
 export interface OpenScanner {
   readonly store: Store & Scanner;
@@ -28,7 +28,7 @@ const mintId = systemClock.mintId;
 const START: ScanPosition = { realm: '', id: '' };
 
 async function insertRecord(store: Store, resource: Resource, key: Key, members: Record<string, unknown>) {
-  const write: Write = { op: 'insert', resource, key, record: stamped(key, members) };
+  const write: Write = { op: 'insert', resource, key, record: buildRecord(key, members) };
   expect(await store.commit([write])).toEqual({ kind: 'written' });
   return { key, record: write.record };
 }

@@ -12,7 +12,7 @@ import {
   user,
 } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
-import { ISSUER, PASSWORD_HASH, realmMembers, stamped, userMembers } from '../../support/service.ts';
+import { buildRecord, ISSUER, PASSWORD_HASH, realmMembers, userMembers } from '../../support/service.ts';
 
 export interface OpenStore {
   readonly store: Store & Loader;
@@ -26,7 +26,7 @@ export const WRITTEN = { kind: 'written' } as const;
 export const NOT_FOUND = { kind: 'not_found' } as const;
 
 export function insert(resource: Resource, key: Key, members: Record<string, unknown>): Insert {
-  return { op: 'insert', resource, key, record: stamped(key, members) };
+  return { op: 'insert', resource, key, record: buildRecord(key, members) };
 }
 
 export function changeFor(

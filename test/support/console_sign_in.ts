@@ -1,13 +1,13 @@
 import { type CreatedConsoleLink, createConsoleLink } from '../../src/auth/sessions/console_links.ts';
 import type { Settings } from '../../src/config/parse.ts';
 import { parseScopes, type Realms } from '../../src/domain/principal.ts';
-import { DISCOVERY, entryOf, issuersFile, json, startIssuer } from './issuers.ts';
+import { DISCOVERY, issuerEntry, issuersFile, json, startIssuer } from './issuers.ts';
 import type { Service } from './service.ts';
 
 /** Signing in to the console of a service of the suites, as its page does it. */
 
 /** A link as the command prints it. */
-export async function linkOf(
+export async function createLink(
   { db, clock }: Pick<Service, 'db' | 'clock'>,
   { scope = 'users:read', label = 'anna', realms = '*' as Realms } = {},
 ): Promise<CreatedConsoleLink> {
@@ -17,14 +17,14 @@ export async function linkOf(
 }
 
 /** What the page of a service sends with what it asks. */
-export function ownPage({ url }: Pick<Service, 'url'>): Record<string, string> {
+export function sameOrigin({ url }: Pick<Service, 'url'>): Record<string, string> {
   return { Origin: url, 'Sec-Fetch-Site': 'same-origin' };
 }
 
-export async function exchange(
+export async function postConsoleToken(
   service: Pick<Service, 'url'>,
   data: object,
-  headers: Record<string, string> = ownPage(service),
+  headers: Record<string, string> = sameOrigin(service),
 ): Promise<Response> {
   return fetch(`${service.url}/console/token`, {
     method: 'POST',
@@ -33,7 +33,7 @@ export async function exchange(
   });
 }
 
-export interface Told {
+export interface ConsoleSession {
   readonly access_token: string;
   readonly expires_in: number;
   readonly scope: string;
@@ -42,15 +42,21 @@ export interface Told {
   readonly label: string;
 }
 
-export async function signIn(service: Service, rights: Parameters<typeof linkOf>[1] = {}): Promise<Told> {
-  const { code } = await linkOf(service, rights);
-  const answer = await exchange(service, { grant: 'link', code });
+export async function signIn(
+  service: Service,
+  rights: Parameters<typeof createLink>[1] = {},
+): Promise<ConsoleSession> {
+  const { code } = await createLink(service, rights);
+  const answer = await postConsoleToken(service, { grant: 'link', code });
   if (!answer.ok) throw new Error(await answer.text());
-  return ((await answer.json()) as { data: Told }).data;
+  return ((await answer.json()) as { data: ConsoleSession }).data;
 }
 
 /** A provider by which one signs in to the console, as the examples of the document call it. */
-export async function startStaff(): Promise<{ readonly settings: Partial<Settings>; stop(): void }> {
+export async function startConsoleProvider(): Promise<{
+  readonly settings: Partial<Settings>;
+  stop(): void;
+}> {
   const provider = await startIssuer();
   const { issuer } = provider;
   const document = {
@@ -58,16 +64,16 @@ export async function startStaff(): Promise<{ readonly settings: Partial<Setting
     authorization_endpoint: `${issuer}/authorize`,
     token_endpoint: `${issuer}/token`,
   };
-  provider.answers.set(DISCOVERY, json(document));
+  provider.routes.set(DISCOVERY, json(document));
   const console = { client_id: 'console', client_secret: 'a secret of the console' };
-  const file = issuersFile(entryOf(provider, { name: 'staff', console }));
+  const file = issuersFile(issuerEntry(provider, { name: 'staff', console }));
   return { settings: { issuersFile: file, allowLoopbackDiscovery: true }, stop: provider.stop };
 }
 
 /** What whoever asks by the document alone is given. */
-export function consoleOf(service: Service) {
+export function consoleCredentials(service: Service) {
   return {
-    code: async () => (await linkOf(service)).code,
+    code: async () => (await createLink(service)).code,
     token: async () => (await signIn(service)).access_token,
   };
 }

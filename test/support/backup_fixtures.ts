@@ -26,48 +26,48 @@ import type { OpenRestored } from '../../src/store/backups/erasures.ts';
 import { type RestoreOptions, type RestoreResult, restore } from '../../src/store/backups/restoration.ts';
 import type { DatabaseSummary } from '../../src/store/backups/verification.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
-import { freshFolder, type Planted, plant } from './service.ts';
+import { createFixture, type Fixture, freshFolder } from './service.ts';
 
 export const program = { version: VERSION, clock: systemClock };
 
 /** Does its errands here, where the commands have a process for each. */
-export const archiver: Archiver = {
+export const inProcessArchiver: Archiver = {
   copy: async (from, to) => void runArchiverTask({ does: 'copy', from, to }),
   examine: async (path, called, programVersion) =>
     runArchiverTask({ does: 'examine', path, called, programVersion }) as DatabaseSummary,
 };
 
 /** Runs a command on a database file; standard error is a sentence, or nothing. */
-export function runOn(path: string, ...words: readonly string[]) {
+export function runOnFile(path: string, ...words: readonly string[]) {
   return runCommand([AUTHREALM, ...words, '--database', `sqlite:${path}`]);
 }
 
 /** A database with so many users and their links, which nobody has open. */
-export async function storedDatabase(
+export async function createStoredDatabase(
   users: number,
-): Promise<{ readonly path: string; readonly planted: readonly Planted[] }> {
+): Promise<{ readonly path: string; readonly planted: readonly Fixture[] }> {
   const path = join(freshFolder(), 'stored.db');
-  return { path, planted: await plantMore(path, users) };
+  return { path, planted: await addUsers(path, users) };
 }
 
 /** Plants more users in it, of a realm of their own. Nobody has open what is there afterwards. */
-export async function plantMore(path: string, users: number): Promise<readonly Planted[]> {
+export async function addUsers(path: string, users: number): Promise<readonly Fixture[]> {
   // The engine lets go of a file when its last statement is collected, so nobody has only the copy open.
   const made = join(freshFolder(), 'made.db');
   for (const ending of ['', '.key']) if (existsSync(path + ending)) renameSync(path + ending, made + ending);
   const db = await openDatabase(readSettings({ database: `sqlite:${made}` }, {}), systemClock);
-  const first = await plant(db);
+  const first = await createFixture(db);
   const { realm, oidcProfile, passwordProfile } = first;
-  const rest: Planted[] = [];
-  while (rest.length < users - 1) rest.push(await plant(db, { realm, oidcProfile, passwordProfile }));
+  const rest: Fixture[] = [];
+  while (rest.length < users - 1) rest.push(await createFixture(db, { realm, oidcProfile, passwordProfile }));
   await db.engine.close();
-  rowsOf(made, ['pragma wal_checkpoint(truncate)']);
+  queryRows(made, ['pragma wal_checkpoint(truncate)']);
   for (const ending of ['', '.key']) copyFileSync(made + ending, path + ending);
   return [first, ...rest];
 }
 
 /** What each of these statements answers. Lets go of the file at once. */
-export function rowsOf(path: string, statements: readonly string[]): Record<string, unknown>[][] {
+export function queryRows(path: string, statements: readonly string[]): Record<string, unknown>[][] {
   const db = new Database(path, { readwrite: true });
   try {
     return statements.map((sql) => {
@@ -90,8 +90,8 @@ const OF_RESTORE = /"action":"database\.restored"|^\{"realm_id":"00000000-0000-0
 
 /** Every row of a database, table by table, in one order; but for what a restore logs of itself. */
 export function contentOf(path: string): Readonly<Record<string, readonly string[]>> {
-  const names = (rowsOf(path, [TABLES])[0] ?? []).map(({ name }) => String(name));
-  const found = rowsOf(
+  const names = (queryRows(path, [TABLES])[0] ?? []).map(({ name }) => String(name));
+  const found = queryRows(
     path,
     names.map((name) => `select * from ${name}`),
   );
@@ -125,7 +125,7 @@ export function filesIn(folder: string): Readonly<Record<string, string>> {
 }
 
 /** Turns bits of one byte of a file over. */
-export function flip(path: string, at: number): void {
+export function flipBits(path: string, at: number): void {
   const file = openSync(path, 'r+');
   const byte = Buffer.alloc(1);
   readSync(file, byte, 0, 1, at);
@@ -144,53 +144,63 @@ export async function logKeysOf(path: string): Promise<LogKeys> {
 }
 
 /** Opens files by the master key of a database, as the command does. */
-export function openKeptOf(database: string): OpenRestored {
+export function openWithKeyOf(database: string): OpenRestored {
   const settings = readSettings({ database: `sqlite:${database}` }, {});
   return (path) => openOtherFile(settings, path);
 }
 
 /** Restores over a database in this process. */
-export function restoring(order: Partial<RestoreOptions> & Pick<RestoreOptions, 'backup' | 'database'>) {
+export function restoreInProcess(
+  order: Partial<RestoreOptions> & Pick<RestoreOptions, 'backup' | 'database'>,
+) {
   const { database } = order;
-  const openKept = openKeptOf(database);
+  const openKept = openWithKeyOf(database);
   const whole = {
     replaces: true,
     hasManifest: true,
     erasuresBy: async () => [],
     proveKeys: async () => undefined,
   };
-  return restore({ ...whole, openOtherFile: openKept, ...order }, program, archiver, () => undefined);
+  return restore(
+    { ...whole, openOtherFile: openKept, ...order },
+    program,
+    inProcessArchiver,
+    () => undefined,
+  );
 }
 
 /** Why a restore is refused. Throws where it is not, and where it left anything else in the folder than was there. */
-export async function refusalOfRestoring(
+export async function restoreRefusal(
   order: Partial<RestoreOptions> & Pick<RestoreOptions, 'backup' | 'database'>,
 ): Promise<string> {
   const folder = dirname(order.database);
   const before = filesIn(folder);
-  const outcome: RestoreResult | Error = await restoring(order).catch((error: Error) => error);
+  const outcome: RestoreResult | Error = await restoreInProcess(order).catch((error: Error) => error);
   if (!(outcome instanceof Error)) throw new Error('it was restored');
   if (!Bun.deepEquals(filesIn(folder), before)) throw new Error('it left traces');
   return outcome.message;
 }
 
 /** A database, a backup of it, and users that came after the backup. */
-export interface Rehearsed {
+export interface BackupFixture {
   readonly path: string;
   readonly backup: string;
-  readonly before: readonly Planted[];
-  readonly later: readonly Planted[];
+  readonly before: readonly Fixture[];
+  readonly later: readonly Fixture[];
 }
 
-export async function rehearsed(users = 5): Promise<Rehearsed> {
-  const { path, planted } = await storedDatabase(users);
+export async function createBackupFixture(users = 5): Promise<BackupFixture> {
+  const { path, planted } = await createStoredDatabase(users);
   const backup = join(freshFolder(), 'taken.db');
-  await backUp(path, { file: backup }, program, archiver);
-  return { path, backup, before: planted, later: await plantMore(path, 2) };
+  await backUp(path, { file: backup }, program, inProcessArchiver);
+  return { path, backup, before: planted, later: await addUsers(path, 2) };
 }
 
 /** Another one like it, to be spoilt. */
-export function copied({ path, backup }: Rehearsed): { readonly database: string; readonly backup: string } {
+export function copyBackupFixture({ path, backup }: BackupFixture): {
+  readonly database: string;
+  readonly backup: string;
+} {
   const database = join(freshFolder(), 'stored.db');
   for (const ending of ['', '.key']) copyFileSync(path + ending, database + ending);
   const taken = join(freshFolder(), 'taken.db');

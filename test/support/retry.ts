@@ -8,7 +8,7 @@ type Answer = Pick<Response, 'status' | 'headers'>;
  * The answer to a request that is sent again, as it is told to, for as long as it is answered 503 and is of this kind. Each
  * time is told: on a machine that does nothing else there should be none.
  */
-export async function settled<A extends Answer>(
+export async function sendWithRetry<A extends Answer>(
   send: () => Promise<A>,
   isOfKind: (answer: A) => boolean | Promise<boolean> = () => true,
 ): Promise<A> {

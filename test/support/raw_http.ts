@@ -1,42 +1,51 @@
 import { connect } from 'node:net';
 
-export interface Answer {
+export interface RawResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: string;
 }
 
-export interface Exchange {
-  readonly answers: readonly Answer[];
+export interface RawExchange {
+  readonly responses: readonly RawResponse[];
   /** The service ended the connection by itself. */
   readonly isEnded: boolean;
   readonly ms: number;
 }
 
-export interface Asking {
+export interface RawExchangeOptions {
   /** The exchange is over once this many answers are here, or the service ends it. */
-  readonly answers?: number;
+  readonly expectedResponses?: number;
   /** Sends this again and again. */
   readonly drip?: string;
   /** Ends our half of the connection right behind the bytes. */
   readonly isHalfClosed?: boolean;
   /** Gives the connection up after so long. */
-  readonly patienceMs?: number;
+  readonly timeoutMs?: number;
 }
 
 const QUIET_MS = 40;
 
 /** Sends bytes over a connection of their own. */
-export function talkTo(url: string, bytes: string, asking: Asking = {}): Promise<Exchange> {
-  const { answers: expected = 1, drip, isHalfClosed = false, patienceMs = 3_000 } = asking;
-  const { promise, resolve } = Promise.withResolvers<Exchange>();
+export function exchangeBytes(
+  url: string,
+  bytes: string,
+  asking: RawExchangeOptions = {},
+): Promise<RawExchange> {
+  const {
+    expectedResponses: expected = 1,
+    drip,
+    isHalfClosed = false,
+    timeoutMs: patienceMs = 3_000,
+  } = asking;
+  const { promise, resolve } = Promise.withResolvers<RawExchange>();
   const socket = connect({ host: '127.0.0.1', port: Number(new URL(url).port), allowHalfOpen: true });
   const start = performance.now();
   let received = '';
   const finish = (isEnded: boolean) => {
     clearTimeout(patience);
     clearInterval(dripping);
-    resolve({ answers: answersIn(received), isEnded, ms: performance.now() - start });
+    resolve({ responses: answersIn(received), isEnded, ms: performance.now() - start });
     socket.destroy();
   };
   const patience = setTimeout(() => finish(false), patienceMs);
@@ -52,8 +61,8 @@ export function talkTo(url: string, bytes: string, asking: Asking = {}): Promise
 }
 
 /** The whole answers in what has arrived. */
-function answersIn(received: string): Answer[] {
-  const found: Answer[] = [];
+function answersIn(received: string): RawResponse[] {
+  const found: RawResponse[] = [];
   let rest = received;
   for (;;) {
     const end = rest.indexOf('\r\n\r\n');
@@ -68,6 +77,6 @@ function answersIn(received: string): Answer[] {
   }
 }
 
-export function get(target: string, more = '', version = 'HTTP/1.1'): string {
+export function getRequest(target: string, more = '', version = 'HTTP/1.1'): string {
   return `GET ${target} ${version}\r\nHost: a\r\n${more}\r\n`;
 }

@@ -1,4 +1,11 @@
-import { follow, isObject, type Json, type JsonObject, judgeOf, type Schema } from './json_schema.ts';
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  openSchemaValidator,
+  resolveReference,
+  type Schema,
+} from './json_schema.ts';
 
 /** Reads an OpenAPI document, sends what it describes, and holds every answer to it. It knows nothing else of us. */
 
@@ -24,7 +31,7 @@ export interface Media {
   readonly examples?: Readonly<Record<string, { readonly value: Json }>>;
 }
 
-export interface Answer {
+export interface ResponseSpec {
   readonly description: string;
   readonly headers?: Readonly<Record<string, Header>>;
   readonly content?: Readonly<Record<string, Media>>;
@@ -38,10 +45,10 @@ export interface Operation {
   readonly parameters: readonly Parameter[];
   /** The one media type it reads, and what of it; its schema is no reference. */
   readonly body: { readonly type: string; readonly media: Media } | undefined;
-  readonly answers: Readonly<Record<string, Answer>>;
+  readonly responses: Readonly<Record<string, ResponseSpec>>;
 }
 
-export interface Sent {
+export interface OperationRequest {
   readonly path?: Readonly<Record<string, string>>;
   readonly query?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -49,7 +56,7 @@ export interface Sent {
   readonly token?: string | undefined;
 }
 
-export interface Received {
+export interface OperationResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
@@ -62,11 +69,11 @@ type Raw<T> = T | { readonly $ref: string };
 export function operationsOf(document: JsonObject): readonly Operation[] {
   const read = <T>(raw: Raw<T>): T =>
     isObject(raw as Json) && '$ref' in (raw as object)
-      ? follow<T>(document, (raw as { $ref: string }).$ref)
+      ? resolveReference<T>(document, (raw as { $ref: string }).$ref)
       : (raw as T);
   const all = <T>(raw: Readonly<Record<string, Raw<T>>> = {}): Record<string, T> =>
     Object.fromEntries(Object.entries(raw).map(([name, each]) => [name, read(each)]));
-  const answer = (raw: Raw<Answer>): Answer => {
+  const answer = (raw: Raw<ResponseSpec>): ResponseSpec => {
     const { headers, ...rest } = read(raw);
     return { ...rest, headers: all(headers) };
   };
@@ -82,7 +89,7 @@ export function operationsOf(document: JsonObject): readonly Operation[] {
           raw.security.length > 0 ? raw.security.flatMap((each) => Object.values(each).flat()) : undefined,
         parameters: (raw.parameters ?? []).map((each) => read(each)),
         body: media && { type: media[0], media: { ...media[1], schema: read(media[1].schema) } },
-        answers: Object.fromEntries(
+        responses: Object.fromEntries(
           Object.entries(raw.responses).map(([status, each]) => [status, answer(each)]),
         ),
       };
@@ -95,13 +102,13 @@ interface RawOperation {
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly parameters?: readonly Raw<Parameter>[];
   readonly requestBody?: { readonly content: Readonly<Record<string, Media>> };
-  readonly responses: Readonly<Record<string, Raw<Answer>>>;
+  readonly responses: Readonly<Record<string, Raw<ResponseSpec>>>;
 }
 
 /** The status of an operation that went well; of one that is not offered there is none but 501. */
-export function successOf({ answers }: Operation): number {
+export function successOf({ responses }: Operation): number {
   return (
-    Object.keys(answers)
+    Object.keys(responses)
       .map(Number)
       .find((status) => status < 400) ?? 501
   );
@@ -111,13 +118,17 @@ export function successOf({ answers }: Operation): number {
 const OF_HTTP: ReadonlySet<string> = new Set(['date', 'content-length', 'content-type', 'transfer-encoding']);
 
 /** What of an answer is not as it is documented, in words. An answer to HEAD has no body. */
-export type Verdicts = (answer: Answer, received: Received, isHead?: boolean) => readonly string[];
+export type ResponseCheck = (
+  answer: ResponseSpec,
+  received: OperationResponse,
+  isHead?: boolean,
+) => readonly string[];
 
 /** Holds answers to the schemas of a document. What is documented as another type than JSON may hold anything. */
-export function openVerdicts(document: JsonObject): Verdicts {
-  const judge = judgeOf(document);
+export function openResponseCheck(document: JsonObject): ResponseCheck {
+  const judge = openSchemaValidator(document);
 
-  function headersBroken({ headers = {} }: Answer, received: Received): readonly string[] {
+  function headersBroken({ headers = {} }: ResponseSpec, received: OperationResponse): readonly string[] {
     const documented = new Map(Object.entries(headers).map(([name, header]) => [name.toLowerCase(), header]));
     const strange = [...received.headers.keys()].filter(
       (name) => !OF_HTTP.has(name) && !documented.has(name),
@@ -130,7 +141,11 @@ export function openVerdicts(document: JsonObject): Verdicts {
     return [...strange.map((name) => `header ${name} is not documented`), ...wrong];
   }
 
-  function bodyBroken({ content = {} }: Answer, received: Received, isHead: boolean): readonly string[] {
+  function bodyBroken(
+    { content = {} }: ResponseSpec,
+    received: OperationResponse,
+    isHead: boolean,
+  ): readonly string[] {
     const types = Object.keys(content);
     const type = received.headers.get('content-type') ?? '';
     if (types.length > 0 && !types.includes(type)) return [`is no ${types.join(' or ')}`];
@@ -147,39 +162,39 @@ export function openVerdicts(document: JsonObject): Verdicts {
 }
 
 /** The answer that is a component of this name. */
-export function answerNamed(document: JsonObject, component: string): Answer {
-  const raw = follow<{ headers: Record<string, Raw<Header>> } & Answer>(
+export function responseComponent(document: JsonObject, component: string): ResponseSpec {
+  const raw = resolveReference<{ headers: Record<string, Raw<Header>> } & ResponseSpec>(
     document,
     `#/components/responses/${component}`,
   );
   const headers = Object.entries(raw.headers).map(([name, each]) => [
     name,
-    '$ref' in each ? follow<Header>(document, each.$ref) : each,
+    '$ref' in each ? resolveReference<Header>(document, each.$ref) : each,
   ]);
   return { ...raw, headers: Object.fromEntries(headers) };
 }
 
 /** Sends requests of operations. Each answer is held to the document before it is handed on. */
-export interface Caller {
-  send(operation: Operation, sent?: Sent): Promise<Received>;
+export interface OperationClient {
+  send(operation: Operation, sent?: OperationRequest): Promise<OperationResponse>;
   /** The same as HEAD: what a GET answers, without its body. */
-  head(operation: Operation, sent?: Sent): Promise<Received>;
+  head(operation: Operation, sent?: OperationRequest): Promise<OperationResponse>;
   /** What is no operation: held to a component of this name. */
-  stray(method: string, path: string, component: string): Promise<Received>;
+  sendUndocumented(method: string, path: string, component: string): Promise<OperationResponse>;
   /** `<operation id> <status>` of everything that was answered. */
-  readonly seen: ReadonlySet<string>;
+  readonly covered: ReadonlySet<string>;
 }
 
-export function openCaller(document: JsonObject): Caller {
+export function openOperationClient(document: JsonObject): OperationClient {
   const [server] = document.servers as unknown as readonly { readonly url: string }[];
-  const brokenBy = openVerdicts(document);
+  const brokenBy = openResponseCheck(document);
   const seen = new Set<string>();
 
   async function request(
     method: string,
     operation: Pick<Operation, 'path' | 'body'>,
-    sent: Sent,
-  ): Promise<Received> {
+    sent: OperationRequest,
+  ): Promise<OperationResponse> {
     const path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) => {
       const value = sent.path?.[name];
       if (value === undefined) throw new Error(`${operation.path} needs ${name}`);
@@ -207,28 +222,37 @@ export function openCaller(document: JsonObject): Caller {
     };
   }
 
-  function hold(what: string, answer: Answer, received: Received, isHead = false): Received {
+  function hold(
+    what: string,
+    answer: ResponseSpec,
+    received: OperationResponse,
+    isHead = false,
+  ): OperationResponse {
     const broken = brokenBy(answer, received, isHead);
     if (broken.length > 0) throw new Error(`${what}: ${broken.join('; ')}\n${received.text}`);
     return received;
   }
 
-  async function ask(method: string, operation: Operation, sent: Sent): Promise<Received> {
+  async function ask(
+    method: string,
+    operation: Operation,
+    sent: OperationRequest,
+  ): Promise<OperationResponse> {
     const received = await request(method, operation, sent);
     const what = `${operation.id} ${received.status}`;
-    const answer = operation.answers[String(received.status)];
+    const answer = operation.responses[String(received.status)];
     if (!answer) throw new Error(`${what} is not documented\n${received.text}`);
     seen.add(what);
     return hold(what, answer, received, method === 'HEAD');
   }
 
   return {
-    seen,
+    covered: seen,
     send: (operation, sent = {}) => ask(operation.method.toUpperCase(), operation, sent),
     head: (operation, sent = {}) => ask('HEAD', operation, sent),
-    async stray(method, path, component) {
+    async sendUndocumented(method, path, component) {
       const received = await request(method, { path, body: undefined }, {});
-      return hold(`${method} ${path}`, answerNamed(document, component), received, method === 'HEAD');
+      return hold(`${method} ${path}`, responseComponent(document, component), received, method === 'HEAD');
     },
   };
 }

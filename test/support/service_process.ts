@@ -1,18 +1,24 @@
 import type { TestDatabase } from './database.ts';
-import { AUTHREALM, clientCreate, type Environment, type Running, start } from './processes.ts';
-import { type Asking, askingOf, patient } from './service.ts';
+import {
+  AUTHREALM,
+  type Environment,
+  type RunningCommand,
+  runClientCreate,
+  startCommand,
+} from './processes.ts';
+import { type HttpClient, openHttpClient, retryWhenOverloaded } from './service.ts';
 
 /** The service as an operator runs it: `authrealm serve`, in processes of its own. */
-export interface Served extends Asking {
+export interface ServiceProcess extends HttpClient {
   readonly url: string;
-  readonly running: Running;
+  readonly running: RunningCommand;
   /** Sends each request once. */
-  readonly once: Asking;
+  readonly withoutRetry: HttpClient;
   /** A token of the client that was made with it. */
   token(): Promise<string>;
 }
 
-export interface Serving {
+export interface ServiceProcessOptions {
   readonly database: TestDatabase;
   readonly scope: string;
   /** More of the command line. */
@@ -20,28 +26,33 @@ export interface Serving {
   readonly environment?: Environment;
 }
 
-export async function startServed({ database, scope, flags = [], environment }: Serving): Promise<Served> {
-  const made = await clientCreate(database, scope, '--json');
+export async function startServiceProcess({
+  database,
+  scope,
+  flags = [],
+  environment,
+}: ServiceProcessOptions): Promise<ServiceProcess> {
+  const made = await runClientCreate(database, scope, '--json');
   if (made.code !== 0) throw new Error(made.stderr);
-  return serveFor(database, JSON.parse(made.stdout), flags, environment);
+  return serveWithClient(database, JSON.parse(made.stdout), flags, environment);
 }
 
 /** Serves a database in which this client is. */
-export async function serveFor(
-  { words }: TestDatabase,
+export async function serveWithClient(
+  { args }: TestDatabase,
   client: { readonly client_id: string; readonly client_secret: string },
   flags: readonly string[] = [],
   environment: Environment = {},
-): Promise<Served> {
-  const running = start([AUTHREALM, 'serve', '--port', '0', ...flags, ...words], environment);
+): Promise<ServiceProcess> {
+  const running = startCommand([AUTHREALM, 'serve', '--port', '0', ...flags, ...args], environment);
   const url = (await running.line(/^listening on /)).slice('listening on '.length);
-  const once = askingOf(url, { Connection: 'close' });
+  const once = openHttpClient(url, { Connection: 'close' });
   return {
     url,
     running,
     // A connection of its own for every request, so that every process gets some of them.
-    ...patient(once),
-    once,
+    ...retryWhenOverloaded(once),
+    withoutRetry: once,
     async token() {
       const { client_id, client_secret } = client;
       const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });

@@ -12,7 +12,7 @@ import type { TestDatabase } from './database.ts';
 import type { Service } from './service.ts';
 
 /** One event as a receiver reads it. */
-export interface Told {
+export interface ReceivedEvent {
   readonly id: string;
   readonly source: string;
   readonly type: string;
@@ -26,33 +26,33 @@ export interface Told {
 }
 
 /** One message as it came. */
-export interface Received {
+export interface ReceivedMessage {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  readonly events: readonly Told[];
+  readonly events: readonly ReceivedEvent[];
 }
 
 /** A real server that is told events. */
-export interface Receiver {
+export interface WebhookReceiver {
   readonly url: string;
   /** Every message that it answered with a 2xx. */
-  readonly accepted: readonly Received[];
+  readonly accepted: readonly ReceivedMessage[];
   /** Every message that came. */
-  readonly received: readonly Received[];
+  readonly received: readonly ReceivedMessage[];
   /** What it answers from now on: 204 unless told otherwise. */
-  answer(by: (message: Received) => Response | Promise<Response>): void;
+  respond(by: (message: ReceivedMessage) => Response | Promise<Response>): void;
   /** The places of accepted events in a realm, in the order in which they came. */
-  places(realm: string): readonly number[];
+  sequences(realm: string): readonly number[];
   /** Resolves once something is so. */
   until(isSo: () => boolean, ms?: number): Promise<void>;
   stop(): void;
 }
 
-export function openReceiver(): Receiver {
-  const accepted: Received[] = [];
-  const received: Received[] = [];
+export function startReceiver(): WebhookReceiver {
+  const accepted: ReceivedMessage[] = [];
+  const received: ReceivedMessage[] = [];
   const places = new Map<string, number[]>();
-  const accept = (message: Received): void => {
+  const accept = (message: ReceivedMessage): void => {
     accepted.push(message);
     for (const { data, sequence } of message.events) {
       const known = places.get(data.realm_id) ?? [];
@@ -60,16 +60,17 @@ export function openReceiver(): Receiver {
       places.set(data.realm_id, known);
     }
   };
-  let answer: (message: Received) => Response | Promise<Response> = () => new Response(null, { status: 204 });
+  let answer: (message: ReceivedMessage) => Response | Promise<Response> = () =>
+    new Response(null, { status: 204 });
   const server = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
     maxRequestBodySize: 16_777_216,
     async fetch(request) {
       const body = await request.text();
-      const said = JSON.parse(body) as Told | readonly Told[];
+      const said = JSON.parse(body) as ReceivedEvent | readonly ReceivedEvent[];
       const events = Array.isArray(said) ? said : [said];
-      const message = { headers: Object.fromEntries(request.headers), body, events } as Received;
+      const message = { headers: Object.fromEntries(request.headers), body, events } as ReceivedMessage;
       received.push(message);
       const reply = await answer(message);
       if (reply.ok) accept(message);
@@ -80,10 +81,10 @@ export function openReceiver(): Receiver {
     url: `http://127.0.0.1:${server.port}/hook?to=us`,
     accepted,
     received,
-    answer(by) {
+    respond(by) {
       answer = by;
     },
-    places: (realm) => places.get(realm) ?? [],
+    sequences: (realm) => places.get(realm) ?? [],
     async until(isSo, ms = 15_000) {
       const deadline = performance.now() + ms;
       while (!isSo()) {
@@ -98,16 +99,16 @@ export function openReceiver(): Receiver {
 }
 
 /** Throws where a message is not signed by this secret, as the specification's own library sees it. */
-export function verify(secret: string, { headers, body }: Received): void {
+export function verifySignature(secret: string, { headers, body }: ReceivedMessage): void {
   new Verifier(secret).verify(body, { ...headers });
 }
 
-export function roomsOf({ db, settings }: Pick<Service, 'db' | 'settings'>): WebhookDeps {
+export function webhookDeps({ db, settings }: Pick<Service, 'db' | 'settings'>): WebhookDeps {
   return { store: db.engine.webhooks, keyring: db.keyring, isAllowed: webhookRule(settings) };
 }
 
 /** A target that leads to a URL: all events of all realms, one by one, unless told otherwise. */
-export function target(
+export function addTarget(
   service: Pick<Service, 'db' | 'settings'>,
   url: string,
   wish: Partial<WebhookOptions> & { readonly from?: 'present' | 'oldest' } = {},
@@ -125,11 +126,11 @@ export function target(
     },
     ...said,
   };
-  return createWebhook(roomsOf(service), whole, from, systemClock);
+  return createWebhook(webhookDeps(service), whole, from, systemClock);
 }
 
 /** Places from 1 to `last`. */
-export function upTo(last: number, first = 1): readonly number[] {
+export function sequenceRange(last: number, first = 1): readonly number[] {
   return Array.from({ length: last - first + 1 }, (_, at) => first + at);
 }
 
@@ -140,7 +141,7 @@ export async function deleteTargets({ db }: Service): Promise<void> {
 }
 
 /** Transactions of PostgreSQL share a number: has so many of them be over that what was written has one of its own. */
-export async function moveOn({ address, connect }: TestDatabase): Promise<void> {
+export async function advanceTransactionIds({ address, connect }: TestDatabase): Promise<void> {
   if (address.engine === 'sqlite') return;
   const { ask, close } = connect();
   for (let count = 0; count < 64; count += 1) await ask('select pg_current_xact_id()::text');

@@ -8,7 +8,7 @@ import type { Service } from './service.ts';
  * Writes down that a target was not told the first changes of a realm (unless said, of one that is gone), each with its last
  * attempt: what a day of attempts in vain comes to.
  */
-export async function giveUp(
+export async function createDeadLetters(
   { db }: Pick<Service, 'db'>,
   webhookId: string,
   count: number,

@@ -60,7 +60,7 @@ export const AT = '2018-04-16T10:11:59.715Z';
 const ISSUER = 'https://login.example.com:8443/a(b)/';
 
 /** What stands behind each is what a statement is made of, to the letter. */
-export const GOOD: readonly [text: string, filter: unknown][] = [
+export const VALID_FILTERS: readonly [text: string, filter: unknown][] = [
   ['eq(name,Jane Doe)', [[name('jane doe')]]],
   ['eq(name,  Jane Doe  )', [[name('jane doe')]]],
   ['eq(name,"  Jane Doe ")', [[name('  jane doe ')]]],
@@ -161,9 +161,9 @@ const MANY_VALUES = 'in takes at most 100 values';
 
 export const terms = (count: number, between: string) => Array(count).fill('eq(name,x)').join(between);
 export const values = (count: number) => `in(name${',x'.repeat(count)})`;
-export const sized = (bytes: number) => `eq(subject,${'x'.repeat(bytes - 12)})`;
+export const filterOfBytes = (bytes: number) => `eq(subject,${'x'.repeat(bytes - 12)})`;
 
-export const BAD: readonly [text: string, character: number, rule: string][] = [
+export const INVALID_FILTERS: readonly [text: string, character: number, rule: string][] = [
   ['', 1, NO_OPERATOR],
   ['   ', 4, NO_OPERATOR],
   [':', 1, NO_OPERATOR],

@@ -16,11 +16,11 @@ interface PlanNode {
 }
 
 /** What PostgreSQL makes of a statement. */
-export interface Judgement {
+export interface PlanRealms {
   /** The tables of realm data that it touches, each as often as it does. */
-  readonly touched: readonly string[];
+  readonly scanned: readonly string[];
   /** Those of them that it touches without a realm: neither a place nor a fixed value says which. */
-  readonly unnamed: readonly string[];
+  readonly unscoped: readonly string[];
 }
 
 /**
@@ -28,7 +28,7 @@ export interface Judgement {
  * where one of the conditions that all of its rows must meet is that realm, said or carried over from what it is joined
  * with; a row that is inserted names it as its first column. The connection must be `explaining`.
  */
-export async function judge(sql: SQL, text: string): Promise<Judgement> {
+export async function inspectPlan(sql: SQL, text: string): Promise<PlanRealms> {
   await sql.unsafe(`prepare judged as ${text}`).simple();
   try {
     const [{ count }] = await sql.unsafe(
@@ -38,14 +38,14 @@ export async function judge(sql: SQL, text: string): Promise<Judgement> {
     const [row] = await sql.unsafe(`explain (verbose, format json) execute judged${values}`);
     const nodes = nodesOf(row['QUERY PLAN'][0].Plan).filter(isTouching);
     const unnamed = nodes.filter((node) => !isNamed(node));
-    return { touched: nodes.map(tableOf), unnamed: unnamed.map(tableOf) };
+    return { scanned: nodes.map(tableOf), unscoped: unnamed.map(tableOf) };
   } finally {
     await sql.unsafe('deallocate judged').simple();
   }
 }
 
 /** Makes a connection plan without values. */
-export async function explaining(sql: SQL): Promise<void> {
+export async function useGenericPlans(sql: SQL): Promise<void> {
   await sql.unsafe('set plan_cache_mode = force_generic_plan').simple();
 }
 

@@ -1,22 +1,28 @@
-import type { Caller, Operation, Parameter, Received, Sent } from './document_caller.ts';
-import { follow, isObject, type Json, type JsonObject, type Schema } from './json_schema.ts';
-import { isOverloaded, settled } from './settled.ts';
+import { isObject, type Json, type JsonObject, resolveReference, type Schema } from './json_schema.ts';
+import type {
+  Operation,
+  OperationClient,
+  OperationRequest,
+  OperationResponse,
+  Parameter,
+} from './openapi_client.ts';
+import { isOverloaded, sendWithRetry } from './retry.ts';
 
 /** Records that were made from the examples of an OpenAPI document, and from them the right way to ask anything. */
 
-export interface World {
+export interface ValidRequests {
   /** A request that is right in everything, new at every call: what makes a record makes another one. */
-  right(operation: Operation): Promise<Sent>;
+  validRequest(operation: Operation): Promise<OperationRequest>;
   /** A token with every scope but these. */
   tokenWithout(scopes: readonly string[]): Promise<string>;
   /** What a search must say to find a record that exists, where the example finds the example. */
-  told(text: string): string;
+  withRecordValues(text: string): string;
 }
 
 interface Given {
   readonly document: JsonObject;
   readonly operations: readonly Operation[];
-  readonly caller: Caller;
+  readonly caller: OperationClient;
   /** A client that holds these scopes. */
   readonly credentials: (scope: string) => Promise<{ readonly clientId: string; readonly secret: string }>;
   /** A one-time code that signs in to the console, and the token of a session; without it what is sent is refused. */
@@ -31,15 +37,15 @@ interface Made {
   readonly body: JsonObject;
 }
 
-export async function openWorld({
+export async function openValidRequests({
   document,
   operations,
   caller,
   credentials,
   console,
-}: Given): Promise<World> {
+}: Given): Promise<ValidRequests> {
   const [server] = document.servers as unknown as readonly { readonly url: string }[];
-  const creators = operations.filter(({ answers }) => '201' in answers);
+  const creators = operations.filter(({ responses }) => '201' in responses);
   const tokens = new Map<string, Promise<string>>();
   const base = new Map<Operation, Made>();
   const spare = new Map<Operation, Made>();
@@ -58,7 +64,7 @@ export async function openWorld({
   }
 
   function tokenUrl(): string {
-    const { flows } = follow<{ flows: { clientCredentials: { tokenUrl: string } } }>(
+    const { flows } = resolveReference<{ flows: { clientCredentials: { tokenUrl: string } } }>(
       document,
       '#/components/securitySchemes/client_credentials',
     );
@@ -87,12 +93,12 @@ export async function openWorld({
   /** Makes a record, held to its example: whatever the document requires is in it. */
   async function make(creator: Operation): Promise<Made> {
     const sent = await right(creator);
-    const received = await settled(() => caller.send(creator, sent), isOverloaded);
+    const received = await sendWithRetry(() => caller.send(creator, sent), isOverloaded);
     if (received.status !== 201) throw new Error(`${creator.id}: its example is answered ${received.text}`);
     return madeOf(creator, received);
   }
 
-  function madeOf(creator: Operation, { headers, body }: Received): Made {
+  function madeOf(creator: Operation, { headers, body }: OperationResponse): Made {
     const answer = body as { data: { id: string }; links: Record<string, string> } & JsonObject;
     const location = headers.get('location') ?? '';
     return {
@@ -110,7 +116,7 @@ export async function openWorld({
   function parametersOf(path: string, from: Iterable<Made>): Record<string, string> | undefined {
     for (const made of from) {
       for (const address of made.addresses) {
-        const found = matched(path, address.slice(server?.url.length));
+        const found = matchPath(path, address.slice(server?.url.length));
         if (found) return found;
       }
     }
@@ -135,7 +141,7 @@ export async function openWorld({
   const at = (path: string): Made | undefined =>
     [...base.values()].find((made) => parametersOf(path, [made]) && path.endsWith('}') && isAt(path, made));
   const isAt = (path: string, { addresses }: Made): boolean =>
-    addresses.some((address) => matched(path, address.slice(server?.url.length)));
+    addresses.some((address) => matchPath(path, address.slice(server?.url.length)));
 
   /** Records that end with the request they are named in: made for it, by the operation that reads them. */
   const ending = new Map<string, string>();
@@ -178,7 +184,7 @@ export async function openWorld({
     return isFree ? `${value} ${count}` : value;
   }
 
-  async function right(operation: Operation): Promise<Sent> {
+  async function right(operation: Operation): Promise<OperationRequest> {
     const { path, scopes, parameters, body, method } = operation;
     const owner = at(path);
     const from = owner ? [await targetOf(method, owner)] : [];
@@ -206,7 +212,7 @@ export async function openWorld({
     return made;
   }
 
-  async function bodyOf({ body, method, answers }: Operation): Promise<Json> {
+  async function bodyOf({ body, method, responses }: Operation): Promise<Json> {
     const { schema, example = null } = body?.media ?? { schema: {} };
     const isOfToken = schema.required?.includes('token') === true;
     if (body?.type !== 'application/json') return (isOfToken ? formOfToken : form)('oidc-profile-infos:read');
@@ -215,7 +221,7 @@ export async function openWorld({
     }
     await makeEnding(schema);
     const isNaming = referencesOf(schema).length > 0;
-    if ('201' in answers || method === 'put' || isNaming) return varied(schema, example);
+    if ('201' in responses || method === 'put' || isNaming) return varied(schema, example);
     return JSON.parse(told(JSON.stringify(example)));
   }
 
@@ -223,7 +229,7 @@ export async function openWorld({
   function told(text: string): string {
     let said = text;
     for (const { creator, body } of base.values()) {
-      const example = creator.answers['201']?.content?.['application/json']?.example;
+      const example = creator.responses['201']?.content?.['application/json']?.example;
       const pairs = isObject(example) ? leavesOf(example.data ?? null, body.data ?? null) : [];
       for (const [old, now] of pairs)
         if (said.includes(`,${old})`)) said = said.replace(`,${old})`, `,${now})`);
@@ -238,8 +244,8 @@ export async function openWorld({
   }
   const all = operations.flatMap(({ scopes = [] }) => scopes);
   return {
-    right,
-    told,
+    validRequest: right,
+    withRecordValues: told,
     tokenWithout: (scopes) => token([...new Set(all)].filter((scope) => !scopes.includes(scope))),
   };
 }
@@ -250,7 +256,7 @@ function said(parameters: readonly Parameter[]): Record<string, string> {
 }
 
 /** The parameters that make a template this path. */
-export function matched(template: string, path: string): Record<string, string> | undefined {
+export function matchPath(template: string, path: string): Record<string, string> | undefined {
   const pattern = template.replace(/[.]/g, '\\.').replace(/\{(\w+)\}/g, '(?<$1>[^/?]+)');
   const match = new RegExp(`^${pattern}(?:\\?.*)?$`).exec(path);
   return match ? { ...match.groups } : undefined;

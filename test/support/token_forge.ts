@@ -18,7 +18,7 @@ export async function compact(header: string, payload: string, sign: Sign): Prom
   return `${input}.${encode(await sign(input))}`;
 }
 
-export interface Forge {
+export interface TokenForge {
   /** The key that signs the service's own tokens. */
   readonly kid: string;
   readonly publicJwk: Json;
@@ -29,7 +29,7 @@ export interface Forge {
 }
 
 /** The means to make every token the service could make, and all those it never would. */
-export async function openForge({ db, url, clock }: Service): Promise<Forge> {
+export async function openForge({ db, url, clock }: Service): Promise<TokenForge> {
   const table = await db.engine.access.state(undefined);
   const key = table?.signingKeys.find(({ withdrawnAt }) => withdrawnAt === undefined);
   if (!key) throw new Error('no signing key');
@@ -59,7 +59,7 @@ export function signer(key: CryptoKey): Sign {
 }
 
 /** A key pair of nobody we know. */
-export async function strangersKey(): Promise<{ sign: Sign; publicJwk: Json }> {
+export async function generateForeignKey(): Promise<{ sign: Sign; publicJwk: Json }> {
   const pair = (await crypto.subtle.generateKey('Ed25519', true, ['sign', 'verify'])) as CryptoKeyPair;
   const publicJwk = (await crypto.subtle.exportKey('jwk', pair.publicKey)) as Json;
   return { sign: signer(pair.privateKey), publicJwk };

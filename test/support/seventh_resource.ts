@@ -2,18 +2,30 @@ import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freshDatabase } from './database.ts';
-import { type Operation, openCaller, operationsOf, type Received } from './document_caller.ts';
-import { family } from './import_fixtures.ts';
+import { realmLines } from './import_fixtures.ts';
 import type { Json, JsonObject } from './json_schema.ts';
+import {
+  type Operation,
+  type OperationResponse,
+  openOperationClient,
+  operationsOf,
+} from './openapi_client.ts';
 import { schemaTable } from './postgres_schema_table.ts';
 import { sharedServer } from './postgres_server.ts';
-import { AUTHREALM, clientCreate, type Environment, type Running, runCommand, start } from './processes.ts';
+import {
+  AUTHREALM,
+  type Environment,
+  type RunningCommand,
+  runClientCreate,
+  runCommand,
+  startCommand,
+} from './processes.ts';
 import { FULL_SCOPE, PASSWORD } from './resource_cases.ts';
+import { isOverloaded, sendWithRetry } from './retry.ts';
 import { freshFolder, ISSUER } from './service.ts';
-import { isOverloaded, settled } from './settled.ts';
 
 /** The program with a seventh resource: a copy of it in which one description and one migration are new. */
-export interface House {
+export interface ProgramCopy {
   readonly folder: string;
   /** The command, as a user of that program has it. */
   readonly authrealm: string;
@@ -149,13 +161,13 @@ export async function states(): Promise<readonly ('active' | 'lost')[]> {
 `;
 
 /** What the copy needs to be compiled, and judged by the same rules. */
-const BESIDE = ['bin', 'src', 'package.json', 'tsconfig.json', 'test/support/agreement.ts'];
+const BESIDE = ['bin', 'src', 'package.json', 'tsconfig.json', 'test/support/consistency.ts'];
 
 /** Where the list of all descriptions begins, and where its last one stands. */
 const LIST = '/**\n * All of them, parents before children';
 const LAST = '  passwordProfileInfos: passwordProfileInfo,\n';
 
-export async function houseOfSeven(): Promise<House> {
+export async function createSevenResourceProgram(): Promise<ProgramCopy> {
   const folder = freshFolder();
   mkdirSync(join(folder, 'test/support'), { recursive: true });
   for (const path of BESIDE) cpSync(join(ROOT, path), join(folder, path), { recursive: true });
@@ -193,15 +205,15 @@ async function migratedBy(authrealm: string): Promise<string> {
 }
 
 /** A database that the program of six has made, with one record of each kind. */
-export async function databaseOfSix() {
+export async function createSixResourceDatabase() {
   const database = await freshDatabase();
-  const made = await clientCreate(database, FULL_SCOPE, '--json');
+  const made = await runClientCreate(database, FULL_SCOPE, '--json');
   if (made.code !== 0) throw new Error(made.stderr);
-  const { ids, lines, all } = family();
+  const { ids, lines, all } = realmLines();
   // Doctor has nothing to say about a link that spells its issuer as its profile does.
   Object.assign(lines.link, { issuer: ISSUER.slice(0, -1) });
   const text = all.map((line) => JSON.stringify(line)).join('\n');
-  const brought = await runCommand([AUTHREALM, 'import', '-', ...database.words], {}, text);
+  const brought = await runCommand([AUTHREALM, 'import', '-', ...database.args], {}, text);
   if (brought.code !== 0) throw new Error(brought.stderr);
   return { database, ids, lines };
 }
@@ -210,7 +222,7 @@ export const SCOPES = `${FULL_SCOPE} devices:read devices:write`;
 export const SECRET = 'attested-by-nobody-else';
 
 /** What is sent for an operation of the document: `id`, user and realm are those of the family unless they are said. */
-export interface Said {
+export interface RequestInput {
   readonly id?: string;
   readonly path?: Readonly<Record<string, string>>;
   readonly data?: Json;
@@ -220,37 +232,37 @@ export interface Said {
   readonly token?: string | undefined;
 }
 
-export type Shown = Readonly<Record<string, Json>> & { readonly id: string };
+export type ShownRecord = Readonly<Record<string, Json>> & { readonly id: string };
 
 /** The service of seven resources, in a process of its own. */
-export interface World {
+export interface SevenResourceService {
   readonly url: string;
-  readonly running: Running;
+  readonly running: RunningCommand;
   readonly document: JsonObject;
   readonly operations: readonly Operation[];
   /** What a command reads that speaks to this service. */
   readonly environment: Environment;
   /** A token of its client with these scopes. */
-  granted(scope: string): Promise<string>;
+  requestToken(scope: string): Promise<string>;
   /** Sends what an operation of the document describes, and holds the answer to it. */
-  send(operation: string, said?: Said): Promise<Received>;
+  send(operation: string, said?: RequestInput): Promise<OperationResponse>;
   /** The `data` of a POST of a device that succeeds, unlike any other one. */
-  fresh(more?: Readonly<Record<string, Json>>): Record<string, Json>;
-  make(more?: Readonly<Record<string, Json>>, path?: Said['path']): Promise<Shown>;
+  newDevice(more?: Readonly<Record<string, Json>>): Record<string, Json>;
+  createDevice(more?: Readonly<Record<string, Json>>, path?: RequestInput['path']): Promise<ShownRecord>;
 }
 
 /** Serves a database of six with the program of seven, which brings it up. */
-export async function serveSeven(
-  { authrealm }: House,
-  { database: { words }, ids }: Awaited<ReturnType<typeof databaseOfSix>>,
-): Promise<World> {
-  const running = start([authrealm, 'serve', '--port', '0', '--offline', ...words]);
+export async function startSevenResourceService(
+  { authrealm }: ProgramCopy,
+  { database: { args }, ids }: Awaited<ReturnType<typeof createSixResourceDatabase>>,
+): Promise<SevenResourceService> {
+  const running = startCommand([authrealm, 'serve', '--port', '0', '--offline', ...args]);
   const url = (await running.line(/^listening on /)).slice('listening on '.length);
-  const created = [authrealm, 'client', 'create', '--json', '--name', 'n', '--scope', SCOPES, ...words];
+  const created = [authrealm, 'client', 'create', '--json', '--name', 'n', '--scope', SCOPES, ...args];
   const { client_id, client_secret } = JSON.parse((await runCommand(created)).stdout);
   const document = (await (await fetch(`${url}/openapi.json`)).json()) as JsonObject;
   const operations = operationsOf(document);
-  const caller = openCaller(document);
+  const caller = openOperationClient(document);
   const token = await granted(SCOPES);
   let count = 0;
 
@@ -260,7 +272,7 @@ export async function serveSeven(
     return ((await answer.json()) as { access_token: string }).access_token;
   }
 
-  function send(name: string, said: Said = {}): Promise<Received> {
+  function send(name: string, said: RequestInput = {}): Promise<OperationResponse> {
     const operation = operations.find(({ id }) => id === name);
     if (!operation) throw new Error(`the document has no ${name}`);
     const {
@@ -271,7 +283,10 @@ export async function serveSeven(
       ...rest
     } = said;
     const all = { path: { realm_id: ids.realm, user_id: ids.user, id, ...more }, token, ...rest };
-    return settled(() => caller.send(operation, body === undefined ? all : { ...all, body }), isOverloaded);
+    return sendWithRetry(
+      () => caller.send(operation, body === undefined ? all : { ...all, body }),
+      isOverloaded,
+    );
   }
 
   function fresh(more: Readonly<Record<string, Json>> = {}): Record<string, Json> {
@@ -288,16 +303,16 @@ export async function serveSeven(
   }
 
   return {
-    ...{ url, running, document, operations, granted, send, fresh },
+    ...{ url, running, document, operations, requestToken: granted, send, newDevice: fresh },
     environment: {
       AUTHREALM_URL: url,
       AUTHREALM_CLIENT_ID: client_id,
       AUTHREALM_CLIENT_SECRET: client_secret,
     },
-    async make(more, above) {
+    async createDevice(more, above) {
       const made = await send('create-device', { data: fresh(more), ...(above ? { path: above } : {}) });
       if (made.status !== 201) throw new Error(made.text);
-      return (made.body as unknown as { data: Shown }).data;
+      return (made.body as unknown as { data: ShownRecord }).data;
     },
   };
 }

@@ -1,29 +1,29 @@
-import type { Operation } from './document_caller.ts';
-import { follow, isObject, type Json, type JsonObject, type Schema } from './json_schema.ts';
+import { isObject, type Json, type JsonObject, resolveReference, type Schema } from './json_schema.ts';
+import type { Operation } from './openapi_client.ts';
 
 /** What bodies can hold, and what they must not. */
 
-export interface MemberOf {
+export interface BodyMember {
   readonly at: readonly string[];
   readonly schema: Schema;
   readonly isRequired: boolean;
 }
 
 /** Every member that a body can have, at any depth. */
-export function membersOf(schema: Schema, above: readonly string[] = []): readonly MemberOf[] {
-  const choices = schema.anyOf?.flatMap((choice) => membersOf(choice, above)) ?? [];
+export function bodyMembers(schema: Schema, above: readonly string[] = []): readonly BodyMember[] {
+  const choices = schema.anyOf?.flatMap((choice) => bodyMembers(choice, above)) ?? [];
   const own = Object.entries(schema.properties ?? {}).flatMap(([name, each]) => {
     const at = [...above, name];
     return [
       { at, schema: each, isRequired: schema.required?.includes(name) ?? false },
-      ...membersOf(each, at),
+      ...bodyMembers(each, at),
     ];
   });
   return [...choices, ...own];
 }
 
 /** Values that a schema does not allow. */
-export function misfits(schema: Schema): readonly Json[] {
+export function invalidValues(schema: Schema): readonly Json[] {
   const { type, anyOf, format, minimum, maximum, maxLength } = schema;
   const types: readonly (string | readonly string[] | undefined)[] = anyOf
     ? anyOf.map((each) => each.type)
@@ -65,10 +65,10 @@ export function linksOf(value: Json, isLink = false): readonly string[] {
 }
 
 /** What was made without what is shown that once alone. */
-export function withoutShownOnce(document: JsonObject, { answers }: Operation, body: Json): Json {
-  const [answer] = Object.values(answers);
+export function hideShownOnce(document: JsonObject, { responses }: Operation, body: Json): Json {
+  const [answer] = Object.values(responses);
   const { $ref, ...own } = answer?.content?.['application/json']?.schema ?? {};
-  return membersOf($ref === undefined ? own : follow<Schema>(document, $ref))
+  return bodyMembers($ref === undefined ? own : resolveReference<Schema>(document, $ref))
     .filter(({ schema }) => schema['x-authrealm-shown-once'] === true)
     .reduce((left, { at }) => withMember(left, at, undefined), body);
 }
