@@ -199,7 +199,7 @@ describe('the README', () => {
   });
 });
 
-test('docs/operating.md names every scope word', () => {
+test('docs/guides/clients-and-tokens.md names every scope word', () => {
   const scopes = section(read('docs/guides/clients-and-tokens.md'), '## Scopes');
   for (const word of SCOPE_WORDS) expect(scopes).toContain(`\`${word}\``);
 });

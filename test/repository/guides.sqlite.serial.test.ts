@@ -140,9 +140,9 @@ describe('backup-and-restore.md', () => {
   }, 300_000);
 });
 
-describe('moving-house.md', () => {
-  test('moving-house.md: its blocks move a served database and move it back', async () => {
-    const blocks = blocksOf('moving-house.md').filter(({ language }) => language === 'sh');
+describe('copy-a-database.md', () => {
+  test('copy-a-database.md: its blocks move a served database and move it back', async () => {
+    const blocks = blocksOf('copy-a-database.md').filter(({ language }) => language === 'sh');
     const path = `${join(ROOT, 'bin')}:${process.env.PATH}`;
     const target = await (await sharedServer()).freshDatabase();
     const { outputs } = await runBlocks(blocks, { PATH: path, AUTHREALM_COPY_TO: target });

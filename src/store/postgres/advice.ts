@@ -55,8 +55,8 @@ const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[]
   [
     /^53300/,
     'it has no connection left',
-    'raise max_connections, end other sessions, or use a connection pooler (docs/operating.md lists how many ' +
-      'connections a process opens)',
+    'raise max_connections, end other sessions, or use a connection pooler (docs/guides/postgresql.md says how ' +
+      'many connections a process uses)',
   ],
   [/^53100/, 'its disk is full', 'free space there and try again; committed writes are not lost'],
   [
