@@ -7,7 +7,7 @@ import { openDatabase } from '../../src/service/open_database.ts';
 
 /**
  * A process that erases a user and is killed between the commit and what it would tell outside of the database:
- * `erased_and_killed.ts FLAGS REALM USER`, the flags of its database as JSON.
+ * `kill_during_erasure.ts FLAGS REALM USER`, the flags of its database as JSON.
  */
 const [flags = '{}', realm, user] = process.argv.slice(2);
 const { engine, logKeys } = await openDatabase(readSettings(JSON.parse(flags), {}), systemClock);

@@ -7,7 +7,7 @@ import { openPool } from '../../src/workers/pool.ts';
  */
 const [deed] = process.argv.slice(2);
 const pool = openPool({
-  command: [process.execPath, join(import.meta.dir, 'worker_answers.ts')],
+  command: [process.execPath, join(import.meta.dir, 'worker_child.ts')],
   workersMax: 1,
   waitingMax: 1,
   waitMsMax: 20_000,

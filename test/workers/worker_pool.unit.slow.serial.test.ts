@@ -7,7 +7,7 @@ import { endsWithin, isAlive } from '../support/process_tree.ts';
 import { runCommand, startCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
-const ANSWERS = [process.execPath, join(import.meta.dir, '../support/worker_answers.ts')];
+const ANSWERS = [process.execPath, join(import.meta.dir, '../support/worker_child.ts')];
 const PARENT = [process.execPath, join(import.meta.dir, '../support/worker_parent.ts')];
 
 interface State {
