@@ -41,7 +41,8 @@ function settingsPage(): string {
     `A flag takes precedence over its environment variable. All mistakes are printed at once, and the command does not start. A
 variable that begins with \`AUTHREALM_\`, and is neither listed here nor in [the commands](cli.md), is a mistake.
 
-Variables are read from the environment only: the service reads no \`.env\` file. Commands that open the database take the first
+Variables are read from the environment only: the service reads no \`.env\` file. The variable of a switch is \`true\`, \`false\`,
+\`1\` or \`0\`. Commands that open the database take the first
 ${DATABASE_SETTINGS.length} settings, \`--database\` to \`--migrate\`, the *database settings*.`,
     table(['Flag', 'Variable', 'Default', 'Meaning', 'Value'], rows),
   );
@@ -150,15 +151,19 @@ identifier of a target; there are at most ${LIMITS.webhooksMax}. The last column
 function cliPage(): string {
   const program = createProgram([], {}, () => undefined);
   const meanings = commentsIn('src/platform/exit.ts');
+  const sections = program.commands.flatMap((command) => sectionsOf(command));
+  const names = sections.flatMap((part) => (part.startsWith('## ') ? [part.slice('## '.length)] : []));
+  const index = names.map((name) => `[${name}](#${name.replaceAll(' ', '-')})`).join(' · ');
   const codes = Object.entries(EXIT).map(([name, number]) => [String(number), meanings(name)]);
   return page(
     'Commands',
     'src/cli/',
     `Commands that open the database may run while the service runs. Those that call a running service take \`--url\` and a client
 instead: see [the commands for records](../client.md#at-a-terminal). An option takes precedence over its environment variable.`,
+    index,
     '## Exit codes',
     table(['Code', 'Meaning'], codes),
-    ...program.commands.flatMap((command) => sectionsOf(command)),
+    ...sections,
   );
 }
 

@@ -152,7 +152,7 @@ export const LIMITS = Object.freeze({
   refusalsCountedMax: 1_000,
   /**
    * Time that the answer to an erasure waits for the removal of the values from the database files; then their state is
-   * `pending`. Less than `answerMsMax`.
+   * `pending`, and the removal continues. Less than `answerMsMax`.
    */
   scrubWaitMsMax: 3_000,
   /** Records and audit entries in one subject-access answer. With more, 422; the `subject-access` command has no limit. */
