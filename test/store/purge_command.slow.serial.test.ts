@@ -140,7 +140,7 @@ describe('a realm with more records than the limit of a removal', () => {
     const imported = await runCommand([AUTHREALM, 'import', '-', ...database.args], {}, JSON.stringify(line));
     expect([imported.code, imported.stderr]).toEqual([
       3,
-      expect.stringContaining('its authentication-realm is not there'),
+      expect.stringContaining('its authentication-realm does not exist'),
     ]);
   }
 });

@@ -23,34 +23,34 @@ import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { createRecord, KINDS, kindOf, type RecordBody } from '../support/resource_cases.ts';
 import { createFixture } from '../support/service.ts';
 
-/** `authrealm copy`: the target holds what the source does, in both directions, in one pass or prepared. */
+/** `authrealm copy` between both engines, in one pass or after `--prepare`: the target equals the source. */
 
 setDefaultTimeout(300_000);
 
-const rowsIn = (all: Awaited<ReturnType<typeof allRows>>): number =>
+const countRows = (all: Awaited<ReturnType<typeof allRows>>): number =>
   Object.values(all).reduce((sum, rows) => sum + rows.length, 0);
 
-describe.each(ENGINE_PAIRS)('from %s to %s', (from, to) => {
-  test('everything arrives, and is answered with the same bytes', async () => {
+describe.each(ENGINE_PAIRS)('a copy from %s to %s', (from, to) => {
+  test('a copy contains every row of the source and is served with the same bytes', async () => {
     const key = newMasterKey();
     const [source, target] = [await freshDatabaseOf(from, key), await freshDatabaseOf(to, key)];
     const before = await startCopyService(source);
     const world = await createCopyFixture(before);
     await fillRemainingTables(source);
-    const answered = await responsesOf(before, world);
+    const answers = await responsesOf(before, world);
     await before.stop();
 
     const first = await runCopy(source, target);
     expect([first.stderr, first.code]).toEqual(['', 0]);
-    const there = await allRows(source);
-    for (const [table, rows] of Object.entries(there))
+    const content = await allRows(source);
+    for (const [table, rows] of Object.entries(content))
       expect([table, rows.length > 0]).toEqual([table, true]);
-    expect(await allRows(target)).toEqual(there);
-    expect(changedRowCounts(first.stdout)).toEqual([rowsIn(there) - 1, 0]);
+    expect(await allRows(target)).toEqual(content);
+    expect(changedRowCounts(first.stdout)).toEqual([countRows(content) - 1, 0]);
     expect(first.stdout).toContain('--master-key-file');
 
     const after = await startCopyService(target);
-    expect(await responsesOf(after, world)).toEqual(answered);
+    expect(await responsesOf(after, world)).toEqual(answers);
     await after.stop();
     for (const { args } of [source, target]) {
       const purge = await runCommand([AUTHREALM, 'purge', 'realm', world.purged, ...args]);
@@ -60,7 +60,7 @@ describe.each(ENGINE_PAIRS)('from %s to %s', (from, to) => {
     expect(await findingsIn(target)).toEqual(await findingsIn(source));
   });
 
-  test('a copy into a prepared target brings over what has changed, and nothing else', async () => {
+  test('a copy into a prepared target moves only the changed rows', async () => {
     const key = newMasterKey();
     const [source, target] = [await freshDatabaseOf(from, key), await freshDatabaseOf(to, key)];
     const service = await startCopyService(source);
@@ -78,7 +78,7 @@ describe.each(ENGINE_PAIRS)('from %s to %s', (from, to) => {
     const [link, other] = [await linkOf('one'), await linkOf('two')];
     await runCopyPrepare(source, target);
 
-    // Two records change what only one may have, and users and profiles go with what hangs on them.
+    // Two records swap a unique value, and users and profiles are removed with their dependents.
     await rename(link, 'three');
     await rename(other, 'one');
     await rename(link, 'two');
@@ -104,9 +104,9 @@ describe.each(ENGINE_PAIRS)('from %s to %s', (from, to) => {
   });
 });
 
-describe.each(ENGINE_PAIRS)('the log, from %s to %s', (from, to) => {
-  test('an entry that got its tag after the preparation gets it in the target', async () => {
-    const { source, target, service, realm } = await prepared();
+describe.each(ENGINE_PAIRS)('the log of a copy from %s to %s', (from, to) => {
+  test('an audit entry tagged after the preparation is tagged in the target', async () => {
+    const { source, target, service, realm } = await prepareCopy();
     // As release 0.1.0 writes a change.
     await source.tamper(
       `insert into change (realm_id, seq, event, record_id, revision, members, actor, at)
@@ -126,20 +126,20 @@ describe.each(ENGINE_PAIRS)('the log, from %s to %s', (from, to) => {
     await service.stop();
   });
 
-  test('entries that were removed by age after the preparation are removed from the target', async () => {
-    const { source, target, service, realm } = await prepared();
+  test('audit entries trimmed after the preparation are removed from the target', async () => {
+    const { source, target, service, realm } = await prepareCopy();
     const { log } = service.db.engine;
-    const lots = systemClock.now() + 60_000;
-    const gone = await log.trim(realm, lots);
-    expect(gone).toBeGreaterThan(0);
+    const cutoff = systemClock.now() + 60_000;
+    const trimmed = await log.trim(realm, cutoff);
+    expect(trimmed).toBeGreaterThan(0);
     const { stderr, code } = await runCopy(source, target);
     expect([stderr, code]).toEqual(['', 0]);
     expect(await allRows(target)).toEqual(await allRows(source));
     await service.stop();
   });
 
-  /** A service and what it has written in a realm, and a target prepared from that. */
-  async function prepared() {
+  /** A service with a realm in its database, and a prepared target. */
+  async function prepareCopy() {
     const key = newMasterKey();
     const [source, target] = [await freshDatabaseOf(from, key), await freshDatabaseOf(to, key)];
     const service = await startCopyService(source);
@@ -149,7 +149,7 @@ describe.each(ENGINE_PAIRS)('the log, from %s to %s', (from, to) => {
   }
 });
 
-/** What doctor has found in the tables. */
+/** The findings of doctor in tables. */
 async function findingsIn(database: TestDatabase) {
   const { checks } = JSON.parse((await runDoctorOn(database)).text) as { checks: CheckReport[] };
   return checks.flatMap(({ findings }) => findings).filter(({ table }) => table !== undefined);
@@ -157,7 +157,7 @@ async function findingsIn(database: TestDatabase) {
 
 describe('the tables of a copy', () => {
   test.each(['sqlite', 'postgres'] as const)(
-    'are those of the schema, with all of its columns: %s',
+    'a copy covers every table and column of the schema: %s',
     async (engine) => {
       const database = await freshDatabaseOf(engine, newMasterKey());
       await (await startCopyService(database)).stop();
@@ -171,16 +171,16 @@ describe('the tables of a copy', () => {
         await database.query<{ table: string; column: string }>(columns),
         ({ table }) => table,
       );
-      // What a database says of its own schema, and of its own processes.
-      for (const own of ['migration', 'lease']) expect(found.delete(own)).toBe(true);
+      // These tables describe a database's own schema and processes and are not copied.
+      for (const name of ['migration', 'lease']) expect(found.delete(name)).toBe(true);
       const known = new Map([INSTANCE, ...TABLES].map((table) => [table.name, table]));
       expect([...found.keys()].sort()).toEqual([...known.keys()].sort());
       for (const [name, rows] of found) {
-        const own = rows
+        const ownColumns = rows
           .map(({ column }) => column)
           .filter((column) => column !== 'slot' && column !== 'moved' && !column.endsWith('_crc'));
         const table = known.get(name);
-        expect([name, ...(table ? transferredColumns(table) : [])].sort()).toEqual([name, ...own].sort());
+        expect([name, ...(table ? transferredColumns(table) : [])].sort()).toEqual([name, ...ownColumns].sort());
       }
     },
   );

@@ -19,7 +19,7 @@ import { createParents, FULL_SCOPE, kindOf, type RecordBody } from '../support/r
 import { freshFolder } from '../support/service.ts';
 import { serveWithClient } from '../support/service_process.ts';
 
-/** `authrealm copy` killed, told to stop, and beside a service that goes on writing. */
+/** `authrealm copy` killed, interrupted, and run while a service writes. */
 
 setDefaultTimeout(300_000);
 
@@ -32,19 +32,19 @@ beforeAll(async () => {
   const file = join(freshFolder(), 'lines.ndjson');
   writeFileSync(file, [...populationLines(USERS)].join('\n'));
   const [first, second] = [await freshDatabaseOf('sqlite', key), await freshDatabaseOf('postgres', key)];
-  const brought = await runCommand([AUTHREALM, 'import', file, ...first.args]);
-  expect([brought.code, brought.stderr]).toEqual([0, '']);
+  const imported = await runCommand([AUTHREALM, 'import', file, ...first.args]);
+  expect([imported.code, imported.stderr]).toEqual([0, '']);
   expect((await runCopy(first, second)).code).toBe(0);
   sources.set('sqlite', first).set('postgres', second);
 });
 
 function sourceOf(engine: Engine): TestDatabase {
   const source = sources.get(engine);
-  if (!source) throw new Error(`no source of ${engine}`);
+  if (!source) throw new Error(`no source on ${engine}`);
   return source;
 }
 
-/** All that a database holds, as one text for each table. */
+/** A hash of each table. */
 async function digests(database: TestDatabase): Promise<Readonly<Record<string, string>>> {
   const all = Object.entries(await allRows(database));
   return Object.fromEntries(all.map(([table, rows]) => [table, String(Bun.hash(JSON.stringify(rows)))]));
@@ -55,7 +55,7 @@ async function isUnfinished(database: TestDatabase): Promise<boolean> {
   return row?.store_id.startsWith('unfinished copy of ') ?? false;
 }
 
-const words = (from: TestDatabase, to: TestDatabase) => [
+const copyCommand = (from: TestDatabase, to: TestDatabase) => [
   AUTHREALM,
   'copy',
   '--prepare',
@@ -65,21 +65,21 @@ const words = (from: TestDatabase, to: TestDatabase) => [
   to.url,
 ];
 
-/** Both engines on both sides. */
-const THERE_AND_BACK = [
+
+const DIRECTIONS = [
   ['sqlite', 'postgres'],
   ['postgres', 'sqlite'],
 ] as const;
 
-describe.each(THERE_AND_BACK)('from %s to %s', (from, to) => {
-  test('killed again and again while the source goes on, it ends with what the source has', async () => {
+describe.each(DIRECTIONS)('an interrupted copy from %s to %s', (from, to) => {
+  test('a copy killed several times while the source changes ends equal to the source', async () => {
     const seed = freshSeed();
     console.log(`seed ${seed}`);
     const chance = seededRandom(seed);
     const [source, target] = [sourceOf(from), await freshDatabaseOf(to, key)];
     for (let kill = 1; kill <= KILLS; kill += 1) {
       expect((await runClientCreate(source, 'realms:read')).code).toBe(0);
-      const copying = startCommand(words(source, target));
+      const copying = startCommand(copyCommand(source, target));
       await copying.line(/^copying/);
       await Bun.sleep(chance() * 300);
       copying.process.kill('SIGKILL');
@@ -96,9 +96,9 @@ describe.each(THERE_AND_BACK)('from %s to %s', (from, to) => {
     expect(await digests(target)).toEqual(await digests(source));
   });
 
-  test('told to stop, it says how to go on, and goes on from there', async () => {
+  test('a copy stopped by SIGINT prints how to resume, and resumes where it stopped', async () => {
     const [source, target] = [sourceOf(from), await freshDatabaseOf(to, key)];
-    const stopped = startCommand(words(source, target));
+    const stopped = startCommand(copyCommand(source, target));
     await stopped.line(/^copying/);
     while ((await target.query('select 1 from user_info limit 1')).length === 0) await Bun.sleep(5);
     stopped.process.kill('SIGINT');
@@ -115,8 +115,8 @@ describe.each(THERE_AND_BACK)('from %s to %s', (from, to) => {
   });
 });
 
-describe.each(THERE_AND_BACK)('a service that moves from %s to %s', (from, to) => {
-  test('pauses writes for seconds, and loses none', async () => {
+describe.each(DIRECTIONS)('a service that moves from %s to %s', (from, to) => {
+  test('moving a service with a prepared copy pauses writes for seconds and loses none', async () => {
     const [old, next] = [await freshDatabaseOf(from, key), await freshDatabaseOf(to, key)];
     expect((await runCopy(sourceOf(from), old)).code).toBe(0);
     const made = JSON.parse((await runClientCreate(old, FULL_SCOPE, '--json')).stdout);
@@ -133,24 +133,24 @@ describe.each(THERE_AND_BACK)('a service that moves from %s to %s', (from, to) =
       }
     })();
 
-    const whole = await runCopyPrepare(old, next);
-    expect([whole.stderr, whole.code]).toEqual(['', 0]);
+    const preparation = await runCopyPrepare(old, next);
+    expect([preparation.stderr, preparation.code]).toEqual(['', 0]);
     const since = performance.now();
     isWriting = false;
     await writing;
     expect(await before.running.stop()).toBe(0);
-    const rest = await runCopy(old, next);
-    expect([rest.stderr, rest.code]).toEqual(['', 0]);
+    const final = await runCopy(old, next);
+    expect([final.stderr, final.code]).toEqual(['', 0]);
     const after = await serveWithClient(next, made, ['--offline', '--base-url', 'https://idp.example']);
     expect((await after.post(users.collection(home), token, { data: users.fresh(home) })).status).toBe(201);
     const seconds = (performance.now() - since) / 1_000;
     console.log(
-      `writes paused for ${seconds.toFixed(1)} s; ${changedRowCounts(rest.stdout)[0]} rows moved in them`,
+      `writes paused for ${seconds.toFixed(1)} s; ${changedRowCounts(final.stdout)[0]} rows moved in them`,
     );
     expect(seconds).toBeLessThan(30);
 
     expect(acknowledged.length).toBeGreaterThan(0);
-    expect(changedRowCounts(rest.stdout)[0]).toBeLessThan(changedRowCounts(whole.stdout)[0] ?? 0);
+    expect(changedRowCounts(final.stdout)[0]).toBeLessThan(changedRowCounts(preparation.stdout)[0] ?? 0);
     for (const id of acknowledged) {
       expect((await after.get(`${users.collection(home)}/${id}`, token)).status).toBe(200);
     }

@@ -23,7 +23,7 @@ import { sharedServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshFolder, insertRecord, realmMembers } from '../support/service.ts';
 
-/** What `authrealm copy` will not do: it says why and what to do, and leaves the target as it is. */
+/** Refusals of `authrealm copy`: it prints why and what to do, and leaves the target unchanged. */
 
 setDefaultTimeout(300_000);
 
@@ -31,7 +31,7 @@ const key = newMasterKey();
 const ENGINES = ['sqlite', 'postgres'] as const;
 
 /** A database with a realm in it. */
-async function inhabited(engine: Engine): Promise<TestDatabase> {
+async function createWithRealm(engine: Engine): Promise<TestDatabase> {
   const database = await freshDatabaseOf(engine, key);
   const service = await startCopyService(database);
   await insertRecord(service.db, realm, [systemClock.mintId()], realmMembers);
@@ -39,7 +39,7 @@ async function inhabited(engine: Engine): Promise<TestDatabase> {
   return database;
 }
 
-async function refused(from: { readonly url: string }, to: { readonly url: string }): Promise<string> {
+async function refusalOfCopy(from: { readonly url: string }, to: { readonly url: string }): Promise<string> {
   const { stdout, stderr, code } = await runCopy(from, to);
   expect([code, stdout.includes('equal;')]).toEqual([1, false]);
   return stderr;
@@ -58,45 +58,45 @@ function openTarget(database: TestDatabase): Promise<CopyTarget> {
     : openSqliteTarget(pathOf(database), PROGRAM);
 }
 
-describe.each(ENGINES)('%s', (engine) => {
-  test('is not copied onto itself', async () => {
-    const database = await inhabited(engine);
+describe.each(ENGINES)('a refused copy on %s', (engine) => {
+  test('a database is not copied onto itself', async () => {
+    const database = await createWithRealm(engine);
     const before = await allRows(database);
-    expect(await refused(database, database)).toContain('are one database: name two');
+    expect(await refusalOfCopy(database, database)).toContain('are one database: name two');
     expect(await allRows(database)).toEqual(before);
   });
 
-  test('is no target where another installation is in it', async () => {
-    const [source, target] = [await inhabited('sqlite'), await inhabited(engine)];
+  test('a database with another installation is refused as a target', async () => {
+    const [source, target] = [await createWithRealm('sqlite'), await createWithRealm(engine)];
     const before = await allRows(target);
-    expect(await refused(source, target)).toContain('the target is not empty');
+    expect(await refusalOfCopy(source, target)).toContain('the target is not empty');
     expect(await allRows(target)).toEqual(before);
   });
 
-  test('is no target while the copy of another installation into it has not ended', async () => {
-    const [source, target] = [await inhabited('sqlite'), await inhabited(engine)];
+  test('a database with an unfinished copy of another installation is refused as a target', async () => {
+    const [source, target] = [await createWithRealm('sqlite'), await createWithRealm(engine)];
     await target.tamper(`update instance set store_id = 'unfinished copy of another'`);
-    expect(await refused(source, target)).toContain('unfinished copy of another installation');
+    expect(await refusalOfCopy(source, target)).toContain('unfinished copy of another installation');
   });
 
-  test('is no source before a copy into it has ended', async () => {
-    const [source, target] = [await inhabited(engine), await freshDatabaseOf('sqlite', key)];
+  test('a database with an unfinished copy is refused as a source', async () => {
+    const [source, target] = [await createWithRealm(engine), await freshDatabaseOf('sqlite', key)];
     await source.tamper(`update instance set store_id = 'unfinished copy of another'`);
-    expect(await refused(source, target)).toContain('is itself an unfinished copy');
+    expect(await refusalOfCopy(source, target)).toContain('is itself an unfinished copy');
     expect(existsSync(target.url.slice('sqlite:'.length))).toBe(false);
   });
 
-  test('is no target once a copy into it is complete', async () => {
-    const [source, target] = [await inhabited('sqlite'), await freshDatabaseOf(engine, key)];
+  test('a database with a completed copy is refused as a target', async () => {
+    const [source, target] = [await createWithRealm('sqlite'), await freshDatabaseOf(engine, key)];
     expect((await runCopy(source, target)).code).toBe(0);
     await writeRealm(target);
     const before = await allRows(target);
-    expect(await refused(source, target)).toContain('the target is not empty');
+    expect(await refusalOfCopy(source, target)).toContain('the target is not empty');
     expect(await allRows(target)).toEqual(before);
   });
 
-  test('is not served while it is only prepared', async () => {
-    const [source, target] = [await inhabited('sqlite'), await freshDatabaseOf(engine, key)];
+  test('a prepared target is not served before its copy is complete', async () => {
+    const [source, target] = [await createWithRealm('sqlite'), await freshDatabaseOf(engine, key)];
     const { stdout, code } = await runCopyPrepare(source, target);
     expect([code, stdout]).toEqual([0, expect.stringContaining('same command without --prepare')]);
     const served = await runCommand([AUTHREALM, 'serve', '--port', '0', ...target.args]);
@@ -105,15 +105,15 @@ describe.each(ENGINES)('%s', (engine) => {
     expect(await allRows(target)).toEqual(await allRows(source));
   });
 
-  test('takes no row of a copy once another one into it has begun', async () => {
-    const source = await openSqliteSource(pathOf(await inhabited('sqlite')), PROGRAM);
+  test('a target refuses the rows of a copy once another copy into it has begun', async () => {
+    const source = await openSqliteSource(pathOf(await createWithRealm('sqlite')), PROGRAM);
     const target = await openTarget(await freshDatabaseOf(engine, key));
     const [realms] = TABLES.filter(({ name }) => name === realm.table);
     if (!realms) throw new Error('no table of realms');
     const rows = await source.rows(realms, { after: undefined, to: undefined });
     const found = await target.installation();
-    const marks = ['first', 'second'].map((run) => ({ ...found, storeId: unfinishedCopyOf('x', run) }));
-    const [first, second] = marks as [Installation, Installation];
+    const installations = ['first', 'second'].map((run) => ({ ...found, storeId: unfinishedCopyOf('x', run) }));
+    const [first, second] = installations as [Installation, Installation];
     expect(await target.replaceInstallation(found, first)).toBe(true);
     await target.put({ table: realms, rows, mark: first.storeId });
     expect(await target.replaceInstallation(first, second)).toBe(true);
@@ -125,16 +125,16 @@ describe.each(ENGINES)('%s', (engine) => {
     await Promise.all([source.close(), target.close()]);
   });
 
-  test('ends right where two are copied into it at once', async () => {
-    const [source, other] = [await inhabited('sqlite'), await inhabited('sqlite')];
+  test('concurrent copies of two sources into one target never mix', async () => {
+    const [source, other] = [await createWithRealm('sqlite'), await createWithRealm('sqlite')];
     const target = await freshDatabaseOf(engine, key);
-    const ended = await Promise.all([
+    const results = await Promise.all([
       runCopy(source, target),
       runCopy(other, target),
       runCopy(source, target),
     ]);
-    const isDone = ended.map(({ code }) => code === 0);
-    // Neither is copied over the other.
+    const isDone = results.map(({ code }) => code === 0);
+    // Only one of the sources can be in the target.
     expect(isDone[1] && (isDone[0] || isDone[2])).toBe(false);
     for (const [at, from] of [source, other, source].entries()) {
       if (isDone[at]) expect(await allRows(target)).toEqual(await allRows(from));
@@ -144,25 +144,25 @@ describe.each(ENGINES)('%s', (engine) => {
   test.each([
     ['older', 0, 'bring it up first, by authrealm migrate'],
     ['newer', 99, 'install authrealm'],
-  ])('is neither source nor target with an %s schema', async (_, version, says) => {
-    const [own, other] = [await inhabited(engine), await inhabited('sqlite')];
+  ])('a database with an %s schema is refused as a source and as a target', async (_, version, message) => {
+    const [own, other] = [await createWithRealm(engine), await createWithRealm('sqlite')];
     await own.tamper('delete from migration where version > 1');
     await own.tamper(`update migration set version = ${version}`);
     const before = await allRows(own);
-    expect(await refused(own, await freshDatabaseOf('sqlite', key))).toContain(says);
-    expect(await refused(other, own)).toContain(says);
+    expect(await refusalOfCopy(own, await freshDatabaseOf('sqlite', key))).toContain(message);
+    expect(await refusalOfCopy(other, own)).toContain(message);
     expect(await allRows(own)).toEqual(before);
   });
 
-  test('is a source only where there is a database', async () => {
+  test('a missing database is refused as a source', async () => {
     const [source, target] = [await freshDatabaseOf(engine, key), await freshDatabaseOf('sqlite', key)];
-    expect(await refused(source, target)).toMatch(/^authrealm: the source .*there is no database/);
+    expect(await refusalOfCopy(source, target)).toMatch(/^authrealm: the source .*there is no database/);
     expect(existsSync(target.url.slice('sqlite:'.length))).toBe(false);
   });
 });
 
 test.each(ENGINES)(
-  'a service that runs on %s answers 503 while a copy into its database has not ended',
+  'a service on %s answers 503 while a copy into its database is unfinished',
   async (engine) => {
     const database = await freshDatabaseOf(engine, key);
     const service = await startCopyService(database);
@@ -187,14 +187,14 @@ async function writeRealm(database: TestDatabase): Promise<void> {
   await service.stop();
 }
 
-describe('a URL', () => {
+describe('the URLs of a copy', () => {
   test.each(['mysql://user:geheim@host/database', 'postgres://user:geheim@:x/database', 'sqlite::memory:'])(
-    'that names no database to copy is not repeated: %s',
+    'an unusable URL is refused without repeating it: %s',
     async (url) => {
-      const there = await freshDatabaseOf('sqlite', key);
+      const existing = await freshDatabaseOf('sqlite', key);
       for (const [from, to] of [
-        [there.url, url],
-        [url, there.url],
+        [existing.url, url],
+        [url, existing.url],
       ] as const) {
         const { stderr, stdout, code } = await runCopy({ url: from }, { url: to });
         expect([code, stdout]).toEqual([2, '']);
@@ -204,40 +204,40 @@ describe('a URL', () => {
     },
   );
 
-  test('is asked for on both sides', async () => {
+  test('a copy requires --from and --to', async () => {
     const { stderr, code } = await runCommand([AUTHREALM, 'copy', '--from', 'sqlite:here.db']);
     expect([code, stderr.includes('--to')]).toEqual([2, true]);
   });
 
-  test('may stand in the environment', async () => {
-    const [source, target] = [await inhabited('sqlite'), await freshDatabaseOf('sqlite', key)];
+  test('a copy takes its URLs from the environment', async () => {
+    const [source, target] = [await createWithRealm('sqlite'), await freshDatabaseOf('sqlite', key)];
     const environment = { AUTHREALM_COPY_FROM: source.url, AUTHREALM_COPY_TO: target.url };
     const { stderr, code } = await runCommand([AUTHREALM, 'copy'], environment);
     expect([code, stderr]).toEqual([0, '']);
   });
 });
 
-test('a database of another program is neither', async () => {
-  const [source, path] = [await inhabited('sqlite'), join(freshFolder(), 'notes.txt')];
+test('a file that is not a database is refused as a source and as a target', async () => {
+  const [source, path] = [await createWithRealm('sqlite'), join(freshFolder(), 'notes.txt')];
   writeFileSync(path, 'these are notes, and no database of any kind');
-  expect(await refused(source, { url: `sqlite:${path}` })).toContain('is no SQLite database');
-  expect(await refused({ url: `sqlite:${path}` }, await freshDatabaseOf('sqlite', key))).toContain(
+  expect(await refusalOfCopy(source, { url: `sqlite:${path}` })).toContain('is no SQLite database');
+  expect(await refusalOfCopy({ url: `sqlite:${path}` }, await freshDatabaseOf('sqlite', key))).toContain(
     'is no SQLite database',
   );
 });
 
-test('a folder that is not there is named', async () => {
-  const nowhere = join(freshFolder(), 'not', 'there.db');
-  expect(await refused(await inhabited('sqlite'), { url: `sqlite:${nowhere}` })).toContain(
+test('a target in a missing folder, or that is a folder, is refused', async () => {
+  const missing = join(freshFolder(), 'not', 'there.db');
+  expect(await refusalOfCopy(await createWithRealm('sqlite'), { url: `sqlite:${missing}` })).toContain(
     'there is no folder',
   );
   const folder = join(freshFolder(), 'folder');
   mkdirSync(folder);
-  expect(await refused(await inhabited('sqlite'), { url: `sqlite:${folder}` })).toContain('the target');
+  expect(await refusalOfCopy(await createWithRealm('sqlite'), { url: `sqlite:${folder}` })).toContain('the target');
 });
 
-test('a role that may not write is told so, and a server that is not there', async () => {
-  const [source, target] = [await inhabited('sqlite'), await freshDatabaseOf('postgres', key)];
+test('a role without privileges and an unreachable server are refused, without printing the password', async () => {
+  const [source, target] = [await createWithRealm('sqlite'), await freshDatabaseOf('postgres', key)];
   const name = `reader_${systemClock.mintId().replaceAll('-', '')}`;
   await target.query(`create role ${name} login password 'geheim'`);
   const url = new URL(target.url);
@@ -250,36 +250,36 @@ test('a role that may not write is told so, and a server that is not there', asy
   expect(hidden.stderr).toStartWith('authrealm: the target ');
   url.password = '';
   const passwordFile = join(freshFolder(), 'password');
-  const asked = () =>
+  const copyWithPasswordFile = () =>
     runCommand([
       ...[AUTHREALM, 'copy', '--from', source.url, '--to', url.href],
       ...['--to-password-file', passwordFile],
     ]);
   writeFileSync(passwordFile, 'another');
-  const wrong = await asked();
+  const wrong = await copyWithPasswordFile();
   expect([wrong.code, wrong.stderr]).toEqual([
     1,
     expect.stringContaining('give it by --to-password-file FILE'),
   ]);
   expect(wrong.stderr).toContain('in the URL of AUTHREALM_COPY_TO');
   writeFileSync(passwordFile, 'geheim');
-  const { stderr: said } = await asked();
-  expect(said).toStartWith('authrealm: the target ');
-  expect(said).toContain(name);
-  expect(said).not.toContain('geheim');
+  const { stderr: message } = await copyWithPasswordFile();
+  expect(message).toStartWith('authrealm: the target ');
+  expect(message).toContain(name);
+  expect(message).not.toContain('geheim');
   const { port } = await sharedServer();
-  const gone = await refused(source, { url: target.url.replace(`:${port}`, ':1') });
-  expect(gone).toStartWith('authrealm: the target: ');
+  const unreachable = await refusalOfCopy(source, { url: target.url.replace(`:${port}`, ':1') });
+  expect(unreachable).toStartWith('authrealm: the target: ');
 });
 
-test('where the disk is full it ends, and goes on once there is room', async () => {
+test('a copy to a full disk fails, and resumes once there is space', async () => {
   const [source, target] = [await freshDatabaseOf('sqlite', key), await freshDatabaseOf('sqlite', key)];
   const service = await startCopyService(source);
   await runImport(service.db, manyUserLines(3_000), { pieceBytes: 65_536 });
   await service.stop();
-  // No file of the process may become longer than this.
-  const bounded = `ulimit -f 1024; trap '' XFSZ; exec "$0" "$@"`;
-  const command = ['sh', '-c', bounded, AUTHREALM, 'copy', '--from', source.url, '--to', target.url];
+  // The maximum size of the files that the process writes.
+  const limited = `ulimit -f 1024; trap '' XFSZ; exec "$0" "$@"`;
+  const command = ['sh', '-c', limited, AUTHREALM, 'copy', '--from', source.url, '--to', target.url];
   const { stderr, code } = await runCommand(command);
   expect([code, stderr.startsWith('authrealm: the target ')]).toEqual([1, true]);
   expect(await allRows(target)).not.toEqual(await allRows(source));

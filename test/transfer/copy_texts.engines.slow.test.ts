@@ -13,11 +13,11 @@ import {
 import type { TestDatabase } from '../support/database.ts';
 import { mintId } from '../support/import_fixtures.ts';
 
-/** What engines could write down, or count, in different ways. */
+/** Values that engines could store or order differently. */
 
 setDefaultTimeout(300_000);
 
-/** Every character up to U+2100, a hundred to a text, and what else is easily lost. */
+/** Every character up to U+2100, in texts of a hundred, and other texts that are easily altered. */
 function texts(): readonly string[] {
   const codes = Array.from({ length: 0x2100 }, (_, index) => index + 1);
   const plain = Array.from({ length: codes.length / 100 }, (_, at) =>
@@ -27,16 +27,16 @@ function texts(): readonly string[] {
 }
 
 /** A database with a schema and nothing else. */
-async function schemaIn(engine: Engine, key: string): Promise<TestDatabase> {
+async function createSchema(engine: Engine, key: string): Promise<TestDatabase> {
   const database = await freshDatabaseOf(engine, key);
   await (await startCopyService(database)).stop();
   return database;
 }
 
-describe.each(ENGINE_PAIRS)('from %s to %s', (from, to) => {
-  test('every character arrives, and bytes, and their absence', async () => {
+describe.each(ENGINE_PAIRS)('a copy from %s to %s', (from, to) => {
+  test('a copy contains every character and empty bytes unchanged', async () => {
     const key = newMasterKey();
-    const [source, target] = [await schemaIn(from, key), await freshDatabaseOf(to, key)];
+    const [source, target] = [await createSchema(from, key), await freshDatabaseOf(to, key)];
     for (const text of texts()) {
       await source.tamper(
         `insert into change (realm_id, seq, event, record_id, revision, members, actor, at)
@@ -50,17 +50,17 @@ describe.each(ENGINE_PAIRS)('from %s to %s', (from, to) => {
     await source.tamper(`update signing_key set private_sealed = ${bytes}`);
     const { stderr, code, stdout } = await runCopy(source, target);
     expect([stderr, code]).toEqual(['', 0]);
-    const there = await allRows(source);
-    expect(await allRows(target)).toEqual(there);
-    expect(there.change?.length).toBe(texts().length);
-    expect(there.signing_key?.map(({ private_sealed }) => private_sealed)).toEqual(['']);
+    const content = await allRows(source);
+    expect(await allRows(target)).toEqual(content);
+    expect(content.change?.length).toBe(texts().length);
+    expect(content.signing_key?.map(({ private_sealed }) => private_sealed)).toEqual(['']);
     expect(changedRowCounts(stdout)[0]).toBeGreaterThan(texts().length);
   });
 });
 
-test('two answers with one place in the order of forgetting both arrive, as the engine can have them', async () => {
+test('idempotency records with one ordinal in PostgreSQL get distinct ordinals in SQLite', async () => {
   const key = newMasterKey();
-  const [source, target] = [await schemaIn('postgres', key), await freshDatabaseOf('sqlite', key)];
+  const [source, target] = [await createSchema('postgres', key), await freshDatabaseOf('sqlite', key)];
   for (const [name, ordinal] of Object.entries({ a: '1', b: '1', c: '2', d: '2' })) {
     await source.tamper(
       `insert into idempotency
@@ -73,8 +73,8 @@ test('two answers with one place in the order of forgetting both arrive, as the 
   }
   const { stderr, code } = await runCopyPrepare(source, target);
   expect([stderr, code]).toEqual(['', 0]);
-  const kept = await target.query<{ key: string; ordinal: number }>('select key, ordinal from idempotency');
-  expect(kept.map((row) => row.key).sort()).toEqual(['a', 'b', 'c', 'd']);
-  expect(new Set(kept.map(({ ordinal }) => ordinal)).size).toBe(4);
+  const rows = await target.query<{ key: string; ordinal: number }>('select key, ordinal from idempotency');
+  expect(rows.map((row) => row.key).sort()).toEqual(['a', 'b', 'c', 'd']);
+  expect(new Set(rows.map(({ ordinal }) => ordinal)).size).toBe(4);
   expect(changedRowCounts((await runCopy(source, target)).stdout)).toEqual([0, 0]);
 });

@@ -33,33 +33,33 @@ const linesOf = (path: string): Json[] =>
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Json);
-/** The words of a database as a shell reads them. */
+/** The flags of a database, quoted for a shell. */
 const quoted = ({ args }: TestDatabase): string => args.map((word) => `"${word}"`).join(' ');
-const left = (): string[] => readdirSync(folder).filter((name) => name.includes('partial'));
+const partialFiles = (): string[] => readdirSync(folder).filter((name) => name.includes('partial'));
 
-const many = manyUserLines(1_500);
-const few = realmLines();
+const manyRecords = manyUserLines(1_500);
+const fewRecords = realmLines();
 const [ofMany, ofFew] = [await freshDatabase(), await freshDatabase()];
 
 beforeAll(async () => {
   for (const [name, { args }, source] of [
-    ['many', ofMany, many],
-    ['few', ofFew, [...few.all, ...realmLines().all]],
+    ['many', ofMany, manyRecords],
+    ['few', ofFew, [...fewRecords.all, ...realmLines().all]],
   ] as const) {
     writeFileSync(at(`${name}.in`), bytesOf(source));
     expect((await run('import', at(`${name}.in`), ...args)).code).toBe(0);
   }
 });
-afterAll(() => expect(left()).toEqual([]));
+afterAll(() => expect(partialFiles()).toEqual([]));
 
-describe('there and back', () => {
-  test('import, export --with-secrets, import into a fresh database, export: the same bytes', async () => {
+describe('an export of an import', () => {
+  test('an export, imported into a fresh database and exported again, has the same bytes', async () => {
     const second = await freshDatabase();
     const first = await run('export', '--with-secrets', at('first'), ...ofMany.args);
     expect(first).toEqual({
       code: 0,
       stdout: '',
-      stderr: `exported ${many.length} records to ${at('first')}\n`,
+      stderr: `exported ${manyRecords.length} records to ${at('first')}\n`,
     });
     const again = await run('import', at('first'), ...second.args);
     expect([again.code, again.stderr]).toEqual([0, '']);
@@ -68,28 +68,28 @@ describe('there and back', () => {
     expect(readFileSync(at('first')).equals(readFileSync(at('second')))).toBe(true);
   }, 300_000);
 
-  test('every line holds what was brought, parents first, in the order of keys', () => {
+  test('an export holds every imported line, parents first, in the order of keys', () => {
     const exported = linesOf(at('first'));
     const order = RESOURCES.map(({ type }) => type);
-    const places = exported.map(
+    const positions = exported.map(
       (line) => `${order.indexOf(line.type as string)} ${line.realm_id ?? ''} ${line.id}`,
     );
-    expect(places).toEqual(places.toSorted());
+    expect(positions).toEqual(positions.toSorted());
     const byId = new Map(exported.map((line) => [line.id, line]));
-    for (const line of many) expect(byId.get(line.id)).toMatchObject(line);
+    for (const line of manyRecords) expect(byId.get(line.id)).toMatchObject(line);
     expect(exported.every((line) => !('revision' in line))).toBe(true);
   });
 
-  test('the file is private', () => expect(statSync(at('first')).mode & 0o777).toBe(0o600));
+  test('an export file has mode 0600', () => expect(statSync(at('first')).mode & 0o777).toBe(0o600));
 });
 
-describe('without secrets', () => {
-  test('standard output has the lines, standard error the count; no secret, no hash, no key needed', async () => {
+describe('an export without secrets', () => {
+  test('an export to standard output has no secrets and hashes, and needs no master key', async () => {
     renameSync(ofMany.masterKeyFile, at('elsewhere'));
     const plain = await run('export', ...ofMany.args);
     const guarded = await run('export', '--with-secrets', at('never'), ...ofMany.args);
     renameSync(at('elsewhere'), ofMany.masterKeyFile);
-    expect([plain.code, plain.stderr]).toEqual([0, `exported ${many.length} records\n`]);
+    expect([plain.code, plain.stderr]).toEqual([0, `exported ${manyRecords.length} records\n`]);
     for (const secret of ['client_secret', 'password_hash', '$argon2', 'of-the-provider'])
       expect(plain.stdout).not.toContain(secret);
     const silent = linesOf(at('first')).map(({ client_secret, password_hash, ...line }) => line);
@@ -101,15 +101,15 @@ describe('without secrets', () => {
     expect(readdirSync(folder)).not.toContain('never');
   });
 
-  test('a line holds what a read answers, and its address', async () => {
+  test('an exported line holds the members of a GET answer, and its parents', async () => {
     const service = await startService();
-    const planted = await createFixture(service.db);
+    const created = await createFixture(service.db);
     const token = await service.token('profile-infos:read');
     const written: string[] = [];
     const snapshot = await service.db.engine.records.openSnapshot();
     await exportRecords({
       snapshot,
-      within: planted.realm,
+      within: created.realm,
       open: undefined,
       signal: new AbortController().signal,
       write: async (lines) => void written.push(lines),
@@ -121,30 +121,30 @@ describe('without secrets', () => {
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line) as Json);
-    for (const path of [oidcPath(planted), passwordPath(planted)]) {
+    for (const path of [oidcPath(created), passwordPath(created)]) {
       const { data } = (await (await service.get(path, token)).json()) as { data: Json };
       const line = lines.find(({ id }) => id === data.id);
       expect(line).toEqual({
         ...data,
-        realm_id: planted.realm,
-        user_authentication_info_id: planted.user,
+        realm_id: created.realm,
+        user_authentication_info_id: created.user,
       });
     }
     await service.stop();
   });
 });
 
-describe('--realm', () => {
-  test('exports that realm alone, in any letter case', async () => {
-    const { stdout, code } = await run('export', '--realm', few.ids.realm.toUpperCase(), ...ofFew.args);
+describe('export --realm', () => {
+  test('export --realm exports only that realm, in any letter case', async () => {
+    const { stdout, code } = await run('export', '--realm', fewRecords.ids.realm.toUpperCase(), ...ofFew.args);
     const ids = stdout
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line).id);
-    expect([code, ids]).toEqual([0, few.all.map(({ id }) => id) as never]);
+    expect([code, ids]).toEqual([0, fewRecords.all.map(({ id }) => id) as never]);
   });
 
-  test('a realm that is not there, and what is no realm', async () => {
+  test('export --realm with a missing or malformed realm is refused', async () => {
     const unknown = await run('export', at('no'), '--realm', mintId(), ...ofFew.args);
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringMatching(/^authrealm: no realm /)]);
     const wrong = await run('export', at('no'), '--realm', 'shop', ...ofFew.args);
@@ -153,36 +153,36 @@ describe('--realm', () => {
   });
 });
 
-describe('where it will not or cannot write', () => {
-  const refused = async (sentence: RegExp, code: number, ...words: string[]): Promise<void> => {
+describe('an export that cannot write', () => {
+  const expectRefused = async (sentence: RegExp, code: number, ...words: string[]): Promise<void> => {
     const answer = await run('export', ...words, ...ofFew.args);
     expect([answer.code, answer.stdout]).toEqual([code, '']);
     expect(answer.stderr).toMatch(sentence);
   };
 
-  test('what is there is never overwritten', async () => {
-    writeFileSync(at('taken'), 'mine');
+  test('an export never overwrites a file', async () => {
+    writeFileSync(at('existing'), 'mine');
     for (const flags of [[], ['--with-secrets']])
-      await refused(/taken already exists and is not overwritten/, 1, at('taken'), ...flags);
-    expect(readFileSync(at('taken'), 'utf8')).toBe('mine');
+      await expectRefused(/existing already exists and is not overwritten/, 1, at('existing'), ...flags);
+    expect(readFileSync(at('existing'), 'utf8')).toBe('mine');
   });
 
-  test('nor where the name is taken while it writes', async () => {
+  test('an export never overwrites a file that is created while it writes', async () => {
     const output = newFile(at('raced'), systemClock);
-    await output.write('ours');
-    writeFileSync(at('raced'), 'theirs');
+    await output.write('exported');
+    writeFileSync(at('raced'), 'concurrent');
     expect(() => output.finish()).toThrow(/already exists/);
     output.abandon();
-    expect(readFileSync(at('raced'), 'utf8')).toBe('theirs');
+    expect(readFileSync(at('raced'), 'utf8')).toBe('concurrent');
   });
 
-  test('secrets go to no pipe, terminal or folder', async () => {
+  test('an export with secrets to a pipe, a terminal or a folder is refused', async () => {
     await runCommand(['mkfifo', at('pipe')]);
     mkdirSync(at('folder'));
-    await refused(/--with-secrets requires a FILE/, 2, '--with-secrets');
-    await refused(/--with-secrets requires a FILE/, 2, '--with-secrets', '-');
+    await expectRefused(/--with-secrets requires a FILE/, 2, '--with-secrets');
+    await expectRefused(/--with-secrets requires a FILE/, 2, '--with-secrets', '-');
     for (const path of [at('pipe'), at('folder'), '/dev/stdout', '/dev/tty'])
-      await refused(
+      await expectRefused(
         /is not a regular file: choose the name of a file that export can create/,
         1,
         '--with-secrets',
@@ -190,12 +190,12 @@ describe('where it will not or cannot write', () => {
       );
   });
 
-  test('a folder that takes no file', async () => {
-    await refused(/could not be written: /, 1, join(folder, 'nowhere', 'file'));
-    await refused(/could not be written: /, 1, '/proc/authrealm');
+  test('an export to a missing or unwritable folder is refused', async () => {
+    await expectRefused(/could not be written: /, 1, join(folder, 'nowhere', 'file'));
+    await expectRefused(/could not be written: /, 1, '/proc/authrealm');
   });
 
-  test('a disk that is full', async () => {
+  test('an export to a full disk is refused', async () => {
     const full = await runCommand(['sh', '-c', `"${AUTHREALM}" export ${quoted(ofFew)} >/dev/full`]);
     expect([full.code, full.stderr]).toEqual([
       1,
@@ -203,9 +203,9 @@ describe('where it will not or cannot write', () => {
     ]);
   });
 
-  // Only where a small file system may be mounted; it ends with the process that made it.
+  // Needs the privilege to mount a file system; the mount ends with its process.
   const canMount = Bun.spawnSync(['unshare', '-m', 'mount', '-t', 'tmpfs', 'none', '/mnt']).exitCode === 0;
-  test.if(canMount)('a disk that fills up leaves nothing behind', async () => {
+  test.if(canMount)('an export that fills the disk leaves no files', async () => {
     mkdirSync(at('small'));
     const script = `mount -t tmpfs -o size=256k none "${at('small')}"
       "${AUTHREALM}" export "${at('small')}/out" ${quoted(ofMany)}; echo "code $?"; ls -A "${at('small')}"`;
@@ -214,14 +214,14 @@ describe('where it will not or cannot write', () => {
     expect(stderr).toMatch(/out could not be written completely: the disk is full/);
   });
 
-  test('a reader that goes away ends it with a sentence', async () => {
+  test('an export whose output is closed early fails with one sentence', async () => {
     const script = `{ "${AUTHREALM}" export ${quoted(ofMany)}; echo "code $?" >&2; } | head -c 10`;
     const { stdout, stderr } = await runCommand(['sh', '-c', script]);
     expect(stdout).toHaveLength(10);
     expect(stderr).toBe('authrealm: standard output was closed early: the output is incomplete\ncode 1\n');
   });
 
-  test('no database, and one in memory', async () => {
+  test('an export of a missing or in-memory database is refused', async () => {
     const none = await run('export', '--database', `sqlite:${at('none.db')}`);
     expect([none.code, none.stderr]).toEqual([
       1,
@@ -233,28 +233,28 @@ describe('where it will not or cannot write', () => {
   });
 });
 
-test('a signal ends it after the lines under way', async () => {
+test('a signal ends an export after the current lines', async () => {
   const service = await startService();
-  await runImport(service.db, many, { pieceBytes: 1 << 20 });
+  await runImport(service.db, manyRecords, { pieceBytes: 1 << 20 });
   const stop = new AbortController();
   const snapshot = await service.db.engine.records.openSnapshot();
-  const told: number[] = [];
+  const progress: number[] = [];
   const records = await exportRecords({
     snapshot,
     within: undefined,
     open: undefined,
     signal: stop.signal,
     write: async () => stop.abort(),
-    onProgress: (done) => told.push(done),
+    onProgress: (done) => progress.push(done),
   });
-  expect([records, told]).toEqual([1, [1]]);
+  expect([records, progress]).toEqual([1, [1]]);
   await snapshot.close();
   await service.stop();
 });
 
-test('a secret that does not open is named by its record, and no file is made', async () => {
+test('an export fails with the record of a secret that cannot be decrypted', async () => {
   const service = await startService();
-  await runImport(service.db, few.all);
+  await runImport(service.db, fewRecords.all);
   const broken = new Error('not this key');
   const snapshot = await service.db.engine.records.openSnapshot();
   const exporting = exportRecords({
@@ -268,24 +268,24 @@ test('a secret that does not open is named by its record, and no file is made', 
     onProgress: () => undefined,
   });
   await expect(exporting).rejects.toThrow(
-    `client_secret of the oidc-profile ${few.ids.oidc} cannot be decrypted with this master key`,
+    `client_secret of the oidc-profile ${fewRecords.ids.oidc} cannot be decrypted with this master key`,
   );
   await snapshot.close();
   await service.stop();
 });
 
-test('a truncated export is told by its last line; one without its last newline is whole', async () => {
+test('an import refuses the last line of a truncated export, and accepts one without its last newline', async () => {
   const service = await startService();
   const bytes = bytesOf(linesOf(at('first')).filter(({ realm_id, id }) => !realm_id || id));
-  const cut = await runImport(service.db, bytes.subarray(0, bytes.length - 20), { pieceBytes: 1 << 20 });
-  expect(cut.counts).toEqual(importCounts(many.length - 1, 0, 0, 1));
-  expect(cut.refusals).toEqual([`line ${many.length}: is not JSON`]);
-  const whole = await runImport(service.db, bytes.subarray(0, bytes.length - 1), { pieceBytes: 1 << 20 });
-  expect(whole.counts).toEqual(importCounts(1, many.length - 1, 0, 0));
+  const truncated = await runImport(service.db, bytes.subarray(0, bytes.length - 20), { pieceBytes: 1 << 20 });
+  expect(truncated.counts).toEqual(importCounts(manyRecords.length - 1, 0, 0, 1));
+  expect(truncated.refusals).toEqual([`line ${manyRecords.length}: is not JSON`]);
+  const complete = await runImport(service.db, bytes.subarray(0, bytes.length - 1), { pieceBytes: 1 << 20 });
+  expect(complete.counts).toEqual(importCounts(1, manyRecords.length - 1, 0, 0));
   await service.stop();
 });
 
-test('secrets are in it where they are asked for', () => {
+test('an export --with-secrets contains client secrets and password hashes', () => {
   const lines = linesOf(at('first'));
   const secrets = lines.flatMap(({ client_secret }) => (client_secret === undefined ? [] : [client_secret]));
   expect(secrets).toEqual(['of-the-provider 🗝']);

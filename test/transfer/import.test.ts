@@ -33,13 +33,13 @@ afterAll(() => service.stop());
 
 const changes = (realmId: Uuid) => db.engine.records.changes(realmId, 0, 1_000);
 
-describe('a whole realm', () => {
+describe('an import of a realm', () => {
   const { ids, lines, all } = realmLines();
   const base = `/v2/authentication-realms/${ids.realm}/user-authentication-info/${ids.user}`;
   const linkPath = `${base}/user-authentication-oidc-profile-info/${ids.link}`;
   const namePath = `${base}/user-authentication-password-profile-info/${ids.name}`;
 
-  test('is imported, and read over HTTP with its identifiers and instants', async () => {
+  test('imported records are read over HTTP with their identifiers and times', async () => {
     const report = await runImport(db, all);
     expect(report).toEqual({
       counts: importCounts(6, 0, 0, 0),
@@ -67,7 +67,7 @@ describe('a whole realm', () => {
     });
   });
 
-  test('leaves one change for each record, without a personal value, and the user as it was', async () => {
+  test('an import stores one change for each record, without personal values, and does not touch users', async () => {
     const found = await changes(ids.realm);
     expect(found.map(({ event, id, user: of }) => [event, id, of])).toEqual([
       ['authentication-realm.created', ids.realm, undefined],
@@ -78,15 +78,15 @@ describe('a whole realm', () => {
       ['user-authentication-password-profile-info.created', ids.name, ids.user],
     ]);
     expect(found.every(({ actor }) => actor === 'import')).toBe(true);
-    const said = JSON.stringify(found);
+    const text = JSON.stringify(found);
     for (const value of ['Jane', 'subject-', 'name-', 'argon2', 'of-the-provider', 'https:']) {
-      expect(said).not.toContain(value);
+      expect(text).not.toContain(value);
     }
     const jane = await db.engine.records.get(user, [ids.realm, ids.user]);
     expect(jane?.updated_at).toBe(Date.parse(meta.updated_at));
   });
 
-  test('the origin is this installation, the issuer comes from the discovery URL, the secret is sealed', async () => {
+  test('an import fills in the origin, derives the issuer from the discovery URL, and seals the secret', async () => {
     const shop = await db.engine.records.get(realm, [ids.realm]);
     const store = await db.engine.access.storeId();
     expect(shop?.origin).toEqual({ data: { id: store, type: 'account_authentication_settings' } });
@@ -96,13 +96,13 @@ describe('a whole realm', () => {
       'select client_secret_sealed from oidc_profile where id = ?',
       ids.oidc,
     );
-    const place = { table: 'oidc_profile', column: 'client_secret_sealed', realm: ids.realm, id: ids.oidc };
+    const location = { table: 'oidc_profile', column: 'client_secret_sealed', realm: ids.realm, id: ids.oidc };
     const sealed = row?.client_secret_sealed ?? new Uint8Array();
     expect(Buffer.from(sealed).includes('of-the-provider')).toBe(false);
-    expect(db.keyring.open('oidc-client-secret', place, sealed)).toBe('of-the-provider');
+    expect(db.keyring.open('oidc-client-secret', location, sealed)).toBe('of-the-provider');
   });
 
-  test('a second time changes nothing, whatever the letter case of its identifiers', async () => {
+  test('a repeated import changes nothing, whatever the letter case of its identifiers', async () => {
     const before = await realmRows(service.database, []);
     const upper = all.map((line) => ({ ...line, id: String(line.id).toUpperCase() }));
     const silent = all.map(({ meta: _, client_secret, password_hash, ...line }) => line);
@@ -116,8 +116,8 @@ describe('a whole realm', () => {
   });
 });
 
-describe('order', () => {
-  test('children before their parents find them', async () => {
+describe('the order of imported lines', () => {
+  test('a line before its parent is imported', async () => {
     const { ids, all } = realmLines();
     const report = await runImport(db, all.toReversed());
     expect([report.counts, report.refusals]).toEqual([importCounts(6, 0, 0, 0), []]);
@@ -127,7 +127,7 @@ describe('order', () => {
     expect(stopping.counts).toEqual(importCounts(6, 0, 0, 0));
   });
 
-  test('a line whose parent or profile never comes is reported at the end', async () => {
+  test('a line whose parent or profile is missing is refused at the end', async () => {
     const { lines } = realmLines();
     const report = await runImport(db, [
       lines.user,
@@ -144,7 +144,7 @@ describe('order', () => {
     ]);
   });
 
-  test('a profile of another realm is no profile', async () => {
+  test('a line with a profile of another realm is refused', async () => {
     const [here, there] = [realmLines(), realmLines()];
     await runImport(db, [...there.all, here.lines.realm, here.lines.user]);
     const foreign = { ...here.lines.link, oidc_profile_id: there.ids.oidc };
@@ -153,7 +153,7 @@ describe('order', () => {
     ]);
   });
 
-  test('more waiting lines than the bound: the surplus is refused and says so', async () => {
+  test('lines that wait for their parents beyond importDeferredBytesMax are refused with the reason', async () => {
     const { lines } = realmLines();
     const big = 'x'.repeat(60_000);
     const count = Math.floor(LIMITS.importDeferredBytesMax / 60_500) + 5;
@@ -168,8 +168,8 @@ describe('order', () => {
   });
 });
 
-describe('the file', () => {
-  test('a byte order mark, CRLF, empty lines and a missing last newline do no harm, cut anywhere', async () => {
+describe('the imported file', () => {
+  test('an import accepts a byte order mark, CRLF, empty lines and a missing last newline', async () => {
     for (const pieceBytes of [1, 7, 1 << 20]) {
       const { all } = realmLines();
       const text = `\ufeff${all.map((line) => JSON.stringify(line)).join('\r\n\r\n\n')}`;
@@ -178,16 +178,16 @@ describe('the file', () => {
     }
   });
 
-  test('the numbers of lines count the empty ones', async () => {
+  test('line numbers count empty lines', async () => {
     expect((await runImport(db, ['', '', '{'])).refusals).toEqual(['line 3: is not JSON']);
   });
 
-  test('nothing but newlines, and nothing at all, is an import of nothing', async () => {
+  test('an empty file and a file of newlines import no records', async () => {
     for (const source of [[], ['', '']])
       expect((await runImport(db, source)).counts).toEqual(importCounts(0, 0, 0, 0));
   });
 
-  test('a line of 1 MiB is passed over, and the next one is read', async () => {
+  test('a line of 1 MiB is refused, and the next line is imported', async () => {
     const { lines } = realmLines();
     const long = JSON.stringify({ ...lines.realm, name: 'x'.repeat(1 << 20) });
     for (const pieceBytes of [1_000, 1 << 22]) {
@@ -197,7 +197,7 @@ describe('the file', () => {
     }
   });
 
-  test('a line of exactly 64 KiB is read, one byte more is not', async () => {
+  test('a line of exactly 64 KiB is imported, and one byte more is refused', async () => {
     const padded = (bytes: number): string => {
       const line = { ...realmLines().lines.realm, ignored: '' };
       return JSON.stringify({ ...line, ignored: 'x'.repeat(bytes - JSON.stringify(line).length) });
@@ -209,18 +209,18 @@ describe('the file', () => {
     expect([report.counts.imported, report.refusals]).toEqual([1, ['line 2: is longer than 65536 bytes']]);
   });
 
-  test('invalid UTF-8 is refused with its line', async () => {
+  test('a line with invalid UTF-8 is refused with its number', async () => {
     const { lines } = realmLines();
     const broken = Buffer.from(`${JSON.stringify({ ...lines.realm, name: 'caf#' })}\n`, 'latin1');
     broken[broken.indexOf('#')] = 0xe9;
-    const whole = Buffer.from(`${JSON.stringify(lines.realm)}\n`);
-    const report = await runImport(db, Buffer.concat([broken, whole]));
+    const valid = Buffer.from(`${JSON.stringify(lines.realm)}\n`);
+    const report = await runImport(db, Buffer.concat([broken, valid]));
     expect([report.counts, report.refusals]).toEqual([importCounts(1, 0, 0, 1), ['line 1: is not UTF-8']]);
   });
 });
 
-describe('--on-error abort', () => {
-  test('ends at the first refused line, keeps what stands before it, names the line to resume from', async () => {
+describe('import --on-error abort', () => {
+  test('an import stops at the first refused line, keeps the lines before it, and names the resume line', async () => {
     const { ids, lines } = realmLines();
     const third = { ...lines.user, id: mintId() };
     for (const bad of ['{', { ...lines.user, name: 'another' }]) {
@@ -238,14 +238,14 @@ describe('--on-error abort', () => {
     expect([rest.counts, rest.resumeLine]).toEqual([importCounts(1, 0, 0, 0), undefined]);
   });
 
-  test('of several refused lines in one commit the first one ends it', async () => {
+  test('an import stops at the first of several refused lines in one commit', async () => {
     const { lines } = realmLines();
     const differs = { ...lines.realm, name: 'another' };
     const report = await runImport(db, [lines.realm, differs, '{'], { stopAtFirst: true });
     expect(report.refusals).toEqual(['line 2: differs from the stored record in name']);
   });
 
-  test('a line that waits for its parent is where to resume from', async () => {
+  test('an import that stops resumes at the first line that waited for its parent', async () => {
     const { lines } = realmLines();
     const report = await runImport(db, [lines.user, '{', lines.realm], { stopAtFirst: true });
     expect([report.refusals, report.resumeLine]).toEqual([['line 2: is not JSON'], 1]);
@@ -254,7 +254,7 @@ describe('--on-error abort', () => {
     expect(missing.resumeLine).toBe(1);
   });
 
-  test('a signal ends it after the commit under way', async () => {
+  test('a signal ends an import after the current commit', async () => {
     const { lines } = realmLines();
     const stop = new AbortController();
     const users = Array.from({ length: 2 * LIMITS.importCommitLines }, () => ({
@@ -271,16 +271,16 @@ describe('--on-error abort', () => {
   });
 });
 
-describe('refused lines of a commit that never came are met again, not lost', () => {
+describe('refused lines of a missing commit are reported when the import is resumed', () => {
   const source = () => {
     const { lines, all } = realmLines();
     return { all: ['{', { type: 'nothing' }, ...all], first: lines.realm };
   };
 
-  test('where a signal ends the import', async () => {
+  test('an import ended by a signal before a commit reports its refused lines when it is resumed', async () => {
     const stop = new AbortController();
     const { all } = source();
-    // The signal comes while the lines are being read, behind the two that are refused.
+    // The signal comes while lines are read, after the two refused ones.
     const lines = (async function* () {
       yield Buffer.concat(all.slice(0, 3).map((line) => bytesOf([line])));
       stop.abort();
@@ -292,7 +292,7 @@ describe('refused lines of a commit that never came are met again, not lost', ()
     expect([resumed.counts, resumed.refusals.length]).toEqual([importCounts(6, 0, 0, 2), 2]);
   });
 
-  test('where the database takes no more', async () => {
+  test('an import ended by a full disk before a commit counts no refused lines', async () => {
     const { all } = source();
     const full = new Fault('unavailable', [], new Error('disk full'));
     const { records } = db.engine;
@@ -310,18 +310,18 @@ describe('refused lines of a commit that never came are met again, not lost', ()
   });
 });
 
-test('a database that stays busy is asked again; a signal meanwhile names the line to resume from', async () => {
-  const [patient, stopped] = [realmLines(), realmLines()];
-  const letGo = await service.database.lockWriters();
+test('an import retries while the database is busy, and a signal during that names the resume line', async () => {
+  const [waiting, stopped] = [realmLines(), realmLines()];
+  const release = await service.database.lockWriters();
   const stop = new AbortController();
   const reports = Promise.all([
-    runImport(db, patient.all),
+    runImport(db, waiting.all),
     runImport(db, stopped.all, { signal: stop.signal, fromLine: 2 }),
   ]);
   await Bun.sleep(LIMITS.storeWaitMsMax / 2);
   stop.abort();
   await Bun.sleep(LIMITS.storeWaitMsMax / 2 + 300);
-  await letGo();
+  await release();
   const [first, second] = await reports;
   expect([first.counts, first.error]).toEqual([importCounts(6, 0, 0, 0), undefined]);
   expect([second.counts, second.resumeLine]).toEqual([importCounts(0, 0, 0, 0), 2]);

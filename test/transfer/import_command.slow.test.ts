@@ -15,7 +15,7 @@ import {
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
-describe('the command', () => {
+describe('authrealm import', () => {
   const folder = freshFolder();
   const file = (name: string, source: ImportSource): string => {
     const path = join(folder, name);
@@ -27,17 +27,17 @@ describe('the command', () => {
     const { lines } = realmLines();
     return [lines.realm, ...Array.from({ length: count }, () => ({ ...lines.user, id: mintId() }))];
   };
-  /** None where the database is not there, or not ready. */
+  /** The number of users; zero while the database is missing or not ready. */
   const count = async (database: TestDatabase): Promise<number> => {
     const counted = database.query<{ n: number }>('select count(*) as n from user_info');
     const [row] = await counted.catch(() => []);
     return row?.n ?? 0;
   };
 
-  test('reads a file or standard input and tells what became of it', async () => {
+  test('import reads a file or standard input and prints the counts', async () => {
     const { all } = realmLines();
     const { args } = await freshDatabase();
-    const first = await run('', file('told.ndjson', all), ...args);
+    const first = await run('', file('records.ndjson', all), ...args);
     expect([first.code, first.stderr]).toEqual([0, '']);
     expect(first.stdout.trim().split('\n').at(-1)).toBe('imported 6, unchanged 0, replaced 0, refused 0');
     const second = await run(bytesOf(all).toString(), '-', ...args);
@@ -48,7 +48,7 @@ describe('the command', () => {
     });
   });
 
-  test('refusals stand on standard error, the command to go on with can be pasted', async () => {
+  test('import prints refusals to standard error and a command that resumes it', async () => {
     const { lines } = realmLines();
     const database = await freshDatabase();
     const { args } = database;
@@ -69,7 +69,7 @@ describe('the command', () => {
     expect(skipped.stdout).toBe('imported 0, unchanged 0, replaced 0, refused 2\n');
   });
 
-  test('what it cannot do is said before anything is made', async () => {
+  test('import refuses wrong arguments before it writes anything', async () => {
     const { args } = await freshDatabase();
     const wrong: [string[], number, RegExp][] = [
       [[join(folder, 'nothing.ndjson'), ...args], 1, /cannot be read/],
@@ -85,25 +85,25 @@ describe('the command', () => {
     }
   }, 300_000);
 
-  test('killed in the middle and run again, it ends as if nothing had been', async () => {
+  test('an import killed in the middle and run again stores the same records as an undisturbed one', async () => {
     const source = users(24_999);
-    const [whole, killed] = [await freshDatabase(), await freshDatabase()];
+    const [complete, killed] = [await freshDatabase(), await freshDatabase()];
     const path = file('killed.ndjson', source);
-    const victim = startCommand([AUTHREALM, 'import', '-', ...killed.args]);
-    victim.process.stdin.write(bytesOf(source));
-    await victim.process.stdin.flush();
+    const importing = startCommand([AUTHREALM, 'import', '-', ...killed.args]);
+    importing.process.stdin.write(bytesOf(source));
+    await importing.process.stdin.flush();
     while ((await count(killed)) < LIMITS.importCommitLines - 1) await Bun.sleep(5);
-    victim.process.kill('SIGKILL');
-    await victim.process.exited;
+    importing.process.kill('SIGKILL');
+    await importing.process.exited;
     expect(await count(killed)).toBeLessThan(24_999);
-    const answers = await Promise.all([run('', path, ...killed.args), run('', path, ...whole.args)]);
+    const answers = await Promise.all([run('', path, ...killed.args), run('', path, ...complete.args)]);
     for (const { code, stderr } of answers) expect([code, stderr]).toEqual([0, '']);
-    expect(Bun.deepEquals(await realmRows(killed), await realmRows(whole))).toBe(true);
-    expect(Bun.deepEquals(await changeEvents(killed), await changeEvents(whole))).toBe(true);
+    expect(Bun.deepEquals(await realmRows(killed), await realmRows(complete))).toBe(true);
+    expect(Bun.deepEquals(await changeEvents(killed), await changeEvents(complete))).toBe(true);
     expect(await changeEvents(killed)).toHaveLength(25_000);
   }, 300_000);
 
-  test('SIGTERM ends it after the commit under way with the line to resume from', async () => {
+  test('SIGTERM ends an import after the current commit with the resume line', async () => {
     const database = await freshDatabase();
     const { args } = database;
     const importing = startCommand([AUTHREALM, 'import', '-', ...args]);
@@ -116,19 +116,19 @@ describe('the command', () => {
     expect(await count(database)).toBe(LIMITS.importCommitLines - 1);
   }, 300_000);
 
-  test('killed ten times and run again each time, it exports the same bytes as one that was not', async () => {
+  test('an import killed ten times and run again exports the same bytes as an undisturbed one', async () => {
     const source = file('often.ndjson', manyUserLines(10_000));
-    const [whole, often] = [await freshDatabase(), await freshDatabase()];
-    await run('', source, ...whole.args);
+    const [complete, killed] = [await freshDatabase(), await freshDatabase()];
+    await run('', source, ...complete.args);
     for (let kill = 1; kill <= 10; kill += 1) {
-      const victim = startCommand([AUTHREALM, 'import', source, ...often.args]);
+      const importing = startCommand([AUTHREALM, 'import', source, ...killed.args]);
       await Bun.sleep(80 * kill);
-      victim.process.kill('SIGKILL');
-      await victim.process.exited;
+      importing.process.kill('SIGKILL');
+      await importing.process.exited;
     }
-    expect((await run('', source, ...often.args)).code).toBe(0);
+    expect((await run('', source, ...killed.args)).code).toBe(0);
     const bytes = await Promise.all(
-      [whole, often].map(async ({ args }) => {
+      [complete, killed].map(async ({ args }) => {
         const out = join(freshFolder(), 'out');
         const exported = await runCommand([AUTHREALM, 'export', '--with-secrets', out, ...args]);
         expect([exported.code, exported.stdout]).toEqual([0, '']);
@@ -136,10 +136,10 @@ describe('the command', () => {
       }),
     );
     expect(bytes[0]?.equals(bytes[1] ?? Buffer.of())).toBe(true);
-    expect(await changeEvents(often)).toHaveLength(30_004);
+    expect(await changeEvents(killed)).toHaveLength(30_004);
   }, 300_000);
 
-  test('two files at once both end well', async () => {
+  test('concurrent imports of two files import both', async () => {
     const database = await freshDatabase();
     const { args } = database;
     const [left, right] = [users(9_999), users(9_999)];
@@ -152,7 +152,7 @@ describe('the command', () => {
     expect([await count(database), (await changeEvents(database)).length]).toEqual([19_998, 20_000]);
   }, 300_000);
 
-  test('two at once both end well', async () => {
+  test('concurrent imports of one file import every record once', async () => {
     const source = users(14_999);
     const database = await freshDatabase();
     const { args } = database;

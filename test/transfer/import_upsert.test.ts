@@ -23,14 +23,14 @@ afterAll(() => service.stop());
 
 const changes = (realmId: Uuid) => db.engine.records.changes(realmId, 0, 1_000);
 
-describe('--upsert', () => {
+describe('import --upsert', () => {
   const { ids, lines, all } = realmLines();
   beforeAll(async () => {
     await runImport(db, all);
   });
   const upsert = (...source: Json[]) => runImport(db, source, { isUpsert: true });
 
-  test('replaces with a new revision and a change that names the members', async () => {
+  test('an upsert replaces a record, with a new revision and a change that names the members', async () => {
     const before = await db.engine.records.get(user, [ids.realm, ids.user]);
     const moved = { ...lines.user, meta: undefined, email: 'j@example.com', family_name: 'Roe' };
     const at = Date.now();
@@ -49,7 +49,7 @@ describe('--upsert', () => {
     expect((await upsert(moved)).counts).toEqual(importCounts(0, 1, 0, 0));
   });
 
-  test('takes stated instants', async () => {
+  test('an upsert takes the times in the line', async () => {
     const later = { ...lines.link, meta: { ...meta, updated_at: '2023-01-01T00:00:00.000Z' } };
     expect((await upsert(later)).counts).toEqual(importCounts(0, 0, 1, 0));
     const stored = await db.engine.records.get(oidcProfileInfo, [ids.realm, ids.user, ids.link]);
@@ -57,12 +57,12 @@ describe('--upsert', () => {
     expect(stored?.created_at).toBe(Date.parse(meta.created_at));
   });
 
-  test('keeps a secret that the line does not state, and replaces one that it does', async () => {
+  test('an upsert keeps a secret that is not in the line, and replaces one that is', async () => {
     const { client_secret: _, ...silent } = lines.oidc;
-    const place = { table: 'oidc_profile', column: 'client_secret_sealed', realm: ids.realm, id: ids.oidc };
+    const location = { table: 'oidc_profile', column: 'client_secret_sealed', realm: ids.realm, id: ids.oidc };
     const secret = async (): Promise<string> => {
       const row = (await realmRows(service.database, [])).find(({ id }) => id === ids.oidc);
-      return db.keyring.open('oidc-client-secret', place, row?.client_secret_sealed as Uint8Array);
+      return db.keyring.open('oidc-client-secret', location, row?.client_secret_sealed as Uint8Array);
     };
     expect((await upsert({ ...silent, name: 'Renamed' })).counts).toEqual(importCounts(0, 0, 1, 0));
     expect(await secret()).toBe('of-the-provider');
@@ -76,7 +76,7 @@ describe('--upsert', () => {
     expect(row).toMatchObject({ username: 'renamed', username_key: 'renamed', password_hash });
   });
 
-  test('what is known of a hash ends with the hash', async () => {
+  test('an upsert of a password hash clears password_normalised', async () => {
     const row = async () => (await realmRows(service.database)).find(({ id }) => id === ids.name);
     const known = { ...lines.name, username: 'renamed', password_normalised: true };
     expect((await upsert(known)).counts.replaced).toBe(1);
@@ -90,7 +90,7 @@ describe('--upsert', () => {
     expect((await upsert(silent)).counts.replaced).toBe(1);
   });
 
-  test('an issuer that is not stated follows its discovery URL', async () => {
+  test('an upsert without an issuer derives it from the discovery URL', async () => {
     const discovery_url = 'https://new.example/.well-known/openid-configuration';
     expect((await upsert({ ...lines.oidc, client_secret: undefined, discovery_url })).counts.replaced).toBe(
       1,
@@ -99,7 +99,7 @@ describe('--upsert', () => {
     expect(stored?.issuer).toBe('https://new.example');
   });
 
-  test('never moves a record to another realm, user or profile', async () => {
+  test('an upsert never moves a record to another realm, user or profile', async () => {
     const [other, elsewhere] = [{ ...lines.user, id: mintId() }, realmLines()];
     const second = { ...lines.oidc, id: mintId() };
     const secondPasswords = { ...lines.passwords, id: mintId() };
@@ -111,7 +111,7 @@ describe('--upsert', () => {
       { ...lines.name, user_authentication_info_id: other.id },
       { ...lines.name, password_profile_id: secondPasswords.id, username: 'renamed' },
     );
-    expect(report.refusals.map((told) => told.replace(/^line \d: /, ''))).toEqual([
+    expect(report.refusals.map((refusal) => refusal.replace(/^line \d: /, ''))).toEqual([
       'another record of the realm has the same id',
       expect.stringContaining('oidc_profile_id cannot change'),
       'another record of the realm has the same id',
@@ -120,7 +120,7 @@ describe('--upsert', () => {
     expect(await realmRows(service.database, [])).toEqual(before);
   });
 
-  test('a line that had to wait for its parent never overtakes a later one about the same record', async () => {
+  test('a line that waited for its parent never overwrites a later line of the same record', async () => {
     for (const content of ['early', 'late']) {
       const { lines } = realmLines();
       const [waiting, done] = [
@@ -139,7 +139,7 @@ describe('--upsert', () => {
     }
   });
 
-  test('of two that had to wait the later one stays', async () => {
+  test('of two waiting lines of one record, the later one is stored', async () => {
     const { lines } = realmLines();
     const [first, last] = ['first', 'last'].map((word) => ({ ...lines.link, subject: word + lines.link.id }));
     const report = await upsert(first as Json, last as Json, lines.user, lines.oidc, lines.realm);
@@ -148,7 +148,7 @@ describe('--upsert', () => {
     expect((await db.engine.records.get(oidcProfileInfo, key))?.subject).toBe(last?.subject as string);
   });
 
-  test('still refuses what another record holds', async () => {
+  test('an upsert refuses a unique value of another record', async () => {
     const second = { ...lines.link, id: mintId(), subject: 'second' };
     await upsert(second);
     const report = await upsert({ ...second, subject: lines.link.subject });

@@ -13,7 +13,7 @@ import {
 } from '../support/import_fixtures.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 
-/** `import --dry-run`, which works on a copy of the file. */
+/** `import --dry-run`, which imports into a copy of the database. */
 
 const folder = freshFolder();
 const file = (name: string, source: ImportSource): string => {
@@ -27,7 +27,7 @@ const at = (name: string) => {
 };
 const run = (input: string, ...args: string[]) => runCommand([AUTHREALM, 'import', ...args], {}, input);
 
-test('where there is nothing to copy, it says so and makes nothing', async () => {
+test('import --dry-run refuses a missing or in-memory database and creates nothing', async () => {
   const { url } = at('never.db');
   const memory = await run('', '-', '--dry-run', '--database', 'sqlite::memory:');
   expect([memory.code, memory.stderr]).toEqual([1, expect.stringContaining('in-memory database')]);
@@ -36,7 +36,7 @@ test('where there is nothing to copy, it says so and makes nothing', async () =>
   expect(readdirSync(folder).filter((name) => name.startsWith('never'))).toEqual([]);
 });
 
-test('--dry-run tells what would happen and changes nothing', async () => {
+test('import --dry-run prints the counts and refusals of an import and changes nothing', async () => {
   const { lines, all } = realmLines();
   const { url, database } = at('dry.db');
   await run('', file('dry.ndjson', all), '--database', url);
@@ -59,11 +59,11 @@ test('--dry-run tells what would happen and changes nothing', async () => {
   expect(readdirSync(folder).filter((name) => name.includes('dry-run'))).toEqual([]);
 });
 
-test('--dry-run without room for its copy says so', async () => {
-  const { path, url } = at('roomless.db');
-  const source = file('roomless.ndjson', realmLines().all);
+test('import --dry-run without space for its copy fails with the reason', async () => {
+  const { path, url } = at('full.db');
+  const source = file('full.ndjson', realmLines().all);
   await run('', source, '--database', url);
-  // A file may grow to a half of what the copy needs.
+  // The maximum file size is half of what the copy needs.
   const blocks = Math.floor(statSync(path).size / 1_024);
   const script = `ulimit -f ${blocks}; trap '' XFSZ; exec "${AUTHREALM}" import "${source}" --dry-run --database "${url}"`;
   const { code, stdout, stderr } = await runCommand(['sh', '-c', script]);

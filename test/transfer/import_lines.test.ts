@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-describe('a line is refused with its number and its reason, and no value of it', () => {
+describe('an invalid line is refused with its number and reason, without its values', () => {
   const { ids, lines, all } = realmLines();
   const secretive = 'do-not-repeat-me';
   beforeAll(async () => {
@@ -30,23 +30,23 @@ describe('a line is refused with its number and its reason, and no value of it',
     ['not JSON', `{"type": ${secretive}`, /^is not JSON$/],
     ['two objects', '{} {}', /^is not JSON$/],
     ['deeper than any record', '['.repeat(60_000), /^is not JSON$/],
-    ['a list', '[]', /^must be a JSON object$/],
+    ['an array', '[]', /^must be a JSON object$/],
     ['null', 'null', /^must be a JSON object$/],
-    ['a text', `"${secretive}"`, /^must be a JSON object$/],
+    ['a string', `"${secretive}"`, /^must be a JSON object$/],
     ['no type', { id: mintId() }, /^type must be one of authentication-realm, /],
     ['an unknown type', { type: secretive, id: mintId() }, /^type must be one of /],
     ['a type of Object.prototype', { type: 'constructor' }, /^type must be one of /],
-    ['a type that is no text', { type: ['authentication-realm'] }, /^type must be one of /],
+    ['a type that is not a string', { type: ['authentication-realm'] }, /^type must be one of /],
     ['no id', { ...lines.realm, id: undefined }, /^id is missing$/],
-    ['an id that is none', fresh(lines.user, { id: secretive }), /^id must be the identifier/],
+    ['an id that is not a UUID', fresh(lines.user, { id: secretive }), /^id must be the identifier/],
     ['an id that is a number', fresh(lines.user, { id: 7 }), /^id must be the identifier/],
     ['no realm', fresh(lines.user, { realm_id: undefined }), /^realm_id is missing$/],
     ['no user', name({ user_authentication_info_id: undefined }), /^user_authentication_info_id is missing$/],
-    ['a realm that is another', fresh(lines.realm, { realm_id: mintId() }), /^realm_id must equal id$/],
+    ['a realm_id other than the id of the realm', fresh(lines.realm, { realm_id: mintId() }), /^realm_id must equal id$/],
     ['no name', fresh(lines.user, { name: undefined }), /^name is missing$/],
     ['a name that is a number', fresh(lines.user, { name: 5 }), /^name /],
     ['a blank name', fresh(lines.user, { name: ' ' }), /^name must not be blank$/],
-    ['no e-mail address', fresh(lines.user, { email: secretive }), /^email must be an e-mail address$/],
+    ['an invalid e-mail address', fresh(lines.user, { email: secretive }), /^email must be an e-mail address$/],
     [
       'an unknown policy',
       fresh(lines.realm, { duplicate_email_policy: secretive }),
@@ -57,7 +57,7 @@ describe('a line is refused with its number and its reason, and no value of it',
       fresh(lines.realm, { relationships: { origin: { data: { id: 1 } } } }),
       /^relationships\.origin\.data\.id /,
     ],
-    ['meta that is a text', fresh(lines.user, { meta: secretive }), /^meta must be a JSON object$/],
+    ['meta that is a string', fresh(lines.user, { meta: secretive }), /^meta must be a JSON object$/],
     [
       'an unknown creation status',
       fresh(lines.user, { meta: { creation_status: secretive } }),
@@ -79,17 +79,17 @@ describe('a line is refused with its number and its reason, and no value of it',
       /^issuer must have no userinfo/,
     ],
     [
-      'a profile that is no identifier',
+      'a profile that is not a UUID',
       fresh(lines.link, { oidc_profile_id: secretive }),
       /^oidc_profile_id must be the identifier/,
     ],
     [
-      'an instant without milliseconds',
+      'a time without milliseconds',
       fresh(lines.user, { meta: { created_at: '2021-02-03T04:05:06Z' } }),
       instant,
     ],
     [
-      'an instant with an offset',
+      'a time with an offset',
       fresh(lines.user, { meta: { created_at: '2021-02-03T04:05:06.007+00:00' } }),
       instant,
     ],
@@ -103,15 +103,15 @@ describe('a line is refused with its number and its reason, and no value of it',
       fresh(lines.user, { meta: { updated_at: '2021-02-03T24:00:00.000Z' } }),
       instant,
     ],
-    ['an instant that is a number', fresh(lines.user, { meta: { updated_at: 1_612_325_106_007 } }), instant],
-    ['an instant that is null', fresh(lines.user, { meta: { updated_at: null } }), instant],
+    ['a time that is a number', fresh(lines.user, { meta: { updated_at: 1_612_325_106_007 } }), instant],
+    ['a time that is null', fresh(lines.user, { meta: { updated_at: null } }), instant],
     [
-      'updated before it was created',
+      'updated_at before created_at',
       fresh(lines.user, { meta: { created_at: meta.updated_at, updated_at: meta.created_at } }),
       /^meta\.updated_at must not be before meta\.created_at$/,
     ],
     [
-      'a profile without issuer',
+      'a profile without an issuer',
       fresh(lines.oidc, { discovery_url: 'https://a.example/openid' }),
       /^meta\.issuer is missing$/,
     ],
@@ -135,7 +135,7 @@ describe('a line is refused with its number and its reason, and no value of it',
     ['argon2 with too many passes', name({ password_hash: cost(65_536, 11, 1) }), hash],
     ['argon2 with too many lanes', name({ password_hash: cost(65_536, 2, 9) }), hash],
     ['argon2 with less memory than lanes', name({ password_hash: cost(8, 2, 8) }), hash],
-    ['bcrypt of absurd cost', name({ password_hash: `$2b$15$${'a'.repeat(53)}` }), hash],
+    ['bcrypt of excessive cost', name({ password_hash: `$2b$15$${'a'.repeat(53)}` }), hash],
     ['bcrypt without its hash', name({ password_hash: '$2b$10$' }), hash],
     ['scrypt', name({ password_hash: '$scrypt$ln=16,r=8,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA' }), hash],
     [
@@ -144,34 +144,34 @@ describe('a line is refused with its number and its reason, and no value of it',
       /^another record of the realm has the same issuer and subject$/,
     ],
     [
-      'a username of another record, in other letters',
+      'a username of another record, in another letter case',
       fresh(lines.name, { username: lines.name.username.toUpperCase() }),
       /^another record of the realm has the same password_profile_id and username$/,
     ],
     [
-      'an identifier that lives under another user',
+      'an identifier in use under another user',
       { ...lines.link, user_authentication_info_id: lines.user.id.replace(/^./, 'f') },
       /^another record of the realm has the same id$/,
     ],
     [
-      'a record that is there with other content',
+      'an existing record with other content',
       { ...lines.user, name: secretive },
       /^differs from the stored record in name$/,
     ],
     [
-      'a secret that is another',
+      'a secret other than the stored one',
       { ...lines.oidc, client_secret: secretive },
       /^differs from the stored record in client_secret$/,
     ],
   ];
 
   for (const [what, line, reason] of cases) {
-    test(what, async () => {
+    test(`a line with ${what} is refused`, async () => {
       const report = await runImport(db, [line]);
       expect(report.counts).toEqual(importCounts(0, 0, 0, 1));
-      const [told = ''] = report.refusals;
-      expect(told).toStartWith('line 1: ');
-      expect(told.slice('line 1: '.length)).toMatch(reason);
+      const [refusal = ''] = report.refusals;
+      expect(refusal).toStartWith('line 1: ');
+      expect(refusal.slice('line 1: '.length)).toMatch(reason);
       const values = [
         secretive,
         ids.user,
@@ -182,11 +182,11 @@ describe('a line is refused with its number and its reason, and no value of it',
         '$2b',
         'c2Fs',
       ];
-      for (const value of values) expect(told).not.toContain(value);
+      for (const value of values) expect(refusal).not.toContain(value);
     });
   }
 
-  test('unknown members are ignored, also those that a language has plans for', async () => {
+  test('unknown members are ignored, __proto__ included', async () => {
     const odd = JSON.stringify(fresh(lines.user)).replace(
       '{',
       '{"__proto__":{"name":"x"},"usernameFormat":[1],',
@@ -194,7 +194,7 @@ describe('a line is refused with its number and its reason, and no value of it',
     expect((await runImport(db, [odd])).counts).toEqual(importCounts(1, 0, 0, 0));
   });
 
-  test('hashes of every allowed kind are taken', async () => {
+  test('password hashes of every supported format are imported', async () => {
     const hashes = [
       PASSWORD_HASH,
       cost(262_144, 10, 8),
@@ -210,7 +210,7 @@ describe('a line is refused with its number and its reason, and no value of it',
     expect([report.counts, report.refusals]).toEqual([importCounts(hashes.length, 0, 0, 0), []]);
   });
 
-  test('instants that are not stated are the time of the import', async () => {
+  test('times that are missing in a line are set to the time of the import', async () => {
     const before = Date.now();
     const line = fresh(lines.user, { meta: undefined });
     const late = fresh(lines.user, { meta: { created_at: meta.created_at } });
@@ -225,14 +225,14 @@ describe('a line is refused with its number and its reason, and no value of it',
   });
 });
 
-describe('a username under a profile of e-mail addresses', () => {
+describe('a username under a profile with username_format email', () => {
   const strict = () => {
     const { lines, ids } = realmLines();
     return { ids, lines: { ...lines, passwords: { ...lines.passwords, username_format: 'email' } } };
   };
-  const refused = 'username must be an e-mail address: its password-profile requires it';
+  const reason = 'username must be an e-mail address: its password-profile requires it';
 
-  test('must be one, wherever in the file the profile stands', async () => {
+  test('a username must be an e-mail address, whether its profile comes before or after it', async () => {
     for (const order of ['before', 'after'] as const) {
       const { lines } = strict();
       const names = [lines.name, { ...lines.name, id: mintId(), username: 'j@example.com' }];
@@ -240,11 +240,11 @@ describe('a username under a profile of e-mail addresses', () => {
       const source = order === 'before' ? [...above, ...names] : [...names, ...above];
       const report = await runImport(db, source);
       expect(report.counts).toEqual(importCounts(4, 0, 0, 1));
-      expect(report.refusals).toEqual([`line ${order === 'before' ? 4 : 1}: ${refused}`]);
+      expect(report.refusals).toEqual([`line ${order === 'before' ? 4 : 1}: ${reason}`]);
     }
   });
 
-  test('a profile that could not be imported as written does not count', async () => {
+  test('the username_format of a refused profile line does not apply', async () => {
     const { lines } = strict();
     await runImport(db, [lines.realm, lines.user, { ...lines.passwords, username_format: 'any' }]);
     const report = await runImport(db, [lines.passwords, lines.name]);
@@ -253,10 +253,10 @@ describe('a username under a profile of e-mail addresses', () => {
     const replacing = await runImport(db, [lines.passwords, { ...lines.name, id: mintId(), username: 'x' }], {
       isUpsert: true,
     });
-    expect(replacing.refusals).toEqual([`line 2: ${refused}`]);
+    expect(replacing.refusals).toEqual([`line 2: ${reason}`]);
   });
 
-  test('a line that says it is older than the last change of its profile restores what was there', async () => {
+  test('a username line older than the last change of its profile is imported in any format', async () => {
     const { lines, ids } = strict();
     const switched = '2022-06-01T00:00:00.000Z';
     const profile = { ...lines.passwords, meta: { ...meta, updated_at: switched } };
@@ -271,14 +271,14 @@ describe('a username under a profile of e-mail addresses', () => {
       for (const source of [[...above, ...names], names]) {
         const { refusals, counts } = await runImport(db, source);
         const isOlder = names.length === 1;
-        expect(refusals.every((told) => told.endsWith(refused))).toBe(true);
+        expect(refusals.every((refusal) => refusal.endsWith(reason))).toBe(true);
         expect([refusals.length, counts.refused]).toEqual(isOlder ? [0, 0] : [2, 2]);
       }
     }
     expect(ids.realm).toBe(lines.realm.id);
   });
 
-  test('one that is stored already stays unchanged: what a profile says is for later ones', async () => {
+  test('a changed username_format does not apply to stored usernames', async () => {
     const { lines } = realmLines();
     await runImport(db, [lines.realm, lines.user, lines.passwords, lines.name]);
     const strictly = { ...lines.passwords, username_format: 'email' };
