@@ -43,22 +43,22 @@ const FIRST_PAGE: PageRequest = { kind: 'offset', offset: 0, limit: 25 };
 let path: string;
 let engine: EmbeddedEngine;
 let db: Database;
-let at: RealmFixture;
+let fixture: RealmFixture;
 let userId: Uuid;
 
 beforeAll(async () => {
   path = join(freshFolder(), 'plans.db');
   engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock });
-  at = await createRealmFixture(engine.records);
+  fixture = await createRealmFixture(engine.records);
   const people = Array.from({ length: PEOPLE }, (_, number) =>
-    insert(user, [at.realm, mintId()], {
+    insert(user, [fixture.realm, mintId()], {
       ...userMembers,
       name: `N${number % 2}`,
       email: `p${number}@shop.example`,
     }),
   );
   const links = people.flatMap(({ record }, number) => {
-    const owner = { ...at, user: record.id };
+    const owner = { ...fixture, user: record.id };
     return [oidcLink(owner, `s-${number}`), usernameLink(owner, `p${number}@shop.example`)];
   });
   expect(await commitWrites(engine.records, ...people, ...links)).toEqual(WRITTEN);
@@ -268,7 +268,7 @@ describe('delegation of lists to a reader', () => {
       requests.push(request);
       return reader.answer(request);
     });
-    const scope: KeyPrefix = resource === realm ? [] : [at.realm];
+    const scope: KeyPrefix = resource === realm ? [] : [fixture.realm];
     const own = { filter: filterOf(resource, filter), sort: NEWEST, page: FIRST_PAGE, ...listing };
     const listed = (await list(resource, scope, own)) as ListPage;
     const again = (await list(resource, scope, own)) as ListPage;
@@ -330,7 +330,7 @@ describe('totals', () => {
     const offsets = [0, 25, 50, 75];
     const lists = await Promise.all(
       offsets.map((offset) =>
-        list(user, [at.realm], { ...all, page: { ...FIRST_PAGE, offset } as PageRequest }),
+        list(user, [fixture.realm], { ...all, page: { ...FIRST_PAGE, offset } as PageRequest }),
       ),
     );
     expect(requestCount()).toBe(1);
@@ -340,20 +340,20 @@ describe('totals', () => {
 
   test('a total older than a second is counted again, and never contradicts its page', async () => {
     const { list, requestCount } = await openCountingList();
-    const before = (await list(user, [at.realm], all))?.total as number;
-    const more = insert(user, [at.realm, mintId()], userMembers);
+    const before = (await list(user, [fixture.realm], all))?.total as number;
+    const more = insert(user, [fixture.realm, mintId()], userMembers);
     expect(await commitWrites(engine.records, more)).toEqual(WRITTEN);
-    const fresh = await list(user, [at.realm], all);
+    const fresh = await list(user, [fixture.realm], all);
     expect(fresh?.items[0]?.record.id).toBe(more.record.id);
     expect([fresh?.total, requestCount()]).toEqual([before, 1]);
     // The last page shows the total itself.
-    const last = await list(user, [at.realm], {
+    const last = await list(user, [fixture.realm], {
       ...all,
       page: { kind: 'offset', offset: before - 5, limit: 25 },
     });
     expect([last?.items.length, last?.total]).toEqual([6, before + 1]);
     await Bun.sleep(LIMITS.totalAgeMsMax + 5);
-    expect((await list(user, [at.realm], all))?.total).toBe(before + 1);
+    expect((await list(user, [fixture.realm], all))?.total).toBe(before + 1);
     expect(requestCount()).toBe(3);
   });
 
@@ -364,10 +364,10 @@ describe('totals', () => {
       if (isBroken) throw new Error('reader failed');
       return reader.answer(request);
     });
-    expect(Promise.resolve(list(user, [at.realm], all))).rejects.toThrow('reader failed');
+    expect(Promise.resolve(list(user, [fixture.realm], all))).rejects.toThrow('reader failed');
     await Bun.sleep(1);
     isBroken = false;
-    expect((await list(user, [at.realm], all))?.total).toBeGreaterThan(PEOPLE);
+    expect((await list(user, [fixture.realm], all))?.total).toBeGreaterThan(PEOPLE);
     reader.close();
   });
 
@@ -387,7 +387,11 @@ describe('totals', () => {
         const digits = Array.from({ length: 10 }, (_, place) => (shape >> place) & 1);
         const filter = digits.map((digit) => `${digit ? 'gt' : 'ge'}(created_at,2020-01-01)`).join(':');
         const page = { kind: 'offset', offset: 0, limit: 1 } as const;
-        const listed = await list(user, [at.realm], { filter: filterOf(user, filter), sort: NEWEST, page });
+        const listed = await list(user, [fixture.realm], {
+          filter: filterOf(user, filter),
+          sort: NEWEST,
+          page,
+        });
         expect(listed?.total).toBeGreaterThan(PEOPLE);
       }
     }

@@ -29,7 +29,7 @@ let url: string;
 let proxy: TcpProxy;
 /** Connected through the proxy. */
 let engine: Engine;
-let at: RealmFixture;
+let fixture: RealmFixture;
 
 beforeAll(async () => {
   const server = await sharedServer();
@@ -40,7 +40,7 @@ beforeAll(async () => {
   const address = parseDatabase(reached.href);
   if (!address) throw new Error('not a database URL');
   engine = await openEngine(address, 'auto', { version: 'test', clock: systemClock });
-  at = await createRealmFixture(engine.records);
+  fixture = await createRealmFixture(engine.records);
 }, 300_000);
 afterAll(async () => {
   await engine.close();
@@ -48,7 +48,7 @@ afterAll(async () => {
 });
 
 async function create(): Promise<string> {
-  const write = anotherUser(at);
+  const write = anotherUser(fixture);
   await engine.records.commit([withChange(write)]);
   return write.record.id;
 }
@@ -62,7 +62,7 @@ async function usersIn(realm: string): Promise<ReadonlySet<string>> {
 }
 
 test('writes to a distant PostgreSQL are answered in time, and a refused write is not done later', async () => {
-  const before = await usersIn(at.realm);
+  const before = await usersIn(fixture.realm);
   proxy.delay(FAR_MS);
   const start = performance.now();
   const results = await Promise.allSettled(Array.from({ length: 150 }, create));
@@ -71,7 +71,7 @@ test('writes to a distant PostgreSQL are answered in time, and a refused write i
   await create();
   const committed = results.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
   expect(committed.length).toBeGreaterThan(1);
-  const after = await usersIn(at.realm);
+  const after = await usersIn(fixture.realm);
   expect(after.size - before.size).toBe(committed.length + 1);
   expect(committed.every((id) => after.has(id))).toBe(true);
 }, 300_000);
@@ -113,7 +113,7 @@ test('the limit of queued writes counts the writes of all realms', async () => {
 test('a commit with an unknown outcome does not fail the writes queued behind it', async () => {
   const first = create();
   const many = Array.from({ length: LIMITS.cascadeRecordsMax }, () => {
-    const write = anotherUser(at);
+    const write = anotherUser(fixture);
     const change = changeFor(write);
     return { write, change, compare: () => ({ comparison: 'same' as const, change }) };
   });
@@ -123,7 +123,7 @@ test('a commit with an unknown outcome does not fail the writes queued behind it
   await proxy.faultNext('commit\0', 'unanswered');
   expect(await loaded).toBe('unknown_outcome');
   const id = await last;
-  expect(await usersIn(at.realm)).toContain(id);
+  expect(await usersIn(fixture.realm)).toContain(id);
 });
 
 test('a write runs at read committed, whatever the default isolation level of the database is', async () => {

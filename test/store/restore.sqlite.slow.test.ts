@@ -195,7 +195,7 @@ describe('a damaged or foreign backup', () => {
       (db) => db.run(`update instance set store_id = 'unfinished copy of x by y'`),
     ],
   ];
-  test.each(foreign)('a backup of or with %s is refused', async (_name, sentence, change) => {
+  test.each(foreign)('a foreign or inconsistent backup is refused: %s', async (_name, sentence, change) => {
     const { database, backup } = copyBackupFixture(rehearsal);
     const db = new Database(backup);
     change(db);

@@ -12,10 +12,10 @@ import { commitWrites, createRealmFixture, oidcLink, type RealmFixture } from '.
 
 const path = join(freshFolder(), 'finds.db');
 let engine: Engine;
-let at: RealmFixture;
+let fixture: RealmFixture;
 beforeAll(async () => {
   engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock });
-  at = await createRealmFixture(engine.records);
+  fixture = await createRealmFixture(engine.records);
 });
 afterAll(() => engine.close());
 
@@ -26,13 +26,17 @@ function change(sql: string): void {
 }
 
 const find = (subject: string) =>
-  engine.records.find(oidcProfileInfo, at.realm, lookupKeyOf(oidcProfileInfo, { issuer: ISSUER, subject }));
+  engine.records.find(
+    oidcProfileInfo,
+    fixture.realm,
+    lookupKeyOf(oidcProfileInfo, { issuer: ISSUER, subject }),
+  );
 
 test.each([1, 2, 8, 9, 40])(
   'a lookup among %d subjects with the same hash finds only its subject',
   async (count) => {
     const subjects = Array.from({ length: count }, (_, index) => `alike-${count}-${index}`);
-    for (const subject of subjects) await commitWrites(engine.records, oidcLink(at, subject));
+    for (const subject of subjects) await commitWrites(engine.records, oidcLink(fixture, subject));
     // All get the hash of the first, as after collisions.
     change(
       `update oidc_profile_info set subject_crc = (select subject_crc from oidc_profile_info

@@ -33,11 +33,11 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
   describe(`find contract: ${name}`, () => {
     let opened: OpenStore;
     let store: Store;
-    let at: RealmFixture;
+    let fixture: RealmFixture;
     beforeAll(async () => {
       opened = await open();
       store = opened.store;
-      at = await createRealmFixture(store);
+      fixture = await createRealmFixture(store);
     });
     afterAll(() => opened.close());
 
@@ -68,18 +68,18 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
     });
 
     test('find returns the record with its key, and nothing for another realm, letter case or issuer', async () => {
-      const link = oidcLink(at, 'auth0|Found');
+      const link = oidcLink(fixture, 'auth0|Found');
       await commitWrites(store, link);
       const there = await createRealmFixture(store);
-      const found = await store.find(oidcProfileInfo, at.realm, identity('auth0|Found'));
+      const found = await store.find(oidcProfileInfo, fixture.realm, identity('auth0|Found'));
       expect(found).toEqual({
         key: link.key,
         record: (await store.get(oidcProfileInfo, link.key)) as AnyRecord,
       });
       for (const [realm, key] of [
         [there.realm, identity('auth0|Found')],
-        [at.realm, identity('auth0|found')],
-        [at.realm, identity('auth0|Found', 'https://login.example.com')],
+        [fixture.realm, identity('auth0|found')],
+        [fixture.realm, identity('auth0|Found', 'https://login.example.com')],
         [mintId(), identity('auth0|Found')],
       ] as const) {
         expect(await store.find(oidcProfileInfo, realm, key)).toBeUndefined();
@@ -127,48 +127,52 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
     });
 
     test('find returns a patched record by its new value and not by its old one', async () => {
-      const link = oidcLink(at, 'before');
-      const name = usernameLink(at, 'Before@example.com');
+      const link = oidcLink(fixture, 'before');
+      const name = usernameLink(fixture, 'Before@example.com');
       await commitWrites(store, link, name);
       await patch(oidcProfileInfo, link.key, { subject: 'after' });
       await patch(passwordProfileInfo, name.key, { username: 'After@example.com' });
-      expect((await store.find(oidcProfileInfo, at.realm, identity('after')))?.key).toEqual(link.key);
-      expect(await store.find(oidcProfileInfo, at.realm, identity('before'))).toBeUndefined();
-      const renamed = await store.find(passwordProfileInfo, at.realm, username('AFTER@example.com'));
+      expect((await store.find(oidcProfileInfo, fixture.realm, identity('after')))?.key).toEqual(link.key);
+      expect(await store.find(oidcProfileInfo, fixture.realm, identity('before'))).toBeUndefined();
+      const renamed = await store.find(passwordProfileInfo, fixture.realm, username('AFTER@example.com'));
       expect(renamed?.key).toEqual(name.key);
-      expect(await store.find(passwordProfileInfo, at.realm, username('before@example.com'))).toBeUndefined();
+      expect(
+        await store.find(passwordProfileInfo, fixture.realm, username('before@example.com')),
+      ).toBeUndefined();
       await patch(oidcProfileInfo, link.key, { issuer: 'https://other.example' });
       const moved = identity('after', 'https://other.example');
-      expect((await store.find(oidcProfileInfo, at.realm, moved))?.key).toEqual(link.key);
+      expect((await store.find(oidcProfileInfo, fixture.realm, moved))?.key).toEqual(link.key);
     });
 
     test('find returns nothing when several records match, and each of them by its full key', async () => {
-      const other = insert(passwordProfile, [at.realm, mintId()], {
+      const other = insert(passwordProfile, [fixture.realm, mintId()], {
         name: 'Others',
         username_format: 'any',
         enable_one_time_password_token: false,
       });
-      const here = usernameLink(at, 'twice@example.com');
-      const there = usernameLink({ ...at, passwords: other.record.id }, 'Twice@Example.com');
+      const here = usernameLink(fixture, 'twice@example.com');
+      const there = usernameLink({ ...fixture, passwords: other.record.id }, 'Twice@Example.com');
       await commitWrites(store, other, here, there);
-      expect(await store.find(passwordProfileInfo, at.realm, username('twice@example.com'))).toBeUndefined();
+      expect(
+        await store.find(passwordProfileInfo, fixture.realm, username('twice@example.com')),
+      ).toBeUndefined();
       for (const { key, record } of [here, there]) {
         const exactly = lookupKeyOf(passwordProfileInfo, {
           username: foldedKey(record.username as string),
           password_profile_id: record.password_profile_id as string,
         });
-        expect((await store.find(passwordProfileInfo, at.realm, exactly))?.key).toEqual(key);
+        expect((await store.find(passwordProfileInfo, fixture.realm, exactly))?.key).toEqual(key);
       }
     });
 
     test('find by identifier returns no removed record', async () => {
-      const link = oidcLink(at, 'removed');
+      const link = oidcLink(fixture, 'removed');
       await commitWrites(store, link);
       const byId = lookupKeyOf(oidcProfileInfo, { id: link.record.id });
-      expect((await store.find(oidcProfileInfo, at.realm, byId))?.key).toEqual(link.key);
+      expect((await store.find(oidcProfileInfo, fixture.realm, byId))?.key).toEqual(link.key);
       await store.remove(removalOf(oidcProfileInfo, link.key));
-      expect(await store.find(oidcProfileInfo, at.realm, byId)).toBeUndefined();
-      expect(await store.find(oidcProfileInfo, at.realm, identity('removed'))).toBeUndefined();
+      expect(await store.find(oidcProfileInfo, fixture.realm, byId)).toBeUndefined();
+      expect(await store.find(oidcProfileInfo, fixture.realm, identity('removed'))).toBeUndefined();
     });
   });
 }

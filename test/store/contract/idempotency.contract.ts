@@ -26,17 +26,17 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
   describe(`idempotency contract: ${name}`, () => {
     let opened: OpenStore;
     let store: OpenStore['store'];
-    let at: RealmFixture;
+    let fixture: RealmFixture;
     beforeAll(async () => {
       opened = await open();
       store = opened.store;
-      at = await createRealmFixture(store);
+      fixture = await createRealmFixture(store);
     });
     afterAll(() => opened.close());
 
     const now = systemClock.now();
     const newRecord = (more: Partial<IdempotencyRecord> = {}): IdempotencyRecord => ({
-      realm: at.realm,
+      realm: fixture.realm,
       clientId: 'client',
       key: mintId(),
       body: 'digest',
@@ -56,7 +56,10 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
     };
 
     test('an idempotency record is returned unchanged until it expires', async () => {
-      for (const record of [newRecord({ user: at.user }), newRecord({ recordId: undefined, status: 422 })]) {
+      for (const record of [
+        newRecord({ user: fixture.user }),
+        newRecord({ recordId: undefined, status: 422 }),
+      ]) {
         expect(await save(record)).toEqual(WRITTEN);
         expect(await store.loadIdempotencyRecord(record, now)).toEqual(record);
         expect(await store.loadIdempotencyRecord(record, record.expiresAt - 1)).toEqual(record);
@@ -80,22 +83,22 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
     });
 
     test('an idempotency record is committed with its writes or not at all', async () => {
-      const [link, record] = [oidcLink(at, 'already_answered'), newRecord()];
+      const [link, record] = [oidcLink(fixture, 'already_answered'), newRecord()];
       expect(await store.commit([withChange(link)], record)).toEqual(WRITTEN);
       expect(await store.loadIdempotencyRecord(record, now)).toEqual(record);
-      const [double, other] = [oidcLink(at, 'already_answered'), newRecord()];
+      const [double, other] = [oidcLink(fixture, 'already_answered'), newRecord()];
       expect((await store.commit([withChange(double)], other)).kind).toBe('unique');
       expect(await store.loadIdempotencyRecord(other, now)).toBeUndefined();
-      const lost = oidcLink({ ...at, user: mintId() }, 'no user');
+      const lost = oidcLink({ ...fixture, user: mintId() }, 'no user');
       expect(await store.commit([lost], other)).toEqual(NOT_FOUND);
       expect(await store.loadIdempotencyRecord(other, now)).toBeUndefined();
     });
 
     test('a commit with a stored idempotency record writes nothing and reports it before any violated rule', async () => {
       const record = newRecord();
-      const link = oidcLink(at, 'once');
+      const link = oidcLink(fixture, 'once');
       await store.commit([withChange(link)], record);
-      const [again, another] = [oidcLink(at, 'once'), oidcLink(at, 'another')];
+      const [again, another] = [oidcLink(fixture, 'once'), oidcLink(fixture, 'another')];
       const changed = { ...record, body: 'other', sealed: new Uint8Array([9]) };
       expect(await store.commit([withChange(again)], changed)).toEqual(ALREADY_ANSWERED);
       expect(await store.commit([withChange(another)], changed)).toEqual(ALREADY_ANSWERED);
@@ -105,7 +108,7 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
 
     test('of 200 concurrent commits with one idempotency key, one is written', async () => {
       const record = newRecord();
-      const links = Array.from({ length: 200 }, (_, index) => oidcLink(at, `raced-${index}`));
+      const links = Array.from({ length: 200 }, (_, index) => oidcLink(fixture, `raced-${index}`));
       const results = await Promise.all(links.map((link) => store.commit([link], record)));
       expect(results.map(({ kind }) => kind).toSorted()).toEqual([
         ...Array(199).fill('already_answered'),
@@ -201,7 +204,7 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
       const unrelated = [
         newRecord({ realm: here.realm, user: here.user }),
         newRecord({ realm: here.realm }),
-        newRecord({ realm: at.realm, user: id }),
+        newRecord({ realm: fixture.realm, user: id }),
       ];
       for (const each of [...deleted, ...unrelated]) await save(each);
       expect(await store.remove(removalOf(user, owner.key))).toEqual({ kind: 'removed' });

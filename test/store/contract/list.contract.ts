@@ -54,9 +54,9 @@ const INITIALS = [
 ];
 
 /** Some persons have the same time, so that the identifier decides the order; some have no given name. */
-function person(at: RealmFixture, number: number): Insert {
+function person(fixture: RealmFixture, number: number): Insert {
   const name = `${INITIALS[number % INITIALS.length]}${number % 7} Doe`;
-  const written = insert(user, [at.realm, mintId()], {
+  const written = insert(user, [fixture.realm, mintId()], {
     ...userMembers,
     name,
     email: `p${number % 50}@${number % 3 === 0 ? 'Banks.example' : 'shop.example'}`,
@@ -138,18 +138,18 @@ export function listContract(name: string, open: () => Promise<OpenStore>): void
   describe(`list contract: ${name}`, () => {
     let opened: OpenStore;
     let store: OpenStore['store'];
-    let at: RealmFixture;
+    let fixture: RealmFixture;
     let people: readonly AnyRecord[];
     beforeAll(async () => {
       opened = await open();
       store = opened.store;
-      at = await createRealmFixture(store);
+      fixture = await createRealmFixture(store);
       // Another realm with the same people, which no list may return.
       const other = await createRealmFixture(store);
       const numbers = Array.from({ length: PEOPLE }, (_, number) => number);
-      const [own, others] = [numbers.map((n) => person(at, n)), numbers.map((n) => person(other, n))];
+      const [own, others] = [numbers.map((n) => person(fixture, n)), numbers.map((n) => person(other, n))];
       expect(await commitWrites(store, ...own, ...others)).toEqual(WRITTEN);
-      const owner = (await store.get(user, [at.realm, at.user])) as AnyRecord;
+      const owner = (await store.get(user, [fixture.realm, fixture.user])) as AnyRecord;
       people = [...own.map(({ record }) => record), owner];
     });
     afterAll(() => opened.close());
@@ -168,7 +168,7 @@ export function listContract(name: string, open: () => Promise<OpenStore>): void
       let after: PagePosition | undefined;
       for (;;) {
         const page = { kind: 'after', after, limit } as const;
-        const listed = (await list(user, [at.realm], { ...listing, page })) as ListPage;
+        const listed = (await list(user, [fixture.realm], { ...listing, page })) as ListPage;
         expect(listed.total).toBeUndefined();
         expect(listed.items.length).toBeLessThanOrEqual(limit);
         found.push(...listed.items.map(({ record }) => record.id));
@@ -180,9 +180,9 @@ export function listContract(name: string, open: () => Promise<OpenStore>): void
     }
 
     test('every resource is listed as get returns it, with its key', async () => {
-      await commitWrites(store, oidcLink(at, 'listed'), usernameLink(at, 'listed@example.com'));
+      await commitWrites(store, oidcLink(fixture, 'listed'), usernameLink(fixture, 'listed@example.com'));
       for (const resource of RESOURCES) {
-        const scope = [at.realm, at.user].slice(0, keyColumns(resource).length - 1);
+        const scope = [fixture.realm, fixture.user].slice(0, keyColumns(resource).length - 1);
         const listed = await list(resource, scope);
         expect(listed?.items.length).toBeGreaterThan(0);
         for (const { key, record } of listed?.items ?? [])
@@ -195,7 +195,7 @@ export function listContract(name: string, open: () => Promise<OpenStore>): void
         const expected = sorted(people, sort);
         for (const offset of [0, 1, 99, 200, PEOPLE, PEOPLE + 1, 5_000]) {
           const page = { kind: 'offset', offset, limit: 100 } as const;
-          const listed = await list(user, [at.realm], { sort, page });
+          const listed = await list(user, [fixture.realm], { sort, page });
           expect(idsOf(listed)).toEqual(expected.slice(offset, offset + 100) as Uuid[]);
           expect(listed?.total).toBe(expected.length);
           expect(listed?.hasMore).toBe(offset + 100 < expected.length);
@@ -209,7 +209,7 @@ export function listContract(name: string, open: () => Promise<OpenStore>): void
         const matching = people.filter(matches);
         for (const sort of [NEWEST, { by: 'updated_at', isDescending: false }] as const) {
           const expected = sorted(matching, sort);
-          const listed = await list(user, [at.realm], { filter: filtered(text), sort });
+          const listed = await list(user, [fixture.realm], { filter: filtered(text), sort });
           expect(idsOf(listed)).toEqual(expected.slice(0, 100) as Uuid[]);
           expect(listed?.total).toBe(expected.length);
           expect(await listAfter({ filter: filtered(text), sort }, 9)).toEqual(expected);
@@ -228,7 +228,7 @@ export function listContract(name: string, open: () => Promise<OpenStore>): void
           const created = people.find((each) => each.id === id)?.created_at;
           const page = { kind: 'after', after: { at: created, id }, limit: 5 } as const;
           const after = expected.filter((each) => all.indexOf(each) > index);
-          expect(idsOf(await list(user, [at.realm], { filter, sort, page }))).toEqual(
+          expect(idsOf(await list(user, [fixture.realm], { filter, sort, page }))).toEqual(
             after.slice(0, 5) as Uuid[],
           );
         }
@@ -244,27 +244,27 @@ export function listContract(name: string, open: () => Promise<OpenStore>): void
         [`gt(id,${one}):le(id,${three})`, people.map(({ id }) => id).filter((id) => id > one && id <= three)],
       ] as const;
       for (const [text, expected] of cases) {
-        const listed = await list(user, [at.realm], { filter: filtered(text) });
+        const listed = await list(user, [fixture.realm], { filter: filtered(text) });
         expect(new Set(idsOf(listed))).toEqual(new Set(expected));
         expect(listed?.total).toBe(expected.length);
       }
     });
 
     test('a reverse lookup finds the one link, and compares subjects code point for code point', async () => {
-      const link = oidcLink(at, 'auth0|Ünïcode');
+      const link = oidcLink(fixture, 'auth0|Ünïcode');
       await commitWrites(store, link);
       const find = (subject: string) =>
-        list(oidcProfileInfo, [at.realm], {
+        list(oidcProfileInfo, [fixture.realm], {
           filter: filtered(`eq(issuer,${link.record.issuer}):eq(subject,'${subject}')`, oidcProfileInfo),
         });
       expect((await find('auth0|Ünïcode'))?.items).toEqual([{ key: link.key, record: link.record }]);
       for (const other of ['auth0|ünïcode', 'auth0|Ünïcode'.normalize('NFD'), 'auth0|Ünïcode ']) {
         expect(await find(other)).toEqual({ items: [], hasMore: false, total: 0 });
       }
-      const named = usernameLink(at, 'Löwe@example.com');
+      const named = usernameLink(fixture, 'Löwe@example.com');
       await commitWrites(store, named);
       const filter = filtered('eq(username,LÖWE@EXAMPLE.COM)', passwordProfileInfo);
-      expect(idsOf(await list(passwordProfileInfo, [at.realm], { filter }))).toEqual([named.record.id]);
+      expect(idsOf(await list(passwordProfileInfo, [fixture.realm], { filter }))).toEqual([named.record.id]);
     });
 
     test('a page after a record is complete when other records were created and removed', async () => {
@@ -292,7 +292,7 @@ export function listContract(name: string, open: () => Promise<OpenStore>): void
     });
 
     test('a list of realms returns all realms, or only the given ones', async () => {
-      const named = [at.realm, (await createRealmFixture(store)).realm];
+      const named = [fixture.realm, (await createRealmFixture(store)).realm];
       const page = { kind: 'offset', offset: 0, limit: 1 } as const;
       const listed = await list(realm, [], { only: [...named, mintId()], page });
       expect(idsOf(listed)).toEqual([named[1] as Uuid]);
@@ -303,21 +303,25 @@ export function listContract(name: string, open: () => Promise<OpenStore>): void
 
     test('a list is undefined when its parent is missing, and empty when its parent has no records', async () => {
       const empty = mintId();
-      await commitWrites(store, insert(user, [at.realm, empty], userMembers));
-      expect(await list(oidcProfileInfo, [at.realm, empty])).toEqual({ items: [], hasMore: false, total: 0 });
+      await commitWrites(store, insert(user, [fixture.realm, empty], userMembers));
+      expect(await list(oidcProfileInfo, [fixture.realm, empty])).toEqual({
+        items: [],
+        hasMore: false,
+        total: 0,
+      });
       const elsewhere = await createRealmFixture(store);
       const scopes: KeyPrefix[] = [
         [mintId()],
-        [at.realm, mintId()],
-        [elsewhere.realm, at.user],
-        [mintId(), at.user],
+        [fixture.realm, mintId()],
+        [elsewhere.realm, fixture.user],
+        [mintId(), fixture.user],
       ];
       for (const scope of scopes) {
         expect(await list(scope.length === 1 ? user : oidcProfileInfo, scope)).toBeUndefined();
       }
       const unknownUsername = filtered('eq(username,unknown)', passwordProfileInfo);
       expect(await list(passwordProfileInfo, [mintId()], { filter: unknownUsername })).toBeUndefined();
-      expect((await list(passwordProfileInfo, [at.realm], { filter: unknownUsername }))?.total).toBe(0);
+      expect((await list(passwordProfileInfo, [fixture.realm], { filter: unknownUsername }))?.total).toBe(0);
     });
 
     test('from the first step of a purge on, no list returns the record or the records below it', async () => {

@@ -22,11 +22,11 @@ export function loadContract(name: string, open: () => Promise<OpenStore>): void
   describe(`load contract: ${name}`, () => {
     let opened: OpenStore;
     let store: OpenStore['store'];
-    let at: RealmFixture;
+    let fixture: RealmFixture;
     beforeAll(async () => {
       opened = await open();
       store = opened.store;
-      at = await createRealmFixture(store);
+      fixture = await createRealmFixture(store);
     });
     afterAll(() => opened.close());
 
@@ -64,7 +64,7 @@ export function loadContract(name: string, open: () => Promise<OpenStore>): void
       });
 
       test('load passes the stored record to compare, secrets included', async () => {
-        const link = usernameLink(at, 'compared@example.com');
+        const link = usernameLink(fixture, 'compared@example.com');
         await commitWrites(store, link);
         const seen: AnyRecord[] = [];
         const load: Load = {

@@ -57,11 +57,11 @@ export function longTextsContract(name: string, open: () => Promise<OpenStore>):
   describe(`long texts contract: ${name}`, () => {
     let opened: OpenStore;
     let store: OpenStore['store'];
-    let at: RealmFixture;
+    let fixture: RealmFixture;
     beforeAll(async () => {
       opened = await open();
       store = opened.store;
-      at = await createRealmFixture(store);
+      fixture = await createRealmFixture(store);
     });
     afterAll(() => opened.close());
 
@@ -70,7 +70,7 @@ export function longTextsContract(name: string, open: () => Promise<OpenStore>):
       const issuer = `https://login.example.com/${path}`.slice(0, ISSUER_MAX);
       const stem = randomText(0x20000, 0x2a6df, LENGTH_MAX - 1);
       const linkOf = (subject: string) => {
-        const link = oidcLink(at, subject);
+        const link = oidcLink(fixture, subject);
         return { ...link, record: { ...link.record, issuer } };
       };
       const [one, other] = [linkOf(`${stem}\u{20000}`), linkOf(`${stem}\u{20001}`)] as const;
@@ -78,7 +78,7 @@ export function longTextsContract(name: string, open: () => Promise<OpenStore>):
       for (const { key, record } of [one, other]) {
         const { subject } = record as { subject?: string };
         const identity = lookupKeyOf(oidcProfileInfo, { issuer, subject: subject ?? '' });
-        const found = await store.find(oidcProfileInfo, at.realm, identity);
+        const found = await store.find(oidcProfileInfo, fixture.realm, identity);
         expect(found?.key).toEqual(key);
       }
       expect(await commitWrites(store, linkOf(`${stem}\u{20001}`))).toEqual({
@@ -90,28 +90,28 @@ export function longTextsContract(name: string, open: () => Promise<OpenStore>):
     test('usernames that differ only in their last character are distinct, and each is unique', async () => {
       const stem = randomText(0x20000, 0x2a6df, KEY_BYTES_MAX / 4 - 1);
       const [one, other] = [
-        usernameLink(at, `${stem}\u{20000}`),
-        usernameLink(at, `${stem}\u{20001}`),
+        usernameLink(fixture, `${stem}\u{20000}`),
+        usernameLink(fixture, `${stem}\u{20001}`),
       ] as const;
       expect(await commitWrites(store, one, other)).toEqual(WRITTEN);
       const username = foldedKey(`${stem}\u{20001}`);
       const found = await store.find(
         passwordProfileInfo,
-        at.realm,
+        fixture.realm,
         lookupKeyOf(passwordProfileInfo, { username }),
       );
       expect(found?.key).toEqual(other.key);
-      expect((await commitWrites(store, usernameLink(at, `${stem}\u{20000}`))).kind).toBe('unique');
+      expect((await commitWrites(store, usernameLink(fixture, `${stem}\u{20000}`))).kind).toBe('unique');
     });
 
     test.each(Object.entries(NAMES))(
       'a name of maximum length is stored and found by filters: %s',
       async (_, longest) => {
         expect([...longest]).toHaveLength(LENGTH_MAX);
-        const named = insert(user, [at.realm, mintId()], { ...userMembers, name: longest });
+        const named = insert(user, [fixture.realm, mintId()], { ...userMembers, name: longest });
         expect(await commitWrites(store, named)).toEqual(WRITTEN);
         const listed = (filter: string) =>
-          store.list(user, [at.realm], {
+          store.list(user, [fixture.realm], {
             filter: parseFilter(filter, user.filterables ?? {}),
             sort: { by: 'created_at', isDescending: false },
             page: { kind: 'offset', offset: 0, limit: 10 },

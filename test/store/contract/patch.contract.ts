@@ -45,11 +45,11 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
   describe(`patch contract: ${name}`, () => {
     let opened: OpenStore;
     let store: OpenStore['store'];
-    let at: RealmFixture;
+    let fixture: RealmFixture;
     beforeAll(async () => {
       opened = await open();
       store = opened.store;
-      at = await createRealmFixture(store);
+      fixture = await createRealmFixture(store);
     });
     afterAll(() => opened.close());
 
@@ -61,7 +61,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
 
     describe('patches of some members of a record', () => {
       test('a patch leaves other members, and `patched` holds the record as `get` returns it', async () => {
-        const jane = await inserted(anotherUser(at));
+        const jane = await inserted(anotherUser(fixture));
         const write = patch(user, jane.key, { name: 'Janet', middle_name: 'Q' });
         const result = await commitWrites(store, write);
         const expected = {
@@ -78,13 +78,13 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
       });
 
       test('every resource can be patched, and no result holds a secret', async () => {
-        const link = await inserted(oidcLink(at, 'patched-kind'));
-        const login = await inserted(usernameLink(at, 'patched-kind@example.com'));
+        const link = await inserted(oidcLink(fixture, 'patched-kind'));
+        const login = await inserted(usernameLink(fixture, 'patched-kind@example.com'));
         const patches: readonly [Resource, Key, Patch['members']][] = [
-          [realm, [at.realm], { name: 'R', redirect_uris: ['https://shop.example/cb'], preset: false }],
-          [oidcProfile, [at.realm, at.oidc], { client_secret: new Uint8Array([9, 9]) }],
-          [passwordProfile, [at.realm, at.passwords], { enable_one_time_password_token: false }],
-          [user, [at.realm, at.user], { email: 'new@example.com' }],
+          [realm, [fixture.realm], { name: 'R', redirect_uris: ['https://shop.example/cb'], preset: false }],
+          [oidcProfile, [fixture.realm, fixture.oidc], { client_secret: new Uint8Array([9, 9]) }],
+          [passwordProfile, [fixture.realm, fixture.passwords], { enable_one_time_password_token: false }],
+          [user, [fixture.realm, fixture.user], { email: 'new@example.com' }],
           [oidcProfileInfo, link.key, { subject: 'patched' }],
           [passwordProfileInfo, login.key, { password_hash: `${PASSWORD_HASH}x`, password_normalised: true }],
         ];
@@ -98,7 +98,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
       });
 
       test('a patch stores secrets unchanged', async () => {
-        const login = await inserted(usernameLink(at, 'secret@example.com'));
+        const login = await inserted(usernameLink(fixture, 'secret@example.com'));
         const members = { password_hash: `${PASSWORD_HASH}2`, password_normalised: true };
         await commitWrites(store, patch(passwordProfileInfo, login.key, members));
         const seen: unknown[] = [];
@@ -122,7 +122,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
       });
 
       test('a patch without members changes only updated_at and revision', async () => {
-        const jane = await inserted(anotherUser(at));
+        const jane = await inserted(anotherUser(fixture));
         const touch = patch(user, jane.key, {}, jane.record.updated_at + 5);
         const touched = {
           ...jane.record,
@@ -133,7 +133,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
       });
 
       test('a patch sets updated_at to `at`, except where updated_at is already later', async () => {
-        const jane = await inserted(anotherUser(at));
+        const jane = await inserted(anotherUser(fixture));
         const early = patch(user, jane.key, { name: 'Early' }, jane.record.updated_at - 60_000);
         const [patched] = patchedOf(await commitWrites(store, early)) ?? [];
         expect([patched?.updated_at, patched?.name]).toEqual([jane.record.updated_at, 'Early']);
@@ -142,8 +142,8 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
 
       test('a patch of a folded member is unique by its folded key', async () => {
         const duplicate = { kind: 'unique', members: ['password_profile_id', 'username'] } as const;
-        const one = await inserted(usernameLink(at, 'One@example.com'));
-        const two = await inserted(usernameLink(at, 'two@example.com'));
+        const one = await inserted(usernameLink(fixture, 'One@example.com'));
+        const two = await inserted(usernameLink(fixture, 'two@example.com'));
         expect(
           await commitWrites(store, patch(passwordProfileInfo, two.key, { username: 'ONE@example.com' })),
         ).toEqual(duplicate);
@@ -155,36 +155,38 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
       });
 
       test('patches of one commit are returned in order, and are written together or not at all', async () => {
-        const link = oidcLink(at, 'with a touch');
-        const names = ['a', 'b'].map((letter) => patch(user, [at.realm, at.user], { name: letter }));
+        const link = oidcLink(fixture, 'with a touch');
+        const names = ['a', 'b'].map((letter) =>
+          patch(user, [fixture.realm, fixture.user], { name: letter }),
+        );
         const result = await commitWrites(store, names[0] as Write, link, names[1] as Write);
         expect(patchedOf(result)?.map((record) => record.name as string)).toEqual(['a', 'b']);
-        const ofMissing = patch(user, [at.realm, mintId()], {});
-        expect(await commitWrites(store, patch(user, [at.realm, at.user], { name: 'c' }), ofMissing)).toEqual(
-          NOT_FOUND,
-        );
-        expect((await store.get(user, [at.realm, at.user]))?.name).toBe('b');
+        const ofMissing = patch(user, [fixture.realm, mintId()], {});
+        expect(
+          await commitWrites(store, patch(user, [fixture.realm, fixture.user], { name: 'c' }), ofMissing),
+        ).toEqual(NOT_FOUND);
+        expect((await store.get(user, [fixture.realm, fixture.user]))?.name).toBe('b');
       });
 
       test('a patch that refers to a record of another realm is foreign_key', async () => {
         const there = await createRealmFixture(store);
-        const link = await inserted(oidcLink(at, 'moved profile'));
+        const link = await inserted(oidcLink(fixture, 'moved profile'));
         const move = (id: Uuid) => patch(oidcProfileInfo, link.key, { oidc_profile_id: id });
         const foreignKey = { kind: 'foreign_key', member: 'oidc_profile_id' } as const;
         expect(await commitWrites(store, move(there.oidc))).toEqual(foreignKey);
-        expect((await store.get(oidcProfileInfo, link.key))?.oidc_profile_id).toBe(at.oidc);
+        expect((await store.get(oidcProfileInfo, link.key))?.oidc_profile_id).toBe(fixture.oidc);
       });
     });
 
     describe('not_found and revision_mismatch', () => {
       test('a patch in another realm, of another user or of another record is not_found', async () => {
         const there = await createRealmFixture(store);
-        const link = await inserted(oidcLink(at, 'addressed'));
+        const link = await inserted(oidcLink(fixture, 'addressed'));
         const id = link.key[2] as Uuid;
         for (const key of [
-          [there.realm, at.user, id],
-          [at.realm, there.user, id],
-          [at.realm, at.user, mintId()],
+          [there.realm, fixture.user, id],
+          [fixture.realm, there.user, id],
+          [fixture.realm, fixture.user, mintId()],
         ] as const) {
           expect(await commitWrites(store, patch(oidcProfileInfo, key, { subject: 'no' }))).toEqual(
             NOT_FOUND,
@@ -199,7 +201,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
       });
 
       test('a patch with expectedRevision is written only while the record has that revision', async () => {
-        const jane = await inserted(anotherUser(at));
+        const jane = await inserted(anotherUser(fixture));
         const first = { ...patch(user, jane.key, { name: 'First' }), expectedRevision: jane.record.revision };
         expect((await commitWrites(store, first)).kind).toBe('written');
         expect(await commitWrites(store, { ...first, expectedRevision: jane.record.revision })).toEqual(
@@ -214,7 +216,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
       });
 
       test('of 100 concurrent patches with the same expectedRevision, one is written', async () => {
-        const jane = await inserted(anotherUser(at));
+        const jane = await inserted(anotherUser(fixture));
         const results = await Promise.all(
           Array.from({ length: 100 }, (_, index) =>
             commitWrites(store, {
@@ -248,29 +250,29 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
       test('an unless guard refuses a write where the referenced record has the given value', async () => {
         const lax = mintId();
         await inserted(
-          insert(passwordProfile, [at.realm, lax], {
+          insert(passwordProfile, [fixture.realm, lax], {
             name: 'Lax',
             username_format: 'any',
             enable_one_time_password_token: false,
           }),
         );
         const guarded = (write: Insert): Insert => ({ ...write, guards: [emailOnly] });
-        const strict = guarded(usernameLink(at, 'guarded'));
+        const strict = guarded(usernameLink(fixture, 'guarded'));
         expect(await commitWrites(store, strict)).toEqual(refused(emailOnly));
         expect(await store.get(passwordProfileInfo, strict.key)).toBeUndefined();
-        const fine = guarded(usernameLink({ ...at, passwords: lax }, 'guarded'));
+        const fine = guarded(usernameLink({ ...fixture, passwords: lax }, 'guarded'));
         expect(await commitWrites(store, fine)).toEqual(WRITTEN);
         const renamed = {
           ...patch(passwordProfileInfo, fine.key, { username: 'again' }),
           guards: [emailOnly],
         };
         expect((await commitWrites(store, renamed)).kind).toBe('written');
-        await commitWrites(store, patch(passwordProfile, [at.realm, lax], { username_format: 'email' }));
+        await commitWrites(store, patch(passwordProfile, [fixture.realm, lax], { username_format: 'email' }));
         expect(await commitWrites(store, renamed)).toEqual(refused(emailOnly));
       });
 
       test('a same guard refuses a write where the referenced record has another value', async () => {
-        const link = oidcLink(at, 'guarded issuer');
+        const link = oidcLink(fixture, 'guarded issuer');
         const foreign = { ...link.record, issuer: 'https://elsewhere.example' };
         const write: Insert = { ...link, record: foreign, guards: [sameIssuer] };
         expect(await commitWrites(store, write)).toEqual(refused(sameIssuer));
@@ -329,7 +331,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
       });
 
       test('a write refused by a guard undoes the other writes of its commit', async () => {
-        const [fine, broken] = [oidcLink(at, 'neighbour'), oidcLink(at, 'broken')];
+        const [fine, broken] = [oidcLink(fixture, 'neighbour'), oidcLink(fixture, 'broken')];
         const foreign = { ...broken.record, issuer: 'https://elsewhere.example' };
         const result = await commitWrites(store, fine, { ...broken, record: foreign, guards: [sameIssuer] });
         expect(result).toEqual(refused(sameIssuer));

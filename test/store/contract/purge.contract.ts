@@ -39,11 +39,11 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
   describe(`purge contract: ${name}`, () => {
     let opened: OpenStore;
     let store: OpenStore['store'];
-    let at: RealmFixture;
+    let fixture: RealmFixture;
     beforeAll(async () => {
       opened = await open();
       store = opened.store;
-      at = await createRealmFixture(store);
+      fixture = await createRealmFixture(store);
     });
     afterAll(() => opened.close());
 
@@ -125,7 +125,7 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
       const namesake = insert(user, [here.realm, here.oidc], userMembers);
       expect(await commitWrites(store, namesake)).toEqual(WRITTEN);
       expect(await store.get(user, namesake.key)).toBeDefined();
-      expect(await commitWrites(store, oidcLink(at, 'elsewhere'))).toEqual(WRITTEN);
+      expect(await commitWrites(store, oidcLink(fixture, 'elsewhere'))).toEqual(WRITTEN);
 
       const last = links.at(-1) as Insert;
       const owner: Key = [here.realm, here.user];
@@ -214,12 +214,12 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
     }, 300_000);
 
     test('a purge of a record without dependents takes one step, and of a missing one is not_found', async () => {
-      const link = await commitWithChange(store, oidcLink(at, 'alone'));
-      expect(await step(oidcProfileInfo, [at.realm, mintId(), link.key[2] as Uuid])).toEqual(NOT_FOUND);
+      const link = await commitWithChange(store, oidcLink(fixture, 'alone'));
+      expect(await step(oidcProfileInfo, [fixture.realm, mintId(), link.key[2] as Uuid])).toEqual(NOT_FOUND);
       expect(await step(oidcProfileInfo, link.key)).toEqual({ kind: 'purged', records: 1, isDone: true });
       expect(await store.get(oidcProfileInfo, link.key)).toBeUndefined();
       expect(await commitWrites(store, { ...link, op: 'insert' })).toEqual(WRITTEN);
-      expect(await step(passwordProfileInfo, [at.realm, at.user, mintId()])).toEqual(NOT_FOUND);
+      expect(await step(passwordProfileInfo, [fixture.realm, fixture.user, mintId()])).toEqual(NOT_FOUND);
     });
 
     test('countBelow counts more records than a purge step removes', async () => {

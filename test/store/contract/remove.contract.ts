@@ -38,11 +38,11 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
   describe(`remove contract: ${name}`, () => {
     let opened: OpenStore;
     let store: OpenStore['store'];
-    let at: RealmFixture;
+    let fixture: RealmFixture;
     beforeAll(async () => {
       opened = await open();
       store = opened.store;
-      at = await createRealmFixture(store);
+      fixture = await createRealmFixture(store);
     });
     afterAll(() => opened.close());
 
@@ -73,7 +73,7 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
         const id = link.key[2] as Uuid;
         for (const key of [
           [mintId(), jane, id],
-          [at.realm, jane, id],
+          [fixture.realm, jane, id],
           [ids.realm, mintId(), id],
           [ids.realm, jane, mintId()],
         ] as const) {
@@ -203,19 +203,22 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
 
     describe('revision_mismatch, protected and too_many', () => {
       test('a removal with expectedRevision is written only while the record has that revision', async () => {
-        const jane = await commitWithChange(store, anotherUser(at));
-        const link = await commitWithChange(store, oidcLink({ ...at, user: jane.key[1] as Uuid }, 'seen'));
+        const jane = await commitWithChange(store, anotherUser(fixture));
+        const link = await commitWithChange(
+          store,
+          oidcLink({ ...fixture, user: jane.key[1] as Uuid }, 'seen'),
+        );
         const stale = { ...removalOf(user, jane.key), expectedRevision: systemClock.mintRevision() };
         expect(await store.remove(stale)).toEqual({ kind: 'revision_mismatch' });
         expect(await store.get(oidcProfileInfo, link.key)).toEqual(link.record as never);
-        expect(await store.remove({ ...stale, key: [at.realm, mintId()] })).toEqual(NOT_FOUND);
+        expect(await store.remove({ ...stale, key: [fixture.realm, mintId()] })).toEqual(NOT_FOUND);
         expect(await store.remove({ ...stale, expectedRevision: jane.record.revision })).toEqual(REMOVED);
       });
 
       test('a protected record is not removed, nor anything below it', async () => {
         const id = mintId();
         await commitWrites(store, insert(realm, [id], { ...realmMembers, preset: true }));
-        const inside = insert(user, [id, mintId()], anotherUser(at).record);
+        const inside = insert(user, [id, mintId()], anotherUser(fixture).record);
         await commitWrites(store, inside);
         expect(await remove(realm, [id])).toEqual({ kind: 'protected' });
         expect(await store.purge(removalOf(realm, [id]))).toEqual({ kind: 'protected' });
@@ -258,7 +261,7 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
         expect(await count(oidcProfile, ids.realm, ids.oidc)).toBe(2);
         expect(await count(passwordProfile, ids.realm, ids.passwords)).toBe(2);
         expect(await count(user, ids.realm, jane)).toBe(2);
-        expect(await count(user, at.realm, jane)).toBe(0);
+        expect(await count(user, fixture.realm, jane)).toBe(0);
         expect(await count(oidcProfileInfo, ids.realm, jane, mintId())).toBe(0);
       });
     });

@@ -16,18 +16,18 @@ export function similarIdsContract(name: string, open: () => Promise<OpenStore>)
   describe(`similar IDs contract: ${name}`, () => {
     let opened: OpenStore;
     let store: OpenStore['store'];
-    let at: Awaited<ReturnType<typeof createRealmFixture>>;
+    let fixture: Awaited<ReturnType<typeof createRealmFixture>>;
     beforeAll(async () => {
       opened = await open();
       store = opened.store;
-      at = await createRealmFixture(store);
+      fixture = await createRealmFixture(store);
     });
     afterAll(() => opened.close());
 
     test('identifiers that differ only at their end are different records, also after one is removed', async () => {
       const stem = systemClock.mintId().slice(0, 24);
       const similar = ['0', '1', '2', '3'].map((end) =>
-        oidcLink(at, `similar-${stem}-${end}`, `${stem}00000000000${end}` as Uuid),
+        oidcLink(fixture, `similar-${stem}-${end}`, `${stem}00000000000${end}` as Uuid),
       );
       const found = () =>
         Promise.all(similar.map(async ({ key }) => (await store.get(oidcProfileInfo, key))?.subject));
@@ -54,7 +54,7 @@ export function similarIdsContract(name: string, open: () => Promise<OpenStore>)
     test('one identifier in two realms names two records', async () => {
       const otherRealm = await createRealmFixture(store);
       const id = systemClock.mintId();
-      const here = oidcLink(at, 'in one realm', id);
+      const here = oidcLink(fixture, 'in one realm', id);
       const there = oidcLink(otherRealm, 'in the other', id);
       expect(await commitWrites(store, here, there)).toEqual(WRITTEN);
       for (const { key, record } of [here, there])

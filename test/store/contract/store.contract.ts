@@ -36,11 +36,11 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
   describe(`store contract: ${name}`, () => {
     let opened: OpenStore;
     let store: OpenStore['store'];
-    let at: RealmFixture;
+    let fixture: RealmFixture;
     beforeAll(async () => {
       opened = await open();
       store = opened.store;
-      at = await createRealmFixture(store);
+      fixture = await createRealmFixture(store);
     });
     afterAll(() => opened.close());
 
@@ -52,20 +52,20 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
             redirect_uris: ['https://shop.example/cb'],
             origin: { data: { id: 'x', type: 'merchant-realm-mappings' } },
           }),
-          insert(oidcProfile, [at.realm, mintId()], {
+          insert(oidcProfile, [fixture.realm, mintId()], {
             name: 'Login',
             discovery_url: 'https://a.example/.well-known/openid-configuration',
             client_id: 'c',
             issuer: 'https://a.example',
           }),
-          insert(passwordProfile, [at.realm, mintId()], {
+          insert(passwordProfile, [fixture.realm, mintId()], {
             name: 'P',
             username_format: 'any',
             enable_one_time_password_token: false,
           }),
-          insert(user, [at.realm, mintId()], userMembers),
-          oidcLink(at, 'every-kind'),
-          usernameLink(at, 'every-kind@example.com'),
+          insert(user, [fixture.realm, mintId()], userMembers),
+          oidcLink(fixture, 'every-kind'),
+          usernameLink(fixture, 'every-kind@example.com'),
         ];
         expect(written.map(({ resource }) => resource)).toEqual([...RESOURCES]);
         for (const write of written) {
@@ -76,15 +76,17 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       });
 
       test('concurrent gets each return their own record, also when several read one record', async () => {
-        const [a, b] = [oidcLink(at, 'one of many'), oidcLink(at, 'another')];
+        const [a, b] = [oidcLink(fixture, 'one of many'), oidcLink(fixture, 'another')];
         await commitWrites(store, a, b);
-        const none: Key = [at.realm, at.user, mintId()];
+        const none: Key = [fixture.realm, fixture.user, mintId()];
         const links = await Promise.all(
           [a.key, none, b.key, a.key].map(async (key) => (await store.get(oidcProfileInfo, key))?.subject),
         );
         expect(links).toEqual(['one of many', undefined, 'another', 'one of many']);
         const realms = await Promise.all(
-          [at.realm, at.realm, mintId(), at.realm].map(async (id) => (await store.get(realm, [id]))?.name),
+          [fixture.realm, fixture.realm, mintId(), fixture.realm].map(
+            async (id) => (await store.get(realm, [id]))?.name,
+          ),
         );
         const { name } = realmMembers;
         expect(realms).toEqual([name, name, undefined, name]);
@@ -92,14 +94,14 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
 
       test('get returns undefined for another realm, another user and another record', async () => {
         const there = await createRealmFixture(store);
-        const link = oidcLink(at, 'chain');
+        const link = oidcLink(fixture, 'chain');
         await commitWrites(store, link);
         const [, , id] = link.key;
         const elsewhere: Key[] = [
-          [there.realm, at.user, id as Uuid],
-          [at.realm, there.user, id as Uuid],
+          [there.realm, fixture.user, id as Uuid],
+          [fixture.realm, there.user, id as Uuid],
           [there.realm, there.user, id as Uuid],
-          [at.realm, at.user, mintId()],
+          [fixture.realm, fixture.user, mintId()],
         ];
         for (const key of elsewhere) expect(await store.get(oidcProfileInfo, key)).toBeUndefined();
         expect(await store.get(passwordProfileInfo, link.key)).toBeUndefined();
@@ -116,7 +118,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
           'İıſK',
         ];
         for (const text of texts) {
-          const link = oidcLink(at, text);
+          const link = oidcLink(fixture, text);
           await commitWrites(store, link);
           expect((await store.get(oidcProfileInfo, link.key))?.subject).toBe(text);
         }
@@ -137,14 +139,14 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       });
 
       test('a refused commit does not affect the other commits of its tick', async () => {
-        const links = ['t-1', 't-2', 't-1', 't-3'].map((subject) => oidcLink(at, subject));
+        const links = ['t-1', 't-2', 't-1', 't-3'].map((subject) => oidcLink(fixture, subject));
         const results = await Promise.all(links.map((link) => commitWrites(store, link)));
         expect(results.map(({ kind }) => kind)).toEqual(['written', 'written', 'unique', 'written']);
       });
 
       test('a read after one of many commits of one tick returns the committed record', async () => {
         const links = Array.from({ length: LIMITS.writesGroupedMax + 1 }, (_, index) =>
-          oidcLink(at, `many-${index}`),
+          oidcLink(fixture, `many-${index}`),
         );
         const read = links.map(async (link) => {
           expect(await commitWrites(store, link)).toEqual(WRITTEN);
@@ -154,7 +156,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       });
 
       test('replace overwrites the whole record at exactly this key', async () => {
-        const link = oidcLink(at, 'before');
+        const link = oidcLink(fixture, 'before');
         await commitWrites(store, link);
         const next = (subject: string): AnyRecord => ({
           ...link.record,
@@ -165,7 +167,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         const last = next('last');
         expect(await commitWrites(store, { ...replace, record: last })).toEqual(WRITTEN);
         expect(await store.get(oidcProfileInfo, link.key)).toEqual(last as never);
-        const elsewhere: Key = [at.realm, mintId(), link.key[2] as Uuid];
+        const elsewhere: Key = [fixture.realm, mintId(), link.key[2] as Uuid];
         expect(await commitWrites(store, { ...replace, key: elsewhere, record: next('moved') })).toEqual(
           NOT_FOUND,
         );
@@ -195,30 +197,30 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
 
       test('subjects that differ in case, composition or width are distinct', async () => {
         for (const subject of ['Abc', 'abc', 'ａｂｃ', 'a\u0301bc', 'ábc', 'abc\u200b']) {
-          expect(await commitWrites(store, oidcLink(at, subject))).toEqual(WRITTEN);
+          expect(await commitWrites(store, oidcLink(fixture, subject))).toEqual(WRITTEN);
         }
       });
 
       test('the folded username is unique in a password profile', async () => {
         const duplicate = { kind: 'unique', members: ['password_profile_id', 'username'] } as const;
-        expect(await commitWrites(store, usernameLink(at, 'Straße@Example.com'))).toEqual(WRITTEN);
+        expect(await commitWrites(store, usernameLink(fixture, 'Straße@Example.com'))).toEqual(WRITTEN);
         for (const same of [
           'STRASSE@example.com',
           'straße@EXAMPLE.com',
           'ｓtrasse@example.com',
           'stra\u00adsse@example.com',
         ]) {
-          expect(await commitWrites(store, usernameLink(at, same))).toEqual(duplicate);
+          expect(await commitWrites(store, usernameLink(fixture, same))).toEqual(duplicate);
         }
-        expect(await commitWrites(store, usernameLink(at, 'strаsse@example.com'))).toEqual(WRITTEN);
+        expect(await commitWrites(store, usernameLink(fixture, 'strаsse@example.com'))).toEqual(WRITTEN);
         const there = await createRealmFixture(store);
         expect(await commitWrites(store, usernameLink(there, 'straße@example.com'))).toEqual(WRITTEN);
       });
 
       test('an identifier is unique in its realm, and can be used in another realm', async () => {
-        const link = oidcLink(at, 'identifier');
+        const link = oidcLink(fixture, 'identifier');
         await commitWrites(store, link);
-        const double = oidcLink(at, 'identifier-2', link.key[2] as Uuid);
+        const double = oidcLink(fixture, 'identifier-2', link.key[2] as Uuid);
         expect(await commitWrites(store, double)).toEqual({ kind: 'unique', members: ['id'] });
         const there = await createRealmFixture(store);
         expect(await commitWrites(store, oidcLink(there, 'identifier', link.key[2] as Uuid))).toEqual(
@@ -228,20 +230,22 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
 
       test('a missing parent is not_found, and a missing profile is foreign_key', async () => {
         const there = await createRealmFixture(store);
-        expect(await commitWrites(store, oidcLink({ ...at, user: mintId() }, 'no-user'))).toEqual(NOT_FOUND);
-        expect(await commitWrites(store, oidcLink({ ...at, realm: mintId() }, 'no-realm'))).toEqual(
+        expect(await commitWrites(store, oidcLink({ ...fixture, user: mintId() }, 'no-user'))).toEqual(
           NOT_FOUND,
         );
-        expect(await commitWrites(store, oidcLink({ ...at, user: there.user }, 'other-realm'))).toEqual(
+        expect(await commitWrites(store, oidcLink({ ...fixture, realm: mintId() }, 'no-realm'))).toEqual(
+          NOT_FOUND,
+        );
+        expect(await commitWrites(store, oidcLink({ ...fixture, user: there.user }, 'other-realm'))).toEqual(
           NOT_FOUND,
         );
         expect(await commitWrites(store, insert(user, [mintId(), mintId()], userMembers))).toEqual(NOT_FOUND);
-        const foreignProfile = oidcLink({ ...at, oidc: there.oidc }, 'profile-of-another-realm');
+        const foreignProfile = oidcLink({ ...fixture, oidc: there.oidc }, 'profile-of-another-realm');
         expect(await commitWrites(store, foreignProfile)).toEqual({
           kind: 'foreign_key',
           member: 'oidc_profile_id',
         });
-        const noProfile = usernameLink({ ...at, passwords: mintId() }, 'no-profile');
+        const noProfile = usernameLink({ ...fixture, passwords: mintId() }, 'no-profile');
         expect(await commitWrites(store, noProfile)).toEqual({
           kind: 'foreign_key',
           member: 'password_profile_id',

@@ -95,8 +95,8 @@ export const usernameLink = (at: Omit<RealmFixture, 'oidc'>, username: string, i
     password_hash: PASSWORD_HASH,
   });
 
-export const anotherUser = (at: RealmFixture, id = mintId()): Insert =>
-  insert(user, [at.realm, id], userMembers);
+export const anotherUser = (fixture: RealmFixture, id = mintId()): Insert =>
+  insert(user, [fixture.realm, id], userMembers);
 
 export const commitWrites = (store: Store, ...writes: Write[]) => store.commit(writes);
 
