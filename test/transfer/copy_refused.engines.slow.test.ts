@@ -245,7 +245,7 @@ test('a role without privileges and an unreachable server are refused, without p
   url.password = 'geheim';
   const shown = await runCopy(source, { url: url.href });
   expect([shown.code, shown.stderr.includes('geheim')]).toEqual([2, false]);
-  expect(shown.stderr).toContain('give --to-password-file FILE, or the URL in AUTHREALM_COPY_TO');
+  expect(shown.stderr).toContain('pass --to-password-file FILE, or the URL in AUTHREALM_COPY_TO');
   const hidden = await runCommand([AUTHREALM, 'copy', '--from', source.url], { AUTHREALM_COPY_TO: url.href });
   expect(hidden.stderr).toStartWith('authrealm: the target ');
   url.password = '';
@@ -259,7 +259,7 @@ test('a role without privileges and an unreachable server are refused, without p
   const wrong = await copyWithPasswordFile();
   expect([wrong.code, wrong.stderr]).toEqual([
     1,
-    expect.stringContaining('give it by --to-password-file FILE'),
+    expect.stringContaining('pass it by --to-password-file FILE'),
   ]);
   expect(wrong.stderr).toContain('in the URL of AUTHREALM_COPY_TO');
   writeFileSync(passwordFile, 'geheim');
