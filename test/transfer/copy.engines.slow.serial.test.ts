@@ -180,7 +180,9 @@ describe('the tables of a copy', () => {
           .map(({ column }) => column)
           .filter((column) => column !== 'slot' && column !== 'moved' && !column.endsWith('_crc'));
         const table = known.get(name);
-        expect([name, ...(table ? transferredColumns(table) : [])].sort()).toEqual([name, ...ownColumns].sort());
+        expect([name, ...(table ? transferredColumns(table) : [])].sort()).toEqual(
+          [name, ...ownColumns].sort(),
+        );
       }
     },
   );

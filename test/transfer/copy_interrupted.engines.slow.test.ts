@@ -65,7 +65,6 @@ const copyCommand = (from: TestDatabase, to: TestDatabase) => [
   to.url,
 ];
 
-
 const DIRECTIONS = [
   ['sqlite', 'postgres'],
   ['postgres', 'sqlite'],

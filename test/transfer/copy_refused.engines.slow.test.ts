@@ -112,7 +112,10 @@ describe.each(ENGINES)('a refused copy on %s', (engine) => {
     if (!realms) throw new Error('no table of realms');
     const rows = await source.rows(realms, { after: undefined, to: undefined });
     const found = await target.installation();
-    const installations = ['first', 'second'].map((run) => ({ ...found, storeId: unfinishedCopyOf('x', run) }));
+    const installations = ['first', 'second'].map((run) => ({
+      ...found,
+      storeId: unfinishedCopyOf('x', run),
+    }));
     const [first, second] = installations as [Installation, Installation];
     expect(await target.replaceInstallation(found, first)).toBe(true);
     await target.put({ table: realms, rows, mark: first.storeId });
@@ -233,7 +236,9 @@ test('a target in a missing folder, or that is a folder, is refused', async () =
   );
   const folder = join(freshFolder(), 'folder');
   mkdirSync(folder);
-  expect(await refusalOfCopy(await createWithRealm('sqlite'), { url: `sqlite:${folder}` })).toContain('the target');
+  expect(await refusalOfCopy(await createWithRealm('sqlite'), { url: `sqlite:${folder}` })).toContain(
+    'the target',
+  );
 });
 
 test('a role without privileges and an unreachable server are refused, without printing the password', async () => {

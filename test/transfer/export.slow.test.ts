@@ -136,7 +136,12 @@ describe('an export without secrets', () => {
 
 describe('export --realm', () => {
   test('export --realm exports only that realm, in any letter case', async () => {
-    const { stdout, code } = await run('export', '--realm', fewRecords.ids.realm.toUpperCase(), ...ofFew.args);
+    const { stdout, code } = await run(
+      'export',
+      '--realm',
+      fewRecords.ids.realm.toUpperCase(),
+      ...ofFew.args,
+    );
     const ids = stdout
       .trim()
       .split('\n')
@@ -277,7 +282,9 @@ test('an export fails with the record of a secret that cannot be decrypted', asy
 test('an import refuses the last line of a truncated export, and accepts one without its last newline', async () => {
   const service = await startService();
   const bytes = bytesOf(linesOf(at('first')).filter(({ realm_id, id }) => !realm_id || id));
-  const truncated = await runImport(service.db, bytes.subarray(0, bytes.length - 20), { pieceBytes: 1 << 20 });
+  const truncated = await runImport(service.db, bytes.subarray(0, bytes.length - 20), {
+    pieceBytes: 1 << 20,
+  });
   expect(truncated.counts).toEqual(importCounts(manyRecords.length - 1, 0, 0, 1));
   expect(truncated.refusals).toEqual([`line ${manyRecords.length}: is not JSON`]);
   const complete = await runImport(service.db, bytes.subarray(0, bytes.length - 1), { pieceBytes: 1 << 20 });

@@ -96,7 +96,12 @@ describe('an import of a realm', () => {
       'select client_secret_sealed from oidc_profile where id = ?',
       ids.oidc,
     );
-    const location = { table: 'oidc_profile', column: 'client_secret_sealed', realm: ids.realm, id: ids.oidc };
+    const location = {
+      table: 'oidc_profile',
+      column: 'client_secret_sealed',
+      realm: ids.realm,
+      id: ids.oidc,
+    };
     const sealed = row?.client_secret_sealed ?? new Uint8Array();
     expect(Buffer.from(sealed).includes('of-the-provider')).toBe(false);
     expect(db.keyring.open('oidc-client-secret', location, sealed)).toBe('of-the-provider');

@@ -42,11 +42,19 @@ describe('an invalid line is refused with its number and reason, without its val
     ['an id that is a number', fresh(lines.user, { id: 7 }), /^id must be the identifier/],
     ['no realm', fresh(lines.user, { realm_id: undefined }), /^realm_id is missing$/],
     ['no user', name({ user_authentication_info_id: undefined }), /^user_authentication_info_id is missing$/],
-    ['a realm_id other than the id of the realm', fresh(lines.realm, { realm_id: mintId() }), /^realm_id must equal id$/],
+    [
+      'a realm_id other than the id of the realm',
+      fresh(lines.realm, { realm_id: mintId() }),
+      /^realm_id must equal id$/,
+    ],
     ['no name', fresh(lines.user, { name: undefined }), /^name is missing$/],
     ['a name that is a number', fresh(lines.user, { name: 5 }), /^name /],
     ['a blank name', fresh(lines.user, { name: ' ' }), /^name must not be blank$/],
-    ['an invalid e-mail address', fresh(lines.user, { email: secretive }), /^email must be an e-mail address$/],
+    [
+      'an invalid e-mail address',
+      fresh(lines.user, { email: secretive }),
+      /^email must be an e-mail address$/,
+    ],
     [
       'an unknown policy',
       fresh(lines.realm, { duplicate_email_policy: secretive }),

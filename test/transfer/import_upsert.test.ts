@@ -59,7 +59,12 @@ describe('import --upsert', () => {
 
   test('an upsert keeps a secret that is not in the line, and replaces one that is', async () => {
     const { client_secret: _, ...silent } = lines.oidc;
-    const location = { table: 'oidc_profile', column: 'client_secret_sealed', realm: ids.realm, id: ids.oidc };
+    const location = {
+      table: 'oidc_profile',
+      column: 'client_secret_sealed',
+      realm: ids.realm,
+      id: ids.oidc,
+    };
     const secret = async (): Promise<string> => {
       const row = (await realmRows(service.database, [])).find(({ id }) => id === ids.oidc);
       return db.keyring.open('oidc-client-secret', location, row?.client_secret_sealed as Uint8Array);
