@@ -3,8 +3,8 @@ import { postgresAdvice } from './postgres/advice.ts';
 import { type Advice, BUSY_ADVICE, sqliteAdvice } from './sqlite/advice.ts';
 
 /**
- * Trouble of an engine, of its files or of the way to it as a Refusal that says what to do; anything else stays what it
- * is. `name` is what the database is called, a path where it is a file: given where it could not even be opened.
+ * Turns an error of the engine, its files or the connection into a Refusal with advice. Other errors are returned as
+ * they are. `name`, a path or a display name, is given where the database could not be opened.
  */
 export function toRefusal(error: unknown, name?: string): unknown {
   if (!(error instanceof Fault)) return knownRefusal(error, name) ?? error;
@@ -17,16 +17,16 @@ export function toRefusal(error: unknown, name?: string): unknown {
 }
 
 const UNKNOWN =
-  'the database did not say whether it did it: the connection ended at the commit; look whether it is done, and ' +
-  'try again where it is not';
+  'the outcome of the operation is unknown, because the connection ended during the commit: check whether it was ' +
+  'done, and try again if it was not';
 
-/** Undefined for what is no trouble of the database. */
+/** Undefined for errors that have no advice. */
 function knownRefusal(error: unknown, name: string | undefined): Refusal | undefined {
   const advice = sqliteAdvice(error, name) ?? postgresAdvice(error);
   return advice && refusal(advice, name, error);
 }
 
 function refusal({ why, advice }: Advice, name: string | undefined, cause?: unknown): Refusal {
-  const what = name === undefined ? 'the database did not do it' : `the database ${name} cannot be opened`;
+  const what = name === undefined ? 'the database operation failed' : `the database ${name} cannot be opened`;
   return new Refusal(`${what}: ${why}${advice === undefined ? '' : `; ${advice}`}`, { cause });
 }

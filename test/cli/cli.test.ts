@@ -269,7 +269,7 @@ test('a database that stays busy is told in a sentence, and a known bootstrap cl
   const { code, stderr } = await busy;
   expect([code, stderr]).toEqual([
     1,
-    expect.stringMatching(/^authrealm: the database did not do it: .* kept it busy.*; try again\n$/),
+    expect.stringMatching(/^authrealm: the database operation failed: .* held the lock.*; try again\n$/),
   ]);
   await letGo();
 }, 300_000);

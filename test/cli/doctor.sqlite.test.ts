@@ -225,7 +225,7 @@ describe('it does what it can', () => {
     const { stdout, code } = await runCommand(command);
     const { checks } = JSON.parse(stdout) as { checks: CheckReport[] };
     expect([code, checks.filter(({ unchecked }) => unchecked !== undefined)]).toEqual([0, []]);
-    expect(stdout).toContain('read as the file lies');
+    expect(stdout).toContain('read as an immutable file');
     chmodSync(dirname(path), 0o755);
   });
 

@@ -88,7 +88,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a row that a connection without foreign keys left',
     check: 'integrity',
-    says: /^1 rows of webhook_realm refer to a row of webhook that does not exist$/,
+    says: /^1 rows of webhook_realm reference a row of webhook that does not exist$/,
     plant: (db, { realm }) => db.run('insert into webhook_realm values (?, ?)', [UNKNOWN_ID, realm]),
   },
   {
@@ -153,7 +153,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'an index that is not unique any more',
     check: 'schema',
-    says: /index oidc_profile_info_identity is not as this program makes it/,
+    says: /index oidc_profile_info_identity is not as this program creates it/,
     plant(db) {
       db.run('drop index oidc_profile_info_identity');
       db.run('create index oidc_profile_info_identity on oidc_profile_info (realm_id, issuer, subject)');

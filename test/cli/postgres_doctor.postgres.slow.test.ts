@@ -155,7 +155,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'an index that is not unique any more',
     check: 'schema',
-    says: /index oidc_profile_info_identity is not as this program makes it/,
+    says: /index oidc_profile_info_identity is not as this program creates it/,
     plant: () => `drop index oidc_profile_info_identity;
       create index oidc_profile_info_identity on oidc_profile_info (realm_id, issuer, subject)`,
   },
@@ -168,7 +168,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a column of another collation',
     check: 'schema',
-    says: /column user_info\.email_key is not as this program makes it/,
+    says: /column user_info\.email_key is not as this program creates it/,
     plant: () => 'alter table user_info alter email_key type text collate "default"',
   },
   {
@@ -180,7 +180,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a table of somebody else',
     check: 'schema',
-    says: /table stray is none of this program/,
+    says: /table stray is not part of the schema of this program/,
     plant: () => 'create table stray (id int); grant select, insert, update, delete on stray to public',
   },
   {

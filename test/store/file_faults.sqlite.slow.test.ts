@@ -142,7 +142,11 @@ async function expectRefusedStart(path: string, sentence: RegExp, command: reado
 describe('a start on a damaged or foreign database', () => {
   const garbage = (bytes: number) => Buffer.alloc(bytes, 0xa5);
   const damages: [string, (path: string) => void, RegExp][] = [
-    ['a damaged header', (path) => overwrite(path, garbage(100), 0), /no SQLite database.*restore a backup/],
+    [
+      'a damaged header',
+      (path) => overwrite(path, garbage(100), 0),
+      /not a SQLite database.*restore a backup/,
+    ],
     ['a damaged schema', (path) => overwrite(path, garbage(2_000), 100), /damaged.*restore a backup/],
     [
       'a truncated file',
@@ -172,7 +176,7 @@ describe('a start on a damaged or foreign database', () => {
         renameSync(path, `${path}.away`);
         writeFileSync(`${path}-wal`, '');
       },
-      /-wal belongs to a database that is not at .* put that one back/,
+      /-wal belongs to a database that is no longer at .* put that database back/,
     ],
   ];
   test.each(damages)('a start with %s is refused with one sentence', async (_name, damage, sentence) => {
@@ -182,7 +186,7 @@ describe('a start on a damaged or foreign database', () => {
   });
 
   test('a start in a missing folder, or with a folder as the database, is refused with one sentence', async () => {
-    await expectRefusedStart(join(freshFolder(), 'none', 'a.db'), /there is no folder .*none: make it/);
+    await expectRefusedStart(join(freshFolder(), 'none', 'a.db'), /folder .*none does not exist: create it/);
     const folder = freshFolder();
     const database = ['--database', `sqlite:${folder}`];
     const { code, stderr } = await runCommand([AUTHREALM, 'client', 'list', ...database]);
@@ -243,7 +247,7 @@ describe('file faults under a running service', () => {
       { dependencies: { database: 'in trouble', access_table: 'in trouble' } },
     ]);
     expect((await get('/healthz')).status).toBe(200);
-    await expectRefusedStart(target.path, /-wal belongs to a database that is not at/);
+    await expectRefusedStart(target.path, /-wal belongs to a database that is no longer at/);
     renameSync(away, target.path);
     expect((await lookUp(firstUser(target))).status).toBe(200);
     expect(await stopCleanly(running)).toMatch(FILE_GONE);

@@ -155,11 +155,11 @@ test('with a full disk, whole writes are refused and lookups are served; with fr
   const client = await runClientCreate(sqliteAt(join(folder, 'full.db')), 'admin');
   expect([client.code, client.stderr]).toEqual([
     1,
-    expect.stringMatching(/^authrealm: .*full.*make room.*\n$/),
+    expect.stringMatching(/^authrealm: .*full.*free space.*\n$/),
   ]);
   const other = ['--database', `sqlite:${join(folder, 'other.db')}`];
   const fresh = await runCommand([AUTHREALM, 'serve', '--port', '0', ...other]);
-  expect([fresh.code, fresh.stderr]).toEqual([1, expect.stringMatching(/^authrealm: .*make room.*\n$/)]);
+  expect([fresh.code, fresh.stderr]).toEqual([1, expect.stringMatching(/^authrealm: .*free space.*\n$/)]);
   await expectWritesResumed(service, limited);
   await service.stop();
   expect(await grantsOf(service, credentials.clientId)).toBe(1);

@@ -214,7 +214,7 @@ describe('migrations', () => {
 
   test('a database that cannot have a write-ahead log is refused with one sentence', () => {
     const db = new Database(':memory:');
-    expect(() => enableWal(db)).toThrow(/cannot keep a write-ahead log.*local file system/);
+    expect(() => enableWal(db)).toThrow(/cannot use a write-ahead log.*local file system/);
     db.close();
   });
 

@@ -182,7 +182,11 @@ describe('a damaged or foreign backup', () => {
       /belongs to another program/,
       (db) => db.run('pragma foreign_keys = off; drop table migration; create table notes (a)'),
     ],
-    ['an extra table', /the table notes is none of this program/, (db) => db.run('create table notes (a)')],
+    [
+      'an extra table',
+      /the table notes is not part of the schema of this program/,
+      (db) => db.run('create table notes (a)'),
+    ],
     ['a missing index', /the index user_info_name is missing/, (db) => db.run('drop index user_info_name')],
     [
       'a dangling reference',

@@ -223,16 +223,16 @@ describe('the URLs of a copy', () => {
 test('a file that is not a database is refused as a source and as a target', async () => {
   const [source, path] = [await createWithRealm('sqlite'), join(freshFolder(), 'notes.txt')];
   writeFileSync(path, 'these are notes, and no database of any kind');
-  expect(await refusalOfCopy(source, { url: `sqlite:${path}` })).toContain('is no SQLite database');
+  expect(await refusalOfCopy(source, { url: `sqlite:${path}` })).toContain('is not a SQLite database');
   expect(await refusalOfCopy({ url: `sqlite:${path}` }, await freshDatabaseOf('sqlite', key))).toContain(
-    'is no SQLite database',
+    'is not a SQLite database',
   );
 });
 
 test('a target in a missing folder, or that is a folder, is refused', async () => {
   const missing = join(freshFolder(), 'not', 'there.db');
   expect(await refusalOfCopy(await createWithRealm('sqlite'), { url: `sqlite:${missing}` })).toContain(
-    'there is no folder',
+    'does not exist: create it',
   );
   const folder = join(freshFolder(), 'folder');
   mkdirSync(folder);

@@ -57,9 +57,10 @@ export async function* postgresSchemaDifferences(
     const object = found.get(`${type} ${name}`);
     found.delete(`${type} ${name}`);
     if (!object) yield { type, name, is: 'missing' };
-    else if (object.definition !== definition) yield { type, name, is: 'not as this program makes it' };
+    else if (object.definition !== definition) yield { type, name, is: 'not as this program creates it' };
   }
-  for (const { type, name } of found.values()) yield { type, name, is: 'none of this program' };
+  for (const { type, name } of found.values())
+    yield { type, name, is: 'not part of the schema of this program' };
 }
 
 function expectedObjects(): readonly SchemaObject[] {

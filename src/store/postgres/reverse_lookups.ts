@@ -29,7 +29,7 @@ export function openPostgresReverseLookups(pool: ConnectionPool, admission: Admi
   );
   return (resource, realm, { members, values }) => {
     const find = lookups.get(resource)?.get(members);
-    if (!find) throw new Error(`${resource.name} is not found by ${members.join(' and ')}`);
+    if (!find) throw new Error(`${resource.name} has no reverse lookup by ${members.join(' and ')}`);
     return find(realm, values);
   };
 }

@@ -5,12 +5,12 @@ import { LIMITS } from '../../domain/limits.ts';
 import { ConstraintViolation } from '../transaction_work.ts';
 import type { SharedReadTransaction } from './shared_read_transaction.ts';
 
-/** Reads go through the page cache of the system rather than through copies of our own. */
+/** Reads use the page cache of the system rather than the one of the connection. */
 export const MAPPED_BYTES_MAX = 2 ** 31 - 65_536;
 
 /**
- * Opens a database file, made with mode 0600 if it is not there. Nothing on the connection ever sleeps inside the
- * engine: a busy lock is an error at once, and waiting is done by the caller, off the event loop.
+ * Opens a database file, and creates it with mode 0600 if it does not exist. The connection never sleeps inside the
+ * engine: a locked database is an immediate error, and the caller waits without blocking the event loop.
  */
 export function connectSqlite(path: string): Database {
   if (path !== ':memory:') createPrivateFile(path);
@@ -29,8 +29,8 @@ export function connectSqlite(path: string): Database {
 }
 
 /**
- * Makes an empty file of mode 0600 unless the file is there. It is only ever opened to create: closing a second
- * descriptor of a database drops the locks of its process.
+ * Creates an empty file of mode 0600 if it does not exist. It never opens an existing file: closing a second descriptor
+ * of a database drops the locks of its process.
  */
 export function createPrivateFile(path: string): void {
   try {
@@ -41,8 +41,8 @@ export function createPrivateFile(path: string): void {
 }
 
 /**
- * The rows of a text that is asked once. Where a statement is left, a connection that is closed does not let go of its file
- * before that is collected.
+ * Runs a query once and finalizes its statement. With a statement left open, a closed connection keeps its file open
+ * until garbage collection.
  */
 export function queryOnce<T>(db: Database, text: string): T[] {
   const statement = db.prepare<T, []>(text);
@@ -56,18 +56,21 @@ export function queryOnce<T>(db: Database, text: string): T[] {
 const BUSY = 5;
 const LOCKED = 6;
 
-/** Whether the engine only says that somebody else is at it. */
+/** Whether another connection holds a lock that the statement needs. */
 export function isBusy(error: unknown): error is SQLiteError {
   return error instanceof SQLiteError && ((error.errno & 0xff) === BUSY || (error.errno & 0xff) === LOCKED);
 }
 
-/** Engine trouble becomes `unavailable`, its cause kept for the log; anything else is a bug and stays what it is. */
+/**
+ * Turns an error of the engine into Fault `unavailable`, with the error as its cause for the log. Other errors are
+ * bugs.
+ */
 export function sqliteFault(error: unknown): unknown {
   const cause = error instanceof ConstraintViolation ? error.cause : error;
   return cause instanceof SQLiteError ? new Fault('unavailable', [], cause) : cause;
 }
 
-/** Rolls back what is open. An engine in trouble may refuse even that; then closing the connection does it. */
+/** Rolls back the open transaction. If the engine fails even then, closing the connection rolls back. */
 export function rollbackQuietly(db: Database): void {
   try {
     if (db.inTransaction) db.run('rollback');
@@ -80,20 +83,20 @@ const PAUSE_MS_MIN = 1;
 const PAUSE_MS_MAX = 3;
 const YIELD_MS = 5;
 
-/** One to three milliseconds: long enough to let the other side finish, short enough to be next. */
+/** Waits one to three milliseconds: long enough for the other process to finish, short enough to be next. */
 export function pauseForLock(): Promise<void> {
   return Bun.sleep(PAUSE_MS_MIN + Math.random() * (PAUSE_MS_MAX - PAUSE_MS_MIN));
 }
 
 /**
- * For whoever takes the lock again and again: longer than `pause`, so that each other process that waits for it looks
- * once while it is free.
+ * For work that takes the lock repeatedly. Longer than `pauseForLock`, so that each waiting process retries once while
+ * the lock is free.
  */
 export function yieldLock(): Promise<void> {
   return Bun.sleep(YIELD_MS);
 }
 
-/** Runs `work` again while the database is busy, until the wait is over. */
+/** Retries `work` while the database is locked, for at most `waitMs`. */
 export async function retryWhileBusy<T>(work: () => T, waitMs: number = LIMITS.storeWaitMsMax): Promise<T> {
   const start = performance.now();
   for (;;) {
@@ -106,7 +109,7 @@ export async function retryWhileBusy<T>(work: () => T, waitMs: number = LIMITS.s
   }
 }
 
-/** A read answers at once unless the database is busy, which a log being recovered can cause. */
+/** Reads at once, or retries while the database is locked, as during recovery of the write-ahead log. */
 export function readRetrying<T>(sharedReads: SharedReadTransaction, work: () => T): T | Promise<T> {
   try {
     return sharedReads.read(work);

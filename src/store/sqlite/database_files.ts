@@ -2,21 +2,21 @@ import { existsSync, realpathSync, statSync } from 'node:fs';
 import { Fault, Refusal } from '../../domain/fault.ts';
 
 /**
- * Whether the files of an open database are still the ones their names lead to. The engine goes on with files that
- * were moved, removed or replaced, and what it then commits ends with the process.
+ * Detects that the files of an open database were moved, removed or replaced. The engine keeps using its open files
+ * then, and its commits would be lost with the process.
  */
 export interface DatabaseFiles {
-  /** Throws Fault `unavailable` once a file is not where it was opened. A file that comes back is good again. */
+  /** Throws Fault `unavailable` while a file is not at its path. */
   assertInPlace(): void;
-  /** Whether the database itself is not where it was opened. */
+  /** Whether the database file itself is not at its path. */
   isMissing(): boolean;
 }
 
-/** Remembers the files of a connection that has already read, and so has all of them open. */
+/** Records the files of a connection. It must have read before, so that all of its files exist. */
 export function trackDatabaseFiles(path: string): DatabaseFiles {
   if (path === '' || path === ':memory:') return { assertInPlace: () => undefined, isMissing: () => false };
   const real = realpathSync(path);
-  // The engine follows a link to the database, and puts its own files beside the target.
+  // The engine follows a symbolic link to the database, and creates its other files next to the target.
   const files = [path, `${real}-wal`, `${real}-shm`].filter((file) => existsSync(file));
   const opened = files.map(inodeOf);
   const isMoved = (file: string, index: number): boolean => inodeOf(file) !== opened[index];
@@ -28,7 +28,7 @@ export function trackDatabaseFiles(path: string): DatabaseFiles {
   };
 }
 
-/** What tells a file from every other one that is there; undefined where none can be reached. */
+/** Device and inode, which identify a file; undefined where it does not exist. */
 function inodeOf(file: string): string | undefined {
   try {
     const { dev, ino } = statSync(file);
@@ -42,20 +42,20 @@ export class DatabaseFileMoved extends Error {
   readonly code = 'DATABASE_FILE_GONE';
 
   constructor() {
-    super('its file was moved, removed or replaced while it was open');
+    super('the database file was moved, removed or replaced while it was open');
   }
 }
 
 /**
- * Throws Refusal where the engine's files lie beside no database, or an empty one. A database made there would share
- * them with whoever still has the one that was moved away open, or have the engine remove commits of it.
+ * Throws Refusal where a -wal or -shm file exists without a database, or with an empty one. A new database would share
+ * it with processes that still have the moved database open, or the engine would remove commits of that database.
  */
 export function assertNoOrphanedLog(path: string): void {
-  // These first: a first start by another process makes the database before them.
-  const left = [`${path}-wal`, `${path}-shm`].find((file) => existsSync(file));
-  if (left === undefined || (existsSync(path) && statSync(path).size > 0)) return;
+  // Checked before the database, because a first start of another process creates the database before them.
+  const orphaned = [`${path}-wal`, `${path}-shm`].find((file) => existsSync(file));
+  if (orphaned === undefined || (existsSync(path) && statSync(path).size > 0)) return;
   throw new Refusal(
-    `${left} belongs to a database that is not at ${path} any more: put that one back, or stop every process and ` +
-      'move -wal and -shm away to begin a new one',
+    `${orphaned} belongs to a database that is no longer at ${path}: put that database back, or stop every process and ` +
+      'move its -wal and -shm files away to create a new one',
   );
 }

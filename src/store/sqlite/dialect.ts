@@ -10,17 +10,17 @@ export const SQLITE: Dialect = {
   greatest: 'max',
   hasHashColumns: true,
   hexBehindFirst: (value) => `lower(hex(substr(${value}, 2, 8)))`,
-  /** A slot that is taken leaves the choice to the engine. */
+  /** Where the row ID is used already, the engine chooses another. */
   insertion({ table }, columns) {
-    const isTaken = `exists (select 1 from ${table} where slot = ?1)`;
-    const places = columns.map((_, index) => `?${index + 2}`).join(', ');
+    const isUsed = `exists (select 1 from ${table} where slot = ?1)`;
+    const placeholders = columns.map((_, index) => `?${index + 2}`).join(', ');
     return {
       text: `insert into ${table} (slot, ${columns.join(', ')})
-        values (case when ${isTaken} then null else ?1 end, ${places})`,
+        values (case when ${isUsed} then null else ?1 end, ${placeholders})`,
       lead: (id) => [rowIdOf(id)],
     };
   },
-  // A savepoint writes down every page that changes behind it.
+  // Within a savepoint the engine journals every page that changes.
   insertsTogether: 1,
   returnsLongsAsText: false,
   lists: {
@@ -32,7 +32,7 @@ export const SQLITE: Dialect = {
     isInRowIds: 'slot in (select value from json_each(?))',
   },
   rowLocks: { exclusive: '', skipLocked: '', shared: '' },
-  // There is one writer at a time: what is not visible yet gets a greater number.
+  // With one writer at a time, transactions that are not visible yet get greater numbers.
   clockOrder: {
     now: `(select ${NEXT_MOVE} from realm_clock)`,
     bounds: `select n as begins, n as ends from (select ${NEXT_MOVE} as n from realm_clock)`,

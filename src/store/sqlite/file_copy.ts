@@ -6,53 +6,52 @@ import { syncPath } from '../../platform/fsync.ts';
 import { createPrivateFile } from './connection.ts';
 
 /**
- * Copies a live database into a new file, complete and consistent. The file appears only when it is whole and on the
- * disk. Throws Refusal where the name is taken.
+ * Copies a live database consistently to a new file. The file gets its name once it is complete and synced. Throws
+ * Refusal where the file exists.
  */
 export function copyDatabaseFile(db: Database, path: string): void {
-  withDraft(db, path, (draft) => {
-    if (!publish(draft, path))
-      throw new Refusal(`${path} is there already: move it away or name another file`);
+  withTemporaryCopy(db, path, (copy) => {
+    if (!publish(copy, path)) throw new Refusal(`${path} already exists: move it away or pass another file`);
   });
 }
 
 /**
- * Keeps a copy of what `isWanted` finds worth it, under `path` or the first number after it that is free. A copy that
- * is there is never replaced: it may be of another upgrade. One with the same bytes will do.
+ * Keeps a copy of the database if `isWanted` is true for it, at `path`, or at `path.2`, `path.3`, … where files exist.
+ * It never replaces one, which may be the copy of another upgrade; one with the same bytes is enough.
  */
-export function keepUpgradeCopy(db: Database, path: string, isWanted: (copied: Database) => boolean): void {
-  withDraft(db, path, (draft) => {
-    if (!checkCopy(draft, isWanted)) return;
+export function keepUpgradeCopy(db: Database, path: string, isWanted: (database: Database) => boolean): void {
+  withTemporaryCopy(db, path, (copy) => {
+    if (!checkCopy(copy, isWanted)) return;
     let name = path;
-    for (let number = 2; !publish(draft, name) && !isSame(draft, name); number += 1)
+    for (let number = 2; !publish(copy, name) && !hasSameBytes(copy, name); number += 1)
       name = `${path}.${number}`;
-    // Somebody else's copy may have its name only in memory yet.
+    // The directory entry of a copy by another process may not be synced yet.
     syncPath(dirname(path));
   });
 }
 
-/** Every process writes to a name of its own, which is gone afterwards. */
-function withDraft(db: Database, path: string, work: (draft: string) => void): void {
-  const draft = `${path}.${crypto.randomUUID()}.partial`;
+/** Gives `work` a copy with a unique temporary name, and removes that name afterwards. */
+function withTemporaryCopy(db: Database, path: string, work: (copy: string) => void): void {
+  const copy = `${path}.${crypto.randomUUID()}.partial`;
   try {
-    writeCopy(db, draft);
-    work(draft);
+    writeCopy(db, copy);
+    work(copy);
   } finally {
-    rmSync(draft, { force: true });
+    rmSync(copy, { force: true });
   }
 }
 
-/** Writes a copy under a name that nobody has: of mode 0600, on the disk, and free of what was deleted. */
+/** Writes a copy of mode 0600 to a new file, without deleted data, and syncs it. */
 export function writeCopy(db: Database, path: string): void {
   createPrivateFile(path);
   db.run('vacuum into ?', [path]);
   syncPath(path);
 }
 
-/** Gives the draft its name for good; answers false where the name is taken. */
-export function publish(draft: string, path: string): boolean {
+/** Gives a temporary file its final name. Returns false where a file with that name exists. */
+export function publish(copy: string, path: string): boolean {
   try {
-    linkSync(draft, path);
+    linkSync(copy, path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
     throw error;
@@ -61,25 +60,25 @@ export function publish(draft: string, path: string): boolean {
   return true;
 }
 
-function checkCopy(path: string, look: (copied: Database) => boolean): boolean {
-  const copied = new Database(path, { readonly: true });
+function checkCopy(path: string, check: (database: Database) => boolean): boolean {
+  const database = new Database(path, { readonly: true });
   try {
-    return look(copied);
+    return check(database);
   } finally {
-    copied.close();
+    database.close();
   }
 }
 
 const COMPARED_BYTES = 1_048_576;
 
-function isSame(left: string, right: string): boolean {
+function hasSameBytes(left: string, right: string): boolean {
   const files = [openSync(left, 'r'), openSync(right, 'r')] as const;
-  const [ours, theirs] = [Buffer.alloc(COMPARED_BYTES), Buffer.alloc(COMPARED_BYTES)];
+  const [leftBytes, rightBytes] = [Buffer.alloc(COMPARED_BYTES), Buffer.alloc(COMPARED_BYTES)];
   try {
     for (;;) {
-      const count = readSync(files[0], ours);
-      if (count !== readSync(files[1], theirs)) return false;
-      if (!ours.subarray(0, count).equals(theirs.subarray(0, count))) return false;
+      const count = readSync(files[0], leftBytes);
+      if (count !== readSync(files[1], rightBytes)) return false;
+      if (!leftBytes.subarray(0, count).equals(rightBytes.subarray(0, count))) return false;
       if (count === 0) return true;
     }
   } finally {

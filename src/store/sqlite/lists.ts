@@ -17,16 +17,18 @@ export function openSqliteLists(db: Database, sharedReads: SharedReadTransaction
     indexesOf: (table) => indexesOf(db, table),
     forget,
   });
-  const read: ReadLists<ListOutcome> = (question, budget) => perform(reading(question, budget));
-  const together = db.transaction(read);
+  const read: ReadLists<ListOutcome> = (request, budget) => perform(reading(request, budget));
+  const readInTransaction = db.transaction(read);
 
-  /** One read transaction for all statements of an answer, of its own where `sharedReads` shares none. */
-  const within: ReadLists<MaybePromise<ListOutcome>> = (question, budget) =>
-    readRetrying(sharedReads, () => (db.inTransaction ? read(question, budget) : together(question, budget)));
-  return openLists(within);
+  /** One read transaction for all statements of a list: the shared one, or its own where none is shared. */
+  const readList: ReadLists<MaybePromise<ListOutcome>> = (request, budget) =>
+    readRetrying(sharedReads, () =>
+      db.inTransaction ? read(request, budget) : readInTransaction(request, budget),
+    );
+  return openLists(readList);
 }
 
-/** The indexes of a table that hold all of its rows. */
+/** The indexes of a table that cover all of its rows. */
 export function indexesOf(db: Database, table: string): readonly Index[] {
   const list = db.prepare<{ name: string; unique: number }, [string]>(
     'select name, "unique" from pragma_index_list(?) where partial = 0',

@@ -15,8 +15,8 @@ import { queryOnce, retryWhileBusy } from './connection.ts';
 import { keepUpgradeCopy } from './file_copy.ts';
 
 /**
- * Brings the schema to the newest migration, each applied once however many processes try: the check and the rows
- * stand in one transaction that holds the write lock. A file that already holds data is copied first.
+ * Applies all pending migrations, each once even if several processes try: one transaction with the write lock checks
+ * and applies them. An existing database is copied first.
  */
 export async function migrateSqlite(
   db: Database,
@@ -31,10 +31,11 @@ export async function migrateSqlite(
   );
   if (mode === 'off' || (found !== undefined && found >= newest)) return;
   if (found !== undefined) {
-    // Whoever was faster kept a copy before it migrated; what is migrated must never carry the number of what was.
-    const isUntouched = (copied: Database) => sqliteSchemaVersion(copied)?.version === found;
+    // A process that migrated first has kept its own copy. A migrated file must not be kept under the old schema
+    // number.
+    const isBeforeMigration = (copied: Database) => sqliteSchemaVersion(copied)?.version === found;
     await retryWhileBusy(
-      () => keepUpgradeCopy(db, `${db.filename}.schema-${found}`, isUntouched),
+      () => keepUpgradeCopy(db, `${db.filename}.schema-${found}`, isBeforeMigration),
       LIMITS.migrationWaitMsMax,
     );
   }
@@ -42,8 +43,8 @@ export async function migrateSqlite(
 }
 
 /**
- * The schema that is there, undefined for none, where `mode` allows to go on from it. Changes nothing: a file that is
- * refused stays as it is.
+ * Returns the version of the schema; undefined for an empty database. Throws Refusal where `mode` does not allow to
+ * serve or migrate it. Changes nothing.
  */
 export function assertSqliteSchema(
   db: Database,
@@ -54,13 +55,15 @@ export function assertSqliteSchema(
   return assertServableSchema(sqliteSchemaVersion(db), mode, newest, programVersion);
 }
 
-/** How far a database is, undefined for one without any table. Throws Refusal for one of another program. */
+/** The version of the schema; undefined for a database without tables. Throws Refusal for one of another program. */
 export function sqliteSchemaVersion(db: Database): SchemaVersion | undefined {
   const tables = queryOnce<{ name: string }>(db, `select name from sqlite_schema where type = 'table'`);
   if (tables.length === 0) return undefined;
   const names = new Set(tables.map(({ name }) => name));
   if (!names.has('migration') || !names.has('instance')) {
-    throw new Refusal('the database file belongs to another program: it has tables, but none of authrealm');
+    throw new Refusal(
+      'the database file belongs to another program, because it has tables but none of authrealm: pass another path',
+    );
   }
   return schemaVersionOf(queryOnce<MigrationRow>(db, 'select * from migration'));
 }
@@ -73,10 +76,10 @@ const INSERT_INSTANCE =
 function applyPending(db: Database, migrations: readonly Migration[], { version, clock }: Program): void {
   db.run('begin immediate');
   try {
-    const done = sqliteSchemaVersion(db)?.version ?? 0;
+    const applied = sqliteSchemaVersion(db)?.version ?? 0;
     createMigrationTable(db);
     const insert = db.prepare(INSERT_MIGRATION);
-    for (const migration of migrations.filter((each) => each.version > done)) {
+    for (const migration of migrations.filter((each) => each.version > applied)) {
       db.run(migration.sql);
       insert.run(migration.version, migration.name, clock.now(), version, servesFromOf(migration));
     }
@@ -88,7 +91,7 @@ function applyPending(db: Database, migrations: readonly Migration[], { version,
   }
 }
 
-/** The table of migrations, with a column that files of 0.1.0 lack. */
+/** Creates the migration table, or adds the column that files of release 0.1.0 lack. */
 function createMigrationTable(db: Database): void {
   db.run(`create table if not exists migration (
     version integer not null primary key, name text not null, applied_at integer not null,

@@ -32,8 +32,8 @@ export function sqliteMigrations(): readonly Migration[] {
 }
 
 /**
- * Opens a SQLite database, made if absent, and brings its schema up as `mode` says. Throws Refusal where the schema
- * cannot be served; such a file is not changed.
+ * Opens a SQLite database, creates it if it does not exist, and migrates its schema as `mode` says. Throws Refusal
+ * where the schema cannot be served, and does not change such a file.
  */
 export async function openSqlite(path: string, mode: MigrateMode, program: Program): Promise<EmbeddedEngine> {
   const migrations = sqliteMigrations();
@@ -53,41 +53,36 @@ export async function openSqlite(path: string, mode: MigrateMode, program: Progr
   });
 }
 
-/** The engine would open what it may only read, and fail at the first write. Throws the system's error instead. */
+/** Throws the error of the system. The engine itself would open a read-only file, and fail at the first write. */
 function assertWritable(path: string): void {
   accessSync(path, constants.R_OK | constants.W_OK);
   accessSync(dirname(realpathSync(path)), constants.W_OK | constants.X_OK);
 }
 
-/** Switches the file to a write-ahead log, which stays its way. Throws Refusal where the file system has no room for one. */
+/** Switches the file to WAL mode permanently. Throws Refusal where the file system does not support it. */
 export function enableWal(db: Database): void {
   const answer = db.query<{ journal_mode: string }, []>('pragma journal_mode = wal').get();
   if (answer?.journal_mode === 'wal') return;
   throw new Refusal(
-    `the database ${db.filename} cannot keep a write-ahead log (the engine stays with ${answer?.journal_mode}): put ` +
-      'it on a local file system, a network one will not do',
+    `the database ${db.filename} cannot use a write-ahead log (its journal mode stays ${answer?.journal_mode}): move it ` +
+      'to a local file system, because network file systems are not supported',
   );
 }
 
-/** Opens a database that another process has already made and migrated. */
+/** Opens a database that another process has created and migrated. */
 export function reopenSqlite(path: string): Promise<EmbeddedEngine> {
   return openPrepared(path, async () => undefined);
 }
 
-/**
- * Any first touch of the file, even preparing a statement, can meet the lock of another start: each step waits for it.
- */
-async function openPrepared(
-  path: string,
-  makeReady: (db: Database) => Promise<void>,
-): Promise<EmbeddedEngine> {
+/** Each step retries while the file is locked: even preparing the first statement can conflict with another start. */
+async function openPrepared(path: string, prepare: (db: Database) => Promise<void>): Promise<EmbeddedEngine> {
   const db = await retryWhileBusy(() => connectSqlite(path), LIMITS.migrationWaitMsMax);
-  // Whoever waits here may wait for a restore, which puts another file in this place.
-  const place = trackDatabaseFiles(path);
+  // A restore may hold the lock, and replaces the file.
+  const files = trackDatabaseFiles(path);
   try {
-    await makeReady(db);
+    await prepare(db);
     const engine = await retryWhileBusy(() => engineOver(db), LIMITS.migrationWaitMsMax);
-    place.assertInPlace();
+    files.assertInPlace();
     return engine;
   } catch (error) {
     db.close(false);
@@ -97,26 +92,26 @@ async function openPrepared(
 
 function engineOver(db: Database): EmbeddedEngine {
   const sharedReads = openSharedReadTransaction(db);
-  const place = trackDatabaseFiles(db.filename);
+  const files = trackDatabaseFiles(db.filename);
   const log = openAuditLog(SQLITE);
-  const writer = openSqliteWriter(db, sharedReads, place, log);
+  const writer = openSqliteWriter(db, sharedReads, files, log);
   const transactions = openSqliteTransactions(db, sharedReads, writer);
   const records = openSqliteRecords(db, sharedReads, transactions);
   const access = openAuthStore(transactions);
   return {
     figures: () => ({ ...writer.figures(), lists: undefined }),
-    // Lookups are proven with the access table, which every one of them needs and no one trusts for a second.
+    // Lookups need no check of their own: all depend on the access state, which is at most a second old.
     records: {
       ...records,
       ready() {
-        place.assertInPlace();
+        files.assertInPlace();
         return records.ready();
       },
     },
     access: {
       ...access,
       state(known) {
-        place.assertInPlace();
+        files.assertInPlace();
         return access.state(known);
       },
     },
@@ -139,21 +134,21 @@ function engineOver(db: Database): EmbeddedEngine {
     },
     close() {
       sharedReads.close();
-      if (place.isMissing()) saveMovedDatabase(db);
+      if (files.isMissing()) saveMovedDatabase(db);
       db.close(false);
     },
   };
 }
 
 /**
- * A database whose file was taken away lives until its last connection ends: what it holds is kept under another name.
- * Then its log is folded back, so that the file which now has its place does not find the log of another one.
+ * Keeps a copy of a database whose file was moved or removed, because its data ends with its last connection. Then
+ * truncates the write-ahead log, so that a new file at the path does not find the log of another database.
  */
 function saveMovedDatabase(db: Database): void {
   try {
     keepUpgradeCopy(db, `${db.filename}.rescued`, () => true);
     db.run('pragma wal_checkpoint(truncate)');
   } catch {
-    // Its folder may be gone too. Whoever ends the process must not be stopped by that.
+    // The folder may be gone too. That must not prevent the process from stopping.
   }
 }

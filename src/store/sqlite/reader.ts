@@ -8,15 +8,15 @@ import { openSqliteLists } from './lists.ts';
 import { openSharedReadTransaction } from './shared_read_transaction.ts';
 import { openSqliteReading } from './transactions.ts';
 
-/** Answers what a serving process would not stop for. */
+/** Runs reads that would block the serving process for too long. */
 export interface Reader {
-  answer(question: ReaderListRequest): Promise<ReaderListResponse>;
-  /** How many records would go with one. */
-  count(question: CountRequest): Promise<number>;
+  answer(request: ReaderListRequest): Promise<ReaderListResponse>;
+  /** Counts the records that a delete would remove together with a record. */
+  count(request: CountRequest): Promise<number>;
   close(): void;
 }
 
-/** Opens a database that another process has made ready and has open. Nothing can be written through it. */
+/** Opens a database read-only. Another process must have migrated it, and must have it open. */
 export async function openReader(path: string): Promise<Reader> {
   const db = await retryWhileBusy(() => connectToRead(path), LIMITS.migrationWaitMsMax);
   const sharedReads = openSharedReadTransaction(db);
@@ -32,7 +32,7 @@ export async function openReader(path: string): Promise<Reader> {
   };
 }
 
-/** Opens a database that another process has open. Nothing can be written through it. */
+/** Opens a read-only connection. Another process must have the database open. */
 export function connectToRead(path: string): Database {
   const db = new Database(path, { readonly: true, strict: true });
   try {

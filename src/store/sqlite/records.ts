@@ -34,7 +34,10 @@ export function openSqliteRecords(
   };
 }
 
-/** The lookup by ID: one statement in the slot where the record mostly lies, else one more. */
+/**
+ * Lookups by ID. The first statement searches at the usual row ID of the record; a second one, by the key alone, rarely
+ * runs.
+ */
 function openLookup(db: Database, sharedReads: SharedReadTransaction): Store['get'] {
   const prepared = new Map(
     RESOURCES.map((resource) => {
@@ -46,9 +49,9 @@ function openLookup(db: Database, sharedReads: SharedReadTransaction): Store['ge
     const found = prepared.get(resource);
     if (!found) throw new Error(`${resource.name} has no table`);
     const { select, selectAt, decode } = found;
-    const slot = rowIdOf(key.at(-1) as Uuid);
+    const rowId = rowIdOf(key.at(-1) as Uuid);
     return readRetrying(sharedReads, () => {
-      const row = selectAt.get(...key, slot) ?? select.get(...key);
+      const row = selectAt.get(...key, rowId) ?? select.get(...key);
       return row ? (decode(row) as unknown as RecordOf<R>) : undefined;
     });
   };

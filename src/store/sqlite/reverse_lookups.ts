@@ -11,101 +11,100 @@ import type { SharedReadTransaction } from './shared_read_transaction.ts';
 type Row = Record<string, unknown>;
 type Values = LookupKey['values'];
 
-/** Answers the row that says what is sought; undefined where there is none, or more than one. */
-type Seek = (realm: string, values: Values) => Row | undefined;
+/** Returns the row with these values; undefined where there is none or more than one. */
+type FindRow = (realm: string, values: Values) => Row | undefined;
 
 /**
- * The reverse lookup of one connection, for each set of members that a record is found by. An index of numbers is found
- * through in fewer and smaller steps than one of texts (decision 0006), so a member that has a checksum is sought by that
- * first. The checksum decides nothing: every row is compared.
+ * Reverse lookups over one connection, for each set of members that a resource can be looked up by. A member with a
+ * hash column is searched by its hash first, because an index of numbers is smaller and faster than one of texts
+ * (decision 0006). Every row is still compared with the values.
  */
 export function openSqliteReverseLookups(db: Database, sharedReads: SharedReadTransaction): Store['find'] {
-  const finders = new Map(RESOURCES.map((resource) => [resource, findersOf(db, resource)]));
+  const lookups = new Map(RESOURCES.map((resource) => [resource, lookupsOf(db, resource)]));
   return (resource, realm, { members, values }) => {
-    const find = finders.get(resource)?.get(members);
-    if (!find) throw new Error(`${resource.name} is not found by ${members.join(' and ')}`);
+    const find = lookups.get(resource)?.get(members);
+    if (!find) throw new Error(`${resource.name} has no reverse lookup by ${members.join(' and ')}`);
     return readRetrying(sharedReads, () => find(realm, values));
   };
 }
 
-function findersOf(db: Database, resource: Resource) {
+function lookupsOf(db: Database, resource: Resource) {
   const by = resource.reverseLookup?.by ?? [];
-  return new Map(by.map((members) => [members, finderOf(db, resource, members)] as const));
+  return new Map(by.map((members) => [members, lookupBy(db, resource, members)] as const));
 }
 
-function finderOf(db: Database, resource: Resource, members: readonly string[]) {
+function lookupBy(db: Database, resource: Resource, members: readonly string[]) {
   const { visible, decode } = sqliteStatements(resource);
-  // What is the same code point for code point is in the question already.
-  const exact = members.flatMap((member, place) =>
-    comparedColumn(resource, member) === member ? [{ member, place }] : [],
+  // Members that are compared exactly are not selected: the query already holds their values.
+  const exact = members.flatMap((member, index) =>
+    comparedColumn(resource, member) === member ? [{ member, index }] : [],
   );
-  const told = visible.filter((column) => !exact.some(({ member }) => member === column));
-  const above = keyColumns(resource).slice(1, -1);
-  const seek = seekOf(db, resource, members, [...told, ...above]);
+  const selected = visible.filter((column) => !exact.some(({ member }) => member === column));
+  const parents = keyColumns(resource).slice(1, -1);
+  const findRow = rowFinder(db, resource, members, [...selected, ...parents]);
   return (realm: string, values: Values): KeyedRecord | undefined => {
-    const row = seek(realm, values);
+    const row = findRow(realm, values);
     if (row === undefined) return undefined;
     const key = [realm];
-    // The row becomes the record: to take off the columns it ends with costs less than to copy the others.
-    for (const column of above) {
+    // The row becomes the record: deleting its last columns is cheaper than copying the others.
+    for (const column of parents) {
       key.push(row[column] as string);
       delete row[column];
     }
-    for (const { member, place } of exact) row[member] = values[place];
+    for (const { member, index } of exact) row[member] = values[index];
     const record = decode(row);
     key.push(record.id);
     return { key: key as unknown as Key, record };
   };
 }
 
-/** So many rows of one checksum are compared one by one; where there are more, somebody has made them. */
-const SUMMED_ALIKE_MAX = 8;
+/** The number of rows with one hash that are compared here. More of them suggest deliberate collisions. */
+const EQUAL_HASHES_MAX = 8;
 
-function seekOf(
+function rowFinder(
   db: Database,
   resource: Resource,
   members: readonly string[],
   columns: readonly string[],
-): Seek {
+): FindRow {
   const { table } = resource;
   const compared = ['realm_id', ...members.map((member) => comparedColumn(resource, member))];
-  const isSought = compared.map((column, index) => `${column} = ?${index + 1}`).join(' and ');
-  const byTexts = db.prepare<Row, SqlValue[]>(
-    `select ${columns.join(', ')} from ${table} where ${isSought} limit 2`,
+  const matches = compared.map((column, index) => `${column} = ?${index + 1}`).join(' and ');
+  const selectByTexts = db.prepare<Row, SqlValue[]>(
+    `select ${columns.join(', ')} from ${table} where ${matches} limit 2`,
   );
 
-  const summed = membersOf(resource).find(
+  const hashed = membersOf(resource).find(
     ({ name, annotation }) => annotation.hashColumn && members.includes(name),
   );
-  if (!summed) return (realm, values) => soleOf(byTexts.all(realm, ...values));
-  const place = members.indexOf(summed.name);
-  const bySum = db.prepare<Row, SqlValue[]>(
-    `select ${columns.join(', ')}, ${isSought} as is_sought from ${table}
-     where ${hashColumn(summed.name)} = ?${compared.length + 1} limit ${SUMMED_ALIKE_MAX + 1}`,
+  if (!hashed) return (realm, values) => onlyRow(selectByTexts.all(realm, ...values));
+  const index = members.indexOf(hashed.name);
+  const selectByHash = db.prepare<Row, SqlValue[]>(
+    `select ${columns.join(', ')}, ${matches} as is_match from ${table}
+     where ${hashColumn(hashed.name)} = ?${compared.length + 1} limit ${EQUAL_HASHES_MAX + 1}`,
   );
   const isUnique = resource.unique.some(
     (set) => new Set(set).symmetricDifference(new Set(members)).size === 0,
   );
   return (realm, values) => {
-    const sum = textHash(values[place] as string);
-    // Mostly the only row of its checksum, and then the only answer. A subject that another realm has as well is asked
-    // for twice.
-    const first = isUnique ? bySum.get(realm, ...values, sum) : undefined;
+    const hash = textHash(values[index] as string);
+    // Usually the only row with this hash. Where another realm has the same subject, a second query may be needed.
+    const first = isUnique ? selectByHash.get(realm, ...values, hash) : undefined;
     if (first === null) return undefined;
-    if (first?.is_sought === 1) return unmarked(first);
-    const rows = bySum.all(realm, ...values, sum);
-    if (rows.length > SUMMED_ALIKE_MAX) return soleOf(byTexts.all(realm, ...values));
-    const row = soleOf(rows.filter(({ is_sought }) => is_sought === 1));
-    return row && unmarked(row);
+    if (first?.is_match === 1) return withoutMatch(first);
+    const rows = selectByHash.all(realm, ...values, hash);
+    if (rows.length > EQUAL_HASHES_MAX) return onlyRow(selectByTexts.all(realm, ...values));
+    const row = onlyRow(rows.filter(({ is_match }) => is_match === 1));
+    return row && withoutMatch(row);
   };
 }
 
-/** A row without the column that the search added. */
-function unmarked(row: Row): Row {
-  delete row.is_sought;
+/** Removes the column that the query added. */
+function withoutMatch(row: Row): Row {
+  delete row.is_match;
   return row;
 }
 
-function soleOf(rows: readonly Row[]): Row | undefined {
+function onlyRow(rows: readonly Row[]): Row | undefined {
   return rows.length === 1 ? rows[0] : undefined;
 }

@@ -6,34 +6,36 @@ import { retryWhileBusy } from './connection.ts';
 import type { SharedReadTransaction } from './shared_read_transaction.ts';
 
 /**
- * Folds the write-ahead log into the file and empties it, then has another process look for the texts in every byte of the
- * file. What is deleted is overwritten (`secure_delete`), so nothing of them is to be found, but what records of others hold,
- * and where another program wrote the file: then it is written anew.
+ * Truncates the write-ahead log, then has another process search every byte of the file for the texts. Deleted data is
+ * overwritten (`secure_delete`), so they remain only in records of others, or where another program wrote the file. In
+ * the latter case the file is rewritten.
  */
 export async function scrubSqlite(
   db: Database,
   sharedReads: SharedReadTransaction,
   texts: readonly string[],
-  { search, mayRewrite, rewriteAlways: isBlind = false }: ScrubOptions,
+  { search, mayRewrite, rewriteAlways = false }: ScrubOptions,
 ): Promise<ScrubResult> {
   if (db.filename === '' || db.filename === ':memory:') return { kind: 'clean', isRewritten: false };
-  const wanted = [...new Set(texts)].filter((text) => text !== '');
+  const searched = [...new Set(texts)].filter((text) => text !== '');
   await emptyLog(db, sharedReads);
-  const isLeft = isBlind || (await search(db.filename, wanted));
-  if (!isLeft) return { kind: 'clean', isRewritten: false };
+  const isFound = rewriteAlways || (await search(db.filename, searched));
+  if (!isFound) return { kind: 'clean', isRewritten: false };
   if (!mayRewrite) return { kind: 'left' };
   await retryWhileBusy(() => {
     sharedReads.end();
     db.run('vacuum');
   }, LIMITS.migrationWaitMsMax);
   await emptyLog(db, sharedReads);
-  return (await search(db.filename, wanted)) ? { kind: 'left' } : { kind: 'clean', isRewritten: true };
+  return (await search(db.filename, searched)) ? { kind: 'left' } : { kind: 'clean', isRewritten: true };
 }
 
-/** Somebody reads an older state. */
+/** A reader still uses an older snapshot. */
 class LogInUse extends Error {}
 
-/** Waits for readers of older states; they read no longer than a turn. Rejects with Fault `unavailable` where one stays. */
+/**
+ * Waits for readers of older snapshots, which usually take one turn. Rejects with Fault `unavailable` after a timeout.
+ */
 async function emptyLog(db: Database, sharedReads: SharedReadTransaction): Promise<void> {
   const deadline = performance.now() + LIMITS.migrationWaitMsMax;
   for (;;) {

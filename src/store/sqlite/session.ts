@@ -11,77 +11,80 @@ import {
 type Row = Record<string, unknown>;
 
 const NO_ROWS: readonly Row[] = Object.freeze([]);
-const NOTHING: StatementResult = Object.freeze({ rows: NO_ROWS, count: 0 });
+const NO_RESULT: StatementResult = Object.freeze({ rows: NO_ROWS, count: 0 });
 
-/** Runs pieces of work on one connection, inside whatever transaction is open there. */
+/** Runs work on one connection, in the transaction that is open on it. */
 export interface SqliteSession {
-  /** Runs a piece to its end, in one go. */
+  /** Runs work synchronously to its end. */
   perform<T>(work: Work<T>): T;
-  /** Drops what is prepared for texts that nobody asks for any more. */
+  /** Finalizes cached statements that are no longer used. */
   forget(texts: Iterable<string>): void;
 }
 
-/** Every text is kept prepared: those that follow from the descriptions have an end, others are to be forgotten. */
+/**
+ * Caches every prepared statement. The number of those that follow from the descriptions is limited; callers must
+ * forget all others.
+ */
 export function openSqliteSession(db: Database): SqliteSession {
-  const kept = new Map<string, Statement<Row, SqlValue[]>>();
+  const cached = new Map<string, Statement<Row, SqlValue[]>>();
 
   function prepared(text: string): Statement<Row, SqlValue[]> {
-    const known = kept.get(text);
+    const known = cached.get(text);
     if (known) return known;
     const statement = db.prepare<Row, SqlValue[]>(text);
-    kept.set(text, statement);
+    cached.set(text, statement);
     return statement;
   }
 
-  function runAsked(asked: StatementRequest): StatementResult {
-    if ('statements' in asked) return runBatch(asked);
-    const { text, values, returns: wants } = asked;
+  function execute(request: StatementRequest): StatementResult {
+    if ('statements' in request) return runBatch(request);
+    const { text, values, returns } = request;
     const statement = prepared(text);
-    if (wants === 'count') return { rows: NO_ROWS, count: statement.run(...values).changes };
-    if (wants === 'rows') return { rows: statement.all(...values), count: 0 };
+    if (returns === 'count') return { rows: NO_ROWS, count: statement.run(...values).changes };
+    if (returns === 'rows') return { rows: statement.all(...values), count: 0 };
     const row = statement.get(...values);
     return { rows: row === null ? NO_ROWS : [row], count: 0 };
   }
 
-  function runBatch({ statements, mayViolate: mayBreak }: StatementBatch): StatementResult {
-    if (mayBreak) prepared('savepoint attempt').run();
+  function runBatch({ statements, mayViolate }: StatementBatch): StatementResult {
+    if (mayViolate) prepared('savepoint attempt').run();
     try {
       for (const { text, values } of statements) prepared(text).run(...values);
     } catch (error) {
       // Some errors (a full disk) have already ended the transaction.
-      if (mayBreak && db.inTransaction) prepared('rollback to attempt').run();
+      if (mayViolate && db.inTransaction) prepared('rollback to attempt').run();
       throw error;
     }
-    if (mayBreak) prepared('release attempt').run();
-    return NOTHING;
+    if (mayViolate) prepared('release attempt').run();
+    return NO_RESULT;
   }
 
   return {
     forget(texts) {
       for (const text of texts) {
-        kept.get(text)?.finalize();
-        kept.delete(text);
+        cached.get(text)?.finalize();
+        cached.delete(text);
       }
     },
     perform<T>(work: Work<T>): T {
       let step = work.next();
       while (!step.done) {
-        let told: StatementResult;
+        let result: StatementResult;
         try {
-          told = runAsked(step.value);
+          result = execute(step.value);
         } catch (error) {
-          step = work.throw(step.value.mayViolate ? ruleOf(error) : error);
+          step = work.throw(step.value.mayViolate ? toConstraintViolation(error) : error);
           continue;
         }
-        step = work.next(told);
+        step = work.next(result);
       }
       return step.value;
     },
   };
 }
 
-/** `UNIQUE constraint failed: t.realm_id, t.issuer, t.subject` names the columns; nothing names a reference. */
-function ruleOf(error: unknown): unknown {
+/** `UNIQUE constraint failed: t.realm_id, t.issuer, t.subject` names the columns; a foreign key error names nothing. */
+function toConstraintViolation(error: unknown): unknown {
   if (!(error instanceof SQLiteError)) return error;
   switch (error.code) {
     case 'SQLITE_CONSTRAINT_UNIQUE': {

@@ -5,25 +5,27 @@ import { Fault } from '../../domain/fault.ts';
 import { rollbackQuietly } from './connection.ts';
 
 /**
- * Lets the reads of one turn of the event loop share a read transaction, which costs more than the lookup in it: four
- * system calls for its locks. Nothing is answered from it that a commit of any process, seen by anybody, has
- * overtaken.
+ * Lets the reads of one turn of the event loop share a read transaction, which costs more than a lookup: four system
+ * calls for its locks. Each read still sees every commit of any process that finished before it.
  */
 export interface SharedReadTransaction {
-  /** Runs a read on the newest commit there is. */
+  /** Runs a read on the newest commit. */
   read<T>(work: () => T): T;
-  /** How many reads there were; 0 for ever where nothing is shared. */
+  /** The number of reads so far; always 0 where nothing is shared. */
   reads(): number;
   /** Must be called before the connection begins a transaction of its own. */
   end(): void;
-  /** Must be called before the connection is closed; whoever reads later is told that the database is gone. */
+  /** Must be called before the connection is closed. Later reads throw Fault `unavailable`. */
   close(): void;
 }
 
-/** Opens the snapshot of a connection; where it cannot tell that something was committed, it shares nothing. */
+/**
+ * Opens the shared read transaction of a connection. Where commits of other processes cannot be detected, it shares
+ * nothing.
+ */
 export function openSharedReadTransaction(db: Database): SharedReadTransaction {
   const header = logHeader(db);
-  return header ? sharing(db, header) : UNSHARED;
+  return header ? shareReads(db, header) : UNSHARED;
 }
 
 /** Each read is a transaction of its own. */
@@ -34,7 +36,7 @@ export const UNSHARED: SharedReadTransaction = Object.freeze({
   close: () => undefined,
 });
 
-function sharing(db: Database, header: Uint32Array): SharedReadTransaction {
+function shareReads(db: Database, header: Uint32Array): SharedReadTransaction {
   const begin = db.prepare('begin');
   const commit = db.prepare('commit');
   const seen = new Uint32Array(header.length);
@@ -59,7 +61,7 @@ function sharing(db: Database, header: Uint32Array): SharedReadTransaction {
     try {
       commit.run();
     } catch {
-      // A read that met a damaged page fails the commit as well. It told so itself, and nothing was written.
+      // After a read of a damaged page the commit fails as well. The read has reported that, and nothing was written.
       rollbackQuietly(db);
     }
   }
@@ -70,7 +72,7 @@ function sharing(db: Database, header: Uint32Array): SharedReadTransaction {
       reads += 1;
       if (isOpen && !isCurrent()) end();
       if (!isOpen) {
-        // Noted before the transaction begins: a commit in between makes the note old, never the snapshot.
+        // Copied before the transaction begins: a commit in between makes the copy stale, never the snapshot.
         seen.set(header);
         begin.run();
         isOpen = true;
@@ -88,8 +90,9 @@ function sharing(db: Database, header: Uint32Array): SharedReadTransaction {
 }
 
 /**
- * The words of the log's header that move with every commit: the change counter, the last frame, the two halves of the
- * checksum (sqlite.org/walformat.html, 2.1). SQLite itself compares the header to learn whether a snapshot is old.
+ * The words of the WAL-index header that change with every commit: the change counter, the last frame, and the two
+ * halves of the checksum (sqlite.org/walformat.html, 2.1). SQLite itself compares the header to detect a stale
+ * snapshot.
  */
 const CHANGES = 2;
 const LAST_FRAME = 4;
@@ -97,12 +100,12 @@ const CHECKSUM = 10;
 const HEADER_BYTES = 48;
 
 /**
- * The header of the write-ahead log's index where SQLite has it mapped: the file must not be opened again, because
- * closing a second descriptor would drop the locks of this process. Undefined where the system does not tell the
- * address, or the database has no such file.
+ * The header of the WAL index at the address where SQLite has mapped it. The file must not be opened again, because
+ * closing a second descriptor would drop the locks of this process. Undefined where the address is unknown or the
+ * database has no such file.
  */
 function logHeader(db: Database): Uint32Array | undefined {
-  // The index is mapped with the first read.
+  // SQLite maps the index at the first read.
   db.query('select count(*) from sqlite_schema').get();
   try {
     const file = `${realpathSync(db.filename)}-shm`;

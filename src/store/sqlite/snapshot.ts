@@ -4,46 +4,46 @@ import { MAPPED_BYTES_MAX, retryWhileBusy, sqliteFault } from './connection.ts';
 import { sqliteStatements } from './dialect.ts';
 
 /**
- * Takes a picture of a database: one read transaction on a connection of its own, so that lookups and commits go on
- * beside it. Until it is closed the write-ahead log cannot be folded back, and grows with what is written.
+ * Opens a snapshot of the records: a read transaction on its own connection, concurrent with lookups and commits. Until
+ * it is closed, the write-ahead log cannot be checkpointed completely, and grows with every write.
  */
 export async function takeSqliteSnapshot(db: Database): Promise<RecordSnapshot> {
   try {
-    const own = await retryWhileBusy(() => openReadTransaction(db));
-    return over(own);
+    const connection = await retryWhileBusy(() => openReadTransaction(db));
+    return snapshotOver(connection);
   } catch (error) {
     throw sqliteFault(error);
   }
 }
 
-/** A read transaction on a connection of its own. */
+/** Opens a read transaction on a new connection. */
 export function openReadTransaction(db: Database): Database {
-  // Nothing but its own connection reaches a database in memory: its picture is a copy.
+  // Only its own connection can read a database in memory, so its snapshot is a copy.
   if (db.filename === '' || db.filename === ':memory:') return Database.deserialize(db.serialize());
-  const own = new Database(db.filename, { readonly: true });
+  const connection = new Database(db.filename, { readonly: true });
   try {
-    own.run('pragma busy_timeout = 0');
-    own.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
-    own.run('begin');
-    // A transaction sees the moment of its first read.
-    own.query('select count(*) from sqlite_schema').get();
-    return own;
+    connection.run('pragma busy_timeout = 0');
+    connection.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
+    connection.run('begin');
+    // The first read of the transaction takes its snapshot.
+    connection.query('select count(*) from sqlite_schema').get();
+    return connection;
   } catch (error) {
-    own.close(false);
+    connection.close(false);
     throw error;
   }
 }
 
-function over(db: Database): RecordSnapshot {
+function snapshotOver(db: Database): RecordSnapshot {
   return {
     scan: (resource, after, limit, within) =>
-      reading(() => {
+      withFaults(() => {
         const { scan, scanRealm, decodePlaced } = sqliteStatements(resource);
         const rows = db.query<Record<string, unknown>, [string, string, number]>(within ? scanRealm : scan);
         return rows.all(within ?? after.realm, after.id, limit).map(decodePlaced);
       }),
     count: (resource, within) =>
-      reading(() => {
+      withFaults(() => {
         const { count, countRealm } = sqliteStatements(resource);
         const row = within
           ? db.query<{ n: number }, [string]>(countRealm).get(within)
@@ -54,7 +54,7 @@ function over(db: Database): RecordSnapshot {
   };
 }
 
-function reading<T>(work: () => T): T {
+function withFaults<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {

@@ -6,20 +6,21 @@ import { openSqliteSession } from './session.ts';
 import type { SharedReadTransaction } from './shared_read_transaction.ts';
 import type { SqliteWriter } from './writer.ts';
 
-/** Reading on one connection. */
+/** Runs reads on one connection. */
 export function openSqliteReading(
   db: Database,
   sharedReads: SharedReadTransaction,
 ): Pick<Transactions, 'read'> {
   const { perform } = openSqliteSession(db);
-  const together = db.transaction(<T>(work: Work<T>): T => perform(work)) as typeof perform;
-  // One moment for all statements, also where `sharedReads` shares no transaction.
+  const performInTransaction = db.transaction(<T>(work: Work<T>): T => perform(work)) as typeof perform;
+  // One snapshot for all statements, also where no transaction is shared.
   return {
-    read: (work) => readRetrying(sharedReads, () => (db.inTransaction ? perform(work()) : together(work()))),
+    read: (work) =>
+      readRetrying(sharedReads, () => (db.inTransaction ? perform(work()) : performInTransaction(work()))),
   };
 }
 
-/** The transactions of one connection. All that is written has one order here, wherever it belongs. */
+/** The transactions of one connection. SQLite has one writer, so the scope of a write does not matter. */
 export function openSqliteTransactions(
   db: Database,
   sharedReads: SharedReadTransaction,
@@ -28,7 +29,7 @@ export function openSqliteTransactions(
   return {
     ...openSqliteReading(db, sharedReads),
     write: (_, work) => writer.write(work),
-    isOverloaded: writer.isCrowded,
+    isOverloaded: writer.isOverloaded,
     yieldToWriters: yieldLock,
   };
 }

@@ -8,56 +8,56 @@ import { sqliteStatements } from './dialect.ts';
 import { connectToRead } from './reader.ts';
 
 /**
- * Whether any of the texts stands in a byte of the file and in no record. Not for a process that has the file open as a
- * database: closing a second descriptor of it would drop the locks of that one.
+ * Whether the file contains any of the texts outside of the current records. Must not run in a process that has the
+ * file open as a database: closing a second descriptor would drop the locks of that process.
  */
 export async function hasUnreferencedText(path: string, texts: readonly string[]): Promise<boolean> {
   const found = searchFile(path, texts);
   if (found.length === 0) return false;
   const db = await retryWhileBusy(() => connectToRead(path), LIMITS.migrationWaitMsMax);
   try {
-    for (const text of found) if (!(await isHeld(db, text))) return true;
+    for (const text of found) if (!(await isReferenced(db, text))) return true;
     return false;
   } finally {
     db.close(false);
   }
 }
 
-/** Whether a record holds the text, in a member or in what it is compared by. */
-async function isHeld(db: Database, text: string): Promise<boolean> {
-  for (const resource of RESOURCES) if (await isHeldBy(db, resource, text)) return true;
+/** Whether a record contains the text, in a member or its comparison key. */
+async function isReferenced(db: Database, text: string): Promise<boolean> {
+  for (const resource of RESOURCES) if (await isReferencedBy(db, resource, text)) return true;
   return false;
 }
 
-interface Looked {
-  /** Where the last row lies that was looked at; null behind the last one of all. */
+interface SearchedBatch {
+  /** The row ID of the last row of the batch; null after the last row of the table. */
   readonly slot: number | null;
-  readonly holds: number | null;
+  readonly matches: number | null;
 }
 
-/** No read transaction is longer than so many rows, so that nobody who empties the write-ahead log waits for the whole. */
-async function isHeldBy(db: Database, resource: Resource, text: string): Promise<boolean> {
+/** Searches in batches, so that no read transaction delays a checkpoint of the write-ahead log for the whole table. */
+async function isReferencedBy(db: Database, resource: Resource, text: string): Promise<boolean> {
   const columns = sqliteStatements(resource).columns.filter((column) => isTextual(resource, column));
-  const holds = columns.map((column) => `ifnull(instr(${column}, ?2), 0) > 0`).join(' or ');
-  const look = db.prepare<Looked, [number, string, number]>(
-    `select max(slot) as slot, max(holds) as holds from (
-       select slot, ${holds} as holds from ${resource.table} where slot > ?1 order by slot limit ?3)`,
+  const matches = columns.map((column) => `ifnull(instr(${column}, ?2), 0) > 0`).join(' or ');
+  const search = db.prepare<SearchedBatch, [number, string, number]>(
+    `select max(slot) as slot, max(matches) as matches from (
+       select slot, ${matches} as matches from ${resource.table} where slot > ?1 order by slot limit ?3)`,
   );
   try {
     for (let slot = -1; ; ) {
-      const looked = await retryWhileBusy(() => look.get(slot, text, ROWS), LIMITS.migrationWaitMsMax);
-      if (looked?.holds === 1) return true;
-      if (!looked || looked.slot === null) return false;
-      slot = looked.slot;
+      const batch = await retryWhileBusy(() => search.get(slot, text, BATCH_ROWS), LIMITS.migrationWaitMsMax);
+      if (batch?.matches === 1) return true;
+      if (!batch || batch.slot === null) return false;
+      slot = batch.slot;
     }
   } finally {
-    look.finalize();
+    search.finalize();
   }
 }
 
-const ROWS = 20_000;
+const BATCH_ROWS = 20_000;
 
-/** A column of a member that callers see, or of what such a member is compared by. */
+/** Whether a column holds a visible member or its comparison key. */
 function isTextual(resource: Resource, column: string): boolean {
   return membersOf(resource).some(
     (member) => isVisible(member) && (column === member.name || column === `${member.name}_key`),
@@ -66,21 +66,21 @@ function isTextual(resource: Resource, column: string): boolean {
 
 const CHUNK_BYTES = 8_388_608;
 
-/** The texts that stand in a file, in UTF-8. Not for a process that has the file open as a database. */
+/** Returns those of the texts that the file contains in UTF-8. */
 function searchFile(path: string, texts: readonly string[]): readonly string[] {
-  const left = new Map(texts.map((text) => [text, Buffer.from(text)]));
-  const overlap = Math.max(0, ...[...left.values()].map(({ length }) => length - 1));
+  const missing = new Map(texts.map((text) => [text, Buffer.from(text)]));
+  const overlap = Math.max(0, ...[...missing.values()].map(({ length }) => length - 1));
   const buffer = Buffer.alloc(CHUNK_BYTES + overlap);
   const file = openSync(path, 'r');
   const found: string[] = [];
   try {
-    for (let start = 0; left.size > 0; start += CHUNK_BYTES) {
+    for (let start = 0; missing.size > 0; start += CHUNK_BYTES) {
       const count = readSync(file, buffer, 0, buffer.length, start);
       const part = buffer.subarray(0, count);
-      for (const [text, bytes] of left) {
+      for (const [text, bytes] of missing) {
         if (!part.includes(bytes)) continue;
         found.push(text);
-        left.delete(text);
+        missing.delete(text);
       }
       if (count < buffer.length) break;
     }

@@ -14,10 +14,10 @@ import { openSqliteSession } from './session.ts';
 import type { SharedReadTransaction } from './shared_read_transaction.ts';
 
 export interface SqliteWriter {
-  /** Runs `work` in a transaction shared with other waiting work; resolves after the commit is on disk. */
+  /** Runs `work` in a transaction that it shares with other waiting work. Resolves after the commit is on disk. */
   write<T>(work: () => Work<WorkResult<T>>): Promise<T>;
   figures(): WriterFigures;
-  readonly isCrowded: IsOverloaded;
+  readonly isOverloaded: IsOverloaded;
 }
 
 interface Job {
@@ -28,20 +28,20 @@ interface Job {
 }
 
 /**
- * The one writer of a connection. Work that arrives while the lock is awaited, or while a commit gives way to lookups,
- * joins the same commit, and so shares its sync; each job has a savepoint of its own. Only what is in the file that
- * the next start will find is acknowledged.
+ * The writer of a connection. Work that arrives during a wait for the lock, or during a pause for lookups, joins the
+ * same commit and shares its sync. Each job has its own savepoint. A commit is acknowledged only if its file is still
+ * the one at the path of the database.
  */
 export function openSqliteWriter(
   db: Database,
   sharedReads: SharedReadTransaction,
-  place: Pick<DatabaseFiles, 'assertInPlace'>,
+  files: Pick<DatabaseFiles, 'assertInPlace'>,
   log: Pick<AuditLog, 'write'>,
 ): SqliteWriter {
   const begin = db.prepare('begin immediate');
-  const commitGroup = openGroupCommit(db, place, log);
+  const commitGroup = openGroupCommit(db, files, log);
   const pauses = openPauses(sharedReads);
-  const gate = openAdmission();
+  const admission = openAdmission();
   let queue: Job[] = [];
   let commits = 0;
   let retries = 0;
@@ -51,7 +51,7 @@ export function openSqliteWriter(
     try {
       while (queue.length > 0) {
         await (queue.length < LIMITS.writesGroupedMax ? pauses.next() : nextTurn());
-        // Nothing may run between taking the lock and the work: a read would find itself inside the transaction.
+        // Nothing may be awaited between taking the lock and the commit: a read would run inside the transaction.
         if (!takeLock()) {
           await pauseForLock();
           continue;
@@ -60,8 +60,8 @@ export function openSqliteWriter(
         queue.splice(0, jobs);
         if (isCommitted) {
           commits += 1;
-          gate.leave(jobs);
-        } else gate.giveUp(jobs);
+          admission.leave(jobs);
+        } else admission.giveUp(jobs);
         pauses.begin();
       }
     } finally {
@@ -69,7 +69,7 @@ export function openSqliteWriter(
     }
   }
 
-  /** Answers false where another process has the lock, or the database cannot be written; the latter ends every wait. */
+  /** Returns false where another process holds the lock, or the engine failed; the latter rejects all waiting jobs. */
   function takeLock(): boolean {
     try {
       sharedReads.end();
@@ -78,22 +78,22 @@ export function openSqliteWriter(
     } catch (error) {
       if (isBusy(error)) {
         retries += 1;
-        dismissLate(error);
-      } else dismiss(queue.splice(0), sqliteFault(error));
+        rejectExpired(error);
+      } else rejectJobs(queue.splice(0), sqliteFault(error));
       return false;
     }
   }
 
-  function dismissLate(cause: unknown): void {
+  function rejectExpired(cause: unknown): void {
     const now = performance.now();
-    const late = queue.filter((job) => job.deadline <= now);
-    if (late.length === 0) return;
+    const expired = queue.filter((job) => job.deadline <= now);
+    if (expired.length === 0) return;
     queue = queue.filter((job) => job.deadline > now);
-    dismiss(late, new Fault('unavailable', [], cause));
+    rejectJobs(expired, new Fault('unavailable', [], cause));
   }
 
-  function dismiss(jobs: readonly Job[], error: unknown): void {
-    gate.giveUp(jobs.length);
+  function rejectJobs(jobs: readonly Job[], error: unknown): void {
+    admission.giveUp(jobs.length);
     for (const { reject } of jobs) reject(error);
   }
 
@@ -101,7 +101,7 @@ export function openSqliteWriter(
     write<T>(work: () => Work<WorkResult<T>>): Promise<T> {
       if (queue.length >= LIMITS.writesQueuedMax) return Promise.reject(new Fault('unavailable'));
       const { promise, resolve, reject } = Promise.withResolvers<T>();
-      gate.enter();
+      admission.enter();
       queue.push({ work, resolve, reject, deadline: performance.now() + LIMITS.storeWaitMsMax });
       if (!isDraining) {
         isDraining = true;
@@ -110,14 +110,14 @@ export function openSqliteWriter(
       return promise;
     },
     figures: () => ({ writesWaiting: queue.length, commits, retries }),
-    isCrowded: gate.isOverloaded,
+    isOverloaded: admission.isOverloaded,
   };
 }
 
-/** What the jobs of one commit amount to. */
+/** The jobs of one commit, with their rows and log entries. */
 interface Group {
   readonly jobs: Job[];
-  /** Tells each job its result, once the commit is on disk. */
+  /** Settles the promise of each job, once the commit is on disk. */
   readonly settle: (() => void)[];
   readonly entries: ChangeEntry[];
   readonly auditEntries: AuditEntry[];
@@ -125,13 +125,14 @@ interface Group {
 }
 
 /**
- * Makes the function that runs the first jobs of a queue, in their order, and ends the open transaction. Nothing else runs
- * meanwhile: once the jobs amount to LIMITS.cascadeRecordsMax rows or have taken LIMITS.commitWorkMsMax, the others stay
- * for the next commit. Answers how many jobs it ran and settled, and whether they were committed.
+ * Returns a function that runs the first jobs of a queue in their order, and commits or rolls back the open
+ * transaction. It blocks the event loop: after LIMITS.cascadeRecordsMax rows or LIMITS.commitWorkMsMax, the remaining
+ * jobs wait for the next commit. The function returns how many jobs it ran and settled, and whether they were
+ * committed.
  */
 function openGroupCommit(
   db: Database,
-  place: Pick<DatabaseFiles, 'assertInPlace'>,
+  files: Pick<DatabaseFiles, 'assertInPlace'>,
   log: Pick<AuditLog, 'write'>,
 ) {
   const commit = db.prepare('commit');
@@ -152,7 +153,7 @@ function openGroupCommit(
       } else undo.run();
       group.settle.push(() => job.resolve(value as never));
     } catch (error) {
-      // Some errors (a full disk) have already ended the transaction; then every job in it must be told.
+      // Some errors (a full disk) have already ended the transaction; then every job in it fails.
       if (!db.inTransaction) throw error;
       undo.run();
       group.settle.push(() => job.reject(sqliteFault(error)));
@@ -172,13 +173,13 @@ function openGroupCommit(
       }
       perform(log.write(entries, auditEntries));
       commit.run();
-      place.assertInPlace();
+      files.assertInPlace();
     } catch (error) {
       for (const { reject } of jobs) reject(sqliteFault(error));
       rollbackQuietly(db);
       return { jobs: jobs.length, isCommitted: false };
     }
-    for (const answer of settle) answer();
+    for (const settleJob of settle) settleJob();
     return { jobs: jobs.length, isCommitted: true };
   };
 }
@@ -188,35 +189,38 @@ function isFull({ jobs, entries, auditEntries, rows }: Group, end: number): bool
   return jobs.length >= LIMITS.writesGroupedMax || (jobs.length > 0 && performance.now() > end);
 }
 
-/** The pauses between commits: every lookup that has arrived waits while one is made and synced (decision 0005). */
+/** Pauses between commits, because lookups wait while a commit is written and synced (decision 0005). */
 interface Pauses {
-  /** Ends with the pause after the last commit while very many lookups are answered, else with the turn. */
+  /**
+   * Resolves after the pause that follows the last commit while the rate of lookups is high, otherwise in the next
+   * turn.
+   */
   next(): Promise<void>;
   /** Must be called after each commit. */
   begin(): void;
 }
 
 function openPauses({ reads }: Pick<SharedReadTransaction, 'reads'>): Pauses {
-  let begun = Number.NEGATIVE_INFINITY;
-  let isReadFrom = false;
-  let seenAt = Number.NEGATIVE_INFINITY;
-  let seenReads = 0;
+  let pauseStart = Number.NEGATIVE_INFINITY;
+  let hasManyReads = false;
+  let measuredAt = Number.NEGATIVE_INFINITY;
+  let measuredReads = 0;
 
   return {
     next() {
       const now = performance.now();
-      const passed = now - seenAt;
-      // The rate of a shorter time than a pause would say nothing.
-      if (passed >= LIMITS.commitPauseMs) {
-        isReadFrom = reads() - seenReads >= passed * LIMITS.commitPauseReadsMin;
-        seenAt = now;
-        seenReads = reads();
+      const elapsed = now - measuredAt;
+      // A rate over less time than a pause would be meaningless.
+      if (elapsed >= LIMITS.commitPauseMs) {
+        hasManyReads = reads() - measuredReads >= elapsed * LIMITS.commitPauseReadsMin;
+        measuredAt = now;
+        measuredReads = reads();
       }
-      const left = begun + LIMITS.commitPauseMs - now;
-      return isReadFrom && left > 0 ? Bun.sleep(left) : nextTurn();
+      const left = pauseStart + LIMITS.commitPauseMs - now;
+      return hasManyReads && left > 0 ? Bun.sleep(left) : nextTurn();
     },
     begin() {
-      begun = performance.now();
+      pauseStart = performance.now();
     },
   };
 }
