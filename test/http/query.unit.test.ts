@@ -8,9 +8,9 @@ import { type ListQuery, onlyFilter, readQuery } from '../../src/http/pipeline/q
 import { systemClock } from '../../src/platform/clock.ts';
 
 const URL_START = 'http://service.example/v2/authentication-realms';
-const EVERYTHING = { hasFilter: true, hasSort: true };
+const FILTER_AND_SORT = { hasFilter: true, hasSort: true };
 const NEWEST: Sort = { by: 'created_at', isDescending: true };
-const NOTHING = {
+const DEFAULTS = {
   limit: undefined,
   offset: undefined,
   after: undefined,
@@ -19,9 +19,9 @@ const NOTHING = {
   carried: '',
 };
 
-const read = (query: string, rules = EVERYTHING): ListQuery => readQuery(`${URL_START}${query}`, rules);
+const read = (query: string, rules = FILTER_AND_SORT): ListQuery => readQuery(`${URL_START}${query}`, rules);
 
-/** The parameters and rules of a query that is refused. */
+/** The complaints about a query; empty if it is valid. */
 function complaintsOf(query: string): readonly string[] {
   try {
     read(query);
@@ -33,8 +33,8 @@ function complaintsOf(query: string): readonly string[] {
   }
 }
 
-describe('a query that is read', () => {
-  const GOOD: readonly (readonly [string, Partial<ListQuery>])[] = [
+describe('readQuery accepts', () => {
+  const VALID: readonly (readonly [string, Partial<ListQuery>])[] = [
     ['', {}],
     ['?', {}],
     ['?&&', {}],
@@ -51,9 +51,9 @@ describe('a query that is read', () => {
     ['?x=%zz&page[limit]=5', { limit: 5 }],
     ['?page[limit]=5#page[limit]=6', { limit: 5 }],
   ];
-  for (const [query, said] of GOOD) {
-    test(query || 'none', () => {
-      expect(read(query, { hasFilter: false, hasSort: false })).toEqual({ ...NOTHING, ...said });
+  for (const [query, expected] of VALID) {
+    test(`readQuery accepts the query ${query || '(empty)'}`, () => {
+      expect(read(query, { hasFilter: false, hasSort: false })).toEqual({ ...DEFAULTS, ...expected });
     });
   }
 
@@ -66,18 +66,18 @@ describe('a query that is read', () => {
     ['-id', { by: 'id', isDescending: true }],
   ];
   for (const [text, sort] of SORTS) {
-    test(`sort=${text}`, () => {
-      expect(read(`?sort=${text}`)).toEqual({ ...NOTHING, sort, carried: `&sort=${text}` });
+    test(`readQuery accepts sort=${text}`, () => {
+      expect(read(`?sort=${text}`)).toEqual({ ...DEFAULTS, sort, carried: `&sort=${text}` });
     });
   }
 
-  test('a plus is a space, an encoded one is itself', () => {
+  test('readQuery decodes a plus as a space, and an encoded plus as a plus', () => {
     expect(read('?filter=eq(name,Jane+Doe)').filter).toBe('eq(name,Jane Doe)');
     expect(read('?filter=eq(name,Jane%2BDoe)').filter).toBe('eq(name,Jane+Doe)');
     expect(read('?filter=a=b').filter).toBe('a=b');
   });
 
-  test('links take a filter along as it came, or encoded where a link may not hold it so', () => {
+  test('links repeat a filter unchanged, or encoded if a URL requires it', () => {
     const rows = [
       ['eq(name,Jane+Doe):eq(email,a%2Bb@c.d)', '&filter=eq(name,Jane+Doe):eq(email,a%2Bb@c.d)'],
       ['(eq(a,1)|eq(a,2))', '&filter=(eq(a%2C1)%7Ceq(a%2C2))'],
@@ -89,19 +89,19 @@ describe('a query that is read', () => {
     for (const [raw, carried] of rows) {
       const { filter, carried: given } = read(`?filter=${raw}&sort=-id`);
       expect(given).toBe(`${carried}&sort=-id`);
-      // Read again it says the same.
+      // Parsing it again gives the same result.
       expect(read(`?${given.slice(1)}`)).toMatchObject({ filter: filter as string, carried: given });
     }
   });
 });
 
-describe('a query that is refused names the parameter and the rule', () => {
+describe('readQuery rejects', () => {
   const LIMIT = 'page[limit]: must be a whole number from 1 to 100';
   const OFFSET = 'page[offset]: must be a whole number from 0 to 10000';
   const SORT = 'sort: must be one of created_at, -created_at, updated_at, -updated_at, id, -id';
   const AFTER = 'page[after]: must be empty, or come from links.next of a list in the same order';
   const ENCODED = 'must be UTF-8, percent-encoded';
-  const BAD: readonly (readonly [string, ...string[]])[] = [
+  const INVALID: readonly (readonly [string, ...string[]])[] = [
     ...['0', '101', '-1', '', '1.0', '1e1', '+5', ' 5', '0x5', 'all', '05', '999999999999999999', '٥'].map(
       (value) => [`page[limit]=${value}`, LIMIT] as const,
     ),
@@ -118,34 +118,39 @@ describe('a query that is refused names the parameter and the rule', () => {
     ['page[after]=abc', AFTER],
     ['page[limit]=0&page[offset]=-1&sort=x', LIMIT, OFFSET, SORT],
   ];
-  for (const [query, ...rules] of BAD) {
-    test(query, () => expect(complaintsOf(`?${query}`)).toEqual(rules));
+  for (const [query, ...rules] of INVALID) {
+    test(`readQuery rejects ${query} with the parameter and the rule`, () =>
+      expect(complaintsOf(`?${query}`)).toEqual(rules));
   }
 
-  test('nothing of a query is repeated, whatever it holds', () => {
+  test('complaints about a query never contain its values', () => {
     const names = fc.constantFrom('page[limit]', 'page[offset]', 'page[after]', 'sort', 'filter', 'page%5');
     const query = fc.array(fc.tuple(names, fc.string({ unit: 'grapheme', minLength: 8 })), { maxLength: 8 });
     fc.assert(
       fc.property(query, (pairs) => {
-        const said = complaintsOf(`?${pairs.map(([name, value]) => `${name}=${value}`).join('&')}`).join();
-        for (const [, value] of pairs) expect(said).not.toContain(value);
+        const complaints = complaintsOf(
+          `?${pairs.map(([name, value]) => `${name}=${value}`).join('&')}`,
+        ).join();
+        for (const [, value] of pairs) expect(complaints).not.toContain(value);
       }),
     );
   });
 });
 
-describe('cursors', () => {
+describe('page cursors', () => {
   const id = systemClock.mintId();
   const sorts = (['created_at', 'updated_at', 'id'] as const).flatMap((by) => [
     { by, isDescending: true },
     { by, isDescending: false },
   ]);
 
+  const nameOf = ({ by, isDescending }: Sort) => `${by} ${isDescending ? 'descending' : 'ascending'}`;
+
   for (const sort of sorts) {
     const at = sort.by === 'id' ? undefined : 1_750_000_000_123;
     const cursor = writePageCursor({ at, id }, sort);
 
-    test(`${sort.by} ${sort.isDescending}: comes back as it went out`, () => {
+    test(`a cursor for ${nameOf(sort)} is read as it was written`, () => {
       expect(cursor).toMatch(/^[\w-]{24,35}$/);
       expect(readPageCursor(cursor, sort)).toEqual({ at, id });
       expect(read(`?sort=${sort.isDescending ? '-' : ''}${sort.by}&page[after]=${cursor}`).after).toEqual({
@@ -154,33 +159,33 @@ describe('cursors', () => {
       });
     });
 
-    test(`${sort.by} ${sort.isDescending}: is none of a list in another order`, () => {
+    test(`a cursor for ${nameOf(sort)} is invalid in another order`, () => {
       for (const other of sorts) if (other !== sort) expect(readPageCursor(cursor, other)).toBeUndefined();
     });
 
-    test(`${sort.by} ${sort.isDescending}: cut or longer it is none`, () => {
-      const places = Array.from(cursor, (_, place) => place);
+    test(`a cursor for ${nameOf(sort)} that is truncated or extended is invalid`, () => {
+      const indexes = Array.from(cursor, (_, place) => place);
       const others = [
-        ...places.map((end) => cursor.slice(0, end)),
+        ...indexes.map((end) => cursor.slice(0, end)),
         ...['A', '=', ' '].map((end) => cursor + end),
       ];
       for (const other of others) expect(readPageCursor(other, sort)).toBeUndefined();
     });
 
-    test(`${sort.by} ${sort.isDescending}: changed it is none, or another place`, () => {
+    test(`a cursor for ${nameOf(sort)} with a changed character is invalid or another position`, () => {
       const changed = (to: string) =>
         Array.from(
           cursor,
           (was, place) => `${cursor.slice(0, place)}${was === to ? '_' : to}${cursor.slice(place + 1)}`,
         );
       for (const other of changed('-')) expect(readPageCursor(other, sort)).not.toEqual({ at, id });
-      for (const odd of ['+', '/', '=', '\u0100', '.'].flatMap(changed)) {
-        expect(readPageCursor(odd, sort)).toBeUndefined();
+      for (const invalid of ['+', '/', '=', '\u0100', '.'].flatMap(changed)) {
+        expect(readPageCursor(invalid, sort)).toBeUndefined();
       }
     });
   }
 
-  test('instants at the ends of the calendar, before 1970 included', () => {
+  test('cursors hold timestamps from the year 1 to 9999, and reject others', () => {
     for (const at of [Date.UTC(1, 0), -1, 0, Date.UTC(9999, 11)]) {
       expect(readPageCursor(writePageCursor({ at, id }, NEWEST), NEWEST)).toEqual({ at, id });
     }
@@ -190,7 +195,7 @@ describe('cursors', () => {
   });
 });
 
-test('a query of the longest request line is read in no time', () => {
+test('a query of the maximum request line is read within 200 ms', () => {
   const long = '&page[after]=%20+x'.repeat(LIMITS.headerBytesMax / 18);
   const start = performance.now();
   complaintsOf(`?${long}`);
@@ -199,7 +204,7 @@ test('a query of the longest request line is read in no time', () => {
   expect(performance.now() - start).toBeLessThan(200);
 });
 
-describe('the filter of a URL that says nothing else', () => {
+describe('onlyFilter', () => {
   test.each([
     ['?filter=a=b', 'a=b'],
     ['?filter=a+b%2Bc%C3%A9', 'a b+cé'],
@@ -211,9 +216,9 @@ describe('the filter of a URL that says nothing else', () => {
     ['?page[limit]=1', undefined],
     ['?', undefined],
     ['', undefined],
-  ])('%s', (query, filter) => expect(onlyFilter(`${URL_START}${query}`)).toBe(filter));
+  ])('onlyFilter of %s is %p', (query, filter) => expect(onlyFilter(`${URL_START}${query}`)).toBe(filter));
 
-  test('is what the whole reading finds, and all that it finds', () => {
+  test('onlyFilter agrees with readQuery for random queries', () => {
     const bits = fc.constantFrom(
       'filter',
       '=',
@@ -233,9 +238,9 @@ describe('the filter of a URL that says nothing else', () => {
         const query = `?filter=${all.join('')}`;
         const filter = onlyFilter(`${URL_START}${query}`);
         if (filter === undefined) return;
-        const { carried, ...said } = read(query);
-        const { carried: _, ...nothing } = NOTHING;
-        expect(said).toEqual({ ...nothing, filter });
+        const { carried, ...rest } = read(query);
+        const { carried: _, ...defaults } = DEFAULTS;
+        expect(rest).toEqual({ ...defaults, filter });
         expect(carried).toStartWith('&filter=');
       }),
     );

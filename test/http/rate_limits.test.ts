@@ -14,30 +14,30 @@ afterEach(() => service.stop());
 const PROXIED = { trustedProxies: '127.0.0.0/8 ::1' };
 const from = (address: string) => ({ 'X-Forwarded-For': address });
 
-async function started(flags: Flags) {
+async function startWithRecord(flags: Flags) {
   service = await startService({ ...PROXIED, ...flags });
   const path = oidcPath(await createFixture(service.db));
   return { path, token: await service.token('oidc-profile-infos:read') };
 }
 
-/** The statuses of so many requests, one after the other. */
-async function statuses(count: number, ask: () => Promise<Response>): Promise<readonly number[]> {
+/** The statuses of consecutive requests. */
+async function statuses(count: number, send: () => Promise<Response>): Promise<readonly number[]> {
   const found: number[] = [];
-  for (let done = 0; done < count; done += 1) found.push((await ask()).status);
+  for (let done = 0; done < count; done += 1) found.push((await send()).status);
   return found;
 }
 
 const rates = ({ headers }: Response) => [headers.get('ratelimit-policy'), headers.get('ratelimit')];
 
-test('without rates nothing is told about them', async () => {
-  const { path, token } = await started({});
+test('without rate limits a response has no rate limit headers', async () => {
+  const { path, token } = await startWithRecord({});
   expect(rates(await service.get(path, token))).toEqual([null, null]);
 });
 
 describe('--client-rate', () => {
-  test('a client has so many requests, and another one as many', async () => {
-    const { path, token } = await started({ clientRate: '3/60' });
-    // Its token was one of them.
+  test('each client has its own limit by --client-rate, including its token request', async () => {
+    const { path, token } = await startWithRecord({ clientRate: '3/60' });
+    // The token request counts as well.
     expect(await statuses(4, () => service.get(path, token))).toEqual([200, 200, 429, 429]);
     const other = await service.token('oidc-profile-infos:read');
     expect(await statuses(3, () => service.get(path, other))).toEqual([200, 200, 429]);
@@ -45,8 +45,8 @@ describe('--client-rate', () => {
     expect(await statuses(2, () => service.get(path, token))).toEqual([200, 429]);
   });
 
-  test('the headers say what is left', async () => {
-    const { path, token } = await started({ clientRate: '10/100' });
+  test('the RateLimit headers report the remaining requests, and Retry-After the wait', async () => {
+    const { path, token } = await startWithRecord({ clientRate: '10/100' });
     const answer = await service.get(path, token);
     expect(rates(answer)[0]).toBe('"client";q=10;w=100');
     expect(rates(answer)[1]).toBe('"client";r=8;t=10');
@@ -57,15 +57,15 @@ describe('--client-rate', () => {
     expect((await errorsOf(refused))[0]).toMatchObject({ status: '429', title: 'Too Many Requests' });
   });
 
-  test('a token is refused as well where there were too many', async () => {
-    await started({ clientRate: '2/60' });
+  test('token requests beyond --client-rate are 429', async () => {
+    await startWithRecord({ clientRate: '2/60' });
     const { clientId, secret } = await service.client('oidc-profile-infos:read');
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
     expect(await statuses(3, () => service.requestToken(form))).toEqual([200, 200, 429]);
   });
 
-  test('what is too much of a client is not done: no token, none taken back, nothing told', async () => {
-    await started({ clientRate: '3/60' });
+  test('token, revocation and introspection requests beyond --client-rate have no effect', async () => {
+    await startWithRecord({ clientRate: '3/60' });
     const { clientId, secret } = await service.client('oidc-profile-infos:read');
     const own = { client_id: clientId, client_secret: secret };
     const form = { ...own, grant_type: 'client_credentials' };
@@ -87,16 +87,16 @@ describe('--client-rate', () => {
     expect(logged.map(({ action }) => action)).toEqual(Array(3).fill('token.granted'));
   });
 
-  test('each of two processes lets half through', async () => {
-    const { path, token } = await started({ clientRate: '6/60', processes: '2' });
+  test('each of two processes allows half of --client-rate', async () => {
+    const { path, token } = await startWithRecord({ clientRate: '6/60', processes: '2' });
     const all = await statuses(4, () => service.get(path, token));
     expect(all).toEqual([200, 200, 429, 429]);
   });
 });
 
 describe('--address-rate', () => {
-  test('counts whoever asks, for whatever, and tells it', async () => {
-    const { path, token } = await started({ addressRate: '3/60' });
+  test('--address-rate counts every request of an address, unauthenticated ones included', async () => {
+    const { path, token } = await startWithRecord({ addressRate: '3/60' });
     const at = from('192.0.2.1');
     expect((await service.get('/nowhere', undefined, at)).status).toBe(404);
     const answer = await service.get(path, undefined, at);
@@ -105,15 +105,15 @@ describe('--address-rate', () => {
     expect((await service.get(path, token, from('192.0.2.2'))).status).toBe(200);
   });
 
-  test('all of a /64 is one address', async () => {
-    const { path, token } = await started({ addressRate: '2/60' });
-    const asked = ['2001:db8::1', '2001:db8::2', '2001:db8:0:0:ffff::3', '2001:db8:0:1::1'];
+  test('--address-rate counts an IPv6 /64 as one address', async () => {
+    const { path, token } = await startWithRecord({ addressRate: '2/60' });
+    const addresses = ['2001:db8::1', '2001:db8::2', '2001:db8:0:0:ffff::3', '2001:db8:0:1::1'];
     const found: number[] = [];
-    for (const each of asked) found.push((await service.get(path, token, from(each))).status);
+    for (const each of addresses) found.push((await service.get(path, token, from(each))).status);
     expect(found).toEqual([200, 200, 429, 200]);
   });
 
-  test('nobody is somebody else by a header that he wrote himself', async () => {
+  test('--address-rate ignores X-Forwarded-For of untrusted peers', async () => {
     service = await startService({ addressRate: '2/60' });
     const found = ['192.0.2.1', '192.0.2.2', '192.0.2.3'].map((each) =>
       service.get('/nowhere', undefined, from(each)),
@@ -121,15 +121,15 @@ describe('--address-rate', () => {
     expect((await Promise.all(found)).map(({ status }) => status).sort()).toEqual([404, 404, 429]);
   });
 
-  test('health is never counted, and says nothing of it', async () => {
-    await started({ addressRate: '2/60' });
+  test('health checks are not rate limited and have no rate limit headers', async () => {
+    await startWithRecord({ addressRate: '2/60' });
     expect(await statuses(9, () => service.get('/healthz'))).toEqual(Array(9).fill(200));
     expect(await statuses(9, () => service.get('/readyz/'))).toEqual(Array(9).fill(200));
     expect(rates(await service.get('/healthz'))).toEqual([null, null]);
   });
 
-  test('both rates are told together', async () => {
-    const { path, token } = await started({ addressRate: '50/50', clientRate: '20/20' });
+  test('the RateLimit headers report both rates together', async () => {
+    const { path, token } = await startWithRecord({ addressRate: '50/50', clientRate: '20/20' });
     const answer = await service.get(path, token, from('192.0.2.1'));
     expect(rates(answer)).toEqual([
       '"address";q=50;w=50, "client";q=20;w=20',
@@ -138,7 +138,7 @@ describe('--address-rate', () => {
   });
 });
 
-test('callers whose connection tells no address are one together', () => {
+test('callers without an address share one limit', () => {
   const { address, badCredentials: guesses } = openRateLimits(
     { perAddress: { requests: 1, seconds: 60 }, perClient: undefined, badTokens: undefined, processes: 1 },
     { ...systemClock, monotonic: () => 0 },
@@ -152,8 +152,8 @@ test('callers whose connection tells no address are one together', () => {
   expect([found, guesses]).toEqual([[undefined, undefined, 429], undefined]);
 });
 
-describe('the address of requests with the same credentials in a row', () => {
-  function counted(requests: number) {
+describe('consecutive requests with the same credentials', () => {
+  function openCountedLimit(requests: number) {
     const reads: string[] = [];
     const rate = { requests, seconds: 3_600 };
     const { address } = openRateLimits(
@@ -170,25 +170,25 @@ describe('the address of requests with the same credentials in a row', () => {
     return { passes, reads };
   }
 
-  test('is read once in 64 requests where plenty is left, and for each where little is left', () => {
-    const plenty = counted(1_000_000);
+  test('the address of consecutive requests is read once in 64, and for each near the limit', () => {
+    const plenty = openCountedLimit(1_000_000);
     for (let count = 0; count < 6_400; count += 1) plenty.passes('token', '192.0.2.1');
     expect(plenty.reads.length).toBe(100);
-    const little = counted(127);
+    const little = openCountedLimit(127);
     for (let count = 0; count < 127; count += 1) little.passes('token', '192.0.2.1');
     expect(little.reads.length).toBe(127);
   });
 
-  test('lets an address through exactly as often as its rate says', () => {
+  test('an address may send exactly as many consecutive requests as its rate', () => {
     for (const requests of [1, 63, 64, 129, 6_400]) {
-      const { passes } = counted(requests);
+      const { passes } = openCountedLimit(requests);
       const passed = Array.from({ length: requests + 100 }, () => passes('token', '192.0.2.1'));
       expect(passed.filter(Boolean).length).toBe(requests);
     }
   });
 
-  test('is read for other credentials, and for none', () => {
-    const { passes, reads } = counted(1_000_000);
+  test('the address is read again for other credentials and for none', () => {
+    const { passes, reads } = openCountedLimit(1_000_000);
     passes('token', '192.0.2.1');
     passes('another', '192.0.2.2');
     passes(null, '192.0.2.3');
@@ -197,34 +197,34 @@ describe('the address of requests with the same credentials in a row', () => {
     expect(reads).toEqual(['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.5']);
   });
 
-  test('another address with the same token is counted for the first one by a 64th of what is left at most', () => {
-    const { passes, reads } = counted(640);
+  test('another address with the same token counts for the first for at most a 64th of the remaining requests', () => {
+    const { passes, reads } = openCountedLimit(640);
     for (let count = 0; count < 10; count += 1) passes('token', `192.0.2.${count}`);
     expect(reads).toEqual(['192.0.2.0', '192.0.2.9']);
   });
 });
 
-test('what is told follows what is left, when there is more, and what the other rate told', () => {
+test('the RateLimit header is updated for each request, clock and other rate', () => {
   let at = 0;
   const rate = { requests: 50, seconds: 100 };
   const { address, client } = openRateLimits(
     { perAddress: rate, perClient: rate, badTokens: undefined, processes: 1 },
     { ...systemClock, monotonic: () => at },
   );
-  const told = (clientId: string) => {
+  const headerAfter = (clientId: string) => {
     const call = { address: () => parseIpAddress('192.0.2.1'), authorization: () => null } as Call;
     address?.(call);
     client?.(call, clientId);
     return call.rateHeaders?.RateLimit;
   };
-  expect(told('one')).toBe('"address";r=49;t=2, "client";r=49;t=2');
-  expect(told('another')).toBe('"address";r=48;t=2, "client";r=49;t=2');
-  expect(told('another')).toBe('"address";r=47;t=2, "client";r=48;t=2');
+  expect(headerAfter('one')).toBe('"address";r=49;t=2, "client";r=49;t=2');
+  expect(headerAfter('another')).toBe('"address";r=48;t=2, "client";r=49;t=2');
+  expect(headerAfter('another')).toBe('"address";r=47;t=2, "client";r=48;t=2');
   at = 1_500;
-  expect(told('one')).toBe('"address";r=46;t=1, "client";r=48;t=1');
+  expect(headerAfter('one')).toBe('"address";r=46;t=1, "client";r=48;t=1');
 });
 
-test('what is left is told in steps where there is plenty, and never as more than it is', () => {
+test('the RateLimit header rounds many remaining requests down, by at most a 64th', () => {
   const { client } = openRateLimits(
     {
       perAddress: undefined,
@@ -234,20 +234,20 @@ test('what is left is told in steps where there is plenty, and never as more tha
     },
     { ...systemClock, monotonic: () => 0 },
   );
-  const told = Array.from({ length: 10_000 }, () => {
+  const reported = Array.from({ length: 10_000 }, () => {
     const call = { rateHeaders: undefined } as Call;
     client?.(call, 'one');
     return Number(/;r=(\d+)/.exec(call.rateHeaders?.RateLimit ?? '')?.[1]);
   });
-  const left = told.map((_, asked) => told.length - 1 - asked);
-  expect(told.filter((each, asked) => each > (left[asked] as number))).toEqual([]);
-  expect(told.filter((each, asked) => each < ((left[asked] as number) * 63) / 64 - 1)).toEqual([]);
-  expect(told.slice(-64)).toEqual(left.slice(-64));
-  expect(new Set(told).size).toBeLessThan(700);
+  const left = reported.map((_, sent) => reported.length - 1 - sent);
+  expect(reported.filter((each, sent) => each > (left[sent] as number))).toEqual([]);
+  expect(reported.filter((each, sent) => each < ((left[sent] as number) * 63) / 64 - 1)).toEqual([]);
+  expect(reported.slice(-64)).toEqual(left.slice(-64));
+  expect(new Set(reported).size).toBeLessThan(700);
 });
 
-test('every operation but health documents what it answers then', async () => {
-  await started({ addressRate: '1/3600' });
+test('every operation except health checks documents its 429 response', async () => {
+  await startWithRecord({ addressRate: '1/3600' });
   const document = (await (
     await service.get('/openapi.json', undefined, from('192.0.2.9'))
   ).json()) as JsonObject;
@@ -266,7 +266,7 @@ test('every operation but health documents what it answers then', async () => {
   }
 });
 
-test('a rate that leaves a process nothing is refused at the start', async () => {
+test('the service does not start with a rate of less than one request for each process', async () => {
   service = await startService();
   expect(startService({ clientRate: '3/60', processes: '4' })).rejects.toThrow(
     /--client-rate must allow at least one request for each/,

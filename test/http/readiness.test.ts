@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { type Service, startService } from '../support/service.ts';
 
-/** Which dependency is in trouble, by real trouble of the database: tables that are not where they belong. */
+/** The dependencies in the readiness response, with real errors of the database: renamed tables. */
 
 let service: Service;
 beforeAll(async () => {
@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-const LOOKED_AT_AGAIN = LIMITS.accessTableAgeMsMax + 1;
+const REREAD_MS = LIMITS.accessTableAgeMsMax + 1;
 
 async function readiness(): Promise<{ status: number; body: Record<string, unknown> }> {
   const answer = await service.get('/readyz');
@@ -19,12 +19,12 @@ async function readiness(): Promise<{ status: number; body: Record<string, unkno
   return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
 }
 
-const WELL = {
+const READY = {
   status: 200,
   body: { status: 'ok', dependencies: { database: 'ok', access_table: 'ok' } },
 };
 
-/** All that an unready service says: nothing of where the database is, nothing of why. */
+/** The whole response of an unready service, without the address of the database or the reason. */
 function unready(dependencies: { readonly database: string; readonly access_table: string }) {
   const errors = [
     { status: '503', title: 'Service Unavailable', detail: 'A dependency is in trouble; try again' },
@@ -32,41 +32,41 @@ function unready(dependencies: { readonly database: string; readonly access_tabl
   return { status: 503, body: { errors, dependencies } };
 }
 
-/** While a table is away. */
-async function without(table: string, look: () => Promise<void>): Promise<void> {
+/** Runs `check` while a table is renamed. */
+async function withoutTable(table: string, check: () => Promise<void>): Promise<void> {
   await service.database.query(`alter table ${table} rename to elsewhere`);
   try {
-    await look();
+    await check();
   } finally {
     await service.database.query(`alter table elsewhere rename to ${table}`);
   }
 }
 
-test('well: each of them is ok', async () => {
-  expect(await readiness()).toEqual(WELL);
+test('readiness is 200 with every dependency ok', async () => {
+  expect(await readiness()).toEqual(READY);
 });
 
-test('clients that cannot be read are trouble of the access table alone', async () => {
-  await without('client', async () => {
+test('readiness is 503 for the access table alone if clients cannot be read', async () => {
+  await withoutTable('client', async () => {
     await service.database.query('update instance set access_version = access_version + 1');
-    service.clock.advance(LOOKED_AT_AGAIN);
+    service.clock.advance(REREAD_MS);
     expect(await readiness()).toEqual(unready({ database: 'ok', access_table: 'in trouble' }));
   });
-  expect(await readiness()).toEqual(WELL);
+  expect(await readiness()).toEqual(READY);
 });
 
-test('a database that cannot be read is felt at once, and by the access table when it is read again', async () => {
-  expect(await readiness()).toEqual(WELL);
-  await without('instance', async () => {
+test('readiness is 503 at once if the database cannot be read, for the access table at its next read', async () => {
+  expect(await readiness()).toEqual(READY);
+  await withoutTable('instance', async () => {
     const { status, body } = await readiness();
     expect([status, body.dependencies]).toEqual([503, expect.objectContaining({ database: 'in trouble' })]);
-    service.clock.advance(LOOKED_AT_AGAIN);
+    service.clock.advance(REREAD_MS);
     expect(await readiness()).toEqual(unready({ database: 'in trouble', access_table: 'in trouble' }));
   });
-  expect(await readiness()).toEqual(WELL);
+  expect(await readiness()).toEqual(READY);
 });
 
-test('the log has the reason', () => {
+test('the log has the cause of a failed readiness check', () => {
   const faults = service.log.filter(({ event }) => event === 'fault');
   expect(faults.length).toBeGreaterThan(0);
   for (const fault of faults) {

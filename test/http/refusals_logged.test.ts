@@ -17,7 +17,7 @@ interface Row {
   readonly detail: string;
 }
 
-test('refused access is counted by client or address and reason, and logged when the service ends at the latest', async () => {
+test('denied access is counted by client or address and reason, and logged at the latest when the service stops', async () => {
   const service = await startService({ badTokenRate: 'off' });
   const planted = await createFixture(service.db);
   const path = oidcPath(planted);
@@ -34,7 +34,7 @@ test('refused access is counted by client or address and reason, and logged when
   await service.get(`/v2/authentication-realms/${planted.realm}/changes`, token);
   for (const wrong of ['x', 'y']) await service.requestToken({ ...form, client_secret: wrong });
   await service.requestToken({ ...form, client_id: 'nobody' });
-  // None of these is refused access.
+  // None of these is denied access.
   await service.get('/nowhere');
   await service.get('/healthz');
   await service.requestToken({ ...form, grant_type: 'password' });
@@ -43,12 +43,12 @@ test('refused access is counted by client or address and reason, and logged when
   const rows = await service.database.query<Row>(
     `select actor, address, detail from act where action = 'access.refused' order by seq`,
   );
-  const told = rows.map(({ actor, address, detail }) => {
+  const counts = rows.map(({ actor, address, detail }) => {
     const { reason, count, since } = JSON.parse(detail);
     expect(new Date(since).toISOString()).toBe(since);
     return [actor, address, reason, count];
   });
-  expect(told.sort()).toEqual(
+  expect(counts.sort()).toEqual(
     [
       ['nobody', '127.0.0.1', 'no token', 1],
       ['nobody', '127.0.0.1', 'bad token', 3],
@@ -65,10 +65,10 @@ test('refused access is counted by client or address and reason, and logged when
 function openStore() {
   const written: (readonly AuditEntry[])[] = [];
   const store = {
-    isShut: false,
+    isFailing: false,
     written,
     async append(auditEntries: readonly AuditEntry[]) {
-      if (store.isShut) throw new Fault('unavailable');
+      if (store.isFailing) throw new Fault('unavailable');
       written.push(auditEntries);
     },
   };
@@ -76,13 +76,13 @@ function openStore() {
 }
 
 const address = (raw: string) => parseIpAddress(raw) as IpAddress;
-const stranger = (raw: string) => ({ clientId: undefined, address: address(raw) });
+const unauthenticated = (raw: string) => ({ clientId: undefined, address: address(raw) });
 
-test('who tries from a whole network of IPv6 is one', async () => {
+test('denied access from one IPv6 /64 is one counter', async () => {
   const store = openStore();
   const refusals = openRefusedAccessLog(store, { ...systemClock, now: () => 0 });
   for (let host = 1; host <= 20; host += 1) {
-    refusals.count(stranger(`2001:db8:1:2::${host.toString(16)}`), 'bad token');
+    refusals.count(unauthenticated(`2001:db8:1:2::${host.toString(16)}`), 'bad token');
   }
   await refusals.stop();
   expect(store.written.flat()).toMatchObject([
@@ -90,11 +90,11 @@ test('who tries from a whole network of IPv6 is one', async () => {
   ]);
 });
 
-test('counters are bounded: who comes beyond is counted with the others, by reason', async () => {
+test('denied access beyond refusalsCountedMax counters is counted as others, by reason', async () => {
   const store = openStore();
   const refusals = openRefusedAccessLog(store, { ...systemClock, now: () => 0 });
   for (let at = 0; at < LIMITS.refusalsCountedMax + 300; at += 1) {
-    refusals.count(stranger(`10.0.${at >> 8}.${at & 255}`), at % 2 === 0 ? 'bad token' : 'no token');
+    refusals.count(unauthenticated(`10.0.${at >> 8}.${at & 255}`), at % 2 === 0 ? 'bad token' : 'no token');
   }
   await refusals.stop();
   const auditEntries = store.written.flat();
@@ -105,27 +105,27 @@ test('counters are bounded: who comes beyond is counted with the others, by reas
   ]);
 });
 
-test('they are bounded as well while nothing can be written, however long, and nothing is lost', async () => {
+test('counters of denied access stay bounded while the log cannot be written, and no count is lost', async () => {
   const store = openStore();
   const sizes: number[] = [];
   let rounds = 0;
   const countRound = () => {
     for (let at = 0; at < LIMITS.refusalsCountedMax; at += 1) {
-      refusals.count(stranger(`10.${rounds}.${at >> 8}.${at & 255}`), 'bad token');
+      refusals.count(unauthenticated(`10.${rounds}.${at >> 8}.${at & 255}`), 'bad token');
     }
     rounds += 1;
   };
-  // A failure takes its time, and others are refused meanwhile.
-  const note = async (auditEntries: readonly AuditEntry[]) => {
+  // Further access is denied during a failing write.
+  const append = async (auditEntries: readonly AuditEntry[]) => {
     sizes.push(auditEntries.length);
-    if (store.isShut) countRound();
+    if (store.isFailing) countRound();
     await store.append(auditEntries);
   };
-  const refusals = openRefusedAccessLog({ append: note }, { ...systemClock, now: () => 0 }, 5);
-  store.isShut = true;
+  const refusals = openRefusedAccessLog({ append: append }, { ...systemClock, now: () => 0 }, 5);
+  store.isFailing = true;
   countRound();
   while (sizes.length < 4) await Bun.sleep(1);
-  store.isShut = false;
+  store.isFailing = false;
   await refusals.stop();
   expect(Math.max(...sizes)).toBe(LIMITS.refusalsCountedMax + 1);
   const counted = store.written.flat().map(({ actor, detail }) => ({ actor, ...detail })) as unknown as {
@@ -139,51 +139,51 @@ test('they are bounded as well while nothing can be written, however long, and n
   expect(counted.filter(({ count }) => count === 1)).toHaveLength(LIMITS.refusalsCountedMax);
 });
 
-test('one entry a minute, however often; what cannot be written is counted on', async () => {
+test('denied access is one entry per interval; counts that cannot be written are kept for the next', async () => {
   const store = openStore();
-  const every = 30;
-  const refusals = openRefusedAccessLog(store, { ...systemClock, now: () => 0 }, every);
-  const count = () => refusals.count(stranger('192.0.2.1'), 'bad token');
-  store.isShut = true;
+  const intervalMs = 30;
+  const refusals = openRefusedAccessLog(store, { ...systemClock, now: () => 0 }, intervalMs);
+  const count = () => refusals.count(unauthenticated('192.0.2.1'), 'bad token');
+  store.isFailing = true;
   for (let round = 0; round < 5; round += 1) count();
-  await Bun.sleep(3 * every);
+  await Bun.sleep(3 * intervalMs);
   expect(store.written).toEqual([]);
-  store.isShut = false;
+  store.isFailing = false;
   for (let round = 0; round < 5; round += 1) count();
   while (store.written.length === 0) await Bun.sleep(5);
   expect(store.written.flat()).toMatchObject([{ detail: { count: 10 } }]);
-  await Bun.sleep(3 * every);
+  await Bun.sleep(3 * intervalMs);
   await refusals.stop();
   expect(store.written).toHaveLength(1);
 });
 
-test('uses are kept once in a while, again where that failed, and never of who is no client of ours', async () => {
-  const kept: (readonly string[])[] = [];
-  let isShut = true;
+test('client usage is stored once per interval, retried after a failure, and only for own clients', async () => {
+  const stored: (readonly string[])[] = [];
+  let isFailing = true;
   const store = {
     async recordClientUsage(clientIds: readonly string[]) {
-      if (isShut) throw new Fault('unavailable');
-      kept.push(clientIds);
+      if (isFailing) throw new Fault('unavailable');
+      stored.push(clientIds);
     },
   };
-  const every = 20;
-  const uses = openClientUsage(store, { now: () => 0 }, every);
-  for (const clientId of ['shop', 'till', 'shop', 'provider:abc']) uses.record(clientId);
-  await Bun.sleep(3 * every);
-  isShut = false;
-  while (kept.length === 0) await Bun.sleep(5);
-  expect(kept.map((each) => [...each].sort())).toEqual([['shop', 'till']]);
+  const intervalMs = 20;
+  const uses = openClientUsage(store, { now: () => 0 }, intervalMs);
+  for (const clientId of ['shop', 'pos', 'shop', 'provider:abc']) uses.record(clientId);
+  await Bun.sleep(3 * intervalMs);
+  isFailing = false;
+  while (stored.length === 0) await Bun.sleep(5);
+  expect(stored.map((each) => [...each].sort())).toEqual([['pos', 'shop']]);
   uses.record('shop');
-  while (kept.length === 1) await Bun.sleep(5);
-  expect(kept[1]).toEqual(['shop']);
-  uses.record('till');
+  while (stored.length === 1) await Bun.sleep(5);
+  expect(stored[1]).toEqual(['shop']);
+  uses.record('pos');
   await uses.stop();
-  expect(kept[2]).toEqual(['till']);
+  expect(stored[2]).toEqual(['pos']);
   await uses.stop();
-  expect(kept).toHaveLength(3);
+  expect(stored).toHaveLength(3);
 });
 
-test('a bug in keeping uses is no trouble of the database, and is not passed over', async () => {
+test('an unexpected error while storing client usage is rethrown', async () => {
   const bug = new Error('a bug');
   const uses = openClientUsage({ recordClientUsage: () => Promise.reject(bug) }, { now: () => 0 });
   uses.record('shop');

@@ -14,11 +14,11 @@ import {
   userMembers,
 } from '../support/service.ts';
 
-/** Searches with the question in the body: of users in one realm, and of every kind of record in all realms. */
+/** Searches with the filter in the body: of users in one realm, and of every resource in all realms. */
 
 setDefaultTimeout(300_000);
 
-interface Found {
+interface SearchPage {
   readonly data: readonly { readonly id: string; readonly links: { readonly self: string } }[];
   readonly meta: {
     readonly page: object;
@@ -45,18 +45,18 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-async function search(collection: string, body: object, by = token): Promise<Found> {
+async function search(collection: string, body: object, by = token): Promise<SearchPage> {
   const answer = await service.post(`/v2/${collection}/search`, by, body);
   if (answer.status !== 200) throw new Error(`${answer.status} ${await answer.text()}`);
-  return (await answer.json()) as Found;
+  return (await answer.json()) as SearchPage;
 }
 
 const USERS = 'user-authentication-info';
 const OIDC = 'user-authentication-oidc-profile-info';
 const PASSWORDS = 'user-authentication-password-profile-info';
-const ids = ({ data }: Found) => data.map(({ id }) => id).sort();
+const ids = ({ data }: SearchPage) => data.map(({ id }) => id).sort();
 
-describe('in all realms', () => {
+describe('search in all realms', () => {
   const byId = (): [string, string][] => [
     [USERS, two.user],
     [OIDC, two.oidcLink],
@@ -65,10 +65,10 @@ describe('in all realms', () => {
     ['password-profiles', two.passwordProfile],
   ];
 
-  test('a record is found by its identifier alone, in any letter case, and says where it is', async () => {
+  test('search by ID finds a record in any realm, in any letter case, with its self link', async () => {
     for (const [collection, id] of byId()) {
-      for (const said of [id, id.toUpperCase()]) {
-        const found = await search(collection, { filter: `eq(id,${said})` });
+      for (const spelling of [id, id.toUpperCase()]) {
+        const found = await search(collection, { filter: `eq(id,${spelling})` });
         expect([collection, ids(found)]).toEqual([collection, [id]]);
         expect(found.data[0]?.links.self).toContain(`/authentication-realms/${two.realm}/`);
         expect(found.meta.realms).toEqual({ searched: 2, next: null, cut: null });
@@ -79,7 +79,7 @@ describe('in all realms', () => {
     }
   });
 
-  test('links are found by subject alone, by subject and issuer, and by username', async () => {
+  test('search finds links by subject, by subject and issuer, and by username', async () => {
     const both = [one.oidcLink, two.oidcLink].sort();
     expect(ids(await search(OIDC, { filter: 'eq(subject,auth0|Everywhere)' }))).toEqual(both);
     const issuer = `eq(issuer,"${ISSUER}")`;
@@ -91,7 +91,7 @@ describe('in all realms', () => {
     );
   });
 
-  test('a subject is found at an issuer that no profile has, and at each that has it', async () => {
+  test('search by subject finds the links of every issuer, even of issuers without a profile', async () => {
     const subject = 'several issuers';
     const made: string[] = [];
     for (const issuer of ['https://a.example', 'https://m.example/', 'https://z.example']) {
@@ -103,7 +103,7 @@ describe('in all realms', () => {
     expect(ids(await search(OIDC, { filter: `eq(subject,"${subject}")` }))).toEqual(made.sort());
   });
 
-  test('users are found by e-mail address and name, and by how they begin', async () => {
+  test('search finds users by e-mail address and name, whole or by prefix', async () => {
     const made = service.clock.mintId();
     const members = { ...userMembers, name: 'Zoë Überall', email: 'zoe@elsewhere.example' };
     await insertRecord(service.db, user, [two.realm, made], members);
@@ -119,7 +119,7 @@ describe('in all realms', () => {
     expect((await search(USERS, { filter: 'eq(email,jane@example.com)' })).data).toHaveLength(2);
   });
 
-  test('of realms outside of the token nothing is found, and nothing is told', async () => {
+  test('search with a list of realms finds and reports nothing of other realms', async () => {
     const limited = await service.token(SCOPES, new Set([one.realm]));
     for (const [collection, id] of byId()) {
       const found = await search(collection, { filter: `eq(id,${id})` }, limited);
@@ -128,29 +128,35 @@ describe('in all realms', () => {
     expect(ids(await search(OIDC, { filter: 'eq(subject,auth0|Everywhere)' }, limited))).toEqual([
       one.oidcLink,
     ]);
-    const nowhere = await service.token(SCOPES, new Set([crypto.randomUUID() as Uuid]));
-    expect(ids(await search(OIDC, { filter: 'eq(subject,auth0|Everywhere)' }, nowhere))).toEqual([]);
+    const unknownRealm = await service.token(SCOPES, new Set([crypto.randomUUID() as Uuid]));
+    expect(ids(await search(OIDC, { filter: 'eq(subject,auth0|Everywhere)' }, unknownRealm))).toEqual([]);
   });
 
-  test('of the realms of a token, those behind the named one are asked', async () => {
+  test('search with after_realm continues with the later realms of the token', async () => {
     const both = await service.token(SCOPES, new Set([two.realm, one.realm]));
     const [first, last] = one.realm < two.realm ? [one, two] : [two, one];
     const filter = 'eq(subject,auth0|Everywhere)';
-    const ask = async (page: object) => {
+    const searchPage = async (page: object) => {
       const found = await search(OIDC, { filter, page }, both);
       return [found.data.map(({ id }) => id), found.meta.realms];
     };
-    expect(await ask({ limit: 1 })).toEqual([
+    expect(await searchPage({ limit: 1 })).toEqual([
       [first.oidcLink],
       { searched: 1, next: first.realm, cut: null },
     ]);
     for (const after_realm of [first.realm, first.realm.toUpperCase()]) {
-      expect(await ask({ after_realm })).toEqual([[last.oidcLink], { searched: 1, next: null, cut: null }]);
+      expect(await searchPage({ after_realm })).toEqual([
+        [last.oidcLink],
+        { searched: 1, next: null, cut: null },
+      ]);
     }
-    expect(await ask({ after_realm: last.realm })).toEqual([[], { searched: 0, next: null, cut: null }]);
+    expect(await searchPage({ after_realm: last.realm })).toEqual([
+      [],
+      { searched: 0, next: null, cut: null },
+    ]);
   });
 
-  test('the scope of each kind is asked for', async () => {
+  test('search requires the scope of the resource', async () => {
     const users = await service.token('users:read');
     expect((await service.post(`/v2/${OIDC}/search`, users, { filter: 'eq(subject,x)' })).status).toBe(403);
     expect((await service.post(`/v2/${USERS}/search`, users, { filter: 'eq(name,x)' })).status).toBe(200);
@@ -173,18 +179,18 @@ describe('in all realms', () => {
     ['oidc-profiles', 'eq(name,Login)'],
     ['password-profiles', 'eq(id,none)'],
     [USERS, 'nonsense('],
-  ])('%s takes no %p: 400 says what it takes', async (collection, filter) => {
+  ])('search of %s rejects the filter %p with 400', async (collection, filter) => {
     const answer = await service.post(`/v2/${collection}/search`, token, { filter });
     expect(answer.status).toBe(400);
     expect((await errorsOf(answer))[0]?.source).toEqual({ pointer: '/filter' } as never);
   });
 
-  test('it says how such a filter is written', async () => {
+  test('search names the accepted filters', async () => {
     const answer = await service.post(`/v2/${USERS}/search`, token, { filter: 'like(email,*jane)' });
     const [id, ...others] = ['id', 'email', 'name'].map((member) => `eq(${member},…)`);
-    const beginnings = ['email', 'name'].map((member) => ` or like(${member},…*) with 2 characters or more`);
-    const words = [id, ...others.map((other, at) => `${other}${beginnings[at]}`)].join('; ');
-    expect((await errorsOf(answer))[0]?.detail).toBe(`filter: must be one of: ${words}`);
+    const prefixes = ['email', 'name'].map((member) => ` or like(${member},…*) with 2 characters or more`);
+    const filters = [id, ...others.map((other, at) => `${other}${prefixes[at]}`)].join('; ');
+    expect((await errorsOf(answer))[0]?.detail).toBe(`filter: must be one of: ${filters}`);
   });
 
   test.each([
@@ -195,16 +201,16 @@ describe('in all realms', () => {
     [{ filter: 'eq(name,a)', page: { limit: 101 } }, '/page/limit'],
     [{ filter: 'eq(name,a)', page: { after_realm: 'none' } }, '/page/after_realm'],
     [{ filter: 'eq(name,a)', page: [] }, '/page'],
-  ])('%j is told what to mend', async (body, pointer) => {
+  ])('search is 400 for the body %j, with the pointer', async (body, pointer) => {
     const answer = await service.post(`/v2/${USERS}/search`, token, body);
     expect([answer.status, (await errorsOf(answer))[0]?.source]).toEqual([400, { pointer } as never]);
   });
 });
 
-describe('of a realm that has more than there is room for', () => {
+describe('search of a realm with more matches than fit', () => {
   const LIMIT = 5;
-  /** Asks with users of one e-mail address: as many in each of three realms, in their order. */
-  async function asked(counts: readonly number[], limit = LIMIT) {
+  /** Creates realms with these numbers of users with one e-mail address; returns the realms and a search for them. */
+  async function createMatches(counts: readonly number[], limit = LIMIT) {
     const realms = counts.map(() => service.clock.mintId()).sort();
     const email = `${crypto.randomUUID()}@cut.example`;
     for (const [place, id] of realms.entries()) {
@@ -213,48 +219,48 @@ describe('of a realm that has more than there is room for', () => {
         await insertRecord(service.db, user, [id, service.clock.mintId()], { ...userMembers, email });
     }
     const by = await service.token(SCOPES, new Set(realms));
-    const ask = async (after?: string) => {
+    const searchAfter = async (after?: string) => {
       const page = { limit, ...(after === undefined ? {} : { after_realm: after }) };
       const { data, meta } = await search(USERS, { filter: `eq(email,${email})`, page }, by);
       return { count: data.length, ...meta.realms };
     };
-    return { realms, ask };
+    return { realms, searchAfter };
   }
 
   test.each<[string, readonly number[], number]>([
-    ['the only one', [6], 0],
-    ['the last one', [0, 0, 40], 2],
-    ['the last one, behind others that have some', [2, 1, 3], 2],
-  ])('%s, it is named, and there is none behind it', async (_, counts, place) => {
-    const { realms, ask } = await asked(counts);
+    ['the only realm', [6], 0],
+    ['the last realm', [0, 0, 40], 2],
+    ['the last realm, after others with matches,', [2, 1, 3], 2],
+  ])('search reports %s as cut if its matches do not fit, and no next realm', async (_, counts, place) => {
+    const { realms, searchAfter } = await createMatches(counts);
     const cut = realms[place] as string;
-    expect(await ask()).toEqual({ count: LIMIT, searched: counts.length, next: null, cut });
+    expect(await searchAfter()).toEqual({ count: LIMIT, searched: counts.length, next: null, cut });
   });
 
-  test('in the middle, it is named, and one goes on behind it', async () => {
-    const { realms, ask } = await asked([2, 7, 3]);
+  test('search reports a middle realm as cut if its matches do not fit, and continues after it', async () => {
+    const { realms, searchAfter } = await createMatches([2, 7, 3]);
     const middle = realms[1] as string;
-    expect(await ask()).toEqual({ count: LIMIT, searched: 2, next: middle, cut: middle });
-    expect(await ask(middle)).toEqual({ count: 3, searched: 1, next: null, cut: null });
+    expect(await searchAfter()).toEqual({ count: LIMIT, searched: 2, next: middle, cut: middle });
+    expect(await searchAfter(middle)).toEqual({ count: 3, searched: 1, next: null, cut: null });
   });
 
-  test('and where there is just room for all, none is named', async () => {
-    const { realms, ask } = await asked([2, 3, 4]);
+  test('search reports no cut realm if the matches just fit', async () => {
+    const { realms, searchAfter } = await createMatches([2, 3, 4]);
     const middle = realms[1] as string;
-    expect(await ask()).toEqual({ count: LIMIT, searched: 2, next: middle, cut: null });
-    expect(await ask(middle)).toEqual({ count: 4, searched: 1, next: null, cut: null });
-    const { ask: only } = await asked([LIMIT]);
+    expect(await searchAfter()).toEqual({ count: LIMIT, searched: 2, next: middle, cut: null });
+    expect(await searchAfter(middle)).toEqual({ count: 4, searched: 1, next: null, cut: null });
+    const { searchAfter: only } = await createMatches([LIMIT]);
     expect(await only()).toEqual({ count: LIMIT, searched: 1, next: null, cut: null });
   });
 
-  test('of the longest page too', async () => {
+  test('search reports a cut realm for a page of the maximum length', async () => {
     const longest = LIMITS.pageRecordsMax;
-    const { realms, ask } = await asked([longest + 1], longest);
+    const { realms, searchAfter } = await createMatches([longest + 1], longest);
     const cut = realms[0] as string;
-    expect(await ask()).toEqual({ count: longest, searched: 1, next: null, cut });
+    expect(await searchAfter()).toEqual({ count: longest, searched: 1, next: null, cut });
   });
 
-  test('by a subject at several issuers', async () => {
+  test('search by a subject of several issuers reports a cut realm', async () => {
     const planted = await createFixture(service.db);
     const subject = 'cut';
     for (const issuer of ['https://a.example', 'https://b.example', 'https://c.example']) {
@@ -276,35 +282,37 @@ describe('of a realm that has more than there is room for', () => {
 describe('users of one realm', () => {
   const path = () => `/v2/authentication-realms/${one.realm}/${USERS}`;
 
-  test('are found by every filter of their list, with the values in the body', async () => {
+  test('search of the users of a realm accepts every filter of their list', async () => {
     for (const filter of ['like(email,*example.com)', 'eq(given_name,jane)', `eq(id,${one.user})`]) {
       const listed = await service.get(`${path()}?filter=${encodeURIComponent(filter)}`, token);
       const searched = await service.post(`${path()}/search`, token, { filter });
-      const [left, right] = [await listed.json(), await searched.json()] as Found[];
-      expect(right?.data).toEqual(left?.data as Found['data']);
+      const [left, right] = [await listed.json(), await searched.json()] as SearchPage[];
+      expect(right?.data).toEqual(left?.data as SearchPage['data']);
       expect(right?.data).toHaveLength(1);
-      expect(right?.meta).toEqual(left?.meta as Found['meta']);
+      expect(right?.meta).toEqual(left?.meta as SearchPage['meta']);
       expect(Object.values(right?.links ?? {})).toEqual([null, null, null, null, null]);
     }
   });
 
-  test('come a page at a time', async () => {
+  test('search of the users of a realm returns pages', async () => {
     await insertRecord(service.db, user, [one.realm, service.clock.mintId()], userMembers);
-    const asked = (offset: number) =>
+    const searchAt = (offset: number) =>
       service.post(`${path()}/search`, token, { filter: 'eq(given_name,jane)', page: { limit: 1, offset } });
-    const pages = (await Promise.all([0, 1, 2].map(async (at) => (await asked(at)).json()))) as Found[];
+    const pages = (await Promise.all(
+      [0, 1, 2].map(async (at) => (await searchAt(at)).json()),
+    )) as SearchPage[];
     expect(pages.map(({ data }) => data.length)).toEqual([1, 1, 0]);
     expect(pages[0]?.data[0]?.id).not.toBe(pages[1]?.data[0]?.id as string);
   });
 
-  test('404 for a realm that is not there, or outside of the token', async () => {
+  test('search of the users of an unknown realm or one outside the list is 404', async () => {
     const limited = await service.token('users:read', new Set([two.realm]));
     expect((await service.post(`${path()}/search`, limited, { filter: 'eq(name,x)' })).status).toBe(404);
-    const nowhere = `/v2/authentication-realms/${crypto.randomUUID()}/${USERS}/search`;
-    expect((await service.post(nowhere, token, { filter: 'eq(name,x)' })).status).toBe(404);
+    const unknownRealm = `/v2/authentication-realms/${crypto.randomUUID()}/${USERS}/search`;
+    expect((await service.post(unknownRealm, token, { filter: 'eq(name,x)' })).status).toBe(404);
   });
 
-  test('what is no filter is told', async () => {
+  test('search of the users of a realm is 400 for an invalid or missing filter', async () => {
     for (const body of [{ filter: 'eq(subject,x)' }, {}]) {
       const answer = await service.post(`${path()}/search`, token, body);
       const [error] = await errorsOf(answer);

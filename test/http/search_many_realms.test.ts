@@ -21,11 +21,11 @@ import {
   userMembers,
 } from '../support/service.ts';
 
-/** Searches of all realms, where there are many of them, or many profiles or links in one. */
+/** Searches of many realms, and of realms with many profiles or links. */
 
 setDefaultTimeout(300_000);
 
-interface Found {
+interface SearchPage {
   readonly data: readonly { readonly id: string }[];
   readonly meta: { readonly realms: { readonly searched: number; readonly next: string | null } };
 }
@@ -34,7 +34,7 @@ const USERS = 'user-authentication-info';
 const SUBJECTS = 'user-authentication-oidc-profile-info';
 const PASSWORDS = 'user-authentication-password-profile-info';
 
-describe('of many realms', () => {
+describe('search of many realms', () => {
   let many: Service;
   let all: string;
   const count = LIMITS.searchRealmsMax + 30;
@@ -44,7 +44,7 @@ describe('of many realms', () => {
   beforeAll(async () => {
     many = await startService({}, (engine) => ({
       ...engine,
-      records: { ...engine.records, get: heldUp(engine) },
+      records: { ...engine.records, get: blocking(engine) },
     }));
     for (let made = 0; made < count; made += 1) order.push(many.clock.mintId());
     order.sort();
@@ -60,34 +60,34 @@ describe('of many realms', () => {
   }, 300_000);
   afterAll(() => many.stop());
 
-  const held = systemClock.mintId();
-  const letGo = Promise.withResolvers<void>();
-  let waiting = 0;
+  const blockedId = systemClock.mintId();
+  const release = Promise.withResolvers<void>();
+  let blockedCount = 0;
 
-  /** Keeps whoever asks for this one waiting, until all are let go. */
-  function heldUp({ records }: Engine): Store['get'] {
+  /** Blocks reads of one record until `release` is resolved. */
+  function blocking({ records }: Engine): Store['get'] {
     return async (resource, key) => {
-      if (key.at(-1) === held) {
-        waiting += 1;
-        await letGo.promise;
+      if (key.at(-1) === blockedId) {
+        blockedCount += 1;
+        await release.promise;
       }
       return records.get(resource, key);
     };
   }
 
-  const ask = async (body: object) => {
+  const search = async (body: object) => {
     const answer = await many.post(`/v2/${USERS}/search`, all, body);
     if (answer.status !== 200) throw new Error(`${answer.status} ${await answer.text()}`);
-    return (await answer.json()) as Found;
+    return (await answer.json()) as SearchPage;
   };
 
-  test('each is asked, and it is said behind which to go on', async () => {
+  test('pages of a search along after_realm search every realm once', async () => {
     const found: string[] = [];
     const pages: number[] = [];
     let after: string | undefined;
     do {
       const page: object = { limit: 100, ...(after === undefined ? {} : { after_realm: after }) };
-      const { data, meta } = await ask({ filter: `eq(name,"${name}")`, page });
+      const { data, meta } = await search({ filter: `eq(name,"${name}")`, page });
       found.push(...data.map(({ id }) => id));
       pages.push(data.length);
       after = meta.realms.next ?? undefined;
@@ -96,39 +96,42 @@ describe('of many realms', () => {
     expect(Math.max(...pages)).toBe(100);
   });
 
-  test('no more than a thousand are asked at a time, or as many as a second is enough for', async () => {
+  test('one search covers at most searchRealmsMax realms, and names the realm to continue after', async () => {
     const filter = `eq(id,${order.at(-1)})`;
-    let asked = 0;
+    let searchedRealms = 0;
     let after: string | undefined;
-    let data: Found['data'] = [];
+    let data: SearchPage['data'] = [];
     do {
-      const found: Found = await ask({ filter, page: after === undefined ? {} : { after_realm: after } });
+      const found: SearchPage = await search({
+        filter,
+        page: after === undefined ? {} : { after_realm: after },
+      });
       expect(found.meta.realms.searched).toBeLessThanOrEqual(LIMITS.searchRealmsMax);
-      asked += found.meta.realms.searched;
+      searchedRealms += found.meta.realms.searched;
       after = found.meta.realms.next ?? undefined;
       data = found.data;
     } while (after !== undefined);
-    expect([asked, data.map(({ id }) => id)]).toEqual([count, [order.at(-1) as string]]);
+    expect([searchedRealms, data.map(({ id }) => id)]).toEqual([count, [order.at(-1) as string]]);
   });
 
-  test('as many at once as there is room for are answered, one more is refused, and lookups go on meanwhile', async () => {
-    const filter = `eq(id,${held})`;
-    const searches = Array.from({ length: LIMITS.searchesAtOnceMax }, () => ask({ filter }));
-    while (waiting < LIMITS.searchesAtOnceMax) await Bun.sleep(1);
+  test('a search beyond searchesAtOnceMax concurrent ones is 503, and lookups are not delayed', async () => {
+    const filter = `eq(id,${blockedId})`;
+    const searches = Array.from({ length: LIMITS.searchesAtOnceMax }, () => search({ filter }));
+    while (blockedCount < LIMITS.searchesAtOnceMax) await Bun.sleep(1);
     try {
       const refused = await many.withoutRetry.post(`/v2/${USERS}/search`, all, { filter });
       expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
-      const looked = `/v2/authentication-realms/${order[0]}/${USERS}/${order[0]}`;
-      expect((await many.withoutRetry.get(looked, all)).status).toBe(200);
+      const lookupPath = `/v2/authentication-realms/${order[0]}/${USERS}/${order[0]}`;
+      expect((await many.withoutRetry.get(lookupPath, all)).status).toBe(200);
     } finally {
-      letGo.resolve();
+      release.resolve();
     }
     for (const { meta } of await Promise.all(searches)) expect(meta.realms.searched).toBeGreaterThan(0);
-    expect((await ask({ filter })).data).toEqual([]);
+    expect((await search({ filter })).data).toEqual([]);
   });
 });
 
-test('a username that several profiles of a realm have is found in each, however many profiles there are', async () => {
+test('search finds a username in every profile of a realm with many profiles', async () => {
   const { db, clock, token, post, stop } = await startService();
   const { realm, user: of } = await createFixture(db);
   const username = 'Several Profiles';
@@ -149,17 +152,17 @@ test('a username that several profiles of a realm have is found in each, however
   const made = await Promise.all(profiles.slice(-2).map((profile) => link(profile, username)));
   const body = { filter: `eq(username,"${username}")` };
   const answer = await post(`/v2/${PASSWORDS}/search`, await token('profile-infos:read'), body);
-  const { data } = (await answer.json()) as Found;
+  const { data } = (await answer.json()) as SearchPage;
   expect(data.map(({ id }) => id).sort()).toEqual(made.sort());
   await stop();
 });
 
-test('a subject is asked for at the first hundred issuers of a realm; behind them it is found by naming the issuer', async () => {
+test('search by subject covers the first searchIssuersMax issuers of a realm; later ones need the issuer', async () => {
   const { db, clock, token, post, stop } = await startService();
   const { realm, user: of, oidcProfile } = await createFixture(db);
   const subject = 'several issuers';
   const numbers = Array.from({ length: LIMITS.searchIssuersMax + 1 }, (_, at) => at);
-  // In front of that of what was planted.
+  // Before the issuer of the fixture.
   const issuers = numbers.map((at) => `https://a-${String(at).padStart(3, '0')}.example/`);
   const made: Uuid[] = [];
   for (const [at, issuer] of issuers.entries()) {
@@ -172,14 +175,14 @@ test('a subject is asked for at the first hundred issuers of a realm; behind the
   const by = await token('profile-infos:read');
   const search = async (filter: string) => {
     const answer = await post(`/v2/${SUBJECTS}/search`, by, { filter });
-    return ((await answer.json()) as Found).data.map(({ id }) => id);
+    return ((await answer.json()) as SearchPage).data.map(({ id }) => id);
   };
   expect(await search(`eq(subject,"${subject}")`)).toEqual(made.slice(-2, -1));
   expect(await search(`eq(issuer,"${issuers.at(-1)}"):eq(subject,"${subject}")`)).toEqual(made.slice(-1));
   await stop();
 });
 
-test('the issuers of a realm are stepped through by an index, however many links each has', async () => {
+test('the distinct issuers of a realm are read by an index', async () => {
   const { database, db, stop } = await startService();
   const planted = await createFixture(db);
   for (let link = 0; link < 500; link += 1) {

@@ -5,7 +5,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { FULL_SCOPE } from '../support/resource_cases.ts';
 import { createFixture, type Fixture, oidcPath, type Service, startService } from '../support/service.ts';
 
-/** W3C Trace Context, level 1: taken in, logged, and passed on to whom the service asks. */
+/** W3C Trace Context, level 1: accepted, logged, and propagated to providers. */
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const PARENT = `00-${TRACE}-b7ad6b7169203331-01`;
@@ -20,26 +20,26 @@ describe('traceparent', () => {
     ['sampled', PARENT, true],
     ['not sampled', PARENT.replace(/01$/, '00'), false],
     ['with a flag of a later version', PARENT.replace(/01$/, '03'), true],
-    ['of a later version, with more behind it', `cc-${PARENT.slice(3)}-what-the-future-brings`, true],
-    ['of a later version, as it is now', `01-${PARENT.slice(3)}`, true],
-  ])('%s', (_, parent, isSampled) => {
+    ['of a later version, with more fields', `cc-${PARENT.slice(3)}-what-the-future-brings`, true],
+    ['of a later version, with the current fields', `01-${PARENT.slice(3)}`, true],
+  ])('traceparent %s is accepted', (_, parent, isSampled) => {
     expect(read(parent)).toEqual({ traceId: TRACE, isSampled, state: undefined });
   });
 
   test.each([
-    ['nothing', ''],
-    ['upper case', PARENT.toUpperCase()],
-    ['version ff', `ff-${PARENT.slice(3)}`],
-    ['a version of one digit', PARENT.slice(1)],
-    ['more behind version 00', `${PARENT}-00`],
-    ['more without a dash behind a later version', `cc-${PARENT.slice(3)}.x`],
-    ['a trace of zeros', PARENT.replace(TRACE, '0'.repeat(32))],
-    ['a parent of zeros', PARENT.replace('b7ad6b7169203331', '0'.repeat(16))],
-    ['a short trace', PARENT.replace(TRACE, TRACE.slice(1))],
-    ['a letter that is no digit', PARENT.replace('0af', '0ag')],
-    ['two of them, joined', `${PARENT}, ${PARENT}`],
-    ['no flags', PARENT.slice(0, -3)],
-  ])('is ignored: %s', (_, parent) => expect(read(parent, 'a=1')).toBeUndefined());
+    ['empty', ''],
+    ['in upper case', PARENT.toUpperCase()],
+    ['with version ff', `ff-${PARENT.slice(3)}`],
+    ['with a version of one digit', PARENT.slice(1)],
+    ['with more fields after version 00', `${PARENT}-00`],
+    ['with text without a dash after a later version', `cc-${PARENT.slice(3)}.x`],
+    ['with a trace ID of zeros', PARENT.replace(TRACE, '0'.repeat(32))],
+    ['with a parent ID of zeros', PARENT.replace('b7ad6b7169203331', '0'.repeat(16))],
+    ['with a short trace ID', PARENT.replace(TRACE, TRACE.slice(1))],
+    ['with a letter that is not hexadecimal', PARENT.replace('0af', '0ag')],
+    ['sent twice, joined', `${PARENT}, ${PARENT}`],
+    ['without flags', PARENT.slice(0, -3)],
+  ])('traceparent %s is ignored', (_, parent) => expect(read(parent, 'a=1')).toBeUndefined());
 });
 
 describe('tracestate', () => {
@@ -48,14 +48,20 @@ describe('tracestate', () => {
 
   test.each([
     ['one member', 'congo=t61rcWkgMzE', 'congo=t61rcWkgMzE'],
-    ['white space and empty members between', 'a=1 ,\t,b=2', 'a=1,b=2'],
+    ['white space and empty members', 'a=1 ,\t,b=2', 'a=1,b=2'],
     ['a key of a tenant', 'fw529a3039@dt=FfAA', 'fw529a3039@dt=FfAA'],
-    ['as many members as may be', members(LIMITS.traceStateMembersMax), members(LIMITS.traceStateMembersMax)],
-    ['as long as may be', `${key(256)}=${'v'.repeat(255)}`, `${key(256)}=${'v'.repeat(255)}`],
-  ])('%s is passed on', (_, state, passed) => expect(read(PARENT, state)?.state).toBe(passed));
+    [
+      'the maximum number of members',
+      members(LIMITS.traceStateMembersMax),
+      members(LIMITS.traceStateMembersMax),
+    ],
+    ['the maximum length', `${key(256)}=${'v'.repeat(255)}`, `${key(256)}=${'v'.repeat(255)}`],
+  ])('tracestate with %s is propagated', (_, state, passed) =>
+    expect(read(PARENT, state)?.state).toBe(passed),
+  );
 
   test.each([
-    ['nothing', ''],
+    ['no member', ''],
     ['no value', 'a'],
     ['an empty value', 'a='],
     ['a value with an equals sign', 'a=1=2'],
@@ -64,32 +70,32 @@ describe('tracestate', () => {
     ['one member too many', members(LIMITS.traceStateMembersMax + 1)],
     ['one character too many', `a=${'v'.repeat(250)},b=${'v'.repeat(LIMITS.traceStateCharactersMax - 254)}`],
     ['a letter that is not ASCII', 'a=\u00e4'],
-  ])('%s is left out, the trace goes on', (_, state) => {
+  ])('tracestate with %s is dropped, the trace is kept', (_, state) => {
     expect(read(PARENT, state)).toEqual({ traceId: TRACE, isSampled: true, state: undefined });
   });
 });
 
-test('what begins here, and what is passed on, can be read by others', () => {
-  const begun = traceHeaders(startTrace(systemClock), systemClock);
-  expect(readTraceContext(new Headers(begun))).toMatchObject({ isSampled: false, state: undefined });
+test('a new trace has valid headers and a trace ID that is not all zeros', () => {
+  const headers = traceHeaders(startTrace(systemClock), systemClock);
+  expect(readTraceContext(new Headers(headers))).toMatchObject({ isSampled: false, state: undefined });
   const zerosFirst = { randomBytes: (count: number) => new Uint8Array(count).fill(zeros++ === 0 ? 0 : 1) };
   let zeros = 0;
   expect(startTrace(zerosFirst).traceId).toBe('01'.repeat(16));
 });
 
-describe('in the service', () => {
+describe('trace context in the service', () => {
   let service: Service;
   let planted: Fixture;
   let token: string;
   let provider: Bun.Server<undefined>;
-  const asked: Headers[] = [];
+  const providerRequests: Headers[] = [];
 
   beforeAll(async () => {
     provider = Bun.serve({
       hostname: '127.0.0.1',
       port: 0,
       fetch(request) {
-        asked.push(request.headers);
+        providerRequests.push(request.headers);
         return Response.json({ issuer: `http://127.0.0.1:${provider.port}` });
       },
     });
@@ -102,7 +108,7 @@ describe('in the service', () => {
     await service.stop();
   });
 
-  test('the trace is in the line of the request, and in that of a failure', async () => {
+  test('the trace ID is in the log lines of a request and of its fault', async () => {
     const headers = { traceparent: PARENT };
     expect((await service.get(oidcPath(planted), token, headers)).status).toBe(200);
     expect(service.log.at(-1)).toMatchObject({ event: 'request', trace_id: TRACE });
@@ -114,7 +120,7 @@ describe('in the service', () => {
     for (const line of failed) expect(line).toHaveProperty('trace_id', TRACE);
   });
 
-  test('one that is malformed is in no line, and changes no answer', async () => {
+  test('a malformed traceparent is not logged and does not change the response', async () => {
     for (const traceparent of ['none', PARENT.toUpperCase()]) {
       expect((await service.get(oidcPath(planted), token, { traceparent })).status).toBe(200);
       expect(service.log.at(-1)).not.toHaveProperty('trace_id');
@@ -131,23 +137,23 @@ describe('in the service', () => {
     };
     const path = `/v2/authentication-realms/${planted.realm}/oidc-profiles`;
     expect((await service.post(path, token, { data }, headers)).status).toBe(201);
-    return asked.at(-1) as Headers;
+    return providerRequests.at(-1) as Headers;
   }
 
-  test('a provider is asked as a part of the trace', async () => {
-    const heard = await createProfile({ traceparent: PARENT, tracestate: 'congo=t61rcWkgMzE, rojo=1' });
-    const [version, trace, parent, flags] = (heard.get('traceparent') ?? '').split('-');
+  test('a request to a provider continues the trace with a new parent ID', async () => {
+    const sent = await createProfile({ traceparent: PARENT, tracestate: 'congo=t61rcWkgMzE, rojo=1' });
+    const [version, trace, parent, flags] = (sent.get('traceparent') ?? '').split('-');
     expect([version, trace, flags]).toEqual(['00', TRACE, '01']);
     expect(parent).toMatch(/^(?!0{16})[0-9a-f]{16}$/);
     expect(PARENT).not.toContain(parent as string);
-    expect(heard.get('tracestate')).toBe('congo=t61rcWkgMzE,rojo=1');
+    expect(sent.get('tracestate')).toBe('congo=t61rcWkgMzE,rojo=1');
   });
 
-  test('without one, or with one that is malformed, a new one begins there', async () => {
+  test('a request to a provider starts a new trace if there is no valid traceparent', async () => {
     const traces = [];
     for (const headers of [{}, { traceparent: 'none', tracestate: 'a=1' }]) {
-      const heard = await createProfile(headers as Record<string, string>);
-      const trace = readTraceContext(heard);
+      const sent = await createProfile(headers as Record<string, string>);
+      const trace = readTraceContext(sent);
       expect(trace).toMatchObject({ isSampled: false, state: undefined });
       traces.push(trace?.traceId);
     }
@@ -155,9 +161,9 @@ describe('in the service', () => {
     expect(traces).not.toContain(TRACE);
   });
 
-  test('what a caller says has no way into another header of ours', async () => {
-    const heard = await createProfile({ traceparent: PARENT, tracestate: 'a=1,Host=evil' });
-    expect(heard.get('tracestate')).toBeNull();
-    expect(heard.get('host')).toBe(`127.0.0.1:${provider.port}`);
+  test('a tracestate of the caller cannot set another header of a request to a provider', async () => {
+    const sent = await createProfile({ traceparent: PARENT, tracestate: 'a=1,Host=evil' });
+    expect(sent.get('tracestate')).toBeNull();
+    expect(sent.get('host')).toBe(`127.0.0.1:${provider.port}`);
   });
 });

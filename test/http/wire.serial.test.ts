@@ -3,18 +3,18 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { exchangeBytes, getRequest, type RawExchange, type RawExchangeOptions } from '../support/raw_http.ts';
 import { createFixture, type Fixture, LOOKUPS, type Service, startService } from '../support/service.ts';
 
-/** What a client library never sends, byte by byte. */
+/** Raw requests that client libraries do not send. */
 
 let service: Service;
 let planted: Fixture;
 let authorization: string;
-let slow: Record<string, Promise<RawExchange>>;
+let slowExchanges: Record<string, Promise<RawExchange>>;
 
 beforeAll(async () => {
   service = await startService();
   planted = await createFixture(service.db);
   authorization = `Authorization: Bearer ${await service.token('profile-infos:read')}\r\n`;
-  slow = startSlowOnes();
+  slowExchanges = startSlowExchanges();
 });
 afterAll(() => service.stop());
 
@@ -26,8 +26,8 @@ const talk = (bytes: string, asking?: RawExchangeOptions) => exchangeBytes(servi
 
 const IDLE_HEADER = 'GET /healthz HTTP/1.1\r\nHost: a\r\nX: ';
 
-/** What takes seconds runs beside everything else; its tests stand at the end. */
-function startSlowOnes(): Record<string, Promise<RawExchange>> {
+/** Exchanges that take seconds run concurrently with the other tests; their tests are at the end. */
+function startSlowExchanges(): Record<string, Promise<RawExchange>> {
   const patienceMs = 14_000;
   return {
     silence: talk('', { timeoutMs: patienceMs }),
@@ -44,8 +44,8 @@ function startSlowOnes(): Record<string, Promise<RawExchange>> {
 }
 
 /**
- * Answered by the runtime before a request reaches the program: a status and `Connection: close`, no body and no
- * X-Request-Id. docs/guides/network.md has the same table. A status of 0 is an end without any answer.
+ * Requests that the runtime answers itself: a status and `Connection: close`, no body and no X-Request-Id.
+ * docs/guides/network.md has the same table. With status 0 the connection is closed without a response.
  */
 const BY_RUNTIME: [what: string, bytes: () => string, status: number][] = [
   ['HTTP/1.1 without Host', () => 'GET /healthz HTTP/1.1\r\n\r\n', 400],
@@ -86,7 +86,7 @@ const BY_RUNTIME: [what: string, bytes: () => string, status: number][] = [
   ],
   ['a chunk without a size', () => post('Transfer-Encoding: chunked\r\n', 'zz\r\nabc\r\n0\r\n\r\n'), 400],
   [
-    'a broken chunk behind a good one',
+    'a broken chunk after a valid one',
     () => post('Transfer-Encoding: chunked\r\n', '3\r\nabc\r\nzz\r\n'),
     400,
   ],
@@ -100,27 +100,30 @@ const BY_RUNTIME: [what: string, bytes: () => string, status: number][] = [
   ],
   ['a target of 20 KiB', () => getRequest(`/${'x'.repeat(20_480)}`), 431],
   ['250 headers', () => getRequest('/healthz', 'X: x\r\n'.repeat(250)), 431],
-  ['a method nobody registered', () => 'BREW /healthz HTTP/1.1\r\nHost: a\r\n\r\n', 0],
+  ['an unregistered method', () => 'BREW /healthz HTTP/1.1\r\nHost: a\r\n\r\n', 0],
   ['a method in lower case', () => 'get /healthz HTTP/1.1\r\nHost: a\r\n\r\n', 0],
 ];
 const CHUNKS = '3\r\nabc\r\n0\r\n\r\n';
 
-describe('answered by the runtime, without a body, at once:', () => {
-  test.each(BY_RUNTIME)('%s', async (_what, bytes, status) => {
-    const { responses, isEnded, ms } = await talk(bytes(), { expectedResponses: 2 });
-    expect(responses.map((answer) => answer.status)).toEqual(status === 0 ? [] : [status]);
-    expect(responses.map((answer) => answer.body).join('')).toBe('');
-    expect(responses.every(({ headers }) => headers.get('connection') === 'close')).toBe(true);
-    expect(isEnded).toBe(true);
-    expect(ms).toBeLessThan(1_000);
-  });
+describe('requests that the runtime rejects', () => {
+  test.each(BY_RUNTIME)(
+    'the runtime rejects %s at once, without a body, and closes the connection',
+    async (_what, bytes, status) => {
+      const { responses, isEnded, ms } = await talk(bytes(), { expectedResponses: 2 });
+      expect(responses.map((answer) => answer.status)).toEqual(status === 0 ? [] : [status]);
+      expect(responses.map((answer) => answer.body).join('')).toBe('');
+      expect(responses.every(({ headers }) => headers.get('connection') === 'close')).toBe(true);
+      expect(isEnded).toBe(true);
+      expect(ms).toBeLessThan(1_000);
+    },
+  );
 });
 
 const RECORD = () => LOOKUPS[0].path(planted);
 const healthy = { status: 200, body: '{"status":"ok"}' };
 const unknown = { status: 404, body: expect.stringContaining('No such path') };
 
-/** Unusual, and yet a request: each has an answer of the program, with a body and an X-Request-Id. */
+/** Unusual valid requests, which the service answers with a body and an X-Request-Id. */
 const BY_PROGRAM: [what: string, bytes: () => string, answer: { status: number; body: string }][] = [
   ['an absolute target', () => getRequest('http://evil.example/healthz'), healthy],
   ['an absolute target in HTTP/1.0', () => 'GET http://evil.example/healthz/ HTTP/1.0\r\n\r\n', healthy],
@@ -131,9 +134,9 @@ const BY_PROGRAM: [what: string, bytes: () => string, answer: { status: number; 
     unknown,
   ],
   ['an empty Host', () => 'GET /healthz/ HTTP/1.1\r\nHost:\r\n\r\n', healthy],
-  ['a Host that is none', () => 'GET /healthz/ HTTP/1.1\r\nHost: <>\r\n\r\n', healthy],
-  ['a Host that carries a path', () => 'GET //nowhere HTTP/1.1\r\nHost: a/healthz?\r\n\r\n', unknown],
-  ['two Hosts, neither of which is used', () => getRequest('/healthz', 'Host: b\r\n'), healthy],
+  ['an invalid Host', () => 'GET /healthz/ HTTP/1.1\r\nHost: <>\r\n\r\n', healthy],
+  ['a Host with a path', () => 'GET //nowhere HTTP/1.1\r\nHost: a/healthz?\r\n\r\n', unknown],
+  ['two Hosts, which are both ignored', () => getRequest('/healthz', 'Host: b\r\n'), healthy],
   ['no Host in HTTP/1.0', () => 'GET /healthz HTTP/1.0\r\n\r\n', healthy],
   ['doubled slashes', () => getRequest('//healthz//'), healthy],
   ['a path that could be a host', () => 'GET //a/healthz HTTP/1.0\r\n\r\n', unknown],
@@ -146,7 +149,7 @@ const BY_PROGRAM: [what: string, bytes: () => string, answer: { status: number; 
   ['an escaped slash', () => getRequest('/%2Fhealthz'), unknown],
   ['a query with dot segments', () => getRequest('/healthz?x=/../nowhere'), healthy],
   ['a fragment', () => getRequest('/healthz#x'), healthy],
-  ['bytes that are no UTF-8 in the target', () => getRequest('/health\xffz'), unknown],
+  ['invalid UTF-8 in the target', () => getRequest('/health\xffz'), unknown],
   [
     'exactly 16 KiB of headers',
     () => getRequest('/healthz', `X: ${'x'.repeat(LIMITS.headerBytesMax - 39)}\r\n`),
@@ -176,8 +179,8 @@ function tooLarge() {
   return { status: 413, body: expect.stringContaining('Content Too Large') };
 }
 
-describe('answered by the program:', () => {
-  test.each(BY_PROGRAM)('%s', async (_what, bytes, expected) => {
+describe('requests that the service answers', () => {
+  test.each(BY_PROGRAM)('the service answers %s', async (_what, bytes, expected) => {
     const { responses } = await talk(bytes());
     expect(responses).toHaveLength(1);
     expect(responses[0]).toMatchObject(expected);
@@ -196,7 +199,7 @@ describe('answered by the program:', () => {
     }
   });
 
-  test('dot segments lead to no record but the one they spell, and never out of the path', async () => {
+  test('dot segments in a path are resolved, and never reach another record', async () => {
     const { realm, user, oidcLink } = planted;
     const rows: [string, number][] = [
       [`${RECORD()}/../${oidcLink}`, 200],
@@ -215,7 +218,7 @@ describe('answered by the program:', () => {
   });
 });
 
-describe('one connection', () => {
+describe('several requests on one connection', () => {
   test('pipelined requests are answered in order, each with its own ID', async () => {
     const targets = ['/healthz', '/', '/nowhere', '/healthz'];
     const bytes = targets.map((target, at) => getRequest(target, `X-Request-Id: n${at}\r\n`)).join('');
@@ -229,7 +232,7 @@ describe('one connection', () => {
   });
 
   // The runtime answers one request of a connection at a time: https://github.com/oven-sh/bun/pull/38128.
-  test('what stands behind a request that waits is not answered: it ends the connection', async () => {
+  test('a request pipelined after an asynchronous one is not answered, and the connection is closed', async () => {
     const token = await service.token('users:write');
     const data = { type: 'user_authentication_info', name: 'Jane', email: 'jane@example.com' };
     const body = JSON.stringify({ data });
@@ -245,14 +248,14 @@ describe('one connection', () => {
     expect((await talk(waits)).responses.map(({ status }) => status)).toEqual([201]);
   });
 
-  test('a body on GET is no second request', async () => {
+  test('a body of a GET is not read as a second request', async () => {
     const smuggled = getRequest('/nowhere');
     const first = getRequest('/healthz', `Content-Length: ${smuggled.length}\r\n`);
     const { responses } = await talk(first + smuggled + getRequest('/healthz'), { expectedResponses: 2 });
     expect(responses.map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  test('what is left of a body that was too large is no second request', async () => {
+  test('the rest of a body that is too large is not read as a second request', async () => {
     const chunk = `8000\r\n${'x'.repeat(0x8000)}\r\n`;
     const bytes =
       post('Transfer-Encoding: chunked\r\n', `${chunk.repeat(4)}0\r\n\r\n`) + getRequest('/healthz');
@@ -260,12 +263,12 @@ describe('one connection', () => {
     expect(responses.map(({ status }) => status)).toEqual([413, 200]);
   });
 
-  test('Expect: 100-continue is told to go on', async () => {
+  test('Expect: 100-continue is answered 100', async () => {
     const { responses } = await talk(post('Expect: 100-continue\r\nContent-Length: 3\r\n'));
     expect(responses[0]?.status).toBe(100);
   });
 
-  test('a caller that has ended its half still gets its answer', async () => {
+  test('a caller that has closed its side of the connection still gets the response', async () => {
     for (const target of ['/healthz', '/nowhere']) {
       const { responses, isEnded } = await talk(getRequest(target), {
         isHalfClosed: true,
@@ -278,7 +281,7 @@ describe('one connection', () => {
     }
   });
 
-  test('a body given up half-way is nobody’s fault', async () => {
+  test('a body that the caller aborts is not logged as a fault', async () => {
     const before = service.log.length;
     const bytes = post('Content-Length: 100\r\n', 'grant_type=');
     expect((await talk(bytes, { isHalfClosed: true })).responses).toEqual([]);
@@ -288,27 +291,27 @@ describe('one connection', () => {
   });
 });
 
-describe('slow', () => {
+describe('slow requests', () => {
   const waiting: [string, number, number][] = [
     ['a body that stops', 408, LIMITS.answerMsMax],
     ['a body that drips', 408, LIMITS.answerMsMax],
     ['a chunked body that drips', 408, LIMITS.answerMsMax],
   ];
   test.each(waiting)(
-    '%s is answered %i in time',
+    '%s is answered %i at the time limit',
     async (what, status, msMax) => {
-      const { responses, ms } = (await slow[what]) as RawExchange;
+      const { responses, ms } = (await slowExchanges[what]) as RawExchange;
       expect(responses.map((answer) => answer.status)).toEqual([status]);
       expect(ms).toBeWithin(msMax - 1_000, msMax + 500);
     },
     300_000,
   );
 
-  /** The runtime gives the header 10 seconds and looks every 4. */
+  /** The runtime allows 10 seconds for the header, and checks every 4. */
   test.each(['silence', 'half a header', 'a header that never ends'])(
-    '%s is ended without an answer',
+    'a connection with %s is closed without a response',
     async (what) => {
-      const { responses, isEnded, ms } = (await slow[what]) as RawExchange;
+      const { responses, isEnded, ms } = (await slowExchanges[what]) as RawExchange;
       expect(responses).toEqual([]);
       expect(isEnded).toBe(true);
       expect(ms).toBeWithin(7_000, 13_900);
@@ -316,8 +319,8 @@ describe('slow', () => {
     300_000,
   );
 
-  test('an idle connection that has asked once outlives that', async () => {
-    const { responses, isEnded } = (await slow['an idle connection']) as RawExchange;
+  test('an idle connection after a request stays open longer than that', async () => {
+    const { responses, isEnded } = (await slowExchanges['an idle connection']) as RawExchange;
     expect([responses.length, isEnded]).toEqual([1, false]);
   }, 300_000);
 });
