@@ -1,5 +1,5 @@
--- Two roles: one that owns the tables, one that serves (docs/guides/postgresql.md, Two roles). Run by psql in the container of
--- PostgreSQL, when its database is made.
+-- Two roles: the owner of the tables and the serving role (docs/guides/postgresql.md, Two roles). psql runs this file in the
+-- PostgreSQL container when its database is created.
 
 \set owner_password `cat /run/secrets/owner_password`
 \set database_password `cat /run/secrets/database_password`

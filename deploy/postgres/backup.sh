@@ -1,15 +1,15 @@
 #!/bin/sh
-# Dumps the database into FOLDER, as of one moment, while the service runs. Usage: backup.sh FOLDER [DAYS]
+# Dumps one consistent snapshot of the database into FOLDER while the service runs. Usage: backup.sh FOLDER [DAYS]
 #
-# The database is the one of PGHOST, PGPORT, PGUSER and PGDATABASE, the password that of PGPASSFILE. The role must read
-# every table: the one that owns them does. A dump has its name only when it is complete, read back and on the disk. With
-# DAYS the dumps of this database that this script made and that are older go afterwards.
+# PGHOST, PGPORT, PGUSER and PGDATABASE name the database, PGPASSFILE the password. The role must be able to read every
+# table, as their owner can. A dump gets its name when it is complete, read back and synced. With DAYS, older dumps of this
+# database that this script made are deleted afterwards.
 set -eu
 umask 077
 
 folder=${1:?usage: backup.sh FOLDER [DAYS]}
 days=${2:-}
-name=${PGDATABASE:?name the database by PGDATABASE}
+name=${PGDATABASE:?set PGDATABASE to the name of the database}
 case $days in '' | [1-9] | [1-9][0-9] | [1-9][0-9][0-9]) ;; *)
   echo "backup.sh: DAYS must be a number, 1 to 999" >&2
   exit 2
@@ -18,13 +18,13 @@ esac
 
 dump=$folder/$name-$(date -u +%Y%m%dT%H%M%SZ).dump
 if [ -e "$dump" ]; then
-  echo "backup.sh: $dump is there already, and nothing is overwritten" >&2
+  echo "backup.sh: $dump already exists, and nothing is overwritten" >&2
   exit 1
 fi
 draft=$dump.partial
 trap 'rm -f "$draft"' EXIT
 
-# Rights are those of the database that it is restored into.
+# Privileges are those of the database that it is restored into.
 pg_dump --format=custom --no-owner --no-privileges --file="$draft"
 # Reads every byte of it back.
 pg_restore --file=/dev/null "$draft"

@@ -1,17 +1,17 @@
 #!/bin/sh
 # Restores a dump of backup.sh into an empty database. Usage: restore.sh DUMP
 #
-# The database is the one of PGHOST, PGPORT, PGUSER and PGDATABASE, made before and empty; the role is to own its tables.
-# All of it lands, or nothing. Afterwards: rights of the role that serves, by one start with --migrate-database; erasures
-# since the dump, repeated before the service is reached; authrealm doctor.
+# PGHOST, PGPORT, PGUSER and PGDATABASE name an existing, empty database; the role will own its tables. The restore is one
+# transaction. Afterwards: grant privileges to the serving role by one start with --migrate-database; repeat erasures since
+# the dump before callers reach the service; run authrealm doctor.
 set -eu
 
 dump=${1:?usage: restore.sh DUMP}
-: "${PGDATABASE:?name the database by PGDATABASE}"
+: "${PGDATABASE:?set PGDATABASE to the name of the database}"
 if [ -e "$dump.sha256" ]; then
   (cd "$(dirname "$dump")" && sha256sum --check --quiet "$(basename "$dump").sha256")
 else
-  echo "restore.sh: there is no $dump.sha256, which says what the dump must be: put it beside it" >&2
+  echo "restore.sh: $dump.sha256, the checksum of the dump, is missing: put it next to the dump" >&2
   exit 1
 fi
 
