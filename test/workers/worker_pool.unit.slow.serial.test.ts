@@ -89,7 +89,7 @@ describe('requests to a worker pool', () => {
     expect([fault.code, fault.complaints]).toEqual(['conflict', [{ field: 'username', rule: 'unique' }]]);
     const bug = await faultOf(act('bug'));
     expect([bug.code, (bug.cause as { code?: string }).code]).toEqual(['internal', 'TypeError']);
-    expect((bug.cause as Error).stack).toContain('answers.ts');
+    expect((bug.cause as Error).stack).toContain('worker_child.ts');
     expect(await causeOf(act('text'))).toEqual(['internal', 'string']);
     expect((await faultOf(act('function'))).code).toBe('internal');
     for (const error of [bug, await faultOf(act('text'))])
