@@ -211,7 +211,7 @@ describe('the judge of answers finds', () => {
     [
       'a body of another type',
       { headers: withHeader('Content-Type', 'text/html') },
-      /is no application\/json/,
+      /is not application\/json/,
     ],
     [
       'a header that is not documented',
@@ -219,7 +219,7 @@ describe('the judge of answers finds', () => {
       /header server is not documented/,
     ],
     ['a secret that was sent', { text: '{"status":"of nobody else"}' }, /repeats a secret/],
-    ['a refusal without its shape', refused('{"errors":[]}'), /no errors of the contract/],
+    ['a refusal without its shape', refused('{"errors":[]}'), /has not the documented shape/],
     [
       'a refusal that repeats what was sent',
       refused('{"errors":[{"status":"503","title":"mabcdefghijk","detail":"d"}]}'),

@@ -33,9 +33,15 @@ test.each([
 const DAMAGES: readonly (readonly [string, RegExp])[] = [
   ['delete from change where seq = 2', /^the clock of realm .* differ$/],
   ['update realm_clock set seq = seq + 1', /^the clock of realm .* differ$/],
-  [`update user_info set revision = '0'`, /^user-authentication-info .* has no change of its revision$/],
-  ['delete from oidc_profile_info', /^user-authentication-oidc-profile-info .* is not there$/],
-  ['pragma foreign_keys = off; delete from user_info', /^a row of oidc_profile_info names one/],
+  [`update user_info set revision = '0'`, /^user-authentication-info .* has no change with its revision$/],
+  [
+    'delete from oidc_profile_info',
+    /^user-authentication-oidc-profile-info .* has changes and does not exist$/,
+  ],
+  [
+    'pragma foreign_keys = off; delete from user_info',
+    /^a row of oidc_profile_info refers to a missing one$/,
+  ],
 ];
 
 test.each(DAMAGES)('the check after a kill reports the damage of: %s', async (sql, complaint) => {

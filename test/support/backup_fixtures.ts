@@ -30,19 +30,19 @@ import { createFixture, type Fixture, freshFolder } from './service.ts';
 
 export const program = { version: VERSION, clock: systemClock };
 
-/** Does its errands here, where the commands have a process for each. */
+/** Runs the tasks of the archiver in this process; the commands start a process for each. */
 export const inProcessArchiver: Archiver = {
   copy: async (from, to) => void runArchiverTask({ does: 'copy', from, to }),
   examine: async (path, called, programVersion) =>
     runArchiverTask({ does: 'examine', path, called, programVersion }) as DatabaseSummary,
 };
 
-/** Runs a command on a database file; standard error is a sentence, or nothing. */
+/** Runs a command on a database file. */
 export function runOnFile(path: string, ...words: readonly string[]) {
   return runCommand([AUTHREALM, ...words, '--database', `sqlite:${path}`]);
 }
 
-/** A database with so many users and their links, which nobody has open. */
+/** A closed database with this many users and their links. */
 export async function createStoredDatabase(
   users: number,
 ): Promise<{ readonly path: string; readonly planted: readonly Fixture[] }> {
@@ -50,9 +50,9 @@ export async function createStoredDatabase(
   return { path, planted: await addUsers(path, users) };
 }
 
-/** Plants more users in it, of a realm of their own. Nobody has open what is there afterwards. */
+/** Adds a realm with this many users to a database, which is closed afterwards. */
 export async function addUsers(path: string, users: number): Promise<readonly Fixture[]> {
-  // The engine lets go of a file when its last statement is collected, so nobody has only the copy open.
+  // The engine closes a file when its last statement is garbage-collected; a copy is not open at all.
   const made = join(freshFolder(), 'made.db');
   for (const ending of ['', '.key']) if (existsSync(path + ending)) renameSync(path + ending, made + ending);
   const db = await openDatabase(readSettings({ database: `sqlite:${made}` }, {}), systemClock);
@@ -66,7 +66,7 @@ export async function addUsers(path: string, users: number): Promise<readonly Fi
   return [first, ...rest];
 }
 
-/** What each of these statements answers. Lets go of the file at once. */
+/** The rows of each of these statements. Closes the file at once. */
 export function queryRows(path: string, statements: readonly string[]): Record<string, unknown>[][] {
   const db = new Database(path, { readwrite: true });
   try {
@@ -85,10 +85,11 @@ export function queryRows(path: string, statements: readonly string[]): Record<s
 
 const TABLES = `select name from sqlite_schema where type = 'table' and name not like 'sqlite_%'`;
 
-/** That a backup was put there, and how far the log of the installation is: the one thing that a restore writes itself. */
-const OF_RESTORE = /"action":"database\.restored"|^\{"realm_id":"00000000-0000-0000-0000-000000000000","seq"/;
+/** Rows that a restore writes itself: its audit entry and the clock of the installation's log. */
+const WRITTEN_BY_RESTORE =
+  /"action":"database\.restored"|^\{"realm_id":"00000000-0000-0000-0000-000000000000","seq"/;
 
-/** Every row of a database, table by table, in one order; but for what a restore logs of itself. */
+/** Every row of a database by table, sorted, without the rows that a restore writes itself. */
 export function contentOf(path: string): Readonly<Record<string, readonly string[]>> {
   const names = (queryRows(path, [TABLES])[0] ?? []).map(({ name }) => String(name));
   const found = queryRows(
@@ -100,7 +101,7 @@ export function contentOf(path: string): Readonly<Record<string, readonly string
       name,
       (found[at] ?? [])
         .map((row) => JSON.stringify(row))
-        .filter((row) => !OF_RESTORE.test(row))
+        .filter((row) => !WRITTEN_BY_RESTORE.test(row))
         .sort(),
     ]),
   );
@@ -115,7 +116,7 @@ export function recordsIn(path: string): ReadonlySet<string> {
   return new Set(ids);
 }
 
-/** The files of a folder with their bytes. */
+/** The names of the files in a folder with hashes of their content. */
 export function filesIn(folder: string): Readonly<Record<string, string>> {
   return Object.fromEntries(
     readdirSync(folder)
@@ -124,7 +125,7 @@ export function filesIn(folder: string): Readonly<Record<string, string>> {
   );
 }
 
-/** Turns bits of one byte of a file over. */
+/** Flips bits of one byte of a file. */
 export function flipBits(path: string, at: number): void {
   const file = openSync(path, 'r+');
   const byte = Buffer.alloc(1);
@@ -135,15 +136,15 @@ export function flipBits(path: string, at: number): void {
 
 /** The keys of the log of a database, as a restore finds them. */
 export async function logKeysOf(path: string): Promise<LogKeys> {
-  // Of a copy, because the engine lets go of a file late.
-  const copy = join(freshFolder(), 'looked-at.db');
+  // A copy, because the engine closes a file late.
+  const copy = join(freshFolder(), 'keys.db');
   for (const ending of ['', '.key']) copyFileSync(path + ending, copy + ending);
   const keys = await proveKeysOf(readSettings({ database: `sqlite:${copy}` }, {}), copy, systemClock);
   if (!keys) throw new Error(`${path} has no log`);
   return keys;
 }
 
-/** Opens files by the master key of a database, as the command does. */
+/** Opens files with the master key of a database, as the command does. */
 export function openWithKeyOf(database: string): OpenRestored {
   const settings = readSettings({ database: `sqlite:${database}` }, {});
   return (path) => openOtherFile(settings, path);
@@ -151,37 +152,36 @@ export function openWithKeyOf(database: string): OpenRestored {
 
 /** Restores over a database in this process. */
 export function restoreInProcess(
-  order: Partial<RestoreOptions> & Pick<RestoreOptions, 'backup' | 'database'>,
+  options: Partial<RestoreOptions> & Pick<RestoreOptions, 'backup' | 'database'>,
 ) {
-  const { database } = order;
-  const openKept = openWithKeyOf(database);
-  const whole = {
+  const { database } = options;
+  const defaults = {
     replaces: true,
     hasManifest: true,
     erasuresBy: async () => [],
     proveKeys: async () => undefined,
   };
   return restore(
-    { ...whole, openOtherFile: openKept, ...order },
+    { ...defaults, openOtherFile: openWithKeyOf(database), ...options },
     program,
     inProcessArchiver,
     () => undefined,
   );
 }
 
-/** Why a restore is refused. Throws where it is not, and where it left anything else in the folder than was there. */
+/** The error of a restore. Throws where the restore succeeds or changes a file of the folder. */
 export async function restoreRefusal(
-  order: Partial<RestoreOptions> & Pick<RestoreOptions, 'backup' | 'database'>,
+  options: Partial<RestoreOptions> & Pick<RestoreOptions, 'backup' | 'database'>,
 ): Promise<string> {
-  const folder = dirname(order.database);
+  const folder = dirname(options.database);
   const before = filesIn(folder);
-  const outcome: RestoreResult | Error = await restoreInProcess(order).catch((error: Error) => error);
-  if (!(outcome instanceof Error)) throw new Error('it was restored');
-  if (!Bun.deepEquals(filesIn(folder), before)) throw new Error('it left traces');
+  const outcome: RestoreResult | Error = await restoreInProcess(options).catch((error: Error) => error);
+  if (!(outcome instanceof Error)) throw new Error('the restore succeeded');
+  if (!Bun.deepEquals(filesIn(folder), before)) throw new Error('the restore changed files');
   return outcome.message;
 }
 
-/** A database, a backup of it, and users that came after the backup. */
+/** A database, a backup of it, and users created after the backup. */
 export interface BackupFixture {
   readonly path: string;
   readonly backup: string;
@@ -191,19 +191,19 @@ export interface BackupFixture {
 
 export async function createBackupFixture(users = 5): Promise<BackupFixture> {
   const { path, planted } = await createStoredDatabase(users);
-  const backup = join(freshFolder(), 'taken.db');
+  const backup = join(freshFolder(), 'backup.db');
   await backUp(path, { file: backup }, program, inProcessArchiver);
   return { path, backup, before: planted, later: await addUsers(path, 2) };
 }
 
-/** Another one like it, to be spoilt. */
+/** A copy of the database and its backup, to tamper with. */
 export function copyBackupFixture({ path, backup }: BackupFixture): {
   readonly database: string;
   readonly backup: string;
 } {
   const database = join(freshFolder(), 'stored.db');
   for (const ending of ['', '.key']) copyFileSync(path + ending, database + ending);
-  const taken = join(freshFolder(), 'taken.db');
-  for (const ending of ['', '.json']) copyFileSync(backup + ending, taken + ending);
-  return { database, backup: taken };
+  const copy = join(freshFolder(), 'backup.db');
+  for (const ending of ['', '.json']) copyFileSync(backup + ending, copy + ending);
+  return { database, backup: copy };
 }

@@ -1,8 +1,8 @@
-/** A proxy that the environment names, and that nobody should speak to. */
+/** A proxy in the environment that no request should reach. */
 export interface CaptureProxy {
-  /** What makes programs that obey such variables speak to it, for any host. */
+  /** Proxy variables for all hosts. */
   readonly environment: Readonly<Record<string, string>>;
-  /** The method of every request that came. */
+  /** The method of every received request. */
   readonly methods: readonly string[];
   stop(): Promise<void>;
 }
@@ -10,12 +10,12 @@ export interface CaptureProxy {
 const VARIABLES = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'].flatMap((name) => [name, name.toLowerCase()]);
 
 export function startCaptureProxy(): CaptureProxy {
-  const seen: string[] = [];
+  const methods: string[] = [];
   const server = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
     fetch: ({ method }) => {
-      seen.push(method);
+      methods.push(method);
       return new Response(undefined, { status: 400 });
     },
   });
@@ -25,7 +25,7 @@ export function startCaptureProxy(): CaptureProxy {
       NO_PROXY: '',
       no_proxy: '',
     },
-    methods: seen,
+    methods,
     stop: () => server.stop(true),
   };
 }

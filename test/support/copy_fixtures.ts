@@ -18,11 +18,11 @@ import {
 } from './resource_cases.ts';
 import { comparableResponse, freshFolder, type Service, startService } from './service.ts';
 
-/** What the tests of `copy` have in common: a world with something in every table, and both engines. */
+/** Fixtures of the `copy` suites: databases of both engines with rows in every table. */
 
 export type Engine = 'sqlite' | 'postgres';
 
-/** Every way between two databases. */
+/** Every pair of source and target engine. */
 export const ENGINE_PAIRS = [
   ['sqlite', 'postgres'],
   ['postgres', 'sqlite'],
@@ -34,7 +34,7 @@ export function newMasterKey(): string {
   return Buffer.from(systemClock.randomBytes(32)).toString('base64url');
 }
 
-/** A database that nobody has opened yet, and a master key for it. */
+/** A new database and a master key for it. */
 export async function freshDatabaseOf(engine: Engine, masterKey: string): Promise<TestDatabase> {
   const path = join(freshFolder(), 'home.db');
   writeFileSync(`${path}.key`, masterKey, { mode: 0o600 });
@@ -49,19 +49,19 @@ export function runCopy(from: Named, to: Named) {
   return runCommand([AUTHREALM, 'copy', '--from', from.url, '--to', to.url]);
 }
 
-/** Copies ahead: the target is not complete, and can be brought up to date. */
+/** Runs `copy --prepare`: the target stays incomplete until the next copy. */
 export function runCopyPrepare(from: Named, to: Named) {
   return runCommand([AUTHREALM, 'copy', '--prepare', '--from', from.url, '--to', to.url]);
 }
 
-/** How many rows a copy says it added and removed. */
+/** The numbers of rows added and removed that `copy` prints. */
 export function changedRowCounts(stdout: string): readonly number[] {
   const [, added, removed] =
     /^source and target are equal; (\d+) rows added, (\d+) removed$/m.exec(stdout) ?? [];
   return [Number(added), Number(removed)];
 }
 
-/** Every row of every table, as the engines have them in common: without what one of them keeps beside. */
+/** Every row of every table, without the columns that only one engine has. */
 export async function allRows(
   database: Pick<TestDatabase, 'query'>,
 ): Promise<Readonly<Record<string, readonly Json[]>>> {
@@ -82,19 +82,19 @@ export async function allRows(
   return found;
 }
 
-/** Nobody listens there: it only stands in links and tokens, so that two services say the same. */
+/** Not served; only part of links and tokens, so that those of two services are equal. */
 const BASE_URL = 'https://idp.example';
 
 export function startCopyService(database: TestDatabase): Promise<Service> {
   return startService({ ...database.flags, ...OFFLINE, baseUrl: BASE_URL });
 }
 
-/** What a caller knows of a world: its token and what it may ask. */
+/** The records of a copied database, and requests whose responses must not change. */
 export interface CopyFixture {
   readonly home: ParentIds;
   readonly token: string;
   readonly paths: readonly string[];
-  /** A request that was answered and is remembered. */
+  /** A request with a stored idempotency record. */
   readonly repeated: {
     readonly path: string;
     readonly body: object;
@@ -106,7 +106,7 @@ export interface CopyFixture {
 
 const USERS_PURGED = 400;
 
-/** Fills a database through the service: every kind, secrets, answers that are kept, clients, a purge under way. */
+/** Fills a database through the service: all resources, secrets, an idempotency record, clients, an unfinished purge. */
 export async function createCopyFixture(service: Service): Promise<CopyFixture> {
   const token = await service.token(FULL_SCOPE);
   const home = await createParents(service, token, { client_secret: `Ünï "\\/ 🗝 ${uniqueWord('secret')}` });
@@ -116,7 +116,7 @@ export async function createCopyFixture(service: Service): Promise<CopyFixture> 
     paths.push(kind.collection(home), made.path);
   }
   const [, user] = KINDS.filter(({ name }) => name === 'user' || name === 'realm');
-  if (!user) throw new Error('no kind is called user');
+  if (!user) throw new Error('there is no resource case called user');
   const body = { data: user.fresh(home) };
   const headers = { 'Idempotency-Key': uniqueWord('key') };
   const repeated = { path: user.collection(home), body, headers };
@@ -125,7 +125,7 @@ export async function createCopyFixture(service: Service): Promise<CopyFixture> 
   return { home, token, paths, repeated, purged: await beginPurge(service) };
 }
 
-/** Adds what no request leads to: a row in each table that is still empty. */
+/** Inserts a row into each table that requests do not fill. */
 export async function fillRemainingTables(database: TestDatabase): Promise<void> {
   const [realm, user, webhook] = [systemClock.mintId(), systemClock.mintId(), 'w-1'];
   const sealed = database.address.engine === 'sqlite' ? "x'00ff'" : "'\\x00ff'";
@@ -157,11 +157,11 @@ async function beginPurge({ db }: Service): Promise<string> {
   const { now, mintRevision } = systemClock;
   const origin = { actor: 'test', requestId: undefined, address: undefined, at: now() };
   const step = await db.engine.records.purge({ resource: realm, key: [id], origin, mintRevision });
-  if (step.kind !== 'purged' || step.isDone) throw new Error('the purge is not under way');
+  if (step.kind !== 'purged' || step.isDone) throw new Error('the purge has not begun, or is done');
   return id;
 }
 
-/** Everything that the world's caller is answered. */
+/** The responses to all requests of a fixture. */
 export async function responsesOf(
   service: Service,
   { token, paths, repeated }: CopyFixture,

@@ -17,16 +17,16 @@ import { readableStreamToText } from 'bun';
 
 /** Where daemons of the tests listen. */
 export const HOST = '127.0.0.1';
-const PATIENCE_MS = 120_000;
+const START_MS_MAX = 120_000;
 
 /** Both PostgreSQL and PgBouncer refuse to run as root. These are the numbers of nobody. */
 const UNPRIVILEGED = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : undefined;
 
-/** A program of the user without rights, which ends with the test process. */
+/** A program of an unprivileged user that ends with the test process. */
 export interface Daemon {
   readonly pid: number;
   log(): string;
-  /** Resolves once this holds; rejects when the program ends before, or takes too long. */
+  /** Resolves once the condition holds; rejects when the program exits or START_MS_MAX passes before. */
   until(isReady: () => boolean | Promise<boolean>): Promise<void>;
   /** Sends a signal, and resolves when neither the program nor a child of it is left. */
   end(signal: NodeJS.Signals): Promise<void>;
@@ -49,11 +49,11 @@ export function startDaemon(command: readonly string[], folder: string): Daemon 
   closeSync(output);
   const pidPath = join(folder, `${child.pid}.pid`);
   writeFileSync(pidPath, `${child.pid}\n`);
-  let isGone = false;
-  // Nobody writes to standard output, but children inherit it: it ends with the last of them.
-  const gone = Promise.all([child.exited, readableStreamToText(child.stdout)]).then(() => {
+  let hasExited = false;
+  // Children inherit standard output, so that it ends when the last of them exits.
+  const exited = Promise.all([child.exited, readableStreamToText(child.stdout)]).then(() => {
     rmSync(pidPath, { force: true });
-    isGone = true;
+    hasExited = true;
   });
   const daemon: Daemon = {
     pid: child.pid,
@@ -61,23 +61,23 @@ export function startDaemon(command: readonly string[], folder: string): Daemon 
     async until(isReady) {
       const start = performance.now();
       while (!(await isReady())) {
-        const isLate = performance.now() - start > PATIENCE_MS;
-        if (isGone || isLate) throw new Error(`${command[0]} does not start: ${daemon.log()}`);
+        const isLate = performance.now() - start > START_MS_MAX;
+        if (hasExited || isLate) throw new Error(`${command[0]} does not start: ${daemon.log()}`);
         await Bun.sleep(5);
       }
     },
     async end(signal) {
       child.kill(signal);
       child.kill('SIGCONT');
-      await gone;
+      await exited;
     },
     async kill() {
-      // Halted, it neither sees a child die nor starts another.
+      // A stopped process does not notice the death of a child and starts no other.
       child.kill('SIGSTOP');
-      const children = isGone ? [] : childrenOf(child.pid);
+      const children = hasExited ? [] : childrenOf(child.pid);
       child.kill('SIGKILL');
       for (const pid of children) killIfThere(pid);
-      await gone;
+      await exited;
     },
   };
   daemons.push(daemon);
@@ -100,7 +100,7 @@ function killIfThere(pid: number): void {
   }
 }
 
-/** Runs a program of the user without rights to its end. Throws what it said where that was no success. */
+/** Runs a program of the unprivileged user to its end. Throws its standard error where it fails. */
 export async function runAsDaemon(command: readonly string[], folder: string, input = ''): Promise<void> {
   const child = Bun.spawn([...command], {
     ...UNPRIVILEGED,
@@ -112,7 +112,7 @@ export async function runAsDaemon(command: readonly string[], folder: string, in
   if (code !== 0) throw new Error(`${command.join(' ')}: ${errors}`);
 }
 
-/** A free port below those that outgoing connections take, so that it is free for the next start, too. */
+/** A free port below the ephemeral range, so that it is still free at the next start. */
 export function findPort(): number {
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 12_000);
@@ -120,16 +120,16 @@ export function findPort(): number {
       Bun.listen({ hostname: HOST, port, socket: { data() {} } }).stop(true);
       return port;
     } catch {
-      // Taken: another one.
+      // In use: try another one.
     }
   }
 }
 
-/** Where the daemons of a test process keep their files: RUN_FOLDER is closed to the user without rights. */
+/** Folders of the daemons of a test process; the unprivileged user cannot read RUN_FOLDER. */
 export interface DaemonFolders {
-  /** For programs: there may be none in memory. */
+  /** For programs: the memory file system may forbid executables. */
   readonly disk: string;
-  /** For data: ten times as fast. Where there is no room in memory, the same folder. */
+  /** For data: ten times as fast. The same folder as `disk` where memory is short. */
   readonly memory: string;
   readonly watchdog: Bun.Subprocess<'pipe', 'ignore', 'ignore'>;
 }
@@ -137,7 +137,7 @@ export interface DaemonFolders {
 const MEMORY = '/dev/shm';
 const MEMORY_BYTES_MIN = 2 * 1024 ** 3;
 
-/** Reads until the test process has ended, however it did. Then it ends what still runs, and removes both folders. */
+/** Waits for the end of the test process, stops running daemons and removes both folders. */
 const WATCHDOG = `trap '' HUP INT TERM
 read -r _
 for file in "$1"/*/*.pid; do
@@ -175,7 +175,7 @@ export function freshDaemonFolder(): string {
   return folder;
 }
 
-/** Ends all that runs and removes their files. */
+/** Stops all daemons and removes their files. */
 export async function endDaemons(): Promise<void> {
   await Promise.all(daemons.map((daemon) => daemon.end('SIGQUIT')));
   home?.watchdog.stdin.end();

@@ -12,34 +12,34 @@ import { freshFolder } from './folder.ts';
 import { ROLES, sharedServer } from './postgres_server.ts';
 import { runCommand } from './processes.ts';
 
-/** A database of a test, and what can be seen of it from outside the service. SQL takes its values at `?`. */
+/** A database of a test, with access that bypasses the service. SQL parameters are `?`. */
 export interface TestDatabase {
   readonly url: string;
   readonly address: DatabaseAddress;
   readonly masterKeyFile: string;
-  /** What a service, or a command, is given to work on it. */
+  /** Settings and command-line arguments that select it. */
   readonly flags: Flags;
   readonly args: readonly string[];
-  /** Opens it, and brings its schema up. */
+  /** Opens it and migrates its schema. */
   open(): Promise<Engine>;
   settings(environment?: Readonly<Record<string, string>>): Settings;
-  /** The rows that a statement answers. Long numbers are numbers. */
-  query: Ask;
-  /** The same over one connection, for whoever looks again and again. */
-  connect(): { readonly ask: Ask; close(): Promise<void> };
-  /** Runs a statement that no reference holds back. Answers how many rows it wrote. */
+  /** The rows of a statement. Big integers are numbers. */
+  query: Query;
+  /** One connection for repeated queries. */
+  connect(): { readonly ask: Query; close(): Promise<void> };
+  /** Runs a statement without foreign key checks. Returns the number of rows written. */
   tamper(sql: string, ...values: readonly string[]): Promise<number>;
-  /** The same content as another database. Nobody may have this one open. */
+  /** A copy in a new database. No other connection may be open. */
   copy(): Promise<TestDatabase>;
-  /** What is wrong where records and changes do not agree exactly, in sentences. */
-  findInconsistencies(looks?: readonly ConsistencyCheck[]): Promise<readonly string[]>;
-  /** Which of these texts lie on the disk in the clear, in whatever the engine keeps there. */
+  /** Sentences about inconsistencies between records and changes. */
+  findInconsistencies(checks?: readonly ConsistencyCheck[]): Promise<readonly string[]>;
+  /** Those of these texts that a file of the engine contains in plain text. */
   findPlaintext(texts: readonly string[]): Promise<readonly string[]>;
-  /** Keeps every writer waiting until it is let go. */
+  /** Blocks every writer. Returns the function that releases the lock. */
   lockWriters(): Promise<() => Promise<void>>;
 }
 
-type Ask = <R>(sql: string, ...values: readonly string[]) => Promise<R[]>;
+type Query = <R>(sql: string, ...values: readonly string[]) => Promise<R[]>;
 
 type EngineName = DatabaseAddress['engine'];
 
@@ -49,8 +49,8 @@ const ENGINES: { readonly [E in EngineName]: () => Promise<TestDatabase> } = {
 };
 
 /**
- * A database that nobody has open, of the engine that AUTHREALM_TEST_ENGINE names: of SQLite unless it does. Where
- * AUTHREALM_TEST_UPGRADE names a program, that one has brought its schema up.
+ * A new database of the engine in AUTHREALM_TEST_ENGINE, SQLite by default. Where AUTHREALM_TEST_UPGRADE names a program, its
+ * schema is created and then migrated by that program.
  */
 export async function freshDatabase(): Promise<TestDatabase> {
   const name = process.env.AUTHREALM_TEST_ENGINE ?? 'sqlite';
@@ -61,7 +61,7 @@ export async function freshDatabase(): Promise<TestDatabase> {
   return database;
 }
 
-/** Has the program of a release to come bring up the schema, which this one has made. */
+/** Creates the schema, and migrates it with the program of a later release. */
 async function upgradeBy(program: string, { flags, open }: TestDatabase): Promise<void> {
   await (await open()).close();
   const url = flags.migrateDatabase ?? flags.database ?? '';
@@ -69,12 +69,12 @@ async function upgradeBy(program: string, { flags, open }: TestDatabase): Promis
   if (code !== 0) throw new Error(stderr);
 }
 
-/** The database that these flags name; a fresh one where they name none. */
+/** The database of these flags, or a new one. */
 export async function databaseOf({ database, migrateDatabase, masterKeyFile }: Flags): Promise<TestDatabase> {
   if (database === undefined) return freshDatabase();
   const address = parseDatabase(database);
   if (address?.engine === 'sqlite') return sqliteAt(address.path);
-  if (masterKeyFile === undefined) throw new Error(`${database} is named without its master key`);
+  if (masterKeyFile === undefined) throw new Error(`${database} has no master key file`);
   const roles = migrateDatabase === undefined ? { database } : { database, migrateDatabase };
   return postgresAt(roleUrl(database, 'postgres'), masterKeyFile, roles);
 }
@@ -90,13 +90,13 @@ async function freshPostgres(): Promise<TestDatabase> {
 
 const [OWNER, SERVICE] = ROLES;
 
-/** The same database as another role. It may be on several hosts, which is no URL of the standard. */
+/** The URL of the same database for another role. With several hosts it is no URL that `new URL` parses. */
 function roleUrl(url: string, role: string): string {
   return url.replace(/(?<=^postgres:\/\/)[^@/]*(?=@)/, role);
 }
 
-/** What both engines have in common: how a database is named, and opened. */
-function named(masterKeyFile: string, flags: Flags) {
+/** The members that do not depend on the engine. */
+function sharedMembers(masterKeyFile: string, flags: Flags) {
   const settings: TestDatabase['settings'] = (environment = {}) => readSettings(flags, environment);
   return {
     url: flags.database ?? '',
@@ -109,7 +109,7 @@ function named(masterKeyFile: string, flags: Flags) {
   };
 }
 
-function askOver(connect: TestDatabase['connect']): Ask {
+function queryOver(connect: TestDatabase['connect']): Query {
   return async (sql, ...values) => {
     const { ask, close } = connect();
     try {
@@ -120,27 +120,27 @@ function askOver(connect: TestDatabase['connect']): Ask {
   };
 }
 
-/** The database of this file, its master key beside it. */
+/** The database in this file; its master key is in the file with `.key` appended. */
 export function sqliteAt(path: string): TestDatabase {
-  /** A connection that waits for its turn, as a service may be writing. */
-  const opened = () => {
+  /** A connection that waits while a service writes. */
+  const openFile = () => {
     const db = new Database(path, { readwrite: true });
     db.run('pragma busy_timeout = 10000');
     return db;
   };
   const connect: TestDatabase['connect'] = () => {
-    const db = opened();
+    const db = openFile();
     return {
       ask: async <R>(sql: string, ...values: readonly string[]) => db.query<R, string[]>(sql).all(...values),
       close: async () => db.close(),
     };
   };
   return {
-    ...named(`${path}.key`, { database: `sqlite:${path}` }),
+    ...sharedMembers(`${path}.key`, { database: `sqlite:${path}` }),
     connect,
-    query: askOver(connect),
+    query: queryOver(connect),
     async tamper(sql, ...values) {
-      const db = opened();
+      const db = openFile();
       db.run('pragma foreign_keys = off');
       const { changes } = db.query<unknown, string[]>(sql).run(...values);
       db.close();
@@ -154,25 +154,25 @@ export function sqliteAt(path: string): TestDatabase {
       copyFileSync(`${path}.key`, `${to}.key`);
       return sqliteAt(to);
     },
-    findInconsistencies: async (looks) => findInconsistencies(path, looks),
-    findPlaintext: async (texts) => foundIn(filesOf(dirname(path)), texts),
+    findInconsistencies: async (checks) => findInconsistencies(path, checks),
+    findPlaintext: async (texts) => textsInFiles(filesOf(dirname(path)), texts),
     async lockWriters() {
-      const holder = new Database(path);
-      holder.run('begin immediate');
+      const locking = new Database(path);
+      locking.run('begin immediate');
       return async () => {
-        holder.run('rollback');
-        holder.close();
+        locking.run('rollback');
+        locking.close();
       };
     },
   };
 }
 
-/** As an operator would have it: one role makes the tables, another one serves and may no more than that takes. */
+/** One role owns the tables, another serves with the least privileges, as the documentation recommends. */
 function twoRoles(url: string): Flags {
   return { database: roleUrl(url, SERVICE), migrateDatabase: roleUrl(url, OWNER) };
 }
 
-/** The database at this URL of a role that may do everything; `roles` names it as a service is to know it. */
+/** The database at this URL of a superuser; `roles` has the settings of the service. */
 export function postgresAt(url: string, masterKeyFile: string, roles: Flags = twoRoles(url)): TestDatabase {
   const flags = { ...roles, masterKeyFile };
   const connect: TestDatabase['connect'] = () => {
@@ -181,14 +181,14 @@ export function postgresAt(url: string, masterKeyFile: string, roles: Flags = tw
       async ask<R>(sql: string, ...values: readonly string[]) {
         const { text, order } = numberParameters(sql);
         const places = order.map((place) => values[place]);
-        return (await client.unsafe(text, places)).map(plain) as R[];
+        return (await client.unsafe(text, places)).map(withNumbers) as R[];
       },
       close: () => client.close(),
     };
   };
-  const ask = askOver(connect);
+  const ask = queryOver(connect);
   return {
-    ...named(masterKeyFile, flags),
+    ...sharedMembers(masterKeyFile, flags),
     connect,
     query: ask,
     async tamper(sql, ...values) {
@@ -213,9 +213,9 @@ export function postgresAt(url: string, masterKeyFile: string, roles: Flags = tw
         .finally(() => client.close());
       return postgresAt(other.href, masterKeyFile);
     },
-    async findInconsistencies(looks = CONSISTENCY_CHECKS) {
+    async findInconsistencies(checks = CONSISTENCY_CHECKS) {
       const found = await Promise.all(
-        looks.map(async ({ text, values, describe }) =>
+        checks.map(async ({ text, values, describe }) =>
           (await ask<{ id: string }>(text, ...values)).map(({ id }) => describe(id)),
         ),
       );
@@ -223,12 +223,12 @@ export function postgresAt(url: string, masterKeyFile: string, roles: Flags = tw
     },
     async findPlaintext(texts) {
       await ask('checkpoint');
-      const [place] = await ask<{ folder: string; database: string }>(
+      const [location] = await ask<{ folder: string; database: string }>(
         `select current_setting('data_directory') as folder, oid::text as database from pg_database
          where datname = current_database()`,
       );
-      const { folder = '', database = '' } = place ?? {};
-      return foundIn(
+      const { folder = '', database = '' } = location ?? {};
+      return textsInFiles(
         ['pg_wal', join('base', database)].flatMap((part) => filesOf(join(folder, part))),
         texts,
       );
@@ -244,8 +244,8 @@ export function postgresAt(url: string, masterKeyFile: string, roles: Flags = tw
   };
 }
 
-/** A row whose long numbers are numbers, as SQLite has them. */
-function plain(row: Readonly<Record<string, unknown>>): Record<string, unknown> {
+/** A row whose big integers are numbers, as in SQLite. */
+function withNumbers(row: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(row).map(([name, value]) => [name, typeof value === 'bigint' ? Number(value) : value]),
   );
@@ -255,8 +255,8 @@ function filesOf(folder: string): readonly string[] {
   return [...new Bun.Glob('*').scanSync(folder)].map((name) => join(folder, name));
 }
 
-/** Texts that stand in one of these files at least. */
-function foundIn(paths: readonly string[], texts: readonly string[]): readonly string[] {
+/** The texts that at least one of these files contains. */
+function textsInFiles(paths: readonly string[], texts: readonly string[]): readonly string[] {
   const found = new Set<string>();
   for (const path of paths) {
     const bytes = readFileSync(path);

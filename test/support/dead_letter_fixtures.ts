@@ -5,8 +5,8 @@ import { systemClock } from '../../src/platform/clock.ts';
 import type { Service } from './service.ts';
 
 /**
- * Writes down that a target was not told the first changes of a realm (unless said, of one that is gone), each with its last
- * attempt: what a day of attempts in vain comes to.
+ * Stores dead letters for the first changes of a realm, each with its last failed delivery, as a day of failed attempts does.
+ * By default the realm does not exist.
  */
 export async function createDeadLetters(
   { db }: Pick<Service, 'db'>,
@@ -17,17 +17,17 @@ export async function createDeadLetters(
   const { webhooks, leases } = db.engine;
   const lease = { name: `test ${webhookId}`, holder: 'test' };
   await leases.replace({ ...lease, until: 1 }, undefined);
-  const places = Array.from({ length: count }, (_, at) => ({ realm, firstSeq: at + 1, lastSeq: at + 1 }));
-  const deadLetters = places.map((place): DeadLetter => {
+  const ranges = Array.from({ length: count }, (_, at) => ({ realm, firstSeq: at + 1, lastSeq: at + 1 }));
+  const deadLetters = ranges.map((range): DeadLetter => {
     const attempts = LIMITS.webhookAttemptsMax;
-    return { webhookId, ...place, attempts, at: systemClock.now(), redeliveredAt: undefined };
+    return { webhookId, ...range, attempts, at: systemClock.now(), redeliveredAt: undefined };
   });
-  const deliveries = places.map(
-    (place): Delivery => ({
+  const deliveries = ranges.map(
+    (range): Delivery => ({
       deliveryId: systemClock.mintId(),
-      messageId: `msg_${place.firstSeq}`,
+      messageId: `msg_${range.firstSeq}`,
       webhookId,
-      ...place,
+      ...range,
       attempt: LIMITS.webhookAttemptsMax,
       outcome: 'refused',
       status: 503,
@@ -36,6 +36,6 @@ export async function createDeadLetters(
     }),
   );
   if (!(await webhooks.saveResults(lease, { webhookId, progress: [], deliveries, deadLetters }))) {
-    throw new Error(`there is no target ${webhookId}`);
+    throw new Error(`there is no webhook target ${webhookId}`);
   }
 }

@@ -19,7 +19,7 @@ export interface DoctorRun {
   readonly code: number;
   readonly healthy: boolean;
   readonly text: string;
-  /** The checks that found something, or could not be made. */
+  /** The names of the checks that failed or could not run. */
   readonly unhealthy: readonly string[];
   report(check: string): CheckReport;
 }
@@ -28,10 +28,10 @@ export function runDoctorOnFile(path: string, environment: Environment = {}): Pr
   return runDoctorOn(sqliteAt(path), environment);
 }
 
-/** Findings about a server of the tests, which is hasty, and about its role, which may do everything. */
+/** Checks that fail on a test server: its settings are not durable and its role is a superuser. */
 const ABOUT_SERVER: readonly string[] = ['server', 'rights'];
 
-/** What `doctor` says of a database, whatever it says of the server. */
+/** Runs `doctor` on a database, without the checks of the server. */
 export async function runDoctorOn(
   { args }: Pick<TestDatabase, 'args'>,
   environment: Environment = {},
@@ -42,9 +42,9 @@ export async function runDoctorOn(
   return { ...found, unhealthy, healthy, code: healthy ? 0 : found.code };
 }
 
-/** What `doctor` says when it is called with these words. */
-export async function runDoctor(words: readonly string[], environment: Environment = {}): Promise<DoctorRun> {
-  const { stdout, stderr, code } = await runCommand([AUTHREALM, 'doctor', '--json', ...words], environment);
+/** Runs `doctor` with these arguments. */
+export async function runDoctor(args: readonly string[], environment: Environment = {}): Promise<DoctorRun> {
+  const { stdout, stderr, code } = await runCommand([AUTHREALM, 'doctor', '--json', ...args], environment);
   expect(stderr).toBe('');
   const { healthy, checks } = JSON.parse(stdout) as { healthy: boolean; checks: CheckReport[] };
   return {
@@ -56,7 +56,7 @@ export async function runDoctor(words: readonly string[], environment: Environme
   };
 }
 
-/** Two of everything, a sealed secret and a client. */
+/** Creates two fixtures, a sealed secret and a client. */
 export async function createHealthyFixture(db: OpenDatabase): Promise<{ first: Fixture; second: Fixture }> {
   const first = await createFixture(db);
   const { realm, oidcProfile: profile, passwordProfile } = first;
@@ -83,16 +83,16 @@ export async function createHealthyFixture(db: OpenDatabase): Promise<{ first: F
   return { first, second };
 }
 
-/** A file that holds them. */
+/** A database file with that fixture. */
 export async function createHealthyFile(): Promise<{ path: string; first: Fixture; second: Fixture }> {
   const path = join(freshFolder(), 'checked.db');
   const db = await openDatabase(readSettings({ database: `sqlite:${path}` }, {}), systemClock);
-  const planted = await createHealthyFixture(db);
+  const fixtures = await createHealthyFixture(db);
   db.engine.close();
-  return { path, ...planted };
+  return { path, ...fixtures };
 }
 
-/** The same in one file with its key, which nobody has open. */
+/** The same as a closed database file with its key. */
 export async function createClosedFile(): Promise<string> {
   const { path } = await createHealthyFile();
   const copy = join(freshFolder(), 'closed.db');
@@ -103,7 +103,7 @@ export async function createClosedFile(): Promise<string> {
   return copy;
 }
 
-/** Changes a database behind the back of every rule. */
+/** Changes a database file without foreign key checks. */
 export function tamperFile(path: string, work: (db: Database) => void): void {
   const db = new Database(path);
   db.run('pragma foreign_keys = off');

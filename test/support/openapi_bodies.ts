@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject, resolveReference, type Schema } from './json_schema.ts';
 import type { Operation } from './openapi_client.ts';
 
-/** What bodies can hold, and what they must not. */
+/** Members, invalid values and links of bodies, by their JSON Schemas. */
 
 export interface BodyMember {
   readonly at: readonly string[];
@@ -9,7 +9,7 @@ export interface BodyMember {
   readonly isRequired: boolean;
 }
 
-/** Every member that a body can have, at any depth. */
+/** Every member of a body, at any depth. */
 export function bodyMembers(schema: Schema, above: readonly string[] = []): readonly BodyMember[] {
   const choices = schema.anyOf?.flatMap((choice) => bodyMembers(choice, above)) ?? [];
   const own = Object.entries(schema.properties ?? {}).flatMap(([name, each]) => {
@@ -56,7 +56,7 @@ export function withMember(body: Json, [name, ...below]: readonly string[], valu
   return value === undefined ? others : { ...others, [name]: value };
 }
 
-/** Every address that stands under `links`, at any depth. */
+/** Every URL below a member `links`, at any depth. */
 export function linksOf(value: Json, isLink = false): readonly string[] {
   if (typeof value === 'string') return isLink ? [value] : [];
   if (Array.isArray(value)) return value.flatMap((each: Json) => linksOf(each));
@@ -64,7 +64,7 @@ export function linksOf(value: Json, isLink = false): readonly string[] {
   return Object.entries(value).flatMap(([name, each]) => linksOf(each, isLink || name === 'links'));
 }
 
-/** What was made without what is shown that once alone. */
+/** The body of a created record without the members that are shown only once. */
 export function hideShownOnce(document: JsonObject, { responses }: Operation, body: Json): Json {
   const [answer] = Object.values(responses);
   const { $ref, ...own } = answer?.content?.['application/json']?.schema ?? {};

@@ -7,7 +7,7 @@ import {
   type Schema,
 } from './json_schema.ts';
 
-/** Reads an OpenAPI document, sends what it describes, and holds every answer to it. It knows nothing else of us. */
+/** A client that knows only the OpenAPI document: it sends documented requests and validates every response. */
 
 export type Method = 'get' | 'post' | 'put' | 'delete';
 
@@ -43,7 +43,7 @@ export interface Operation {
   readonly method: Method;
   readonly scopes: readonly string[] | undefined;
   readonly parameters: readonly Parameter[];
-  /** The one media type it reads, and what of it; its schema is no reference. */
+  /** The only media type of the request body; its schema is resolved. */
   readonly body: { readonly type: string; readonly media: Media } | undefined;
   readonly responses: Readonly<Record<string, ResponseSpec>>;
 }
@@ -65,7 +65,7 @@ export interface OperationResponse {
 
 type Raw<T> = T | { readonly $ref: string };
 
-/** Every operation of a document, its references followed. */
+/** Every operation of a document, with its references resolved. */
 export function operationsOf(document: JsonObject): readonly Operation[] {
   const read = <T>(raw: Raw<T>): T =>
     isObject(raw as Json) && '$ref' in (raw as object)
@@ -105,7 +105,7 @@ interface RawOperation {
   readonly responses: Readonly<Record<string, Raw<ResponseSpec>>>;
 }
 
-/** The status of an operation that went well; of one that is not offered there is none but 501. */
+/** The success status of an operation, or 501 where it is documented as not implemented. */
 export function successOf({ responses }: Operation): number {
   return (
     Object.keys(responses)
@@ -114,54 +114,59 @@ export function successOf({ responses }: Operation): number {
   );
 }
 
-/** What every HTTP server writes (RFC 9110); OpenAPI 3.1 says that Content-Type is none of the headers it lists. */
-const OF_HTTP: ReadonlySet<string> = new Set(['date', 'content-length', 'content-type', 'transfer-encoding']);
+/** Headers of every HTTP server (RFC 9110) that a document does not list. */
+const STANDARD_HEADERS: ReadonlySet<string> = new Set([
+  'date',
+  'content-length',
+  'content-type',
+  'transfer-encoding',
+]);
 
-/** What of an answer is not as it is documented, in words. An answer to HEAD has no body. */
+/** The differences between a response and its documentation. A response to HEAD has no body. */
 export type ResponseCheck = (
   answer: ResponseSpec,
   received: OperationResponse,
   isHead?: boolean,
 ) => readonly string[];
 
-/** Holds answers to the schemas of a document. What is documented as another type than JSON may hold anything. */
+/** Validates responses by the schemas of a document. Bodies of other types than JSON are not validated. */
 export function openResponseCheck(document: JsonObject): ResponseCheck {
-  const judge = openSchemaValidator(document);
+  const validate = openSchemaValidator(document);
 
-  function headersBroken({ headers = {} }: ResponseSpec, received: OperationResponse): readonly string[] {
+  function headerErrors({ headers = {} }: ResponseSpec, received: OperationResponse): readonly string[] {
     const documented = new Map(Object.entries(headers).map(([name, header]) => [name.toLowerCase(), header]));
-    const strange = [...received.headers.keys()].filter(
-      (name) => !OF_HTTP.has(name) && !documented.has(name),
+    const undocumented = [...received.headers.keys()].filter(
+      (name) => !STANDARD_HEADERS.has(name) && !documented.has(name),
     );
     const wrong = [...documented].flatMap(([name, { required, schema }]) => {
       const value = received.headers.get(name);
       if (value === null) return required ? [`header ${name} is missing`] : [];
-      return judge(schema, value, `header ${name}`);
+      return validate(schema, value, `header ${name}`);
     });
-    return [...strange.map((name) => `header ${name} is not documented`), ...wrong];
+    return [...undocumented.map((name) => `header ${name} is not documented`), ...wrong];
   }
 
-  function bodyBroken(
+  function bodyErrors(
     { content = {} }: ResponseSpec,
     received: OperationResponse,
     isHead: boolean,
   ): readonly string[] {
     const types = Object.keys(content);
     const type = received.headers.get('content-type') ?? '';
-    if (types.length > 0 && !types.includes(type)) return [`is no ${types.join(' or ')}`];
+    if (types.length > 0 && !types.includes(type)) return [`is not ${types.join(' or ')}`];
     if (types.length === 0 || isHead) return received.text === '' ? [] : ['has a body'];
     if (!/\bjson$/.test(type)) return [];
     if (received.body === undefined) return ['has no body'];
-    return judge(content[type]?.schema ?? {}, received.body, 'body');
+    return validate(content[type]?.schema ?? {}, received.body, 'body');
   }
 
   return (answer, received, isHead = false) => [
-    ...headersBroken(answer, received),
-    ...bodyBroken(answer, received, isHead),
+    ...headerErrors(answer, received),
+    ...bodyErrors(answer, received, isHead),
   ];
 }
 
-/** The answer that is a component of this name. */
+/** The response component of this name. */
 export function responseComponent(document: JsonObject, component: string): ResponseSpec {
   const raw = resolveReference<{ headers: Record<string, Raw<Header>> } & ResponseSpec>(
     document,
@@ -174,21 +179,21 @@ export function responseComponent(document: JsonObject, component: string): Resp
   return { ...raw, headers: Object.fromEntries(headers) };
 }
 
-/** Sends requests of operations. Each answer is held to the document before it is handed on. */
+/** Sends requests of operations, and validates each response. */
 export interface OperationClient {
   send(operation: Operation, sent?: OperationRequest): Promise<OperationResponse>;
-  /** The same as HEAD: what a GET answers, without its body. */
+  /** Sends a GET operation as HEAD. */
   head(operation: Operation, sent?: OperationRequest): Promise<OperationResponse>;
-  /** What is no operation: held to a component of this name. */
+  /** Sends an undocumented request, and validates the response by the component of this name. */
   sendUndocumented(method: string, path: string, component: string): Promise<OperationResponse>;
-  /** `<operation id> <status>` of everything that was answered. */
+  /** `<operation id> <status>` of every response. */
   readonly covered: ReadonlySet<string>;
 }
 
 export function openOperationClient(document: JsonObject): OperationClient {
   const [server] = document.servers as unknown as readonly { readonly url: string }[];
-  const brokenBy = openResponseCheck(document);
-  const seen = new Set<string>();
+  const checkResponse = openResponseCheck(document);
+  const covered = new Set<string>();
 
   async function request(
     method: string,
@@ -222,18 +227,18 @@ export function openOperationClient(document: JsonObject): OperationClient {
     };
   }
 
-  function hold(
+  function validated(
     what: string,
     answer: ResponseSpec,
     received: OperationResponse,
     isHead = false,
   ): OperationResponse {
-    const broken = brokenBy(answer, received, isHead);
-    if (broken.length > 0) throw new Error(`${what}: ${broken.join('; ')}\n${received.text}`);
+    const errors = checkResponse(answer, received, isHead);
+    if (errors.length > 0) throw new Error(`${what}: ${errors.join('; ')}\n${received.text}`);
     return received;
   }
 
-  async function ask(
+  async function sendOperation(
     method: string,
     operation: Operation,
     sent: OperationRequest,
@@ -242,17 +247,22 @@ export function openOperationClient(document: JsonObject): OperationClient {
     const what = `${operation.id} ${received.status}`;
     const answer = operation.responses[String(received.status)];
     if (!answer) throw new Error(`${what} is not documented\n${received.text}`);
-    seen.add(what);
-    return hold(what, answer, received, method === 'HEAD');
+    covered.add(what);
+    return validated(what, answer, received, method === 'HEAD');
   }
 
   return {
-    covered: seen,
-    send: (operation, sent = {}) => ask(operation.method.toUpperCase(), operation, sent),
-    head: (operation, sent = {}) => ask('HEAD', operation, sent),
+    covered,
+    send: (operation, sent = {}) => sendOperation(operation.method.toUpperCase(), operation, sent),
+    head: (operation, sent = {}) => sendOperation('HEAD', operation, sent),
     async sendUndocumented(method, path, component) {
       const received = await request(method, { path, body: undefined }, {});
-      return hold(`${method} ${path}`, responseComponent(document, component), received, method === 'HEAD');
+      return validated(
+        `${method} ${path}`,
+        responseComponent(document, component),
+        received,
+        method === 'HEAD',
+      );
     },
   };
 }

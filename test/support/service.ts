@@ -24,7 +24,7 @@ import { isOverloaded, sendWithRetry } from './retry.ts';
 
 export { freshFolder, RUN_FOLDER } from './folder.ts';
 
-/** The real clock, moved by hand. */
+/** The system clock plus an offset that a test advances. */
 export interface MovableClock extends Clock {
   advance(milliseconds: number): void;
 }
@@ -41,21 +41,21 @@ export function movableClock(): MovableClock {
   };
 }
 
-/** What a test sends as a body. */
+/** A request body. */
 export type Sendable = string | object | Uint8Array<ArrayBuffer> | ReadableStream;
 
-/** Requests, each with the rights of a token. */
+/** Sends requests with a bearer token. */
 export interface HttpClient {
   get(path: string, token?: string, headers?: Record<string, string>): Promise<Response>;
-  /** An object or text goes as JSON, unless the headers say otherwise; bytes go without a type. */
+  /** Objects and text are sent as JSON unless the headers set another type; bytes without a type. */
   post(path: string, token: string, body: Sendable, headers?: Record<string, string>): Promise<Response>;
   put(path: string, token: string, body: Sendable, headers?: Record<string, string>): Promise<Response>;
   del(path: string, token: string, headers?: Record<string, string>, body?: Sendable): Promise<Response>;
 }
 
 /**
- * A running service of the suite's own process: real sockets, a real database, a log kept in memory. Where it has no room
- * for a request, that is sent again when it says so.
+ * A service in the process of the suite: real sockets, a real database, a log in memory. Requests answered as overloaded are
+ * sent again after their Retry-After.
  */
 export interface Service extends HttpClient {
   readonly url: string;
@@ -65,27 +65,27 @@ export interface Service extends HttpClient {
   readonly clock: MovableClock;
   readonly log: readonly LogRecord[];
   readonly server: Served;
-  /** The token of a new client with these rights. */
+  /** An access token of a new client with these scopes and realms. */
   token(scope: string, realms?: Realms): Promise<string>;
-  /** A new client with these rights. */
+  /** A new client with these scopes and realms. */
   client(scope: string, realms?: Realms): Promise<{ clientId: string; secret: string }>;
-  /** Asks the token endpoint. */
+  /** Sends a request to the token endpoint. */
   requestToken(form: Record<string, string>, headers?: Record<string, string>): Promise<Response>;
-  /** Sends each request once: for whoever asks for more than there is room for, or says that something goes on meanwhile. */
+  /** Sends each request once, for tests that overload the service on purpose. */
   readonly withoutRetry: HttpClient;
   stop(): Promise<void>;
 }
 
-/** The file that a service of the suite has its records in. */
+/** The path of the SQLite database of a service. */
 export function databaseFile({ settings }: Pick<Service, 'settings'>): string {
   const file = fileOf(settings.database);
-  if (file === undefined) throw new Error('the database of this service has no file');
+  if (file === undefined) throw new Error('the database of this service is not a file');
   return file;
 }
 
 /**
- * On a fresh database, unless the flags name one; `wrap` puts something between the service and its store: a counter, or a
- * failure. `more`: settings that a command line refuses together.
+ * Starts a service on the database of the flags, or on a fresh one. `wrap` replaces the engine, to count calls or inject
+ * failures. `more` overrides parsed settings, including combinations that the command line rejects.
  */
 export async function startService(
   flags: Flags = {},
@@ -96,11 +96,11 @@ export async function startService(
   const settings = { ...readSettings({ ...database.flags, port: '0', ...flags }, {}), ...more };
   const clock = movableClock();
   const log: LogRecord[] = [];
-  const keep: Log = { write: (record) => log.push(record), written: async () => undefined };
+  const memoryLog: Log = { write: (record) => log.push(record), written: async () => undefined };
   const db = await openDatabase(settings, clock);
-  const server = await serve(settings, { ...db, engine: wrap(db.engine) }, keep, clock);
+  const server = await serve(settings, { ...db, engine: wrap(db.engine) }, memoryLog, clock);
   const { url } = server;
-  const once = openHttpClient(url);
+  const withoutRetry = openHttpClient(url);
   const service: Service = {
     url,
     database,
@@ -111,7 +111,7 @@ export async function startService(
     server,
     async client(scope, realms = '*') {
       const scopes = parseScopes(scope);
-      if (!scopes) throw new Error(`no scope ${scope}`);
+      if (!scopes) throw new Error(`unknown scope ${scope}`);
       const { client, secret } = await createClient(db.engine.access, 'test', { scopes, realms }, clock);
       clock.advance(1_000);
       return { clientId: client.clientId, secret };
@@ -131,8 +131,8 @@ export async function startService(
         }),
         [form.client_id ?? '', form.client_secret ?? '', ...Object.values(headers)],
       ),
-    ...retryWhenOverloaded(once),
-    withoutRetry: once,
+    ...retryWhenOverloaded(withoutRetry),
+    withoutRetry,
     async stop() {
       await server.stop();
       await db.engine.close();
@@ -143,7 +143,7 @@ export async function startService(
   return service;
 }
 
-/** Requests to a service, each sent once, and with these headers. */
+/** Sends each request to a service once, always with these headers. */
 export function openHttpClient(url: string, always: Record<string, string> = {}): HttpClient {
   const send = (method: string, path: string, { headers, ...sending }: RequestOptions) =>
     sendRequest(url, method, path, { ...sending, headers: { ...always, ...headers } });
@@ -162,15 +162,15 @@ export function openHttpClient(url: string, always: Record<string, string> = {})
   };
 }
 
-/** The same, sent again where there was no room. What streams goes once. */
+/** Sends requests answered as overloaded again. Streamed bodies are sent once. */
 export function retryWhenOverloaded({ get, post, put, del }: HttpClient): HttpClient {
-  const again = (body: Sendable | undefined, send: () => Promise<Response>) =>
+  const retry = (body: Sendable | undefined, send: () => Promise<Response>) =>
     body instanceof ReadableStream ? send() : sendWithRetry(send, isOverloaded);
   return {
-    get: (...asked) => again(undefined, () => get(...asked)),
-    post: (...asked) => again(asked[2], () => post(...asked)),
-    put: (...asked) => again(asked[2], () => put(...asked)),
-    del: (...asked) => again(asked[3], () => del(...asked)),
+    get: (...args) => retry(undefined, () => get(...args)),
+    post: (...args) => retry(args[2], () => post(...args)),
+    put: (...args) => retry(args[2], () => put(...args)),
+    del: (...args) => retry(args[3], () => del(...args)),
   };
 }
 
@@ -180,7 +180,7 @@ export interface RequestOptions {
   readonly headers: Record<string, string> | undefined;
 }
 
-/** Sends one request; an answer with errors has been judged. */
+/** Sends one request and checks the shape of an error response. */
 export async function sendRequest(
   url: string,
   method: string,
@@ -196,32 +196,32 @@ export async function sendRequest(
     redirect: 'manual',
     ...(body === undefined ? {} : { body: isText ? (body as string) : JSON.stringify(body) }),
   });
-  const said = isText ? [] : textsIn(body);
-  return checkedResponse(answer, [token, ...path.split(/[/?]/), ...Object.values(headers), ...said]);
+  const bodyTexts = isText ? [] : textsIn(body);
+  return checkedResponse(answer, [token, ...path.split(/[/?]/), ...Object.values(headers), ...bodyTexts]);
 }
 
-/** Every text that a value holds, and the names of members that are none of the contract's. */
+/** Every string in a value, and the names of members that the API does not have. */
 function textsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([name, inner]) => [
-    ...(Array.isArray(value) || NAMES.has(name) ? [] : [name]),
+    ...(Array.isArray(value) || ALLOWED_NAMES.has(name) ? [] : [name]),
     ...textsIn(inner),
   ]);
 }
 
-/** The names that an error may say. */
-const NAMES: ReadonlySet<string> = new Set([
+/** Member names that an error may repeat. */
+const ALLOWED_NAMES: ReadonlySet<string> = new Set([
   ...['data', 'id', 'type', 'relationships'],
   ...['scopes', 'realms', 'overlap_seconds', 'realm_id', 'user_id'],
   ...RESOURCES.flatMap(({ members, inputs = {} }) => [...Object.keys(members), ...Object.keys(inputs)]),
 ]);
 
-/** Words of ours that are long, and no secret when they are sent. */
-const WORDS =
+/** Long words of the API that an error may repeat. */
+const ALLOWED_WORDS =
   /^(?:authentication-realms|user-authentication-[a-z-]+|(?:oidc|password)-profiles|after_realm|application\/[a-z-]+)$/;
-/** The values of the contract's own members `type` and the like: an error may name what was wanted. */
-const VALUES: ReadonlySet<string> = new Set(RESOURCES.map(({ type }) => type));
+/** Values of `type`: an error may name the expected one. */
+const RESOURCE_TYPES: ReadonlySet<string> = new Set(RESOURCES.map(({ type }) => type));
 
 interface ErrorEntry {
   readonly status: string;
@@ -230,60 +230,62 @@ interface ErrorEntry {
   readonly source?: { readonly pointer?: string; readonly parameter?: string };
 }
 
-/** The errors of an answer's body. */
+/** The errors in the body of a response. */
 export async function errorsOf(answer: Response): Promise<readonly ErrorEntry[]> {
   return ((await answer.clone().json()) as { errors: readonly ErrorEntry[] }).errors;
 }
 
 /**
- * Passes every answer on; one with errors first proves its shape, and that it repeats nothing of what was sent. There
- * are several errors only where each says what it is about.
+ * Returns the response. Throws where an error response has not the documented shape, or repeats a value of the request.
+ * With several errors, each must have a source.
  */
 export async function checkedResponse(answer: Response, sent: readonly string[]): Promise<Response> {
   if (answer.status < 400) return answer;
   const body = await answer.clone().text();
   const errors = await errorsOf(answer);
-  const isShaped = (error: ErrorEntry) =>
+  const isComplete = (error: ErrorEntry) =>
     error.status === String(answer.status) && error.title !== '' && error.detail !== '';
-  const isPlaced = ({ source }: ErrorEntry) => (source?.pointer ?? source?.parameter) !== undefined;
-  const isWhole = errors.length === 1 || (errors.length > 1 && errors.every(isPlaced));
-  if (!isWhole || !errors.every(isShaped)) throw new Error(`no errors of the contract: ${body}`);
-  // These two are there to be repeated: each only after it was found to be harmless.
-  const own = ['x-request-id', 'access-control-allow-origin'];
-  const said = body + JSON.stringify([...answer.headers].filter(([name]) => !own.includes(name)));
+  const hasSource = ({ source }: ErrorEntry) => (source?.pointer ?? source?.parameter) !== undefined;
+  const isValidList = errors.length === 1 || (errors.length > 1 && errors.every(hasSource));
+  if (!isValidList || !errors.every(isComplete))
+    throw new Error(`the error response has not the documented shape: ${body}`);
+  // The service echoes these two headers of a request after it has validated them.
+  const echoed = ['x-request-id', 'access-control-allow-origin'];
+  const output = body + JSON.stringify([...answer.headers].filter(([name]) => !echoed.includes(name)));
   const repeated = sent.find(
-    (value) => value.length >= 8 && !WORDS.test(value) && !VALUES.has(value) && said.includes(value),
+    (value) =>
+      value.length >= 8 && !ALLOWED_WORDS.test(value) && !RESOURCE_TYPES.has(value) && output.includes(value),
   );
-  if (repeated !== undefined) throw new Error(`repeats ${repeated}: ${said}`);
+  if (repeated !== undefined) throw new Error(`the error response repeats ${repeated}: ${output}`);
   return answer;
 }
 
-/** Everything two answers can differ in: status, headers but X-Request-Id and Date, and the bytes of the body. */
+/** A response as text, to compare: status, headers except X-Request-Id and Date, body. */
 export async function comparableResponse(answer: Response): Promise<string> {
   const headers = [...answer.headers].filter(([name]) => name !== 'x-request-id' && name !== 'date').sort();
   return JSON.stringify([answer.status, headers, await answer.text()]);
 }
 
-/** A port that was free a moment ago, for a service that must know its address before it starts. */
+/** A free port, for a service that must know its address before it starts. */
 export async function freePort(): Promise<number> {
-  const taken = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
-  taken.stop(true);
-  return taken.port;
+  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
+  listener.stop(true);
+  return listener.port;
 }
 
-/** The two lookups: every test of the one is a test of the other. */
+/** The lookups, for tests that apply to each of them. */
 export const LOOKUPS = [
   { name: 'OIDC', path: oidcPath, id: 'oidcLink', scope: 'oidc-profile-infos:read' },
   { name: 'password', path: passwordPath, id: 'passwordLink', scope: 'password-profile-infos:read' },
   {
     name: 'password, un-versioned',
-    path: (planted: Fixture) => passwordPath(planted).slice('/v2'.length),
+    path: (fixture: Fixture) => passwordPath(fixture).slice('/v2'.length),
     id: 'passwordLink',
     scope: 'password-profile-infos:read',
   },
 ] as const;
 
-/** One realm with one profile of each kind, one user, and one link of each kind. */
+/** A realm with a profile of each kind, a user, and a link of each kind. */
 export interface Fixture {
   readonly realm: Uuid;
   readonly user: Uuid;
@@ -295,21 +297,21 @@ export interface Fixture {
   readonly username: string;
 }
 
-/** Plants records through the Store, as any writer would. */
-export async function createFixture(db: OpenDatabase, given: Partial<Fixture> = {}): Promise<Fixture> {
+/** Creates the records of a fixture through the store, but for those whose IDs are given. */
+export async function createFixture(db: OpenDatabase, existing: Partial<Fixture> = {}): Promise<Fixture> {
   const mint = systemClock.mintId;
   const ids = {
-    realm: given.realm ?? mint(),
-    user: given.user ?? mint(),
-    oidcProfile: given.oidcProfile ?? mint(),
-    passwordProfile: given.passwordProfile ?? mint(),
-    oidcLink: given.oidcLink ?? mint(),
-    passwordLink: given.passwordLink ?? mint(),
-    subject: given.subject ?? `auth0|${mint()}`,
-    username: given.username ?? `jane-${mint()}`,
+    realm: existing.realm ?? mint(),
+    user: existing.user ?? mint(),
+    oidcProfile: existing.oidcProfile ?? mint(),
+    passwordProfile: existing.passwordProfile ?? mint(),
+    oidcLink: existing.oidcLink ?? mint(),
+    passwordLink: existing.passwordLink ?? mint(),
+    subject: existing.subject ?? `auth0|${mint()}`,
+    username: existing.username ?? `jane-${mint()}`,
   };
-  if (!given.realm) await insertRecord(db, realm, [ids.realm], realmMembers);
-  if (!given.oidcProfile) {
+  if (!existing.realm) await insertRecord(db, realm, [ids.realm], realmMembers);
+  if (!existing.oidcProfile) {
     await insertRecord(db, oidcProfile, [ids.realm, ids.oidcProfile], {
       name: 'Login',
       discovery_url: `${ISSUER}.well-known/openid-configuration`,
@@ -317,14 +319,14 @@ export async function createFixture(db: OpenDatabase, given: Partial<Fixture> = 
       issuer: ISSUER,
     });
   }
-  if (!given.passwordProfile) {
+  if (!existing.passwordProfile) {
     await insertRecord(db, passwordProfile, [ids.realm, ids.passwordProfile], {
       name: 'Passwords',
       username_format: 'any',
       enable_one_time_password_token: false,
     });
   }
-  if (!given.user) await insertRecord(db, user, [ids.realm, ids.user], userMembers);
+  if (!existing.user) await insertRecord(db, user, [ids.realm, ids.user], userMembers);
   await insertRecord(db, oidcProfileInfo, [ids.realm, ids.user, ids.oidcLink], {
     subject: ids.subject,
     issuer: ISSUER,
@@ -339,7 +341,7 @@ export async function createFixture(db: OpenDatabase, given: Partial<Fixture> = 
 }
 
 export const ISSUER = 'https://login.example.com/';
-/** Of no password anybody has; planted so that a test can look for it where it must not be. */
+/** The hash of no known password; tests search output for it. */
 export const PASSWORD_HASH =
   '$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0$Zm9yYmlkZGVuLXRvLWxlYWstYW55d2hlcmUtb3V0';
 export const realmMembers = { name: 'Shop', redirect_uris: [], duplicate_email_policy: 'allowed' };
@@ -352,7 +354,7 @@ export const userMembers = {
   creation_status: 'COMPLETE',
 };
 
-/** A record of these members, stamped now. */
+/** A record with these members, created now. */
 export function buildRecord(key: Key, members: Record<string, unknown>): AnyRecord {
   const at = systemClock.now();
   return {
@@ -364,7 +366,7 @@ export function buildRecord(key: Key, members: Record<string, unknown>): AnyReco
   };
 }
 
-/** Inserts one record with its change; throws where the store refuses it. */
+/** Inserts a record and its change; throws where the store rejects it. */
 export async function insertRecord(
   db: OpenDatabase,
   resource: Resource,
@@ -379,8 +381,8 @@ export async function insertRecord(
     { key, revision: record.revision, members: Object.keys(members) },
     origin,
   );
-  const verdict = await db.engine.records.commit([{ op: 'insert', resource, key, record, change }]);
-  if (verdict.kind !== 'written') throw new Error(JSON.stringify(verdict));
+  const result = await db.engine.records.commit([{ op: 'insert', resource, key, record, change }]);
+  if (result.kind !== 'written') throw new Error(JSON.stringify(result));
   return record;
 }
 

@@ -8,20 +8,20 @@ import {
 } from './processes.ts';
 import { type HttpClient, openHttpClient, retryWhenOverloaded } from './service.ts';
 
-/** The service as an operator runs it: `authrealm serve`, in processes of its own. */
+/** The service as an operator runs it: `authrealm serve`, in separate processes. */
 export interface ServiceProcess extends HttpClient {
   readonly url: string;
   readonly running: RunningCommand;
   /** Sends each request once. */
   readonly withoutRetry: HttpClient;
-  /** A token of the client that was made with it. */
+  /** A token of the client that was created with it. */
   token(): Promise<string>;
 }
 
 export interface ServiceProcessOptions {
   readonly database: TestDatabase;
   readonly scope: string;
-  /** More of the command line. */
+  /** Further command-line arguments. */
   readonly flags?: readonly string[];
   readonly environment?: Environment;
 }
@@ -37,7 +37,7 @@ export async function startServiceProcess({
   return serveWithClient(database, JSON.parse(made.stdout), flags, environment);
 }
 
-/** Serves a database in which this client is. */
+/** Serves a database that has this client. */
 export async function serveWithClient(
   { args }: TestDatabase,
   client: { readonly client_id: string; readonly client_secret: string },
@@ -46,13 +46,13 @@ export async function serveWithClient(
 ): Promise<ServiceProcess> {
   const running = startCommand([AUTHREALM, 'serve', '--port', '0', ...flags, ...args], environment);
   const url = (await running.line(/^listening on /)).slice('listening on '.length);
-  const once = openHttpClient(url, { Connection: 'close' });
+  const withoutRetry = openHttpClient(url, { Connection: 'close' });
   return {
     url,
     running,
-    // A connection of its own for every request, so that every process gets some of them.
-    ...retryWhenOverloaded(once),
-    withoutRetry: once,
+    // Each request opens a connection, so that every process gets some of them.
+    ...retryWhenOverloaded(withoutRetry),
+    withoutRetry: withoutRetry,
     async token() {
       const { client_id, client_secret } = client;
       const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
