@@ -44,7 +44,7 @@ describe('X-Forwarded-For', () => {
     ['192.0.2.7:port', PROXY],
     ['shop.example', PROXY],
   ];
-  test.each(rows)('%j comes from %s', (value, address) => {
+  test.each(rows)('X-Forwarded-For %j names the caller %s', (value, address) => {
     const headers = headersOf([['X-Forwarded-For', value]]);
     expect(byForwardedFor(headers, PROXY)).toBe(address as never);
     expect(byForwardedFor(headers, '203.0.113.9')).toBe('203.0.113.9' as never);
@@ -76,7 +76,7 @@ describe('Forwarded', () => {
     ['for=6.6.6.6;host=", for=192.0.2.7', PROXY],
     ['for="6.6.6.6, for="[2001:db8::7]"', PROXY],
   ];
-  test.each(rows)('%j comes from %s', (value, address) => {
+  test.each(rows)('Forwarded %j names the caller %s', (value, address) => {
     const headers = headersOf([['Forwarded', value]]);
     expect(byForwarded(headers, PROXY)).toBe(address as never);
     expect(byForwarded(headers, '203.0.113.9')).toBe('203.0.113.9' as never);
@@ -103,13 +103,13 @@ test('several X-Forwarded-For lines are one list', () => {
 });
 
 test('a caller behind more than forwardedHopsMax proxies is not found', () => {
-  const behind = (hops: number) =>
+  const callerBehind = (hops: number) =>
     byForwardedFor(
       headersOf([['X-Forwarded-For', ['192.0.2.7', ...new Array(hops).fill('10.0.0.2')].join()]]),
       PROXY,
     );
-  expect(behind(LIMITS.forwardedHopsMax - 1)).toBe('192.0.2.7' as never);
-  expect(behind(LIMITS.forwardedHopsMax)).toBe(PROXY as never);
+  expect(callerBehind(LIMITS.forwardedHopsMax - 1)).toBe('192.0.2.7' as never);
+  expect(callerBehind(LIMITS.forwardedHopsMax)).toBe(PROXY as never);
 });
 
 test('without a header the caller address is that of the connection, normalized', () => {
@@ -122,7 +122,7 @@ test('without a header the caller address is that of the connection, normalized'
 
 describe('the caller address of requests', () => {
   let service: Service;
-  let planted: Fixture;
+  let fixture: Fixture;
   let token: string;
   const recordedAddresses: (string | undefined)[] = [];
 
@@ -137,7 +137,7 @@ describe('the caller address of requests', () => {
 
   beforeAll(async () => {
     service = await startService({ trustedProxies: '127.0.0.0/8' }, recordingAddresses);
-    planted = await createFixture(service.db);
+    fixture = await createFixture(service.db);
     token = await service.token('oidc-profile-infos:write');
   });
   afterAll(() => service.stop());
@@ -160,7 +160,7 @@ describe('the caller address of requests', () => {
   });
 
   test('a write records the caller address, through a trusted proxy and without one', async () => {
-    const path = oidcPath(planted);
+    const path = oidcPath(fixture);
     const headers = { 'If-Match': '"nothing"' };
     expect((await service.del(path, token, headers)).status).toBe(412);
     expect((await service.del(path, token, { ...headers, 'X-Forwarded-For': '192.0.2.7' })).status).toBe(412);

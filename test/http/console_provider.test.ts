@@ -33,7 +33,7 @@ const PEOPLE: Readonly<Record<string, object>> = {
 let server: Server;
 let issuer: string;
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 let neighbour: Fixture;
 
 beforeAll(async () => {
@@ -58,13 +58,13 @@ beforeAll(async () => {
   const secretFile = join(freshFolder(), 'secret');
   writeFileSync(secretFile, `${SECRET}\n`);
   service = await startService({ baseUrl, port: String(port) });
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
   neighbour = await createFixture(service.db);
   await service.stop();
   const entry = {
     ...{ name: 'staff', issuer, audience: 'https://directory.example' },
     rights: [
-      { claim: 'groups', value: 'support', scopes: 'oidc-profile-infos:read', realms: [planted.realm] },
+      { claim: 'groups', value: 'support', scopes: 'oidc-profile-infos:read', realms: [fixture.realm] },
       { claim: 'groups', value: 'admins', scopes: 'admin', realms: '*' },
     ],
     console: { client_id: 'console', client_secret_file: secretFile },
@@ -182,19 +182,19 @@ test('a person who signs in has the rights of their claims, under a stable name 
     ...{
       expires_in: 900,
       scope: 'oidc-profile-infos:read',
-      realms: [planted.realm],
+      realms: [fixture.realm],
       label: 'anna@example.com',
     },
   });
   expect(data.actor).toMatch(/^staff:[\w-]{22}$/);
   const { access_token: token } = data;
   expect(decodeJwt(token)).toMatchObject({ sub: data.actor, client_id: data.actor });
-  expect((await service.get(oidcPath(planted), token)).status).toBe(200);
+  expect((await service.get(oidcPath(fixture), token)).status).toBe(200);
   expect((await service.get(oidcPath(neighbour), token)).status).toBe(404);
   expect((await service.get('/admin/v1/clients', token)).status).toBe(403);
   expect((await service.del('/console/token', token, sameOrigin(service))).status).toBe(204);
   service.clock.advance(1_000);
-  expect((await service.get(oidcPath(planted), token)).status).toBe(401);
+  expect((await service.get(oidcPath(fixture), token)).status).toBe(401);
   const again = (await (await exchangeCode(await authorize('anna'))).json()) as { data: ConsoleSession };
   expect(again.data.actor).toBe(data.actor);
 });
@@ -202,7 +202,7 @@ test('a person who signs in has the rights of their claims, under a stable name 
 test('rights with different realms are limited to the common realms, without admin', async () => {
   const { data } = (await (await exchangeCode(await authorize('berta'))).json()) as { data: ConsoleSession };
   expect(data).toMatchObject({
-    ...{ scope: 'oidc-profile-infos:read', realms: [planted.realm] },
+    ...{ scope: 'oidc-profile-infos:read', realms: [fixture.realm] },
     label: 'Berta',
   });
 });

@@ -27,11 +27,11 @@ interface Body {
 const READ = 'realms:read profiles:read users:read profile-infos:read';
 
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 let token: string;
 beforeAll(async () => {
   service = await startService();
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
   token = await service.token(READ);
 });
 afterAll(() => service.stop());
@@ -69,7 +69,7 @@ const idsOf = ({ data }: Body) => data.map(({ id }) => id);
 describe('every collection', () => {
   for (const [name, pathOf, idOf] of COLLECTIONS) {
     test(`in the list of ${name} an item is the record as GET returns it, with its links inside, each with /v2`, async () => {
-      const path = pathOf(planted);
+      const path = pathOf(fixture);
       const answer = await service.get(path, token);
       expect([answer.headers.get('cache-control'), answer.headers.get('etag')]).toEqual([
         'private, no-cache',
@@ -80,34 +80,34 @@ describe('every collection', () => {
       const { data, meta, links } = JSON.parse(text) as Body;
       expect(meta.results).toEqual({ total: 1 });
       expect(links.current).toBe(`${service.url}${path}?page%5Blimit%5D=25&page%5Boffset%5D=0`);
-      const single = await service.get(`${path}/${idOf(planted)}`, token);
+      const single = await service.get(`${path}/${idOf(fixture)}`, token);
       const { data: record, links: own } = (await single.json()) as { data: object; links: { self: string } };
       expect(data).toEqual([
-        { ...record, links: { ...own, self: `${service.url}${path}/${idOf(planted)}` } } as never,
+        { ...record, links: { ...own, self: `${service.url}${path}/${idOf(fixture)}` } } as never,
       ]);
     });
 
     test(`the list of ${name} is visible to a client with a list of realms`, async () => {
-      const limited = await service.token(READ, new Set([planted.realm]));
-      const page = await bodyOf(pathOf(planted), limited);
-      expect([idsOf(page), page.meta.results.total]).toEqual([[idOf(planted)], 1]);
+      const limited = await service.token(READ, new Set([fixture.realm]));
+      const page = await bodyOf(pathOf(fixture), limited);
+      expect([idsOf(page), page.meta.results.total]).toEqual([[idOf(fixture)], 1]);
     });
 
     test(`HEAD of the list of ${name} is 200 without a body`, async () => {
       const headers = { Authorization: `Bearer ${token}` };
-      const answer = await fetch(`${service.url}${pathOf(planted)}`, { method: 'HEAD', headers });
+      const answer = await fetch(`${service.url}${pathOf(fixture)}`, { method: 'HEAD', headers });
       expect([answer.status, await answer.text()]).toEqual([200, '']);
     });
 
     test(`the list of ${name} is 401 without a token, 403 without the scope, 404 for absent parents`, async () => {
-      const path = pathOf(planted);
+      const path = pathOf(fixture);
       expect((await service.get(path)).status).toBe(401);
       expect((await service.get(path, await service.token('realms:write changes:read'))).status).toBe(403);
       if (path === REALMS) return;
-      const stranger = await service.token(READ, new Set([systemClock.mintId()]));
-      expect((await service.get(path, stranger)).status).toBe(404);
-      for (const other of [systemClock.mintId(), 'none', planted.oidcLink]) {
-        for (const id of [planted.realm, planted.user].filter((each) => path.includes(each))) {
+      const otherRealmToken = await service.token(READ, new Set([systemClock.mintId()]));
+      expect((await service.get(path, otherRealmToken)).status).toBe(404);
+      for (const other of [systemClock.mintId(), 'none', fixture.oidcLink]) {
+        for (const id of [fixture.realm, fixture.user].filter((each) => path.includes(each))) {
           expect((await service.get(path.replace(id, other), token)).status).toBe(404);
         }
       }
@@ -116,22 +116,22 @@ describe('every collection', () => {
 
   for (const [name, pathOf, idOf] of COLLECTIONS.filter(([each]) => each !== 'user-authentication-info')) {
     test(`the list of ${name} ignores filter, sort and include`, async () => {
-      const ignored = await bodyOf(`${pathOf(planted)}?filter=%ff)((&sort=nothing&include=x&filter=twice`);
-      expect(idsOf(ignored)).toEqual([idOf(planted)]);
+      const ignored = await bodyOf(`${pathOf(fixture)}?filter=%ff)((&sort=nothing&include=x&filter=twice`);
+      expect(idsOf(ignored)).toEqual([idOf(fixture)]);
       expect(ignored.links.current).not.toContain('filter');
     });
   }
 
   test('the further links of an OIDC profile are in its list item', async () => {
-    const path = `${realmPath(planted)}/oidc-profiles`;
+    const path = `${realmPath(fixture)}/oidc-profiles`;
     const [item] = (await bodyOf(path)).data;
     const store = await service.db.engine.access.storeId();
     const signIn = `${service.url}/oidc-idp`;
-    const at = `stores/${store}/authentication-realms/${planted.realm}`;
+    const at = `stores/${store}/authentication-realms/${fixture.realm}`;
     expect(item?.links).toEqual({
-      self: `${service.url}${path}/${planted.oidcProfile}`,
-      'authorization-endpoint': `${signIn}/login/${at}?elasticpath_commerce_cloud_profile_id=${planted.oidcProfile}`,
-      'callback-endpoint': `${signIn}/callback/${at}/oidc-profiles/${planted.oidcProfile}`,
+      self: `${service.url}${path}/${fixture.oidcProfile}`,
+      'authorization-endpoint': `${signIn}/login/${at}?elasticpath_commerce_cloud_profile_id=${fixture.oidcProfile}`,
+      'callback-endpoint': `${signIn}/callback/${at}/oidc-profiles/${fixture.oidcProfile}`,
       'client-discovery-url': `${signIn}/${at}/.well-known/openid-configuration`,
     });
   });
@@ -147,31 +147,31 @@ describe('every collection', () => {
 });
 
 describe('users', () => {
-  const path = () => `${realmPath(planted)}/user-authentication-info`;
+  const path = () => `${realmPath(fixture)}/user-authentication-info`;
 
   test('the list of users is filtered and sorted as requested', async () => {
     const other = systemClock.mintId();
-    await insertRecord(service.db, user, [planted.realm, other], {
+    await insertRecord(service.db, user, [fixture.realm, other], {
       ...userMembers,
       email: 'Max@Example.com',
       given_name: null,
     });
     const rows = [
-      ['filter=eq(email,JANE@example.com)', [planted.user]],
-      ['filter=like(email,*@example.com)', [other, planted.user]],
-      ['filter=like(email,*@example.com)&sort=created_at', [planted.user, other]],
+      ['filter=eq(email,JANE@example.com)', [fixture.user]],
+      ['filter=like(email,*@example.com)', [other, fixture.user]],
+      ['filter=like(email,*@example.com)&sort=created_at', [fixture.user, other]],
       ["filter=is_null('given_name')", [other]],
       [
         'filter=(eq(email,max@example.com)|eq(given_name,jane)):ilike(name,J*)&sort=-id',
-        [other, planted.user],
+        [other, fixture.user],
       ],
-      [`filter=eq(id,${planted.user})`, [planted.user]],
+      [`filter=eq(id,${fixture.user})`, [fixture.user]],
       ['filter=gt(created_at,2030-01-01)', []],
     ] as const;
     for (const [query, ids] of rows) expect(idsOf(await bodyOf(`${path()}?${query}`))).toEqual([...ids]);
     await service.db.engine.records.remove({
       resource: user,
-      key: [planted.realm, other],
+      key: [fixture.realm, other],
       origin: { actor: 'test', requestId: undefined, address: undefined, at: systemClock.now() },
       mintRevision: systemClock.mintRevision,
     });
@@ -204,8 +204,8 @@ test('a client with a list of realms sees only those in lists and totals', async
   const page = await bodyOf(`${REALMS}?page[limit]=1`, limited);
   expect([idsOf(page), page.meta.results.total]).toEqual([[two.realm], 2]);
   expect(idsOf(await bodyOf(page.links.next as string, limited))).toEqual([one.realm]);
-  const behind = await bodyOf(`${REALMS}?page[limit]=1&page[after]=`, limited);
-  expect(idsOf(await bodyOf(behind.links.next as string, limited))).toEqual([one.realm]);
+  const firstPage = await bodyOf(`${REALMS}?page[limit]=1&page[after]=`, limited);
+  expect(idsOf(await bodyOf(firstPage.links.next as string, limited))).toEqual([one.realm]);
   const noRealms = await bodyOf(REALMS, await service.token(READ, new Set([systemClock.mintId()])));
   expect([noRealms.data, noRealms.meta.results.total]).toEqual([[], 0]);
   expect((await bodyOf(REALMS)).meta.results.total).toBeGreaterThan(2);

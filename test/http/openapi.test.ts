@@ -29,14 +29,14 @@ interface Document {
 }
 
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 let document: Document & JsonObject;
 let operations: readonly Operation[];
 let token: string;
 
 beforeAll(async () => {
   service = await startService({ offline: 'true' });
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
   token = await service.token('profile-infos:read');
   document = (await (await service.get('/openapi.json')).json()) as typeof document;
   operations = operationsOf(document);
@@ -55,7 +55,7 @@ test('the document is OpenAPI 3.1, with the URL of the service and unique operat
 test('the schema of a client accepts all realms and a list of realms', async () => {
   const admin = await service.token('admin');
   const { client } = document.components.schemas;
-  for (const realms of ['*', new Set([planted.realm])] as const) {
+  for (const realms of ['*', new Set([fixture.realm])] as const) {
     const { clientId } = await service.client('users:read', realms);
     const body = (await (await service.get(`/admin/v1/clients/${clientId}`, admin)).json()) as Json;
     expect(openSchemaValidator(document)(client as Schema, body)).toEqual([]);
@@ -121,13 +121,13 @@ describe.each(FIXED_SCHEMAS)('%s', (type, resource, fields, path) => {
   });
 
   test('a response with a profile info matches its schema, and no variation of it does', async () => {
-    const answer = (await (await service.get(path(planted), token)).json()) as {
+    const answer = (await (await service.get(path(fixture), token)).json()) as {
       data: JsonObject;
       links: JsonObject;
     };
     const schema = document.components.schemas[type] as Schema;
-    const judge = openSchemaValidator(document);
-    expect(judge(schema, answer)).toEqual([]);
+    const validate = openSchemaValidator(document);
+    expect(validate(schema, answer)).toEqual([]);
     const { id: _, ...without } = answer.data;
     for (const other of [
       { ...answer, meta: {} },
@@ -138,7 +138,7 @@ describe.each(FIXED_SCHEMAS)('%s', (type, resource, fields, path) => {
       { ...answer, data: { ...answer.data, type: 'user_authentication_info' } },
       { ...answer, data: { ...answer.data, id: 'x' } },
     ]) {
-      expect(judge(schema, other)).not.toEqual([]);
+      expect(validate(schema, other)).not.toEqual([]);
     }
   });
 
@@ -171,7 +171,7 @@ const answersOf = ({ responses }: Operation): readonly ResponseSpec[] => Object.
 const mediaOf = ({ content = {} }: ResponseSpec): readonly Media[] => Object.values(content);
 
 test('every request and response body has an example that matches its schema', () => {
-  const judge = openSchemaValidator(document);
+  const validate = openSchemaValidator(document);
   for (const operation of operations) {
     const sent = operation.body ? [operation.body.media] : [];
     for (const media of [...sent, ...answersOf(operation).flatMap(mediaOf)]) {
@@ -180,18 +180,18 @@ test('every request and response body has an example that matches its schema', (
         : [media.example];
       expect(examples.length).toBeGreaterThan(0);
       for (const example of examples) {
-        expect([operation.id, judge(media.schema, example as Json)]).toEqual([operation.id, []]);
+        expect([operation.id, validate(media.schema, example as Json)]).toEqual([operation.id, []]);
       }
     }
   }
 });
 
 test('every header and parameter has an example that matches its schema', () => {
-  const judge = openSchemaValidator(document);
+  const validate = openSchemaValidator(document);
   for (const operation of operations) {
     const headers = answersOf(operation).flatMap((answer) => Object.values(answer.headers ?? {}));
     for (const { schema, example } of [...operation.parameters, ...headers]) {
-      expect([operation.id, judge(schema, example as Json)]).toEqual([operation.id, []]);
+      expect([operation.id, validate(schema, example as Json)]).toEqual([operation.id, []]);
     }
   }
 });

@@ -9,13 +9,13 @@ const GET = 'get-user-authentication-oidc-profile-info';
 const TYPE = 'user_authentication_oidc_profile_info';
 
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 let token: string;
 let document: JsonObject;
 
 beforeAll(async () => {
   service = await startService({ offline: 'true' });
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
   token = await service.token('oidc-profile-infos:read');
   document = (await (await service.get('/openapi.json')).json()) as JsonObject;
 });
@@ -27,7 +27,7 @@ async function read(change: (document: Changeable) => unknown) {
   change(changed);
   const operation = operationsOf(changed as unknown as JsonObject).find(({ id }) => id === GET);
   if (!operation) throw new Error(`no ${GET}`);
-  const { realm, user, oidcLink } = planted;
+  const { realm, user, oidcLink } = fixture;
   const sent = { path: { realm_id: realm, user_id: user, id: oidcLink }, token };
   return openOperationClient(changed as unknown as JsonObject).send(operation, sent);
 }
@@ -48,7 +48,7 @@ const members = ({ components }: Changeable): Members =>
   components.schemas[TYPE]?.properties.data ?? { properties: {}, required: [] };
 
 test('the OpenAPI client accepts a response that matches the document', async () => {
-  expect(oidcPath(planted)).toContain(planted.oidcLink);
+  expect(oidcPath(fixture)).toContain(fixture.oidcLink);
   expect((await read(() => undefined)).status).toBe(200);
 });
 

@@ -24,16 +24,16 @@ const user = () => ({
 
 async function startWithRealms() {
   service = await startService();
-  const [planted, other] = [await createFixture(service.db), await createFixture(service.db)];
+  const [fixture, other] = [await createFixture(service.db), await createFixture(service.db)];
   const token = await service.token('users:write users:read oidc-profile-infos:read');
   const users = ({ realm }: Fixture) => `/v2/authentication-realms/${realm}/user-authentication-info`;
-  const create = (where: Fixture = planted, bearer = token) =>
+  const create = (where: Fixture = fixture, bearer = token) =>
     service.withoutRetry.post(users(where), bearer, user());
-  return { planted, other, token, create };
+  return { fixture, other, token, create };
 }
 
 test('while the database is locked for longer than workWaitMsMax, writes beyond workAdmittedMin are 503', async () => {
-  const { planted, other, token, create } = await startWithRealms();
+  const { fixture, other, token, create } = await startWithRealms();
   // These let the service measure the duration of a write.
   for (let count = 0; count < 10; count += 1) expect((await create()).status).toBe(201);
   const release = await service.database.lockWriters();
@@ -45,11 +45,11 @@ test('while the database is locked for longer than workWaitMsMax, writes beyond 
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
   expect((await errorsOf(refused))[0]?.detail).toBe('Too much work of this kind is waiting; try again');
   // Before authentication, and with the realm ID in any letter case.
-  expect((await create(planted, 'none')).status).toBe(503);
-  const upper = { ...planted, realm: planted.realm.toUpperCase() as Fixture['realm'] };
+  expect((await create(fixture, 'none')).status).toBe(503);
+  const upper = { ...fixture, realm: fixture.realm.toUpperCase() as Fixture['realm'] };
   expect((await create(upper)).status).toBe(503);
   expect(performance.now() - began).toBeLessThan(1_000);
-  expect((await service.withoutRetry.get(oidcPath(planted), token)).status).toBe(200);
+  expect((await service.withoutRetry.get(oidcPath(fixture), token)).status).toBe(200);
 
   // On an engine that writes realms separately, a write of another realm is admitted.
   const writesRealmsSeparately = service.db.engine.embedded === undefined;

@@ -9,7 +9,7 @@ test('requests of an overloaded kind of work are 503 before authentication, othe
     const overloaded = { get: of('get'), find: of('find'), write: of('write') };
     return { ...engine, records: { ...engine.records, overloaded } };
   });
-  const [planted, other] = [await createFixture(service.db), await createFixture(service.db)];
+  const [fixture, other] = [await createFixture(service.db), await createFixture(service.db)];
   const below = '/user-authentication-info';
   const found = '/user-authentication-oidc-profile-info';
   const requests = [
@@ -29,8 +29,8 @@ test('requests of an overloaded kind of work are 503 before authentication, othe
     );
   for (const kind of ['get', 'find', 'write'] as const) {
     overloadedRealms.clear();
-    overloadedRealms.set(kind, planted.realm);
-    expect(await statuses(planted)).toEqual(requests.map(([of]) => (of === kind ? 503 : 401)));
+    overloadedRealms.set(kind, fixture.realm);
+    expect(await statuses(fixture)).toEqual(requests.map(([of]) => (of === kind ? 503 : 401)));
     expect(await statuses(other)).toEqual(requests.map(() => 401));
   }
   await service.stop();

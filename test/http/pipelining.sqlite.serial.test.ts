@@ -5,12 +5,12 @@ import { createFixture, type Fixture, LOOKUPS, type Service, startService } from
 /** The embedded database answers synchronously, so lookups on a connection can be pipelined. */
 
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 let authorization: string;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
   const token = await service.token('profile-infos:read');
   authorization = `Authorization: Bearer ${token}\r\n`;
   // The first check of a token is asynchronous.
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-const RECORD = () => LOOKUPS[0].path(planted);
+const RECORD = () => LOOKUPS[0].path(fixture);
 
 test('pipelined lookups are answered in order, each with its own request ID', async () => {
   const targets = ['/healthz', RECORD(), '/nowhere', `${RECORD()}/`, '/readyz'];

@@ -19,8 +19,8 @@ interface Row {
 
 test('denied access is counted by client or address and reason, and logged at the latest when the service stops', async () => {
   const service = await startService({ badTokenRate: 'off' });
-  const planted = await createFixture(service.db);
-  const path = oidcPath(planted);
+  const fixture = await createFixture(service.db);
+  const path = oidcPath(fixture);
   const { clientId, secret } = await service.client('oidc-profile-infos:read changes:read', new Set([OTHER]));
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
   const { access_token: token } = (await (await service.requestToken(form)).json()) as {
@@ -29,9 +29,9 @@ test('denied access is counted by client or address and reason, and logged at th
 
   await service.get(path);
   for (let count = 0; count < 3; count += 1) await service.get(path, 'a.b.c');
-  for (let count = 0; count < 2; count += 1) await service.get(passwordPath(planted), token);
+  for (let count = 0; count < 2; count += 1) await service.get(passwordPath(fixture), token);
   for (let count = 0; count < 4; count += 1) await service.get(path, token);
-  await service.get(`/v2/authentication-realms/${planted.realm}/changes`, token);
+  await service.get(`/v2/authentication-realms/${fixture.realm}/changes`, token);
   for (const wrong of ['x', 'y']) await service.requestToken({ ...form, client_secret: wrong });
   await service.requestToken({ ...form, client_id: 'nobody' });
   // None of these is denied access.
@@ -139,7 +139,7 @@ test('counters of denied access stay bounded while the log cannot be written, an
   expect(counted.filter(({ count }) => count === 1)).toHaveLength(LIMITS.refusalsCountedMax);
 });
 
-test('denied access is one entry per interval; counts that cannot be written are kept for the next', async () => {
+test('denied access is one entry per interval; counts that cannot be written are added to the next', async () => {
   const store = openStore();
   const intervalMs = 30;
   const refusals = openRefusedAccessLog(store, { ...systemClock, now: () => 0 }, intervalMs);

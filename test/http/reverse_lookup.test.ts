@@ -23,13 +23,13 @@ interface FoundPage {
 }
 
 let service: Service;
-let planted: Fixture;
-let elsewhere: Fixture;
+let fixture: Fixture;
+let otherRealm: Fixture;
 let token: string;
 beforeAll(async () => {
   service = await startService();
-  planted = await createFixture(service.db, { subject: 'auth0|Jane', username: 'Jane@Shop.example' });
-  elsewhere = await createFixture(service.db, { subject: 'auth0|Jane', username: 'Jane@Shop.example' });
+  fixture = await createFixture(service.db, { subject: 'auth0|Jane', username: 'Jane@Shop.example' });
+  otherRealm = await createFixture(service.db, { subject: 'auth0|Jane', username: 'Jane@Shop.example' });
   token = await service.token('profile-infos:read');
 });
 afterAll(() => service.stop());
@@ -61,17 +61,17 @@ async function single(path: string): Promise<object> {
 describe('find by identity or username', () => {
   test('find by issuer and subject returns the record as GET does, with its user and self link', async () => {
     const query = bySubject('auth0|Jane');
-    const answer = await service.get(`${oidcOf(planted.realm)}${query}`, token);
+    const answer = await service.get(`${oidcOf(fixture.realm)}${query}`, token);
     expect(answer.headers.get('cache-control')).toBe('private, no-cache');
     expect(answer.headers.get('etag')).toBeNull();
     expect((await answer.json()) as object).toEqual({
       data: [
         {
-          ...(await single(oidcPath(planted))),
+          ...(await single(oidcPath(fixture))),
           relationships: {
-            user_authentication_info: { data: { id: planted.user, type: 'user_authentication_info' } },
+            user_authentication_info: { data: { id: fixture.user, type: 'user_authentication_info' } },
           },
-          links: { self: `${service.url}${oidcPath(planted)}` },
+          links: { self: `${service.url}${oidcPath(fixture)}` },
         },
       ],
       meta: { page: { limit: 25, offset: 0, current: 1, total: 1 }, results: { total: 1 } },
@@ -82,23 +82,23 @@ describe('find by identity or username', () => {
   test('find by username matches any spelling of its key, with and without the profile', async () => {
     const filters = [
       "eq(username,'jane@shop.EXAMPLE')",
-      `eq(username,ＪＡＮＥ@shop.example):eq(password_profile_id,${planted.passwordProfile})`,
+      `eq(username,ＪＡＮＥ@shop.example):eq(password_profile_id,${fixture.passwordProfile})`,
     ];
     for (const filter of filters) {
-      const { data } = await findPage(`${passwordsOf(planted.realm)}?filter=${encodeURIComponent(filter)}`);
+      const { data } = await findPage(`${passwordsOf(fixture.realm)}?filter=${encodeURIComponent(filter)}`);
       expect(data).toEqual([
         {
-          ...(await single(passwordPath(planted))),
+          ...(await single(passwordPath(fixture))),
           relationships: {
-            user_authentication_info: { data: { id: planted.user, type: 'user_authentication_info' } },
+            user_authentication_info: { data: { id: fixture.user, type: 'user_authentication_info' } },
           },
           // In a list this link is versioned (docs/wire.md#self-links).
-          links: { self: `${service.url}${passwordPath(planted)}` },
+          links: { self: `${service.url}${passwordPath(fixture)}` },
         },
       ]);
     }
-    const other = `eq(username,jane@shop.example):eq(password_profile_id,${elsewhere.passwordProfile})`;
-    expect((await findPage(`${passwordsOf(planted.realm)}?filter=${other}`)).data).toEqual([]);
+    const other = `eq(username,jane@shop.example):eq(password_profile_id,${otherRealm.passwordProfile})`;
+    expect((await findPage(`${passwordsOf(fixture.realm)}?filter=${other}`)).data).toEqual([]);
   });
 
   test('find with a plain filter reads one record; other spellings list, with the same response', async () => {
@@ -155,13 +155,13 @@ describe('find by identity or username', () => {
   test('find by a subject that differs in case, composition, width or an invisible character is empty', async () => {
     const subject = 'auth0|Ünï';
     const given = await createFixture(service.db, {
-      ...planted,
+      ...fixture,
       oidcLink: systemClock.mintId(),
       passwordLink: systemClock.mintId(),
       subject,
       username: 'x',
     });
-    const at = (text: string) => findPage(`${oidcOf(planted.realm)}${bySubject(text)}`);
+    const at = (text: string) => findPage(`${oidcOf(fixture.realm)}${bySubject(text)}`);
     expect((await at(subject)).data.map(({ id }) => id)).toEqual([given.oidcLink]);
     for (const other of [
       subject.toLowerCase(),
@@ -195,14 +195,14 @@ describe('find by identity or username', () => {
     ];
     for (const subject of subjects) {
       const id = systemClock.mintId();
-      const key = [planted.realm, planted.user, id] as const;
+      const key = [fixture.realm, fixture.user, id] as const;
       await insertRecord(service.db, oidcProfileInfo, key, {
         subject,
         issuer: ISSUER,
-        oidc_profile_id: planted.oidcProfile,
+        oidc_profile_id: fixture.oidcProfile,
       });
       const quoted = subject.replace(/[\\']/g, '\\$&');
-      const page = await findPage(`${oidcOf(planted.realm)}${bySubject(quoted)}`);
+      const page = await findPage(`${oidcOf(fixture.realm)}${bySubject(quoted)}`);
       expect(page.data.map((item) => item.subject)).toEqual([subject]);
     }
   });
@@ -213,14 +213,14 @@ describe('find by many IDs', () => {
     const ids: Uuid[] = [];
     for (let place = 0; place < 98; place += 1) {
       const id = systemClock.mintId();
-      const members = { username: `batch-${place}`, password_profile_id: planted.passwordProfile };
-      await insertRecord(service.db, passwordProfileInfo, [planted.realm, planted.user, id], members);
+      const members = { username: `batch-${place}`, password_profile_id: fixture.passwordProfile };
+      await insertRecord(service.db, passwordProfileInfo, [fixture.realm, fixture.user, id], members);
       ids.push(id);
     }
-    const requested = [...ids, elsewhere.passwordLink, systemClock.mintId()];
+    const requested = [...ids, otherRealm.passwordLink, systemClock.mintId()];
     expect(requested).toHaveLength(LIMITS.filterValuesMax);
     const page = await findPage(
-      `${passwordsOf(planted.realm)}?filter=in(id,${requested.join().toUpperCase()})`,
+      `${passwordsOf(fixture.realm)}?filter=in(id,${requested.join().toUpperCase()})`,
     );
     expect(page.data.map(({ id }) => id)).toEqual(ids.toReversed());
     expect(page.meta).toEqual({
@@ -228,22 +228,22 @@ describe('find by many IDs', () => {
       results: { total: 98 },
     });
     const parts = await findPage(
-      `${passwordsOf(planted.realm)}?filter=in(id,${ids})&page[limit]=50&page[offset]=50`,
+      `${passwordsOf(fixture.realm)}?filter=in(id,${ids})&page[limit]=50&page[offset]=50`,
     );
     expect(parts.data.map(({ id }) => id)).toEqual(ids.toReversed().slice(50));
     const before = await findPage(parts.links.prev as string);
     expect([...before.data, ...parts.data].map(({ id }) => id)).toEqual(ids.toReversed());
     expect((await findPage(before.links.next as string)).data).toEqual(parts.data);
-    const first = await findPage(`${passwordsOf(planted.realm)}?filter=in(id,${ids})&page[limit]=50`);
+    const first = await findPage(`${passwordsOf(fixture.realm)}?filter=in(id,${ids})&page[limit]=50`);
     expect([first.data, first.links.next]).toEqual([before.data, before.links.next as string]);
     expect(new Set(Object.values(page.links))).toEqual(new Set([null]));
-    const behind = await findPage(
-      `${passwordsOf(planted.realm)}?filter=in(id,${ids})&page[limit]=60&page[after]=`,
+    const firstPage = await findPage(
+      `${passwordsOf(fixture.realm)}?filter=in(id,${ids})&page[limit]=60&page[after]=`,
     );
-    const rest = await findPage(behind.links.next as string);
-    expect([...behind.data, ...rest.data].map(({ id }) => id)).toEqual(ids.toReversed());
+    const rest = await findPage(firstPage.links.next as string);
+    expect([...firstPage.data, ...rest.data].map(({ id }) => id)).toEqual(ids.toReversed());
     expect(rest.links.next).toBeNull();
-    const one = await findPage(`${passwordsOf(planted.realm)}?filter=eq(id,${ids[3]})`);
+    const one = await findPage(`${passwordsOf(fixture.realm)}?filter=eq(id,${ids[3]})`);
     expect(one.data.map(({ id }) => id)).toEqual([ids[3] as Uuid]);
   });
 });
@@ -254,7 +254,7 @@ describe('rejected reverse lookups', () => {
     'filter: must be one of: eq(username,…); eq(username,…):eq(password_profile_id,…); eq(id,…) or in(id,…)';
 
   test('find with another filter is 400, and names the accepted filters', async () => {
-    const id = planted.oidcLink;
+    const id = fixture.oidcLink;
     for (const query of [
       '',
       '?',
@@ -267,15 +267,15 @@ describe('rejected reverse lookups', () => {
       `?filter=eq(id,${id}):eq(id,${id})`,
       '?filter=(eq(subject,a)|eq(subject,b)):eq(issuer,c)',
     ]) {
-      expect(await rejections(oidcOf(planted.realm) + query)).toEqual([['filter', OIDC]]);
+      expect(await rejections(oidcOf(fixture.realm) + query)).toEqual([['filter', OIDC]]);
     }
-    for (const query of ['', `?filter=eq(password_profile_id,${planted.passwordProfile})`]) {
-      expect(await rejections(passwordsOf(planted.realm) + query)).toEqual([['filter', PASSWORDS]]);
+    for (const query of ['', `?filter=eq(password_profile_id,${fixture.passwordProfile})`]) {
+      expect(await rejections(passwordsOf(fixture.realm) + query)).toEqual([['filter', PASSWORDS]]);
     }
   });
 
   test('find with a malformed filter is 400 with the broken rule, and without the filter', async () => {
-    const many = Array.from({ length: LIMITS.filterValuesMax + 1 }, () => planted.oidcLink).join();
+    const many = Array.from({ length: LIMITS.filterValuesMax + 1 }, () => fixture.oidcLink).join();
     for (const filter of [
       '',
       'eq(subject',
@@ -287,25 +287,25 @@ describe('rejected reverse lookups', () => {
       'eq(subject,):eq(issuer,x)',
     ]) {
       const [[parameter, detail] = []] = await rejections(
-        `${oidcOf(planted.realm)}?filter=${encodeURIComponent(filter)}`,
+        `${oidcOf(fixture.realm)}?filter=${encodeURIComponent(filter)}`,
       );
       expect(parameter).toBe('filter');
       expect(detail).toStartWith('Could not parse the supplied filter: ');
     }
-    expect(await rejections(`${oidcOf(planted.realm)}?filter=%ff`)).toEqual([
+    expect(await rejections(`${oidcOf(fixture.realm)}?filter=%ff`)).toEqual([
       ['filter', 'filter: must be UTF-8, percent-encoded'],
     ]);
-    expect(await rejections(`${oidcOf(planted.realm)}${bySubject('x')}&page[limit]=0`)).toHaveLength(1);
+    expect(await rejections(`${oidcOf(fixture.realm)}${bySubject('x')}&page[limit]=0`)).toHaveLength(1);
   });
 
   test('find is 401 or 403 without the right, and 404 for an unknown realm or one outside the list', async () => {
-    const path = `${oidcOf(planted.realm)}${bySubject('auth0|Jane')}`;
+    const path = `${oidcOf(fixture.realm)}${bySubject('auth0|Jane')}`;
     expect((await service.get(path)).status).toBe(401);
     expect((await service.get(path, await service.token('password-profile-infos:read'))).status).toBe(403);
-    const limited = await service.token('profile-infos:read', new Set([elsewhere.realm]));
+    const limited = await service.token('profile-infos:read', new Set([otherRealm.realm]));
     expect((await service.get(path, limited)).status).toBe(404);
-    const own = await service.get(`${oidcOf(elsewhere.realm)}${bySubject('auth0|Jane')}`, limited);
-    expect(((await own.json()) as FoundPage).data.map(({ id }) => id)).toEqual([elsewhere.oidcLink]);
+    const own = await service.get(`${oidcOf(otherRealm.realm)}${bySubject('auth0|Jane')}`, limited);
+    expect(((await own.json()) as FoundPage).data.map(({ id }) => id)).toEqual([otherRealm.oidcLink]);
     for (const realm of [systemClock.mintId(), 'nowhere']) {
       expect((await service.get(`${oidcOf(realm)}${bySubject('auth0|Jane')}`, token)).status).toBe(404);
     }
@@ -318,23 +318,23 @@ describe('search with the filter in the body', () => {
 
   test('search returns the same items as find, without links', async () => {
     const filter = `eq(issuer,${ISSUER}):eq(subject,auth0|Jane)`;
-    const answer = await search(oidcOf(planted.realm), { filter, page: { limit: 5 } });
+    const answer = await search(oidcOf(fixture.realm), { filter, page: { limit: 5 } });
     expect(answer.status).toBe(200);
     expect(answer.headers.get('cache-control')).toBe('private, no-cache');
-    const { data } = await findPage(`${oidcOf(planted.realm)}${bySubject('auth0|Jane')}`);
+    const { data } = await findPage(`${oidcOf(fixture.realm)}${bySubject('auth0|Jane')}`);
     expect((await answer.json()) as object).toEqual({
       data,
       meta: { page: { limit: 5, offset: 0, current: 1, total: 1 }, results: { total: 1 } },
       links: { current: null, first: null, last: null, next: null, prev: null },
     });
-    const ids = `in(id,${planted.passwordLink},${systemClock.mintId()})`;
+    const ids = `in(id,${fixture.passwordLink},${systemClock.mintId()})`;
     const batch = (await (
-      await search(passwordsOf(planted.realm), { filter: ids, page: {} })
+      await search(passwordsOf(fixture.realm), { filter: ids, page: {} })
     ).json()) as FoundPage;
-    expect(batch.data.map(({ id }) => id)).toEqual([planted.passwordLink]);
+    expect(batch.data.map(({ id }) => id)).toEqual([fixture.passwordLink]);
     expect(batch.meta).toMatchObject({ page: { limit: 100 } });
-    const { realm } = planted;
-    const several = [planted, await createFixture(service.db, { realm })].map(
+    const { realm } = fixture;
+    const several = [fixture, await createFixture(service.db, { realm })].map(
       ({ passwordLink }) => passwordLink,
     );
     const first = await search(passwordsOf(realm), {
@@ -345,10 +345,10 @@ describe('search with the filter in the body', () => {
       meta: { results: { total: 2 } },
       links: { current: null, first: null, last: null, next: null, prev: null },
     });
-    const past = await search(passwordsOf(planted.realm), { filter: ids, page: { offset: 1 } });
+    const past = await search(passwordsOf(fixture.realm), { filter: ids, page: { offset: 1 } });
     expect(await past.json()).toMatchObject({ data: [], meta: { results: { total: 1 } } });
-    const behind = await search(oidcOf(planted.realm), { filter, page: { offset: 1 } });
-    expect(await behind.json()).toMatchObject({ data: [], meta: { results: { total: 1 } } });
+    const firstPage = await search(oidcOf(fixture.realm), { filter, page: { offset: 1 } });
+    expect(await firstPage.json()).toMatchObject({ data: [], meta: { results: { total: 1 } } });
   });
 
   const INVALID: readonly (readonly [string, string | object, string])[] = [
@@ -372,7 +372,7 @@ describe('search with the filter in the body', () => {
   ];
   for (const [what, body, pointer] of INVALID) {
     test(`search with ${what} is 400, with the pointer`, async () => {
-      const answer = await search(oidcOf(planted.realm), body);
+      const answer = await search(oidcOf(fixture.realm), body);
       expect(answer.status).toBe(400);
       const [error] = await errorsOf(answer);
       expect(error?.source).toEqual({ pointer });
@@ -380,7 +380,7 @@ describe('search with the filter in the body', () => {
   }
 
   test('search is 415, 413, 401, 403 or 404 before its body is parsed', async () => {
-    const path = oidcOf(planted.realm);
+    const path = oidcOf(fixture.realm);
     expect((await search(path, 'x', { 'Content-Type': 'text/plain' })).status).toBe(415);
     expect((await search(path, `"${'x'.repeat(LIMITS.bodyBytesMax)}"`)).status).toBe(413);
     expect((await service.post(`${path}/search`, 'none', {})).status).toBe(401);
@@ -388,7 +388,7 @@ describe('search with the filter in the body', () => {
     expect((await service.post(`${path}/search`, other, '{')).status).toBe(403);
     expect((await search(oidcOf('nowhere'), '{')).status).toBe(404);
     expect((await service.get(`${path}/search`, token)).status).toBe(405);
-    const unknownRealm = await search(oidcOf(systemClock.mintId()), { filter: `eq(id,${planted.oidcLink})` });
+    const unknownRealm = await search(oidcOf(systemClock.mintId()), { filter: `eq(id,${fixture.oidcLink})` });
     expect(unknownRealm.status).toBe(404);
   });
 });

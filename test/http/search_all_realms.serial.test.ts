@@ -261,16 +261,16 @@ describe('search of a realm with more matches than fit', () => {
   });
 
   test('search by a subject of several issuers reports a cut realm', async () => {
-    const planted = await createFixture(service.db);
+    const fixture = await createFixture(service.db);
     const subject = 'cut';
     for (const issuer of ['https://a.example', 'https://b.example', 'https://c.example']) {
-      const members = { subject, issuer, oidc_profile_id: planted.oidcProfile };
-      const key = [planted.realm, planted.user, service.clock.mintId()] as const;
+      const members = { subject, issuer, oidc_profile_id: fixture.oidcProfile };
+      const key = [fixture.realm, fixture.user, service.clock.mintId()] as const;
       await insertRecord(service.db, oidcProfileInfo, key, members);
     }
-    const by = await service.token(SCOPES, new Set([planted.realm]));
+    const by = await service.token(SCOPES, new Set([fixture.realm]));
     for (const [limit, cut] of [
-      [2, planted.realm],
+      [2, fixture.realm],
       [3, null],
     ] as const) {
       const found = await search(OIDC, { filter: `eq(subject,${subject})`, page: { limit } }, by);

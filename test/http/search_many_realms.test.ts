@@ -184,23 +184,23 @@ test('search by subject covers the first searchIssuersMax issuers of a realm; la
 
 test('the distinct issuers of a realm are read by an index', async () => {
   const { database, db, stop } = await startService();
-  const planted = await createFixture(db);
+  const fixture = await createFixture(db);
   for (let link = 0; link < 500; link += 1) {
     const members = {
       subject: `s-${link}`,
       issuer: `https://${link % 5}.example`,
-      oidc_profile_id: planted.oidcProfile,
+      oidc_profile_id: fixture.oidcProfile,
     };
     await insertRecord(
       db,
       oidcProfileInfo,
-      [planted.realm, planted.user, crypto.randomUUID() as Uuid],
+      [fixture.realm, fixture.user, crypto.randomUUID() as Uuid],
       members,
     );
   }
-  const issuers = await db.engine.records.distinctValues(oidcProfileInfo, planted.realm, 'issuer', 4);
+  const issuers = await db.engine.records.distinctValues(oidcProfileInfo, fixture.realm, 'issuer', 4);
   expect(issuers).toEqual([0, 1, 2, 3].map((each) => `https://${each}.example`));
-  const text = nextValueText(oidcProfileInfo, 'issuer').replace('?', `'${planted.realm}'`).replace('?', "''");
+  const text = nextValueText(oidcProfileInfo, 'issuer').replace('?', `'${fixture.realm}'`).replace('?', "''");
   await database.tamper('analyze');
   const isSqlite = database.address.engine === 'sqlite';
   const plan = await database.query<Record<string, unknown>>(

@@ -85,7 +85,7 @@ test('a new trace has valid headers and a trace ID that is not all zeros', () =>
 
 describe('trace context in the service', () => {
   let service: Service;
-  let planted: Fixture;
+  let fixture: Fixture;
   let token: string;
   let provider: Bun.Server<undefined>;
   const providerRequests: Headers[] = [];
@@ -100,7 +100,7 @@ describe('trace context in the service', () => {
       },
     });
     service = await startService({ requestLogging: 'full', allowLoopbackDiscovery: 'true' });
-    planted = await createFixture(service.db);
+    fixture = await createFixture(service.db);
     token = await service.token(FULL_SCOPE);
   });
   afterAll(async () => {
@@ -110,10 +110,10 @@ describe('trace context in the service', () => {
 
   test('the trace ID is in the log lines of a request and of its fault', async () => {
     const headers = { traceparent: PARENT };
-    expect((await service.get(oidcPath(planted), token, headers)).status).toBe(200);
+    expect((await service.get(oidcPath(fixture), token, headers)).status).toBe(200);
     expect(service.log.at(-1)).toMatchObject({ event: 'request', trace_id: TRACE });
     await service.database.query('alter table oidc_profile_info rename to elsewhere');
-    expect((await service.get(oidcPath(planted), token, headers)).status).toBe(503);
+    expect((await service.get(oidcPath(fixture), token, headers)).status).toBe(503);
     await service.database.query('alter table elsewhere rename to oidc_profile_info');
     const failed = service.log.slice(-2);
     expect(failed.map(({ event }) => event)).toEqual(['fault', 'request']);
@@ -122,7 +122,7 @@ describe('trace context in the service', () => {
 
   test('a malformed traceparent is not logged and does not change the response', async () => {
     for (const traceparent of ['none', PARENT.toUpperCase()]) {
-      expect((await service.get(oidcPath(planted), token, { traceparent })).status).toBe(200);
+      expect((await service.get(oidcPath(fixture), token, { traceparent })).status).toBe(200);
       expect(service.log.at(-1)).not.toHaveProperty('trace_id');
     }
   });
@@ -135,7 +135,7 @@ describe('trace context in the service', () => {
       client_secret: 'secret of the shop',
       discovery_url: `http://127.0.0.1:${provider.port}/.well-known/openid-configuration`,
     };
-    const path = `/v2/authentication-realms/${planted.realm}/oidc-profiles`;
+    const path = `/v2/authentication-realms/${fixture.realm}/oidc-profiles`;
     expect((await service.post(path, token, { data }, headers)).status).toBe(201);
     return providerRequests.at(-1) as Headers;
   }

@@ -6,13 +6,13 @@ import { createFixture, type Fixture, LOOKUPS, type Service, startService } from
 /** Raw requests that client libraries do not send. */
 
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 let authorization: string;
 let slowExchanges: Record<string, Promise<RawExchange>>;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
   authorization = `Authorization: Bearer ${await service.token('profile-infos:read')}\r\n`;
   slowExchanges = startSlowExchanges();
 });
@@ -22,7 +22,7 @@ function post(headers: string, body = ''): string {
   return `POST /oauth/token HTTP/1.1\r\nHost: a\r\n${headers}\r\n${body}`;
 }
 
-const talk = (bytes: string, asking?: RawExchangeOptions) => exchangeBytes(service.url, bytes, asking);
+const talk = (bytes: string, options?: RawExchangeOptions) => exchangeBytes(service.url, bytes, options);
 
 const IDLE_HEADER = 'GET /healthz HTTP/1.1\r\nHost: a\r\nX: ';
 
@@ -119,7 +119,7 @@ describe('requests that the runtime rejects', () => {
   );
 });
 
-const RECORD = () => LOOKUPS[0].path(planted);
+const RECORD = () => LOOKUPS[0].path(fixture);
 const healthy = { status: 200, body: '{"status":"ok"}' };
 const unknown = { status: 404, body: expect.stringContaining('No such path') };
 
@@ -200,7 +200,7 @@ describe('requests that the service answers', () => {
   });
 
   test('dot segments in a path are resolved, and never reach another record', async () => {
-    const { realm, user, oidcLink } = planted;
+    const { realm, user, oidcLink } = fixture;
     const rows: [string, number][] = [
       [`${RECORD()}/../${oidcLink}`, 200],
       [RECORD().replace(user, `x/../${user}`), 200],
@@ -236,7 +236,7 @@ describe('several requests on one connection', () => {
     const token = await service.token('users:write');
     const data = { type: 'user_authentication_info', name: 'Jane', email: 'jane@example.com' };
     const body = JSON.stringify({ data });
-    const head = `POST /v2/authentication-realms/${planted.realm}/user-authentication-info HTTP/1.1\r\nHost: a\r\n`;
+    const head = `POST /v2/authentication-realms/${fixture.realm}/user-authentication-info HTTP/1.1\r\nHost: a\r\n`;
     const waits = `${head}Authorization: Bearer ${token}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
     for (const exchange of [
       await talk(waits + getRequest('/healthz'), { expectedResponses: 2 }),

@@ -67,11 +67,11 @@ export async function searchRealmByRealm(
   function collect(group: readonly Uuid[], found: readonly (readonly KeyedRecord[])[]): boolean {
     for (const [place, each] of found.entries()) {
       if (items.length >= limit) return false;
-      const room = limit - items.length;
-      items.push(...each.slice(0, room));
+      const remaining = limit - items.length;
+      items.push(...each.slice(0, remaining));
       searched += 1;
       last = group[place] ?? last;
-      if (each.length > room) cut = last;
+      if (each.length > remaining) cut = last;
     }
     return true;
   }

@@ -7,11 +7,11 @@ import { createFixture, type Fixture, oidcPath } from '../../support/service.ts'
 import { type AdminApi, type AdminResponse, getsToken, grantToken, startAdminApi } from './admin_api.ts';
 
 let api: AdminApi;
-let planted: Fixture;
+let fixture: Fixture;
 
 beforeAll(async () => {
   api = await startAdminApi();
-  planted = await createFixture(api.service.db);
+  fixture = await createFixture(api.service.db);
 });
 afterAll(() => api.service.stop());
 
@@ -32,7 +32,7 @@ function advanceASecond(): void {
   api.service.clock.advance(1_000);
 }
 
-const lookupStatus = async (token: string) => (await api.service.get(oidcPath(planted), token)).status;
+const lookupStatus = async (token: string) => (await api.service.get(oidcPath(fixture), token)).status;
 
 describe('create-client', () => {
   test('create-client returns the secret, which gets a token; reads return the client without it', async () => {
@@ -58,11 +58,11 @@ describe('create-client', () => {
     const { data } = await createClient({
       ...RIGHTS,
       scopes: ['profile-infos:read'],
-      realms: [planted.realm.toUpperCase()],
+      realms: [fixture.realm.toUpperCase()],
     });
     expect(data).toMatchObject({
       scopes: ['oidc-profile-infos:read', 'password-profile-infos:read'],
-      realms: [planted.realm],
+      realms: [fixture.realm],
     });
   });
 });
@@ -101,7 +101,7 @@ describe('invalid client requests name every invalid field', () => {
 
   test.each(rows)('create-client rejects %s', async (_, input, status, pointers) => {
     const limited = status === 422 && 'scopes' in input && (input.scopes as string[])[0] === 'admin';
-    const data = limited ? { ...input, realms: [planted.realm] } : input;
+    const data = limited ? { ...input, realms: [fixture.realm] } : input;
     const before = (await api.listAll('/clients')).length;
     const refused = await api.request('POST', '/clients', { data });
     expect([refused.status, pointersOf(refused)]).toEqual([status, [...pointers]]);
@@ -111,7 +111,7 @@ describe('invalid client requests name every invalid field', () => {
   test.each(rows.slice(1))('update-client rejects %s', async (_, input, status, pointers) => {
     const { id } = await createClient();
     const limited = status === 422 && 'scopes' in input && (input.scopes as string[])[0] === 'admin';
-    const data = limited ? { ...input, realms: [planted.realm] } : input;
+    const data = limited ? { ...input, realms: [fixture.realm] } : input;
     const refused = await api.request('PUT', `/clients/${id}`, { data });
     expect([refused.status, pointersOf(refused)]).toEqual([status, [...pointers]]);
     expect((await api.request('GET', `/clients/${id}`)).body.data).toMatchObject(RIGHTS);
@@ -232,7 +232,7 @@ describe('changes of clients', () => {
 
   test('concurrent updates of a client without If-Match keep the changes of each other', async () => {
     const { id } = await createClient();
-    const changes = [{ name: 'Other' }, { scopes: ['users:read'] }, { realms: [planted.realm] }];
+    const changes = [{ name: 'Other' }, { scopes: ['users:read'] }, { realms: [fixture.realm] }];
     await Promise.all(changes.map((data) => api.request('PUT', `/clients/${id}`, { data })));
     expect((await api.request('GET', `/clients/${id}`)).body.data).toMatchObject(
       Object.assign({}, ...changes),
@@ -335,7 +335,7 @@ describe('the last use of a client', () => {
 
 test('list-clients returns all clients in pages of two, ordered by ID, each with its realms', async () => {
   const { db } = api.service;
-  const realms = [planted.realm, (await createFixture(db)).realm, (await createFixture(db)).realm].sort();
+  const realms = [fixture.realm, (await createFixture(db)).realm, (await createFixture(db)).realm].sort();
   for (const some of [realms, realms.slice(1), realms.slice(2)])
     await createClient({ ...RIGHTS, realms: some });
   const listed = await api.listAll('/clients?page%5Blimit%5D=2');
@@ -364,7 +364,7 @@ test('an audit entry of a client names the caller, its address, the request and 
 });
 
 test('each change of a client is an audit entry with the rights before and after', async () => {
-  const { id } = await createClient({ ...RIGHTS, realms: [planted.realm] });
+  const { id } = await createClient({ ...RIGHTS, realms: [fixture.realm] });
   for (const [method, path, data] of [
     ['PUT', '', { name: 'Other' }],
     ['POST', '/rotate', {}],
@@ -373,7 +373,7 @@ test('each change of a client is an audit entry with the rights before and after
   ] as const) {
     expect((await api.request(method, `/clients/${id}${path}`, { data })).status).toBe(200);
   }
-  const rights = { scope: RIGHTS.scopes.join(), realms: [planted.realm] };
+  const rights = { scope: RIGHTS.scopes.join(), realms: [fixture.realm] };
   const first = { name: RIGHTS.name, ...rights, is_disabled: false };
   const other = { ...first, name: 'Other' };
   const off = { ...other, is_disabled: true };

@@ -5,17 +5,17 @@ import { createFixture, type Fixture } from '../../support/service.ts';
 import { type AdminApi, type AdminItem, startAdminApi } from './admin_api.ts';
 
 let api: AdminApi;
-let planted: Fixture;
+let fixture: Fixture;
 let writer: string;
 
 beforeAll(async () => {
   api = await startAdminApi();
-  planted = await createFixture(api.service.db);
+  fixture = await createFixture(api.service.db);
   writer = await api.service.token('realms:write users:write');
 });
 afterAll(() => api.service.stop());
 
-const usersPath = () => `/v2/authentication-realms/${planted.realm}/${users.collection}`;
+const usersPath = () => `/v2/authentication-realms/${fixture.realm}/${users.collection}`;
 
 async function createUser(name: string): Promise<string> {
   const data = { type: users.type, name, email: 'joe@example.com' };
@@ -31,7 +31,7 @@ describe('list-realm-log', () => {
     const id = await createUser('Joe Before');
     const data = { type: users.type, name: 'Joe After' };
     await api.service.put(`${usersPath()}/${id}`, writer, { data });
-    const entries = await api.listAll(`/realms/${planted.realm}/log?user_id=${id.toUpperCase()}`);
+    const entries = await api.listAll(`/realms/${fixture.realm}/log?user_id=${id.toUpperCase()}`);
     expect(actionsOf(entries)).toEqual([
       'user-authentication-info.created',
       'user-authentication-info.updated',
@@ -40,7 +40,7 @@ describe('list-realm-log', () => {
       type: 'log_entry',
       address: '127.0.0.1',
       request_id: 'request-1',
-      realm_id: planted.realm,
+      realm_id: fixture.realm,
       user_id: id,
       object: id,
       personal: { after: { name: 'Joe Before', email: 'joe@example.com' } },
@@ -54,11 +54,11 @@ describe('list-realm-log', () => {
     for (const name of ['A', 'B', 'C']) {
       await api.service.put(`${usersPath()}/${one}`, writer, { data: { type: users.type, name } });
     }
-    const path = `/realms/${planted.realm}/log?page%5Blimit%5D=2&user_id=${one}`;
+    const path = `/realms/${fixture.realm}/log?page%5Blimit%5D=2&user_id=${one}`;
     const entries = await api.listAll(path);
     expect(entries).toHaveLength(4);
     expect(new Set(entries.map(({ user_id }) => user_id))).toEqual(new Set([one]));
-    const whole = await api.listAll(`/realms/${planted.realm}/log?page%5Blimit%5D=3`);
+    const whole = await api.listAll(`/realms/${fixture.realm}/log?page%5Blimit%5D=3`);
     expect(whole.map(({ user_id }) => user_id)).toContain(other);
     const positions = whole.map(({ id }) => Number(id));
     expect(positions).toEqual([...positions].sort((left, right) => left - right));
@@ -89,7 +89,7 @@ describe('list-realm-log', () => {
     ['page%5Bafter%5D=-1', 'page[after]'],
     ['page%5Bafter%5D=1e3', 'page[after]'],
   ])('list-realm-log rejects the query %s with 400', async (query, parameter) => {
-    const { status, body } = await api.request('GET', `/realms/${planted.realm}/log?${query}`);
+    const { status, body } = await api.request('GET', `/realms/${fixture.realm}/log?${query}`);
     expect([status, body.errors.map(({ source }) => source?.parameter)]).toEqual([400, [parameter]]);
   });
 });
@@ -105,7 +105,7 @@ test('list-log returns the entries after any position', async () => {
 test('list-log-heads returns the position, tag and number of entries of each log', async () => {
   const heads = await api.listAll('/log/heads?page%5Blimit%5D=1');
   expect(heads[0]?.id).toBe(NIL_UUID);
-  expect(heads.map(({ id }) => id)).toContain(planted.realm);
+  expect(heads.map(({ id }) => id)).toContain(fixture.realm);
   for (const { id, seq, tag, entries, begins_after } of heads) {
     const log = await api.listAll(id === NIL_UUID ? '/log' : `/realms/${id}/log`);
     const last = log.at(-1);

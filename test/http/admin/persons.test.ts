@@ -19,23 +19,23 @@ const userPath = ({ realm, user }: Fixture) =>
 
 describe('create-erasure', () => {
   test('an erasure removes the record, the personal values of the log, and the bytes in the database', async () => {
-    const planted = await createFixture(api.service.db);
+    const fixture = await createFixture(api.service.db);
     const name = `Ada ${crypto.randomUUID()}`;
     const data = { type: users.type, name };
-    await api.service.put(userPath(planted), writer, { data });
+    await api.service.put(userPath(fixture), writer, { data });
     const erased = await api.request('POST', '/erasures', {
-      data: idsOf(planted),
+      data: idsOf(fixture),
       headers: { 'X-Request-Id': 'request-9' },
     });
     expect([erased.status, erased.body.data]).toMatchObject([
       201,
-      { id: planted.user, type: 'erasure', realm_id: planted.realm, erased_at: expect.any(String) },
+      { id: fixture.user, type: 'erasure', realm_id: fixture.realm, erased_at: expect.any(String) },
     ]);
-    expect((await api.service.get(userPath(planted), writer)).status).toBe(404);
-    const entries = await api.listAll(`/realms/${planted.realm}/log?user_id=${planted.user}`);
+    expect((await api.service.get(userPath(fixture), writer)).status).toBe(404);
+    const entries = await api.listAll(`/realms/${fixture.realm}/log?user_id=${fixture.user}`);
     const personal = entries.flatMap((entry) => (entry.personal === null ? [] : [entry.personal]));
     expect(new Set(personal)).toEqual(new Set(['erased']));
-    expect(await api.auditEntriesOf(planted.user)).toMatchObject([
+    expect(await api.auditEntriesOf(fixture.user)).toMatchObject([
       { what: 'user.erased', actor: api.admin.clientId, address: '127.0.0.1', request_id: 'request-9' },
     ]);
     const read = await api.request('GET', erased.headers.get('location') ?? '');
@@ -43,7 +43,7 @@ describe('create-erasure', () => {
     expect([read.status, read.body.data as object]).toEqual([200, recorded]);
     // Scrubbing the files may take longer than the request waits for it.
     while (files.state === 'pending') {
-      const again = await api.request('POST', '/erasures', { data: idsOf(planted) });
+      const again = await api.request('POST', '/erasures', { data: idsOf(fixture) });
       ({ files } = again.body.data as unknown as { files: { state: string } });
     }
     if (files.state === 'clean') expect(await api.service.database.findPlaintext([name])).toEqual([]);
@@ -51,9 +51,9 @@ describe('create-erasure', () => {
   }, 300_000);
 
   test('a repeated erasure is 201 again', async () => {
-    const planted = await createFixture(api.service.db);
+    const fixture = await createFixture(api.service.db);
     for (let round = 0; round < 2; round += 1) {
-      expect((await api.request('POST', '/erasures', { data: idsOf(planted) })).status).toBe(201);
+      expect((await api.request('POST', '/erasures', { data: idsOf(fixture) })).status).toBe(201);
     }
   }, 300_000);
 
@@ -67,18 +67,18 @@ describe('create-erasure', () => {
 
 describe('subject access', () => {
   test('subject access returns the records and log entries of the user, with an entry for the request itself', async () => {
-    const planted = await createFixture(api.service.db);
-    await api.service.put(userPath(planted), writer, { data: { type: users.type, name: 'Grace' } });
-    const response = await api.request('POST', '/subject-access', { data: idsOf(planted) });
+    const fixture = await createFixture(api.service.db);
+    await api.service.put(userPath(fixture), writer, { data: { type: users.type, name: 'Grace' } });
+    const response = await api.request('POST', '/subject-access', { data: idsOf(fixture) });
     expect(response.status).toBe(200);
     const { records, entries } = response.body.data as unknown as Record<'records' | 'entries', object[]>;
     expect(records).toMatchObject([
-      { type: users.type, name: 'Grace', id: planted.user },
-      { subject: planted.subject },
-      { username: planted.username },
+      { type: users.type, name: 'Grace', id: fixture.user },
+      { subject: fixture.subject },
+      { username: fixture.username },
     ]);
     expect(JSON.stringify(response.body)).not.toContain('argon2');
-    expect(entries.at(-1)).toMatchObject({ what: 'user.told', user_id: planted.user });
+    expect(entries.at(-1)).toMatchObject({ what: 'user.told', user_id: fixture.user });
     expect(entries).toContainEqual(
       expect.objectContaining({
         what: 'user-authentication-info.updated',
@@ -88,16 +88,16 @@ describe('subject access', () => {
   });
 
   test('subject access to more entries than a response holds is 422, and names the command for it', async () => {
-    const planted = await createFixture(api.service.db);
+    const fixture = await createFixture(api.service.db);
     const rounds = LIMITS.subjectAccessEntriesMax / 50;
     for (let round = 0; round < rounds; round += 1) {
       await Promise.all(
         Array.from({ length: 50 }, (_, at) =>
-          api.service.put(userPath(planted), writer, { data: { type: users.type, name: `${round} ${at}` } }),
+          api.service.put(userPath(fixture), writer, { data: { type: users.type, name: `${round} ${at}` } }),
         ),
       );
     }
-    const refused = await api.request('POST', '/subject-access', { data: idsOf(planted) });
+    const refused = await api.request('POST', '/subject-access', { data: idsOf(fixture) });
     expect([refused.status, refused.body.errors[0]?.detail]).toEqual([
       422,
       expect.stringContaining('authrealm subject-access'),

@@ -58,7 +58,7 @@ test('a new signing key is published before it signs, and can be read at its Loc
 
 test('tokens of a withdrawn key are rejected within a second, its caller included; another key signs at once', async () => {
   const { service } = api;
-  const planted = await createFixture(service.db);
+  const fixture = await createFixture(service.db);
   const { clientId, secret } = await service.client('oidc-profile-infos:read');
   const token = await grantToken(service, clientId, secret);
   const [signer] = Object.entries(await states()).find(([, state]) => state === 'signs') ?? [];
@@ -67,9 +67,9 @@ test('tokens of a withdrawn key are rejected within a second, its caller include
   });
   expect([withdrawn.status, withdrawn.body.data.state]).toEqual([200, 'withdrawn']);
   service.clock.advance(1_000);
-  expect((await service.get(oidcPath(planted), token)).status).toBe(401);
+  expect((await service.get(oidcPath(fixture), token)).status).toBe(401);
   expect((await api.request('GET', '/signing-keys')).status).toBe(401);
-  expect((await service.get(oidcPath(planted), await grantToken(service, clientId, secret))).status).toBe(
+  expect((await service.get(oidcPath(fixture), await grantToken(service, clientId, secret))).status).toBe(
     200,
   );
 

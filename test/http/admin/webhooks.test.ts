@@ -11,16 +11,16 @@ import {
 import { type AdminApi, type AdminItem, startAdminApi } from './admin_api.ts';
 
 let api: AdminApi;
-let planted: Fixture;
+let fixture: Fixture;
 let receiver: WebhookReceiver;
 
-/** The changes that one call of `plant` makes in a new realm, and in an existing one. */
+/** The changes that one call of `createFixture` makes in a new realm, and in an existing one. */
 const CHANGES = 6;
 const FURTHER_CHANGES = 5;
 
 beforeAll(async () => {
   api = await startAdminApi({ allowLoopbackWebhooks: 'true' });
-  planted = await createFixture(api.service.db);
+  fixture = await createFixture(api.service.db);
   receiver = startReceiver();
 });
 afterAll(async () => {
@@ -55,8 +55,8 @@ async function createTarget(data: object = TARGET) {
 async function createReceivingTarget(more: object = {}) {
   receiver.stop();
   receiver = startReceiver();
-  planted = await createFixture(api.service.db);
-  return createTarget({ ...TARGET, url: receiver.url, realms: [planted.realm], ...more });
+  fixture = await createFixture(api.service.db);
+  return createTarget({ ...TARGET, url: receiver.url, realms: [fixture.realm], ...more });
 }
 
 const waitTwoPolls = () => Bun.sleep(2 * LIMITS.webhookPollMs);
@@ -79,7 +79,7 @@ describe('create-webhook', () => {
     const { id, secret, etag, body, headers } = await createTarget({
       ...TARGET,
       events: ['user-authentication-info.created', 'user-authentication-info.created'],
-      realms: [planted.realm.toUpperCase()],
+      realms: [fixture.realm.toUpperCase()],
       with_data: true,
       events_max: LIMITS.webhookEventsMax,
       skipped_client: api.admin.clientId,
@@ -91,7 +91,7 @@ describe('create-webhook', () => {
       type: 'webhook',
       ...TARGET,
       events: ['user-authentication-info.created'],
-      realms: [planted.realm],
+      realms: [fixture.realm],
       with_data: true,
       events_max: LIMITS.webhookEventsMax,
       skipped_client: api.admin.clientId,
@@ -113,9 +113,9 @@ describe('create-webhook', () => {
 
   test('a target receives new changes signed with its secret; its deliveries list them newest first', async () => {
     const { secret, path } = await createReceivingTarget();
-    await createFixture(api.service.db, { realm: planted.realm });
+    await createFixture(api.service.db, { realm: fixture.realm });
     await receiver.until(() => receiver.accepted.length === FURTHER_CHANGES);
-    expect(receiver.sequences(planted.realm)).toEqual(sequenceRange(CHANGES + FURTHER_CHANGES, CHANGES + 1));
+    expect(receiver.sequences(fixture.realm)).toEqual(sequenceRange(CHANGES + FURTHER_CHANGES, CHANGES + 1));
     for (const message of receiver.accepted) verifySignature(secret, message);
     const deliveries = await listUntil(`${path}/deliveries`, ({ length }) => length === FURTHER_CHANGES);
     expect(deliveries.map(({ first_seq }) => first_seq)).toEqual(
@@ -125,7 +125,7 @@ describe('create-webhook', () => {
       id: expect.any(String),
       type: 'delivery',
       message_id: receiver.accepted.at(-1)?.headers['webhook-id'] as string,
-      realm_id: planted.realm,
+      realm_id: fixture.realm,
       first_seq: CHANGES + FURTHER_CHANGES,
       last_seq: CHANGES + FURTHER_CHANGES,
       attempt: 1,
@@ -140,7 +140,7 @@ describe('create-webhook', () => {
   test('a target created with from=oldest receives all retained changes', async () => {
     await createReceivingTarget({ from: 'oldest', events_max: 4 });
     await receiver.until(() => receiver.accepted.length === 2);
-    expect(receiver.sequences(planted.realm)).toEqual(sequenceRange(CHANGES));
+    expect(receiver.sequences(fixture.realm)).toEqual(sequenceRange(CHANGES));
   });
 
   test(`create-webhook is 422 if ${LIMITS.webhooksMax} targets exist`, async () => {
@@ -166,10 +166,10 @@ describe('changes of targets', () => {
       [
         200,
         { ...TARGET, url: receiver.url, events: ['user-authentication-info.created'], skipped_client: null },
-      ].map((each) => (typeof each === 'object' ? { ...each, realms: [planted.realm] } : each)),
+      ].map((each) => (typeof each === 'object' ? { ...each, realms: [fixture.realm] } : each)),
     );
     await waitTwoPolls();
-    await createFixture(api.service.db, { realm: planted.realm });
+    await createFixture(api.service.db, { realm: fixture.realm });
     await receiver.until(() => receiver.accepted.length === 1);
     expect(receiver.accepted[0]?.events[0]?.type).toBe('user-authentication-info.created');
   });
@@ -235,7 +235,7 @@ describe('changes of targets', () => {
 
   test('concurrent updates of a target without If-Match keep the changes of each other', async () => {
     const { path } = await createTarget();
-    const changes = [{ name: 'Other' }, { events_max: 7 }, { realms: [planted.realm] }, { with_data: true }];
+    const changes = [{ name: 'Other' }, { events_max: 7 }, { realms: [fixture.realm] }, { with_data: true }];
     await Promise.all(changes.map((data) => api.request('PUT', path, { data })));
     expect((await api.request('GET', path)).body.data).toMatchObject(Object.assign({}, ...changes));
   });
@@ -245,7 +245,7 @@ test('after a rotation both secrets sign for a day, or for the requested overlap
   const { secret, path } = await createReceivingTarget({ events_max: 100 });
   const signedMessage = async (count: number) => {
     await waitTwoPolls();
-    await createFixture(api.service.db, { realm: planted.realm });
+    await createFixture(api.service.db, { realm: fixture.realm });
     await receiver.until(() => receiver.accepted.length >= count);
     return receiver.accepted[count - 1] as WebhookReceiver['accepted'][number];
   };
@@ -270,12 +270,12 @@ test('a disabled target receives nothing, and the missed changes once it is enab
   expect([off.status, off.body.data.is_disabled]).toEqual([200, true]);
   expect((await api.request('POST', `${path}/disable`)).text).toBe(off.text);
   await waitTwoPolls();
-  await createFixture(api.service.db, { realm: planted.realm });
+  await createFixture(api.service.db, { realm: fixture.realm });
   await waitTwoPolls();
   expect(receiver.received).toEqual([]);
   const on = await api.request('POST', `${path}/enable`);
   expect([on.status, on.body.data.is_disabled]).toEqual([200, false]);
-  await receiver.until(() => receiver.sequences(planted.realm).length === FURTHER_CHANGES);
+  await receiver.until(() => receiver.sequences(fixture.realm).length === FURTHER_CHANGES);
   expect(
     (await api.auditEntriesOf(id)).map(({ what, detail }) => [what, (detail as AdminItem | null)?.after]),
   ).toMatchObject([
@@ -287,15 +287,15 @@ test('a disabled target receives nothing, and the missed changes once it is enab
 
 test('redeliver-webhook sends one dead letter again, or all that were not received', async () => {
   const { id, path } = await createReceivingTarget();
-  await createDeadLetters(api.service, id, 3, planted.realm);
+  await createDeadLetters(api.service, id, 3, fixture.realm);
   const stateOf = (state: string) => (letters: readonly AdminItem[]) =>
     letters.filter((each) => each.state === state).length;
   const letters = await api.listAll(`${path}/dead-letters?page%5Blimit%5D=2`);
-  expect(letters.map((each) => each.id)).toEqual([1, 2, 3].map((seq) => `${planted.realm}.${seq}`));
+  expect(letters.map((each) => each.id)).toEqual([1, 2, 3].map((seq) => `${fixture.realm}.${seq}`));
   expect(letters[1]).toEqual({
-    id: `${planted.realm}.2`,
+    id: `${fixture.realm}.2`,
     type: 'dead_letter',
-    realm_id: planted.realm,
+    realm_id: fixture.realm,
     first_seq: 2,
     last_seq: 2,
     state: 'dead',
@@ -305,24 +305,24 @@ test('redeliver-webhook sends one dead letter again, or all that were not receiv
   });
   const again = (letter: string) =>
     api.request('POST', `${path}/redeliver`, { data: { dead_letter: letter } });
-  const one = await again(`${planted.realm}.2`);
+  const one = await again(`${fixture.realm}.2`);
   expect([one.status, one.body.data]).toEqual([202, { id, type: 'redelivery', dead_letters: 1 }]);
   await receiver.until(() => receiver.accepted.length === 1);
-  expect(receiver.sequences(planted.realm)).toEqual([2]);
+  expect(receiver.sequences(fixture.realm)).toEqual([2]);
   const half = await listUntil(`${path}/dead-letters`, (all) => stateOf('redelivered')(all) === 1);
   expect(half[1]).toMatchObject({ first_seq: 2, state: 'redelivered', redelivered_at: expect.any(String) });
   expect((await again('*')).body.data.dead_letters).toBe(2);
   await listUntil(`${path}/dead-letters`, (all) => stateOf('redelivered')(all) === 3);
-  expect(receiver.sequences(planted.realm)).toEqual([2, 1, 3]);
+  expect(receiver.sequences(fixture.realm)).toEqual([2, 1, 3]);
   const none = await again('*');
   expect([none.status, none.body.data.dead_letters]).toEqual([202, 0]);
   const other = await createTarget();
-  const elsewhere = await api.request('POST', `${other.path}/redeliver`, {
+  const rejected = await api.request('POST', `${other.path}/redeliver`, {
     data: { dead_letter: letters[0]?.id },
   });
-  expect(elsewhere.status).toBe(422);
+  expect(rejected.status).toBe(422);
   const entries = (await api.auditEntriesOf(id)).filter(({ what }) => what === 'webhook.redelivered');
-  expect(entries.map(({ realm_id }) => realm_id)).toEqual([planted.realm, null]);
+  expect(entries.map(({ realm_id }) => realm_id)).toEqual([fixture.realm, null]);
 });
 
 test('a deleted target is 404 with its deliveries and dead letters, and receives nothing more', async () => {
@@ -334,12 +334,12 @@ test('a deleted target is 404 with its deliveries and dead letters, and receives
   }
   expect(await api.service.db.engine.webhooks.deadLetters(id, undefined, 10)).toEqual([]);
   await waitTwoPolls();
-  await createFixture(api.service.db, { realm: planted.realm });
+  await createFixture(api.service.db, { realm: fixture.realm });
   await waitTwoPolls();
   expect(receiver.received).toEqual([]);
   expect((await api.auditEntriesOf(id)).at(-1)).toMatchObject({
     what: 'webhook.deleted',
-    detail: { before: { name: TARGET.name, realms: [planted.realm] } },
+    detail: { before: { name: TARGET.name, realms: [fixture.realm] } },
   });
 });
 

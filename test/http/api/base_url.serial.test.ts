@@ -11,7 +11,7 @@ import {
 } from '../../support/service.ts';
 
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 let token: string;
 let baseUrl: string;
 
@@ -19,27 +19,27 @@ beforeAll(async () => {
   const port = await freePort();
   baseUrl = `http://127.0.0.1:${port}/sso/auth`;
   service = await startService({ port: String(port), baseUrl: `${baseUrl}/` });
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
   token = await service.token('profile-infos:read');
 });
 afterAll(() => service.stop());
 
 describe.each(LOOKUPS)('$name', ({ path }) => {
   test('a record has the same bytes with the prefix of the base URL and without it', async () => {
-    const plain = await comparableResponse(await service.get(path(planted), token));
+    const plain = await comparableResponse(await service.get(path(fixture), token));
     expect(plain).toStartWith('[200,');
     for (const address of [
-      `/sso/auth${path(planted)}`,
-      `/sso/auth${path(planted)}/`,
-      `/sso//auth/${path(planted)}`,
+      `/sso/auth${path(fixture)}`,
+      `/sso/auth${path(fixture)}/`,
+      `/sso//auth/${path(fixture)}`,
     ]) {
       expect(await comparableResponse(await service.get(address, token))).toBe(plain);
     }
-    expect((await service.get(`/auth${path(planted)}`, token)).status).toBe(404);
+    expect((await service.get(`/auth${path(fixture)}`, token)).status).toBe(404);
   });
 
   test('the self link of a record has the prefix of the base URL, and returns the same bytes', async () => {
-    const first = await (await service.get(path(planted), token)).text();
+    const first = await (await service.get(path(fixture), token)).text();
     const { self } = JSON.parse(first).links;
     expect(self).toStartWith(`${baseUrl}/`);
     expect(await (await service.get(self, token)).text()).toBe(first);

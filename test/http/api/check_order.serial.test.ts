@@ -10,7 +10,7 @@ import {
 } from '../../support/service.ts';
 
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 let storeReads = 0;
 const tokens: Record<string, string> = {};
 
@@ -25,12 +25,12 @@ beforeAll(async () => {
       },
     },
   }));
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
   tokens.full = await service.token('profile-infos:read');
   tokens.writer = await service.token('profile-infos:write users:read realms:read profiles:read admin');
   tokens.oidc = await service.token('oidc-profile-infos:read');
   tokens.password = await service.token('password-profile-infos:read');
-  tokens.elsewhere = await service.token('profile-infos:write', new Set([systemClock.mintId()]));
+  tokens.otherRealm = await service.token('profile-infos:write', new Set([systemClock.mintId()]));
 });
 afterAll(() => service.stop());
 
@@ -44,7 +44,7 @@ const ROWS: [string, string | undefined, Partial<Record<keyof Fixture, string>>,
   ['a token without the scope for an existing record', 'writer', {}, 403],
   ['a token without the scope for an absent record', 'writer', { user: systemClock.mintId() }, 403],
   ['a token without the scope for a malformed ID', 'writer', { user: 'x' }, 403],
-  ['a token without the scope and for another realm', 'elsewhere', {}, 403],
+  ['a token without the scope and for another realm', 'otherRealm', {}, 403],
   ['a token with the scope for an absent record', 'full', { user: systemClock.mintId() }, 404],
   ['a token with the scope for a malformed ID', 'full', { user: 'x' }, 404],
 ];
@@ -54,7 +54,7 @@ describe.each(LOOKUPS)('$name', ({ path, scope }) => {
     'a lookup with %s has the status of the first failed check',
     async (_name, bearer, change, status) => {
       storeReads = 0;
-      const address = path({ ...planted, ...change } as Fixture);
+      const address = path({ ...fixture, ...change } as Fixture);
       const answer = await service.get(address, bearer && (tokens[bearer] ?? bearer));
       expect(answer.status).toBe(status);
       expect(answer.headers.get('www-authenticate')).toBe(
@@ -68,19 +68,19 @@ describe.each(LOOKUPS)('$name', ({ path, scope }) => {
 
   test('a lookup with the scope of the other resource is 403', async () => {
     const [own, other] = scope.startsWith('oidc') ? ['oidc', 'password'] : ['password', 'oidc'];
-    expect((await service.get(path(planted), tokens[own as string])).status).toBe(200);
-    expect((await service.get(path(planted), tokens[other as string])).status).toBe(403);
+    expect((await service.get(path(fixture), tokens[own as string])).status).toBe(200);
+    expect((await service.get(path(fixture), tokens[other as string])).status).toBe(403);
   });
 
   test.each(['POST', 'PATCH', 'OPTIONS', 'PROPFIND'])(
     'the unsupported method %s is 405 before authentication',
     async (method) => {
-      for (const address of [path(planted), `${path(planted)}/`, path({ ...planted, user: 'x' } as never)]) {
+      for (const address of [path(fixture), `${path(fixture)}/`, path({ ...fixture, user: 'x' } as never)]) {
         const answer = await fetch(service.url + address, { method });
         expect(answer.status).toBe(405);
         expect(answer.headers.get('allow')).toBe('GET, HEAD, PUT, DELETE');
         expect(answer.headers.get('www-authenticate')).toBeNull();
-        await checkedResponse(answer, [planted.realm, planted.user]);
+        await checkedResponse(answer, [fixture.realm, fixture.user]);
       }
     },
   );

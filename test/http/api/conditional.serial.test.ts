@@ -15,12 +15,12 @@ import {
 } from '../../support/service.ts';
 
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 let token: string;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
   token = await service.token('profile-infos:read');
 });
 afterAll(() => service.stop());
@@ -29,22 +29,22 @@ const STRONG = /^"[0-9a-f]{16}-[A-Za-z0-9_-]{8}"$/;
 
 describe.each(LOOKUPS)('$name', ({ path, id }) => {
   async function etagOf(): Promise<string> {
-    return (await service.get(path(planted), token)).headers.get('etag') ?? '';
+    return (await service.get(path(fixture), token)).headers.get('etag') ?? '';
   }
 
   test('a record response has Cache-Control private, no-cache and a strong, stable ETag', async () => {
-    const answer = await service.get(path(planted), token);
+    const answer = await service.get(path(fixture), token);
     expect(answer.headers.get('cache-control')).toBe('private, no-cache');
     expect(answer.headers.get('etag')).toMatch(STRONG);
-    for (const spelling of [path(planted), `${path(planted)}/`, `/${path(planted)}`]) {
+    for (const spelling of [path(fixture), `${path(fixture)}/`, `/${path(fixture)}`]) {
       expect(await comparableResponse(await service.get(spelling, token))).toBe(
-        await comparableResponse(await service.get(path(planted), token)),
+        await comparableResponse(await service.get(path(fixture), token)),
       );
     }
   });
 
   test('HEAD of a record has the headers of GET and no body', async () => {
-    for (const address of [path(planted), `${path(planted)}/`]) {
+    for (const address of [path(fixture), `${path(fixture)}/`]) {
       const get = await service.get(address, token);
       const head = await fetch(service.url + address, {
         method: 'HEAD',
@@ -59,10 +59,10 @@ describe.each(LOOKUPS)('$name', ({ path, id }) => {
   });
 
   test('HEAD of an absent record and HEAD without a right have the status of GET', async () => {
-    const absent = path({ ...planted, [id]: systemClock.mintId() });
+    const absent = path({ ...fixture, [id]: systemClock.mintId() });
     for (const [address, bearer] of [
       [absent, token],
-      [path(planted), 'nobody'],
+      [path(fixture), 'nobody'],
     ] as const) {
       const get = await service.get(address, bearer);
       const head = await fetch(service.url + address, {
@@ -85,7 +85,7 @@ describe.each(LOOKUPS)('$name', ({ path, id }) => {
   ];
   test.each(MATCHING)('GET is 304 if If-None-Match names the ETag %s', async (_name, spell) => {
     const etag = await etagOf();
-    const answer = await service.get(path(planted), token, { 'If-None-Match': spell(etag) });
+    const answer = await service.get(path(fixture), token, { 'If-None-Match': spell(etag) });
     expect(answer.status).toBe(304);
     expect(await answer.text()).toBe('');
     expect(answer.headers.get('etag')).toBe(etag);
@@ -107,22 +107,22 @@ describe.each(LOOKUPS)('$name', ({ path, id }) => {
     ['garbage', () => ',,;"";W/'],
   ];
   test.each(NOT_MATCHING)('GET is 200 if If-None-Match is not its ETag: %s', async (_name, spell) => {
-    const answer = await service.get(path(planted), token, { 'If-None-Match': spell(await etagOf()) });
+    const answer = await service.get(path(fixture), token, { 'If-None-Match': spell(await etagOf()) });
     expect(answer.status).toBe(200);
     expect((await answer.text()).length).toBeGreaterThan(0);
   });
 
   test('HEAD is 304 if If-None-Match names the ETag', async () => {
     const headers = { Authorization: `Bearer ${token}`, 'If-None-Match': await etagOf() };
-    expect((await fetch(service.url + path(planted), { method: 'HEAD', headers })).status).toBe(304);
+    expect((await fetch(service.url + path(fixture), { method: 'HEAD', headers })).status).toBe(304);
   });
 
   test('a matching If-None-Match is checked after 401, 403 and 404', async () => {
     const named = { 'If-None-Match': '*' };
     const other = await service.token('users:read');
-    const absent = path({ ...planted, [id]: systemClock.mintId() });
-    expect((await service.get(path(planted), undefined, named)).status).toBe(401);
-    expect((await service.get(path(planted), other, named)).status).toBe(403);
+    const absent = path({ ...fixture, [id]: systemClock.mintId() });
+    expect((await service.get(path(fixture), undefined, named)).status).toBe(401);
+    expect((await service.get(path(fixture), other, named)).status).toBe(403);
     expect((await service.get(absent, token, named)).status).toBe(404);
   });
 });
@@ -146,11 +146,11 @@ test.each([
 ] as const)(
   'a write of an %s profile info changes its ETag, even if no byte changes',
   async (_name, resource, lookup) => {
-    const address = lookup.path(planted);
+    const address = lookup.path(fixture);
     const before = await service.get(address, token);
     const old = before.headers.get('etag') as string;
     expect((await service.get(address, token, { 'If-None-Match': old })).status).toBe(304);
-    await rewrite(resource, [planted.realm, planted.user, planted[lookup.id]]);
+    await rewrite(resource, [fixture.realm, fixture.user, fixture[lookup.id]]);
     const after = await service.get(address, token, { 'If-None-Match': old });
     expect(after.status).toBe(200);
     expect(after.headers.get('etag')).not.toBe(old);
@@ -159,16 +159,19 @@ test.each([
 );
 
 test('the ETag of a record depends on the base URL, which is in its links', async () => {
-  const elsewhere = await startService({ baseUrl: 'https://id.example' });
+  const otherService = await startService({ baseUrl: 'https://id.example' });
   try {
-    const there = await createFixture(elsewhere.db);
-    const answer = await elsewhere.get(LOOKUPS[0].path(there), await elsewhere.token('profile-infos:read'));
-    const here = await service.get(LOOKUPS[0].path(planted), token);
+    const otherFixture = await createFixture(otherService.db);
+    const answer = await otherService.get(
+      LOOKUPS[0].path(otherFixture),
+      await otherService.token('profile-infos:read'),
+    );
+    const here = await service.get(LOOKUPS[0].path(fixture), token);
     const tail = (of: Response) => of.headers.get('etag')?.slice(17);
     expect(tail(answer)).toMatch(/^-/);
     expect(tail(answer)).not.toBe(tail(here));
   } finally {
-    await elsewhere.stop();
+    await otherService.stop();
   }
 });
 

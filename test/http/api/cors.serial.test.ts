@@ -6,12 +6,12 @@ const ADMIN = 'https://admin.example:8443';
 
 let off: Service;
 let on: Service;
-let planted: Fixture;
+let fixture: Fixture;
 let token: string;
 
 beforeAll(async () => {
   [off, on] = await Promise.all([startService(), startService({ corsOrigins: `${SHOP} ${ADMIN}` })]);
-  planted = await createFixture(on.db);
+  fixture = await createFixture(on.db);
   token = await on.token('profile-infos:read');
 });
 afterAll(() => Promise.all([off.stop(), on.stop()]));
@@ -46,9 +46,9 @@ describe('without listed origins', () => {
 
 describe('with listed origins', () => {
   const requestsByStatus = (): [number, string, string | undefined][] => [
-    [200, LOOKUPS[0].path(planted), token],
-    [200, `${LOOKUPS[0].path(planted)}/`, token],
-    [401, LOOKUPS[0].path(planted), undefined],
+    [200, LOOKUPS[0].path(fixture), token],
+    [200, `${LOOKUPS[0].path(fixture)}/`, token],
+    [401, LOOKUPS[0].path(fixture), undefined],
     [404, '/nowhere', token],
     [405, '/oauth/token', token],
   ];
@@ -92,20 +92,20 @@ describe('with listed origins', () => {
       const answer = await on.get(path, bearer, { Origin: origin });
       expect([answer.status, ...corsOf(answer)]).toEqual([status, 'vary']);
     }
-    const refused = await preflight(on, LOOKUPS[0].path(planted), { Origin: origin, ...PREFLIGHT });
+    const refused = await preflight(on, LOOKUPS[0].path(fixture), { Origin: origin, ...PREFLIGHT });
     expect([refused.status, ...corsOf(refused)]).toEqual([405, 'vary']);
   });
 
   test('a 304 response has the CORS headers', async () => {
-    const answer = await on.get(LOOKUPS[0].path(planted), token, { Origin: SHOP, 'If-None-Match': '*' });
+    const answer = await on.get(LOOKUPS[0].path(fixture), token, { Origin: SHOP, 'If-None-Match': '*' });
     expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([304, SHOP]);
   });
 
   test('a preflight of a listed origin is 204 without a token and without a body', async () => {
     for (const [path, methods] of [
-      [LOOKUPS[0].path(planted), 'GET, PUT, DELETE'],
-      [`${LOOKUPS[1].path(planted)}/`, 'GET, PUT, DELETE'],
-      [LOOKUPS[0].path(planted).replace(/\/[^/]*$/, ''), 'GET, POST'],
+      [LOOKUPS[0].path(fixture), 'GET, PUT, DELETE'],
+      [`${LOOKUPS[1].path(fixture)}/`, 'GET, PUT, DELETE'],
+      [LOOKUPS[0].path(fixture).replace(/\/[^/]*$/, ''), 'GET, POST'],
       ['/oauth/access_token', 'POST'],
     ] as const) {
       const answer = await preflight(on, path, { Origin: SHOP, ...PREFLIGHT });
@@ -125,12 +125,12 @@ describe('with listed origins', () => {
     ...['EP-Account-Management-Authentication-Token', 'EP-Beta-Features', 'EP-Org-ID', 'EP-Store-ID'],
   ];
   test.each(REQUEST_HEADERS)('a preflight allows the request header %s', async (header) => {
-    const answer = await preflight(on, LOOKUPS[0].path(planted), { Origin: SHOP, ...PREFLIGHT });
+    const answer = await preflight(on, LOOKUPS[0].path(fixture), { Origin: SHOP, ...PREFLIGHT });
     expect(answer.headers.get('access-control-allow-headers')?.split(', ')).toContain(header);
   });
 
   test('OPTIONS without Access-Control-Request-Method is 405', async () => {
-    const answer = await preflight(on, LOOKUPS[0].path(planted), { Origin: SHOP });
+    const answer = await preflight(on, LOOKUPS[0].path(fixture), { Origin: SHOP });
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD, PUT, DELETE']);
   });
 

@@ -20,7 +20,7 @@ import {
 } from '../../support/resource_cases.ts';
 import { comparableResponse, errorsOf, type Service, startService } from '../../support/service.ts';
 
-/** What a DELETE removes, what it does not remove, and what remains (docs/wire.md#deletes). */
+/** The records that a DELETE removes, and the changes it stores (docs/wire.md#deletes). */
 
 let service: Service;
 let token: string;

@@ -71,12 +71,12 @@ describe('the uniqueness of identities', () => {
   test('a taken identity is 422 with its two fields, and without the ID of the other record', async () => {
     const first = await createRecord(service, token, { kind: identities, home });
     const { subject } = first.body.data;
-    const elsewhere = {
+    const otherUser = {
       ...home,
       user: await another(users, home),
       oidcProfile: await another(oidcProfiles, home),
     };
-    for (const where of [home, elsewhere]) {
+    for (const where of [home, otherUser]) {
       expect(await rejectedPost(identities, where, { subject })).toEqual(TAKEN_IDENTITY);
     }
     const other = await createRecord(service, token, { kind: identities, home });
@@ -143,10 +143,10 @@ describe('the uniqueness of usernames', () => {
     const stem = uniqueWord('jané-fi-ss-a');
     const { path } = await createRecord(service, token, { kind: usernames, home, data: { username: stem } });
     const other = await createRecord(service, token, { kind: usernames, home });
-    const elsewhere = { ...home, user: await another(users, home) };
+    const otherUser = { ...home, user: await another(users, home) };
     for (const [what, spell] of SPELLINGS) {
       const username = spell(stem);
-      expect([what, await rejectedPost(usernames, elsewhere, { username })]).toEqual([what, TAKEN_USERNAME]);
+      expect([what, await rejectedPost(usernames, otherUser, { username })]).toEqual([what, TAKEN_USERNAME]);
       const put = { data: { type: usernames.resource.type, username } };
       expect([what, (await service.put(other.path, token, put)).status]).toEqual([what, 422]);
       // Its own record accepts another spelling.

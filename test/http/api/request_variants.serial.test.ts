@@ -10,12 +10,12 @@ import {
 } from '../../support/service.ts';
 
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 let token: string;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
   token = await service.token('profile-infos:read');
 });
 afterAll(() => service.stop());
@@ -33,9 +33,9 @@ describe.each(LOOKUPS)('$name', ({ path }) => {
   test.each(SPELLINGS)(
     'a path with %s returns the same response, without a redirect',
     async (_name, spell) => {
-      const plain = await comparableResponse(await service.get(path(planted), token));
+      const plain = await comparableResponse(await service.get(path(fixture), token));
       expect(plain).toStartWith('[200,');
-      expect(await comparableResponse(await service.get(spell(path(planted)), token))).toBe(plain);
+      expect(await comparableResponse(await service.get(spell(path(fixture)), token))).toBe(plain);
     },
   );
 
@@ -55,8 +55,8 @@ describe.each(LOOKUPS)('$name', ({ path }) => {
     ['If-Match', '"other"'],
     ['If-Modified-Since', 'Fri, 01 Jan 2100 00:00:00 GMT'],
   ])('the header %s: %s does not change the response', async (name, value) => {
-    const plain = await comparableResponse(await service.get(path(planted), token));
-    const answer = await service.get(path(planted), token, { [name]: value });
+    const plain = await comparableResponse(await service.get(path(fixture), token));
+    const answer = await service.get(path(fixture), token, { [name]: value });
     expect(await comparableResponse(answer)).toBe(plain);
   });
 
@@ -68,8 +68,8 @@ describe.each(LOOKUPS)('$name', ({ path }) => {
     ['200 KiB chunked', { body: 'x'.repeat(200 * 1024), isChunked: true }],
     ['of a foreign type', { body: '<x/>', type: 'text/xml' }],
   ])('GET with a body returns the same as without: %s', async (_name, sent) => {
-    const plain = await service.get(path(planted), token);
-    const answer = await getWithBody(service.url + path(planted), sent);
+    const plain = await service.get(path(fixture), token);
+    const answer = await getWithBody(service.url + path(fixture), sent);
     expect(answer).toEqual({ status: 200, etag: plain.headers.get('etag'), body: await plain.text() });
   });
 });
@@ -137,9 +137,9 @@ describe('X-Request-Id', () => {
 
   function requests(): [string, string][] {
     return [
-      [LOOKUPS[0].path(planted), token],
-      [`${LOOKUPS[1].path(planted)}/`, token],
-      [LOOKUPS[0].path(planted), 'bad'],
+      [LOOKUPS[0].path(fixture), token],
+      [`${LOOKUPS[1].path(fixture)}/`, token],
+      [LOOKUPS[0].path(fixture), 'bad'],
       ['/nowhere', token],
       ['/oauth/token', token],
       ['/openapi.json', token],

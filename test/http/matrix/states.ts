@@ -34,7 +34,7 @@ interface TokenFixture {
 export async function openStates(service: Service): Promise<ReadonlyMap<string, TokenOf>> {
   const fixture = await prepare(service);
   const forge = await openForge(service);
-  const stranger = await generateForeignKey();
+  const foreignKey = await generateForeignKey();
   const now = () => Math.floor(service.clock.now() / 1000);
   const forged =
     (claims: () => Json, header: Json = {}, sign: Sign = forge.sign): TokenOf =>
@@ -65,8 +65,8 @@ export async function openStates(service: Service): Promise<ReadonlyMap<string, 
         ),
     ],
     ['alg HS256 by the public key', forged(unchanged, { alg: 'HS256' }, byPublicKey)],
-    ['signed by a stranger', forged(unchanged, {}, stranger.sign)],
-    ['jwk of a stranger', forged(unchanged, { jwk: stranger.publicJwk }, stranger.sign)],
+    ['signed by a foreign key', forged(unchanged, {}, foreignKey.sign)],
+    ['jwk of a foreign key', forged(unchanged, { jwk: foreignKey.publicJwk }, foreignKey.sign)],
     ['typ JWT', forged(unchanged, { typ: 'JWT' })],
     ['key unknown', forged(unchanged, { kid: 'nobody' })],
     ['key withdrawn', forged(unchanged, { kid: fixture.withdrawn.kid }, fixture.withdrawn.sign)],
