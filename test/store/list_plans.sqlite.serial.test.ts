@@ -175,7 +175,7 @@ describe('a list that is read on the event loop uses an index', () => {
     test(`the list is read in the order of an index: ${title(given)}`, () => {
       const { plan, steps } = planOf(given);
       expect(plan.isWalkable).toBe(true);
-      const readings = ['walk from', 'walk behind', 'probe'] as const;
+      const readings = ['walk offset', 'walk after', 'probe'] as const;
       for (const used of readings.flatMap((reading) => [steps(reading), steps(reading, true)])) {
         expect(used.join()).not.toMatch(SORTING);
         const [first, ...more] = touching(used, given.resource.table);
@@ -197,7 +197,7 @@ describe('a list that is read on the event loop uses an index', () => {
         sort: given.sort ?? NEWEST,
         page: { kind: 'after', after, limit: 5 },
       });
-      const [step] = touching(planOf(given, remaining).steps('walk behind'), given.resource.table);
+      const [step] = touching(planOf(given, remaining).steps('walk after'), given.resource.table);
       expect(step).toMatch(by === 'id' ? /[ (]id[<>]\?/ : /\(\w+_at,\w*id\)[<>]\(\?,\?\)/);
       expect(step?.match(/[<>]/g)).toHaveLength(1 + remaining.length);
     });
@@ -248,7 +248,7 @@ describe('a list that is read in a worker', () => {
   });
 
   test('a few matching records are fetched by row ID', () => {
-    for (const reading of ['narrow from', 'narrow behind'] as const) {
+    for (const reading of ['narrow offset', 'narrow after'] as const) {
       expect(used('ilike(email,*x*)', reading)).toContain(
         'SEARCH user_info USING INTEGER PRIMARY KEY (rowid=?)',
       );
@@ -374,7 +374,7 @@ describe('totals', () => {
   test('the cache of totals evicts the oldest beyond its limit', async () => {
     const totals = openTotalCache();
     const requests = Array.from({ length: LIMITS.totalsCachedMax + 1 }, (_, number) => `question ${number}`);
-    for (const request of requests) totals.keep(request, Promise.resolve(5));
+    for (const request of requests) totals.add(request, Promise.resolve(5));
     await Bun.sleep(1);
     expect(requests.slice(0, 3).map(totals.known)).toEqual([undefined, 5, 5]);
   });

@@ -5,14 +5,14 @@ import { CASCADES } from '../records/cascade.ts';
 import { first } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 
-/** What is asked of another process about what goes along with a record. Plain data. */
+/** A request to a reader process for the number of a record's dependents. Plain data. */
 export interface CountRequest {
   /** The name of the resource. */
   readonly resource: string;
   readonly key: Key;
 }
 
-/** Counts here, however many there are: for processes that have nothing else to answer meanwhile. */
+/** Counts in this process, however many there are: for processes that need not answer other requests meanwhile. */
 export function openCountBelow({ read }: Pick<Transactions, 'read'>): Store['countBelow'] {
   return (resource, key) =>
     read(function* () {

@@ -3,18 +3,18 @@ import { keyColumns, membersOf, type Resource } from '../../domain/resource.ts';
 import type { Dialect } from '../dialect.ts';
 import { comparedColumn } from '../records/statements.ts';
 
-/** A part of a WHERE clause with the values of its places, in order. No value is ever in the text. */
+/** A part of a WHERE clause with the values of its placeholders, in order. The text never holds a value. */
 export interface Clause {
   readonly text: string;
   readonly values: readonly ComparableValue[];
 }
 
-/** The column that a condition on a member compares. Throws where the resource has no such member: that is a bug. */
+/** The column that a condition compares. Throws if the resource has no such member: a bug. */
 export type ColumnOf = (condition: FilterCondition) => string;
 
 const STAMPS = ['created_at', 'updated_at'] as const;
 
-/** The columns of a resource by which its records can be found, from its description. */
+/** The columns of a resource for filters. */
 export function columnsOf(resource: Resource): ColumnOf {
   const names = new Map<string, string>([
     ['id', keyColumns(resource).at(-1) ?? 'id'],
@@ -28,7 +28,7 @@ export function columnsOf(resource: Resource): ColumnOf {
   };
 }
 
-/** A filter as a clause: groups joined by AND, the conditions of a group by OR. Empty where it lets everything through. */
+/** A filter as a clause: groups joined by AND, the conditions of a group by OR. Empty for an empty filter. */
 export function clauseOf(
   filter: ParsedFilter,
   columns: ColumnOf,
@@ -49,11 +49,11 @@ export function clauseOf(
   return { text, values };
 }
 
-/** A condition in SQL; `collect` yields the values of its places. */
+/** A condition in SQL; `collectValues` adds the values of its placeholders. */
 function textOf(condition: FilterCondition, column: string, { position }: Pick<Dialect, 'position'>): string {
   switch (condition.kind) {
     case 'one_of':
-      return condition.values.length === 1 ? `${column} = ?` : `${column} in (${placesOf(condition)})`;
+      return condition.values.length === 1 ? `${column} = ?` : `${column} in (${placeholdersOf(condition)})`;
     case 'range': {
       const from = condition.from && `${column} ${condition.from.isInclusive ? '>=' : '>'} ?`;
       const to = condition.to && `${column} ${condition.to.isInclusive ? '<=' : '<'} ?`;
@@ -106,31 +106,31 @@ function partsOf({ part, text }: Extract<FilterCondition, { kind: 'pattern' }>):
 }
 
 /**
- * How many places the values of a condition take: the next power of two, the last ones filled up with a value that is
- * there already. Lists of a hundred lengths then make do with eight texts.
+ * The number of placeholders for the values of a condition: the next power of two, filled up with a repeated value. Lists
+ * of up to a hundred values then need only eight statements.
  */
 export function parameterCount({ values }: Extract<FilterCondition, { kind: 'one_of' }>): number {
   return 2 ** Math.ceil(Math.log2(values.length));
 }
 
-function placesOf(condition: Extract<FilterCondition, { kind: 'one_of' }>): string {
+function placeholdersOf(condition: Extract<FilterCondition, { kind: 'one_of' }>): string {
   return Array.from({ length: parameterCount(condition) }, () => '?').join(', ');
 }
 
 const LAST_CODE_POINT = 0x10ffff;
 const FIRST_SURROGATE = 0xd800;
-const BEHIND_SURROGATES = 0xe000;
+const AFTER_SURROGATES = 0xe000;
 
 /**
- * The first text behind all that begin with this one, in the order of code points, which is that of UTF-8 bytes; so
- * `x*` is a range of an index. Undefined where nothing is behind them.
+ * The first text after all texts with this prefix, in the order of code points, which is that of UTF-8 bytes; `x*` is
+ * therefore an index range. Undefined if there is none.
  */
 export function successor(text: string): string | undefined {
   const points = [...text];
   for (let last = points.pop(); last !== undefined; last = points.pop()) {
     const point = last.codePointAt(0) as number;
     if (point === LAST_CODE_POINT) continue;
-    const next = point + 1 === FIRST_SURROGATE ? BEHIND_SURROGATES : point + 1;
+    const next = point + 1 === FIRST_SURROGATE ? AFTER_SURROGATES : point + 1;
     return points.join('') + String.fromCodePoint(next);
   }
   return undefined;

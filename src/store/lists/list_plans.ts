@@ -7,7 +7,7 @@ import { unlessPurged } from '../records/purge_mark.ts';
 import type { Statements } from '../records/statements.ts';
 import { type ColumnOf, columnsOf, parameterCount } from './filters.ts';
 
-/** An index as the engine has it: what it can serve is read from the schema, and so is described nowhere else. */
+/** An index of the database, as read from its schema. */
 export interface Index {
   readonly name: string;
   readonly columns: readonly string[];
@@ -18,11 +18,11 @@ export interface Index {
 export interface ListTable {
   readonly table: string;
   /** The resources from the realm down to this one. */
-  readonly lineage: readonly Resource[];
-  /** The columns of a record's address; the last one is its identifier. */
+  readonly ancestry: readonly Resource[];
+  /** The key columns; the last one is the ID. */
   readonly keys: readonly string[];
   readonly columnOf: ColumnOf;
-  /** What a list reads of a row: the address, and the members a caller may see. */
+  /** Selects the key and the visible members. */
   readonly select: string;
   readonly unlessPurged: string;
   readonly indexes: readonly Index[];
@@ -37,7 +37,7 @@ export function listTable(
   const columns = [...keys.slice(0, -1), ...visible];
   return {
     table: resource.table,
-    lineage: ancestry(resource),
+    ancestry: ancestry(resource),
     keys,
     columnOf: columnsOf(resource),
     select: `select ${columns.join(', ')} from ${resource.table}`,
@@ -46,7 +46,7 @@ export function listTable(
   };
 }
 
-/** The part of a list's question that decides its statements; values take no part. */
+/** The part of a list request that determines its statements; values do not matter. */
 export interface ListShape {
   readonly depth: number;
   readonly filter: ParsedFilter;
@@ -57,33 +57,33 @@ export interface ListShape {
 }
 
 /**
- * One way to read some of a list. Values begin with those of scope, `only` and filter.
- * - `gather`: at most one more than `GATHERED_MAX` of them, in no order. By an index that finds these and no others.
- * - `probe`: `n`, how many there are, counted up to one more than LIMITS.listRecordsInlineMax.
- * - `few`: the same, and where they lie if the engine can tell.
- * - `count`: `n`, how many there are.
- * - `walk`: a page, read along an index that has them in order.
- * - `narrow`: a page of few, which are sorted then. Their slots take the place of scope, `only` and filter, if told.
- * - `free`: a page in whichever way the engine thinks best.
- * Pages take as values, `from` an offset: limit, offset; and `behind` a mark: its place, limit.
+ * The statements of a list. Their values begin with those of scope, `only` and filter.
+ * - `gather`: up to `GATHERED_MAX` + 1 records, unordered, by an index that finds only these.
+ * - `probe`: `n`, their number, counted up to LIMITS.listRecordsInlineMax + 1.
+ * - `few`: the same, and their row IDs if the engine has them.
+ * - `count`: `n`, their number.
+ * - `walk`: a page, read along an index in the order of the list.
+ * - `narrow`: a page of few records, which are then sorted. Their row IDs, if known, replace scope, `only` and filter.
+ * - `free`: a page by the engine's own plan.
+ * Further values of pages: limit and offset for `offset`; position and limit for `after`.
  */
-export type ListStatement = 'gather' | 'probe' | 'few' | 'count' | `${PageWay} ${'from' | 'behind'}`;
+export type ListStatement = 'gather' | 'probe' | 'few' | 'count' | `${PageWay} ${'offset' | 'after'}`;
 
 type PageWay = 'walk' | 'narrow' | 'free';
 
 /** How lists of one shape are read. */
 export interface ListPlan {
-  /** An index finds the records of scope and filter, and touches no others: `gather`, `probe` and `few` touch few. */
+  /** An index finds exactly the records of scope and filter, so that `gather`, `probe` and `few` touch few rows. */
   readonly isServed: boolean;
-  /** An index has just these records in their order: `walk` touches those of the page, and those its offset skips. */
+  /** An index has exactly these records in order: `walk` touches those of the page and those that the offset skips. */
   readonly isWalkable: boolean;
   /**
-   * Records that are being purged are left out where there may be any; `gather` always leaves them out. Each text is
-   * made once.
+   * The statement; `mayBePurging` excludes records that are being purged, and `gather` always excludes them. Each text is
+   * built once.
    */
-  text(reading: ListStatement, mayBePurging: boolean): string;
-  /** Those that were made. */
-  made(): Iterable<string>;
+  text(statement: ListStatement, mayBePurging: boolean): string;
+  /** The statements built so far. */
+  builtTexts(): Iterable<string>;
 }
 
 export const GATHERED_MAX = LIMITS.pageRecordsMax;
@@ -98,24 +98,24 @@ export function planList(table: ListTable, shape: ListShape, dialect: ListDialec
   const served = walking ?? findIndex(table, wanted);
   const by = (index: Index | undefined) => (index ? dialect.indexHint(index.name) : '');
   const all = conditionsOf(table, shape, dialect);
-  const { order, behind } = orderOf(shape.sort, id);
+  const { order, after } = orderOf(shape.sort, id);
 
   const most = LIMITS.listRecordsInlineMax + 1;
 
-  function page(way: PageWay, isBehind: boolean, conditions: string): string {
+  function page(way: PageWay, isAfter: boolean, conditions: string): string {
     const where = (way === 'narrow' ? dialect.isInRowIds : undefined) ?? conditions;
     const source = `${select}${way === 'walk' ? by(walking) : ''} where ${where}`;
-    return isBehind
-      ? `${source} and ${behind} order by ${order} limit ?`
+    return isAfter
+      ? `${source} and ${after} order by ${order} limit ?`
       : `${source} order by ${order} limit ? offset ?`;
   }
 
-  function make(reading: ListStatement, mayBePurging: boolean): string {
+  function build(statement: ListStatement, mayBePurging: boolean): string {
     const conditions = mayBePurging ? all + table.unlessPurged : all;
     const source = `from ${table.table}${by(served ?? scanIndex(table, shape))} where ${conditions}`;
-    switch (reading) {
+    switch (statement) {
       case 'gather': {
-        const present = all + table.unlessPurged + scopeUnlessPurged(table.lineage.slice(0, shape.depth));
+        const present = all + table.unlessPurged + scopeUnlessPurged(table.ancestry.slice(0, shape.depth));
         return `${select}${by(served)} where ${present} limit ${GATHERED_MAX + 1}`;
       }
       case 'probe':
@@ -125,8 +125,8 @@ export function planList(table: ListTable, shape: ListShape, dialect: ListDialec
       case 'count':
         return `select count(*) as n ${source}`;
       default: {
-        const [way, place] = reading.split(' ') as [PageWay, string];
-        return page(way, place === 'behind', conditions);
+        const [way, position] = statement.split(' ') as [PageWay, string];
+        return page(way, position === 'after', conditions);
       }
     }
   }
@@ -136,16 +136,16 @@ export function planList(table: ListTable, shape: ListShape, dialect: ListDialec
   return {
     isServed: served !== undefined,
     isWalkable: walking !== undefined,
-    text(reading, mayBePurging) {
+    text(statement, mayBePurging) {
       const texts = mayBePurging ? whilePurging : usual;
-      let text = texts.get(reading);
+      let text = texts.get(statement);
       if (text === undefined) {
-        text = make(reading, mayBePurging);
-        texts.set(reading, text);
+        text = build(statement, mayBePurging);
+        texts.set(statement, text);
       }
       return text;
     },
-    made: () => [...usual.values(), ...whilePurging.values()],
+    builtTexts: () => [...usual.values(), ...whilePurging.values()],
   };
 }
 
@@ -155,37 +155,34 @@ function conditionsOf(
   { isAmong }: ListDialect,
 ): string {
   const conditions = [
-    ...keys.slice(0, depth).map((column, place) => `${column} = ?${place + 1}`),
+    ...keys.slice(0, depth).map((column, index) => `${column} = ?${index + 1}`),
     ...(hasOnly ? [isAmong(keys.at(-1) as string)] : []),
     ...(where === '' ? [] : [where]),
   ];
   return conditions.length === 0 ? 'true' : conditions.join(' and ');
 }
 
-/** Nothing of a scope that is being purged is there. The values of the scope are the first ones of a statement. */
-function scopeUnlessPurged(line: readonly Resource[]): string {
-  return line.map((resource, depth) => unlessPurged(resource, '?1', `?${depth + 1}`)).join('');
+/** Excludes scopes that are being purged. The values of the scope are the first ones of a statement. */
+function scopeUnlessPurged(ancestors: readonly Resource[]): string {
+  return ancestors.map((resource, depth) => unlessPurged(resource, '?1', `?${depth + 1}`)).join('');
 }
 
-/** The identifier breaks ties in the direction of the sort key (contract 8, row 27). */
-function orderOf(
-  { by, isDescending }: Sort,
-  id: string,
-): { readonly order: string; readonly behind: string } {
+/** The ID breaks ties in the direction of the sort key (docs/wire.md#order). */
+function orderOf({ by, isDescending }: Sort, id: string): { readonly order: string; readonly after: string } {
   const direction = isDescending ? ' desc' : '';
   const than = isDescending ? '<' : '>';
   return by === 'id'
-    ? { order: `${id}${direction}`, behind: `${id} ${than} ?` }
-    : { order: `${by}${direction}, ${id}${direction}`, behind: `(${by}, ${id}) ${than} (?, ?)` };
+    ? { order: `${id}${direction}`, after: `${id} ${than} ?` }
+    : { order: `${by}${direction}, ${id}${direction}`, after: `(${by}, ${id}) ${than} (?, ?)` };
 }
 
-/** What scope and filter ask of the columns, as far as an index can serve it. */
+/** The conditions of scope and filter that an index can serve. */
 interface IndexConditions {
-  /** Columns that must have one of so many values. */
+  /** Columns with one of so many values. */
   readonly equal: ReadonlyMap<string, number>;
-  /** Columns that must lie between two values, or on one side of one. */
+  /** Columns in a range with one or two bounds. */
   readonly ranged: ReadonlySet<string>;
-  /** Something is asked that must be looked at row by row. */
+  /** Further conditions must be checked row by row. */
   readonly hasMore: boolean;
 }
 
@@ -194,22 +191,22 @@ function indexConditions({ keys, columnOf }: ListTable, shape: ListShape): Index
   if (shape.hasOnly) equal.set(keys.at(-1) as string, Number.POSITIVE_INFINITY);
   const bounds = new Map<string, Set<string>>();
 
-  /** Answers false where no index looks at it: a second value set for a column, or a second bound on its side. */
-  function take(condition: FilterCondition): boolean {
+  /** Returns false if no index can serve it: a second set of values for a column, or a second bound on one side. */
+  function add(condition: FilterCondition): boolean {
     const column = columnOf(condition);
     if (condition.kind === 'one_of') {
       if (equal.has(column)) return false;
       equal.set(column, parameterCount(condition));
       return true;
     }
-    const taken = bounds.get(column) ?? new Set();
+    const bounded = bounds.get(column) ?? new Set();
     const sides = sidesOf(condition);
-    if (sides.length === 0 || sides.some((side) => taken.has(side))) return false;
-    bounds.set(column, taken.union(new Set(sides)));
+    if (sides.length === 0 || sides.some((side) => bounded.has(side))) return false;
+    bounds.set(column, bounded.union(new Set(sides)));
     return true;
   }
 
-  const rest = shape.filter.filter(([first, ...others]) => !first || others.length > 0 || !take(first));
+  const rest = shape.filter.filter(([first, ...others]) => !first || others.length > 0 || !add(first));
   return { equal, ranged: new Set(bounds.keys()), hasMore: rest.length > 0 };
 }
 
@@ -219,7 +216,7 @@ function sidesOf(condition: FilterCondition): readonly string[] {
   return [...(condition.from ? ['from'] : []), ...(condition.to ? ['to'] : [])];
 }
 
-/** Whether an index finds just what is wanted: by its first columns, of which the last may be ranged. */
+/** Whether an index finds exactly the wanted records: by its first columns, of which the last may be a range. */
 function isServedBy({ columns }: Index, { equal, ranged, hasMore }: IndexConditions): boolean {
   if (hasMore || ranged.size > 1) return false;
   const [range] = ranged;
@@ -230,14 +227,14 @@ function isServedBy({ columns }: Index, { equal, ranged, hasMore }: IndexConditi
 }
 
 /**
- * Whether an index that has the order of a list can be read along for it. Nothing but the scope may be set to a value:
- * of a thousand records of one instant, an index would look at each for one place among them.
+ * Whether a list can be read along an index in its order. Only the scope may be set to values: with other equal values,
+ * an index would read all entries of one timestamp to find a position among them.
  */
 function isWalkableBy(index: Index, { depth }: ListShape, wanted: IndexConditions): boolean {
   return wanted.equal.size === depth && isServedBy(index, wanted);
 }
 
-/** Whether an index finds so few of its entries that what else is wanted can be looked at row by row. */
+/** Whether an index finds so few entries that other conditions can be checked row by row. */
 function isNarrowedBy({ columns, isUnique }: Index, { equal }: IndexConditions): boolean {
   const found = columns.reduce((product, column) => product * (equal.get(column) ?? Number.NaN), 1);
   return isUnique && found <= LIMITS.listRecordsInlineMax;
@@ -250,39 +247,41 @@ function findIndex({ indexes }: ListTable, wanted: IndexConditions): Index | und
 }
 
 /**
- * The index to read a whole scope along where none is of help: that of the key, beside which the rows lie. The engine
- * would take any that begins with the scope, and fetch each row from another page. Undefined where one is of help: it
- * finds what some group of the filter asks of one column, or holds every column that the filter looks at. (Of two columns
- * joined by OR the engine looks into no index: it takes a scope for smaller than it is.)
+ * The index for statement a whole scope if no index helps: that of the key, in whose order the rows are stored. The engine
+ * might choose any index that begins with the scope, and read each row from another page. Undefined if an index helps: it
+ * serves a group of the filter on one column, or has all columns of the filter. (The engine uses no index for two columns
+ * joined by OR, because it underestimates the scope.)
  */
 function scanIndex({ indexes, keys, columnOf }: ListTable, { depth, filter }: ListShape): Index | undefined {
-  const above = keys.slice(0, depth);
-  const scoped = indexes.filter(({ columns }) => above.every((column, place) => columns[place] === column));
+  const scopeColumns = keys.slice(0, depth);
+  const scoped = indexes.filter(({ columns }) =>
+    scopeColumns.every((column, index) => columns[index] === column),
+  );
   const columns = filter.flat().map(columnOf);
   const isFound = (condition: FilterCondition) =>
     (condition.kind === 'one_of' || sidesOf(condition).length > 0) &&
     scoped.some((index) => index.columns[depth] === columnOf(condition));
-  const isOfHelp =
+  const isHelpful =
     filter.some((group) => group.every(isFound) && new Set(group.map(columnOf)).size === 1) ||
     scoped.some((index) => columns.every((column) => index.columns.includes(column)));
-  return isOfHelp ? undefined : scoped.find((index) => index.columns[depth] === keys.at(-1));
+  return isHelpful ? undefined : scoped.find((index) => index.columns[depth] === keys.at(-1));
 }
 
-/** Whether an index has the records of a scope in this order. */
+/** Whether an index has the records of a scope in the order of the list. */
 function isOrderedBy({ columns }: Index, { depth, sort }: ListShape, keys: readonly string[]): boolean {
   const id = keys.at(-1) as string;
   const ordered = [...keys.slice(0, depth), ...(sort.by === 'id' ? [] : [sort.by]), id];
-  return ordered.every((column, place) => columns[place] === column);
+  return ordered.every((column, index) => columns[index] === column);
 }
 
 /**
- * Answers a row where the record of this scope is there and neither it nor one above it is being purged; `purging` says
- * whether anything is. Values: the scope.
+ * Selects a row if the record of this scope exists and neither it nor a parent is being purged; `purging`: whether any
+ * record is. Values: the scope.
  */
-export function scopePresenceText(line: readonly Resource[]): string {
-  const scope = line.at(-1);
+export function scopePresenceText(ancestors: readonly Resource[]): string {
+  const scope = ancestors.at(-1);
   const purging = 'select case when exists (select 1 from purge) then 1 else 0 end as purging';
   if (!scope) return purging;
   const where = keyColumns(scope).map((column, depth) => `${column} = ?${depth + 1}`);
-  return `${purging} from ${scope.table} where ${where.join(' and ')}${scopeUnlessPurged(line)}`;
+  return `${purging} from ${scope.table} where ${where.join(' and ')}${scopeUnlessPurged(ancestors)}`;
 }

@@ -13,135 +13,135 @@ import type { SqlValue } from '../records/statements.ts';
 import { all, first, type Work } from '../transaction_work.ts';
 import { GATHERED_MAX, type ListPlan, type ListStatement } from './list_plans.ts';
 
-/** What another process must read: the page as well, or no more than how many there are in all. */
+/** What another process must read: the page and its total, or only the total. */
 export type Delegated = 'page elsewhere' | 'total elsewhere';
 
-/** Undefined where the record that the scope names is not there. */
+/** Undefined if the record that the scope names does not exist. */
 export type ListOutcome = ListPage | undefined | Delegated;
 
-/** What is asked of a store about a list. */
 export interface ScopedListRequest {
   readonly resource: Resource;
   readonly scope: KeyPrefix;
   readonly listing: ListRequest;
 }
 
-/** How much may be read here, and what is known already. */
+/** Limits of reading in this process, and the known total. */
 export interface ReadBudget {
   /** No more than LIMITS.listRecordsInlineMax rows may be touched. */
   readonly isBounded: boolean;
   readonly isTotalWanted: boolean;
-  readonly knownTotal: (question: ScopedListRequest) => number | undefined;
+  readonly knownTotal: (request: ScopedListRequest) => number | undefined;
 }
 
-/** A question in the words of its statements. */
+/** A list request with its plan and values. */
 export interface PlannedList {
-  readonly question: ScopedListRequest;
+  readonly request: ScopedListRequest;
   readonly plan: ListPlan;
   /** The values of scope, `only` and filter. */
   readonly values: readonly SqlValue[];
   readonly decode: (row: Row) => KeyedRecord;
-  /** Answers whether anything is being purged; no row where the scope is not there. Parameters: the scope. */
+  /** Selects whether any record is being purged; no row if the scope does not exist. Parameters: the scope. */
   readonly presence: string;
 }
 
 type Row = Record<string, unknown>;
 
 /**
- * Reads a list as far as the budget goes. What is touched is bounded by the statements alone: each of those that run
- * under a bounded budget walks an index that holds nothing else than what is asked for, and ends at a limit.
+ * Reads a list within a budget. The statements themselves bound the rows that they touch: under a bounded budget, each of
+ * them reads an index with only the wanted records, up to a limit.
  */
-export function* readList(asked: PlannedList, budget: ReadBudget): Work<ListOutcome> {
-  const { isServed, isWalkable } = asked.plan;
-  const gathered = isServed && !isWalkable ? yield* readAll(asked) : undefined;
-  if (gathered && gathered.length > 0) return pageOf(gathered, asked);
-  const present = yield* first<{ purging: number }>(asked.presence, ...asked.question.scope);
+export function* readList(planned: PlannedList, budget: ReadBudget): Work<ListOutcome> {
+  const { isServed, isWalkable } = planned.plan;
+  const gathered = isServed && !isWalkable ? yield* readAll(planned) : undefined;
+  if (gathered && gathered.length > 0) return pageOf(gathered, planned);
+  const present = yield* first<{ purging: number }>(planned.presence, ...planned.request.scope);
   if (present === undefined) return undefined;
-  if (gathered) return pageOf(gathered, asked);
+  if (gathered) return pageOf(gathered, planned);
   const mayBePurging = present.purging === 1;
-  return yield* (isWalkable ? walk : pick)(asked, mayBePurging, budget);
+  return yield* (isWalkable ? walk : pick)(planned, mayBePurging, budget);
 }
 
 function read(
   { plan }: PlannedList,
-  reading: ListStatement,
+  statement: ListStatement,
   values: readonly SqlValue[],
   mayBePurging: boolean,
 ) {
-  return all<Row>(plan.text(reading, mayBePurging), ...values);
+  return all<Row>(plan.text(statement, mayBePurging), ...values);
 }
 
-/** All records that are asked for, in no order; undefined where they are more than fit a page. */
-function* readAll(asked: PlannedList): Work<KeyedRecord[] | undefined> {
-  const rows = yield* read(asked, 'gather', asked.values, true);
-  return rows.length > GATHERED_MAX ? undefined : rows.map(asked.decode);
+/** All records of the list, unordered; undefined if they do not fit a page. */
+function* readAll(planned: PlannedList): Work<KeyedRecord[] | undefined> {
+  const rows = yield* read(planned, 'gather', planned.values, true);
+  return rows.length > GATHERED_MAX ? undefined : rows.map(planned.decode);
 }
 
-/** The page of a list that is wholly at hand. */
-function pageOf(all: KeyedRecord[], { question }: PlannedList): ListPage {
-  const { sort, page } = question.listing;
-  if (all.length > 1) all.sort((left, right) => compare(markOf(left, sort), markOf(right, sort), sort));
-  const first = page.kind === 'offset' ? page.offset : indexBehind(all, page.after, sort);
+/** The page of a list whose records are all in memory. */
+function pageOf(all: KeyedRecord[], { request }: PlannedList): ListPage {
+  const { sort, page } = request.listing;
+  if (all.length > 1)
+    all.sort((left, right) => compare(positionOf(left, sort), positionOf(right, sort), sort));
+  const first = page.kind === 'offset' ? page.offset : indexAfter(all, page.after, sort);
   const items = all.slice(first, first + page.limit);
   const total = page.kind === 'offset' ? all.length : undefined;
   return { items, hasMore: all.length > first + page.limit, total };
 }
 
-function indexBehind(all: readonly KeyedRecord[], after: PagePosition | undefined, sort: Sort): number {
+function indexAfter(all: readonly KeyedRecord[], after: PagePosition | undefined, sort: Sort): number {
   if (!after) return 0;
-  const found = all.findIndex((placed) => compare(markOf(placed, sort), after, sort) > 0);
+  const found = all.findIndex((record) => compare(positionOf(record, sort), after, sort) > 0);
   return found < 0 ? all.length : found;
 }
 
-function markOf({ record }: KeyedRecord, { by }: Sort): PagePosition {
+function positionOf({ record }: KeyedRecord, { by }: Sort): PagePosition {
   return { at: by === 'id' ? undefined : record[by], id: record.id };
 }
 
-/** Negative where the left one comes first. Identifiers are in the order of their bytes. */
+/** Negative if the left position is first. IDs are in the order of their bytes. */
 function compare(left: PagePosition, right: PagePosition, { isDescending }: Sort): number {
   const byTime = (left.at ?? 0) - (right.at ?? 0);
   const ascending = byTime !== 0 ? byTime : left.id < right.id ? -1 : Number(left.id > right.id);
   return isDescending ? -ascending : ascending;
 }
 
-/** A page along the index of the order. It costs what it skips, so a deep one is read elsewhere. */
-function* walk(asked: PlannedList, mayBePurging: boolean, budget: ReadBudget): Work<ListOutcome> {
-  const { page } = asked.question.listing;
+/** Reads a page along the index of its order. Skipped rows cost as well, so another process reads deep pages. */
+function* walk(planned: PlannedList, mayBePurging: boolean, budget: ReadBudget): Work<ListOutcome> {
+  const { page } = planned.request.listing;
   const isDeep = page.kind === 'offset' && page.offset + page.limit >= LIMITS.listRecordsInlineMax;
-  if (isDeep && budget.isBounded && (yield* probe(asked, mayBePurging)) === undefined)
+  if (isDeep && budget.isBounded && (yield* probe(planned, mayBePurging)) === undefined)
     return 'page elsewhere';
-  const listed = yield* readPage('walk', asked, mayBePurging);
-  return yield* withTotal(listed, asked, budget, function* (isExact) {
-    const few = yield* probe(asked, mayBePurging);
+  const listed = yield* readPage('walk', planned, mayBePurging);
+  return yield* withTotal(listed, planned, budget, function* (isExact) {
+    const few = yield* probe(planned, mayBePurging);
     if (few !== undefined) return few;
-    return isExact ? yield* count(asked, mayBePurging) : undefined;
+    return isExact ? yield* count(planned, mayBePurging) : undefined;
   });
 }
 
-/** A page of records that no index has in order: few of them are found and sorted, many are for another process. */
-function* pick(asked: PlannedList, mayBePurging: boolean, budget: ReadBudget): Work<ListOutcome> {
-  if (budget.isBounded && !asked.plan.isServed) return 'page elsewhere';
-  const [found] = yield* read(asked, 'few', asked.values, mayBePurging);
+/** Reads a page of records without an index in their order: few are found and sorted here, many by another process. */
+function* pick(planned: PlannedList, mayBePurging: boolean, budget: ReadBudget): Work<ListOutcome> {
+  if (budget.isBounded && !planned.plan.isServed) return 'page elsewhere';
+  const [found] = yield* read(planned, 'few', planned.values, mayBePurging);
   const few = fewOf(found);
   if (few === undefined && budget.isBounded) return 'page elsewhere';
   const listed = yield* few === undefined
-    ? readPage('free', asked, mayBePurging)
-    : readNarrow(asked, found?.slots, mayBePurging);
-  return yield* withTotal(listed, asked, budget, function* () {
-    return few ?? (yield* count(asked, mayBePurging));
+    ? readPage('free', planned, mayBePurging)
+    : readNarrow(planned, found?.slots, mayBePurging);
+  return yield* withTotal(listed, planned, budget, function* () {
+    return few ?? (yield* count(planned, mayBePurging));
   });
 }
 
-/** A page of few. What is being purged is not in their slots. */
-function readNarrow(asked: PlannedList, slots: unknown, mayBePurging: boolean): Work<ListPage> {
+/** A page of few records. Their row IDs exclude records that are being purged. */
+function readNarrow(planned: PlannedList, slots: unknown, mayBePurging: boolean): Work<ListPage> {
   return slots === undefined
-    ? readPage('narrow', asked, mayBePurging)
-    : readPage('narrow', { ...asked, values: [slots as string] }, false);
+    ? readPage('narrow', planned, mayBePurging)
+    : readPage('narrow', { ...planned, values: [slots as string] }, false);
 }
 
-/** How many there are, if they are few; undefined where they are more than may be touched in a turn. */
-function* probe(asked: PlannedList, mayBePurging: boolean): Work<number | undefined> {
-  return fewOf((yield* read(asked, 'probe', asked.values, mayBePurging))[0]);
+/** Their number; undefined if there are more than LIMITS.listRecordsInlineMax. */
+function* probe(planned: PlannedList, mayBePurging: boolean): Work<number | undefined> {
+  return fewOf((yield* read(planned, 'probe', planned.values, mayBePurging))[0]);
 }
 
 function fewOf(row: Row | undefined): number | undefined {
@@ -149,29 +149,29 @@ function fewOf(row: Row | undefined): number | undefined {
   return found > LIMITS.listRecordsInlineMax ? undefined : found;
 }
 
-function* count(asked: PlannedList, mayBePurging: boolean): Work<number> {
-  return Number((yield* read(asked, 'count', asked.values, mayBePurging))[0]?.n);
+function* count(planned: PlannedList, mayBePurging: boolean): Work<number> {
+  return Number((yield* read(planned, 'count', planned.values, mayBePurging))[0]?.n);
 }
 
 function* readPage(
   way: 'walk' | 'narrow' | 'free',
-  asked: PlannedList,
+  planned: PlannedList,
   mayBePurging: boolean,
 ): Work<ListPage> {
-  const { values, decode } = asked;
-  const { page, sort } = asked.question.listing;
+  const { values, decode } = planned;
+  const { page, sort } = planned.request.listing;
   const more = page.limit + 1;
   const rows =
     page.kind === 'after' && page.after
       ? yield* read(
-          asked,
-          `${way} behind`,
+          planned,
+          `${way} after`,
           [...values, ...positionValues(page.after, sort), more],
           mayBePurging,
         )
       : yield* read(
-          asked,
-          `${way} from`,
+          planned,
+          `${way} offset`,
           [...values, more, page.kind === 'offset' ? page.offset : 0],
           mayBePurging,
         );
@@ -181,26 +181,26 @@ function* readPage(
 
 function positionValues({ at, id }: PagePosition, { by }: Sort): readonly SqlValue[] {
   if (by === 'id') return [id];
-  if (at === undefined) throw new Error(`a mark of a list by ${by} has its instant`);
+  if (at === undefined) throw new Error(`a position in a list by ${by} has a timestamp`);
   return [at, id];
 }
 
-/** The page with its total, where one is wanted: told by the page itself, known already, or counted. */
+/** Adds the total, if it is wanted: derived from the page, already known, or counted. */
 function* withTotal(
   listed: ListPage,
-  { question }: PlannedList,
+  { request }: PlannedList,
   { isBounded, isTotalWanted, knownTotal }: ReadBudget,
   countAll: (isExact: boolean) => Work<number | undefined>,
 ): Work<ListOutcome> {
-  const { page } = question.listing;
+  const { page } = request.listing;
   if (page.kind === 'after' || !isTotalWanted) return listed;
-  const told = withConsistentTotal(listed, page, 0);
-  if (told.isEnd) return told.listed;
-  const total = knownTotal(question) ?? (yield* countAll(!isBounded));
+  const derived = withConsistentTotal(listed, page, 0);
+  if (derived.isEnd) return derived.listed;
+  const total = knownTotal(request) ?? (yield* countAll(!isBounded));
   return total === undefined ? 'total elsewhere' : withConsistentTotal(listed, page, total).listed;
 }
 
-/** A total that does not contradict its page, however old it is. `isEnd`: the page itself says how many there are. */
+/** Adds a total that does not contradict the page, however old it is. `isEnd`: the page determines the total. */
 export function withConsistentTotal(
   listed: ListPage,
   page: PageRequest,
@@ -214,16 +214,16 @@ export function withConsistentTotal(
 }
 
 /**
- * The same page of the same list, so asked that its mark alone says where it begins. An index is entered at one place:
- * asked for a bound of the filter as well, the engine enters there and reads on to the mark, the longer the deeper.
+ * The same list request without the filter bound that the cursor implies. An engine starts an index scan at one bound: with
+ * the filter's bound as well, it might start there and read on to the cursor, which takes longer for deeper pages.
  */
 export function startAtCursor(listing: ListRequest): ListRequest {
   const { filter, sort, page } = listing;
-  const mark = page.kind === 'after' ? page.after : undefined;
-  const place = sort.by === 'id' ? mark?.id : mark?.at;
-  if (place === undefined) return listing;
+  const position = page.kind === 'after' ? page.after : undefined;
+  const sortValue = sort.by === 'id' ? position?.id : position?.at;
+  if (sortValue === undefined) return listing;
   const bounds = filter.flatMap((group) => nearBound(group, sort) ?? []);
-  if (bounds.some((bound) => isBeyond(place, bound, sort))) {
+  if (bounds.some((bound) => isBeyond(sortValue, bound, sort))) {
     return { ...listing, page: { kind: 'after', after: undefined, limit: page.limit } };
   }
   if (bounds.length === 0) return listing;
@@ -233,13 +233,13 @@ export function startAtCursor(listing: ListRequest): ListRequest {
   };
 }
 
-/** The bound that a list in this order comes to first, where this group of its filter is one. */
+/** The bound of this group at the start of the list, if the group is a range of the sort key. */
 function nearBound([condition, ...others]: readonly FilterCondition[], sort: Sort): Bound | undefined {
   if (others.length > 0 || condition?.kind !== 'range' || condition.member !== sort.by) return undefined;
   return sort.isDescending ? condition.to : condition.from;
 }
 
-/** A group without that bound; empty where nothing is left of it. */
+/** The group without that bound; empty if nothing is left. */
 function farOnly(group: readonly FilterCondition[], sort: Sort): readonly FilterCondition[] {
   const [condition] = group;
   if (!nearBound(group, sort) || condition?.kind !== 'range') return group;
@@ -248,8 +248,12 @@ function farOnly(group: readonly FilterCondition[], sort: Sort): readonly Filter
   return to ? [{ kind, member, compared, to }] : [];
 }
 
-/** Whether a mark stands before all that a bound lets through, so that the page begins with the first of these. */
-function isBeyond(place: ComparableValue, { value, isInclusive }: Bound, { isDescending }: Sort): boolean {
-  if (place === value) return !isInclusive;
-  return isDescending ? place > value : place < value;
+/** Whether a position is before all records within a bound, so that the page begins with the first of them. */
+function isBeyond(
+  sortValue: ComparableValue,
+  { value, isInclusive }: Bound,
+  { isDescending }: Sort,
+): boolean {
+  if (sortValue === value) return !isInclusive;
+  return isDescending ? sortValue > value : sortValue < value;
 }

@@ -25,7 +25,7 @@ import {
 } from './list_reading.ts';
 import { openTotalCache } from './totals.ts';
 
-/** What is asked of another process about a list. Plain data. */
+/** A list request to a reader process. Plain data. */
 export interface ReaderListRequest {
   /** The name of the resource. */
   readonly resource: string;
@@ -34,30 +34,29 @@ export interface ReaderListRequest {
   readonly isTotalWanted: boolean;
 }
 
-/** Without `listed` the record that the scope names is not there. */
+/** Without `listed`, the record that the scope names does not exist. */
 export interface ReaderListResponse {
   readonly listed?: ListPage;
 }
 
-/** Asks a process beside this one. Rejects with Fault `overloaded` where too much waits. */
-export type ReaderClient = (question: ReaderListRequest) => Promise<ReaderListResponse>;
+/** Sends a request to a reader process. Rejects with Fault `overloaded` if too many wait. */
+export type ReaderClient = (request: ReaderListRequest) => Promise<ReaderListResponse>;
 
 export interface Lists {
-  /** Answers here, however much that touches: for whoever has nothing else to answer meanwhile. */
+  /** Reads in this process, however many rows that touches: for processes that need not answer other requests. */
   readonly local: Store['list'];
-  /** Answers here what is asked of another process. */
-  serve(question: ReaderListRequest): Promise<ReaderListResponse>;
-  /** Answers what touches at most LIMITS.listRecordsInlineMax rows, and asks another process for the rest. */
-  delegating(ask: ReaderClient): Store['list'];
+  /** Answers a request in the reader process. */
+  serve(request: ReaderListRequest): Promise<ReaderListResponse>;
+  /** Reads lists that touch at most LIMITS.listRecordsInlineMax rows, and delegates others to a reader process. */
+  delegating(send: ReaderClient): Store['list'];
 }
 
-/** Reads lists, each as far as its budget goes. */
-export type ReadLists<T> = (question: ScopedListRequest, budget: ReadBudget) => T;
+/** Reads lists readWithin a budget. */
+export type ReadLists<T> = (request: ScopedListRequest, budget: ReadBudget) => T;
 
-/** Lists over whatever reads them. */
-export function openLists(within: ReadLists<MaybePromise<ListOutcome>>): Lists {
-  const all = (question: ScopedListRequest, isTotalWanted: boolean) =>
-    within(question, { isBounded: false, isTotalWanted, knownTotal: () => undefined }) as MaybePromise<
+export function openLists(readWithin: ReadLists<MaybePromise<ListOutcome>>): Lists {
+  const all = (request: ScopedListRequest, isTotalWanted: boolean) =>
+    readWithin(request, { isBounded: false, isTotalWanted, knownTotal: () => undefined }) as MaybePromise<
       ListPage | undefined
     >;
 
@@ -67,70 +66,70 @@ export function openLists(within: ReadLists<MaybePromise<ListOutcome>>): Lists {
       const listed = await all({ resource: resourceNamed(name), scope, listing }, isTotalWanted);
       return listed ? { listed } : {};
     },
-    delegating: (ask) => listDelegating(within, ask),
+    delegating: (send) => listDelegating(readWithin, send),
   };
 }
 
-function listDelegating(within: ReadLists<MaybePromise<ListOutcome>>, ask: ReaderClient): Store['list'] {
+function listDelegating(readWithin: ReadLists<MaybePromise<ListOutcome>>, send: ReaderClient): Store['list'] {
   const totals = openTotalCache();
-  const knownTotal = (question: ScopedListRequest) => totals.known(totalKey(question));
+  const knownTotal = (request: ScopedListRequest) => totals.known(totalKey(request));
   const counted: ReadBudget = { isBounded: true, isTotalWanted: true, knownTotal };
   const uncounted: ReadBudget = { ...counted, isTotalWanted: false };
 
-  /** The page by another process; and the total, where one is wanted and none is known. */
-  async function askAll(question: ScopedListRequest): Promise<ListPage | undefined> {
-    const { resource, scope, listing } = question;
-    const known = listing.page.kind === 'offset' ? knownTotal(question) : undefined;
+  /** Requests the page from a reader process, with the total if it is wanted and unknown. */
+  async function requestPage(request: ScopedListRequest): Promise<ListPage | undefined> {
+    const { resource, scope, listing } = request;
+    const known = listing.page.kind === 'offset' ? knownTotal(request) : undefined;
     const isTotalWanted = listing.page.kind === 'offset' && known === undefined;
-    const asked = ask({ resource: resource.name, scope, listing, isTotalWanted }).then(
+    const response = send({ resource: resource.name, scope, listing, isTotalWanted }).then(
       ({ listed }) => listed,
     );
     if (isTotalWanted) {
-      totals.keep(
-        totalKey(question),
-        asked.then((listed) => listed?.total),
+      totals.add(
+        totalKey(request),
+        response.then((listed) => listed?.total),
       );
     }
-    const listed = await asked;
+    const listed = await response;
     return listed && known !== undefined ? withConsistentTotal(listed, listing.page, known).listed : listed;
   }
 
-  /** Many ask for the beginning of one list at once: one of them has it counted, each reads its own page. */
-  async function joinOrAsk(question: ScopedListRequest): Promise<ListPage | undefined> {
-    const counting = totals.awaited(totalKey(question));
-    if (!counting) return askAll(question);
+  /** Concurrent requests for the first page of one list share one count, and each reads its own page. */
+  async function joinCount(request: ScopedListRequest): Promise<ListPage | undefined> {
+    const counting = totals.awaited(totalKey(request));
+    if (!counting) return requestPage(request);
     const total = await counting;
     if (total === undefined) return undefined;
-    const outcome = await within(question, { ...counted, knownTotal: () => total });
-    return typeof outcome === 'string' ? askAll(question) : outcome;
+    const outcome = await readWithin(request, { ...counted, knownTotal: () => total });
+    return typeof outcome === 'string' ? requestPage(request) : outcome;
   }
 
-  async function later(
-    question: ScopedListRequest,
+  async function complete(
+    request: ScopedListRequest,
     pending: Promise<ListOutcome> | Delegated,
   ): Promise<ListPage | undefined> {
     const outcome = await pending;
-    if (outcome === 'page elsewhere') return askAll(question);
-    return outcome === 'total elsewhere' ? joinOrAsk(question) : outcome;
+    if (outcome === 'page elsewhere') return requestPage(request);
+    return outcome === 'total elsewhere' ? joinCount(request) : outcome;
   }
 
   return (resource, scope, listing) => {
-    const question = { resource, scope, listing };
-    const outcome = within(question, listing.page.kind === 'offset' ? counted : uncounted);
-    return outcome instanceof Promise || typeof outcome === 'string' ? later(question, outcome) : outcome;
+    const request = { resource, scope, listing };
+    const outcome = readWithin(request, listing.page.kind === 'offset' ? counted : uncounted);
+    return outcome instanceof Promise || typeof outcome === 'string' ? complete(request, outcome) : outcome;
   };
 }
 
-/** What two questions with one total have in common. */
+/** The same for all requests with the same total. */
 function totalKey({ resource, scope, listing: { only, filter } }: ScopedListRequest): string {
   return JSON.stringify([resource.name, scope, only, filter]);
 }
 
-/** A table with what all of its lists have in common. */
+/** A table with the parts that all of its lists share. */
 interface Table {
   readonly list: ListTable;
   readonly decode: (row: Record<string, unknown>) => KeyedRecord;
-  /** By the length of a scope. */
+  /** The presence queries by the length of a scope. */
   readonly presences: readonly string[];
 }
 
@@ -138,11 +137,11 @@ interface ListReadingDeps {
   readonly of: (resource: Resource) => Statements;
   readonly dialect: Pick<Dialect, 'lists' | 'position'>;
   readonly indexesOf: (table: string) => readonly Index[];
-  /** Told of texts that nobody asks for any more. */
+  /** Called with statements that are no longer used. */
   readonly forget: (texts: Iterable<string>) => void;
 }
 
-/** Makes the work of a list. */
+/** Creates the work that reads a list. */
 export function openListReading({
   of,
   dialect,
@@ -150,35 +149,35 @@ export function openListReading({
   forget,
 }: ListReadingDeps): ReadLists<Work<ListOutcome>> {
   const tables = new Map<Resource, Table>();
-  const shapes = new Map<string, ListPlan>();
+  const plans = new Map<string, ListPlan>();
 
   function tableOf(resource: Resource): Table {
     let table = tables.get(resource);
     if (!table) {
-      const line = ancestry(resource);
+      const ancestors = ancestry(resource);
       table = {
         list: listTable(resource, of(resource), indexesOf(resource.table)),
-        decode: of(resource).decodePlaced,
-        presences: line.map((_, depth) => scopePresenceText(line.slice(0, depth))),
+        decode: of(resource).decodeKeyed,
+        presences: ancestors.map((_, depth) => scopePresenceText(ancestors.slice(0, depth))),
       };
       tables.set(resource, table);
     }
     return table;
   }
 
-  /** Callers choose the shapes of their filters: the oldest one makes room for one more. */
-  function keep(name: string, plan: ListPlan): ListPlan {
-    if (shapes.size >= LIMITS.listStatementsCachedMax) {
-      const oldest = shapes.keys().next().value as string;
-      forget(shapes.get(oldest)?.made() ?? []);
-      shapes.delete(oldest);
+  /** Caches a plan. Callers choose the plans of their filters, so the cache drops the oldest one. */
+  function cachePlan(name: string, plan: ListPlan): ListPlan {
+    if (plans.size >= LIMITS.listStatementsCachedMax) {
+      const oldest = plans.keys().next().value as string;
+      forget(plans.get(oldest)?.builtTexts() ?? []);
+      plans.delete(oldest);
     }
-    shapes.set(name, plan);
+    plans.set(name, plan);
     return plan;
   }
 
-  return ({ resource, scope, listing: given }, budget) => {
-    const listing = startAtCursor(given);
+  return ({ resource, scope, listing: requested }, budget) => {
+    const listing = startAtCursor(requested);
     const { filter, sort, only } = listing;
     const { list, decode, presences } = tableOf(resource);
     const depth = scope.length;
@@ -186,11 +185,12 @@ export function openListReading({
     const hasOnly = only !== undefined;
     const name = `${list.table} ${depth} ${hasOnly} ${sort.by} ${sort.isDescending} ${where}`;
     const plan =
-      shapes.get(name) ?? keep(name, planList(list, { depth, filter, hasOnly, sort, where }, dialect.lists));
+      plans.get(name) ??
+      cachePlan(name, planList(list, { depth, filter, hasOnly, sort, where }, dialect.lists));
     const values: SqlValue[] = hasOnly
       ? [...scope, dialect.lists.among(only), ...filtered]
       : [...scope, ...filtered];
     const presence = presences[depth] as string;
-    return readList({ question: { resource, scope, listing }, plan, values, decode, presence }, budget);
+    return readList({ request: { resource, scope, listing }, plan, values, decode, presence }, budget);
   };
 }

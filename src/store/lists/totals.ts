@@ -1,16 +1,16 @@
 import { LIMITS } from '../../domain/limits.ts';
 
 /**
- * Totals that were counted lately, and those that are being counted. One is told for LIMITS.totalAgeMsMax from the
- * moment it was asked for, so what it leaves out was committed no longer ago than that.
+ * Totals that were counted recently or are being counted. A total is used for LIMITS.totalAgeMsMax from its request, so it
+ * misses no commit that is older than that.
  */
 export interface TotalCache {
-  /** What was counted for a question. */
-  known(question: string): number | undefined;
-  /** What is being counted for a question; resolves with undefined where there is nothing to count. */
-  awaited(question: string): Promise<number | undefined> | undefined;
-  /** Keeps what is being counted until it is too old. */
-  keep(question: string, counting: Promise<number | undefined>): void;
+  /** The counted total of a list. */
+  known(key: string): number | undefined;
+  /** The running count of a list; resolves with undefined if there is no list. */
+  awaited(key: string): Promise<number | undefined> | undefined;
+  /** Adds a running count, for LIMITS.totalAgeMsMax. */
+  add(key: string, counting: Promise<number | undefined>): void;
 }
 
 interface CachedTotal {
@@ -20,30 +20,30 @@ interface CachedTotal {
 }
 
 export function openTotalCache(): TotalCache {
-  const kept = new Map<string, CachedTotal>();
+  const totals = new Map<string, CachedTotal>();
 
-  function young(question: string): CachedTotal | undefined {
-    const found = kept.get(question);
+  function current(key: string): CachedTotal | undefined {
+    const found = totals.get(key);
     if (!found || performance.now() - found.since <= LIMITS.totalAgeMsMax) return found;
-    kept.delete(question);
+    totals.delete(key);
     return undefined;
   }
 
   return {
-    known: (question) => young(question)?.total,
-    awaited: (question) => young(question)?.counting,
-    keep(question, counting) {
+    known: (key) => current(key)?.total,
+    awaited: (key) => current(key)?.counting,
+    add(key, counting) {
       const entry: CachedTotal = { since: performance.now(), counting, total: undefined };
-      // The oldest stands first.
-      kept.delete(question);
-      if (kept.size >= LIMITS.totalsCachedMax) kept.delete(kept.keys().next().value as string);
-      kept.set(question, entry);
+      // A Map iterates in the order of insertion: the oldest is first.
+      totals.delete(key);
+      if (totals.size >= LIMITS.totalsCachedMax) totals.delete(totals.keys().next().value as string);
+      totals.set(key, entry);
       counting.then(
         (total) => {
           entry.total = total;
         },
         () => {
-          if (kept.get(question) === entry) kept.delete(question);
+          if (totals.get(key) === entry) totals.delete(key);
         },
       );
     },

@@ -36,16 +36,16 @@ export function openPostgresReverseLookups(pool: ConnectionPool, admission: Admi
 
 function lookupBy(resource: Resource, members: readonly string[], { pool, admission }: LookupDeps) {
   const { one, many } = lookupStatements(resource, members);
-  const { decodePlaced } = postgresStatements(resource);
+  const { decodeKeyed } = postgresStatements(resource);
   return openQueryBatches<Values, KeyedRecord | undefined>(admission, async (realm, queries) => {
     if (queries.length === 1) {
       const { rows } = await pool.query(one, [realm, ...(queries[0] as Values).map(String)]);
       const [row] = rows;
-      return [row && rows.length === 1 ? decodePlaced(row) : undefined];
+      return [row && rows.length === 1 ? decodeKeyed(row) : undefined];
     }
     const arrays = members.map((_, at) => textArray(queries.map((values) => String(values[at]))));
     const { rows } = await pool.query(many, [realm, ...arrays]);
-    return uniqueRowPerQuery(rows, queries.length).map((row) => row && decodePlaced(row));
+    return uniqueRowPerQuery(rows, queries.length).map((row) => row && decodeKeyed(row));
   });
 }
 

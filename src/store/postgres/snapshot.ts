@@ -33,9 +33,9 @@ function snapshotOver(connection: Connection, end: () => void): RecordSnapshot {
 
   return {
     async scan(resource, after, limit, within): Promise<readonly StoredRecord[]> {
-      const { scan, scanRealm, decodePlaced } = postgresStatements(resource);
+      const { scan, scanRealm, decodeKeyed } = postgresStatements(resource);
       const values = [within ?? (after.realm || NIL_UUID), after.id || NIL_UUID, limit];
-      return (await all(within ? scanRealm : scan, values)).map(decodePlaced);
+      return (await all(within ? scanRealm : scan, values)).map(decodeKeyed);
     },
     async count(resource, within) {
       const { count, countRealm } = postgresStatements(resource);

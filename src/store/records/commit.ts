@@ -45,8 +45,8 @@ const SEALED_MEMBERS = new Map(RESOURCES.map((resource) => [resource, sealedMemb
 /** The work of commits and of bulk loads. */
 export function openCommits({ of, purges, idempotency, rowLocks }: CommitDeps) {
   const guardQueries = guardQueriesOf(of);
-  // A writer that removes a key's proof waits for those that store what was sealed by that key.
-  const selectProof = `${IS_KEY_KNOWN}${rowLocks.shared}`;
+  // A writer that removes a key check waits for writers that store secrets sealed by that key.
+  const selectKeyCheck = `${IS_KEY_KNOWN}${rowLocks.shared}`;
 
   /** The steps of a write in its transaction, in order; the first one that returns a result ends the commit. */
   const steps: readonly Step[] = [
@@ -76,7 +76,7 @@ export function openCommits({ of, purges, idempotency, rowLocks }: CommitDeps) {
 
   function* checkSealKey({ write }: PendingWrite): Work<undefined> {
     for (const name of SEALED_MEMBERS.get(write.resource) ?? []) {
-      yield* assertKeyIsProven(writtenValue(write, name));
+      yield* assertKeyIsKnown(writtenValue(write, name));
     }
   }
 
@@ -91,12 +91,12 @@ export function openCommits({ of, purges, idempotency, rowLocks }: CommitDeps) {
   }
 
   /**
-   * Refuses a secret that was sealed by a key without proof: a process that missed the end of a change of the master key
-   * would store what nobody can open.
+   * Rejects a secret that was sealed by a key without a key check: a process that missed the end of a master key change
+   * would store a secret that cannot be decrypted.
    */
-  function* assertKeyIsProven(sealed: unknown): Work<void> {
-    if (!(sealed instanceof Uint8Array) || (yield* first(selectProof, ciphertextKeyId(sealed)))) return;
-    // A database without any proof has had no master key yet.
+  function* assertKeyIsKnown(sealed: unknown): Work<void> {
+    if (!(sealed instanceof Uint8Array) || (yield* first(selectKeyCheck, ciphertextKeyId(sealed)))) return;
+    // A database without any key check has never had a master key.
     if (yield* first(ANY_CHECK)) {
       throw new Fault('unavailable', [], new Error('the master key was changed while this process ran'));
     }
@@ -107,11 +107,11 @@ export function openCommits({ of, purges, idempotency, rowLocks }: CommitDeps) {
     answer: IdempotencyRecord | undefined,
   ): Work<WorkResult<WriteResult>> {
     if (answer) {
-      yield* assertKeyIsProven(answer.sealed);
+      yield* assertKeyIsKnown(answer.sealed);
       // Saved before the writes: a repetition of a request would violate the unique indexes that the first one filled.
       if (!(yield* idempotency.save(answer))) return { value: ALREADY_ANSWERED, keep: false };
     }
-    const isPurging = yield* purges.areUnderWay();
+    const isPurging = yield* purges.areRunning();
     const written: PendingWrite[] = [];
     for (const write of writes) {
       const pending: PendingWrite = { write, isPurging };
@@ -123,7 +123,7 @@ export function openCommits({ of, purges, idempotency, rowLocks }: CommitDeps) {
   }
 
   function* applier(): Work<Applier> {
-    const isPurging = yield* purges.areUnderWay();
+    const isPurging = yield* purges.areRunning();
     return {
       *apply(write) {
         return (yield* runSteps(loadSteps, { write, isPurging })) ?? WRITTEN;

@@ -6,17 +6,17 @@ import { selectPurgeMark } from './purge_mark.ts';
 import { NOT_FOUND, type PendingWrite, writtenValue } from './row_write.ts';
 import type { Statements } from './statements.ts';
 
-/** Marks of the records that are being removed by many commits. */
+/** The marks of records that are being deleted in several commits. */
 export interface Purges {
-  /** Whether any record is marked: where none is, nobody need ask further. */
-  areUnderWay(): Work<boolean>;
-  /** Whether a record, or one above it, is being purged: then it is not there for who writes. */
+  /** Whether any record is marked; if not, no other check is needed. */
+  areRunning(): Work<boolean>;
+  /** Whether a record, or one of its parents, is being purged: writes then treat it as absent. */
   isAbsent(resource: Resource, key: Key): Work<boolean>;
   begin(resource: Resource, key: Key, at: number): Work<void>;
-  /** Takes the mark of a record that went. */
+  /** Removes the mark of a deleted record. */
   end(resource: Resource, key: Key): Work<void>;
-  /** Why a write cannot land on, below or beside a record that is being purged; undefined where it can. */
-  checkNotPurged(writing: PendingWrite): Work<WriteResult | undefined>;
+  /** The result of a write to, below, or with a reference to a record that is being purged; undefined if there is none. */
+  checkNotPurged(pending: PendingWrite): Work<WriteResult | undefined>;
 }
 
 const ANY = 'select 1 from purge limit 1';
@@ -29,13 +29,14 @@ export function openPurges(of: (resource: Resource) => Statements): Purges {
     return (yield* first(SELECT, realm, id, name)) !== undefined;
   }
 
-  function* isAnyMarked(line: readonly Resource[], key: Key): Work<boolean> {
-    for (const [at, step] of line.entries()) if (yield* isMarked(step, key[0], key[at] as Uuid)) return true;
+  function* isAnyMarked(ancestors: readonly Resource[], key: Key): Work<boolean> {
+    for (const [at, ancestor] of ancestors.entries())
+      if (yield* isMarked(ancestor, key[0], key[at] as Uuid)) return true;
     return false;
   }
 
   return {
-    *areUnderWay() {
+    *areRunning() {
       return (yield* first(ANY)) !== undefined;
     },
     isAbsent: (resource, key) => isAnyMarked(ancestry(resource), key),
@@ -48,9 +49,9 @@ export function openPurges(of: (resource: Resource) => Statements): Purges {
     *checkNotPurged({ write, isPurging }) {
       if (!isPurging) return undefined;
       const { op, resource, key } = write;
-      // A record that is inserted is not there yet; what is marked under its name is another one's, of its identifier.
-      const line = ancestry(resource).slice(0, op === 'insert' ? -1 : undefined);
-      if (yield* isAnyMarked(line, key)) return NOT_FOUND;
+      // A new record has no mark; a mark with its ID would belong to another record.
+      const ancestors = ancestry(resource).slice(0, op === 'insert' ? -1 : undefined);
+      if (yield* isAnyMarked(ancestors, key)) return NOT_FOUND;
       for (const { member, target } of of(resource).references) {
         const id = writtenValue(write, member);
         if (typeof id === 'string' && (yield* isMarked(target, key[0], id as Uuid)))

@@ -50,7 +50,7 @@ export function openRecords(
         }
         return values;
       }),
-    loadIdempotencyRecord: (place, now) => read(() => idempotency.load(place, now)),
+    loadIdempotencyRecord: (key, now) => read(() => idempotency.load(key, now)),
     async sweepIdempotency(now) {
       const deleted = await write([], function* () {
         const rows = yield* idempotency.deleteExpired(now, LIMITS.cascadeRecordsMax);

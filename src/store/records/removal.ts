@@ -12,11 +12,10 @@ import type { Purges } from './purges.ts';
 import { runPatch } from './row_write.ts';
 import type { Statements } from './statements.ts';
 
-/** Removes records: at once, or step by step. */
+/** Deletes records: in one commit, or in steps. */
 export interface Removals {
-  /** All at once. */
   remove(removal: Removal): Work<WorkResult<RemoveResult>>;
-  /** One step of many. */
+  /** One of several steps. */
   purge(removal: Omit<Removal, 'expectedRevision'>): Work<WorkResult<PurgeResult>>;
 }
 
@@ -26,34 +25,34 @@ interface RemovalDeps {
   readonly idempotency: IdempotencyStore;
 }
 
-/** A record to be removed. */
+/** A record to delete. */
 interface RemovalTarget {
   readonly resource: Resource;
   readonly key: Key;
-  /** As callers may see it. */
+  /** With its visible members. */
   readonly record: AnyRecord;
-  /** The kind of the record above, if it stays and is touched. */
+  /** The parent resource, if its record stays and gets a new `updated_at`. */
   readonly touchedParent: Resource | undefined;
 }
 
 /** The stored record, and whether its description protects it from removal. */
-type RemovalRow = Readonly<Record<string, unknown>> & { readonly kept: number };
+type RemovalRow = Readonly<Record<string, unknown>> & { readonly is_protected: number };
 
 const REVOKE = 'delete from client_realm where realm_id = ?';
 
-/** The rights to a realm end with it: one that is brought along later under its identifier is another one. */
+/** Deletes the rights to a realm with it: a realm that is imported later with the same ID is another one. */
 function* revokeRealmRights(realm: Uuid): Work<void> {
   if ((yield* execute(REVOKE, realm)) > 0) yield* execute(TOUCH_ACCESS);
 }
 
-/** What goes along with a record, children before parents, at most `limit`. */
+/** The dependents of a record, children before parents, at most `limit`. */
 function* targetsOf(
-  { resource: gone, key }: Pick<Removal, 'resource' | 'key'>,
+  { resource: removed, key }: Pick<Removal, 'resource' | 'key'>,
   limit: number,
   of: RemovalDeps['of'],
 ): Work<readonly RemovalTarget[]> {
   const found: RemovalTarget[] = [];
-  for (const { resource, select, touchedParent } of CASCADES.get(gone) ?? []) {
+  for (const { resource, select, touchedParent } of CASCADES.get(removed) ?? []) {
     const columns = keyColumns(resource);
     for (const row of yield* all(select, key[0], key.at(-1) as Uuid, limit - found.length)) {
       const own = columns.map((column) => row[column]) as unknown as Key;
@@ -66,7 +65,7 @@ function* targetsOf(
 
 function targetOf(
   { resource, key }: Pick<Removal, 'resource' | 'key'>,
-  { kept, ...row }: RemovalRow,
+  { is_protected: _, ...row }: RemovalRow,
   of: RemovalDeps['of'],
 ): RemovalTarget {
   const record = of(resource).decode(row);
@@ -74,16 +73,16 @@ function targetOf(
 }
 
 export function openRemovals({ of, purges, idempotency }: RemovalDeps): Removals {
-  /** Removes the rows in their order, then touches the users that lost one and stay. Returns the log entries. */
+  /** Deletes the rows in their order, and updates the users that lost one and stay. Returns the log entries. */
   function* removeRows(
     targets: readonly RemovalTarget[],
     by: Omit<Removal, 'expectedRevision'>,
   ): Work<ChangeEntry[]> {
     const entries: ChangeEntry[] = [];
-    const areMarked = yield* purges.areUnderWay();
+    const arePurgesRunning = yield* purges.areRunning();
     yield* executeAll(targets.map(({ resource, key }) => ({ text: of(resource).remove, values: key })));
     for (const { resource, key, record } of targets) {
-      if (areMarked) yield* purges.end(resource, key);
+      if (arePurgesRunning) yield* purges.end(resource, key);
       if (!resource.parent) yield* revokeRealmRights(key[0]);
       const change = changeOf(resource, 'deleted', { key, revision: record.revision }, by.origin);
       entries.push(by.isErasure ? { change } : entryOf(change, resource, { before: record }));
@@ -105,7 +104,7 @@ export function openRemovals({ of, purges, idempotency }: RemovalDeps): Removals
     for (const { resource, key } of parents.values()) {
       const patch = { members: {}, revision: mintRevision(), at: origin.at };
       const touched = yield* runPatch({ op: 'patch', resource, key, patch }, of(resource));
-      // One that is being purged is absent for everybody, and goes soon.
+      // A parent that is being purged counts as absent.
       if (touched)
         entries.push({ change: changeOf(resource, 'updated', { key, revision: patch.revision }, origin) });
     }
@@ -117,9 +116,9 @@ export function openRemovals({ of, purges, idempotency }: RemovalDeps): Removals
       const { resource, key, expectedRevision } = removal;
       const stored = yield* first<RemovalRow>(of(resource).selectForRemoval, ...key);
       if (!stored) return refused('not_found');
-      if ((yield* purges.areUnderWay()) && (yield* purges.isAbsent(resource, key)))
+      if ((yield* purges.areRunning()) && (yield* purges.isAbsent(resource, key)))
         return refused('not_found');
-      if (stored.kept === 1) return refused('protected');
+      if (stored.is_protected === 1) return refused('protected');
       const below = yield* targetsOf(removal, ROWS_MAX + 1, of);
       const rows = yield* idempotency.countOwned(resource, key, ROWS_MAX + 1);
       if (below.length > ROWS_MAX || rows > ROWS_MAX) return { ...refused('too_many'), rows: ROWS_MAX };
@@ -134,21 +133,21 @@ export function openRemovals({ of, purges, idempotency }: RemovalDeps): Removals
       const { resource, key, origin } = removal;
       const stored = yield* first<RemovalRow>(of(resource).selectForRemoval, ...key);
       if (!stored) return refused('not_found');
-      if (stored.kept === 1) return refused('protected');
+      if (stored.is_protected === 1) return refused('protected');
       yield* purges.begin(resource, key, origin.at);
       const targets = yield* targetsOf(removal, ROWS_MAX, of);
       // Idempotency records are deleted last; from the first step on they are no longer returned.
       const deleted = targets.length < ROWS_MAX ? yield* idempotency.deleteOwned(resource, key, ROWS_MAX) : 0;
       const isDone = targets.length < ROWS_MAX && deleted < ROWS_MAX;
-      const going = isDone ? [...targets, targetOf(removal, stored, of)] : targets;
-      const entries = yield* removeRows(going, removal);
+      const rowsToRemove = isDone ? [...targets, targetOf(removal, stored, of)] : targets;
+      const entries = yield* removeRows(rowsToRemove, removal);
       const rows = deleted + (yield* idempotency.deleteExpired(origin.at, ROWS_MAX));
-      return { value: { kind: 'purged', records: going.length, isDone }, keep: true, entries, rows };
+      return { value: { kind: 'purged', records: rowsToRemove.length, isDone }, keep: true, entries, rows };
     },
   };
 }
 
-/** Records in one commit, and answers as well. */
+/** Maximum records, and maximum idempotency records, in one commit. */
 const ROWS_MAX = LIMITS.cascadeRecordsMax;
 
 function refused<K extends string>(kind: K): WorkResult<{ readonly kind: K }> {

@@ -23,7 +23,7 @@ export interface PendingWrite {
   readonly write: Write;
   /** Whether any record is being removed by several commits. */
   readonly isPurging: boolean;
-  /** The record before the write and after it, as far as the log reports it. */
+  /** The record before and after the write, for the log. */
   before?: AnyRecord | undefined;
   after?: AnyRecord | undefined;
   /** A guard that the record before the write violates. */
@@ -41,12 +41,12 @@ export function* writeRow(pending: PendingWrite, of: Of): Work<WriteResult | und
     return yield* constraintResult(error, write, of);
   }
   if (pending.after) return undefined;
-  // The statement matches key and revision together: a second one finds out which of them did not match.
+  // The statement matches key and revision together; a query finds out which of them did not match.
   const hasPrecondition = write.op === 'patch' && write.expectedRevision !== undefined;
   return hasPrecondition && (yield* first(texts.select, ...write.key)) ? REVISION_MISMATCH : NOT_FOUND;
 }
 
-/** Runs the statement of a write and answers the record it left, or undefined where it found none. */
+/** Runs the statement of a write. Returns the written record; undefined if no row matched. */
 function* runWrite(write: Write, texts: Statements): Work<AnyRecord | undefined> {
   if (write.op === 'patch') return yield* runPatch(write, texts);
   const { op, key, record } = write;
@@ -56,7 +56,7 @@ function* runWrite(write: Write, texts: Statements): Work<AnyRecord | undefined>
   return count > 0 ? record : undefined;
 }
 
-/** Inserts in their order, all or none of them. Answers false where a rule refuses one, whichever. */
+/** Inserts in their order, all or none of them. Returns false if any violates a constraint. */
 export function* insertAll(inserts: readonly Insert[], of: Of): Work<boolean> {
   try {
     yield* tryExecuteAll(
@@ -72,7 +72,7 @@ export function* insertAll(inserts: readonly Insert[], of: Of): Work<boolean> {
   }
 }
 
-/** Patches one record and answers what it left of it, or undefined where it found none. */
+/** Patches one record. Returns the patched record; undefined if no row matched. */
 export function* runPatch(
   { patch, key, expectedRevision }: PatchWrite,
   texts: Statements,
@@ -89,17 +89,17 @@ export function* runPatch(
 function* constraintResult({ rule, cause }: ConstraintViolation, write: Write, of: Of): Work<WriteResult> {
   if (rule.kind === 'foreign_key') return yield* foreignKeyResult(write, of);
   const { key, resource } = write;
-  // The key has an index like any other, and a record that is there twice breaks several: one of them is named.
+  // A record that exists already violates several indexes, of which the engine names only one.
   if (write.op === 'insert' && (yield* first(of(resource).selectInRealm, key[0], key.at(-1) as Uuid)))
     return ID_TAKEN;
-  // Engines look at indexes before they look for the record above; callers learn that first.
+  // Engines check indexes before foreign keys; a missing parent is reported first.
   if (yield* lacksParent(write, of)) return NOT_FOUND;
   const members = of(resource).uniqueMembers(rule.columns.filter((column) => column !== 'realm_id'));
   if (!members) throw cause;
   return { kind: 'unique', members };
 }
 
-/** What a write makes of a member; undefined where a patch leaves it. */
+/** The value that a write gives a member; undefined if a patch does not write it. */
 export function writtenValue(write: Write, member: string): unknown {
   return write.op === 'patch' ? write.patch.members[member] : write.record[member];
 }
@@ -109,7 +109,7 @@ function* lacksParent({ key, resource: { parent } }: Write, of: Of): Work<boolea
   return above !== undefined && parent !== undefined && !(yield* first(of(parent).select, ...above));
 }
 
-/** Looks again, on the failing path only, for what a write refers to. */
+/** Finds the missing reference, after a failure only. */
 function* foreignKeyResult(write: Write, of: Of): Work<WriteResult> {
   if (yield* lacksParent(write, of)) return NOT_FOUND;
   for (const { member, exists } of of(write.resource).references) {

@@ -38,9 +38,9 @@ function snapshotOver(db: Database): RecordSnapshot {
   return {
     scan: (resource, after, limit, within) =>
       withFaults(() => {
-        const { scan, scanRealm, decodePlaced } = sqliteStatements(resource);
+        const { scan, scanRealm, decodeKeyed } = sqliteStatements(resource);
         const rows = db.query<Record<string, unknown>, [string, string, number]>(within ? scanRealm : scan);
-        return rows.all(within ?? after.realm, after.id, limit).map(decodePlaced);
+        return rows.all(within ?? after.realm, after.id, limit).map(decodeKeyed);
       }),
     count: (resource, within) =>
       withFaults(() => {
