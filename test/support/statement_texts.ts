@@ -103,7 +103,7 @@ function recordTexts(resource: Resource): readonly string[] {
 
 const READINGS: readonly ListStatement[] = [
   ...(['gather', 'probe', 'few', 'count'] as const),
-  ...(['walk', 'narrow', 'free'] as const).flatMap((way) => [`${way} from`, `${way} behind`] as const),
+  ...(['walk', 'narrow', 'free'] as const).flatMap((way) => [`${way} offset`, `${way} after`] as const),
 ];
 
 /**

@@ -247,7 +247,7 @@ function findIndex({ indexes }: ListTable, wanted: IndexConditions): Index | und
 }
 
 /**
- * The index for statement a whole scope if no index helps: that of the key, in whose order the rows are stored. The engine
+ * The index for reading a whole scope if no index helps: that of the key, in whose order the rows are stored. The engine
  * might choose any index that begins with the scope, and read each row from another page. Undefined if an index helps: it
  * serves a group of the filter on one column, or has all columns of the filter. (The engine uses no index for two columns
  * joined by OR, because it underestimates the scope.)

@@ -51,7 +51,7 @@ export interface Lists {
   delegating(send: ReaderClient): Store['list'];
 }
 
-/** Reads lists readWithin a budget. */
+/** Reads lists within a budget. */
 export type ReadLists<T> = (request: ScopedListRequest, budget: ReadBudget) => T;
 
 export function openLists(readWithin: ReadLists<MaybePromise<ListOutcome>>): Lists {
@@ -165,7 +165,7 @@ export function openListReading({
     return table;
   }
 
-  /** Caches a plan. Callers choose the plans of their filters, so the cache drops the oldest one. */
+  /** Caches a plan. Callers choose their filters, so the cache drops the oldest plan when it is full. */
   function cachePlan(name: string, plan: ListPlan): ListPlan {
     if (plans.size >= LIMITS.listStatementsCachedMax) {
       const oldest = plans.keys().next().value as string;
