@@ -2,17 +2,17 @@ import type { Change } from '../../domain/change.ts';
 import { type AnyRecord, isVisible, membersOf, type Resource } from '../../domain/resource.ts';
 
 /**
- * A change as the log of its realm stores it: with what its record was before and after, in two halves of JSON. Secrets are
- * in neither half. The feed reports the change alone.
+ * A log entry of a realm: a change with its record before and after, in two JSON objects without secrets. The feed reports
+ * only the change.
  */
 export interface ChangeEntry {
   readonly change: Change;
   readonly detail?: string | undefined;
-  /** The half that says something about a person. */
+  /** The personal members. */
   readonly personal?: string | undefined;
 }
 
-/** A record before and after a write, as far as there was one. */
+/** A record before and after a write. */
 export interface Versions {
   readonly before?: AnyRecord | undefined;
   readonly after?: AnyRecord | undefined;
@@ -23,10 +23,10 @@ export interface Versions {
 /** The log entry of a record that was written. */
 export function entryOf(change: Change, resource: Resource, versions: Versions): ChangeEntry {
   const names = namesOf(resource);
-  return { change, detail: halfOf(versions, names.plain), personal: halfOf(versions, names.personal) };
+  return { change, detail: detailOf(versions, names.plain), personal: detailOf(versions, names.personal) };
 }
 
-function halfOf({ before, after, members }: Versions, names: readonly string[]): string | undefined {
+function detailOf({ before, after, members }: Versions, names: readonly string[]): string | undefined {
   const reported = members ? names.filter((name) => members.includes(name)) : names;
   if (reported.length === 0) return undefined;
   return JSON.stringify({ before: before && pick(before, reported), after: after && pick(after, reported) });
@@ -45,7 +45,7 @@ interface Names {
 
 const known = new Map<Resource, Names>();
 
-/** The members of a resource that are reported, by half. Sorted out once per resource. */
+/** The logged members of a resource, cached. */
 function namesOf(resource: Resource): Names {
   const found = known.get(resource);
   if (found) return found;

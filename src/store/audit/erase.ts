@@ -26,7 +26,7 @@ export function openErasing(
     const [realm, id] = key;
     const { value, entries = [] } = yield* removals.remove({ ...request, resource: user, isErasure: true });
     if (value.kind === 'too_many') return refused('too_many');
-    // One that is being purged is absent, and may be there still.
+    // A user that is being purged counts as absent, but may still have a row.
     if (value.kind === 'not_found' && (yield* first(of(user).selectForRemoval, ...key)))
       return refused('too_many');
     if (value.kind === 'not_found' && !(yield* isKnown(realm, id))) return refused('unknown');
@@ -54,11 +54,11 @@ function refused(kind: EraseResult['kind']): WorkResult<EraseResult> {
   return { value: { kind }, keep: false };
 }
 
-/** Whether any row shows that there was such a user. */
+/** Whether any row shows that this user existed. */
 function* isKnown(realm: string, id: string): Work<boolean> {
   for (const text of [SELECT_SALT, CHANGE, ERASURE]) if (yield* first(text, realm, id)) return true;
   return false;
 }
 
-/** Every text about erasures. */
+/** Every statement about erasures. */
 export const ERASING_TEXTS: readonly string[] = [SELECT_SALT, DELETE_SALT, CHANGE, ERASURE, INSERT, SCRUBBED];

@@ -34,23 +34,23 @@ export function changeOfRow(row: ChangeRow): SequencedChange {
     members: row.members === '' ? [] : row.members.split(' '),
     actor: row.actor,
     requestId: row.request_id ?? undefined,
-    // No table keeps it.
+    // The feed does not report it.
     address: undefined,
     at: Number(row.at),
     seq: Number(row.seq),
   };
 }
 
-/** A clock that was claimed and never moved has no change at its place. The nil UUID has acts and no changes. */
+/** A clock that was created but never advanced has no change. The nil UUID has audit entries and no changes. */
 const SELECT = `select k.realm_id, c.seq, c.revision, c.at from realm_clock k
   join change c on c.realm_id = k.realm_id and c.seq = k.seq`;
 const HEADS = `${SELECT} where k.realm_id > ? order by k.realm_id limit ?`;
-/** So many realms are looked for at once. */
-const TOGETHER = LIMITS.pageRecordsMax;
-const SOME_HEADS = `${SELECT} where k.realm_id in (${Array.from({ length: TOGETHER }, () => '?').join(', ')})
+/** Realms in one query. */
+const REALMS_PER_QUERY = LIMITS.pageRecordsMax;
+const SOME_HEADS = `${SELECT} where k.realm_id in (${Array.from({ length: REALMS_PER_QUERY }, () => '?').join(', ')})
   order by k.realm_id limit ?`;
 
-/** The index is named, because to an engine that has not counted its rows all changes of the realm look cheaper. */
+/** The index is named, because an engine without statistics would read all changes of the realm. */
 const changesOf = ({ lists }: Pick<Dialect, 'lists'>) => `select ${CHANGE_ROW}
   from change${lists.indexHint('change_of_user')}
   where realm_id = ? and user_id = ? and seq < ? order by seq desc limit ?`;
@@ -62,7 +62,7 @@ interface HeadRow {
   readonly at: Long;
 }
 
-/** How far realms are, and what has changed of a user. */
+/** The heads of realms, and the changes of users. */
 export function openFeedStore(
   { read }: Pick<Transactions, 'read'>,
   dialect: Pick<Dialect, 'lists'>,
@@ -81,10 +81,13 @@ function* headsOf(after: Uuid, limit: number, only?: readonly Uuid[]): Work<read
   if (!only) return (yield* all<HeadRow>(HEADS, after, limit)).map(headOf);
   const wanted = only.filter((realm) => realm > after).sort();
   const found: RealmHead[] = [];
-  for (let start = 0; start < wanted.length && found.length < limit; start += TOGETHER) {
-    // The places that are left over name the first one again.
-    const places = Array.from({ length: TOGETHER }, (_, at) => wanted[start + at] ?? (wanted[start] as Uuid));
-    found.push(...(yield* all<HeadRow>(SOME_HEADS, ...places, limit - found.length)).map(headOf));
+  for (let start = 0; start < wanted.length && found.length < limit; start += REALMS_PER_QUERY) {
+    // Unused placeholders repeat the first realm.
+    const placeholders = Array.from(
+      { length: REALMS_PER_QUERY },
+      (_, at) => wanted[start + at] ?? (wanted[start] as Uuid),
+    );
+    found.push(...(yield* all<HeadRow>(SOME_HEADS, ...placeholders, limit - found.length)).map(headOf));
   }
   return found;
 }
@@ -93,7 +96,7 @@ function headOf({ realm_id, seq, revision, at }: HeadRow): RealmHead {
   return { realm: realm_id, seq: Number(seq), revision, at: Number(at) };
 }
 
-/** Every text about heads, and about the changes of a user. */
+/** Every statement about heads and the changes of a user. */
 export const feedTexts = (dialect: Pick<Dialect, 'lists'>): readonly string[] => [
   ...[HEADS, SOME_HEADS, changesOf(dialect)],
 ];

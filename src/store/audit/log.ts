@@ -19,18 +19,18 @@ import type { ChangeEntry } from './entry.ts';
 import { openUserKeys, type UserKeys } from './user_keys.ts';
 
 /**
- * The log of each realm and of the installation. Entries are written as the last statements of a transaction, in the order
- * of its clocks; each gets a tag over the one before it.
+ * The log of each realm and of the installation. Entries are written by the last statements of a transaction, in the order
+ * of its clocks; the tag of each entry includes the previous one.
  */
 export interface AuditLog {
   /**
-   * From here on entries are tagged, and hold the record before and after. Without keys they are as those of release 0.1.0,
-   * which logged no acts.
+   * From now on entries have tags, and hold the record before and after. Without keys they are like those of release 0.1.0,
+   * which had no audit entries.
    */
   useKeys(keys: LogKeys): void;
-  /** Gives entries and acts their places: one step of each clock, then the rows. */
+  /** Writes entries: advances each clock once, then inserts the rows with their sequence numbers. */
   write(entries: readonly ChangeEntry[], auditEntries?: readonly AuditEntry[]): Work<void>;
-  /** Continues the chain of a realm towards its last entry. Returns whether there is more to do. */
+  /** Extends the chain of a realm towards its last entry. Returns whether there is more to do. */
   catchUp(realm: Uuid, at: number): Work<WorkResult<boolean>>;
 }
 
@@ -43,18 +43,18 @@ const CLOCK = 'select seq, tagged_seq, tag, entries from realm_clock where realm
 const SETTLE = 'update realm_clock set tagged_seq = ?, tag = ?, entries = ? where realm_id = ?';
 const BEGIN = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = 0, anchor_mac = ?
   where realm_id = ?`;
-/** The columns of a change in the order in which they are tagged. */
+/** The columns of a change in the order of the tag. */
 export const CHANGE_COLUMNS = `realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at, address,
   detail, personal`;
-export const ACT_COLUMNS =
+export const AUDIT_COLUMNS =
   'seq, id, action, actor, object, realm_id, user_id, address, request_id, detail, at';
 const UNTAGGED = `select ${CHANGE_COLUMNS} from change where realm_id = ? and seq > ? and seq <= ? order by seq`;
 const INSERT = `insert into change (${CHANGE_COLUMNS}, tag) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-const INSERT_ACT = `insert into act (${ACT_COLUMNS}, tag) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const INSERT_AUDIT_ENTRY = `insert into act (${AUDIT_COLUMNS}, tag) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const ADOPT = 'update change set tag = ? where realm_id = ? and seq = ?';
 
-/** So many rows are written with one wait. */
-const TOGETHER = 100;
+/** Rows in one round trip. */
+const ROWS_PER_BATCH = 100;
 
 interface ClockRow {
   readonly seq: Long;
@@ -63,11 +63,11 @@ interface ClockRow {
   readonly entries: Long | null;
 }
 
-export function openAuditLog({ clockOrder: moves }: Pick<Dialect, 'clockOrder'>): AuditLog {
-  const advance = advanceBy(moves);
+export function openAuditLog({ clockOrder }: Pick<Dialect, 'clockOrder'>): AuditLog {
+  const advance = advanceBy(clockOrder);
   let keyed: { readonly keys: LogKeys; readonly userKeys: UserKeys } | undefined;
 
-  /** Takes `count` places in a log; answers the place before them, and the chain that goes on there, if it goes so far. */
+  /** Advances a log's clock by `count`. Returns the sequence number before, and the chain if it reaches that number. */
   function* advanceClock(log: Uuid, count: number, at: number): Work<ClockStep> {
     const clock = (yield* first<ClockRow>(advance, log, count)) as ClockRow;
     const before = Number(clock.seq) - count;
@@ -100,14 +100,14 @@ export function openAuditLog({ clockOrder: moves }: Pick<Dialect, 'clockOrder'>)
     return auditEntries;
   }
 
-  function* writeActs(auditEntries: readonly AuditEntry[]): Work<void> {
+  function* writeAuditEntries(auditEntries: readonly AuditEntry[]): Work<void> {
     if (!keyed) return;
     const { before, chain } = yield* advanceClock(NIL_UUID, auditEntries.length, auditEntries[0]?.at ?? 0);
     let seq = before;
     const statements = auditEntries.map((auditEntry): Statement => {
       seq += 1;
-      const columns = actColumnsOf(auditEntry, seq);
-      return { text: INSERT_ACT, values: [...columns, chain ? chain.next(seq, columns) : null] };
+      const columns = auditColumnsOf(auditEntry, seq);
+      return { text: INSERT_AUDIT_ENTRY, values: [...columns, chain ? chain.next(seq, columns) : null] };
     });
     yield* writeRows(NIL_UUID, statements, chain);
   }
@@ -117,13 +117,13 @@ export function openAuditLog({ clockOrder: moves }: Pick<Dialect, 'clockOrder'>)
       keyed = { keys, userKeys: openUserKeys(keys) };
     },
     *write(entries, auditEntries = []) {
-      // The installation's clock first, as its claim is (decision 0008).
-      if (auditEntries.length > 0) yield* writeActs(auditEntries);
+      // The installation's clock first: clocks are locked in one order (docs/decisions/0008-postgresql.md).
+      if (auditEntries.length > 0) yield* writeAuditEntries(auditEntries);
       const more: AuditEntry[] = [];
-      for (const [realm, ofRealm] of Map.groupBy(entries, ({ change }): Uuid => change.realm)) {
-        more.push(...(yield* writeRealm(realm, ofRealm)));
+      for (const [realm, realmEntries] of Map.groupBy(entries, ({ change }): Uuid => change.realm)) {
+        more.push(...(yield* writeRealm(realm, realmEntries)));
       }
-      if (more.length > 0) yield* writeActs(more);
+      if (more.length > 0) yield* writeAuditEntries(more);
     },
     *catchUp(realm, at) {
       const clock = yield* first<ClockRow>(CLOCK, realm);
@@ -141,7 +141,7 @@ export function openAuditLog({ clockOrder: moves }: Pick<Dialect, 'clockOrder'>)
   };
 }
 
-function actColumnsOf(auditEntry: AuditEntry, seq: number): EntryColumns {
+function auditColumnsOf(auditEntry: AuditEntry, seq: number): EntryColumns {
   const { id, action, actor, object, realm, user, address, requestId, detail, at } = auditEntry;
   return [
     ...[seq, id ?? null, action, actor, object ?? null, realm ?? null, user ?? null, address ?? null],
@@ -154,15 +154,15 @@ function* writeRows(log: Uuid, statements: readonly Statement[], chain: Chain | 
   const last: readonly Statement[] = chain
     ? [{ text: SETTLE, values: [chain.seq, chain.tag, chain.entries, log] }]
     : [];
-  const whole = [...statements, ...last];
-  for (let start = 0; start < whole.length; start += TOGETHER) {
-    yield* executeAll(whole.slice(start, start + TOGETHER));
+  const batch = [...statements, ...last];
+  for (let start = 0; start < batch.length; start += ROWS_PER_BATCH) {
+    yield* executeAll(batch.slice(start, start + ROWS_PER_BATCH));
   }
 }
 
 interface ClockStep {
   readonly before: number;
-  /** Undefined where entries of an older release still stand between. */
+  /** Undefined while entries of an older release are not in the chain. */
   readonly chain: Chain | undefined;
   readonly auditEntries: readonly AuditEntry[];
 }
@@ -171,10 +171,10 @@ function unchanged<T>(value: T): WorkResult<T> {
   return { value, keep: false };
 }
 
-/** An event that says that a user was erased. */
+/** The event of an erased user. */
 const ERASED = `${user.name}.erased`;
 
-/** Drops what entries report about the person of a user who is erased by one of them, whichever comes first. */
+/** Drops the personal values of users that one of the entries erases, in any order. */
 function withoutErased(entries: readonly ChangeEntry[]): readonly ChangeEntry[] {
   const erased = new Set<Uuid | undefined>();
   for (const { change } of entries) if (change.event === ERASED) erased.add(change.user);
@@ -183,30 +183,30 @@ function withoutErased(entries: readonly ChangeEntry[]): readonly ChangeEntry[] 
 }
 
 /**
- * The chain of a log, as far towards a place as one commit brings it. It begins there where there is none. Entries that a
- * release before this one wrote have no tags: they get theirs now, as they are, LIMITS.cascadeRecordsMax at a time. Both are
- * acts, so that nobody has a log begin anew, or an entry adopted, unseen.
+ * Extends the chain of a log towards a sequence number, as far as one commit can. A log without a chain begins one there.
+ * Entries of an older release have no tags and get theirs now, LIMITS.cascadeRecordsMax at a time. Both write an audit
+ * entry, so that a restarted log or an adopted entry is visible.
  */
 function* continueChain(
   keys: LogKeys,
   { log, at }: { readonly log: Uuid; readonly at: number },
   clock: ClockRow,
-  place: number,
+  upTo: number,
 ): Work<{ readonly chain: Chain; readonly auditEntries: readonly AuditEntry[] }> {
   const auditEntry = (action: 'log.begun' | 'log.adopted', detail: AuditEntry['detail']): AuditEntry => ({
     ...{ action, actor: 'log', address: undefined, requestId: undefined },
     ...{ realm: log, detail, at },
   });
   if (clock.tagged_seq === null || clock.tag === null) {
-    const { chain, anchor } = startChain(keys, log, place);
+    const { chain, anchor } = startChain(keys, log, upTo);
     yield* executeAll([{ text: BEGIN, values: [anchor.seq, anchor.tag, anchor.mac, log] }]);
-    return { chain, auditEntries: log === NIL_UUID ? [] : [auditEntry('log.begun', { after: place })] };
+    return { chain, auditEntries: log === NIL_UUID ? [] : [auditEntry('log.begun', { after: upTo })] };
   }
   const { tagged_seq, tag, entries } = clock;
   const chain = resumeChain(keys, { seq: Number(tagged_seq), tag, entries: Number(entries) });
   const from = chain.seq;
-  if (from === place) return { chain, auditEntries: [] };
-  yield* tagUntagged(log, place, chain);
+  if (from === upTo) return { chain, auditEntries: [] };
+  yield* tagUntagged(log, upTo, chain);
   return { chain, auditEntries: [auditEntry('log.adopted', { after: from, to: chain.seq })] };
 }
 
@@ -217,9 +217,9 @@ function* tagUntagged(log: Uuid, upTo: number, chain: Chain): Work<void> {
     chain.seq,
     Math.min(upTo, chain.seq + LIMITS.cascadeRecordsMax),
   );
-  for (let start = 0; start < rows.length; start += TOGETHER) {
+  for (let start = 0; start < rows.length; start += ROWS_PER_BATCH) {
     yield* executeAll(
-      rows.slice(start, start + TOGETHER).map((row) => {
+      rows.slice(start, start + ROWS_PER_BATCH).map((row) => {
         const columns = Object.values(namedColumns(row));
         const seq = Number(row.seq);
         return { text: ADOPT, values: [chain.next(seq, columns), log, seq] };
@@ -230,7 +230,7 @@ function* tagUntagged(log: Uuid, upTo: number, chain: Chain): Work<void> {
 
 const LONGS: ReadonlySet<string> = new Set(['seq', 'at']);
 
-/** The columns of a row by name, each as it was when it was tagged. */
+/** The columns of a row by name, with the values that were tagged. */
 export function namedColumns(
   row: Readonly<Record<string, EntryValue>>,
 ): Readonly<Record<string, EntryValue>> {
@@ -239,7 +239,7 @@ export function namedColumns(
   );
 }
 
-/** Every text of the log. */
-export const logTexts = ({ clockOrder: moves }: Pick<Dialect, 'clockOrder'>): readonly string[] => [
-  ...[advanceBy(moves), CLOCK, SETTLE, BEGIN, INSERT, INSERT_ACT, UNTAGGED, ADOPT],
+/** Every statement of the log. */
+export const logTexts = ({ clockOrder }: Pick<Dialect, 'clockOrder'>): readonly string[] => [
+  ...[advanceBy(clockOrder), CLOCK, SETTLE, BEGIN, INSERT, INSERT_AUDIT_ENTRY, UNTAGGED, ADOPT],
 ];

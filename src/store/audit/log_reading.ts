@@ -16,7 +16,7 @@ import {
   type WorkResult,
 } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { ACT_COLUMNS, type AuditLog, CHANGE_COLUMNS, namedColumns } from './log.ts';
+import { AUDIT_COLUMNS, type AuditLog, CHANGE_COLUMNS, namedColumns } from './log.ts';
 import { findUserSalts } from './user_keys.ts';
 
 const HEAD = `realm_id, seq, tagged_seq, tag, entries, anchor_seq, anchor_tag, anchor_entries, anchor_mac
@@ -24,15 +24,15 @@ const HEAD = `realm_id, seq, tagged_seq, tag, entries, anchor_seq, anchor_tag, a
 const HEADS = `select ${HEAD} where realm_id > ? order by realm_id limit ?`;
 const ONE_HEAD = `select ${HEAD} where realm_id = ?`;
 const CHANGES = `select ${CHANGE_COLUMNS}, tag from change where realm_id = ? and seq > ? order by seq limit ?`;
-const ACTS = `select ${ACT_COLUMNS}, tag from act where seq > ? order by seq limit ?`;
+const ACTS = `select ${AUDIT_COLUMNS}, tag from act where seq > ? order by seq limit ?`;
 const ACT = 'select 1 from act where id = ?';
-/** The index is named, because to an engine that has not counted its rows all changes of the realm look cheaper. */
+/** The index is named, because an engine without statistics would read all changes of the realm. */
 const changesOf = ({ lists }: Pick<Dialect, 'lists'>) => `select ${CHANGE_COLUMNS}, tag
   from change${lists.indexHint('change_of_user')}
   where realm_id = ? and user_id = ? and seq > ? order by seq limit ?`;
-const ACTS_OF = `select ${ACT_COLUMNS}, tag from act
+const ACTS_OF = `select ${AUDIT_COLUMNS}, tag from act
   where realm_id = ? and user_id = ? and seq > ? order by seq limit ?`;
-const BEHIND = `select realm_id from realm_clock
+const INCOMPLETE_CHAINS = `select realm_id from realm_clock
   where realm_id > ? and (tagged_seq is null or tagged_seq < seq) order by realm_id limit ?`;
 const ERASURE = 'select at from erasure where realm_id = ? and user_id = ?';
 const UNREPORTED = `select realm_id, user_id, at from erasure
@@ -66,9 +66,9 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
   const doubtful = new WeakSet<AuditEntry>();
 
   return {
-    useKeys(given) {
-      keys = given;
-      log.useKeys(given);
+    useKeys(newKeys) {
+      keys = newKeys;
+      log.useKeys(newKeys);
     },
     async append(auditEntries) {
       try {
@@ -82,18 +82,18 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
     },
     heads: (after, limit) =>
       read(function* () {
-        // Nothing sorts before the nil UUID but what is no UUID at all: the first page has its own text.
+        // The nil UUID is the first UUID, so `realm_id > ?` cannot select it: the first page reads it separately.
         const first = after === undefined ? yield* headOf(NIL_UUID) : undefined;
         const rest = yield* all<HeadRow>(HEADS, after ?? NIL_UUID, limit - (first ? 1 : 0));
         return [...(first ? [first] : []), ...rest.map(headFrom)];
       }),
-    head: (which) => read(() => headOf(which)),
-    entries: (which, after, limit) =>
+    head: (logId) => read(() => headOf(logId)),
+    entries: (logId, after, limit) =>
       read(function* () {
         const rows =
-          which === NIL_UUID
+          logId === NIL_UUID
             ? yield* all<Row>(ACTS, after, limit)
-            : yield* all<Row>(CHANGES, which, after, limit);
+            : yield* all<Row>(CHANGES, logId, after, limit);
         return rows.map(entryFrom);
       }),
     entriesOf: ({ realm, user }, log, after, limit) =>
@@ -104,16 +104,18 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
     userKeys: (realm, users) => read(() => findUserSalts(realm, users)),
     async catchUp(at) {
       for (let after = NIL_UUID; ; ) {
-        const rows = await read(() => all<{ readonly realm_id: Uuid }>(BEHIND, after, LIMITS.pageRecordsMax));
+        const rows = await read(() =>
+          all<{ readonly realm_id: Uuid }>(INCOMPLETE_CHAINS, after, LIMITS.pageRecordsMax),
+        );
         for (const { realm_id: realm } of rows) while (await write([realm], () => log.catchUp(realm, at)));
         const last = rows.at(-1);
         if (!last) return;
         after = last.realm_id;
       }
     },
-    trim: (which, before) =>
-      write([which], function* () {
-        const head = yield* headOf(which);
+    trim: (logId, before) =>
+      write([logId], function* () {
+        const head = yield* headOf(logId);
         return keys && head ? yield* trimLog(keys, head, before) : { value: 0, keep: false };
       }),
     erasure: ({ realm, user }) =>
@@ -123,8 +125,8 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
       }),
     unreportedErasures: (after, limit) =>
       read(function* () {
-        const behind = [after?.realm ?? NIL_UUID, after?.user ?? NIL_UUID];
-        const rows = yield* all<ErasureRow>(UNREPORTED, ...behind, limit);
+        const position = [after?.realm ?? NIL_UUID, after?.user ?? NIL_UUID];
+        const rows = yield* all<ErasureRow>(UNREPORTED, ...position, limit);
         return rows.map(({ realm_id, user_id, at }) => ({ realm: realm_id, user: user_id, at: Number(at) }));
       }),
     markErasuresReported: (erasures, at) =>
@@ -141,8 +143,8 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
 }
 
 /**
- * Writes audit entries alone. It waits for a commit with an unknown outcome, if that is still running, because
- * both lock the clock of the installation: afterwards it is known which of the entries are there.
+ * Writes audit entries without other changes. It waits for a running commit with an unknown outcome, because both lock the
+ * clock of the installation, and then checks which of the entries exist.
  */
 function* missingEntries(
   auditEntries: readonly AuditEntry[],
@@ -150,20 +152,20 @@ function* missingEntries(
 ): Work<WorkResult<undefined>> {
   const missing: AuditEntry[] = [];
   for (const auditEntry of auditEntries) {
-    const isThere =
+    const isStored =
       doubtful.has(auditEntry) && auditEntry.id !== undefined && (yield* first(ACT, auditEntry.id));
-    if (!isThere) missing.push(auditEntry);
+    if (!isStored) missing.push(auditEntry);
   }
   return { value: undefined, keep: missing.length > 0, auditEntries: missing };
 }
 
-function* headOf(which: Uuid): Work<LogHead | undefined> {
-  const row = yield* first<HeadRow>(ONE_HEAD, which);
+function* headOf(logId: Uuid): Work<LogHead | undefined> {
+  const row = yield* first<HeadRow>(ONE_HEAD, logId);
   return row && headFrom(row);
 }
 
-/** What a stranger took off a chain: it stays a chain, of which others are told and which is found to be none of ours. */
-const NOTHING = new Uint8Array();
+/** A tag that was removed by tampering: the chain stays a chain, and its verification fails. */
+const MISSING_TAG = new Uint8Array();
 
 function headFrom(row: HeadRow): LogHead {
   const { realm_id: log, tag, anchor_tag, anchor_mac } = row;
@@ -173,18 +175,18 @@ function headFrom(row: HeadRow): LogHead {
     log,
     seq,
     chain: {
-      end: { seq: Number(row.tagged_seq), tag: tag ?? NOTHING, entries: Number(row.entries) },
+      end: { seq: Number(row.tagged_seq), tag: tag ?? MISSING_TAG, entries: Number(row.entries) },
       anchor: {
         seq: Number(row.anchor_seq),
-        tag: anchor_tag ?? NOTHING,
+        tag: anchor_tag ?? MISSING_TAG,
         entries: Number(row.anchor_entries),
-        mac: anchor_mac ?? NOTHING,
+        mac: anchor_mac ?? MISSING_TAG,
       },
     },
   };
 }
 
-/** An entry as an engine answers it. */
+/** A row of an entry. */
 type Row = Readonly<Record<string, EntryValue>> & {
   readonly seq: Long;
   readonly at: Long;
@@ -197,7 +199,7 @@ function entryFrom({ tag, ...row }: Row): StoredEntry {
 
 const OLD_CHANGES = `select ${CHANGE_COLUMNS}, tag from change
   where realm_id = ? and seq > ? and seq <= ? order by seq limit ?`;
-const OLD_ACTS = `select ${ACT_COLUMNS}, tag from act where seq > ? and seq <= ? order by seq limit ?`;
+const OLD_ACTS = `select ${AUDIT_COLUMNS}, tag from act where seq > ? and seq <= ? order by seq limit ?`;
 const REMOVE_HISTORY = `delete from change where realm_id = ?1 and seq in (
   select seq from change where realm_id = ?1 and seq <= ?2 and at < ?3 order by seq limit ?4)`;
 const REMOVE_CHANGES = 'delete from change where realm_id = ? and seq > ? and seq <= ?';
@@ -206,60 +208,58 @@ const MOVE_ANCHOR = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anch
   where realm_id = ?`;
 
 /**
- * Removes the oldest entries of a log that are older than `before`: first what an older release wrote before the chain
- * began, then tagged ones, behind which the anchor moves. LIMITS.cascadeRecordsMax of them at most. The newest that is old
- * stays: it is the proof that what stood before it was old. Throws where one is not what was tagged: nobody is helped to
- * remove that.
+ * Deletes entries of a log that are older than `before`, oldest first: entries from before the chain, then tagged ones, and
+ * moves the anchor after them. At most LIMITS.cascadeRecordsMax. The newest expired entry stays: it proves that the earlier
+ * ones had expired. Throws if an entry does not match its tag, so that retention never deletes evidence of tampering.
  */
-function* trimLog(keys: LogKeys, { log: which, chain }: LogHead, before: number): Work<WorkResult<number>> {
-  if (!chain) return gone(0);
-  if (!isAnchorValid(keys, which, chain.anchor))
-    throw new Error('the beginning of a log was moved by a stranger');
+function* trimLog(keys: LogKeys, { log: logId, chain }: LogHead, before: number): Work<WorkResult<number>> {
+  if (!chain) return trimmedRows(0);
+  if (!isAnchorValid(keys, logId, chain.anchor)) throw new Error('the start of a log was tampered with');
   const history =
-    which === NIL_UUID ? 0 : yield* execute(REMOVE_HISTORY, which, chain.anchor.seq, before, MOST);
-  if (history > 0) return gone(history);
-  const rows = (yield* oldest(which, chain.anchor.seq, chain.end.seq)).map(entryFrom);
-  const young = rows.findIndex(({ at }) => at >= before);
-  const old = (young < 0 ? rows : rows.slice(0, young)).slice(0, -1);
-  const end = endOf(keys, chain.anchor, old);
-  if (old.length === 0) return gone(0);
-  const anchor = sealAnchor(keys, which, end);
-  if (which === NIL_UUID) yield* execute(REMOVE_ACTS, anchor.seq);
-  else yield* execute(REMOVE_CHANGES, which, chain.anchor.seq, anchor.seq);
-  yield* execute(MOVE_ANCHOR, anchor.seq, anchor.tag, anchor.entries, anchor.mac, which);
-  return gone(old.length);
+    logId === NIL_UUID ? 0 : yield* execute(REMOVE_HISTORY, logId, chain.anchor.seq, before, TRIMMED_MAX);
+  if (history > 0) return trimmedRows(history);
+  const rows = (yield* oldestEntries(logId, chain.anchor.seq, chain.end.seq)).map(entryFrom);
+  const firstRecent = rows.findIndex(({ at }) => at >= before);
+  const expired = (firstRecent < 0 ? rows : rows.slice(0, firstRecent)).slice(0, -1);
+  const end = endOf(keys, chain.anchor, expired);
+  if (expired.length === 0) return trimmedRows(0);
+  const anchor = sealAnchor(keys, logId, end);
+  if (logId === NIL_UUID) yield* execute(REMOVE_ACTS, anchor.seq);
+  else yield* execute(REMOVE_CHANGES, logId, chain.anchor.seq, anchor.seq);
+  yield* execute(MOVE_ANCHOR, anchor.seq, anchor.tag, anchor.entries, anchor.mac, logId);
+  return trimmedRows(expired.length);
 }
 
-const MOST = LIMITS.cascadeRecordsMax;
+const TRIMMED_MAX = LIMITS.cascadeRecordsMax;
 
-function gone(rows: number): WorkResult<number> {
+function trimmedRows(rows: number): WorkResult<number> {
   return { value: rows, keep: rows > 0, rows };
 }
 
-/** Where the chain is behind these entries. Throws where one is not what was tagged: nobody is helped to remove that. */
+/** The end of the chain after these entries. Throws if an entry does not match its tag. */
 function endOf(keys: LogKeys, anchor: ChainLink, entries: readonly StoredEntry[]): ChainLink {
   const chain = resumeChain(keys, anchor);
   for (const { seq, columns, tag } of entries) {
     const expected = chain.next(seq, Object.values(columns));
     if (!tag || Buffer.compare(tag, expected) !== 0)
-      throw new Error('an old entry of a log was edited by a stranger');
+      throw new Error('an expired entry of a log was tampered with');
   }
   return chain;
 }
 
-/** The oldest tagged entries behind a place: as many as may go, and the one that stays. */
-function oldest(which: Uuid, after: number, end: number): Work<readonly Row[]> {
-  return which === NIL_UUID
-    ? all<Row>(OLD_ACTS, after, end, MOST + 1)
-    : all<Row>(OLD_CHANGES, which, after, end, MOST + 1);
+/** The oldest tagged entries after a sequence number: those that may be deleted, and the one that stays. */
+function oldestEntries(logId: Uuid, after: number, end: number): Work<readonly Row[]> {
+  return logId === NIL_UUID
+    ? all<Row>(OLD_ACTS, after, end, TRIMMED_MAX + 1)
+    : all<Row>(OLD_CHANGES, logId, after, end, TRIMMED_MAX + 1);
 }
 
-/** Every text that keeps a log short. */
+/** Every statement that trims a log. */
 const TRIM_TEXTS: readonly string[] = [
   ...[OLD_CHANGES, OLD_ACTS, REMOVE_HISTORY, REMOVE_CHANGES, REMOVE_ACTS, MOVE_ANCHOR],
 ];
 
-/** Every text that reads the log or keeps it short. */
+/** Every statement that reads or trims the log. */
 export const logReadingTexts = (dialect: Pick<Dialect, 'lists'>): readonly string[] => [
   ...[
     HEADS,
@@ -272,7 +272,7 @@ export const logReadingTexts = (dialect: Pick<Dialect, 'lists'>): readonly strin
     ERASURE,
     UNREPORTED,
     MARK_REPORTED,
-    BEHIND,
+    INCOMPLETE_CHAINS,
   ],
   ...TRIM_TEXTS,
 ];

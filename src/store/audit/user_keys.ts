@@ -6,7 +6,7 @@ import type { ChangeEntry } from './entry.ts';
 
 /** The keys that encrypt personal values in the log, one per user, derived from a salt. */
 export interface UserKeys {
-  /** The encryption of these entries: each user's salt is read, or created where there is none yet. */
+  /** The encryption of these entries: reads the salt of each user, or creates it. */
   of(realm: Uuid, entries: readonly ChangeEntry[]): Work<EntryEncryption>;
 }
 
@@ -16,11 +16,11 @@ export interface EntryEncryption {
   readonly statements: readonly Statement[];
 }
 
-/** So many are looked for at once; the places that are left over name the last one again. */
-const TOGETHER = 100;
+/** Users in one query; unused placeholders repeat the last user. */
+const USERS_PER_QUERY = 100;
 const SELECT = 'select salt from user_salt where realm_id = ? and user_id = ?';
-const PLACES = Array(TOGETHER).fill('?').join(', ');
-const SELECT_MANY = `select user_id, salt from user_salt where realm_id = ? and user_id in (${PLACES})`;
+const PLACEHOLDERS = Array(USERS_PER_QUERY).fill('?').join(', ');
+const SELECT_MANY = `select user_id, salt from user_salt where realm_id = ? and user_id in (${PLACEHOLDERS})`;
 const INSERT = 'insert into user_salt (realm_id, user_id, salt) values (?, ?, ?)';
 
 export function openUserKeys(keys: LogKeys): UserKeys {
@@ -48,7 +48,7 @@ export function openUserKeys(keys: LogKeys): UserKeys {
   };
 }
 
-/** The salts of these users; those who have none are missing. */
+/** The salts of these users; users without one are missing. */
 export function* findUserSalts(realm: Uuid, users: readonly Uuid[]): Work<Map<Uuid, Uint8Array>> {
   const found = new Map<Uuid, Uint8Array>();
   const [only] = users;
@@ -57,13 +57,13 @@ export function* findUserSalts(realm: Uuid, users: readonly Uuid[]): Work<Map<Uu
     if (row) found.set(only, row.salt);
     return found;
   }
-  for (let start = 0; start < users.length; start += TOGETHER) {
-    const some = users.slice(start, start + TOGETHER);
-    const places = Array.from({ length: TOGETHER }, (_, at) => (some[at] ?? some.at(-1)) as Uuid);
+  for (let start = 0; start < users.length; start += USERS_PER_QUERY) {
+    const some = users.slice(start, start + USERS_PER_QUERY);
+    const ids = Array.from({ length: USERS_PER_QUERY }, (_, at) => (some[at] ?? some.at(-1)) as Uuid);
     const rows = yield* all<{ readonly user_id: Uuid; readonly salt: Uint8Array }>(
       SELECT_MANY,
       realm,
-      ...places,
+      ...ids,
     );
     for (const { user_id, salt } of rows) found.set(user_id, salt);
   }

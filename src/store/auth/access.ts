@@ -19,35 +19,35 @@ import {
   insertClient,
   readAllClients,
   readClient,
-  readClientsBehind,
+  readClientsAfter,
   removeClient,
   updateClient,
 } from './clients.ts';
-import { deleteExpiredLinks, findLink, hasExpiredLinks, keepLink, takeLink } from './console_links.ts';
+import { deleteExpiredLinks, findLink, hasExpiredLinks, insertLink, redeemLink } from './console_links.ts';
 import { ALL_REVOKED, revokeToken } from './revoked_tokens.ts';
 
 const INSTANCE = 'select store_id, access_version from instance';
-/** Every write moves the version of the table. */
+/** Increments the version of the access table. */
 export const TOUCH_ACCESS = 'update instance set access_version = access_version + 1';
 const ANY_KEYS =
   'select kid, public_jwk, private_sealed, created_at, signs_from, withdrawn_at from signing_key';
 const KEYS = `${ANY_KEYS} order by created_at, kid`;
 const KEYS_IN_USE = `${ANY_KEYS} where withdrawn_at is null order by created_at, kid`;
 const KEY = `${ANY_KEYS} where kid = ?`;
-const KEYS_BEHIND = `${ANY_KEYS} where kid > ? order by kid limit ?`;
-/** A key stands in the key set until its successor has signed for long: whatever began before that, one of them stands in it still. */
+const KEYS_AFTER = `${ANY_KEYS} where kid > ? order by kid limit ?`;
+/** A key stays in the key set until its successor has signed for some time; the newest older key is therefore still in it. */
 const COUNT_KEYS = `select count(*) as count from signing_key where withdrawn_at is null and signs_from > ?`;
 const ANY_OLDER_KEY = `select 1 from signing_key where withdrawn_at is null and signs_from <= ? limit 1`;
 const USES = 'select client_id, at from client_use';
-/** A client that was deleted meanwhile leaves nothing. */
-const NOTE_USE = `insert into client_use (client_id, at) select client_id, ? from client where client_id = ?
+/** Inserts nothing for a client that was deleted meanwhile. */
+const SAVE_USE = `insert into client_use (client_id, at) select client_id, ? from client where client_id = ?
   on conflict (client_id) do update set at = excluded.at where client_use.at < excluded.at`;
 const ANY_KEY = 'select 1 from signing_key where withdrawn_at is null limit 1';
 const INSERT_KEY =
   'insert into signing_key (kid, public_jwk, private_sealed, created_at, signs_from) values (?, ?, ?, ?, ?)';
 const WITHDRAW_KEY =
   'update signing_key set withdrawn_at = ?, private_sealed = ? where kid = ? and withdrawn_at is null';
-const FORGET_KEY = 'update signing_key set private_sealed = ? where kid = ? and private_sealed <> ?';
+const DELETE_PRIVATE_KEY = 'update signing_key set private_sealed = ? where kid = ? and private_sealed <> ?';
 const SECRET = 'select sealed from instance_secret where name = ?';
 const INSERT_SECRET =
   'insert into instance_secret (name, sealed, created_at) values (?, ?, ?) on conflict do nothing';
@@ -56,28 +56,29 @@ export const ANY_CHECK = 'select 1 from keyring limit 1';
 export const IS_KEY_KNOWN = 'select 1 from keyring where key_id = ?';
 export const INSERT_CHECK = 'insert into keyring (key_id, sealed, created_at) values (?, ?, ?)';
 
-/** What is left of a secret that was forgotten. */
-const FORGOTTEN = new Uint8Array();
+/** The value of a deleted private key. */
+const DELETED_KEY = new Uint8Array();
 
-/** Clients, signing keys and the keyring's proofs. */
+/** Clients, signing keys and key checks. */
 export function openAuthStore({ read, write }: Transactions): AuthStore {
-  /** One piece of work that answers whether it changed anything. */
+  /** Runs work that returns whether it changed anything. */
   const change = (work: () => Work<boolean>, auditEntry?: AuditEntry) =>
     changing(write, work, Boolean, auditEntry);
 
   return {
     state: (known) => read(() => readAccessTable(known)),
     client: (clientId) => read(() => readClient(clientId)),
-    clientsAfter: (after, limit) => read(() => readClientsBehind(after, limit)),
+    clientsAfter: (after, limit) => read(() => readClientsAfter(after, limit)),
     insertClient: (client, auditEntry) => change(() => insertClient(client), auditEntry),
-    updateClient: (client, seen, auditEntry) => change(() => updateClient(client, seen), auditEntry),
-    removeClient: (clientId, seen, auditEntry) => change(() => removeClient(clientId, seen), auditEntry),
+    updateClient: (client, expected, auditEntry) => change(() => updateClient(client, expected), auditEntry),
+    removeClient: (clientId, expected, auditEntry) =>
+      change(() => removeClient(clientId, expected), auditEntry),
     ...openUses({ read, write }),
     ...openLinks({ read, write }),
     ...openKeys({ read, write }),
     withdrawSigningKey: (kid, replacement, auditEntry) =>
       change(function* () {
-        if ((yield* execute(WITHDRAW_KEY, auditEntry.at, FORGOTTEN, kid)) !== 1) return false;
+        if ((yield* execute(WITHDRAW_KEY, auditEntry.at, DELETED_KEY, kid)) !== 1) return false;
         return !replacement || (yield* addKey(replacement));
       }, auditEntry),
     revokeToken: (token, auditEntry) =>
@@ -92,9 +93,9 @@ export function openAuthStore({ read, write }: Transactions): AuthStore {
       }),
     deletePrivateKeys: async (kids) => {
       await change(function* () {
-        let forgotten = 0;
-        for (const kid of kids) forgotten += yield* execute(FORGET_KEY, FORGOTTEN, kid, FORGOTTEN);
-        return forgotten > 0;
+        let deleted = 0;
+        for (const kid of kids) deleted += yield* execute(DELETE_PRIVATE_KEY, DELETED_KEY, kid, DELETED_KEY);
+        return deleted > 0;
       });
     },
     keyChecks: () =>
@@ -126,7 +127,7 @@ export function openAuthStore({ read, write }: Transactions): AuthStore {
   };
 }
 
-/** One piece of work; where its outcome is a change, it is kept, moves the version of the table, and is the act. */
+/** Runs work; if its outcome is a change, commits it with the new version of the access table and the audit entry. */
 function changing<T>(
   write: Transactions['write'],
   work: () => Work<T>,
@@ -148,11 +149,11 @@ function openKeys({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<A
     signingKeys: () => read(() => keysOf(KEYS)),
     signingKeysInUse: () => read(() => keysOf(KEYS_IN_USE)),
     signingKey: (kid) => read(() => readKeys(KEY, kid)),
-    signingKeysAfter: (after, limit) => read(() => readKeys(KEYS_BEHIND, after, limit)),
-    insertSigningKey: (key, place, auditEntry) =>
+    signingKeysAfter: (after, limit) => read(() => readKeys(KEYS_AFTER, after, limit)),
+    insertSigningKey: (key, condition, auditEntry) =>
       changing(
         write,
-        () => insertKey(key, place),
+        () => insertKey(key, condition),
         (outcome) => outcome === 'added',
         auditEntry,
       ),
@@ -171,7 +172,7 @@ function openUses({
       }),
     recordClientUsage: (clientIds, at) =>
       write('instance', function* () {
-        yield* executeAll(clientIds.map((id) => ({ text: NOTE_USE, values: [at, id] })));
+        yield* executeAll(clientIds.map((id) => ({ text: SAVE_USE, values: [at, id] })));
         return { value: undefined, keep: true, rows: clientIds.length };
       }),
   };
@@ -183,7 +184,7 @@ function openLinks({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<
   return {
     insertConsoleLink: (digest, link, auditEntry) =>
       write('instance', function* () {
-        yield* keepLink(digest, link, auditEntry.at);
+        yield* insertLink(digest, link, auditEntry.at);
         return { value: undefined, keep: true, auditEntries: [auditEntry] };
       }),
     hasConsoleLink: (digest, now) =>
@@ -192,7 +193,7 @@ function openLinks({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<
       }),
     redeemConsoleLink: (digest, now, auditEntry) =>
       write('instance', function* () {
-        const value = yield* takeLink(digest, now);
+        const value = yield* redeemLink(digest, now);
         return { value, keep: value !== undefined, ...(value ? { auditEntries: [auditEntry(value)] } : {}) };
       }),
     async deleteExpiredConsoleLinks(now) {
@@ -206,23 +207,23 @@ function openLinks({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<
   };
 }
 
-/** The schema that brings the log, and tokens that were taken back. */
-const TRUST_SCHEMA = 2;
+/** The first schema with instance secrets and revoked tokens. */
+const SECRETS_SCHEMA = 2;
 
-/** What only reads, of a database that is looked at, which may have an older schema. */
+/** The read operations on an inspected database, which may have an older schema. */
 export function openAuthReading(
   transactions: Transactions,
   schema: () => Promise<number>,
 ): Pick<AuthStore, 'state' | 'signingKeys' | 'keyChecks' | 'secret'> {
   const access = openAuthStore(transactions);
-  const isTrusted = async () => (await schema()) >= TRUST_SCHEMA;
+  const hasSecrets = async () => (await schema()) >= SECRETS_SCHEMA;
   return {
     ...access,
     async state(known) {
-      const hasRevoked = await isTrusted();
+      const hasRevoked = await hasSecrets();
       return transactions.read(() => readAccessTable(known, hasRevoked));
     },
-    secret: async (name) => ((await isTrusted()) ? access.secret(name) : undefined),
+    secret: async (name) => ((await hasSecrets()) ? access.secret(name) : undefined),
   };
 }
 
@@ -238,8 +239,8 @@ function* readAccessTable(known: number | undefined, hasRevoked = true): Work<Au
   return { version, clients, signingKeys, revoked: new Set(revoked.map(({ jti }) => jti)), keyIds };
 }
 
-/** Texts that only read clients and signing keys. */
-export const ACCESS_TEXTS = [...CLIENT_TEXTS, KEYS, KEYS_IN_USE, KEY, KEYS_BEHIND] as const;
+/** Every statement that reads clients or signing keys. */
+export const ACCESS_TEXTS = [...CLIENT_TEXTS, KEYS, KEYS_IN_USE, KEY, KEYS_AFTER] as const;
 
 function* keysOf(text: string, ...values: readonly SqlValue[]): Work<readonly SigningKey[]> {
   return (yield* all<KeyRow>(text, ...values)).map(keyOf);
@@ -249,18 +250,18 @@ function* readKeys(text: string, ...values: readonly SqlValue[]): Work<SigningKe
   return { keys: yield* keysOf(text, ...values), inUse: yield* keysOf(KEYS_IN_USE) };
 }
 
-function* insertKey(key: SigningKey, place: SigningKeyCondition): Work<SigningKeyInsertion> {
-  if (place === 'first') {
+function* insertKey(key: SigningKey, condition: SigningKeyCondition): Work<SigningKeyInsertion> {
+  if (condition === 'first') {
     if (yield* first(ANY_KEY)) return 'not needed';
   } else {
-    const counted = yield* first<{ readonly count: Long }>(COUNT_KEYS, place.supersededBefore);
-    const older = (yield* first(ANY_OLDER_KEY, place.supersededBefore)) ? 1 : 0;
+    const counted = yield* first<{ readonly count: Long }>(COUNT_KEYS, condition.supersededBefore);
+    const older = (yield* first(ANY_OLDER_KEY, condition.supersededBefore)) ? 1 : 0;
     if (Number(counted?.count) + older >= LIMITS.signingKeysMax) return 'too many';
   }
   return (yield* addKey(key)) ? 'added' : 'unproven';
 }
 
-/** Answers false for a key that was sealed by a master key without proof. */
+/** Returns false for a key that was sealed by a master key without a key check. */
 function* addKey(key: SigningKey): Work<boolean> {
   if (!(yield* first(IS_KEY_KNOWN, ciphertextKeyId(key.privateSealed)))) return false;
   return (yield* execute(INSERT_KEY, ...keyColumnsOf(key))) === 1;

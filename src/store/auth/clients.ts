@@ -7,10 +7,10 @@ const CLIENTS = `select client_id, name, scopes, all_realms, disabled_at, secret
   previous_expires_at, created_at, updated_at, revision from client`;
 const ALL = `${CLIENTS} order by created_at, client_id`;
 const ONE = `${CLIENTS} where client_id = ?`;
-const BEHIND = `${CLIENTS} where client_id > ? order by client_id limit ?`;
+const AFTER = `${CLIENTS} where client_id > ? order by client_id limit ?`;
 const REALMS = 'select client_id, realm_id from client_realm';
 const REALMS_OF_ALL = `${REALMS} order by client_id, realm_id`;
-/** Parameters: behind which identifier, and up to which one. */
+/** Parameters: the IDs after which and up to which. */
 const REALMS_AMONG = `${REALMS} where client_id > ? and client_id <= ? order by client_id, realm_id`;
 const REALMS_OF_ONE = `${REALMS} where client_id = ? order by realm_id`;
 const INSERT = `insert into client (name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
@@ -43,7 +43,7 @@ interface RealmRow {
   readonly realm_id: Uuid;
 }
 
-/** The oldest first. */
+/** Oldest first. */
 export function* readAllClients(): Work<readonly Client[]> {
   const realms = yield* all<RealmRow>(REALMS_OF_ALL);
   return clientsOf(yield* all<ClientRow>(ALL), realms);
@@ -55,49 +55,49 @@ export function* readClient(clientId: string): Work<Client | undefined> {
   return clientOf(row, row.all_realms === 1 ? [] : yield* all<RealmRow>(REALMS_OF_ONE, clientId));
 }
 
-/** In the order of their identifiers. */
-export function* readClientsBehind(after: string, limit: number): Work<readonly Client[]> {
-  const rows = yield* all<ClientRow>(BEHIND, after, limit);
+/** In the order of their IDs. */
+export function* readClientsAfter(after: string, limit: number): Work<readonly Client[]> {
+  const rows = yield* all<ClientRow>(AFTER, after, limit);
   const last = rows.at(-1);
   return last ? clientsOf(rows, yield* all<RealmRow>(REALMS_AMONG, after, last.client_id)) : [];
 }
 
-/** Every text that only reads. */
-export const CLIENT_TEXTS = [ALL, ONE, BEHIND, REALMS_OF_ALL, REALMS_AMONG, REALMS_OF_ONE] as const;
+/** Every statement that reads. */
+export const CLIENT_TEXTS = [ALL, ONE, AFTER, REALMS_OF_ALL, REALMS_AMONG, REALMS_OF_ONE] as const;
 
 function clientsOf(rows: readonly ClientRow[], realms: readonly RealmRow[]): readonly Client[] {
   const listed = Map.groupBy(realms, (row) => row.client_id);
   return rows.map((row) => clientOf(row, listed.get(row.client_id) ?? []));
 }
 
-/** Answers false where the identifier is taken. */
+/** Returns false if the ID exists. */
 export function* insertClient(client: Client): Work<boolean> {
   const isNew = (yield* execute(INSERT, ...columnsOf(client))) === 1;
-  if (isNew) yield* keepRealms(client);
+  if (isNew) yield* replaceRealms(client);
   return isNew;
 }
 
-/** Answers false unless the stored one still carries `seen`. */
-export function* updateClient(client: Client, seen: Revision): Work<boolean> {
-  const isKept = (yield* execute(UPDATE, ...columnsOf(client), seen)) === 1;
-  if (isKept) yield* keepRealms(client);
-  return isKept;
+/** Returns false unless the stored revision is `expected`. */
+export function* updateClient(client: Client, expected: Revision): Work<boolean> {
+  const isUpdated = (yield* execute(UPDATE, ...columnsOf(client), expected)) === 1;
+  if (isUpdated) yield* replaceRealms(client);
+  return isUpdated;
 }
 
-/** Answers false unless it is there and carries `seen`; then nothing of this may be kept. */
-export function* removeClient(clientId: string, seen: Revision): Work<boolean> {
+/** Returns false unless the client exists with the revision `expected`; the caller must then roll back. */
+export function* removeClient(clientId: string, expected: Revision): Work<boolean> {
   yield* execute(CLEAR_REALMS, clientId);
   yield* execute(REMOVE_USE, clientId);
-  return (yield* execute(REMOVE, clientId, seen)) === 1;
+  return (yield* execute(REMOVE, clientId, expected)) === 1;
 }
 
-function* keepRealms({ clientId, realms }: Client): Work<void> {
+function* replaceRealms({ clientId, realms }: Client): Work<void> {
   yield* execute(CLEAR_REALMS, clientId);
   if (realms === '*') return;
   for (const realm of realms) yield* execute(INSERT_REALM, clientId, realm);
 }
 
-/** The values of a client's row, its identifier last, as both statements take them. */
+/** The parameters of insert and update, the ID last. */
 function columnsOf(client: Client): readonly SqlValue[] {
   return [
     client.name,

@@ -3,13 +3,13 @@ import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { all, execute, first, type Long, type Work } from '../transaction_work.ts';
 
-const FORGET_LATE = 'delete from console_link where expires_at <= ?';
+const DELETE_EXPIRED = 'delete from console_link where expires_at <= ?';
 const INSERT = 'insert into console_link (digest, label, scopes, realms, expires_at) values (?, ?, ?, ?, ?)';
 const SELECT = 'select label, scopes, realms, expires_at from console_link where digest = ?';
-const TAKE = 'delete from console_link where digest = ?';
-const ANY_LATE = 'select 1 from console_link where expires_at <= ? limit 1';
+const DELETE = 'delete from console_link where digest = ?';
+const ANY_EXPIRED = 'select 1 from console_link where expires_at <= ? limit 1';
 
-/** A link that ends further ahead was made by a clock that is ahead: its minute would begin later. */
+/** A link that expires later than this was created by a fast clock. */
 const AHEAD_MS_MAX = LIMITS.consoleLinkMsMax + LIMITS.clockLeewayMs;
 
 interface LinkRow {
@@ -19,14 +19,14 @@ interface LinkRow {
   readonly expires_at: Long;
 }
 
-/** Keeps what a one-time code is worth under the digest of it; those that came too late go. */
-export function* keepLink(digest: string, link: ConsoleLink, now: number): Work<void> {
-  yield* execute(FORGET_LATE, now);
+/** Inserts a link under the digest of its code, and deletes expired links. */
+export function* insertLink(digest: string, link: ConsoleLink, now: number): Work<void> {
+  yield* execute(DELETE_EXPIRED, now);
   const { label, scopes, realms, expiresAt } = link;
   yield* execute(INSERT, digest, label, [...scopes].join(' '), [...realms].join(' '), expiresAt);
 }
 
-/** What a code is worth now; it stays what it is. */
+/** The valid link of a code, which stays valid. */
 export function* findLink(digest: string, now: number): Work<ConsoleLink | undefined> {
   const row = yield* first<LinkRow>(SELECT, digest);
   if (!row) return undefined;
@@ -34,20 +34,20 @@ export function* findLink(digest: string, now: number): Work<ConsoleLink | undef
   return leftMs > 0 && leftMs <= AHEAD_MS_MAX ? linkOf(row) : undefined;
 }
 
-/** The same, and nobody finds it again: of all who take it at once one gets it. */
-export function* takeLink(digest: string, now: number): Work<ConsoleLink | undefined> {
+/** The valid link of a code, which is deleted: of concurrent callers only one gets it. */
+export function* redeemLink(digest: string, now: number): Work<ConsoleLink | undefined> {
   const link = yield* findLink(digest, now);
-  return link && (yield* execute(TAKE, digest)) === 1 ? link : undefined;
+  return link && (yield* execute(DELETE, digest)) === 1 ? link : undefined;
 }
 
-/** Whether any has come too late, and is still there. */
+/** Whether there are expired links. */
 export function* hasExpiredLinks(now: number): Work<boolean> {
-  return (yield* all(ANY_LATE, now)).length > 0;
+  return (yield* all(ANY_EXPIRED, now)).length > 0;
 }
 
-/** Removes those. Answers how many. */
+/** Deletes expired links. Returns how many. */
 export function deleteExpiredLinks(now: number): Work<number> {
-  return execute(FORGET_LATE, now);
+  return execute(DELETE_EXPIRED, now);
 }
 
 function linkOf({ label, scopes, realms, expires_at }: LinkRow): ConsoleLink {

@@ -7,12 +7,12 @@ import type { Dialect } from '../dialect.ts';
 import { unlessPurged } from '../records/purge_mark.ts';
 import { execute, first, type Long, type Work } from '../transaction_work.ts';
 
-/** Idempotency records: stored answers, for the repetition of their request. */
+/** Stores the answers to requests with an `Idempotency-Key`. */
 export interface IdempotencyStore {
   /** The record of a request, unless it has expired at `now`, or its realm or user is being purged. */
-  load(place: IdempotencyRecordKey, now: number): Work<IdempotencyRecord | undefined>;
+  load(key: IdempotencyRecordKey, now: number): Work<IdempotencyRecord | undefined>;
   /**
-   * Stores a record; returns false where `load` would find one. Also deletes some expired records, and the oldest of a
+   * Stores a record; returns false if `load` would return one. Also deletes some expired records, and the oldest of a
    * client that has too many.
    */
   save(record: IdempotencyRecord): Work<boolean>;
@@ -33,7 +33,7 @@ const EXPIRED_PER_SAVE = 10;
 const COLUMNS =
   'realm_id, client_id, key, ordinal, body, status, record_id, user_id, answer_sealed, at, expires_at';
 
-/** A realm that is being purged has its mark in itself; its creation was answered where no realm was named. */
+/** The mark of a purged realm has its own ID; the record of its creation names no realm. */
 const UNLESS_PURGED = [
   unlessPurged(realm, 'm.realm_id', 'm.realm_id'),
   unlessPurged(realm, 'm.record_id', 'm.record_id'),
@@ -44,7 +44,7 @@ const UNLESS_PURGED = [
 const SELECT_RECORD = `select ${COLUMNS} from idempotency m
   where realm_id = ? and client_id = ? and key = ? and expires_at > ?${UNLESS_PURGED}`;
 const CLEAR = 'delete from idempotency where realm_id = ? and client_id = ? and key = ?';
-// A client's numbers grow as long as it has a record: the newest is the last entry of the index.
+// A client's ordinals increase as long as it has a record: the newest is the last entry of the index.
 const INSERT = `insert into idempotency (${COLUMNS})
   values (?1, ?2, ?3, coalesce((select max(ordinal) from idempotency where client_id = ?2), 0) + 1,
     ?4, ?5, ?6, ?7, ?8, ?9, ?10) returning ordinal`;
@@ -56,11 +56,11 @@ export function deleteWhere(selection: string): string {
 }
 
 export function openIdempotencyStore(dialect: Pick<Dialect, 'rowLocks'>): IdempotencyStore {
-  const { forgetOldest, sweep, endings } = deleteStatements(dialect);
+  const { deleteOldest, sweep, owned } = deleteStatements(dialect);
 
   /** The statements about the records that are deleted with a record. */
   function ownedBy({ foreignKey }: Resource): readonly CountAndDelete[] {
-    return foreignKey ? endings[foreignKey] : [];
+    return foreignKey ? owned[foreignKey] : [];
   }
 
   return {
@@ -74,7 +74,7 @@ export function openIdempotencyStore(dialect: Pick<Dialect, 'rowLocks'>): Idempo
       yield* execute(sweep, at, EXPIRED_PER_SAVE);
       const values = [body, status, recordId ?? null, owner ?? null, sealed, at, expiresAt];
       const row = yield* first<{ ordinal: Long }>(INSERT, where, clientId, key, ...values);
-      yield* execute(forgetOldest, clientId, Number(row?.ordinal ?? 0) - LIMITS.idempotencyKeysPerClientMax);
+      yield* execute(deleteOldest, clientId, Number(row?.ordinal ?? 0) - LIMITS.idempotencyKeysPerClientMax);
       return true;
     },
     deleteExpired: (now, limit) => execute(sweep, now, limit),
@@ -88,15 +88,15 @@ export function openIdempotencyStore(dialect: Pick<Dialect, 'rowLocks'>): Idempo
     },
     *deleteOwned(resource, key, limit) {
       let sum = 0;
-      for (const { remove: forget } of ownedBy(resource)) {
-        sum += yield* execute(forget, key[0], key.at(-1) as Uuid, limit - sum);
+      for (const { remove } of ownedBy(resource)) {
+        sum += yield* execute(remove, key[0], key.at(-1) as Uuid, limit - sum);
       }
       return sum;
     },
   };
 }
 
-/** What becomes of at most so many answers of one condition. Parameters: realm, identifier, limit. */
+/** Counts and deletes a limited number of records. Parameters: realm, ID, limit. */
 interface CountAndDelete {
   readonly count: string;
   readonly remove: string;
@@ -105,43 +105,43 @@ interface CountAndDelete {
 type OwnedStatements = Readonly<Record<NonNullable<Resource['foreignKey']>, readonly CountAndDelete[]>>;
 
 /**
- * The texts that forget. Those of a client or of a time reach into realms that others write in, and leave what these
- * claim for the next one; those that go with a record must have them all.
+ * The statements that delete records. Those by client or time touch realms of other writers, and skip rows that these have
+ * locked; those by deleted record must delete all.
  */
-function deleteStatements({ rowLocks: claims }: Pick<Dialect, 'rowLocks'>) {
-  const endingOf = (condition: string): CountAndDelete => ({
-    count: `select count(*) as n from (select 1 from idempotency where ${condition} limit ?3) as ending`,
-    remove: deleteWhere(`${condition} limit ?3${claims.exclusive}`),
+function deleteStatements({ rowLocks }: Pick<Dialect, 'rowLocks'>) {
+  const statementsFor = (condition: string): CountAndDelete => ({
+    count: `select count(*) as n from (select 1 from idempotency where ${condition} limit ?3) as owned`,
+    remove: deleteWhere(`${condition} limit ?3${rowLocks.exclusive}`),
   });
-  const endings: OwnedStatements = {
+  const owned: OwnedStatements = {
     realm_id: [
       'realm_id = ?1 and realm_id = ?2',
-      // The answer to a realm's creation was stored before there was a realm to name.
+      // The record of a realm's creation was stored before the realm existed.
       `realm_id = '${NIL_UUID}' and record_id = ?1 and record_id = ?2`,
-    ].map(endingOf),
+    ].map(statementsFor),
     user_id: [
       'realm_id = ?1 and user_id = ?2',
       'realm_id = ?1 and record_id = ?2 and user_id is distinct from ?2',
-    ].map(endingOf),
+    ].map(statementsFor),
   };
   return {
-    forgetOldest: deleteWhere(`client_id = ? and ordinal <= ?${claims.skipLocked}`),
-    sweep: deleteWhere(`expires_at <= ?1 order by expires_at limit ?2${claims.skipLocked}`),
-    endings,
+    deleteOldest: deleteWhere(`client_id = ? and ordinal <= ?${rowLocks.skipLocked}`),
+    sweep: deleteWhere(`expires_at <= ?1 order by expires_at limit ?2${rowLocks.skipLocked}`),
+    owned,
   };
 }
 
 /** Every statement about idempotency records. */
 export function idempotencyTexts(dialect: Pick<Dialect, 'rowLocks'>): readonly string[] {
-  const { forgetOldest, sweep, endings } = deleteStatements(dialect);
-  const ofEndings = Object.values(endings).flat();
+  const { deleteOldest, sweep, owned } = deleteStatements(dialect);
+  const ofOwned = Object.values(owned).flat();
   return [
     SELECT_RECORD,
     CLEAR,
     INSERT,
-    forgetOldest,
+    deleteOldest,
     sweep,
-    ...ofEndings.flatMap(({ count, remove: forget }) => [count, forget]),
+    ...ofOwned.flatMap(({ count, remove }) => [count, remove]),
   ];
 }
 

@@ -8,7 +8,7 @@ import type { Transactions } from '../transactions.ts';
 import { deleteWhere } from './idempotency_store.ts';
 import { SEALED_COLUMNS, type SealedColumn, sealedColumnsIn } from './sealed_columns.ts';
 
-/** No key is named so, and so it is not the name in any ciphertext, however short. */
+/** Not a key ID, and so in no ciphertext, however short. */
 const NO_KEY = '-';
 
 interface ValueRow {
@@ -17,7 +17,7 @@ interface ValueRow {
   readonly sealed: Uint8Array;
 }
 
-/** The statements about one column of ciphertexts. An empty one is a secret that was forgotten. */
+/** The statements about one column of ciphertexts. An empty value is a deleted secret. */
 function textsOf({ table, column, realm, id }: SealedColumn, { hexBehindFirst }: Dialect) {
   const isByOther = `${column} is not null and length(${column}) > 0 and ${hexBehindFirst(column)} <> ?`;
   const select = `select ${realm} as realm, ${id} as id, ${column} as sealed from ${table} where ${isByOther}`;
@@ -25,11 +25,11 @@ function textsOf({ table, column, realm, id }: SealedColumn, { hexBehindFirst }:
   return {
     table,
     column,
-    /** Parameters: the key that is not wanted, limit. */
+    /** Parameters: the key to exclude, limit. */
     select: `${select} ${inOrder}`,
-    /** Parameters: the key that is not wanted, realm and identifier of the last one, limit. */
-    selectBehind: `${select} and (${realm}, ${id}) > (?, ?) ${inOrder}`,
-    /** Parameters: the next value, realm, identifier, the value that must still be there. */
+    /** Parameters: the key to exclude, realm and ID of the last value, limit. */
+    selectAfter: `${select} and (${realm}, ${id}) > (?, ?) ${inOrder}`,
+    /** Parameters: the new value, realm, ID, the expected value. */
     update: `update ${table} set ${column} = ? where ${realm} = ? and ${id} = ? and ${column} = ?`,
     /** Parameters: the key. */
     hasOther: `select 1 from ${table} where ${isByOther} limit 1`,
@@ -39,7 +39,7 @@ function textsOf({ table, column, realm, id }: SealedColumn, { hexBehindFirst }:
 const CHECKS = 'select key_id, created_at from keyring';
 const RETIRE = 'delete from keyring where key_id <> ?';
 
-/** Sealed values of a database that is looked at, which may have an older schema. */
+/** Reads the sealed values of an inspected database, which may have an older schema. */
 export function openSealedValueReader(
   transactions: Transactions,
   dialect: Dialect,
@@ -56,32 +56,32 @@ export function openSealedValueReader(
   };
 }
 
-/** Sealed values and the keyring's proofs. */
+/** Sealed values and the key checks of the keyring. */
 export function openSealedStore(
-  { read, write, yieldToWriters: giveWay }: Transactions,
+  { read, write, yieldToWriters }: Transactions,
   dialect: Dialect,
-  those = SEALED_COLUMNS,
+  sealedColumns = SEALED_COLUMNS,
 ): SealedStore {
-  const columns = those.map((column) => textsOf(column, dialect));
-  const forgetSome = deleteWhere(
+  const columns = sealedColumns.map((column) => textsOf(column, dialect));
+  const deleteRecords = deleteWhere(
     `${dialect.hexBehindFirst('answer_sealed')} <> ? limit ${LIMITS.cascadeRecordsMax}${dialect.rowLocks.exclusive}`,
   );
 
   const otherChecks = `select key_id from keyring where key_id <> ?${dialect.rowLocks.exclusive}`;
 
-  function* valuesBehind(
+  function* valuesAfter(
     notBy: string,
     after: SecretLocation | undefined,
     limit: number,
   ): Work<SealedValue[]> {
     const found: SealedValue[] = [];
     const start = columns.findIndex(({ table, column }) => table === after?.table && column === after.column);
-    for (const [index, { table, column, select, selectBehind }] of columns.entries()) {
+    for (const [index, { table, column, select, selectAfter }] of columns.entries()) {
       if (index < start) continue;
       const left = limit - found.length;
       const rows =
         after && index === start
-          ? yield* all<ValueRow>(selectBehind, notBy, after.realm, after.id, left)
+          ? yield* all<ValueRow>(selectAfter, notBy, after.realm, after.id, left)
           : yield* all<ValueRow>(select, notBy, left);
       for (const { realm, id, sealed } of rows)
         found.push({ location: { table, column, realm, id }, sealed });
@@ -90,27 +90,27 @@ export function openSealedStore(
     return found;
   }
 
-  /** One commit of the end of other keys. */
+  /** One commit that retires other keys. */
   function* retireStep(
     keyId: string,
     auditEntry: AuditEntry,
-  ): Work<WorkResult<'refused' | 'goes on' | 'retired'>> {
+  ): Work<WorkResult<'refused' | 'continue' | 'retired'>> {
     if (!(yield* first(IS_KEY_KNOWN, keyId))) return { value: 'refused', keep: false };
-    // From here on nobody stores what another key sealed, and all that was stored so is seen.
+    // These locks keep other writers from storing values of other keys, so that the check below sees all of them.
     yield* all(otherChecks, keyId);
     for (const { hasOther } of columns) {
       if (yield* first(hasOther, keyId)) return { value: 'refused', keep: false };
     }
-    // A repetition would not find its answer again: the place is a digest under the key that ends.
-    const rows = yield* execute(forgetSome, keyId);
-    if (rows >= LIMITS.cascadeRecordsMax) return { value: 'goes on', keep: true, rows };
+    // These records cannot be found any more: their keys are digests under the retired key.
+    const rows = yield* execute(deleteRecords, keyId);
+    if (rows >= LIMITS.cascadeRecordsMax) return { value: 'continue', keep: true, rows };
     yield* execute(RETIRE, keyId);
     yield* execute(TOUCH_ACCESS);
     return { value: 'retired', keep: true, rows, auditEntries: [auditEntry] };
   }
 
   return {
-    values: (notBy, after, limit) => read(() => valuesBehind(notBy ?? NO_KEY, after, limit)),
+    values: (notBy, after, limit) => read(() => valuesAfter(notBy ?? NO_KEY, after, limit)),
     replace: (values) =>
       write('instance', function* () {
         for (const { location, seen, sealed } of values) {
@@ -126,14 +126,14 @@ export function openSealedStore(
     async retireOtherKeys(keyId, auditEntry) {
       for (;;) {
         const step = await write('instance', () => retireStep(keyId, auditEntry));
-        if (step !== 'goes on') return step === 'retired';
-        await giveWay();
+        if (step !== 'continue') return step === 'retired';
+        await yieldToWriters();
       }
     },
   };
 }
 
-/** Adds a proof where there is at most one of another key. The newest is the one that was made last. */
+/** Adds a key check, if there is at most one of another key. `created_at` keeps the order of their creation. */
 function* addCheck({ keyId, sealed }: KeyCheck, at: number): Work<WorkResult<boolean>> {
   const checks = yield* all<{ key_id: string; created_at: Long }>(CHECKS);
   const others = checks.filter(({ key_id }) => key_id !== keyId);

@@ -110,7 +110,6 @@ export function statementsOver(
   };
 }
 
-/** Derives the statements of a resource from its description. */
 function statementsFor(resource: Resource, all: readonly Resource[], dialect: StatementDialect): Statements {
   const keys = keyColumns(resource);
   const derived = derivedColumns(resource, dialect);
@@ -326,7 +325,6 @@ const JSON_TEXT: Form = {
   decode: (stored) => JSON.parse(stored as string),
 };
 
-/** By the JSON type of a member. */
 const FORMS: Readonly<Record<string, Form>> = {
   boolean: { encode: (value) => (value ? 1 : 0), decode: (stored) => stored === 1 },
   array: JSON_TEXT,

@@ -11,7 +11,7 @@ const CURSOR = `select ${COLUMNS} from realm_clock k
   left join webhook_progress p on p.webhook_id = ? and p.realm_id = k.realm_id`;
 const MOVED = `${CURSOR} where (k.moved, k.realm_id) > (?, ?) and k.moved < ? and k.realm_id <> ?
   order by k.moved, k.realm_id limit ?`;
-const BEHIND = `${CURSOR} where k.realm_id > ? order by k.realm_id limit ?`;
+const AFTER = `${CURSOR} where k.realm_id > ? order by k.realm_id limit ?`;
 const DUE = `select ${COLUMNS} from webhook_progress p join realm_clock k on k.realm_id = p.realm_id
   where p.webhook_id = ? and p.next_at > 0 and p.next_at <= ? order by p.next_at limit ?`;
 const OLDEST_LAG = `select behind_since from webhook_progress where webhook_id = ? and behind_since > 0
@@ -21,16 +21,16 @@ const LAGGING_REALMS = `select count(*) as n from (select 1 from webhook_progres
 const deadLettersBy = ({ indexHint: by }: ListDialect): string => `select count(*) as n from (select 1
   from dead_letter${by('dead_letter_left')} where webhook_id = ? and redelivered_at is null limit ?) as counted`;
 
-/** How far targets are in realms, found by index: realms without news cost nothing but in a sweep. */
+/** The progress of targets in realms. Except for sweeps, indexes find only realms with undelivered changes. */
 export function openProgressStore(
   { read }: Pick<Transactions, 'read'>,
-  { clockOrder: moves, lists }: Dialect,
+  { clockOrder, lists }: Dialect,
 ): ProgressStore {
-  const deadLetters = deadLettersBy(lists);
+  const countDeadLetters = deadLettersBy(lists);
   return {
     clockBounds: () =>
       read(function* () {
-        const { begins, ends } = (yield* first<BoundsRow>(moves.bounds)) as BoundsRow;
+        const { begins, ends } = (yield* first<BoundsRow>(clockOrder.bounds)) as BoundsRow;
         return { begins: Number(begins), ends: Number(ends) };
       }),
     movedRealms: (webhookId, { moved, realm }, end, limit) =>
@@ -40,7 +40,7 @@ export function openProgressStore(
       }),
     realmsAfter: (webhookId, after, limit) =>
       read(function* () {
-        return (yield* all<CursorRow>(BEHIND, webhookId, after, limit)).map(cursorOf);
+        return (yield* all<CursorRow>(AFTER, webhookId, after, limit)).map(cursorOf);
       }),
     dueRealms: (webhookId, now, limit) =>
       read(function* () {
@@ -51,11 +51,11 @@ export function openProgressStore(
         const since = (yield* first<{ readonly behind_since: Long }>(OLDEST_LAG, webhookId))?.behind_since;
         const most = LIMITS.webhookLagCountedMax;
         const realms = yield* first<{ readonly n: Long }>(LAGGING_REALMS, webhookId, most);
-        const letters = yield* first<{ readonly n: Long }>(deadLetters, webhookId, most);
+        const deadLetterCount = yield* first<{ readonly n: Long }>(countDeadLetters, webhookId, most);
         return {
           since: since === undefined ? undefined : Number(since),
           realms: Number(realms?.n),
-          deadLetters: Number(letters?.n),
+          deadLetters: Number(deadLetterCount?.n),
         };
       }),
   };
@@ -82,6 +82,6 @@ function cursorOf({ realm_id, head, seq, attempts, next_at, failed_seq }: Cursor
 }
 
 /** Every statement about progress. */
-export const webhookProgressTexts = ({ clockOrder: moves, lists }: Dialect): readonly string[] => [
-  ...[MOVED, BEHIND, DUE, moves.bounds, OLDEST_LAG, LAGGING_REALMS, deadLettersBy(lists)],
+export const webhookProgressTexts = ({ clockOrder, lists }: Dialect): readonly string[] => [
+  ...[MOVED, AFTER, DUE, clockOrder.bounds, OLDEST_LAG, LAGGING_REALMS, deadLettersBy(lists)],
 ];

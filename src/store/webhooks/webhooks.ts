@@ -32,32 +32,32 @@ const INTO_PROGRESS =
 const ANY_REALM = 'join realm_clock k on k.realm_id <> ?';
 const LISTED_REALM = `join realm_clock k on k.realm_id in
   (select r.realm_id from webhook_realm r where r.webhook_id = w.webhook_id)`;
-/** Begins at the newest change, where the receiver has not begun. */
+/** Starts after the newest change, unless the target has progress. */
 const BEGIN = `${INTO_PROGRESS} select w.webhook_id, k.realm_id, k.seq, 0, 0, 0 from webhook w`;
 const BEGIN_ALL = `${BEGIN} ${ANY_REALM} where w.webhook_id = ? on conflict do nothing`;
 const BEGIN_LISTED = `${BEGIN} ${LISTED_REALM} where w.webhook_id = ? on conflict do nothing`;
-/** Begins before the oldest change that is kept. */
+/** Starts before the oldest stored change. */
 const BEGIN_OLDEST = `${INTO_PROGRESS} select w.webhook_id, k.realm_id,
   coalesce((select c.seq from change c where c.realm_id = k.realm_id order by c.seq limit 1), k.seq + 1) - 1, 0, 0, 0
   from webhook w`;
 const BEGIN_OLDEST_ALL = `${BEGIN_OLDEST} ${ANY_REALM} where w.webhook_id = ? on conflict do nothing`;
 const BEGIN_OLDEST_LISTED = `${BEGIN_OLDEST} ${LISTED_REALM} where w.webhook_id = ? on conflict do nothing`;
-/** Begins at the first change, in the realms that it has and that were made after it. */
-const GO_ON = `${INTO_PROGRESS} select w.webhook_id, k.realm_id, 0, 0, 0, 0 from webhook w`;
-const GO_ON_ALL = `${GO_ON} ${ANY_REALM} where w.webhook_id = ? and w.all_realms = 1 on conflict do nothing`;
-const GO_ON_LISTED = `${GO_ON} ${LISTED_REALM} where w.webhook_id = ? and w.all_realms = 0 on conflict do nothing`;
-/** A realm that has come back begins anew. */
-const FORGET_UNLISTED = `delete from webhook_progress where webhook_id = ?
+/** Starts before the first change, in realms of the target without progress: those created after it. */
+const CONTINUE = `${INTO_PROGRESS} select w.webhook_id, k.realm_id, 0, 0, 0, 0 from webhook w`;
+const CONTINUE_ALL = `${CONTINUE} ${ANY_REALM} where w.webhook_id = ? and w.all_realms = 1 on conflict do nothing`;
+const CONTINUE_LISTED = `${CONTINUE} ${LISTED_REALM} where w.webhook_id = ? and w.all_realms = 0 on conflict do nothing`;
+/** A realm that is added again later starts from the present. */
+const DELETE_UNLISTED = `delete from webhook_progress where webhook_id = ?
   and realm_id not in (select realm_id from webhook_realm where webhook_id = ?)`;
-const IS_AS_SEEN = 'select 1 from webhook where webhook_id = ? and revision = ?';
-const OF_RECEIVER = ['webhook_realm', 'webhook_progress', 'delivery', 'dead_letter'].map(
+const IS_UNCHANGED = 'select 1 from webhook where webhook_id = ? and revision = ?';
+const OF_TARGET = ['webhook_realm', 'webhook_progress', 'delivery', 'dead_letter'].map(
   (table) => `delete from ${table} where webhook_id = ?`,
 );
 
-/** Receivers of events, and what was sent to them. */
+/** Webhook targets and their deliveries. */
 export function openWebhookStore(transactions: Transactions, dialect: Dialect): WebhookStore {
   const { read, write } = transactions;
-  const claimed = `${IS_AS_SEEN}${dialect.rowLocks.exclusive}`;
+  const selectUnchanged = `${IS_UNCHANGED}${dialect.rowLocks.exclusive}`;
 
   return {
     ...openDeliveries(transactions, dialect),
@@ -69,18 +69,18 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
         if (Number(n) >= LIMITS.webhooksMax) return { value: false, keep: false };
         yield* assertKnownKey(webhook);
         yield* execute(INSERT, ...plainColumns(webhook), ...secretColumns(webhook), webhook.webhookId);
-        yield* keepRealms(webhook);
+        yield* replaceRealms(webhook);
         yield* from === 'present' ? begin(webhook) : beginOldest(webhook);
         return { value: true, keep: true, auditEntries: [auditEntry] };
       }),
-    update: (webhook, seen, auditEntry) =>
+    update: (webhook, expected, auditEntry) =>
       write('instance', function* () {
-        yield* settleRealms(webhook);
-        const count = yield* execute(UPDATE, ...plainColumns(webhook), webhook.webhookId, seen);
+        yield* addMissingProgress(webhook);
+        const count = yield* execute(UPDATE, ...plainColumns(webhook), webhook.webhookId, expected);
         if (count !== 1) return { value: false, keep: false };
-        yield* keepRealms(webhook);
+        yield* replaceRealms(webhook);
         yield* begin(webhook);
-        if (webhook.realms !== '*') yield* execute(FORGET_UNLISTED, webhook.webhookId, webhook.webhookId);
+        if (webhook.realms !== '*') yield* execute(DELETE_UNLISTED, webhook.webhookId, webhook.webhookId);
         return { value: true, keep: true, auditEntries: [auditEntry] };
       }),
     rotate: (webhook, { revision, secretSealed }, auditEntry) =>
@@ -93,12 +93,12 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
         );
         return { value: count === 1, keep: count === 1, auditEntries: [auditEntry] };
       }),
-    remove: (webhookId, seen, auditEntry) =>
+    remove: (webhookId, expected, auditEntry) =>
       write('instance', function* () {
         // First, so that nobody writes down meanwhile what was sent to it.
-        if (!(yield* first(claimed, webhookId, seen))) return { value: false, keep: false };
-        for (const text of OF_RECEIVER) yield* execute(text, webhookId);
-        const count = yield* execute(REMOVE, webhookId, seen);
+        if (!(yield* first(selectUnchanged, webhookId, expected))) return { value: false, keep: false };
+        for (const text of OF_TARGET) yield* execute(text, webhookId);
+        const count = yield* execute(REMOVE, webhookId, expected);
         return { value: count === 1, keep: count === 1, auditEntries: [auditEntry] };
       }),
   };
@@ -114,24 +114,24 @@ function* listed(): Work<readonly Webhook[]> {
   );
 }
 
-/** Secrets are stored only as long as their key opens them: a change of the master key has ended otherwise. */
+/** Secrets are stored only while their key has a key check: otherwise the master key was changed. */
 function* assertKnownKey({ secretSealed, previous }: Webhook): Work<void> {
   for (const sealed of previous ? [secretSealed, previous.sealed] : [secretSealed]) {
     if (yield* first(IS_KEY_KNOWN, ciphertextKeyId(sealed))) continue;
-    throw new Fault('unavailable', [], new Error('the master key was changed while this ran'));
+    throw new Fault('unavailable', [], new Error('the master key was changed while this process ran'));
   }
 }
 
-function* keepRealms({ webhookId, realms }: Webhook): Work<void> {
+function* replaceRealms({ webhookId, realms }: Webhook): Work<void> {
   yield* execute(CLEAR_REALMS, webhookId);
   if (realms === '*') return;
   for (const realm of realms) yield* execute(INSERT_REALM, webhookId, realm);
 }
 
-/** A receiver whose list changes goes on as it was in the realms that it had, also where it was told nothing of them yet. */
-function* settleRealms({ webhookId }: Webhook): Work<void> {
-  yield* execute(GO_ON_ALL, NIL_UUID, webhookId);
-  yield* execute(GO_ON_LISTED, webhookId);
+/** Before its realms change, gives a target progress in all of its present realms, so that it continues there. */
+function* addMissingProgress({ webhookId }: Webhook): Work<void> {
+  yield* execute(CONTINUE_ALL, NIL_UUID, webhookId);
+  yield* execute(CONTINUE_LISTED, webhookId);
 }
 
 function* begin({ webhookId, realms }: Webhook): Work<void> {
@@ -198,7 +198,7 @@ function webhookOf(row: WebhookRow, realms: readonly Uuid[]): Webhook {
   });
 }
 
-/** Every text about receivers. */
+/** Every statement about targets. */
 export const WEBHOOK_TEXTS: readonly string[] = [
   ...[
     LIST,
@@ -207,12 +207,12 @@ export const WEBHOOK_TEXTS: readonly string[] = [
     INSERT,
     UPDATE,
     ROTATE,
-    IS_AS_SEEN,
+    IS_UNCHANGED,
     REMOVE,
     CLEAR_REALMS,
     INSERT_REALM,
     BEGIN_ALL,
     BEGIN_LISTED,
   ],
-  ...[BEGIN_OLDEST_ALL, BEGIN_OLDEST_LISTED, GO_ON_ALL, GO_ON_LISTED, FORGET_UNLISTED, ...OF_RECEIVER],
+  ...[BEGIN_OLDEST_ALL, BEGIN_OLDEST_LISTED, CONTINUE_ALL, CONTINUE_LISTED, DELETE_UNLISTED, ...OF_TARGET],
 ];
