@@ -6,64 +6,64 @@ import type { SqlValue } from './records/statements.ts';
 export interface Insertion {
   /** Parameters: `lead`, then every column of the record. */
   readonly text: string;
-  /** What an engine keeps beside the columns of the description. */
+  /** Values of columns that only this engine has. */
   readonly lead: (id: Uuid) => readonly SqlValue[];
 }
 
-/** What engines say differently. */
+/** The differences between the engines' SQL. */
 export interface Dialect {
-  /** The function that answers where in its first argument the second one stands, from 1; 0 where it does not. */
+  /** The function that returns the position of its second argument in the first one, from 1; 0 if there is none. */
   readonly position: string;
-  /** The function that answers the greater one of two numbers. */
+  /** The function that returns the greater of two numbers. */
   readonly greatest: string;
-  /** Whether checksums stand beside long texts, to be found by (decision 0006). */
+  /** Whether long texts have hash columns for lookups (docs/decisions/0006-sqlite-lookups.md). */
   readonly hasHashColumns: boolean;
-  /** SQL for eight bytes of a value behind its first one, as hexadecimal digits in lower case. */
-  readonly hexBehindFirst: (value: string) => string;
+  /** SQL for the second to ninth byte of a value, as hexadecimal digits in lower case. */
+  readonly hexAfterFirst: (value: string) => string;
   readonly insertion: (resource: Resource, columns: readonly string[]) => Insertion;
-  /** How many inserts are best tried together: with one wait for all of them, and a savepoint to undo all of them. */
-  readonly insertsTogether: number;
-  /** Whether long numbers come back as text. */
+  /** Inserts of a bulk load in one round trip, with one savepoint. */
+  readonly insertsPerBatch: number;
+  /** Whether the engine returns 64-bit numbers as text. */
   readonly returnsLongsAsText: boolean;
   readonly lists: ListDialect;
-  /** What a select that ends so does with the rows it answers, until the transaction ends. */
+  /** Row locks, to append to a select. */
   readonly rowLocks: RowLocks;
   readonly clockOrder: ClockOrder;
 }
 
 /** How lists are read. */
 export interface ListDialect {
-  /** Behind the name of a table: the index to read it by. Empty where the engine is left to choose. */
+  /** Names the index to use, after a table name. Empty if the engine chooses. */
   readonly indexHint: (index: string) => string;
-  /** Whether a column has one of the values of a place, and those values as one. */
+  /** SQL for whether a column has one of several values that are one parameter, and that parameter. */
   readonly isAmong: (column: string) => string;
   readonly among: (values: readonly string[]) => SqlValue;
   /**
-   * `n`, how many rows there are behind `source`, counted up to `most`; and `slots`, where they lie, if an engine can
-   * tell.
+   * Selects `n`, the number of rows of `source`, counted up to `most`, and `slots`, their row IDs, if the engine has
+   * them.
    */
   readonly few: (source: string, most: number) => string;
-  /** What holds of the rows in those slots, which are its one value; undefined where none were told. */
+  /** A condition for these row IDs, which are its only parameter; undefined if the engine has none. */
   readonly isInRowIds: string | undefined;
 }
 
-/** The order in which clocks of realms moved, told by numbers that may be shared. */
+/** The order in which the clocks of realms advanced, by numbers that several realms may share. */
 export interface ClockOrder {
-  /** The number of what is being written now. */
+  /** SQL for the number of the current write. */
   readonly now: string;
   /**
-   * A select of `begins`, the least number from which on anything may still become visible, and `ends`, which is greater than
-   * that of everything that is visible.
+   * A select of `begins`, the least number that may still become visible, and `ends`, which is greater than all visible
+   * numbers.
    */
   readonly bounds: string;
 }
 
-/** Ends of a select where writers of several realms meet. Empty where an engine has one writer at a time. */
+/** Row lock clauses. Empty for an engine with a single writer. */
 export interface RowLocks {
-  /** Waits for whoever writes these rows, and lets nobody else write them. */
+  /** Waits for writers of these rows, and blocks other writers and lockers. */
   readonly exclusive: string;
-  /** The same, of those that nobody else claims: it never waits. */
+  /** The same, but skips rows that others have locked: it never waits. */
   readonly skipLocked: string;
-  /** Others may claim them so as well, and nobody may write them. */
+  /** Blocks writers of these rows, but not other shared locks. */
   readonly shared: string;
 }

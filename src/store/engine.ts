@@ -7,9 +7,9 @@ import type { FeedStore } from '../events/feed/port.ts';
 import type { WebhookStore } from '../events/webhooks/port.ts';
 import type { ReaderClient } from './lists/lists.ts';
 
-/** An open database: a port for each of those who use it. */
+/** An open database, with one port for each module that uses it. */
 export interface Engine {
-  /** What it is at; costs nothing to read. */
+  /** Current metrics; reading them costs nothing. */
   figures(): EngineFigures;
   readonly records: Store & Loader & Scanner & Eraser;
   readonly access: AuthStore;
@@ -17,27 +17,27 @@ export interface Engine {
   readonly log: LogStore;
   readonly leases: LeaseStore;
   /**
-   * Sees to it that these texts, which no record holds any more, stand in no file of the database; of one that others run,
-   * as far as this role may.
+   * Removes these texts, which no record holds any more, from the files of the database; on a database server as far as the
+   * role of the service may.
    */
-  scrub(texts: readonly string[], how: ScrubOptions): Promise<ScrubResult>;
+  scrub(texts: readonly string[], options: ScrubOptions): Promise<ScrubResult>;
   readonly feed: FeedStore;
   readonly webhooks: WebhookStore;
-  /** What only a database inside this process needs and can; undefined for one that others run. */
+  /** Functions of a database inside this process only; undefined for a database server. */
   readonly embedded: Embedded | undefined;
   close(): MaybePromise<void>;
 }
 
-/** What the engine of one process has come to. */
+/** Metrics of the engine in one process. */
 export interface EngineFigures extends WriterFigures {
-  /** Long lists; undefined where another process reads them. */
+  /** Long lists; undefined if reader processes read them. */
   readonly lists: QueueFigures | undefined;
 }
 
 export interface WriterFigures {
   readonly writesWaiting: number;
   readonly commits: number;
-  /** How often a commit had to wait, or to begin again, because somebody else was in the way. */
+  /** Commits that were delayed or retried because of lock contention. */
   readonly retries: number;
 }
 
@@ -48,8 +48,8 @@ export interface QueueFigures {
 
 /** A database that lives in this process and a file. */
 export interface Embedded {
-  /** `records.list` for a process that must not stop for it: what could touch many rows is asked of another one. */
-  listDelegating(ask: ReaderClient): Store['list'];
+  /** `records.list` that delegates lists of many rows to a reader process, so that this process does not block. */
+  listDelegating(send: ReaderClient): Store['list'];
   /** Copies everything into a new file, complete and consistent, while the service runs. */
   copyTo(path: string): Promise<void>;
 }
@@ -58,9 +58,9 @@ export interface EmbeddedEngine extends Engine {
   readonly embedded: Embedded;
 }
 
-/** A database that is looked at, whatever its schema. */
+/** A read-only view of a database with any schema. */
 export interface EngineInspection extends Inspection {
-  /** The parts of the access ports that only read. Their questions reject where the tables are not there. */
+  /** The read operations of the access ports. They reject if a table does not exist. */
   readonly accessOf: () => {
     readonly access: Pick<AuthStore, 'state' | 'signingKeys' | 'keyChecks' | 'secret'>;
     readonly sealed: Pick<SealedStore, 'values'>;

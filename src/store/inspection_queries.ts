@@ -14,20 +14,20 @@ import type { Long } from './transaction_work.ts';
 
 /** How an engine runs the queries of `doctor`. */
 export interface QueryRunner {
-  /** The rows of a query with the placeholders `?`, one by one, all of one snapshot. */
+  /** The rows of a query with `?` placeholders, one by one, in one snapshot. */
   readonly rows: <T>(text: string, ...values: readonly SqlValue[]) => Rows<T>;
-  /** The condition under which a text has more than printable ASCII. */
+  /** SQL for whether a text has other characters than printable ASCII. */
   readonly isBeyondAscii: (column: string) => string;
 }
 
-/** The queries of `doctor` that are the same for every engine. */
+/** The queries of `doctor` that are the same for all engines. */
 export type InspectionQueries = Pick<
   Inspection,
   'unfinishedPurges' | 'foldedTexts' | 'issuers' | 'foreignLinks' | 'recordCounts' | 'unknownRealms'
 > & {
-  /** The migrations that a database has, in order. */
+  /** The applied migrations, in order. */
   readonly applied: () => Rows<MigrationState['applied'][number]>;
-  /** The newest of them: what later ones bring is not there yet. */
+  /** The version of the newest applied migration. */
   readonly schema: () => Promise<number>;
 };
 
@@ -51,14 +51,14 @@ export function inspectionQueries(runner: QueryRunner): InspectionQueries {
     },
     foreignLinks: () => rows(FOREIGN_LINKS),
     async *recordCounts() {
-      yield* recordCounts(runner, (await schema()) >= LOG_SCHEMA);
+      yield* recordCounts(runner, (await schema()) >= TRIMMING_SCHEMA);
     },
     unknownRealms: () => rows(UNKNOWN_REALMS),
   };
 }
 
-/** The schema since which the oldest changes of a realm can be removed. */
-const LOG_SCHEMA = 2;
+/** The first schema in which the oldest changes of a realm can be removed. */
+const TRIMMING_SCHEMA = 2;
 
 const APPLIED = 'select version, name, program_version as program from migration order by version';
 
@@ -72,7 +72,7 @@ async function* unfinishedPurges({ rows }: QueryRunner) {
   }
 }
 
-/** The key of ASCII is its lower case, which the engine compares by itself. */
+/** The key of an ASCII text is its lower case, which the engine compares itself. */
 async function* foldedTexts({ rows, isBeyondAscii }: QueryRunner, unicodeVersion: string) {
   for (const resource of RESOURCES) {
     for (const { name, annotation } of membersOf(resource)) {
@@ -112,7 +112,7 @@ const UNKNOWN_REALMS = `
 
 type CountRow = { readonly realm: string } & Readonly<Record<`stored${number}` | `logged${number}`, Long>>;
 
-/** One walk over the changes, whatever the number of tables. */
+/** Reads the changes once for all tables. */
 async function* recordCounts({ rows }: QueryRunner, canBeTrimmed: boolean): AsyncGenerator<RecordCount> {
   const untrimmed = 'k.realm_id not in (select realm_id from realm_clock where anchor_entries > 0)';
   const text = canBeTrimmed ? `${RECORD_COUNTS} where ${untrimmed}` : RECORD_COUNTS;

@@ -2,12 +2,12 @@ import type { Lease, LeaseStore } from '../directory/leases.ts';
 import { all, execute, type Long, type Work } from './transaction_work.ts';
 import type { Transactions } from './transactions.ts';
 
-const GIVE_BACK = 'delete from lease where name = ? and holder = ?';
+const RELEASE = 'delete from lease where name = ? and holder = ?';
 const ALL = 'select name, holder, until from lease order by name';
 const INSERT = 'insert into lease (name, holder, until) values (?, ?, ?) on conflict do nothing';
 const REPLACE = 'update lease set holder = ?, until = ? where name = ? and holder = ? and until = ?';
 const RENEW = 'update lease set until = ? where name = ? and holder = ?';
-/** That a lease is still of this holder; with a claim behind it, until the transaction ends. */
+/** Whether a lease still has this holder; with a row lock, until the transaction ends. */
 export const IS_HELD = 'select 1 from lease where name = ? and holder = ?';
 
 interface LeaseRow {
@@ -28,7 +28,7 @@ export function openLeaseStore({ read, write }: Transactions): LeaseStore {
   return {
     release: (name, holder) =>
       write([], function* () {
-        return { value: undefined, keep: (yield* execute(GIVE_BACK, name, holder)) === 1 };
+        return { value: undefined, keep: (yield* execute(RELEASE, name, holder)) === 1 };
       }),
     list: () =>
       read(function* () {
@@ -51,5 +51,5 @@ export function openLeaseStore({ read, write }: Transactions): LeaseStore {
   };
 }
 
-/** Every text about leases. */
-export const LEASE_TEXTS: readonly string[] = [GIVE_BACK, ALL, INSERT, REPLACE, RENEW, IS_HELD];
+/** Every statement about leases. */
+export const LEASE_TEXTS: readonly string[] = [RELEASE, ALL, INSERT, REPLACE, RENEW, IS_HELD];

@@ -3,8 +3,8 @@ import { Refusal } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 
 /**
- * A step of the schema. Where its first line is `-- serves: N`, it only expands: programs of schema N and later go on with
- * what it leaves. Without that line only those that know it do.
+ * A migration of the schema. With the first line `-- serves: N` it is compatible with programs of schema N and later;
+ * without that line only with programs that know it.
  */
 export interface Migration {
   readonly version: number;
@@ -13,8 +13,8 @@ export interface Migration {
 }
 
 /**
- * What to do about a schema that is older than the program: bring it up, refuse to start, or trust the operator. Where
- * there is no schema yet, `off` alone refuses.
+ * What to do with a schema that is older than the program: migrate it, refuse to start, or ignore it. If there is no schema
+ * yet, only `off` refuses.
  */
 export type MigrateMode = 'auto' | 'check' | 'off';
 
@@ -24,19 +24,19 @@ export interface Program {
   readonly clock: Clock;
 }
 
-/** A migration as it is written down in the database. */
+/** A migration in the database's table of migrations. */
 export interface MigrationRow {
   readonly version: number;
   readonly program_version: string;
-  /** As the migration says it; null where it says nothing. Files of 0.1.0 have no such column. */
+  /** N of its line `-- serves: N`; null without one. Databases of 0.1.0 have no such column. */
   readonly serves_from?: number | null;
 }
 
-/** How far a database is. */
+/** The schema version of a database. */
 export interface SchemaVersion {
   readonly version: number;
   readonly program_version: string;
-  /** The oldest schema whose programs can serve it. */
+  /** The oldest schema whose programs can use the database. */
   readonly serves_from: number;
 }
 
@@ -53,19 +53,19 @@ export function migrationsIn(folder: URL): readonly Migration[] {
 
 const SERVES = /^-- serves: (\d+)\n/;
 
-/** What a migration says about older programs. */
+/** N of a migration's line `-- serves: N`; null without one. */
 export function servesFromOf({ sql }: Migration): number | null {
   const number = SERVES.exec(sql)?.[1];
   return number === undefined ? null : Number(number);
 }
 
-/** How far a database is that has these migrations, undefined for one without any. */
+/** The schema version of a database with these migrations; undefined without any. */
 export function schemaVersionOf(rows: readonly MigrationRow[]): SchemaVersion | undefined {
   const newest = rows.toSorted((one, other) => other.version - one.version)[0];
   return newest && { ...newest, serves_from: Math.max(...rows.map((row) => row.serves_from ?? row.version)) };
 }
 
-/** The schema that is there, undefined for none, where `mode` allows to go on from it. Throws Refusal otherwise. */
+/** The present schema, undefined for none, if `mode` permits using it. Throws Refusal otherwise. */
 export function assertServableSchema(
   found: SchemaVersion | undefined,
   mode: MigrateMode,
@@ -81,7 +81,7 @@ export function assertServableSchema(
   return found.version;
 }
 
-/** Why a database that is not there is not made. */
+/** The Refusal for a missing database that is not created. */
 export function noSchema(): Refusal {
   return new Refusal(
     'there is no database yet, and --migrate off makes none: start once with --migrate auto',

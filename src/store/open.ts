@@ -20,24 +20,23 @@ export {
 } from './postgres/address.ts';
 export { toRefusal } from './refusals.ts';
 
-/** A SQLite file, or `:memory:` for a database that ends with the process. */
+/** A SQLite file, or `:memory:` for a database that exists only in this process. */
 export interface SqliteAddress {
   readonly engine: 'sqlite';
   readonly path: string;
 }
 
-/** Where the records are. */
 export type DatabaseAddress = SqliteAddress | PostgresAddress;
 
-/** Reads `sqlite:PATH` and `postgres://…`. Answers undefined for anything else. */
+/** Parses `sqlite:PATH` and `postgres://…`. Returns undefined for anything else. */
 export function parseDatabase(url: string): DatabaseAddress | undefined {
   const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1];
   return path === undefined ? parsePostgres(url) : { engine: 'sqlite', path };
 }
 
 /**
- * Opens the database, made if absent, its schema brought up as `mode` says: of a distant one by the role of `owner`, where
- * there is one. Throws Refusal with what to do.
+ * Opens the database; creates it if it is absent, and migrates its schema if `mode` permits it, on a server with the role
+ * of `owner` if there is one. Throws Refusal.
  */
 export function openEngine(
   address: SqliteAddress,
@@ -67,7 +66,7 @@ export async function openEngine(
   }
 }
 
-/** The same engine, closed where a copy into its database has not ended. */
+/** Returns the engine; closes it and throws if a copy into its database was not completed. */
 async function assertCopyComplete(engine: Engine): Promise<Engine> {
   try {
     assertComplete(await engine.access.storeId());
@@ -78,35 +77,35 @@ async function assertCopyComplete(engine: Engine): Promise<Engine> {
   }
 }
 
-/** Closes what was opened in vain. Why it was is what is told, and not that it cannot be closed either. */
+/** Closes an engine after an error, and ignores errors of closing it: the first error is reported. */
 export async function closeQuietly(engine: Pick<Engine, 'close'>): Promise<void> {
   try {
     await engine.close();
   } catch {}
 }
 
-/** The URL of a database as it may be shown. */
+/** The URL of a database for messages. */
 export function urlWithoutPassword(url: string): string {
   return url.replace(/^(postgres(?:ql)?:\/\/[^:/?#]*):[^/?#]*@/, '$1@');
 }
 
-/** What an address is called in a message: never with a password. */
+/** The name of a database for messages, without a password. */
 export function addressName(address: DatabaseAddress): string {
   if (address.engine === 'sqlite') return address.path;
   return `${address.database} on ${address.hosts.map(({ host, port }) => `${host}:${port}`).join(', ')}`;
 }
 
-/** Whether the database ends with the process. */
+/** Whether the database exists only in this process. */
 export function isInMemory(address: DatabaseAddress): boolean {
   return address.engine === 'sqlite' && address.path === ':memory:';
 }
 
-/** The file of a database that has one of its own; undefined for every other. */
+/** The file of a SQLite database; undefined for every other database. */
 export function fileOf(address: DatabaseAddress): string | undefined {
   return address.engine === 'sqlite' && !isInMemory(address) ? address.path : undefined;
 }
 
-/** Opens a database to look at it, whatever its schema. Throws Refusal where there is none. */
+/** Opens a read-only view of a database with any schema. Throws Refusal if there is none. */
 export async function inspectEngine(address: DatabaseAddress): Promise<EngineInspection> {
   try {
     return await (address.engine === 'sqlite'
@@ -117,7 +116,7 @@ export async function inspectEngine(address: DatabaseAddress): Promise<EngineIns
   }
 }
 
-/** Opens a database that the parent process has already made ready. */
+/** Opens a database that the parent process has opened before. */
 export async function reopenEngine(address: DatabaseAddress, program: Program): Promise<Engine> {
   try {
     return await (address.engine === 'sqlite'

@@ -3,22 +3,21 @@ import type { Uuid } from '../domain/id.ts';
 import type { Work, WorkResult } from './transaction_work.ts';
 
 /**
- * What is written: records of these realms (the nil UUID where a request names none), or what belongs to no realm. Who
- * writes in the same place writes one after the other, so that what a piece of work has read there still holds when it
- * commits.
+ * The scope of a write: records of these realms (the nil UUID for requests without a realm), or data of the installation.
+ * Writes in the same scope run one after the other, so that what the work has read there is still valid at its commit.
  */
 export type WriteScope = readonly Uuid[] | 'instance';
 
 /** The transactions of one engine. */
 export interface Transactions {
-  /** Runs a piece of work that only reads, all of it on the newest commit there is. */
+  /** Runs work that only reads, all of it on the newest commit. */
   read<T>(work: () => Work<T>): MaybePromise<T>;
   /**
-   * Runs a piece of work in a transaction that it may share with what else waits; it is undone alone. Resolves after
+   * Runs work in a transaction that it may share with other waiting work; it can be rolled back separately. Resolves after
    * the commit is on disk.
    */
-  write<T>(scene: WriteScope, work: () => Work<WorkResult<T>>): Promise<T>;
-  /** Whether a write would wait for too long. */
+  write<T>(scope: WriteScope, work: () => Work<WorkResult<T>>): Promise<T>;
+  /** Whether a write would wait too long. */
   readonly isOverloaded: IsOverloaded;
   /** Lets other writers run between the commits of a long job. */
   yieldToWriters(): Promise<void>;

@@ -22,9 +22,9 @@ const KINDS = {
     const { openReader } = await import('../store/sqlite/reader.ts');
     const reader = await openReader(path);
     lowerPriority();
-    await serveParent((request) => {
-      const question = request as ReaderListRequest | CountRequest;
-      return 'listing' in question ? reader.answer(question) : reader.count(question);
+    await serveParent((message) => {
+      const request = message as ReaderListRequest | CountRequest;
+      return 'listing' in request ? reader.answer(request) : reader.count(request);
     });
     reader.close();
   },

@@ -32,7 +32,7 @@ const changesOf = ({ lists }: Pick<Dialect, 'lists'>) => `select ${CHANGE_COLUMN
   where realm_id = ? and user_id = ? and seq > ? order by seq limit ?`;
 const ACTS_OF = `select ${AUDIT_COLUMNS}, tag from act
   where realm_id = ? and user_id = ? and seq > ? order by seq limit ?`;
-const INCOMPLETE_CHAINS = `select realm_id from realm_clock
+const LAGGING = `select realm_id from realm_clock
   where realm_id > ? and (tagged_seq is null or tagged_seq < seq) order by realm_id limit ?`;
 const ERASURE = 'select at from erasure where realm_id = ? and user_id = ?';
 const UNREPORTED = `select realm_id, user_id, at from erasure
@@ -104,9 +104,7 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
     userKeys: (realm, users) => read(() => findUserSalts(realm, users)),
     async catchUp(at) {
       for (let after = NIL_UUID; ; ) {
-        const rows = await read(() =>
-          all<{ readonly realm_id: Uuid }>(INCOMPLETE_CHAINS, after, LIMITS.pageRecordsMax),
-        );
+        const rows = await read(() => all<Pick<HeadRow, 'realm_id'>>(LAGGING, after, LIMITS.pageRecordsMax));
         for (const { realm_id: realm } of rows) while (await write([realm], () => log.catchUp(realm, at)));
         const last = rows.at(-1);
         if (!last) return;
@@ -272,7 +270,7 @@ export const logReadingTexts = (dialect: Pick<Dialect, 'lists'>): readonly strin
     ERASURE,
     UNREPORTED,
     MARK_REPORTED,
-    INCOMPLETE_CHAINS,
+    LAGGING,
   ],
   ...TRIM_TEXTS,
 ];

@@ -18,8 +18,8 @@ interface ValueRow {
 }
 
 /** The statements about one column of ciphertexts. An empty value is a deleted secret. */
-function textsOf({ table, column, realm, id }: SealedColumn, { hexBehindFirst }: Dialect) {
-  const isByOther = `${column} is not null and length(${column}) > 0 and ${hexBehindFirst(column)} <> ?`;
+function textsOf({ table, column, realm, id }: SealedColumn, { hexAfterFirst }: Dialect) {
+  const isByOther = `${column} is not null and length(${column}) > 0 and ${hexAfterFirst(column)} <> ?`;
   const select = `select ${realm} as realm, ${id} as id, ${column} as sealed from ${table} where ${isByOther}`;
   const inOrder = 'order by realm, id limit ?';
   return {
@@ -64,7 +64,7 @@ export function openSealedStore(
 ): SealedStore {
   const columns = sealedColumns.map((column) => textsOf(column, dialect));
   const deleteRecords = deleteWhere(
-    `${dialect.hexBehindFirst('answer_sealed')} <> ? limit ${LIMITS.cascadeRecordsMax}${dialect.rowLocks.exclusive}`,
+    `${dialect.hexAfterFirst('answer_sealed')} <> ? limit ${LIMITS.cascadeRecordsMax}${dialect.rowLocks.exclusive}`,
   );
 
   const otherChecks = `select key_id from keyring where key_id <> ?${dialect.rowLocks.exclusive}`;

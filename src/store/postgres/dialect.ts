@@ -17,12 +17,12 @@ export const POSTGRES: Dialect = {
   position: 'strpos',
   greatest: 'greatest',
   hasHashColumns: false,
-  hexBehindFirst: (value) => `encode(substr(${value}, 2, 8), 'hex')`,
+  hexAfterFirst: (value) => `encode(substr(${value}, 2, 8), 'hex')`,
   insertion({ table }, columns) {
     const placeholders = columns.map(() => '?').join(', ');
     return { text: `insert into ${table} (${columns.join(', ')}) values (${placeholders})`, lead: () => [] };
   },
-  insertsTogether: 100,
+  insertsPerBatch: 100,
   returnsLongsAsText: true,
   lists: {
     indexHint: () => '',

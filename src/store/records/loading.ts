@@ -9,7 +9,7 @@ import type { Statements } from './statements.ts';
 interface LoadingDeps {
   readonly of: (resource: Resource) => Statements;
   readonly applier: () => Work<Applier>;
-  readonly insertsTogether: number;
+  readonly insertsPerBatch: number;
 }
 
 interface Loaded {
@@ -19,7 +19,7 @@ interface Loaded {
 }
 
 /** Creates the work of a bulk load: each record independently, in one transaction. */
-export function openLoading({ of, applier, insertsTogether }: LoadingDeps) {
+export function openLoading({ of, applier, insertsPerBatch }: LoadingDeps) {
   /** Writes one record, unless it exists. If it probably exists, reading it first avoids a failing insert. */
   function* loadOne(load: Load, by: Applier, isLikelyStored: boolean): Work<Loaded> {
     const known = isLikelyStored ? yield* compare(load, by) : undefined;
@@ -48,7 +48,7 @@ export function openLoading({ of, applier, insertsTogether }: LoadingDeps) {
   function* loadNext(loads: readonly Load[], progress: LoadProgress): Work<readonly Loaded[]> {
     const { at, by } = progress;
     if (!progress.isLikelyStored && at >= progress.tried) {
-      const together = loads.slice(at, at + insertsTogether);
+      const together = loads.slice(at, at + insertsPerBatch);
       if (yield* insertTogether(together, by)) return together.map(inserted);
       progress.tried = at + together.length;
     }

@@ -30,7 +30,7 @@ export function openRecords(
   const idempotency = openIdempotencyStore(dialect);
   const removals = openRemovals({ of, purges, idempotency });
   const { commit, applier } = openCommits({ of, purges, idempotency, rowLocks: dialect.rowLocks });
-  const load = openLoading({ of, applier, insertsTogether: dialect.insertsTogether });
+  const load = openLoading({ of, applier, insertsPerBatch: dialect.insertsPerBatch });
 
   return {
     ...openErasing(of, removals, transactions),

@@ -9,7 +9,7 @@ export const SQLITE: Dialect = {
   position: 'instr',
   greatest: 'max',
   hasHashColumns: true,
-  hexBehindFirst: (value) => `lower(hex(substr(${value}, 2, 8)))`,
+  hexAfterFirst: (value) => `lower(hex(substr(${value}, 2, 8)))`,
   /** Where the row ID is used already, the engine chooses another. */
   insertion({ table }, columns) {
     const isUsed = `exists (select 1 from ${table} where slot = ?1)`;
@@ -21,7 +21,7 @@ export const SQLITE: Dialect = {
     };
   },
   // Within a savepoint the engine journals every page that changes.
-  insertsTogether: 1,
+  insertsPerBatch: 1,
   returnsLongsAsText: false,
   lists: {
     indexHint: (index) => ` indexed by ${index}`,
