@@ -7,25 +7,25 @@ import { startCommand } from '../support/processes.ts';
 import { freshSeed } from '../support/random.ts';
 import { startService } from '../support/service.ts';
 import { startServiceProcess } from '../support/service_process.ts';
-import { openAnswers } from './fuzzing/answers.ts';
+import { fuzzConnections, SOCKET_SCOPE } from './fuzz/connection_fuzzer.ts';
+import type { FuzzRequest } from './fuzz/fuzz_request.ts';
 import {
-  COLLECTING,
-  type Curve,
+  GC_ON_SIGNAL,
   type Growth,
-  growthBeside,
   growthsOf,
-  heldBy,
+  type MemoryCurve,
+  memoryAtRest,
   minutesOf,
   type Sample,
-  watch,
-} from './fuzzing/memory.ts';
-import { PROPERTIES } from './fuzzing/parsers.ts';
-import type { Asked } from './fuzzing/requests.ts';
-import { SOCKET_SCOPE, weather } from './fuzzing/sockets.ts';
-import { fireAt } from './fuzzing/surface.ts';
-import { tokenProperty } from './fuzzing/tokens.ts';
+  watchMemory,
+  workerGrowth,
+} from './fuzz/memory.ts';
+import { fuzzOperations } from './fuzz/operation_fuzzer.ts';
+import { PROPERTIES } from './fuzz/parser_properties.ts';
+import { openFuzzResponseCheck } from './fuzz/response_check.ts';
+import { tokenProperty } from './fuzz/token_property.ts';
 
-/** A short run of `test/soak/fuzz.ts`, and what its judges find in answers that are wrong. */
+/** A short run of `test/soak/fuzz.ts`, and the errors that its checks find. */
 
 setDefaultTimeout(300_000);
 
@@ -35,127 +35,133 @@ const document = (await (await service.get('/openapi.json')).json()) as JsonObje
 const operations = operationsOf(document);
 afterAll(() => service.stop());
 
-test('requests made from the document are answered as it says', async () => {
+test('responses to fuzzed requests match the OpenAPI document', async () => {
   const credentials = (scope: string, realms?: readonly string[]) =>
     service.client(scope, realms === undefined ? '*' : new Set(realms as readonly Uuid[]));
   const target = { url: service.url, credentials };
   const answered = () => service.log.filter(({ event }) => event === 'request').length;
   const counts: number[] = [];
-  const rest = {
+  const pause = {
     afterMs: 1_000,
-    async during() {
+    async action() {
       counts.push(answered());
       await Bun.sleep(300);
       counts.push(answered());
     },
   };
-  const fired = await fireAt(target, { seed, requests: 1_200, millisecondsMax: 45_000, atOnce: 8, rest });
-  expect({ seed, complaints: fired.complaints }).toEqual({ seed, complaints: [] });
+  const report = await fuzzOperations(target, {
+    seed,
+    requests: 1_200,
+    millisecondsMax: 45_000,
+    concurrency: 8,
+    pause,
+  });
+  expect({ seed, complaints: report.complaints }).toEqual({ seed, complaints: [] });
   const [before = 0, after] = counts;
   expect({ seed, after, times: counts.length }).toEqual({ seed, after: before, times: 2 });
   expect(answered()).toBeGreaterThan(before);
-  // A machine that has much else to do sends fewer.
-  expect(fired.sent).toBeGreaterThan(300);
-  expect(fired.right.done).toBeGreaterThan(fired.right.sent * 0.7);
-  expect(fired.readBack).toBeGreaterThan(fired.sent * 0.01);
-  const statuses = new Set([...fired.statuses.keys()].map((name) => name.split(' ')[1]));
+  // A busy machine sends fewer.
+  expect(report.sent).toBeGreaterThan(300);
+  expect(report.valid.succeeded).toBeGreaterThan(report.valid.sent * 0.7);
+  expect(report.readBack).toBeGreaterThan(report.sent * 0.01);
+  const statuses = new Set([...report.statuses.keys()].map((name) => name.split(' ')[1]));
   for (const status of ['200', '201', '204', '400', '401', '404', '405']) expect(statuses).toContain(status);
 });
 
-test('connections of every kind leave the service as it was', async () => {
+test('malformed and slow connections leave the service fast and without leaked descriptors', async () => {
   const database = await freshDatabase();
   const served = await startServiceProcess({ database, scope: SOCKET_SCOPE, flags: ['--offline'] });
-  const storm = { seed, connections: 150, atOnce: 16, slow: 20, slowMs: 1_000, slowerMsMax: 250 };
-  const { complaints, kinds } = await weather(served, storm);
+  const plan = { seed, connections: 150, concurrency: 16, slow: 20, slowMs: 1_000, slowerMsMax: 250 };
+  const { complaints, kinds } = await fuzzConnections(served, plan);
   expect({ seed, complaints }).toEqual({ seed, complaints: [] });
   expect(kinds.size).toBe(8);
   expect(await served.running.stop()).toBe(0);
 });
 
-describe('whatever it is given,', () => {
+describe('for any input,', () => {
   test.each(PROPERTIES.map(({ name, check }) => [name, check] as const))('%s', async (_, check) => {
     await check(300, seed | 0);
   });
 
-  test('a token is one or none', async () => {
+  test('a token is accepted or rejected, never a 500', async () => {
     const { check } = await tokenProperty(service);
     await check(300, seed | 0);
   });
 });
 
-describe('the judge of memory', () => {
-  const vitals = (processes: number, anonymousMb: number, residentMb: number) => ({
+describe('the memory check', () => {
+  const usage = (processes: number, anonymousMb: number, residentMb: number) => ({
     ...{ processes, anonymousMb, residentMb },
     descriptors: 9 * processes,
   });
-  /** What is held where so much is kept, `databaseMb` of it pages of the database. */
-  function sampleOf(second: number, mb: number, besideMb = 25): Sample {
+  /** A sample with this much anonymous memory, and mapped database pages that grow with time. */
+  function sampleOf(second: number, mb: number, workerMb = 25): Sample {
     const databaseMb = second / 20;
-    const own = vitals(1, mb, mb + 50 + databaseMb);
-    return { second, own, databaseMb, beside: vitals(2, 2 * besideMb, 100) };
+    const own = usage(1, mb, mb + 50 + databaseMb);
+    return { second, own, databaseMb, workers: usage(2, 2 * workerMb, 100) };
   }
-  const curveOf = (seconds: number, besideMb: (second: number) => number): Pick<Curve, 'samples'> => ({
-    samples: Array.from({ length: seconds }, (_, second) => sampleOf(second, 90, besideMb(second))),
+  const curveOf = (seconds: number, workerMb: (second: number) => number): Pick<MemoryCurve, 'samples'> => ({
+    samples: Array.from({ length: seconds }, (_, second) => sampleOf(second, 90, workerMb(second))),
   });
   const grown = (growths: readonly Growth[]) =>
-    growths.filter(({ share }) => share > 0.1).map(({ of }) => of);
+    growths.filter(({ share }) => share > 0.1).map(({ measure }) => measure);
 
-  test('takes the database for none of it', () => {
+  test('the memory check ignores mapped database pages', () => {
     expect(grown(growthsOf(sampleOf(60, 90), sampleOf(600, 95)))).toEqual([]);
   });
 
-  test('finds what is kept, in the service and in what works beside it', () => {
-    const both = ['at rest, resident beside the database', 'at rest, not of files'];
+  test('the memory check finds growth of the service and of its worker processes', () => {
+    const both = ['at rest, resident without the database', 'at rest, anonymous'];
     expect(grown(growthsOf(sampleOf(60, 90), sampleOf(600, 120)))).toEqual(both);
-    expect(grown(growthBeside(curveOf(600, (second) => 25 + second / 60)))).toEqual([
-      'not of files in each process beside',
+    expect(grown(workerGrowth(curveOf(600, (second) => 25 + second / 60)))).toEqual([
+      'anonymous in each worker process',
     ]);
-    expect(grown(growthBeside(curveOf(600, (second) => 25 - Math.min(second, 60) / 60)))).toEqual([]);
-    expect(growthBeside(curveOf(230, () => 25))).toEqual([]);
+    expect(grown(workerGrowth(curveOf(600, (second) => 25 - Math.min(second, 60) / 60)))).toEqual([]);
+    expect(workerGrowth(curveOf(230, () => 25))).toEqual([]);
   });
 
-  test('tells minute by minute', () => {
+  test('the memory check prints one line per minute', () => {
     const [first, ...others] = minutesOf(curveOf(600, () => 25));
     expect(first).toBe(
-      'minute 1: 140.0 to 142.9 MB resident, 0.0 to 3.0 MB of the database, 90.0 to 90.0 MB not of files, 9 to 9 descriptors, 2 to 2 processes beside, 25.0 to 25.0 MB not of files in each',
+      'minute 1: 140.0 to 142.9 MB resident, 0.0 to 3.0 MB of mapped database, 90.0 to 90.0 MB anonymous, 9 to 9 descriptors, 2 to 2 worker processes, 25.0 to 25.0 MB anonymous in each',
     );
     expect(others).toHaveLength(8);
   });
 
-  test('counts no second in which nothing is asked', async () => {
-    const curve = watch(process.pid, '/nowhere');
-    await curve.rest(() => Bun.sleep(2_500));
+  test('a paused memory curve takes no sample and counts no time', async () => {
+    const curve = watchMemory(process.pid, '/nowhere');
+    await curve.pause(() => Bun.sleep(2_500));
     expect(curve.samples).toEqual([]);
     while (curve.samples.length === 0) await Bun.sleep(100);
     curve.stop();
     expect(curve.samples[0]?.second).toBeLessThan(2);
   });
 
-  test('sees what a process holds, and has it collect its garbage', async () => {
-    const rests = { restMs: 400, givingBackMs: 0 };
-    const script = `let kept = Array.from({ length: 2e6 }, (_, at) => ({ at })); console.log('made'); process.stdin.once('data', () => { kept = []; console.log('freed'); });`;
-    const running = startCommand([process.execPath, '--preload', COLLECTING, '-e', script]);
+  test('memory at rest excludes garbage of the process', async () => {
+    const waits = { collectionMs: 400, releaseMs: 0 };
+    const script = `let objects = Array.from({ length: 2e6 }, (_, at) => ({ at })); console.log('made'); process.stdin.once('data', () => { objects = []; console.log('freed'); });`;
+    const running = startCommand([process.execPath, '--preload', GC_ON_SIGNAL, '-e', script]);
     await running.line(/^made/);
-    const full = await heldBy(running.process.pid, '/nowhere', rests);
+    const full = await memoryAtRest(running.process.pid, '/nowhere', waits);
     running.process.stdin.write('x');
     running.process.stdin.flush();
     await running.line(/^freed/);
-    const empty = await heldBy(running.process.pid, '/nowhere', rests);
+    const empty = await memoryAtRest(running.process.pid, '/nowhere', waits);
     await running.stop();
     expect(full.own.anonymousMb).toBeGreaterThan(2 * empty.own.anonymousMb);
   });
 
-  test('has it let go of compiled code', async () => {
+  test('memory at rest excludes compiled code', async () => {
     const script = `
       const { heapStats } = require('bun:jsc');
-      const tell = (at) => console.log(at, heapStats().objectTypeCounts.FunctionCodeBlock);
-      const kept = Array.from({ length: 3_000 }, (_, at) => new Function('return ' + at));
-      for (const each of kept) each();
-      tell('before');
-      process.stdin.once('data', () => tell('after'));`;
-    const running = startCommand([process.execPath, '--preload', COLLECTING, '-e', script]);
+      const report = (at) => console.log(at, heapStats().objectTypeCounts.FunctionCodeBlock);
+      const functions = Array.from({ length: 3_000 }, (_, at) => new Function('return ' + at));
+      for (const each of functions) each();
+      report('before');
+      process.stdin.once('data', () => report('after'));`;
+    const running = startCommand([process.execPath, '--preload', GC_ON_SIGNAL, '-e', script]);
     const before = Number((await running.line(/^before/)).slice('before '.length));
-    await heldBy(running.process.pid, '/nowhere', { restMs: 400, givingBackMs: 0 });
+    await memoryAtRest(running.process.pid, '/nowhere', { collectionMs: 400, releaseMs: 0 });
     running.process.stdin.write('x');
     running.process.stdin.flush();
     const after = Number((await running.line(/^after/)).slice('after '.length));
@@ -165,22 +171,22 @@ describe('the judge of memory', () => {
   });
 });
 
-describe('the judge of answers finds', () => {
-  const { judge, addressed } = openAnswers(document, operations);
+describe('the response check', () => {
+  const { check, findOperation } = openFuzzResponseCheck(document, operations);
   const operation = operations.find(({ id }) => id === 'get-health');
   if (!operation) throw new Error('the document has no get-health');
-  const asked: Asked = {
+  const request: FuzzRequest = {
     operation,
-    intent: 'right',
+    intent: 'valid',
     method: 'GET',
     target: operation.path,
     headers: {},
     body: undefined,
-    said: undefined,
+    json: undefined,
     mark: 'mabcdefghijk',
-    secrets: ['of nobody else'],
+    secrets: ['correct horse'],
   };
-  const right: OperationResponse = {
+  const valid: OperationResponse = {
     status: 200,
     headers: new Headers({
       'X-Request-Id': 'a',
@@ -190,42 +196,38 @@ describe('the judge of answers finds', () => {
     text: '{"status":"ok"}',
     body: { status: 'ok' },
   };
-  const refused = (text: string): OperationResponse => ({
-    ...right,
+  const errorResponse = (text: string): OperationResponse => ({
+    ...valid,
     status: 503,
     text,
     body: JSON.parse(text),
   });
-  const withHeader = (name: string, value: string) => new Headers([...right.headers, [name, value]]);
+  const withHeader = (name: string, value: string) => new Headers([...valid.headers, [name, value]]);
 
-  test('nothing where nothing is wrong', async () => {
-    expect(await judge(asked, right)).toEqual([]);
-    expect(addressed('HEAD', '//healthz//?x')).toBe(operation);
-    expect(addressed('PUT', '/healthz')).toBe('method_not_allowed');
-    expect(addressed('GET', '/nowhere')).toBe('unknown_route');
+  test('the response check accepts a valid response', async () => {
+    expect(await check(request, valid)).toEqual([]);
+    expect(findOperation('HEAD', '//healthz//?x')).toBe(operation);
+    expect(findOperation('PUT', '/healthz')).toBe('method_not_allowed');
+    expect(findOperation('GET', '/nowhere')).toBe('unknown_route');
   });
 
   test.each<[string, Partial<OperationResponse>, RegExp]>([
-    ['a status that is not documented', { status: 418 }, /418 is not documented/],
-    ['a member that is not documented', { body: { status: 'ok', more: 1 } }, /more is not documented/],
+    ['an undocumented status', { status: 418 }, /418 is not documented/],
+    ['an undocumented member', { body: { status: 'ok', more: 1 } }, /more is not documented/],
     [
-      'a body of another type',
+      'a body of another media type',
       { headers: withHeader('Content-Type', 'text/html') },
       /is not application\/json/,
     ],
+    ['an undocumented header', { headers: withHeader('Server', 'x') }, /header server is not documented/],
+    ['a secret that was sent', { text: '{"status":"correct horse"}' }, /repeats a secret/],
+    ['an error of another shape', errorResponse('{"errors":[]}'), /has not the documented shape/],
     [
-      'a header that is not documented',
-      { headers: withHeader('Server', 'x') },
-      /header server is not documented/,
-    ],
-    ['a secret that was sent', { text: '{"status":"of nobody else"}' }, /repeats a secret/],
-    ['a refusal without its shape', refused('{"errors":[]}'), /has not the documented shape/],
-    [
-      'a refusal that repeats what was sent',
-      refused('{"errors":[{"status":"503","title":"mabcdefghijk","detail":"d"}]}'),
+      'an error that repeats text of the request',
+      errorResponse('{"errors":[{"status":"503","title":"mabcdefghijk","detail":"d"}]}'),
       /repeats mabcdefghijk/,
     ],
-  ])('%s', async (_, wrong, complaint) => {
-    expect((await judge(asked, { ...right, ...wrong })).join()).toMatch(complaint);
+  ])('the response check finds %s', async (_, change, complaint) => {
+    expect((await check(request, { ...valid, ...change })).join()).toMatch(complaint);
   });
 });

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'bun:test';
 import { freshSeed, seededRandom } from '../support/random.ts';
 import { freshFolder } from '../support/service.ts';
-import { drawOf } from './fuzzing/draw.ts';
+import { drawOf } from './fuzz/draw.ts';
 import { FAULTS } from './torturing/faults.ts';
 import { torture } from './torturing/rounds.ts';
 import { type EngineName, setScene } from './torturing/scene.ts';

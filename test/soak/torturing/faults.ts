@@ -1,4 +1,4 @@
-import type { Draw } from '../fuzzing/draw.ts';
+import type { Draw } from '../fuzz/draw.ts';
 import type { Mortal } from '../restartable_service.ts';
 import type { Scene } from './scene.ts';
 

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import type { JsonObject } from '../../support/json_schema.ts';
 import { operationsOf } from '../../support/openapi_client.ts';
 import { seededRandom } from '../../support/random.ts';
-import { openAnswers } from '../fuzzing/answers.ts';
-import { type Draw, drawOf } from '../fuzzing/draw.ts';
+import { type Draw, drawOf } from '../fuzz/draw.ts';
+import { openFuzzResponseCheck } from '../fuzz/response_check.ts';
 import { type Asked, complaintsOf } from '../ledger.ts';
 import { operatorOf } from '../operator.ts';
 import { openSender, type Sender } from '../random_client.ts';
@@ -87,7 +87,7 @@ async function gather(scene: Scene, clients: number, chance: () => number): Prom
   const { database, service } = scene;
   const company: Company = { players: [], senders: [], complaints: [], beside: undefined, logRead: 0 };
   const document = (await (await fetch(`${service.url}/openapi.json`)).json()) as JsonObject;
-  const { isDocumented } = openAnswers(document, operationsOf(document));
+  const { isDocumented } = openFuzzResponseCheck(document, operationsOf(document));
   const complain = (what: string) => void company.complaints.push(what);
   const senders: Sender[] = [];
   for (let client = 0; client < clients; client += 1) {

@@ -1,12 +1,12 @@
 import { bodyMembers } from '../../support/openapi_bodies.ts';
-import { type Draft, encoded, misfitOf, type Workshop } from './drafts.ts';
 import type { Draw } from './draw.ts';
+import { type DraftContext, drawMisfit, encoded, type RequestDraft } from './request_draft.ts';
 import { hostileText, hostileValue, withText } from './texts.ts';
 
-/** Makes one thing of a request wrong, or at least unusual. */
-type Mutation = (draft: Draft, workshop: Workshop, mark: string) => void | Promise<void>;
+/** Makes one part of a request invalid, or at least unusual. */
+type Mutation = (draft: RequestDraft, workshop: DraftContext, mark: string) => void | Promise<void>;
 
-const pathParameter: Mutation = (draft, { draw, finds }, mark) => {
+const pathParameter: Mutation = (draft, { draw, observed: finds }, mark) => {
   const names = Object.keys(draft.path);
   if (names.length === 0) return;
   const name = draw.one(names);
@@ -22,7 +22,7 @@ const pathParameter: Mutation = (draft, { draw, finds }, mark) => {
 };
 
 const pathSpelling: Mutation = (draft, { draw }, mark) => {
-  draft.spell = draw.one<(path: string) => string>([
+  draft.rewritePath = draw.one<(path: string) => string>([
     (path) => `${path}/`,
     (path) => path.replaceAll('/', '//'),
     (path) => path.replace(/(?<=.)\/(?=[^/]*$)/, '%2F'),
@@ -37,7 +37,7 @@ const pathSpelling: Mutation = (draft, { draw }, mark) => {
   ]);
 };
 
-const queryParameter: Mutation = (draft, { draw, finds }, mark) => {
+const queryParameter: Mutation = (draft, { draw, observed: finds }, mark) => {
   const names = draft.operation.parameters.filter((each) => each.in === 'query').map(({ name }) => name);
   const name = draw.one([...names, 'filter', 'sort', 'page[after]', 'page[limit]', 'include', mark]);
   const value = draw.one([
@@ -47,11 +47,11 @@ const queryParameter: Mutation = (draft, { draw, finds }, mark) => {
     String(draw.below(20_000)),
   ]);
   const isRaw = draw.happens(0.15);
-  const said = `${draw.happens(0.5) ? encoded(name) : name}=${isRaw ? draw.one(['%', '%zz', '%ff', '+', '']) : encoded(value)}`;
+  const pair = `${draw.happens(0.5) ? encoded(name) : name}=${isRaw ? draw.one(['%', '%zz', '%ff', '+', '']) : encoded(value)}`;
   const at = draft.query.findIndex((each) => decodeURIComponent(each.split('=')[0] ?? '') === name);
-  // Given twice, or instead.
-  if (at >= 0 && draw.happens(0.6)) draft.query[at] = said;
-  else draft.query.push(said);
+  // Replaces the parameter, or repeats it.
+  if (at >= 0 && draw.happens(0.6)) draft.query[at] = pair;
+  else draft.query.push(pair);
 };
 
 const ATTRIBUTES = [
@@ -67,7 +67,7 @@ const ATTRIBUTES = [
 ];
 const OPERATORS = ['eq', 'in', 'like', 'ilike', 'gt', 'ge', 'lt', 'le', 'text', 'is_null', 'EQ', ''];
 
-/** Something like a filter. */
+/** A text that resembles a filter. */
 function filterOf(draw: Draw, mark: string): string {
   const term = (depth: number): string => {
     if (depth > 0 && draw.happens(0.3)) return `(${term(depth - 1)}|${term(depth - 1)})`;
@@ -105,7 +105,7 @@ const HEADERS = [
   'X-HTTP-Method-Override',
 ];
 
-const header: Mutation = (draft, { draw, finds }, mark) => {
+const header: Mutation = (draft, { draw, observed: finds }, mark) => {
   const own = draft.operation.parameters.filter((each) => each.in === 'header').map(({ name }) => name);
   const name = draw.one([...own, ...own, ...own, ...HEADERS]);
   const etag = finds.etag(draw);
@@ -122,7 +122,7 @@ const header: Mutation = (draft, { draw, finds }, mark) => {
   draft.headers[name] = sendable(value);
 };
 
-/** What a header can carry: one line of bytes. */
+/** The part of a text that a header can carry: one line of bytes. */
 function sendable(text: string): string {
   return Buffer.from(text.toWellFormed())
     .toString('latin1')
@@ -131,14 +131,14 @@ function sendable(text: string): string {
     .trim();
 }
 
-const token: Mutation = async (draft, { draw, rights }, mark) => {
+const token: Mutation = async (draft, { draw, accessTokens: rights }, mark) => {
   const wrong = await rights.wrong(draft.operation, draw, mark);
   if (wrong === undefined) delete draft.headers.Authorization;
   else draft.headers.Authorization = wrong;
 };
 
 const member: Mutation = (draft, { draw }, mark) => {
-  if (draft.said === undefined) return form(draft, draw, mark);
+  if (draft.json === undefined) return form(draft, draw, mark);
   const places = bodyMembers(draft.operation.body?.media.schema ?? {}).map(({ at }) => at);
   const at = draw.one([
     ...places,
@@ -148,14 +148,14 @@ const member: Mutation = (draft, { draw }, mark) => {
     ['data', 'id'],
     ['data', 'relationships'],
   ]);
-  const misfit = draw.happens(0.4) ? misfitOf(draft.operation, draw) : undefined;
+  const misfit = draw.happens(0.4) ? drawMisfit(draft.operation, draw) : undefined;
   const { at: place, text } = misfit ?? { at, text: hostileValue(draw, mark) };
-  draft.body = withText(draft.said, place, text);
-  draft.said = undefined;
+  draft.body = withText(draft.json, place, text);
+  draft.json = undefined;
 };
 
-/** A form says something more, something else, or the same twice. */
-function form(draft: Draft, draw: Draw, mark: string): void {
+/** Adds a form parameter, or replaces or repeats one. */
+function form(draft: RequestDraft, draw: Draw, mark: string): void {
   if (typeof draft.body !== 'string' || draft.body === '') return;
   const names = ['grant_type', 'client_id', 'client_secret', 'scope', 'token', 'token_type_hint', mark];
   const more = `${draw.one(names)}=${encoded(hostileText(draw, mark))}`;
@@ -169,8 +169,8 @@ const body: Mutation = (draft, { draw }, mark) => {
   const text = typeof draft.body === 'string' ? draft.body : '{}';
   const bytes = Buffer.from(text);
   const at = draw.below(Math.max(text.length, 1));
-  draft.said = undefined;
-  draft.body = draw.one<() => Draft['body']>([
+  draft.json = undefined;
+  draft.body = draw.one<() => RequestDraft['body']>([
     () => text.slice(0, at),
     () => text + text,
     () => `\ufeff${text}`,
@@ -227,7 +227,7 @@ const method: Mutation = (draft, { draw }) => {
   draft.method = draw.one(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']);
 };
 
-/** Those that say most about a program stand there more often. */
+/** The mutations that find most errors are listed more often. */
 export const MUTATIONS: readonly Mutation[] = [
   ...[pathParameter, pathParameter, pathSpelling, queryParameter, queryParameter, header, header],
   ...[token, member, member, member, body, body, mediaType, method],

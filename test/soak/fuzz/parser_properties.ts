@@ -12,7 +12,7 @@ import { systemClock } from '../../../src/platform/clock.ts';
 import { openLineParser } from '../../../src/transfer/import_line.ts';
 import { splitLines } from '../../../src/transfer/line_reader.ts';
 
-/** What has to hold of a parser whatever it reads. `runs` times; a failure names its seed. */
+/** A property that must hold for every input of a parser. It is checked `runs` times; a failure names its seed. */
 export interface Property {
   readonly name: string;
   check(runs: number, seed: number): Promise<void>;
@@ -33,15 +33,15 @@ function property<T>(
   };
 }
 
-function must(isSo: boolean, what: string): void {
+function assert(isSo: boolean, what: string): void {
   if (!isSo) throw new Error(what);
 }
 
-/** No parser takes longer, whatever it is given: bounds are said in bytes, not in time. */
+/** No input may take a parser longer: inputs are bounded in bytes, not in time. */
 const MS_MAX = 250;
 
-/** What it answers; undefined where it refused with one of these codes. Whatever else it throws is a bug. */
-function answered<T>(read: () => T, ...codes: readonly FaultCode[]): T | undefined {
+/** Returns the parsed value, or undefined for a fault with one of these codes. Any other error is a bug. */
+function parseOrRefuse<T>(read: () => T, ...codes: readonly FaultCode[]): T | undefined {
   const start = performance.now();
   try {
     return read();
@@ -49,7 +49,7 @@ function answered<T>(read: () => T, ...codes: readonly FaultCode[]): T | undefin
     if (error instanceof Fault && codes.includes(error.code)) return undefined;
     throw error;
   } finally {
-    must(performance.now() - start < MS_MAX, 'it took too long');
+    assert(performance.now() - start < MS_MAX, 'the parser took too long');
   }
 }
 
@@ -122,7 +122,7 @@ const NAMES = [
 ];
 const uuid = fc.uuid();
 
-/** Lines that are nearly right, and some that are. */
+/** Import lines that are almost valid, and some that are valid. */
 const line = fc
   .record(
     {
@@ -166,13 +166,13 @@ const revisionOf = revisionReader(etagOf);
 const revision = fc.stringMatching(/^[0-9a-f]{16}$/) as fc.Arbitrary<Revision>;
 const foreign = fc.constantFrom('"x"', '""', 'W/"x"', '', '"', '*x', '"0123456789abcdef-BBBBBBBB"');
 
-/** What a JSON text holds at most within brackets, counted the slow way. */
+/** The nesting depth of a JSON value, computed independently of the parser. */
 function depthOf(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
   return 1 + Math.max(0, ...Object.values(value).map(depthOf));
 }
 
-function parsedPlainly(text: string): { readonly value: unknown } | undefined {
+function parsedByRuntime(text: string): { readonly value: unknown } | undefined {
   try {
     return { value: JSON.parse(text) };
   } catch {
@@ -181,27 +181,28 @@ function parsedPlainly(text: string): { readonly value: unknown } | undefined {
 }
 
 export const PROPERTIES: readonly Property[] = [
-  property('a filter is read or refused', fc.oneof(filterText, deep, anything), (text) => {
-    for (const filterables of FILTERABLES) answered(() => parseFilter(text, filterables), 'malformed_filter');
+  property('a filter is parsed or rejected', fc.oneof(filterText, deep, anything), (text) => {
+    for (const filterables of FILTERABLES)
+      parseOrRefuse(() => parseFilter(text, filterables), 'malformed_filter');
   }),
-  property('JSON is what JSON.parse says, down to the depth that is allowed', jsonText, (text) => {
-    const read = answered(() => ({ value: parseJson(text) }), 'malformed');
-    const plain = parsedPlainly(text);
+  property('JSON is parsed as JSON.parse does, down to the allowed depth', jsonText, (text) => {
+    const read = parseOrRefuse(() => ({ value: parseJson(text) }), 'malformed');
+    const plain = parsedByRuntime(text);
     const isAllowed = plain !== undefined && depthOf(plain.value) <= LIMITS.bodyDepthMax;
-    must((read !== undefined) === isAllowed, `read: ${read !== undefined}`);
-    must(Bun.deepEquals(read, isAllowed ? plain : undefined), 'it reads another value');
+    assert((read !== undefined) === isAllowed, `read: ${read !== undefined}`);
+    assert(Bun.deepEquals(read, isAllowed ? plain : undefined), 'the parsed value differs');
   }),
-  property('a search is read or refused', jsonText, (text) => {
-    answered(() => readSearch(text), 'malformed', 'invalid');
+  property('a search is parsed or rejected', jsonText, (text) => {
+    parseOrRefuse(() => readSearch(text), 'malformed', 'invalid');
   }),
-  property('a line of an import is read or refused', fc.oneof(line, line, jsonText), (text) => {
-    answered(() => readLine(bytesOf(text)), 'invalid');
+  property('an import line is parsed or rejected', fc.oneof(line, line, jsonText), (text) => {
+    parseOrRefuse(() => readLine(bytesOf(text)), 'invalid');
   }),
-  property('bytes that are no line are refused', fc.uint8Array({ maxLength: 300 }), (bytes) => {
-    answered(() => readLine(bytes), 'invalid');
+  property('bytes that are not an import line are rejected', fc.uint8Array({ maxLength: 300 }), (bytes) => {
+    parseOrRefuse(() => readLine(bytes), 'invalid');
   }),
   property(
-    'a file is cut into the same lines however it arrives',
+    'a file is split into the same lines whatever its chunks',
     fc.tuple(
       fc.array(fc.constantFrom('{}', '', '\r', '\n', '\r\n', '\ufeff', 'ü', 'x'.repeat(70_000)), {
         maxLength: 30,
@@ -210,22 +211,22 @@ export const PROPERTIES: readonly Property[] = [
     ),
     async ([pieces, cuts]) => {
       const bytes = bytesOf(pieces.join(''));
-      must(Bun.deepEquals(await linesIn(cut(bytes, cuts)), await linesIn([bytes])), 'the lines differ');
+      assert(Bun.deepEquals(await linesIn(splitAt(bytes, cuts)), await linesIn([bytes])), 'the lines differ');
     },
   ),
   property(
-    'an idempotency key is visible ASCII of its length',
+    'an idempotency key is visible ASCII of bounded length',
     fc.oneof(anything, fc.stringMatching(/^[!-~]{0,300}$/)),
     (text) => {
-      const isOne =
+      const isKey =
         text.length >= 1 &&
         text.length <= LIMITS.idempotencyKeyCharactersMax &&
         [...text].every((each) => each > ' ' && each < '\x7f');
-      must(isVisibleAscii(text) === isOne, 'it is judged otherwise');
+      assert(isVisibleAscii(text) === isKey, 'the result differs');
     },
   ),
   property(
-    'If-Match names the revisions in it, and no weak one',
+    'If-Match yields its revisions, and none for weak ETags',
     fc
       .array(fc.oneof(revision, foreign), { maxLength: 8 })
       .chain((of) => fc.tuple(fc.constant(of), fc.constantFrom(',', ', ', ' ,\t'), fc.boolean())),
@@ -238,21 +239,21 @@ export const PROPERTIES: readonly Property[] = [
             : part,
         )
         .join(comma);
-      must(
+      assert(
         Bun.deepEquals(ifMatchRevisions(header, revisionOf), isWeak ? [] : ours),
-        `it names others in ${header}`,
+        `other revisions in ${header}`,
       );
     },
   ),
-  property('If-Match is read whatever it holds', anything, (header) => {
+  property('If-Match of any text is parsed', anything, (header) => {
     const named = ifMatchRevisions(header, revisionOf);
-    must(named === undefined ? header.trim() === '*' : named.length === 0, 'it names something');
+    assert(named === undefined ? header.trim() === '*' : named.length === 0, 'it yields a revision');
   }),
 ];
 
 async function linesIn(chunks: readonly Uint8Array[]) {
   const found = [];
-  for await (const lines of splitLines(flowing(chunks))) {
+  for await (const lines of splitLines(streamOf(chunks))) {
     // A line is a view of its chunk.
     for (const { number, bytes, end } of lines)
       found.push({ number, end, text: bytes && Buffer.from(bytes).toString('hex') });
@@ -260,11 +261,11 @@ async function linesIn(chunks: readonly Uint8Array[]) {
   return found;
 }
 
-async function* flowing(chunks: readonly Uint8Array[]) {
+async function* streamOf(chunks: readonly Uint8Array[]) {
   yield* chunks;
 }
 
-function cut(bytes: Uint8Array, lengths: readonly number[]): readonly Uint8Array[] {
+function splitAt(bytes: Uint8Array, lengths: readonly number[]): readonly Uint8Array[] {
   const pieces: Uint8Array[] = [];
   let from = 0;
   for (const length of lengths) {

@@ -1,9 +1,9 @@
 import type { Json } from '../../support/json_schema.ts';
 import type { Draw } from './draw.ts';
 
-/** What texts and values can be, of those who mean well and of those who do not. `mark` stands in every longer one. */
+/** Harmless and hostile texts and values. `mark` is part of every longer one. */
 
-/** Writings of the world, each of which a name may have. */
+/** Texts in several scripts, all valid as a name. */
 const HARMLESS = [
   'Jane',
   'Ünï',
@@ -20,7 +20,7 @@ const HARMLESS = [
   '<b>&amp;</b>',
 ];
 
-/** A text of at most so many code points that any member takes which is free. */
+/** A text of at most `max` code points that every free-text member accepts. */
 export function harmlessText(draw: Draw, mark: string, max: number): string {
   const room = max - mark.length - 1;
   if (room < 4) return mark.slice(0, max);
@@ -48,7 +48,7 @@ const BIDI = ['\u202e', '\u2066', '\u200f', '\u061c'];
 const SURROGATES = ['\ud800', '\udfff', '\udc00\ud800', 'a\ud83d'];
 const INVISIBLE = ['\u200b', '\u200d', '\u00ad', '\u{e0041}', '\ufe0f', '\u034f', '\u3164'];
 const UNASSIGNED = ['\u0378', '\ue000', '\u{10ffff}', '\uffff'];
-const SPOKEN = [
+const INJECTIONS = [
   "' or 1=1 --",
   '"; drop table user_info; --',
   '$(id)',
@@ -82,9 +82,9 @@ const SPOKEN = [
   '﷽'.repeat(100),
   'ẞ'.repeat(255),
 ];
-const KINDS = [CONTROLS, BIDI, SURROGATES, INVISIBLE, UNASSIGNED, SPOKEN];
+const KINDS = [CONTROLS, BIDI, SURROGATES, INVISIBLE, UNASSIGNED, INJECTIONS];
 
-/** A text that somebody may have thought about. */
+/** A text as an attacker may send it. */
 export function hostileText(draw: Draw, mark: string): string {
   const text = draw.one(draw.one(KINDS));
   const place = draw.below(5);
@@ -95,7 +95,7 @@ export function hostileText(draw: Draw, mark: string): string {
   return mark.repeat(draw.one([2, 22, 86, 350]));
 }
 
-/** A number as it may stand in JSON, written out: no value of the language could carry each of them. */
+/** JSON numbers as text: JavaScript values cannot represent all of them. */
 const NUMBERS = [
   '0',
   '-0',
@@ -109,7 +109,7 @@ const NUMBERS = [
   '4294967296',
 ];
 
-/** A value that is rarely the right one, as JSON text. */
+/** A value that is rarely valid, as JSON text. */
 export function hostileValue(draw: Draw, mark: string): string {
   const kind = draw.below(8);
   if (kind < 3) return JSON.stringify(hostileText(draw, mark));
@@ -125,16 +125,16 @@ function nested(depth: number, isList: boolean): string {
   return isList ? '['.repeat(depth) + ']'.repeat(depth) : `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`;
 }
 
-/** A JSON text whose value under a path is replaced by another text. */
+/** The JSON text of a body, with the value at a path replaced by raw text. */
 export function withText(body: Json, at: readonly string[], text: string): string {
   const hole = `hole-${Math.abs(text.length)}-${at.join('-')}`;
-  const dug = dig(body, at, hole);
-  return JSON.stringify(dug).replace(JSON.stringify(hole), () => text);
+  const bodyWithHole = replaceAt(body, at, hole);
+  return JSON.stringify(bodyWithHole).replace(JSON.stringify(hole), () => text);
 }
 
-function dig(body: Json, [name, ...below]: readonly string[], hole: string): Json {
+function replaceAt(body: Json, [name, ...below]: readonly string[], hole: string): Json {
   if (name === undefined) return hole;
   const members = typeof body === 'object' && body !== null && !Array.isArray(body) ? body : {};
   const { [name]: member = null, ...others } = members as { readonly [name: string]: Json };
-  return { ...others, [name]: dig(member, below, hole) };
+  return { ...others, [name]: replaceAt(member, below, hole) };
 }

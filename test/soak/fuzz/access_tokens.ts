@@ -1,44 +1,48 @@
 import type { Operation } from '../../support/openapi_client.ts';
 import type { Draw } from './draw.ts';
 
-/** Makes a client that holds these scopes, in all realms unless some are named. */
+/** Creates a client with these scopes, by default for all realms. */
 export type Credentials = (
   scope: string,
   realms?: readonly string[],
 ) => Promise<{ readonly clientId: string; readonly secret: string }>;
 
-/** Tokens of more and less than an operation asks for. */
-export interface Rights {
-  /** Of every scope that the document knows, for these realms or all. */
-  ofAll(): Promise<string>;
-  /** Something to send as the `Authorization` of an operation that is not the right one. */
+/** Tokens with more and with less than the scopes of an operation. */
+export interface AccessTokens {
+  /** A token with every scope of the document, for all realms. */
+  valid(): Promise<string>;
+  /** An `Authorization` value that the operation must reject, or undefined for none. */
   wrong(operation: Operation, draw: Draw, mark: string): Promise<string | undefined>;
-  /** Asks for every token anew: keys and clients may have been changed by what was sent. */
+  /** Drops all tokens: fuzz requests may have changed keys and clients. */
   renew(): void;
 }
 
-const NOWHERE = '00000000-0000-7000-8000-000000000000';
+const UNKNOWN_REALM = '00000000-0000-7000-8000-000000000000';
 
-export function openRights(url: string, credentials: Credentials, operations: readonly Operation[]): Rights {
+export function openAccessTokens(
+  url: string,
+  credentials: Credentials,
+  operations: readonly Operation[],
+): AccessTokens {
   const all = [...new Set(operations.flatMap(({ scopes = [] }) => scopes))];
-  // Administration is of all realms.
-  const ofRealms = all.filter((scope) => scope !== 'admin');
+  // The scope admin covers all realms and cannot be restricted.
+  const realmScopes = all.filter((scope) => scope !== 'admin');
   const tokens = new Map<string, Promise<string>>();
 
   async function grant(scope: string, realms?: readonly string[]): Promise<string> {
     const { clientId, secret } = await credentials(scope, realms);
-    return grantedBy(url, clientId, secret);
+    return requestToken(url, clientId, secret);
   }
 
   function token(scopes: readonly string[], realms?: readonly string[]): Promise<string> {
-    const known = `${scopes.join(' ')} ${realms?.join(' ')}`;
-    const found = tokens.get(known) ?? grant(scopes.join(' '), realms);
-    tokens.set(known, found);
-    return found;
+    const key = `${scopes.join(' ')} ${realms?.join(' ')}`;
+    const grantedToken = tokens.get(key) ?? grant(scopes.join(' '), realms);
+    tokens.set(key, grantedToken);
+    return grantedToken;
   }
 
   return {
-    ofAll: () => token(all),
+    valid: () => token(all),
     renew: () => tokens.clear(),
     async wrong({ scopes = [] }, draw, mark) {
       const others = all.filter((scope) => !scopes.includes(scope));
@@ -47,10 +51,10 @@ export function openRights(url: string, credentials: Credentials, operations: re
       return draw.one<() => string | undefined | Promise<string>>([
         () => undefined,
         async () => `Bearer ${await token(others.length > 0 ? others : all)}`,
-        async () => `Bearer ${await token(ofRealms, [NOWHERE])}`,
+        async () => `Bearer ${await token(realmScopes, [UNKNOWN_REALM])}`,
         () => `bearer   ${right}`,
         () => `${draw.one(['Basic', 'Token', 'Bearer\t', ''])} ${right}`,
-        () => `Bearer ${retold(right, draw, mark)}`,
+        () => `Bearer ${forgedToken(right, draw, mark)}`,
         () => `Bearer ${mark.repeat(draw.one([1, 40, 600]))}`,
         () => `Bearer ${right.slice(0, at)}${draw.one(['A', '.', '=', ' '])}${right.slice(at + 1)}`,
         () => `Bearer ${right.slice(0, at)}`,
@@ -59,8 +63,7 @@ export function openRights(url: string, credentials: Credentials, operations: re
   };
 }
 
-/** The token of a client. */
-export async function grantedBy(url: string, clientId: string, secret: string): Promise<string> {
+export async function requestToken(url: string, clientId: string, secret: string): Promise<string> {
   const body = new URLSearchParams({
     grant_type: 'client_credentials',
     client_id: clientId,
@@ -73,11 +76,11 @@ export async function grantedBy(url: string, clientId: string, secret: string): 
 
 const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-/** A token that says other things than were signed. */
-function retold(right: string, draw: Draw, mark: string): string {
+/** A token whose header or claims were changed after signing. */
+function forgedToken(right: string, draw: Draw, mark: string): string {
   const [head = '', claims = '', signature = ''] = right.split('.');
   const read = (part: string) => JSON.parse(Buffer.from(part, 'base64url').toString()) as object;
-  const heads = [
+  const forgedHeaders = [
     { ...read(head), alg: 'none' },
     { ...read(head), alg: 'HS256' },
     { ...read(head), kid: `../../${mark}` },
@@ -85,8 +88,8 @@ function retold(right: string, draw: Draw, mark: string): string {
     { ...read(head), jwk: { kty: 'OKP', crv: 'Ed25519', x: mark } },
     { ...read(head), crit: ['exp'] },
   ];
-  const told = { ...read(claims), scope: 'admin', sub: mark, exp: 99_999_999_999 };
+  const forgedClaims = { ...read(claims), scope: 'admin', sub: mark, exp: 99_999_999_999 };
   return draw.happens(0.5)
-    ? `${encoded(draw.one(heads))}.${claims}.${draw.one([signature, ''])}`
-    : `${head}.${encoded(told)}.${signature}`;
+    ? `${encoded(draw.one(forgedHeaders))}.${claims}.${draw.one([signature, ''])}`
+    : `${head}.${encoded(forgedClaims)}.${signature}`;
 }
