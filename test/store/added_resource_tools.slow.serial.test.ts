@@ -35,12 +35,12 @@ afterAll(async () => {
 });
 
 /** Runs a command of the program with the resource, as a client of the service. */
-const run = (words: readonly string[], input = '') =>
-  runCommand([program.authrealm, ...words], world.environment, input);
+const run = (args: readonly string[], input = '') =>
+  runCommand([program.authrealm, ...args], world.environment, input);
 const send = (name: string, request?: RequestInput) => world.send(name, request);
 
-async function outputOf(words: readonly string[], input = ''): Promise<string> {
-  const { code, stdout, stderr } = await run(words, input);
+async function outputOf(args: readonly string[], input = ''): Promise<string> {
+  const { code, stdout, stderr } = await run(args, input);
   expect([code, stderr]).toEqual([0, '']);
   return stdout;
 }
@@ -198,8 +198,8 @@ describe('commands of the added resource', () => {
 
   test('the error of an unknown resource lists the added resource', async () => {
     const { DESCRIPTIONS } = await program.module<typeof Resources>('src/domain/resources.ts');
-    const words = Object.values(DESCRIPTIONS).map(({ table }) => table.replaceAll('_', '-'));
-    expect(words).toHaveLength(7);
+    const names = Object.values(DESCRIPTIONS).map(({ table }) => table.replaceAll('_', '-'));
+    expect(names).toHaveLength(7);
     for (const command of ['get', 'purge']) {
       const { code, stderr } = await run([
         command,
@@ -207,7 +207,7 @@ describe('commands of the added resource', () => {
         ids.realm,
         ...(command === 'purge' ? base.database.args : []),
       ]);
-      expect([code, stderr]).toEqual([2, `authrealm: the resource must be one of ${words.join(', ')}\n`]);
+      expect([code, stderr]).toEqual([2, `authrealm: the resource must be one of ${names.join(', ')}\n`]);
     }
   });
 });

@@ -195,9 +195,9 @@ describe('a backup is refused with one sentence', () => {
     ],
     ['into a missing folder', ['--into', join(folder, 'none')], EXIT.failed, /there is no folder .*make it/],
   ];
-  test.each(cases)('a backup %s is refused and writes nothing', async (_name, words, expected, sentence) => {
+  test.each(cases)('a backup %s is refused and writes nothing', async (_name, args, expected, sentence) => {
     const { path } = await createStoredDatabase(1);
-    const { code, stderr, stdout } = await runOnFile(path, 'backup', ...words);
+    const { code, stderr, stdout } = await runOnFile(path, 'backup', ...args);
     expect([code, stdout, stderr]).toEqual([expected, '', expect.stringMatching(SENTENCE)]);
     expect(stderr).toMatch(sentence);
     expect(readFileSync(existing, 'utf8')).toBe('mine');

@@ -18,14 +18,14 @@ async function database() {
   const path = join(freshFolder(), 'pauses.db');
   (await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock })).close();
   const db = connectSqlite(path);
-  const snapshot = openSharedReadTransaction(db);
+  const sharedReads = openSharedReadTransaction(db);
   const files = trackDatabaseFiles(path);
   let checks = 0;
   const assertInPlace = () => {
     checks += 1;
     files.assertInPlace();
   };
-  const writer = openSqliteWriter(db, snapshot, { assertInPlace }, openAuditLog(SQLITE));
+  const writer = openSqliteWriter(db, sharedReads, { assertInPlace }, openAuditLog(SQLITE));
   const done: string[] = [];
   return {
     done,
@@ -42,12 +42,12 @@ async function database() {
       const start = performance.now();
       let read = 0;
       for (let passed = 0; passed < 2 * LIMITS.commitPauseMs; passed = performance.now() - start) {
-        for (; read < passed * perMillisecond; read += 1) snapshot.read(() => undefined);
+        for (; read < passed * perMillisecond; read += 1) sharedReads.read(() => undefined);
         await turns(1);
       }
     },
     close() {
-      snapshot.close();
+      sharedReads.close();
       db.close();
     },
   };

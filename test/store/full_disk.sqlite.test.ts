@@ -72,11 +72,11 @@ function limitByDisk({ db }: Service, folder: string): LimitedStore {
 /** Without a mount: another connection to the same file, with a maximum number of pages. */
 function limitByEngine({ settings }: Service): LimitedStore {
   const db = connectSqlite(databaseFile({ settings }));
-  const snapshot = openSharedReadTransaction(db);
-  const writer = openSqliteWriter(db, snapshot, trackDatabaseFiles(db.filename), openAuditLog(SQLITE));
+  const sharedReads = openSharedReadTransaction(db);
+  const writer = openSqliteWriter(db, sharedReads, trackDatabaseFiles(db.filename), openAuditLog(SQLITE));
   const pages = db.query<{ page_count: number }, []>('pragma page_count').get()?.page_count ?? 0;
   return {
-    records: openSqliteRecords(db, snapshot, openSqliteTransactions(db, snapshot, writer)),
+    records: openSqliteRecords(db, sharedReads, openSqliteTransactions(db, sharedReads, writer)),
     fill: () => db.run(`pragma max_page_count = ${pages}`),
     free: () => db.run(`pragma max_page_count = ${pages * 1_000}`),
   };

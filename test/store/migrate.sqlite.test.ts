@@ -246,7 +246,7 @@ describe('migrations', () => {
     const path = join(freshFolder(), 'text.db');
     await Bun.write(
       path,
-      'this is a text file and long enough to be read as a header by anybody who tries'.repeat(20),
+      'this is a text file and long enough to be read as the header of a database'.repeat(20),
     );
     expect(openEngine({ engine: 'sqlite', path }, 'auto', program)).rejects.toThrow(/cannot be opened/);
   });

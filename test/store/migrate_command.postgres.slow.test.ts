@@ -39,8 +39,8 @@ const TARGETS: Readonly<Record<string, () => Promise<Target>>> = {
   },
 };
 
-const migrate = ({ url }: Target, ...words: string[]) =>
-  runCommand([AUTHREALM, 'migrate', ...words], { AUTHREALM_DATABASE: url, AUTHREALM_MIGRATE: 'check' });
+const migrate = ({ url }: Target, ...args: string[]) =>
+  runCommand([AUTHREALM, 'migrate', ...args], { AUTHREALM_DATABASE: url, AUTHREALM_MIGRATE: 'check' });
 
 describe.each(Object.entries(TARGETS))('migrate of a database of %s', (engine, make) => {
   const known = migrationsIn(new URL(`../../src/store/${engine}/migrations/`, import.meta.url));
@@ -76,13 +76,13 @@ describe.each(Object.entries(TARGETS))('migrate of a database of %s', (engine, m
     expect(stdout).toBe(`-- The database has schema ${newest}, the newest: nothing is pending.\n`);
   });
 
-  test.each([[], ['--print', 'pending']])('migrate refuses a newer schema: %p', async (...words) => {
+  test.each([[], ['--print', 'pending']])('migrate refuses a newer schema: %p', async (...args) => {
     const target = await make();
     await migrate(target);
     await target.change(
       `insert into migration (version, name, applied_at, program_version) values (${newest + 1}, 'later', 0, '9.9.9')`,
     );
-    const refused = await migrate(target, ...words);
+    const refused = await migrate(target, ...args);
     expect(refused.code).toBe(1);
     expect(refused.stdout).toBe('');
     expect(refused.stderr).toContain(`schema ${newest + 1}, made by authrealm 9.9.9`);

@@ -119,8 +119,8 @@ describe('a start on an unusable PostgreSQL', () => {
     const sql = new SQL(url, { max: 1 });
     await sql.unsafe('alter table signing_key rename to odd');
     await sql.close();
-    const words = ['client', 'list', '--database', url, '--master-key-file', writeMasterKey()];
-    const { code, stderr } = await runCommand([AUTHREALM, ...words]);
+    const args = ['client', 'list', '--database', url, '--master-key-file', writeMasterKey()];
+    const { code, stderr } = await runCommand([AUTHREALM, ...args]);
     expect([code, stderr]).toEqual([
       1,
       expect.stringMatching(/schema does not match this program \(42P01\); run authrealm migrate/),

@@ -35,10 +35,10 @@ const program = { version: '0.1.0', clock: systemClock };
 async function runLookupSuite(
   tree: string,
   environment: Readonly<Record<string, string>>,
-  ...words: string[]
+  ...args: string[]
 ) {
   const [suite = ''] = new Bun.Glob('test/**/lookup.test.ts').scanSync(tree);
-  const child = Bun.spawn([process.execPath, 'test', ...words, suite], {
+  const child = Bun.spawn([process.execPath, 'test', ...args, suite], {
     cwd: tree,
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -158,9 +158,9 @@ const SCOPE = 'users:read users:write profile-infos:read profile-infos:write';
 /** A database that this program created and filled. */
 async function createFilledDatabase(authrealm: string) {
   const path = join(freshFolder(), 'served.db');
-  const words = ['--database', `sqlite:${path}`];
+  const args = ['--database', `sqlite:${path}`];
   const run = async (...given: readonly string[]): Promise<string> => {
-    const { stdout, stderr, code } = await runCommand([authrealm, ...given, ...words]);
+    const { stdout, stderr, code } = await runCommand([authrealm, ...given, ...args]);
     if (code !== 0) throw new Error(stderr);
     return stdout;
   };
@@ -180,14 +180,14 @@ async function createFilledDatabase(authrealm: string) {
   await run('init');
   await run('import', `${path}.lines`);
   const client = JSON.parse(await run('client', 'create', '--name', 'n', '--scope', SCOPE, '--json'));
-  return { words, users, client, ids, lines };
+  return { args, users, client, ids, lines };
 }
 
 /** Serves a database with this program; by default one that the program creates. */
 async function serveWith(authrealm: string, filled?: Awaited<ReturnType<typeof createFilledDatabase>>) {
   const database = filled ?? (await createFilledDatabase(authrealm));
-  const { words, users, client, ids, lines } = database;
-  const running = startCommand([authrealm, 'serve', '--port', '0', '--offline', ...words]);
+  const { args, users, client, ids, lines } = database;
+  const running = startCommand([authrealm, 'serve', '--port', '0', '--offline', ...args]);
   const url = (await running.line(/^listening on /)).slice('listening on '.length);
   const { client_id, client_secret } = client;
   const form = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
@@ -202,7 +202,7 @@ async function serveWith(authrealm: string, filled?: Awaited<ReturnType<typeof c
 
   return {
     filled: database,
-    database: words[1] ?? '',
+    database: args[1] ?? '',
     running,
     /** Looks up links without a pause until `end`, which returns the number of answers by status. */
     lookUpUntilEnd() {

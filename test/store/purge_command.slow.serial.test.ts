@@ -38,7 +38,7 @@ afterAll(async () => {
   expect(await service.running.stop()).toBe(0);
 });
 
-const purge = (...words: string[]) => runCommand([AUTHREALM, 'purge', ...words, ...database.args]);
+const purge = (...args: string[]) => runCommand([AUTHREALM, 'purge', ...args, ...database.args]);
 
 async function call(method: string, below: string, data?: object): Promise<Response> {
   const answer = await fetch(`${service.url}/v2/authentication-realms${below}`, {
@@ -148,7 +148,7 @@ describe('a realm with more records than the limit of a removal', () => {
 describe('a purge of a single record', () => {
   test('a purge removes the record and its dependents, and nothing else', async () => {
     const { ids } = small;
-    const removed = async (...words: string[]) => (await purge(...words)).stdout;
+    const removed = async (...args: string[]) => (await purge(...args)).stdout;
     expect(await removed('user-authentication-oidc-profile-info', ids.realm, ids.user, ids.link)).toBe(
       'deleted 1 record\n',
     );
@@ -161,7 +161,7 @@ describe('a purge of a single record', () => {
   });
 
   const UUID = '00000000-0000-4000-8000-000000000001';
-  const WRONG: [words: string[], code: number, reason: string][] = [
+  const WRONG: [args: string[], code: number, reason: string][] = [
     [['phone', UUID], 2, 'the resource must be one of realm, oidc-profile, '],
     [['realm'], 2, "missing required argument 'id'"],
     [['realm', 'shop'], 2, 'expected after the resource: REALM_ID, each 8-4-4-4-12 in hex\n'],
@@ -173,9 +173,9 @@ describe('a purge of a single record', () => {
     [['oidc-profile', small.ids.realm, small.ids.user], 1, 'no such record'],
   ];
 
-  test.each(WRONG)('purge %j is refused and removes nothing', async (words, code, reason) => {
+  test.each(WRONG)('purge %j is refused and removes nothing', async (args, code, reason) => {
     const before = await recordsOf(small.ids.realm);
-    const result = await purge(...words);
+    const result = await purge(...args);
     expect([result.code, result.stdout, result.stderr]).toEqual([code, '', expect.stringContaining(reason)]);
     expect(result.stderr).not.toMatch(/\bat \w+.*\.ts:/);
     expect(await recordsOf(small.ids.realm)).toBe(before);

@@ -33,9 +33,9 @@ setDefaultTimeout(300_000);
 
 const SENTENCE = /^authrealm: .*\n$/;
 
-let rehearsal: BackupFixture;
+let fixture: BackupFixture;
 beforeAll(async () => {
-  rehearsal = await createBackupFixture(30);
+  fixture = await createBackupFixture(30);
 });
 
 describe('a restore', () => {
@@ -110,7 +110,7 @@ describe('a restore', () => {
 
 describe('a damaged or foreign backup', () => {
   test('a backup truncated by a byte or at any page is refused, with and without its manifest', async () => {
-    const { database, backup } = copyBackupFixture(rehearsal);
+    const { database, backup } = copyBackupFixture(fixture);
     const { size } = statSync(backup);
     const bytes = readFileSync(backup);
     for (const length of [size - 1, ...Array.from({ length: size / 4_096 }, (_, page) => page * 4_096)]) {
@@ -122,7 +122,7 @@ describe('a damaged or foreign backup', () => {
   });
 
   test('a backup with any changed byte is refused', async () => {
-    const { database, backup } = copyBackupFixture(rehearsal);
+    const { database, backup } = copyBackupFixture(fixture);
     const { size } = statSync(backup);
     const chance = seededRandom(20_261_121);
     const offsets = Array.from(
@@ -138,7 +138,7 @@ describe('a damaged or foreign backup', () => {
   });
 
   test('a backup without its manifest is refused when the engine detects a damaged page', async () => {
-    const { database, backup } = copyBackupFixture(rehearsal);
+    const { database, backup } = copyBackupFixture(fixture);
     const pages = statSync(backup).size / 4_096;
     const original = readFileSync(backup);
     for (let page = 1; page < pages; page += 1) {
@@ -150,7 +150,7 @@ describe('a damaged or foreign backup', () => {
   });
 
   test('a backup without a manifest, or with the manifest of another file, is refused', async () => {
-    const { database, backup } = copyBackupFixture(rehearsal);
+    const { database, backup } = copyBackupFixture(fixture);
     const other = await createBackupFixture(1);
     const manifest = readFileSync(`${backup}.json`, 'utf8');
     const changeManifest = (change: Record<string, unknown>) =>
@@ -200,7 +200,7 @@ describe('a damaged or foreign backup', () => {
     ],
   ];
   test.each(foreign)('a foreign or inconsistent backup is refused: %s', async (_name, sentence, change) => {
-    const { database, backup } = copyBackupFixture(rehearsal);
+    const { database, backup } = copyBackupFixture(fixture);
     const db = new Database(backup);
     change(db);
     db.close();
@@ -227,13 +227,13 @@ describe('a damaged or foreign backup', () => {
     ['a text file', 'no database at all', /no SQLite database/],
     ['an empty file', '', /no SQLite database/],
   ])('a backup that is %s is refused', async (_name, text, sentence) => {
-    const { database, backup } = copyBackupFixture(rehearsal);
+    const { database, backup } = copyBackupFixture(fixture);
     writeFileSync(backup, text);
     expect(await restoreRefusal({ database, backup, hasManifest: false })).toMatch(sentence);
   });
 
   test('a backup of another master key is refused before any file is changed', async () => {
-    const { database, backup } = copyBackupFixture(rehearsal);
+    const { database, backup } = copyBackupFixture(fixture);
     writeFileSync(`${database}.key`, Buffer.alloc(32, 7).toString('hex'));
     const before = filesIn(dirname(database));
     const { code, stderr } = await runOnFile(database, 'restore', backup, '--replace');
@@ -243,7 +243,7 @@ describe('a damaged or foreign backup', () => {
   });
 
   test('a backup that is missing, has a write-ahead log, or is the database itself is refused', async () => {
-    const { database, backup } = copyBackupFixture(rehearsal);
+    const { database, backup } = copyBackupFixture(fixture);
     expect(await restoreRefusal({ database, backup: database })).toMatch(/is the database itself/);
     expect(await restoreRefusal({ database, backup: `${backup}.missing` })).toMatch(/there is no backup/);
     expect(await restoreRefusal({ database, backup: dirname(backup) })).toMatch(/is no file/);
@@ -254,13 +254,13 @@ describe('a damaged or foreign backup', () => {
 
 describe('an existing database', () => {
   test('an existing database is not overwritten without --replace', async () => {
-    const { database, backup } = copyBackupFixture(rehearsal);
+    const { database, backup } = copyBackupFixture(fixture);
     const replaces = false;
     expect(await restoreRefusal({ database, backup, replaces })).toMatch(/nothing is overwritten.*--replace/);
   });
 
   test('an existing database is not changed while a service has it open', async () => {
-    const { database, backup } = copyBackupFixture(rehearsal);
+    const { database, backup } = copyBackupFixture(fixture);
     const running = startCommand([AUTHREALM, 'serve', '--port', '0', '--database', `sqlite:${database}`]);
     await running.line(/^listening on /);
     // The running service may write its checkpoint file at any time.
@@ -278,7 +278,7 @@ describe('an existing database', () => {
   test.each(['delete', 'wal'])(
     'an existing database is not changed while another process holds a lock on it (%s)',
     async (mode) => {
-      const { database, backup } = copyBackupFixture(rehearsal);
+      const { database, backup } = copyBackupFixture(fixture);
       const other = new Database(database);
       other.run(`pragma journal_mode = ${mode}`);
       other.run('begin');
@@ -296,7 +296,7 @@ describe('an existing database', () => {
   test.each(['-wal', '-shm', '-journal'])(
     'a restore does not create a database next to the %s of another database',
     async (ending) => {
-      const { database, backup } = copyBackupFixture(rehearsal);
+      const { database, backup } = copyBackupFixture(fixture);
       rmSync(database);
       writeFileSync(database + ending, 'of another database');
       expect(await restoreRefusal({ database, backup })).toMatch(
@@ -306,7 +306,7 @@ describe('an existing database', () => {
   );
 
   test('a database too damaged to be locked is not replaced, and is restored once it is moved away', async () => {
-    const { database, backup } = copyBackupFixture(rehearsal);
+    const { database, backup } = copyBackupFixture(fixture);
     writeFileSync(`${database}-wal`, 'commits');
     for (const at of [0, 1, 2, 3]) flipBits(database, at);
     expect(await restoreRefusal({ database, backup })).toMatch(
@@ -318,13 +318,13 @@ describe('an existing database', () => {
   });
 
   test('a truncated database is not replaced', async () => {
-    const { database, backup } = copyBackupFixture(rehearsal);
+    const { database, backup } = copyBackupFixture(fixture);
     truncateSync(database, Math.floor(statSync(database).size / 8_192) * 4_096);
     expect(await restoreRefusal({ database, backup })).toMatch(/is damaged and cannot be locked/);
   });
 
   test('a database of another program is not replaced', async () => {
-    const { database, backup } = copyBackupFixture(rehearsal);
+    const { database, backup } = copyBackupFixture(fixture);
     rmSync(database);
     const db = new Database(database);
     db.run('create table notes (a)');

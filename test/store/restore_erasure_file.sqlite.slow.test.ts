@@ -145,9 +145,9 @@ describe('an erasure ledger', () => {
 
 describe('a restore with a ledger', () => {
   test('a restore with an unsigned line changes nothing; with --take-unsigned it applies and names the line', async () => {
-    const rehearsal = await createBackupFixture(3);
-    const { database, backup } = copyBackupFixture(rehearsal);
-    const [first, second] = rehearsal.before as [Fixture, Fixture];
+    const fixture = await createBackupFixture(3);
+    const { database, backup } = copyBackupFixture(fixture);
+    const [first, second] = fixture.before as [Fixture, Fixture];
     const before = contentOf(database);
     const keys = await logKeysOf(database);
     const at = program.clock.now();
@@ -155,19 +155,19 @@ describe('a restore with a ledger', () => {
     const own = erasureLine({ realm: first.realm, user: first.user, at }, keys);
     const foreign = erasureLine({ realm: second.realm, user: second.user, at }, FOREIGN);
     writeFileSync(ledger, `${own}\n${foreign}\n`);
-    const words = ['restore', backup, '--replace', '--ledger', ledger];
-    const refused = await runOnFile(database, ...words);
+    const args = ['restore', backup, '--replace', '--ledger', ledger];
+    const refused = await runOnFile(database, ...args);
     expect([refused.code, refused.stderr]).toEqual([
       EXIT.failed,
       expect.stringMatching(/^.*line 2 of the ledger .* is not signed by the installation/),
     ]);
     expect(contentOf(database)).toEqual(before);
-    const applied = await runOnFile(database, ...words, '--take-unsigned', '--json');
+    const applied = await runOnFile(database, ...args, '--take-unsigned', '--json');
     expect([applied.code, JSON.parse(applied.stdout)]).toMatchObject([
       EXIT.done,
       { erasures_applied: 2, users_erased: 2, unsigned_lines: [2] },
     ]);
-    const again = await runOnFile(database, ...words, '--take-unsigned');
+    const again = await runOnFile(database, ...args, '--take-unsigned');
     expect(again.stdout).toContain(`${ledger} line 2 is not signed by this installation; it was applied`);
   });
 
@@ -192,8 +192,8 @@ describe('a restore with a ledger', () => {
   test('a restore that cannot record itself with the checkpoints completes, and prints the line to add', async () => {
     const { database, backup } = copyBackupFixture(await createBackupFixture(1));
     const url = `http://127.0.0.1:${await freePort()}/`;
-    const words = ['--replace', '--checkpoint-url', url, '--allow-loopback-webhooks'];
-    const { code, stderr } = await runOnFile(database, 'restore', backup, ...words);
+    const args = ['--replace', '--checkpoint-url', url, '--allow-loopback-webhooks'];
+    const { code, stderr } = await runOnFile(database, 'restore', backup, ...args);
     expect([code, stderr]).toEqual([
       EXIT.done,
       expect.stringContaining('could not be recorded with the checkpoints (RECEIVER_UNREACHABLE)'),
@@ -216,14 +216,14 @@ describe('a restore with a ledger', () => {
       ledger,
       erasureLine({ realm: realm_id as Uuid, user: user as Uuid, at: program.clock.now() }, OWN),
     );
-    const words = ['restore', release, '--no-manifest', '--ledger', ledger];
-    const refused = await runOnFile(database, ...words);
+    const args = ['restore', release, '--no-manifest', '--ledger', ledger];
+    const refused = await runOnFile(database, ...args);
     expect([refused.code, refused.stderr]).toEqual([
       EXIT.failed,
       expect.stringMatching(/line 1 of the ledger .* cannot be verified: the backup is older/),
     ]);
     expect(existsSync(database)).toBe(false);
-    const applied = await runOnFile(database, ...words, '--take-unsigned');
+    const applied = await runOnFile(database, ...args, '--take-unsigned');
     expect([applied.code, applied.stderr]).toEqual([EXIT.done, '']);
     const restored = recordsIn(database);
     expect([restored.has(user as Uuid), restored.has(realm_id as Uuid)]).toEqual([false, true]);

@@ -24,14 +24,14 @@ import { AUTHREALM, startCommand } from '../support/processes.ts';
 
 setDefaultTimeout(300_000);
 
-let rehearsal: BackupFixture;
+let fixture: BackupFixture;
 beforeAll(async () => {
-  rehearsal = await createBackupFixture(30);
+  fixture = await createBackupFixture(30);
 });
 
 /** Runs a command and kills it after `wait` ms; returns whether it was still running then. */
-async function isKilled(wait: number, words: readonly string[]): Promise<boolean> {
-  const child = Bun.spawn([AUTHREALM, ...words], {
+async function isKilled(wait: number, args: readonly string[]): Promise<boolean> {
+  const child = Bun.spawn([AUTHREALM, ...args], {
     stdio: ['ignore', 'ignore', 'ignore'],
     env: { PATH: process.env.PATH ?? '' },
   });
@@ -56,7 +56,7 @@ function previousNames(database: string): readonly string[] {
 
 describe('a killed restore', () => {
   test('a restore killed at any moment leaves the old or the new database complete, and can be repeated', async () => {
-    const { database, backup } = copyBackupFixture(rehearsal);
+    const { database, backup } = copyBackupFixture(fixture);
     const [old, restored] = [contentOf(database), contentOf(backup)];
     const pristine = readFileSync(database);
     let killed = 0;
@@ -93,13 +93,13 @@ function hasOpen(pid: number, path: string): boolean {
 
 describe('a command that opens the database during a restore', () => {
   test('a command during a restore opens the new database or fails; no file of the old one is left', async () => {
-    const { database, backup } = copyBackupFixture(rehearsal);
+    const { database, backup } = copyBackupFixture(fixture);
     const complete = join(dirname(database), 'complete.db');
     copyFileSync(backup, complete);
     const lock = lockDatabase(database);
-    const words = ['--database', `sqlite:${database}`];
+    const args = ['--database', `sqlite:${database}`];
     const opening = Array.from({ length: 3 }, () =>
-      startCommand([AUTHREALM, 'client', 'list', '--json', ...words]),
+      startCommand([AUTHREALM, 'client', 'list', '--json', ...args]),
     );
     // Each command retries to open the file.
     const seen = new Set<number>();
@@ -115,12 +115,12 @@ describe('a command that opens the database during a restore', () => {
     }
     expect(statSync(database).ino).toBe(inode);
     expect(contentOf(database)).toEqual(contentOf(backup));
-    expect(contentOf(previous)).toEqual(contentOf(rehearsal.path));
+    expect(contentOf(previous)).toEqual(contentOf(fixture.path));
     expect(readdirSync(dirname(database)).filter((name) => /-(wal|shm|journal)$/.test(name))).toEqual([]);
   });
 
   test('a command opens the database after a refused restore', async () => {
-    const { database } = copyBackupFixture(rehearsal);
+    const { database } = copyBackupFixture(fixture);
     lockDatabase(database).release();
     const moved = `${database}.moved`;
     renameSync(database, moved);

@@ -164,7 +164,7 @@ export async function states(): Promise<readonly ('active' | 'lost')[]> {
 const BESIDE = ['bin', 'src', 'package.json', 'tsconfig.json', 'test/support/consistency.ts'];
 
 /** Where the list of all descriptions begins, and where its last one stands. */
-const LIST = '/**\n * All of them, parents before children';
+const LIST = '/**\n * All resources, parents before children';
 const LAST = '  passwordProfileInfos: passwordProfileInfo,\n';
 
 export async function createSevenResourceProgram(): Promise<ProgramCopy> {

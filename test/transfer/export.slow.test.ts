@@ -27,7 +27,7 @@ import {
 
 const folder = freshFolder();
 const at = (name: string): string => join(folder, name);
-const run = (command: string, ...words: string[]) => runCommand([AUTHREALM, command, ...words]);
+const run = (command: string, ...args: string[]) => runCommand([AUTHREALM, command, ...args]);
 const linesOf = (path: string): Json[] =>
   readFileSync(path, 'utf8')
     .trim()
@@ -159,8 +159,8 @@ describe('export --realm', () => {
 });
 
 describe('an export that cannot write', () => {
-  const expectRefused = async (sentence: RegExp, code: number, ...words: string[]): Promise<void> => {
-    const answer = await run('export', ...words, ...ofFew.args);
+  const expectRefused = async (sentence: RegExp, code: number, ...args: string[]): Promise<void> => {
+    const answer = await run('export', ...args, ...ofFew.args);
     expect([answer.code, answer.stdout]).toEqual([code, '']);
     expect(answer.stderr).toMatch(sentence);
   };

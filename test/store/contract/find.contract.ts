@@ -91,7 +91,7 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
       const subjects = ['a"b', 'a\\b', '{a,b}', 'NULL', ' a', "o'a", 'ä€😀'];
       const links = subjects.map((subject) => oidcLink(there, subject));
       await commitWrites(store, ...links);
-      const lookups = [...subjects, 'nobody', ...subjects.toReversed()];
+      const lookups = [...subjects, 'unknown', ...subjects.toReversed()];
       const found = await Promise.all(
         lookups.map((subject) => store.find(oidcProfileInfo, there.realm, identity(subject))),
       );

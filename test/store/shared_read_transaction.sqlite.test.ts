@@ -9,17 +9,17 @@ import { freshFolder } from '../support/service.ts';
 const LOG_RESTART_PAGES = 1_000;
 
 async function database() {
-  const path = join(freshFolder(), 'snapshot.db');
+  const path = join(freshFolder(), 'reads.db');
   (await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock })).close();
   const [reader, writer] = [connectSqlite(path), connectSqlite(path)];
-  const snapshot = openSharedReadTransaction(reader);
+  const sharedReads = openSharedReadTransaction(reader);
   const count = reader.prepare<{ n: number }, []>('select count(*) as n from realm_clock');
   const commit = writer.prepare('insert into realm_clock (realm_id, seq) values (?, 1)');
   return {
     reader,
     writer,
-    snapshot,
-    seen: () => snapshot.read(() => count.get()?.n),
+    sharedReads,
+    seen: () => sharedReads.read(() => count.get()?.n),
     commit: () => commit.run(systemClock.mintId()),
   };
 }
@@ -58,12 +58,12 @@ describe('the shared read transaction', () => {
   });
 
   test('reads continue after an error that ends the shared transaction', async () => {
-    const { reader, snapshot, seen, commit } = await database();
+    const { reader, sharedReads, seen, commit } = await database();
     const fail = () => {
       reader.run('rollback');
       throw new Error('as a full disk does');
     };
-    expect(() => snapshot.read(fail)).toThrow('full disk');
+    expect(() => sharedReads.read(fail)).toThrow('full disk');
     commit();
     expect(seen()).toBe(1);
     await new Promise(setImmediate);
@@ -72,8 +72,8 @@ describe('the shared read transaction', () => {
 
   test('reads of a database in memory have no shared transaction', () => {
     const db = connectSqlite(':memory:');
-    const snapshot = openSharedReadTransaction(db);
-    expect(snapshot.read(() => db.query('select 1 as one').get())).toEqual({ one: 1 });
+    const sharedReads = openSharedReadTransaction(db);
+    expect(sharedReads.read(() => db.query('select 1 as one').get())).toEqual({ one: 1 });
     expect(db.inTransaction).toBe(false);
   });
 });
