@@ -6,7 +6,7 @@ import { openTokens } from '../../src/auth/tokens/token.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { type Service, startService } from '../support/service.ts';
 
-/** What a process keeps of clients and keys, and for how long. */
+/** The clients and keys that a process caches, and for how long. */
 
 let service: Service;
 beforeAll(async () => {
@@ -14,22 +14,22 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-test('a view is read once, and again in the instant that it is as old as it may be', async () => {
+test('the auth cache reads the tables once, and again at their maximum age', async () => {
   let now = 0;
-  let readings = 0;
+  let reads = 0;
   const { access } = service.db.engine;
   const cache = openAuthCache(
     {
       ...access,
       state(version) {
-        readings += 1;
+        reads += 1;
         return access.state(version);
       },
     },
     { ...service.clock, monotonic: () => now },
   );
   expect(cache.ageMs()).toBeUndefined();
-  for (const [at, read] of [
+  for (const [at, expected] of [
     [0, 1],
     [LIMITS.accessTableAgeMsMax - 1, 1],
     [LIMITS.accessTableAgeMsMax, 2],
@@ -37,21 +37,21 @@ test('a view is read once, and again in the instant that it is as old as it may 
   ] as const) {
     now = at;
     expect((await cache.fresh()).keys.signer).toBeDefined();
-    expect([at, readings, cache.ageMs()]).toEqual([at, read, read === 1 ? at : 0]);
+    expect([at, reads, cache.ageMs()]).toEqual([at, expected, expected === 1 ? at : 0]);
   }
 });
 
-test('a key that may sign is opened before it is needed, no other one, and it is let go with its use', async () => {
+test('signing keys are decrypted in advance, other keys are not, and unused ones are dropped', async () => {
   const { engine, keyring } = service.db;
   const { clock, settings } = service;
   const { kid: withdrawn } = await rotateSigningKey(engine.access, keyring, clock);
   await withdrawSigningKey(withdrawn, engine.access, keyring, clock);
-  const { kid: forgotten } = await rotateSigningKey(engine.access, keyring, clock);
-  await engine.access.deletePrivateKeys([forgotten]);
+  const { kid: withoutPrivateKey } = await rotateSigningKey(engine.access, keyring, clock);
+  await engine.access.deletePrivateKeys([withoutPrivateKey]);
   const keys = await engine.access.signingKeys();
   expect(keys).toHaveLength(3);
   const opened: string[] = [];
-  const watched: Keyring = {
+  const observedKeyring: Keyring = {
     ...keyring,
     open(purpose, location, sealed) {
       opened.push(location.id);
@@ -61,24 +61,26 @@ test('a key that may sign is opened before it is needed, no other one, and it is
   const issuer = settings.baseUrl ?? service.url;
   const tokens = openTokens(
     openAuthCache(engine.access, clock),
-    watched,
+    observedKeyring,
     { issuer, lifetimeSeconds: 60 },
     clock,
   );
-  const rest = keys.filter(({ kid }) => kid !== withdrawn && kid !== forgotten).map(({ kid }) => kid);
-  // A withdrawn key whose private half is still there is none either.
+  const usable = keys
+    .filter(({ kid }) => kid !== withdrawn && kid !== withoutPrivateKey)
+    .map(({ kid }) => kid);
+  // A withdrawn key is not decrypted even if its private key still exists.
   tokens.loadSigningKeys([
     ...keys,
     ...keys.slice(0, 1).map((key) => ({ ...key, kid: 'late', withdrawnAt: 1 })),
   ]);
-  expect(opened).toEqual(rest);
+  expect(opened).toEqual(usable);
   const { clientId } = await service.client('users:read');
   const client = await engine.access.client(clientId);
-  if (!client) throw new Error('there is no client');
+  if (!client) throw new Error('no client');
   await tokens.mint(client, client.scopes);
-  expect(opened).toEqual(rest);
-  // Of what is used no more nothing stays: it would have to be opened again.
+  expect(opened).toEqual(usable);
+  // A key that is no longer loaded is dropped, so it is decrypted again.
   tokens.loadSigningKeys([]);
   await tokens.mint(client, client.scopes);
-  expect(opened).toEqual([...rest, ...rest]);
+  expect(opened).toEqual([...usable, ...usable]);
 });

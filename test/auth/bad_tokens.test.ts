@@ -4,8 +4,8 @@ import { createFixture, errorsOf, oidcPath, type Service, startService } from '.
 let service: Service;
 let path: string;
 const BUDGET = 5;
-const OFFICE = { 'X-Forwarded-For': '192.0.2.1' };
-const ELSEWHERE = { 'X-Forwarded-For': '192.0.2.2' };
+const ADDRESS = { 'X-Forwarded-For': '192.0.2.1' };
+const OTHER_ADDRESS = { 'X-Forwarded-For': '192.0.2.2' };
 
 beforeEach(async () => {
   service = await startService({ badTokenRate: `${BUDGET}/50`, trustedProxies: '127.0.0.0/8 ::1' });
@@ -13,62 +13,62 @@ beforeEach(async () => {
 });
 afterEach(() => service.stop());
 
-/** A token with the signature of another one. */
-async function forged(): Promise<string> {
-  const [one, other] = [await service.token('oidc-profile-infos:read'), await service.token('admin')];
-  return [...one.split('.').slice(0, 2), other.split('.')[2]].join('.');
+/** A token with the signature of another token. */
+async function forgedToken(): Promise<string> {
+  const [first, second] = [await service.token('oidc-profile-infos:read'), await service.token('admin')];
+  return [...first.split('.').slice(0, 2), second.split('.')[2]].join('.');
 }
 
-async function spend(token: string): Promise<void> {
+async function exhaustBudget(token: string): Promise<void> {
   for (let count = 0; count < BUDGET; count += 1) {
-    expect((await service.get(path, token, OFFICE)).status).toBe(401);
+    expect((await service.get(path, token, ADDRESS)).status).toBe(401);
   }
 }
 
-test('after so many refused tokens an address is 429, until its budget refills', async () => {
-  const bad = await forged();
-  await spend(bad);
-  const refused = await service.get(path, bad, OFFICE);
+test('an address with too many refused tokens is answered 429 until its budget refills', async () => {
+  const bad = await forgedToken();
+  await exhaustBudget(bad);
+  const refused = await service.get(path, bad, ADDRESS);
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '10']);
   expect((await errorsOf(refused))[0]?.title).toBe('Too Many Requests');
-  expect((await service.get(path, bad, ELSEWHERE)).status).toBe(401);
+  expect((await service.get(path, bad, OTHER_ADDRESS)).status).toBe(401);
   service.clock.advance(10_000);
-  const statuses = [await service.get(path, bad, OFFICE), await service.get(path, bad, OFFICE)];
+  const statuses = [await service.get(path, bad, ADDRESS), await service.get(path, bad, ADDRESS)];
   expect(statuses.map(({ status }) => status)).toEqual([401, 429]);
 });
 
-test('what is no token at all counts as well, and no token at all does not', async () => {
+test('a malformed token counts against the budget, a missing one does not', async () => {
   for (let count = 0; count < BUDGET * 2; count += 1) {
-    expect((await service.get(path, undefined, OFFICE)).status).toBe(401);
+    expect((await service.get(path, undefined, ADDRESS)).status).toBe(401);
   }
-  await spend('none');
-  expect((await service.get(path, 'none', OFFICE)).status).toBe(429);
-  expect((await service.get(path, undefined, OFFICE)).status).toBe(401);
+  await exhaustBudget('none');
+  expect((await service.get(path, 'none', ADDRESS)).status).toBe(429);
+  expect((await service.get(path, undefined, ADDRESS)).status).toBe(401);
 });
 
-test('a token that was seen to be good goes on; one that was not waits', async () => {
+test('over budget, an address may use its verified tokens but no new ones', async () => {
   const known = await service.token('oidc-profile-infos:read');
-  expect((await service.get(path, known, ELSEWHERE)).status).toBe(200);
+  expect((await service.get(path, known, OTHER_ADDRESS)).status).toBe(200);
   const unknown = await service.token('oidc-profile-infos:read');
-  await spend(await forged());
-  for (let times = 0; times < 3; times += 1)
-    expect((await service.get(path, known, OFFICE)).status).toBe(200);
-  expect((await service.get(path, unknown, OFFICE)).status).toBe(429);
-  expect((await service.get(path, unknown, ELSEWHERE)).status).toBe(200);
-  expect((await service.get(path, unknown, OFFICE)).status).toBe(200);
+  await exhaustBudget(await forgedToken());
+  for (let count = 0; count < 3; count += 1)
+    expect((await service.get(path, known, ADDRESS)).status).toBe(200);
+  expect((await service.get(path, unknown, ADDRESS)).status).toBe(429);
+  expect((await service.get(path, unknown, OTHER_ADDRESS)).status).toBe(200);
+  expect((await service.get(path, unknown, ADDRESS)).status).toBe(200);
 });
 
-test('guesses at the token endpoint spend the same budget, right ones do not', async () => {
+test('wrong client secrets at the token endpoint count against the same budget, right ones do not', async () => {
   const { clientId, secret } = await service.client('oidc-profile-infos:read');
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  const ask = async (client_secret: string, headers: Record<string, string>) =>
+  const grantStatus = async (client_secret: string, headers: Record<string, string>) =>
     (await service.requestToken({ ...form, client_secret }, headers)).status;
-  for (let count = 0; count < BUDGET * 2; count += 1) expect(await ask(secret, OFFICE)).toBe(200);
-  for (let count = 0; count < BUDGET; count += 1) expect(await ask('guess', OFFICE)).toBe(401);
-  expect(await ask('guess', OFFICE)).toBe(429);
-  expect(await ask(secret, OFFICE)).toBe(429);
-  expect((await service.get(path, await forged(), OFFICE)).status).toBe(429);
-  expect(await ask(secret, ELSEWHERE)).toBe(200);
+  for (let count = 0; count < BUDGET * 2; count += 1) expect(await grantStatus(secret, ADDRESS)).toBe(200);
+  for (let count = 0; count < BUDGET; count += 1) expect(await grantStatus('guess', ADDRESS)).toBe(401);
+  expect(await grantStatus('guess', ADDRESS)).toBe(429);
+  expect(await grantStatus(secret, ADDRESS)).toBe(429);
+  expect((await service.get(path, await forgedToken(), ADDRESS)).status).toBe(429);
+  expect(await grantStatus(secret, OTHER_ADDRESS)).toBe(200);
 });
 
 test('without the limit every invalid token is verified', async () => {

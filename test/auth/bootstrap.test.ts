@@ -15,29 +15,29 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-const ensure = async (described: object) =>
+const ensure = async (description: object) =>
   ensureClient(
     service.db.engine.access,
-    parseBootstrapClient('boot.json', JSON.stringify(described)),
+    parseBootstrapClient('boot.json', JSON.stringify(description)),
     service.clock,
   );
-const found = async (clientId = 'boot') => {
+const storedClient = async (clientId = 'boot') => {
   const client = await service.db.engine.access.client(clientId);
-  if (!client) throw new Error(`there is no client ${clientId}`);
+  if (!client) throw new Error(`no client ${clientId}`);
   return client;
 };
 
-test('the client is made as the file describes it, and nothing is written where it is so already', async () => {
+test('a bootstrap file creates its client, and changes nothing for an equal one', async () => {
   await ensure({ ...BOOT, realms: [REALM, OTHER] });
-  const made = await found();
-  expect([made.name, [...made.scopes], made.realms]).toEqual([
+  const created = await storedClient();
+  expect([created.name, [...created.scopes], created.realms]).toEqual([
     'Boot',
     ['users:read', 'realms:read'],
     new Set([REALM, OTHER] as never[]),
   ]);
-  expect(isSecretOf(made, SECRET, service.clock.now())).toBe(true);
+  expect(isSecretOf(created, SECRET, service.clock.now())).toBe(true);
   await ensure({ ...BOOT, scope: 'realms:read users:read', realms: [OTHER, REALM] });
-  expect(await found()).toEqual(made);
+  expect(await storedClient()).toEqual(created);
 });
 
 test.each([
@@ -45,55 +45,55 @@ test.each([
   ['scope', { scope: 'users:read' }],
   ['client_secret', { client_secret: 't'.repeat(255) }],
   ['realms', { realms: [REALM] }],
-  ['realms, all of them', { realms: '*' }],
-  ['realms, which are all unless said', {}],
-])('what it says of %s is what the client then has', async (_, change) => {
-  const own = { ...BOOT, client_id: 'changed' };
-  await ensure({ ...own, realms: [REALM, OTHER] });
-  const wanted = {
-    ...own,
+  ['realms, set to all', { realms: '*' }],
+  ['realms, absent for all', {}],
+])('a changed bootstrap file updates the client: %s', async (_, change) => {
+  const base = { ...BOOT, client_id: 'changed' };
+  await ensure({ ...base, realms: [REALM, OTHER] });
+  const description = {
+    ...base,
     ...('name' in change || 'scope' in change ? { realms: [REALM, OTHER] } : {}),
     ...change,
   };
-  await ensure(wanted);
-  const { name, scopes, realms, ...client } = await found('changed');
+  await ensure(description);
+  const { name, scopes, realms, ...client } = await storedClient('changed');
   expect([name, [...scopes].join(' '), realms]).toEqual([
-    wanted.name,
-    wanted.scope,
-    'realms' in wanted && wanted.realms !== '*' ? (new Set(wanted.realms) as never) : '*',
+    description.name,
+    description.scope,
+    'realms' in description && description.realms !== '*' ? (new Set(description.realms) as never) : '*',
   ]);
-  const { client_secret: secret } = wanted;
+  const { client_secret: secret } = description;
   expect(isSecretOf({ name, scopes, realms, ...client }, secret, service.clock.now())).toBe(true);
 });
 
-test('one that was disabled stays disabled', async () => {
+test('a bootstrap file does not enable a disabled client', async () => {
   await ensure({ ...BOOT, client_id: 'off' });
   await changeClient(service.db.engine.access, 'off', { disabledAt: 1 }, service.clock);
   await ensure({ ...BOOT, client_id: 'off', name: 'Off' });
-  expect(await found('off')).toMatchObject({ name: 'Off', disabledAt: 1 });
+  expect(await storedClient('off')).toMatchObject({ name: 'Off', disabledAt: 1 });
 });
 
-describe('refused with a sentence:', () => {
+describe('invalid bootstrap files', () => {
   test.each<[string, object, string]>([
-    ['an identifier of other characters', { client_id: 'bo/ot' }, 'client_id must be 1 to 64 letters'],
-    ['an identifier that is too long', { client_id: 'b'.repeat(65) }, 'client_id must be 1 to 64 letters'],
+    ['a client ID with an invalid character', { client_id: 'bo/ot' }, 'client_id must be 1 to 64 letters'],
+    ['a client ID that is too long', { client_id: 'b'.repeat(65) }, 'client_id must be 1 to 64 letters'],
     ['a secret that is too short', { client_secret: 's'.repeat(31) }, 'client_secret must have at least 32'],
     ['a secret that is too long', { client_secret: 's'.repeat(256) }, 'client_secret Too big'],
     ['no name', { name: '' }, 'name '],
-    ['a scope that does not exist', { scope: 'users:rule' }, 'scope names a scope that does not exist'],
+    ['an unknown scope', { scope: 'users:rule' }, 'scope names a scope that does not exist'],
     ['no scope', { scope: '' }, 'scope'],
-    ['what is no realm', { realms: [REALM, 'shop'] }, 'realms contains an invalid realm ID'],
-    ['a realm by itself', { realms: REALM }, 'realms '],
+    ['an invalid realm ID', { realms: [REALM, 'shop'] }, 'realms contains an invalid realm ID'],
+    ['a realm outside a list', { realms: REALM }, 'realms '],
     [
-      'administration of one realm',
+      'the scope admin for one realm',
       { scope: 'admin', realms: [REALM] },
       'the scope admin reaches every realm',
     ],
-    ['what it does not know', { scopes: 'users:read' }, 'Unrecognized key'],
-  ])('%s', async (_, change, sentence) => {
-    const refused = await ensure({ ...BOOT, client_id: 'refused', ...change }).catch((error) => error);
-    expect(refused).toBeInstanceOf(Refusal);
-    expect(refused.message).toContain(sentence);
+    ['an unknown member', { scopes: 'users:read' }, 'Unrecognized key'],
+  ])('a bootstrap file with %s is refused', async (_, change, message) => {
+    const refusal = await ensure({ ...BOOT, client_id: 'refused', ...change }).catch((error) => error);
+    expect(refusal).toBeInstanceOf(Refusal);
+    expect(refusal.message).toContain(message);
     expect(await service.db.engine.access.client('refused')).toBeUndefined();
   });
 });

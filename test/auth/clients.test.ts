@@ -11,7 +11,7 @@ import type { Revision, Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { type Service, startService } from '../support/service.ts';
 
-/** Clients, as the commands and administration have them. */
+/** Changes of clients, as the commands and the admin API make them. */
 
 const REALM = '0193c1d4-5a2e-7c11-9d0e-6b1f4a7e2c90' as Uuid;
 
@@ -22,14 +22,14 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 const access = () => service.db.engine.access;
-/** The code and the first rule of the fault that was thrown. */
-const faultOf = async (asked: Promise<unknown>): Promise<readonly [string, string | undefined]> => {
-  const error = await asked.catch((caught: unknown) => caught);
+/** The code and the first rule of the thrown fault. */
+const faultOf = async (work: Promise<unknown>): Promise<readonly [string, string | undefined]> => {
+  const error = await work.catch((caught: unknown) => caught);
   if (error instanceof Fault) return [error.code, error.complaints[0]?.rule];
-  throw new Error('it was not refused', { cause: error });
+  throw new Error('no fault was thrown', { cause: error });
 };
 
-test('an overlap has ended in the instant that it ends', async () => {
+test('the previous secret is rejected from the end of the overlap on', async () => {
   const { clientId, secret } = await service.client('users:read');
   await rotateSecret(access(), clientId, { overlapMs: LIMITS.secretOverlapMs }, service.clock);
   const rotated = await access().client(clientId);
@@ -37,7 +37,7 @@ test('an overlap has ended in the instant that it ends', async () => {
   expect([until - 1, until].map((now) => isSecretOf(rotated, secret, now))).toEqual([true, false]);
 });
 
-test('without an overlap nothing is kept of the secret before', async () => {
+test('a rotation without overlap deletes the previous secret', async () => {
   const { clientId, secret } = await service.client('users:read');
   await rotateSecret(access(), clientId, { overlapMs: 0 }, service.clock);
   const rotated = await access().client(clientId);
@@ -45,7 +45,7 @@ test('without an overlap nothing is kept of the secret before', async () => {
   expect(isSecretOf(rotated, secret, 0)).toBe(false);
 });
 
-test('rights that do not go together are refused, and so is an unknown client', async () => {
+test('a client cannot combine admin with some realms or lose its last scope, and an unknown client is not found', async () => {
   const { clientId } = await service.client('admin');
   const limited = { realms: new Set([REALM]) };
   const change = (id: string, edit: ClientEdit) => faultOf(changeClient(access(), id, edit, service.clock));
@@ -59,15 +59,15 @@ test('rights that do not go together are refused, and so is an unknown client', 
   expect(await change('nobody', limited)).toEqual(['not_found', undefined]);
 });
 
-test('a rotation and a deletion of what was seen land, and those of what was seen before do not', async () => {
+test('a rotation and a deletion require the current revision of the client', async () => {
   const { clientId } = await service.client('users:read');
-  const seen = (await access().client(clientId))?.revision;
-  const rotate = (revision: Revision | undefined) =>
-    rotateSecret(access(), clientId, { overlapMs: 0, seen: revision }, service.clock);
-  const rotated = await rotate(seen);
-  expect(await faultOf(rotate(seen))).toEqual(['precondition_failed', undefined]);
+  const revision = (await access().client(clientId))?.revision;
+  const rotate = (seen: Revision | undefined) =>
+    rotateSecret(access(), clientId, { overlapMs: 0, seen }, service.clock);
+  const rotated = await rotate(revision);
+  expect(await faultOf(rotate(revision))).toEqual(['precondition_failed', undefined]);
   await rotate(undefined);
-  const remove = (revision: Revision) => deleteClient(access(), clientId, revision, service.clock);
+  const remove = (seen: Revision) => deleteClient(access(), clientId, seen, service.clock);
   expect(await faultOf(remove(rotated.client.revision))).toEqual(['precondition_failed', undefined]);
   expect(await remove((await access().client(clientId))?.revision as Revision)).toBe(true);
 });

@@ -7,7 +7,7 @@ import { freshFolder } from '../support/service.ts';
 
 const run = (...args: string[]) => runCommand([AUTHREALM, ...args]);
 
-interface ShownClient {
+interface ClientOutput {
   readonly client_id: string;
   readonly client_secret?: string;
   readonly scope: string;
@@ -15,7 +15,7 @@ interface ShownClient {
   readonly state: string;
 }
 
-test('demo --once prints both records and ends with 0', async () => {
+test('demo --once prints both records and exits with 0', async () => {
   const { stdout, stderr, code } = await run('demo', '--once');
   expect(code).toBe(0);
   expect(stdout.match(/^200 OK$/gm)).toHaveLength(2);
@@ -25,13 +25,13 @@ test('demo --once prints both records and ends with 0', async () => {
   expect(stderr).toBe('');
 });
 
-test('what init prints, pasted, ends with a record', async () => {
+test('the commands that init prints lead to a record', async () => {
   const folder = freshFolder();
   const { args } = await freshDatabase();
   const port = String(await freePort());
   const { stdout, code } = await run('init', ...args, '--port', port);
   expect(code).toBe(0);
-  const [, serve = '', add = '', token = '', look = ''] = stdout
+  const [, serve = '', add = '', token = '', lookup = ''] = stdout
     .split(/^\d\. .*:$/m)
     .map((part) => part.trim());
   const bin = join(folder, 'bin');
@@ -40,13 +40,13 @@ test('what init prints, pasted, ends with a record', async () => {
   const environment = { PATH: `${bin}:${process.env.PATH}` };
   const service = startCommand(['sh', '-c', `exec ${serve}`], environment);
   await service.line(/^listening on /);
-  const pasted = await runCommand(['sh', '-e'], environment, `${add}\n${token}\n${look} -s\n`);
-  expect(pasted.stderr).toBe('');
-  const body = JSON.parse(pasted.stdout.slice(pasted.stdout.indexOf('{"data"')));
+  const shell = await runCommand(['sh', '-e'], environment, `${add}\n${token}\n${lookup} -s\n`);
+  expect(shell.stderr).toBe('');
+  const body = JSON.parse(shell.stdout.slice(shell.stdout.indexOf('{"data"')));
   expect(body.data.username).toBe('jane@example.com');
   expect(await service.stop()).toBe(0);
-  const again = await run('init', ...args);
-  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('already has clients')]);
+  const secondInit = await run('init', ...args);
+  expect([secondInit.code, secondInit.stderr]).toEqual([1, expect.stringContaining('already has clients')]);
 }, 300_000);
 
 async function freePort(): Promise<number> {
@@ -65,11 +65,11 @@ describe('client', () => {
   const asJson = async (...args: string[]) => {
     const { stdout, stderr, code } = await client(...args, '--json');
     expect([code, stderr]).toEqual([0, '']);
-    return JSON.parse(stdout) as ShownClient;
+    return JSON.parse(stdout) as ClientOutput;
   };
   const realm = '01234567-89ab-cdef-0123-456789abcdef';
 
-  test('create, update, rotate, disable, enable, list', async () => {
+  test('client create, update, rotate, disable, enable and list print the client', async () => {
     const made = await asJson(
       'create',
       '--name',
@@ -94,13 +94,13 @@ describe('client', () => {
     expect(listed.stdout).not.toContain('ars_');
   }, 300_000);
 
-  const wrong: [string, string[], number, RegExp][] = [
-    ['no scope', ['create', '--name', 'n'], 2, /--scope/],
-    ['a scope that does not exist', ['create', '--name', 'n', '--scope', 'x:read'], 2, /Expected scopes/],
+  const invalidCalls: [string, string[], number, RegExp][] = [
+    ['a missing scope', ['create', '--name', 'n'], 2, /--scope/],
+    ['an unknown scope', ['create', '--name', 'n', '--scope', 'x:read'], 2, /Expected scopes/],
     ['an empty scope', ['create', '--name', 'n', '--scope', ' '], 1, /scopes: must have at least 1/],
-    ['a realm that is no ID', ['create', '--name', 'n', '--scope', 'admin', '--realm', 'x'], 2, /8-4-4-4-12/],
+    ['an invalid realm ID', ['create', '--name', 'n', '--scope', 'admin', '--realm', 'x'], 2, /8-4-4-4-12/],
     [
-      'admin for some realms',
+      'the scope admin for one realm',
       ['create', '--name', 'n', '--scope', 'admin', '--realm', realm],
       1,
       /reaches every realm/,
@@ -113,19 +113,19 @@ describe('client', () => {
       /The name must hold no control character/,
     ],
     ['a blank name', ['update', 'nobody', '--name', ' '], 2, /The name must not be blank/],
-    ['nothing to change', ['update', 'nobody'], 2, /nothing to change/],
-    ['an overlap that is no number', ['rotate', 'nobody', '--overlap', 'long'], 2, /number of hours/],
+    ['an update without changes', ['update', 'nobody'], 2, /nothing to change/],
+    ['an overlap that is not a number', ['rotate', 'nobody', '--overlap', 'long'], 2, /number of hours/],
   ];
-  for (const [name, args, code, sentence] of wrong) {
-    test(`refuses ${name}`, async () => {
-      const answer = await client(...args);
-      expect([answer.code, answer.stdout]).toEqual([code, '']);
-      expect(answer.stderr).toMatch(sentence);
+  for (const [name, args, code, sentence] of invalidCalls) {
+    test(`client refuses ${name}`, async () => {
+      const result = await client(...args);
+      expect([result.code, result.stdout]).toEqual([code, '']);
+      expect(result.stderr).toMatch(sentence);
     });
   }
 });
 
-test('keys: list, rotate, withdraw', async () => {
+test('keys list shows the state of each key after rotate and withdraw', async () => {
   const { args } = await freshDatabase();
   const keys = async (...more: string[]) => (await run('keys', ...more, ...args)).stdout.trim();
   const first = (await keys('list')).split(' ')[0] ?? '';
@@ -143,7 +143,7 @@ test('keys: list, rotate, withdraw', async () => {
 }, 300_000);
 
 describe('serve', () => {
-  test('tells the address, that there are no clients, and ends with 0 on SIGTERM', async () => {
+  test('serve prints its URL and a hint to create a client, and exits with 0 on SIGTERM', async () => {
     const service = startCommand([AUTHREALM, 'serve', '--port', '0', ...(await freshDatabase()).args]);
     const url = (await service.line(/^listening on http:\/\/127\.0\.0\.1:\d+$/)).slice(
       'listening on '.length,
@@ -156,7 +156,7 @@ describe('serve', () => {
     expect(performance.now() - before).toBeLessThan(5_000);
   });
 
-  test('a request in flight ends before the process does, however often that is told to', async () => {
+  test('serve answers a request in flight before it exits, even after a second SIGTERM', async () => {
     const service = startCommand([AUTHREALM, 'serve', '--port', '0', ...(await freshDatabase()).args]);
     const url = (await service.line(/^listening on /)).slice('listening on '.length);
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -172,7 +172,7 @@ describe('serve', () => {
     await Bun.sleep(200);
     const stopped = service.stop();
     await Bun.sleep(100);
-    // Who is told twice, by a script and by its trap, is told nothing new.
+    // Scripts may signal twice: directly and in a trap.
     service.process.kill('SIGTERM');
     await Bun.sleep(100);
     resolve();
@@ -180,11 +180,11 @@ describe('serve', () => {
     expect(await stopped).toBe(0);
   });
 
-  test('makes the client of the bootstrap file exist, idempotently', async () => {
+  test('serve creates and updates the client of the bootstrap file, and refuses an invalid file', async () => {
     const folder = freshFolder();
     const { args } = await freshDatabase();
     const file = join(folder, 'client.json');
-    const describe = (scope: string) =>
+    const writeClient = (scope: string) =>
       writeFileSync(
         file,
         JSON.stringify({
@@ -195,7 +195,7 @@ describe('serve', () => {
           realms: '*',
         }),
       );
-    const once = async () => {
+    const grantedScope = async () => {
       const serveArgs = ['serve', '--port', '0', ...args, '--bootstrap-client-file', file];
       const service = startCommand([AUTHREALM, ...serveArgs]);
       const url = (await service.line(/^listening on /)).slice('listening on '.length);
@@ -204,19 +204,31 @@ describe('serve', () => {
       expect(await service.stop()).toBe(0);
       return ((await answer.json()) as { scope: string }).scope;
     };
-    describe('users:read');
-    expect([await once(), await once()]).toEqual(['users:read', 'users:read']);
-    describe('realms:read');
-    expect(await once()).toBe('realms:read');
+    writeClient('users:read');
+    expect([await grantedScope(), await grantedScope()]).toEqual(['users:read', 'users:read']);
+    writeClient('realms:read');
+    expect(await grantedScope()).toBe('realms:read');
     writeFileSync(file, '{"client_id":"boot"}');
     const refused = await run('serve', '--port', '0', ...args, '--bootstrap-client-file', file);
     expect([refused.code, refused.stderr.split('\n').length]).toEqual([1, 4]);
-    const none = `sqlite:${join(folder, 'none.db')}`;
-    const early = await run('serve', '--port', '0', '--database', none, '--bootstrap-client-file', file);
-    expect([early.code, early.stderr, readdirSync(folder)]).toEqual([1, refused.stderr, ['client.json']]);
+    const missing = `sqlite:${join(folder, 'none.db')}`;
+    const withoutDatabase = await run(
+      'serve',
+      '--port',
+      '0',
+      '--database',
+      missing,
+      '--bootstrap-client-file',
+      file,
+    );
+    expect([withoutDatabase.code, withoutDatabase.stderr, readdirSync(folder)]).toEqual([
+      1,
+      refused.stderr,
+      ['client.json'],
+    ]);
   }, 300_000);
 
-  test('serves https with a certificate', async () => {
+  test('serve with a certificate listens for https', async () => {
     const fixture = (name: string) => join(import.meta.dir, '../fixtures', name);
     const [cert, key] = [fixture('localhost.cert.pem'), fixture('localhost.key.pem')];
     const tls = ['--tls-cert', cert, '--tls-key', key];
@@ -234,44 +246,44 @@ describe('serve', () => {
     expect(await service.stop()).toBe(0);
   });
 
-  test('refuses a taken port, a missing certificate and an unreadable database with a sentence', async () => {
+  test('serve refuses a port in use, a missing certificate and an unreadable database with a message', async () => {
     const { args } = await freshDatabase();
     const service = startCommand([AUTHREALM, 'serve', '--port', '0', ...args]);
     const url = await service.line(/^listening on /);
-    const taken = await run('serve', '--port', new URL(url.slice(13)).port, ...args);
-    expect([taken.code, taken.stderr]).toEqual([1, expect.stringMatching(/^authrealm: .*port/)]);
+    const portInUse = await run('serve', '--port', new URL(url.slice(13)).port, ...args);
+    expect([portInUse.code, portInUse.stderr]).toEqual([1, expect.stringMatching(/^authrealm: .*port/)]);
     const port = new URL(url.slice(13)).port;
     const several = await run('serve', '--port', port, '--processes', '2', ...args);
     expect([several.code, several.stderr]).toEqual([1, expect.stringMatching(/^authrealm: .*port/)]);
     expect(await service.stop()).toBe(0);
     const tls = await run('serve', ...args, '--tls-cert', '/no/cert', '--tls-key', '/no/key');
     expect([tls.code, tls.stderr]).toEqual([1, expect.stringContaining('--tls-cert: ')]);
-    const lost = await run('serve', '--database', 'sqlite:/nowhere/at/all.db');
-    expect([lost.code, lost.stderr]).toEqual([1, expect.stringContaining('cannot be opened')]);
+    const unreadable = await run('serve', '--database', 'sqlite:/nowhere/at/all.db');
+    expect([unreadable.code, unreadable.stderr]).toEqual([1, expect.stringContaining('cannot be opened')]);
   }, 300_000);
 });
 
-test('a database that stays busy is told in a sentence, and a known bootstrap client needs no lock', async () => {
+test('client create reports a busy database, and serve with an existing bootstrap client needs no lock', async () => {
   const folder = freshFolder();
   const database = await freshDatabase();
   const file = join(folder, 'client.json');
-  const described = { client_id: 'boot', client_secret: 's'.repeat(40), name: 'boot', scope: 'users:read' };
-  writeFileSync(file, JSON.stringify(described));
+  const client = { client_id: 'boot', client_secret: 's'.repeat(40), name: 'boot', scope: 'users:read' };
+  writeFileSync(file, JSON.stringify(client));
   const serve = [AUTHREALM, 'serve', '--port', '0', ...database.args, '--bootstrap-client-file', file];
   const first = startCommand(serve);
   await first.line(/^listening on /);
   expect(await first.stop()).toBe(0);
-  const letGo = await database.lockWriters();
+  const unlock = await database.lockWriters();
   const busy = run('client', 'create', '--name', 'n', '--scope', 'admin', ...database.args);
-  const again = startCommand(serve);
-  await again.line(/^listening on /);
-  expect(await again.stop()).toBe(0);
+  const second = startCommand(serve);
+  await second.line(/^listening on /);
+  expect(await second.stop()).toBe(0);
   const { code, stderr } = await busy;
   expect([code, stderr]).toEqual([
     1,
     expect.stringMatching(/^authrealm: the database operation failed: .* held the lock.*; try again\n$/),
   ]);
-  await letGo();
+  await unlock();
 }, 300_000);
 
 describe('the command line', () => {
@@ -285,14 +297,14 @@ describe('the command line', () => {
     [['import'], 2, /missing required argument/],
   ];
   for (const [args, code, text] of rows) {
-    test(`authrealm ${args.join(' ')}`, async () => {
-      const answer = await run(...args);
-      expect(answer.code).toBe(code);
-      expect(answer.stdout + answer.stderr).toMatch(text);
+    test(`"${['authrealm', ...args].join(' ')}" exits with ${code}`, async () => {
+      const result = await run(...args);
+      expect(result.code).toBe(code);
+      expect(result.stdout + result.stderr).toMatch(text);
     });
   }
 
-  test('an option of a command can be given by its environment variable; the command line wins', async () => {
+  test('the environment variable of an option sets it unless the command line does', async () => {
     const { args } = await freshDatabase();
     const [one, two] = ['01234567-89ab-cdef-0123-456789abcdef', '11234567-89ab-cdef-0123-456789abcdef'];
     const environment = {
@@ -315,29 +327,29 @@ describe('the command line', () => {
     ]);
   });
 
-  test('after -- every word is an argument, whatever the environment says', async () => {
+  test('words after -- are arguments, and environment variables still set options', async () => {
     const { args } = await freshDatabase();
     const client = (args: string[], environment = {}) =>
       runCommand([AUTHREALM, 'client', ...args], environment);
     const made = await client(['create', '--name', 'n', '--scope', 'users:read', '--json', ...args]);
-    const { client_id: id } = JSON.parse(made.stdout) as ShownClient;
+    const { client_id: id } = JSON.parse(made.stdout) as ClientOutput;
     const asJson = { AUTHREALM_CLIENT_DISABLE_JSON: 'true' };
     const disabled = await client(['disable', ...args, '--', id], asJson);
     expect([disabled.code, disabled.stderr]).toEqual([0, '']);
     expect(JSON.parse(disabled.stdout)).toMatchObject({ client_id: id, state: 'disabled' });
-    // What looks like the option is the name of a file here, and the variable is heard.
-    const heard = await runCommand([AUTHREALM, 'import', ...args, '--', '--on-error'], {
+    // `--on-error` is the name of a file here, and the variable sets the option.
+    const imported = await runCommand([AUTHREALM, 'import', ...args, '--', '--on-error'], {
       AUTHREALM_IMPORT_ON_ERROR: 'maybe',
     });
-    expect([heard.code, heard.stderr]).toEqual([2, expect.stringContaining('Allowed choices')]);
+    expect([imported.code, imported.stderr]).toEqual([2, expect.stringContaining('Allowed choices')]);
   });
 
-  test('the launcher works from a link, from any folder, without bun on the PATH', async () => {
+  test('the launcher works through a symbolic link, from any folder, without bun on the PATH', async () => {
     const folder = freshFolder();
     const link = join(folder, 'linked');
     symlinkSync(AUTHREALM, link);
     chmodSync(AUTHREALM, 0o755);
-    const answer = await runCommand(['sh', '-c', `cd / && ${link} --version`], { PATH: '/usr/bin:/bin' });
-    expect([answer.code, answer.stderr]).toEqual([0, '']);
+    const result = await runCommand(['sh', '-c', `cd / && ${link} --version`], { PATH: '/usr/bin:/bin' });
+    expect([result.code, result.stderr]).toEqual([0, '']);
   });
 });

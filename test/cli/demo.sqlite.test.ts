@@ -6,7 +6,7 @@ import { type ConsoleSession, postConsoleToken } from '../support/console_sign_i
 import { AUTHREALM, type RunningCommand, startCommand } from '../support/processes.ts';
 import { freshFolder, startService } from '../support/service.ts';
 
-/** What `authrealm demo` goes on serving: something to look at, and a way into its console. */
+/** The data and the console sign-in that `authrealm demo` serves. */
 
 setDefaultTimeout(300_000);
 
@@ -17,109 +17,110 @@ const LISTENING: ServerSettings = {
 
 let running: RunningCommand;
 let url: string;
-let door: string;
+let signInUrl: string;
 
 beforeAll(async () => {
   running = startCommand([AUTHREALM, 'demo']);
   url = (await running.line(/^serving a demo realm at /)).slice('serving a demo realm at '.length);
-  door = await running.line(/^http:\/\/127\.0\.0\.1:\d+\/demo$/);
+  signInUrl = await running.line(/^http:\/\/127\.0\.0\.1:\d+\/demo$/);
 }, 300_000);
 afterAll(() => running.stop());
 
-test('a signal while it begins ends it, and nothing of it stays', async () => {
+test('demo that receives a signal during its start exits with 0 and leaves no file', async () => {
   const folder = freshFolder();
-  const begun = startCommand([AUTHREALM, 'demo'], { TMPDIR: folder });
+  const demo = startCommand([AUTHREALM, 'demo'], { TMPDIR: folder });
   while (readdirSync(folder).length === 0) {
-    if (begun.process.exitCode !== null) throw new Error(begun.output());
+    if (demo.process.exitCode !== null) throw new Error(demo.output());
     await Bun.sleep(1);
   }
-  expect(await begun.stop()).toBe(0);
+  expect(await demo.stop()).toBe(0);
   expect(readdirSync(folder)).toEqual([]);
 });
 
-const knock = (headers: Record<string, string> = {}) => fetch(door, { redirect: 'manual', headers });
+const requestSignIn = (headers: Record<string, string> = {}) =>
+  fetch(signInUrl, { redirect: 'manual', headers });
 const codeIn = (answer: Response) =>
   /^\/console#code=([\w-]{22})$/.exec(answer.headers.get('location') ?? '')?.[1] ?? '';
 
 async function signIn(): Promise<ConsoleSession> {
-  const answer = await postConsoleToken({ url }, { grant: 'link', code: codeIn(await knock()) });
+  const answer = await postConsoleToken({ url }, { grant: 'link', code: codeIn(await requestSignIn()) });
   expect(answer.status).toBe(200);
   return ((await answer.json()) as { data: ConsoleSession }).data;
 }
 
-test('it leads to the console with a code of its own each time, that is worth everything', async () => {
-  expect(door).toBe(`${url}/demo`);
-  const answers = [await knock(), await knock()];
+test('each request for the sign-in path redirects to the console with a new code for every scope', async () => {
+  expect(signInUrl).toBe(`${url}/demo`);
+  const answers = [await requestSignIn(), await requestSignIn()];
   expect(answers.map(({ status }) => status)).toEqual([303, 303]);
   expect(answers[0]?.headers.get('cache-control')).toBe('no-store');
-  const [one, other] = answers.map(codeIn);
-  expect(one).not.toBe(other as string);
-  const told = await signIn();
-  expect(told).toMatchObject({ label: 'demo', realms: '*', scope: expect.stringContaining('admin') });
+  const [first, second] = answers.map(codeIn);
+  expect(first).not.toBe(second as string);
+  const session = await signIn();
+  expect(session).toMatchObject({ label: 'demo', realms: '*', scope: expect.stringContaining('admin') });
 });
 
 test.each(['evil.example', 'evil.example:80', '127.0.0.1', 'localhost', '127.0.0.1.evil.example'])(
-  'under the name %s it answers 421, and gives no code',
+  'the sign-in path answers 421 without a code for the host name %s',
   async (host) => {
-    const answer = await knock({ Host: host });
+    const answer = await requestSignIn({ Host: host });
     expect([answer.status, answer.headers.get('location')]).toEqual([421, null]);
   },
 );
 
-test('at port 80 a browser names no port', async () => {
+test('the sign-in path on port 80 accepts a Host header without a port', async () => {
   const service = await startService();
   const at80 = async () => [demoSignIn(service.db.engine.access, 'http://127.0.0.1:80')];
-  const { url: here, stop } = await startServer(LISTENING, { write: () => undefined }, at80);
-  const ask = (Host: string) => fetch(`${here}/demo`, { redirect: 'manual', headers: { Host } });
-  const statuses = await Promise.all(['127.0.0.1', 'localhost', 'evil.example'].map(ask));
+  const { url: serverUrl, stop } = await startServer(LISTENING, { write: () => undefined }, at80);
+  const request = (Host: string) => fetch(`${serverUrl}/demo`, { redirect: 'manual', headers: { Host } });
+  const statuses = await Promise.all(['127.0.0.1', 'localhost', 'evil.example'].map(request));
   expect(statuses.map(({ status }) => status)).toEqual([303, 303, 421]);
   await stop();
   await service.stop();
 });
 
-test('this machine may be called localhost', async () => {
+test('the sign-in path accepts the host name localhost', async () => {
   const { port } = new URL(url);
-  expect((await knock({ Host: `localhost:${port}` })).status).toBe(303);
+  expect((await requestSignIn({ Host: `localhost:${port}` })).status).toBe(303);
 });
 
-describe('there is enough to look at:', () => {
-  test('realms, profiles, people of many scripts, and what happened to them', async () => {
+describe('the data of the demo', () => {
+  test('the demo has realms, profiles, users with names in many scripts, and log entries about them', async () => {
     const { access_token: token } = await signIn();
     const headers = { Authorization: `Bearer ${token}` };
-    const ask = async (path: string) =>
+    const dataAt = async (path: string) =>
       ((await (await fetch(`${url}${path}`, { headers })).json()) as { data: Record<string, string>[] }).data;
-    const realms = await ask('/v2/authentication-realms');
+    const realms = await dataAt('/v2/authentication-realms');
     expect(realms).toHaveLength(2);
-    const home = realms.find(({ name }) => name === 'Buyer Organization')?.id;
-    const at = `/v2/authentication-realms/${home}`;
-    const users = await ask(`${at}/user-authentication-info?page[limit]=100`);
+    const realm = realms.find(({ name }) => name === 'Buyer Organization')?.id;
+    const at = `/v2/authentication-realms/${realm}`;
+    const users = await dataAt(`${at}/user-authentication-info?page[limit]=100`);
     expect(users.length).toBeGreaterThan(20);
     const names = users.map(({ name }) => name).join(' ');
     for (const script of ['Hebrew', 'Arabic', 'Han', 'Cyrillic', 'Devanagari', 'Greek', 'Hangul'])
       expect([script, new RegExp(`\\p{Script=${script}}`, 'u').test(names)]).toEqual([script, true]);
     expect(names).toMatch(/\p{Emoji_Presentation}/u);
     for (const profiles of ['oidc-profiles', 'password-profiles']) {
-      expect(await ask(`${at}/${profiles}`)).toHaveLength(2);
+      expect(await dataAt(`${at}/${profiles}`)).toHaveLength(2);
     }
-    const what = new Set<string | undefined>();
+    const actions = new Set<string | undefined>();
     for (const { id } of users) {
-      for (const entry of await ask(`/admin/v1/realms/${home}/log?page[limit]=100&user_id=${id}`)) {
-        what.add(entry.what?.split('.').at(-1));
+      for (const entry of await dataAt(`/admin/v1/realms/${realm}/log?page[limit]=100&user_id=${id}`)) {
+        actions.add(entry.what?.split('.').at(-1));
       }
     }
-    expect([...what].sort()).toEqual(['created', 'updated']);
+    expect([...actions].sort()).toEqual(['created', 'updated']);
     const changes = await fetch(`${url}${at}/changes?limit=100`, { headers });
     expect(await changes.text()).toContain('user-authentication-info.created');
   });
 
-  test('requests and how long they take are counted', async () => {
+  test('the demo reports request durations in its metrics', async () => {
     const { access_token: token } = await signIn();
     const answer = await fetch(`${url}/admin/v1/metrics`, { headers: { Authorization: `Bearer ${token}` } });
     const { data } = (await answer.json()) as { data: { families: { name: string }[] } };
     expect(data.families.map(({ name }) => name)).toContain('authrealm_request_duration_seconds');
   });
 
-  test('who signed in stands in the log', async () => {
+  test('the demo logs the console sign-in with its label', async () => {
     const { access_token: token } = await signIn();
     const headers = { Authorization: `Bearer ${token}` };
     const answer = await fetch(`${url}/admin/v1/log?page[limit]=100`, { headers });

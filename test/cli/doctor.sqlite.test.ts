@@ -28,7 +28,7 @@ import {
 import { AUTHREALM, AUTHREALM_UNPRIVILEGED, runCommand, startCommand } from '../support/processes.ts';
 import { createFixture, freshFolder } from '../support/service.ts';
 
-test('a healthy database is told to be, with what is in force', async () => {
+test('doctor reports a healthy SQLite database with settings, files, program and keys', async () => {
   const { path } = await createHealthyFile();
   const found = await runDoctorOnFile(path, {
     AUTHREALM_TOKEN_LIFETIME: '600',
@@ -50,24 +50,24 @@ test('a healthy database is told to be, with what is in force', async () => {
   expect([page.code, page.stdout]).toEqual([0, expect.stringMatching(/\nhealthy\n$/)]);
 });
 
-test('docs/guides/troubleshooting.md has every check of doctor, in its order', async () => {
+test('docs/guides/troubleshooting.md lists every check of doctor in order', async () => {
   const { path } = await createHealthyFile();
   const page = await Bun.file(join(import.meta.dir, '../../docs/guides/troubleshooting.md')).text();
-  const told = [...(page.split('\n## Doctor\n')[1]?.split('\n## ')[0] ?? '').matchAll(/^\| `([^`]+)`/gm)];
+  const listed = [...(page.split('\n## Doctor\n')[1]?.split('\n## ')[0] ?? '').matchAll(/^\| `([^`]+)`/gm)];
   const { text } = await runDoctorOnFile(path);
   const { checks } = JSON.parse(text) as { checks: CheckReport[] };
-  expect(told.map(([, name]) => name)).toEqual(checks.map(({ check }) => check));
+  expect(listed.map(([, name]) => name)).toEqual(checks.map(({ check }) => check));
 });
 
-test('it looks, and writes nothing', async () => {
-  // Nobody has this one open: what made it may fold its log back at any moment.
+test('doctor does not change a SQLite database', async () => {
+  // No other connection has this file open and could checkpoint it.
   const path = await createClosedFile();
   const before = Bun.hash(await Bun.file(path).bytes());
   await runDoctorOnFile(path);
   expect(Bun.hash(await Bun.file(path).bytes())).toBe(before);
 });
 
-test('records are not compared with changes whose oldest were removed', async () => {
+test('doctor does not compare records with a trimmed log', async () => {
   const path = join(freshFolder(), 'trimmed.db');
   const db = await openDatabase(readSettings({ database: `sqlite:${path}` }, {}), systemClock);
   const { first } = await createHealthyFixture(db);
@@ -78,7 +78,7 @@ test('records are not compared with changes whose oldest were removed', async ()
   expect([found.unhealthy, found.code]).toEqual([[], 0]);
 });
 
-test('the master key is never shown', async () => {
+test('doctor never prints the master key', async () => {
   const { path } = await createHealthyFile();
   const key = (await Bun.file(`${path}.key`).text()).trim();
   const found = await runDoctorOnFile(path, { AUTHREALM_MASTER_KEY: key });
@@ -86,24 +86,27 @@ test('the master key is never shown', async () => {
   expect([found.code, found.text.includes(key)]).toEqual([0, false]);
 });
 
-test('an index that lost a row is found', async () => {
+test('doctor finds an index that lacks a row', async () => {
   const path = await createClosedFile();
   tamperFile(path, (db) => {
     const root = db.query<{ rootpage: number }, [string]>(
       'select rootpage from sqlite_schema where name = ?',
     );
     const { rootpage } = root.get('oidc_profile_info_identity') ?? { rootpage: 0 };
-    // The page that is the whole index says that it has one row less.
+    // The index is one page: its row count is set to one less.
     const file = openSync(path, 'r+');
     writeSync(file, Buffer.of(0, 1), 0, 2, (rootpage - 1) * 4096 + 3);
     closeSync(file);
   });
   const found = await runDoctorOnFile(path);
-  const said = found.report('integrity').findings.map(({ says }) => says);
-  expect([found.code, said.join()]).toEqual([1, expect.stringMatching(/index oidc_profile_info_identity/)]);
+  const messages = found.report('integrity').findings.map(({ says }) => says);
+  expect([found.code, messages.join()]).toEqual([
+    1,
+    expect.stringMatching(/index oidc_profile_info_identity/),
+  ]);
 });
 
-test('a key of another Unicode that would be the same today is told, and is no fault', async () => {
+test('doctor notes folded keys of another Unicode version that are unchanged in this one', async () => {
   const { path, second } = await createHealthyFile();
   tamperFile(path, (db) => db.run(`update password_profile_info set unicode_version = '1.0'`));
   const found = await runDoctorOnFile(path);
@@ -111,7 +114,7 @@ test('a key of another Unicode that would be the same today is told, and is no f
   expect(foldedKey(second.username)).toBe('jürgen iv');
 });
 
-test('links whose issuer is not that of their profile are told, and are no fault', async () => {
+test('doctor notes links whose issuer is not that of their profile', async () => {
   const { path, first } = await createHealthyFile();
   tamperFile(path, (db) =>
     db.run(`update oidc_profile_info set issuer = 'https://elsewhere.example' where id = ?`, [
@@ -122,7 +125,7 @@ test('links whose issuer is not that of their profile are told, and are no fault
   expect([found.code, found.report('issuers').notes[0]?.ids]).toEqual([0, [first.oidcLink]]);
 });
 
-test('of many findings twenty are shown, and all counted', async () => {
+test('doctor shows at most twenty findings of a check and counts all', async () => {
   const { path, first } = await createHealthyFile();
   tamperFile(path, (db) => {
     db.run(`with recursive n(i) as (select 1 union all select i + 1 from n where i < 50)
@@ -134,13 +137,13 @@ test('of many findings twenty are shown, and all counted', async () => {
 });
 
 describe('files', () => {
-  test('that others may read are told', async () => {
+  test('doctor finds files that other users may read', async () => {
     const { path } = await createHealthyFile();
     chmodSync(path, 0o644);
     chmodSync(`${path}.key`, 0o640);
     const found = await runDoctorOnFile(path);
-    const said = found.report('files').findings.map(({ says }) => says);
-    expect([found.code, said.sort()]).toEqual([
+    const messages = found.report('files').findings.map(({ says }) => says);
+    expect([found.code, messages.sort()]).toEqual([
       1,
       [
         `${path} has mode 0644, so other users can read it: run chmod 600`,
@@ -149,23 +152,23 @@ describe('files', () => {
     ]);
   });
 
-  test('that commands left behind are told', async () => {
+  test('doctor finds files that killed commands left', async () => {
     const { path } = await createHealthyFile();
-    const left = [`${path}.schema-1.partial`, `${path}.key.${UNKNOWN_ID}`];
-    for (const file of left) writeFileSync(file, '');
+    const leftovers = [`${path}.schema-1.partial`, `${path}.key.${UNKNOWN_ID}`];
+    for (const file of leftovers) writeFileSync(file, '');
     mkdirSync(join(dirname(path), '.authrealm-dry-run-x'));
     const found = await runDoctorOnFile(path);
     expect([found.code, found.report('leftovers').total]).toEqual([1, 3]);
   });
 });
 
-describe('it does what it can', () => {
+describe('damaged or incomplete installations', () => {
   const checked = (found: DoctorRun) =>
     ['integrity', 'purges', 'folded keys', 'issuers', 'changes'].filter(
       (name) => found.report(name).unchecked === undefined,
     ).length;
 
-  test('without the key file', async () => {
+  test('doctor without the key file runs the checks that need no key', async () => {
     const { path } = await createHealthyFile();
     renameSync(`${path}.key`, `${path}.key-elsewhere`);
     const found = await runDoctorOnFile(path);
@@ -175,7 +178,7 @@ describe('it does what it can', () => {
     expect(await Bun.file(`${path}.key`).exists()).toBe(false);
   });
 
-  test("with a stranger's key file", async () => {
+  test('doctor with another master key runs the checks that need no key', async () => {
     const { path } = await createHealthyFile();
     writeFileSync(`${path}.key`, Buffer.from(systemClock.randomBytes(32)).toString('hex'));
     const found = await runDoctorOnFile(path);
@@ -185,7 +188,7 @@ describe('it does what it can', () => {
     );
   });
 
-  test('with a newer schema that it does not know', async () => {
+  test('doctor of a newer schema reports each check that the schema prevents', async () => {
     const { path } = await createHealthyFile();
     tamperFile(path, (db) => {
       db.run(
@@ -200,16 +203,16 @@ describe('it does what it can', () => {
     expect(found.report('folded keys').unchecked).toContain('email_key');
   });
 
-  for (const [where, spoilFile] of [
-    ['the header', (path: string) => overwrite(path, 0, 100)],
-    ['the middle', (path: string) => overwrite(path, Math.floor(statSync(path).size / 2), 40_000)],
-    ['the end', (path: string) => truncateSync(path, statSync(path).size - 20_000)],
-    ['all of it', (path: string) => writeFileSync(path, 'this is no database at all'.repeat(100))],
+  for (const [where, damage] of [
+    ['in its header', (path: string) => overwrite(path, 0, 100)],
+    ['in the middle', (path: string) => overwrite(path, Math.floor(statSync(path).size / 2), 40_000)],
+    ['at its end', (path: string) => truncateSync(path, statSync(path).size - 20_000)],
+    ['completely', (path: string) => writeFileSync(path, 'this is no database at all'.repeat(100))],
   ] as const) {
-    test(`with a file that is damaged at ${where}`, async () => {
+    test(`doctor finds a database file that is damaged ${where}`, async () => {
       const path = await createClosedFile();
       expect((await runDoctorOnFile(path)).code).toBe(0);
-      spoilFile(path);
+      damage(path);
       const found = await runDoctorOnFile(path);
       expect(found.code).toBe(1);
       expect(found.text).not.toMatch(/\.ts:\d|at async/);
@@ -218,7 +221,7 @@ describe('it does what it can', () => {
     });
   }
 
-  test('in a folder that it may not write', async () => {
+  test('doctor reads a database in a folder without write permission', async () => {
     const path = await createClosedFile();
     chmodSync(dirname(path), 0o555);
     const command = [...AUTHREALM_UNPRIVILEGED, 'doctor', '--json', '--database', `sqlite:${path}`];
@@ -229,7 +232,7 @@ describe('it does what it can', () => {
     chmodSync(dirname(path), 0o755);
   });
 
-  test('without a database, which it does not make', async () => {
+  test('doctor reports a missing database and does not create it', async () => {
     const path = join(freshFolder(), 'none.db');
     const found = await runDoctorOnFile(path);
     expect([found.code, found.report('changes').unchecked]).toEqual([
@@ -246,18 +249,18 @@ function overwrite(path: string, at: number, bytes: number): void {
   closeSync(file);
 }
 
-test('beside a service that writes, it is healthy all the while and hinders no writer', async () => {
+test('doctor finds a database healthy during writes, and blocks no writer', async () => {
   const { path } = await createHealthyFile();
   const settings = readSettings({ database: `sqlite:${path}` }, {});
   const db = await openDatabase(settings, systemClock);
   const child = startCommand([AUTHREALM, 'doctor', '--json', '--database', `sqlite:${path}`]);
-  let isOver = false;
+  let isDone = false;
   void child.process.exited.then(() => {
-    isOver = true;
+    isDone = true;
   });
   let writes = 0;
   let slowest = 0;
-  while (!isOver) {
+  while (!isDone) {
     const before = performance.now();
     await createFixture(db);
     slowest = Math.max(slowest, performance.now() - before);
@@ -269,14 +272,14 @@ test('beside a service that writes, it is healthy all the while and hinders no w
   db.engine.close();
 }, 300_000);
 
-test('issuers that people take for one are one, others are not', () => {
-  const same = [
+test('plainIssuer equates issuers that differ only in final slash, host case or default port', () => {
+  const equivalent = [
     'https://a.example',
     'https://A.example/',
     'https://a.example:443',
     'https://a.example:443//',
   ];
-  expect(new Set(same.map(plainIssuer)).size).toBe(1);
+  expect(new Set(equivalent.map(plainIssuer)).size).toBe(1);
   const others = ['https://a.example/x', 'https://a.example/X', 'http://a.example', 'https://a.example:444'];
-  expect(new Set([...others, ...same].map(plainIssuer)).size).toBe(5);
+  expect(new Set([...others, ...equivalent].map(plainIssuer)).size).toBe(5);
 });

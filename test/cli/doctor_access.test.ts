@@ -10,7 +10,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { inspect } from '../../src/service/open_database.ts';
 import { type Service, startService } from '../support/service.ts';
 
-/** What `doctor` says of keys and clients, state by state. */
+/** The checks of `doctor` for keys and clients, in each state. */
 
 const REALM = '0193c1d4-5a2e-7c11-9d0e-6b1f4a7e2c90' as Uuid;
 
@@ -30,30 +30,30 @@ async function reports(): Promise<ReadonlyMap<string, CheckReport>> {
       unknownRealms: () => database.unknownRealms(),
       clock,
     });
-    const told = new Map<string, CheckReport>();
-    for (const check of checks) told.set(check.name, await runCheck(check));
-    return told;
+    const byName = new Map<string, CheckReport>();
+    for (const check of checks) byName.set(check.name, await runCheck(check));
+    return byName;
   } finally {
     await database.close();
   }
 }
 
 const reportOf = async (name: string) => (await reports()).get(name) as CheckReport;
-const saidBy = ({ findings }: CheckReport) => findings.map(({ says }: CheckFinding) => says);
+const messagesOf = ({ findings }: CheckReport) => findings.map(({ says }: CheckFinding) => says);
 
-test('what is sound is told, and nothing is found', async () => {
+test('doctor reports the facts of sound keys and clients and finds nothing', async () => {
   const { clientId } = await service.client('users:read');
   for (const scope of ['users:read', 'users:write']) await service.client(scope);
   await changeClient(service.db.engine.access, clientId, { disabledAt: 1 }, service.clock);
-  const told = [...(await reports()).values()];
-  expect(told.map((report) => [report.check, isHealthy(report)])).toEqual([
+  const checks = [...(await reports()).values()];
+  expect(checks.map((report) => [report.check, isHealthy(report)])).toEqual([
     ['master key', true],
     ['sealed values', true],
     ['signing keys', true],
     ['clients', true],
   ]);
   const stored = await service.db.engine.sealed.values(undefined, undefined, 500);
-  expect(told.map(({ facts }) => facts)).toEqual([
+  expect(checks.map(({ facts }) => facts)).toEqual([
     [`the database requires key ${service.db.keyring.keyId}`],
     [`${stored.length} of them`],
     [expect.stringMatching(/^[0-9a-f-]{36} signs$/)],
@@ -61,25 +61,25 @@ test('what is sound is told, and nothing is found', async () => {
   ]);
 });
 
-test('a database without a master key, and one that is being given another', async () => {
+test('doctor reports a database without a master key, and an unfinished change of the master key', async () => {
   const { engine, keyring } = service.db;
   const next = openKeyring(service.clock.randomBytes(32), service.clock);
   await engine.sealed.addKeyCheck(keyCheckOf(next), service.clock.now() + 1);
   const changing = await reportOf('master key');
   expect(changing.facts).toEqual([keyring, next].map(({ keyId }) => `the database requires key ${keyId}`));
-  expect(saidBy(changing)).toEqual([
+  expect(messagesOf(changing)).toEqual([
     'the master key is being changed: run "authrealm keys rewrap" again if it was interrupted',
     `key ${next.keyId} is not the configured master key`,
   ]);
   await service.database.tamper('delete from keyring');
   const without = await reportOf('master key');
-  expect([without.facts, saidBy(without)]).toEqual([
+  expect([without.facts, messagesOf(without)]).toEqual([
     [],
     ['the database has no master key yet: the first start creates one'],
   ]);
 });
 
-test('a value that is not sealed for its place is named', async () => {
+test('doctor names a value that was sealed for another row', async () => {
   const { engine, keyring } = service.db;
   const { kid } = await rotateSigningKey(engine.access, keyring, service.clock);
   await service.database.tamper(
@@ -96,22 +96,22 @@ test('a value that is not sealed for its place is named', async () => {
   expect(findings[0]?.ids).not.toContain(kid);
 });
 
-test('every state of a signing key', async () => {
+test('doctor reports every state of a signing key', async () => {
   const { clock, db } = service;
   const { engine, keyring } = db;
   const rotate = () => rotateSigningKey(engine.access, keyring, clock);
   const first = (await engine.access.state(undefined))?.signingKeys[0]?.kid ?? '';
   const { kid: second, signsFrom } = await rotate();
-  const told = async () => new Map((await reportOf('signing keys')).facts.map((fact) => split(fact)));
+  const states = async () => new Map((await reportOf('signing keys')).facts.map((fact) => split(fact)));
   const split = (fact: string): [string, string] => [fact.slice(0, 36), fact.slice(37)];
-  expect(await told()).toEqual(
+  expect(await states()).toEqual(
     new Map([
       [first, 'signs'],
       [second, 'signs later'],
     ]),
   );
   clock.advance(signsFrom - clock.now());
-  expect(await told()).toEqual(
+  expect(await states()).toEqual(
     new Map([
       [first, 'accepted'],
       [second, 'signs'],
@@ -120,7 +120,7 @@ test('every state of a signing key', async () => {
   clock.advance(LIMITS.tokenLifetimeSecondsMax * 1_000 + LIMITS.clockLeewayMs);
   const { kid: third } = await rotate();
   await withdrawSigningKey(third, engine.access, keyring, clock);
-  expect(await told()).toEqual(
+  expect(await states()).toEqual(
     new Map([
       [first, 'retired'],
       [second, 'signs'],
@@ -130,17 +130,17 @@ test('every state of a signing key', async () => {
   expect(isHealthy(await reportOf('signing keys'))).toBe(true);
 });
 
-test('of two keys that sign from the same moment one signs, and the other is accepted', async () => {
+test('of two signing keys with the same start, doctor reports one as signing and the other as accepted', async () => {
   const { clock, db } = service;
   const [first] = (await db.engine.access.state(undefined))?.signingKeys ?? [];
-  const beside = await mintSigningKey(db.keyring, clock, first?.signsFrom ?? 0);
-  const auditEntry = createAuditEntry('signing-key.created', { object: beside.kid, detail: {} }, clock);
-  await db.engine.access.insertSigningKey(beside, { supersededBefore: 0 }, auditEntry);
+  const second = await mintSigningKey(db.keyring, clock, first?.signsFrom ?? 0);
+  const auditEntry = createAuditEntry('signing-key.created', { object: second.kid, detail: {} }, clock);
+  await db.engine.access.insertSigningKey(second, { supersededBefore: 0 }, auditEntry);
   const { facts } = await reportOf('signing keys');
   expect(facts.map((fact) => fact.slice(37)).sort()).toEqual(['accepted', 'signs']);
 });
 
-test('no key that signs, and one whose private half is gone', async () => {
+test('doctor finds a signing key without its private key, and the absence of an active one', async () => {
   const { access } = service.db.engine;
   const kid = (await access.state(undefined))?.signingKeys[0]?.kid ?? '';
   await access.deletePrivateKeys([kid]);
@@ -150,14 +150,14 @@ test('no key that signs, and one whose private half is gone', async () => {
   ]);
   await service.database.tamper('update signing_key set withdrawn_at = 1');
   const none = await reportOf('signing keys');
-  expect([saidBy(none), none.facts, none.unchecked]).toEqual([
+  expect([messagesOf(none), none.facts, none.unchecked]).toEqual([
     ['no signing key is active: the next start creates one'],
     [`${kid} withdrawn`],
     undefined,
   ]);
 });
 
-test('a client that is limited to a realm that is not there', async () => {
+test('doctor finds a client limited to a realm that does not exist', async () => {
   const { clientId } = await service.client('users:read', new Set([REALM]));
   expect((await reportOf('clients')).findings).toEqual([
     {

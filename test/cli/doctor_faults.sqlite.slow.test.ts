@@ -8,19 +8,19 @@ interface Fault {
   readonly check: string;
   readonly says: RegExp;
   readonly plant: (db: Database, first: Fixture, second: Fixture) => void;
-  /** What is found must name this one. */
+  /** The record that a finding must name. */
   readonly id?: (first: Fixture, second: Fixture) => string;
 }
 
 const FAULTS: readonly Fault[] = [
   {
-    name: 'an index that is missing',
+    name: 'a missing index',
     check: 'schema',
     says: /index password_profile_info_username is missing/,
     plant: (db) => db.run('drop index password_profile_info_username'),
   },
   {
-    name: 'a username with another key',
+    name: 'a username with a wrong key',
     check: 'folded keys',
     says: /username_key does not match username/,
     plant: (db, { passwordLink }) =>
@@ -28,7 +28,7 @@ const FAULTS: readonly Fault[] = [
     id: ({ passwordLink }) => passwordLink,
   },
   {
-    name: 'a username whose key an older Unicode made',
+    name: 'a username with a key of an older Unicode version',
     check: 'folded keys',
     says: /username_key does not match username; it was computed with Unicode 1\.0/,
     plant: (db, _, { passwordLink }) =>
@@ -39,28 +39,28 @@ const FAULTS: readonly Fault[] = [
     id: (_, { passwordLink }) => passwordLink,
   },
   {
-    name: 'an e-mail address with another key',
+    name: 'an e-mail address with a wrong key',
     check: 'folded keys',
     says: /email_key does not match email/,
     plant: (db, { user }) => db.run(`update user_info set email = 'É@example.com' where id = ?`, [user]),
     id: ({ user }) => user,
   },
   {
-    name: 'a part of a name without its key',
+    name: 'a name part without its key',
     check: 'folded keys',
     says: /family_name_key does not match family_name/,
     plant: (db, { user }) => db.run('update user_info set family_name_key = null where id = ?', [user]),
     id: ({ user }) => user,
   },
   {
-    name: 'a key of a part of a name that is not there',
+    name: 'a key without its name part',
     check: 'folded keys',
     says: /middle_name_key does not match middle_name/,
     plant: (db, { user }) => db.run(`update user_info set middle_name_key = 'q' where id = ?`, [user]),
     id: ({ user }) => user,
   },
   {
-    name: 'a purge that was started and not completed',
+    name: 'an unfinished purge',
     check: 'purges',
     says: /a purge was started but not completed: run "authrealm purge" for this user-authentication-info/,
     plant: (db, { realm, user }) =>
@@ -69,7 +69,7 @@ const FAULTS: readonly Fault[] = [
   },
   ...['https://login.example.com', 'https://LOGIN.example.com/', 'https://login.example.com:443/'].map(
     (issuer): Fault => ({
-      name: `an issuer spelled ${issuer}`,
+      name: `the spelling ${issuer} of an issuer`,
       check: 'issuers',
       says: /differ only by final slash, host case or default port/,
       plant: (db, { oidcLink }) =>
@@ -78,7 +78,7 @@ const FAULTS: readonly Fault[] = [
     }),
   ),
   {
-    name: 'a profile that spells the issuer of its links another way',
+    name: 'a profile whose issuer differs in spelling from that of its links',
     check: 'issuers',
     says: /\(2 in oidc_profile_info\).*\(1 in oidc_profile\)|\(1 in oidc_profile\).*\(2 in oidc_profile_info\)/,
     plant: (db, { oidcProfile: id }) =>
@@ -86,13 +86,13 @@ const FAULTS: readonly Fault[] = [
     id: ({ oidcProfile: id }) => id,
   },
   {
-    name: 'a row that a connection without foreign keys left',
+    name: 'a row that violates a foreign key',
     check: 'integrity',
     says: /^1 rows of webhook_realm reference a row of webhook that does not exist$/,
     plant: (db, { realm }) => db.run('insert into webhook_realm values (?, ?)', [UNKNOWN_ID, realm]),
   },
   {
-    name: 'a record that was never created',
+    name: 'a record without a logged creation',
     check: 'changes',
     says: /3 records are stored, but the logged changes add up to 2/,
     plant: (db) =>
@@ -101,13 +101,13 @@ const FAULTS: readonly Fault[] = [
           username_crc, created_at, updated_at, revision from password_profile_info limit 1`),
   },
   {
-    name: 'a record that was never deleted',
+    name: 'a missing record without a logged deletion',
     check: 'changes',
     says: /1 records are stored, but the logged changes add up to 2/,
     plant: (db, { oidcLink }) => db.run('delete from oidc_profile_info where id = ?', [oidcLink]),
   },
   {
-    name: 'a sealed value of another place',
+    name: 'a value that was sealed for another row',
     check: 'sealed values',
     says: /client_secret_sealed does not decrypt/,
     plant: (db, { oidcProfile: id }) =>
@@ -119,7 +119,7 @@ const FAULTS: readonly Fault[] = [
     id: ({ oidcProfile: id }) => id,
   },
   {
-    name: 'a signing key that does not open',
+    name: 'a signing key that does not decrypt',
     check: 'sealed values',
     says: /private_sealed does not decrypt/,
     plant: (db) => db.run(`update signing_key set private_sealed = cast(private_sealed || x'00' as blob)`),
@@ -132,26 +132,26 @@ const FAULTS: readonly Fault[] = [
       db.run(`update oidc_profile set client_secret_sealed = x'01' where client_secret_sealed is not null`),
   },
   {
-    name: 'a secret of the log that does not open',
+    name: 'a log secret that does not decrypt',
     check: 'sealed values',
     says: /sealed does not decrypt/,
     plant: (db) => db.run(`update instance_secret set sealed = cast(sealed || x'00' as blob)`),
     id: () => 'log',
   },
   {
-    name: 'no key that signs',
+    name: 'the absence of an active signing key',
     check: 'signing keys',
     says: /no signing key is active/,
     plant: (db) => db.run('update signing_key set withdrawn_at = 1'),
   },
   {
-    name: 'a client limited to a realm that is not there',
+    name: 'a client limited to a realm that does not exist',
     check: 'clients',
     says: /is limited to a realm that does not exist/,
     plant: (db) => db.run('update client_realm set realm_id = ?', [UNKNOWN_ID]),
   },
   {
-    name: 'an index that is not unique any more',
+    name: 'an index that is no longer unique',
     check: 'schema',
     says: /index oidc_profile_info_identity is not as this program creates it/,
     plant(db) {
@@ -169,24 +169,24 @@ const FAULTS: readonly Fault[] = [
       ),
   },
   {
-    name: 'a migration that is pending',
+    name: 'a pending migration',
     check: 'migrations',
     says: /directory is pending/,
     plant: (db) => db.run('delete from migration where version = 1'),
   },
 ];
 
-describe('a planted fault is found:', () => {
+describe('faults in a SQLite database', () => {
   for (const { name, check, says, plant: work, id } of FAULTS) {
-    test(name, async () => {
+    test(`doctor finds ${name} in a SQLite database`, async () => {
       const { path, first, second } = await createHealthyFile();
       tamperFile(path, (db) => work(db, first, second));
       const found = await runDoctorOnFile(path);
       expect([found.code, found.healthy]).toEqual([1, false]);
       const { findings, total } = found.report(check);
-      const fitting = findings.filter((finding) => says.test(finding.says));
-      expect([findings, fitting.length > 0, total > 0]).toEqual([findings, true, true]);
-      if (id) expect(fitting.flatMap(({ ids = [] }) => ids)).toContain(id(first, second));
+      const matching = findings.filter((finding) => says.test(finding.says));
+      expect([findings, matching.length > 0, total > 0]).toEqual([findings, true, true]);
+      if (id) expect(matching.flatMap(({ ids = [] }) => ids)).toContain(id(first, second));
       for (const value of [first.subject, first.username, second.username, 'jane@example.com', 'Jane Doe'])
         expect(found.text).not.toContain(value);
     });

@@ -5,13 +5,14 @@ import { workerCommand } from '../../src/workers/command.ts';
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
 import { freePort, freshFolder } from '../support/service.ts';
 
-/** What a command takes from the folder it is started in: nothing. The folder may be anybody's. */
+/** Commands ignore runtime configuration in the working directory, which another user may control. */
 
-/** Code that is not ours, and tells that it was run. */
-const FOREIGN = "require('node:fs').appendFileSync(__dirname.split('/node_modules')[0] + '/marks', 'x');\n";
+/** Code of another program that records that it ran. */
+const FOREIGN =
+  "require('node:fs').appendFileSync(__dirname.split('/node_modules')[0] + '/executed', 'x');\n";
 const ELSEWHERE = { compilerOptions: { baseUrl: '.', paths: { '*': ['./foreign.js'] } } };
 
-/** Each file by which a folder can have a say in what the runtime does there. */
+/** Every file with which a folder can configure the runtime. */
 const FILES: Readonly<Record<string, string>> = {
   '.env': 'AUTHREALM_PORTS=1\nAUTHREALM_URL=http://elsewhere.example\n',
   '.env.local': 'AUTHREALM_HOSTS=1\n',
@@ -27,12 +28,12 @@ const FILES: Readonly<Record<string, string>> = {
 const DATABASE = ['--database', 'sqlite:none.db', '--migrate', 'off'];
 
 let folder: string;
-/** Written to by whatever of the folder was run. */
-let marks: string;
+/** Exists if code of the folder ran. */
+let executed: string;
 
 beforeAll(() => {
   folder = freshFolder();
-  marks = join(folder, 'marks');
+  executed = join(folder, 'executed');
   for (const [name, text] of Object.entries(FILES)) writeFileSync(join(folder, name), text);
   for (const name of ['zod', 'commander', 'pino']) {
     mkdirSync(join(folder, 'node_modules', name), { recursive: true });
@@ -40,7 +41,7 @@ beforeAll(() => {
   }
 });
 
-/** A command in the folder, by a shell that goes there first. */
+/** A command that a shell runs in the folder. */
 const inFolder = (...command: readonly string[]) => [
   '/bin/sh',
   '-c',
@@ -49,53 +50,53 @@ const inFolder = (...command: readonly string[]) => [
   ...command,
 ];
 
-/** The command lines of the processes right below one. */
-function below(pid: number): readonly (readonly string[])[] {
+/** The command lines of the child processes of a process. */
+function childCommands(pid: number): readonly (readonly string[])[] {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
   return children.map((child) => readFileSync(`/proc/${child}/cmdline`, 'utf8').split('\0').slice(0, -1));
 }
 
-describe('the folder in which a command starts', () => {
-  test('has a say, where the runtime is started without more', async () => {
+describe('the working directory of a command', () => {
+  test('a runtime without our options reads the configuration of the working directory', async () => {
     const { stdout } = await runCommand(inFolder(process.execPath, '-p', 'process.env.AUTHREALM_URL'));
     expect(stdout).toContain('http://elsewhere.example');
-    expect(existsSync(marks)).toBe(true);
-    rmSync(marks);
+    expect(existsSync(executed)).toBe(true);
+    rmSync(executed);
     const main = join(import.meta.dir, '../../src/main.ts');
     const options = ['--no-env-file', '--config=/dev/null'];
     await runCommand(inFolder(process.execPath, ...options, main, '--version'));
-    expect(existsSync(marks)).toBe(true);
-    rmSync(marks);
+    expect(existsSync(executed)).toBe(true);
+    rmSync(executed);
   });
 
-  test('changes nothing for a command', async () => {
+  test('a command ignores the configuration of the working directory', async () => {
     const { stdout, stderr, code } = await runCommand(inFolder(AUTHREALM, 'client', 'list', ...DATABASE));
     expect([stdout, stderr, code]).toEqual(['', expect.stringContaining('there is no database yet'), 1]);
-    expect(existsSync(marks)).toBe(false);
+    expect(existsSync(executed)).toBe(false);
   });
 
-  test('changes nothing for the processes beside the service, which say whose they are', async () => {
+  test('worker processes ignore the configuration of the working directory and refuse to be started by hand', async () => {
     for (const role of ['hasher', 'reader', 'searcher', 'archiver'] as const) {
       const { stderr, code } = await runCommand(inFolder(...workerCommand(role)));
       expect([stderr, code]).toEqual(['authrealm: this command is started by the program itself\n', 2]);
     }
-    expect(existsSync(marks)).toBe(false);
+    expect(existsSync(executed)).toBe(false);
   });
 
-  test('changes nothing for the processes that share the port', async () => {
-    const served = startCommand(
+  test('serving processes ignore the configuration of the working directory', async () => {
+    const service = startCommand(
       inFolder(AUTHREALM, 'serve', '--port', String(await freePort()), '--processes', '2'),
     );
-    await served.line(/^listening on /);
-    const commands = below(served.process.pid);
+    await service.line(/^listening on /);
+    const commands = childCommands(service.process.pid);
     expect(commands).toHaveLength(2);
-    const beginning = workerCommand('worker');
-    for (const words of commands) expect(words.slice(0, beginning.length)).toEqual([...beginning]);
-    expect(await served.stop()).toBe(0);
-    expect(existsSync(marks)).toBe(false);
+    const prefix = workerCommand('worker');
+    for (const words of commands) expect(words.slice(0, prefix.length)).toEqual([...prefix]);
+    expect(await service.stop()).toBe(0);
+    expect(existsSync(executed)).toBe(false);
   });
 
-  test('is no way into the scripts of the package either', () => {
+  test('the start and demo scripts of the package run the launcher', () => {
     const text = readFileSync(join(import.meta.dir, '../../package.json'), 'utf8');
     const { start: serve, demo } = (JSON.parse(text) as { scripts: Record<string, string> }).scripts;
     expect([serve, demo]).toEqual(['bin/authrealm serve', 'bin/authrealm demo']);

@@ -14,7 +14,7 @@ import { type PostgresServer, startServer } from '../support/postgres_server.ts'
 import { AUTHREALM, startCommand } from '../support/processes.ts';
 import { createFixture, type Fixture } from '../support/service.ts';
 
-/** Its data is as safe as PostgreSQL keeps it: the shared one is hasty, and `doctor` says so. */
+/** A server with durable settings: the shared one has fsync off, which `doctor` reports. */
 let server: PostgresServer;
 
 beforeAll(async () => {
@@ -31,15 +31,15 @@ interface Healthy {
   readonly second: Fixture;
 }
 
-let made = 0;
+let roleCount = 0;
 
-/** A database with two of everything, a sealed secret and a client, served by a role that may do no more than it must. */
+/** A database with two records of each resource, a sealed secret and a client; its role has the minimum privileges. */
 async function healthy(): Promise<Healthy> {
-  made += 1;
+  roleCount += 1;
   const url = await server.freshDatabase();
   const database = new URL(url).pathname.slice(1);
-  const role = `app_${made}`;
-  await behind(url, `create role ${role} login password 'it''s secret'`);
+  const role = `app_${roleCount}`;
+  await runAsSuperuser(url, `create role ${role} login password 'it''s secret'`);
   const folder = freshFolder();
   const [passwordFile, masterKeyFile] = [join(folder, 'password'), join(folder, 'master.key')];
   writeFileSync(passwordFile, "it's secret\n", { mode: 0o600 });
@@ -59,8 +59,8 @@ async function healthy(): Promise<Healthy> {
   return { url, flags, words, first, second };
 }
 
-/** What a superuser does behind the back of every rule. */
-async function behind(url: string, sql: string): Promise<void> {
+/** Runs SQL as a superuser, without triggers and foreign keys. */
+async function runAsSuperuser(url: string, sql: string): Promise<void> {
   const client = new SQL(url, { max: 1 });
   await client
     .unsafe(`set session_replication_role = replica; ${sql}`)
@@ -70,7 +70,7 @@ async function behind(url: string, sql: string): Promise<void> {
 
 const findings = (found: DoctorRun, check: string) => found.report(check).findings.map(({ says }) => says);
 
-test('a healthy database is told to be, with what is in force', async () => {
+test('doctor reports a healthy PostgreSQL database with settings, program, keys, server and rights', async () => {
   const { words, flags } = await healthy();
   const found = await runDoctor(words, { AUTHREALM_MIGRATE_DATABASE: 'postgres://o:hunter2@db.example/d' });
   expect([found.unhealthy, found.code, found.healthy]).toEqual([[], 0, true]);
@@ -85,7 +85,7 @@ test('a healthy database is told to be, with what is in force', async () => {
   expect(found.report('rights').facts.join()).toMatch(/^role app_\d+, schema public$/);
 });
 
-test('of the schema of an older release nothing is asked that is still to come', async () => {
+test('doctor of an older schema runs every check and reports the pending migrations', async () => {
   const url = await server.freshDatabase();
   const masterKeyFile = join(freshFolder(), 'master.key');
   createNewKeyFile(masterKeyFile, systemClock);
@@ -94,15 +94,15 @@ test('of the schema of an older release nothing is asked that is still to come',
     const found = await runDoctor(['--database', url, '--master-key-file', masterKeyFile]);
     const { checks } = JSON.parse(found.text) as { checks: CheckReport[] };
     expect([name, checks.filter(({ unchecked }) => unchecked !== undefined)]).toEqual([name, []]);
-    // Nobody has served it yet, and a superuser looks.
+    // The database was never served, and the role is a superuser.
     expect(found.unhealthy).toEqual(['master key', 'signing keys', 'rights', 'migrations']);
     expect(findings(found, 'migrations').length).toBe(knownMigrations.length - version);
   }
 });
 
-test('it looks, and writes nothing', async () => {
+test('doctor does not change a PostgreSQL database', async () => {
   const { url, words } = await healthy();
-  const written = async () => {
+  const position = async () => {
     const client = new SQL(url, { max: 1 });
     const [row] = await client.unsafe(
       `select pg_current_wal_insert_lsn()::text as place, pg_snapshot_xmax(pg_current_snapshot())::text as next`,
@@ -112,21 +112,21 @@ test('it looks, and writes nothing', async () => {
   };
   const client = new SQL(url, { max: 1 });
   await client.unsafe('checkpoint').finally(() => client.close());
-  const before = await written();
+  const before = await position();
   await runDoctor(words);
-  expect((await written()).next).toBe(before.next);
+  expect((await position()).next).toBe(before.next);
 });
 
-test('beside a service that writes, it is healthy all the while', async () => {
+test('doctor finds a PostgreSQL database healthy during writes', async () => {
   const { words, flags } = await healthy();
   const db = await openDatabase(readSettings(flags, {}), systemClock);
   const child = startCommand([AUTHREALM, 'doctor', '--json', ...words]);
-  let isOver = false;
+  let isDone = false;
   void child.process.exited.then(() => {
-    isOver = true;
+    isDone = true;
   });
   let writes = 0;
-  while (!isOver) {
+  while (!isDone) {
     await createFixture(db);
     writes += 1;
   }
@@ -139,13 +139,13 @@ interface Fault {
   readonly check: string;
   readonly says: RegExp;
   readonly plant: (first: Fixture, second: Fixture) => string;
-  /** What is found must name this one. */
+  /** The record that a finding must name. */
   readonly id?: (first: Fixture, second: Fixture) => string;
 }
 
 const FAULTS: readonly Fault[] = [
   {
-    name: 'a purge that was started and not completed',
+    name: 'an unfinished purge',
     check: 'purges',
     says: /a purge was started but not completed: run "authrealm purge" for this user-authentication-info/,
     plant: ({ realm, user }) =>
@@ -153,44 +153,44 @@ const FAULTS: readonly Fault[] = [
     id: ({ user }) => user,
   },
   {
-    name: 'an index that is not unique any more',
+    name: 'an index that is no longer unique',
     check: 'schema',
     says: /index oidc_profile_info_identity is not as this program creates it/,
     plant: () => `drop index oidc_profile_info_identity;
       create index oidc_profile_info_identity on oidc_profile_info (realm_id, issuer, subject)`,
   },
   {
-    name: 'an index that is missing',
+    name: 'a missing index',
     check: 'schema',
     says: /index password_profile_info_username is missing/,
     plant: () => 'drop index password_profile_info_username',
   },
   {
-    name: 'a column of another collation',
+    name: 'a column with another collation',
     check: 'schema',
     says: /column user_info\.email_key is not as this program creates it/,
     plant: () => 'alter table user_info alter email_key type text collate "default"',
   },
   {
-    name: 'a reference that was taken away',
+    name: 'a missing foreign key',
     check: 'schema',
     says: /constraint user_info\.user_info_realm_id_fkey is missing/,
     plant: () => 'alter table user_info drop constraint user_info_realm_id_fkey',
   },
   {
-    name: 'a table of somebody else',
+    name: 'an unknown table',
     check: 'schema',
     says: /table stray is not part of the schema of this program/,
     plant: () => 'create table stray (id int); grant select, insert, update, delete on stray to public',
   },
   {
-    name: 'an index that was not completed',
+    name: 'an invalid index',
     check: 'integrity',
     says: /index user_info_email is invalid and not used by queries: run reindex index user_info_email/,
     plant: () => `update pg_index set indisvalid = false where indexrelid = 'user_info_email'::regclass`,
   },
   {
-    name: 'a username with another key',
+    name: 'a username with a wrong key',
     check: 'folded keys',
     says: /username_key does not match username/,
     plant: ({ passwordLink }) =>
@@ -198,7 +198,7 @@ const FAULTS: readonly Fault[] = [
     id: ({ passwordLink }) => passwordLink,
   },
   {
-    name: 'a username whose key an older Unicode made',
+    name: 'a username with a key of an older Unicode version',
     check: 'folded keys',
     says: /username_key does not match username; it was computed with Unicode 1\.0/,
     plant: (_, { passwordLink }) => `update password_profile_info
@@ -206,14 +206,14 @@ const FAULTS: readonly Fault[] = [
     id: (_, { passwordLink }) => passwordLink,
   },
   {
-    name: 'a part of a name without its key',
+    name: 'a name part without its key',
     check: 'folded keys',
     says: /family_name_key does not match family_name/,
     plant: ({ user }) => `update user_info set family_name_key = null where id = '${user}'`,
     id: ({ user }) => user,
   },
   {
-    name: 'an issuer spelled another way',
+    name: 'another spelling of an issuer',
     check: 'issuers',
     says: /differ only by final slash, host case or default port/,
     plant: ({ oidcLink }) =>
@@ -221,25 +221,25 @@ const FAULTS: readonly Fault[] = [
     id: ({ oidcLink }) => oidcLink,
   },
   {
-    name: 'a record that was never deleted',
+    name: 'a missing record without a logged deletion',
     check: 'changes',
     says: /1 records are stored, but the logged changes add up to 2/,
     plant: ({ oidcLink }) => `delete from oidc_profile_info where id = '${oidcLink}'`,
   },
   {
-    name: 'a signing key that does not open',
+    name: 'a signing key that does not decrypt',
     check: 'sealed values',
     says: /private_sealed does not decrypt/,
     plant: () => `update signing_key set private_sealed = private_sealed || '\\x00'::bytea`,
   },
   {
-    name: 'no key that signs',
+    name: 'the absence of an active signing key',
     check: 'signing keys',
     says: /no signing key is active/,
     plant: () => 'update signing_key set withdrawn_at = 1',
   },
   {
-    name: 'a client limited to a realm that is not there',
+    name: 'a client limited to a realm that does not exist',
     check: 'clients',
     says: /is limited to a realm that does not exist/,
     plant: () => `update client_realm set realm_id = '${UNKNOWN_ID}'`,
@@ -251,76 +251,79 @@ const FAULTS: readonly Fault[] = [
     plant: () => `insert into migration values (900, 'later', 1, '9.9.9')`,
   },
   {
-    name: 'a migration that is pending',
+    name: 'a pending migration',
     check: 'migrations',
     says: /directory is pending/,
     plant: () => 'delete from migration where version = 1',
   },
   {
-    name: 'a table that a crash empties',
+    name: 'an unlogged table',
     check: 'server',
     says: /^purge: unlogged tables, which a crash empties/,
     plant: () => 'alter table purge set unlogged',
   },
 ];
 
-describe('a planted fault is found:', () => {
+describe('faults in a PostgreSQL database', () => {
   for (const { name, check, says, plant: work, id } of FAULTS) {
-    test(name, async () => {
+    test(`doctor finds ${name} in a PostgreSQL database`, async () => {
       const { url, words, first, second } = await healthy();
-      await behind(url, `set allow_system_table_mods = on; ${work(first, second)}`);
+      await runAsSuperuser(url, `set allow_system_table_mods = on; ${work(first, second)}`);
       const found = await runDoctor(words);
       expect([found.code, found.healthy]).toEqual([1, false]);
-      const fitting = found.report(check).findings.filter((finding) => says.test(finding.says));
-      expect([found.report(check), fitting.length > 0]).toEqual([found.report(check), true]);
-      if (id) expect(fitting.flatMap(({ ids = [] }) => ids)).toContain(id(first, second));
+      const matching = found.report(check).findings.filter((finding) => says.test(finding.says));
+      expect([found.report(check), matching.length > 0]).toEqual([found.report(check), true]);
+      if (id) expect(matching.flatMap(({ ids = [] }) => ids)).toContain(id(first, second));
       for (const value of [first.subject, first.username, second.username, 'jane@example.com', 'Jane Doe'])
         expect(found.text).not.toContain(value);
     });
   }
 });
 
-describe('a role that may more than it needs', () => {
+describe('privileges of the serving role', () => {
   const rows: [string, (role: string, database: string) => string, RegExp][] = [
-    ['a superuser', (role) => `alter role ${role} superuser`, /is a superuser/],
-    ['that makes roles', (role) => `alter role ${role} createrole`, /may create roles/],
-    ['that makes databases', (role) => `alter role ${role} createdb`, /may create databases/],
-    ['that owns a table', (role) => `alter table purge owner to ${role}`, /owns purge: /],
+    ['is a superuser', (role) => `alter role ${role} superuser`, /is a superuser/],
+    ['may create roles', (role) => `alter role ${role} createrole`, /may create roles/],
+    ['may create databases', (role) => `alter role ${role} createdb`, /may create databases/],
+    ['owns a table', (role) => `alter table purge owner to ${role}`, /owns purge: /],
     [
-      'that makes tables',
+      'may create tables',
       (role) => `grant create on schema public to ${role}`,
       /may create tables in schema pu/,
     ],
     [
-      'that makes schemas',
+      'may create schemas',
       (role, name) => `grant create on database ${name} to ${role}`,
       /may create schemas/,
     ],
     [
-      'that truncates',
+      'may truncate tables',
       (role) => `grant truncate on realm, change to ${role}`,
       /has truncate on change, realm: /,
     ],
-    ['that refers', (role) => `grant references on realm to ${role}`, /has references on realm: /],
+    ['may create references', (role) => `grant references on realm to ${role}`, /has references on realm: /],
     [
-      'that runs programs',
+      'may run server programs',
       (role) => `grant pg_execute_server_program to ${role}`,
       /member of pg_execute_server/,
     ],
   ];
   for (const [name, grant, says] of rows) {
-    test(name, async () => {
+    test(`doctor finds that the serving role ${name}`, async () => {
       const { url, words } = await healthy();
-      await behind(url, grant(`app_${made}`, new URL(url).pathname.slice(1)));
+      await runAsSuperuser(url, grant(`app_${roleCount}`, new URL(url).pathname.slice(1)));
       const found = await runDoctor(words);
       expect(found.unhealthy).toEqual(['rights']);
       expect(findings(found, 'rights')).toEqual([expect.stringMatching(says)]);
     });
   }
 
-  test('or less, which hinders what it may not read and nothing else', async () => {
+  test('doctor reports missing privileges, which prevent only the checks that need them', async () => {
     const { url, words } = await healthy();
-    await behind(url, `revoke select on purge from app_${made}; revoke delete on realm from app_${made}`);
+    await runAsSuperuser(
+      url,
+      `revoke select on purge from app_${roleCount}; revoke delete on realm from app_${roleCount}`,
+    );
     const found = await runDoctor(words);
     expect(found.unhealthy).toEqual(['rights', 'purges']);
     expect(findings(found, 'rights')).toEqual([
@@ -331,7 +334,7 @@ describe('a role that may more than it needs', () => {
   });
 });
 
-test('a file with a password that others may read is told', async () => {
+test('doctor finds a password file that other users may read', async () => {
   const { words, flags } = await healthy();
   chmodSync(flags.databasePasswordFile ?? '', 0o644);
   expect(findings(await runDoctor(words), 'files')).toEqual([
@@ -339,7 +342,7 @@ test('a file with a password that others may read is told', async () => {
   ]);
 });
 
-test('it does what it can without the master key, and says which command makes one', async () => {
+test('doctor without a master key runs the checks that need none and names the command that creates one', async () => {
   const { words } = await healthy();
   const found = await runDoctor(words.slice(0, 4));
   expect(found.unhealthy).toEqual(['master key', 'sealed values']);

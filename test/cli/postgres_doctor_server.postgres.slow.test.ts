@@ -13,11 +13,11 @@ import { freshFolder } from '../support/folder.ts';
 import { startPgBouncer } from '../support/pgbouncer.ts';
 import { sharedServer, startServer } from '../support/postgres_server.ts';
 
-const ofServer = (found: DoctorRun) => found.report('server').findings.map(({ says }) => says);
+const serverFindings = (found: DoctorRun) => found.report('server').findings.map(({ says }) => says);
 const BEHIND_POOLER = 'a pooler shares connections between transactions';
 
-/** A database with a schema on a server; `doctor` needs its name alone. */
-async function made(url: string): Promise<string> {
+/** Creates the schema in the database at this URL. */
+async function withSchema(url: string): Promise<string> {
   const masterKeyFile = join(freshFolder(), 'master.key');
   createNewKeyFile(masterKeyFile, systemClock);
   const settings = readSettings({ database: url, masterKeyFile }, {});
@@ -25,22 +25,22 @@ async function made(url: string): Promise<string> {
   return url;
 }
 
-describe('a question', () => {
-  test('that the engine does not answer in time is given up, and so is what comes behind it', async () => {
+describe('queries of doctor', () => {
+  test('a query that exceeds its timeout fails, and so does the next one on the connection', async () => {
     const sql = new SQL(await (await sharedServer()).freshDatabase(), { max: 1 });
     const stream = openRowStream(sql, 300);
-    const ask = (text: string) => Array.fromAsync(stream.rows('begin', text, []));
-    expect(await ask('select 1 as one')).toEqual([{ one: 1 }]);
-    await expect(ask('select pg_sleep(60)')).rejects.toThrow('DATABASE_TIMEOUT');
-    await expect(ask('select 1')).rejects.toThrow('ERR_POSTGRES');
+    const query = (text: string) => Array.fromAsync(stream.rows('begin', text, []));
+    expect(await query('select 1 as one')).toEqual([{ one: 1 }]);
+    await expect(query('select pg_sleep(60)')).rejects.toThrow('DATABASE_TIMEOUT');
+    await expect(query('select 1')).rejects.toThrow('ERR_POSTGRES');
     await stream.close();
   });
 
-  test('sees one moment, writes nothing, and is ended by the engine before that', async () => {
-    const url = await made(await (await sharedServer()).freshDatabase());
+  test('a query runs in a read-only snapshot with a statement timeout, and reports its cancellation', async () => {
+    const url = await withSchema(await (await sharedServer()).freshDatabase());
     const [holder, watcher] = [new SQL(url, { max: 1 }), new SQL(url, { max: 1 })];
     await holder.unsafe('begin; lock table purge').simple();
-    const going = runDoctor(['--database', url]);
+    const report = runDoctor(['--database', url]);
     const cancelling = setInterval(
       () =>
         watcher
@@ -49,7 +49,7 @@ describe('a question', () => {
           .execute(),
       50,
     );
-    expect((await going).report('purges').unchecked).toContain('57014');
+    expect((await report).report('purges').unchecked).toContain('57014');
     clearInterval(cancelling);
     await Promise.all([holder.close(), watcher.close()]);
     expect(BEGIN_INSPECTION).toBe(
@@ -58,54 +58,56 @@ describe('a question', () => {
   });
 });
 
-describe('a server', () => {
-  test('that may lose what it acknowledged is told, setting by setting', async () => {
-    const hasty = await startServer({ fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' });
-    const found = await runDoctor(['--database', await made(await hasty.freshDatabase())]);
-    await hasty.stop();
-    expect(ofServer(found)).toEqual([
+describe('settings of the server', () => {
+  test('doctor reports each setting with which the server may lose acknowledged writes', async () => {
+    const unsafe = await startServer({ fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' });
+    const found = await runDoctor(['--database', await withSchema(await unsafe.freshDatabase())]);
+    await unsafe.stop();
+    expect(serverFindings(found)).toEqual([
       expect.stringMatching(/^fsync is off/),
       expect.stringMatching(/^synchronous_commit is off/),
       expect.stringMatching(/^full_page_writes is off/),
     ]);
   });
 
-  test('whose role commits without waiting is told, and one as it comes is not', async () => {
+  test('doctor reports a role with synchronous_commit off, and nothing with default settings', async () => {
     const server = await startServer();
-    const url = await made(await server.freshDatabase());
+    const url = await withSchema(await server.freshDatabase());
     const before = await runDoctor(['--database', url]);
-    expect([ofServer(before), before.report('server').facts]).toEqual([
+    expect([serverFindings(before), before.report('server').facts]).toEqual([
       [],
       expect.arrayContaining(['fsync = on', 'synchronous_commit = on', 'full_page_writes = on']),
     ]);
     const sql = new SQL(url, { max: 1 });
     await sql.unsafe('alter role postgres set synchronous_commit = off').finally(() => sql.close());
-    expect(ofServer(await runDoctor(['--database', url]))).toEqual([
+    expect(serverFindings(await runDoctor(['--database', url]))).toEqual([
       expect.stringMatching(/^synchronous_commit is off/),
     ]);
     await server.stop('immediate');
   });
 
-  test('behind a pooler that mixes prepared statements up, unless there are none', async () => {
+  test('doctor reports a pooler that mixes prepared statements, unless prepare=off', async () => {
     const server = await sharedServer();
-    const database = new URL(await made(await server.freshDatabase())).pathname.slice(1);
+    const database = new URL(await withSchema(await server.freshDatabase())).pathname.slice(1);
     const pooler = await startPgBouncer(server);
     const prepared = await runDoctor(['--database', pooler.url(database)]);
     expect(prepared.report('server').facts).toContain(BEHIND_POOLER);
-    expect(ofServer(prepared).at(-1)).toMatch(
+    expect(serverFindings(prepared).at(-1)).toMatch(
       /^the pooler does not separate the prepared statements.*prepare=off/,
     );
     const unprepared = await runDoctor(['--database', `${pooler.url(database)}?prepare=off`]);
     expect(unprepared.report('server').facts).toContain(BEHIND_POOLER);
-    expect(ofServer(unprepared).join()).not.toContain('pooler');
+    expect(serverFindings(unprepared).join()).not.toContain('pooler');
     expect(unprepared.report('changes').unchecked).toBeUndefined();
     await pooler.stop();
   });
 
-  test('that is not there, or has no schema, hinders each check that asks it, and no other', async () => {
-    const away = await runDoctor(['--database', 'postgres://postgres@127.0.0.1:1/d']);
-    expect([away.code, away.report('settings').unchecked]).toEqual([1, undefined]);
-    expect(away.report('changes').unchecked).toMatch(/^the database d on 127\.0\.0\.1:1 cannot be opened/);
+  test('an unreachable server or a missing schema prevents only the checks that use the database', async () => {
+    const unreachable = await runDoctor(['--database', 'postgres://postgres@127.0.0.1:1/d']);
+    expect([unreachable.code, unreachable.report('settings').unchecked]).toEqual([1, undefined]);
+    expect(unreachable.report('changes').unchecked).toMatch(
+      /^the database d on 127\.0\.0\.1:1 cannot be opened/,
+    );
     const empty = await runDoctor(['--database', await (await sharedServer()).freshDatabase()]);
     expect(empty.report('changes').unchecked).toBe(
       'this database has no authrealm schema: create it with authrealm init',

@@ -5,7 +5,7 @@ import { startCaptureProxy } from '../support/capture_proxy.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshFolder, ISSUER, type Service, startService } from '../support/service.ts';
 
-/** `get`, `list`, `find`, `create`, `update`, `delete` as somebody types them, against the real service. */
+/** The commands `get`, `list`, `find`, `create`, `update` and `delete` against the real service. */
 
 const SCOPE = ['realms', 'profiles', 'users', 'profile-infos'].flatMap((noun) => [
   `${noun}:read`,
@@ -27,48 +27,49 @@ beforeAll(async () => {
     AUTHREALM_CLIENT_ID: clientId,
     AUTHREALM_CLIENT_SECRET: secret,
   };
-  realm = await made('realm', 'name=Shop');
+  realm = await createRecord('realm', 'name=Shop');
 });
 afterAll(() => service.stop());
 
-interface Told {
+interface RunOptions {
   readonly input?: string;
   readonly more?: Record<string, string>;
 }
 
-async function run(args: readonly string[], { input = '', more = {} }: Told = {}) {
-  const ended = await runCommand([AUTHREALM, ...args], { ...environment, ...more }, input);
+async function run(args: readonly string[], { input = '', more = {} }: RunOptions = {}) {
+  const result = await runCommand([AUTHREALM, ...args], { ...environment, ...more }, input);
   for (const secret of [environment.AUTHREALM_CLIENT_SECRET ?? '', PASSWORD]) {
-    expect(ended.stdout + ended.stderr).not.toContain(secret);
+    expect(result.stdout + result.stderr).not.toContain(secret);
   }
-  return ended;
+  return result;
 }
 
-/** What a command that succeeds writes. */
-async function output(args: readonly string[], told: Told = {}): Promise<string> {
-  const { code, stdout, stderr } = await run(args, told);
+/** The standard output of a command that must succeed. */
+async function output(args: readonly string[], options: RunOptions = {}): Promise<string> {
+  const { code, stdout, stderr } = await run(args, options);
   expect([code, stderr]).toEqual([0, '']);
   return stdout;
 }
 
-const json = async (args: readonly string[], told: Told = {}) =>
-  (await output([...args, '--json'], told))
+const json = async (args: readonly string[], options: RunOptions = {}) =>
+  (await output([...args, '--json'], options))
     .split('\n')
     .filter(Boolean)
     .map((line) => JSON.parse(line) as Record<string, string> & { links: Record<string, string> });
 
-async function made(...args: string[]): Promise<string> {
+async function createRecord(...args: string[]): Promise<string> {
   return (await output(['create', ...args, '--id'], { input: `${PASSWORD}\n` })).trim();
 }
 
-const newUser = (name = 'Jane Doe') => made('user-info', realm, `name=${name}`, 'email=jane@example.com');
+const newUser = (name = 'Jane Doe') =>
+  createRecord('user-info', realm, `name=${name}`, 'email=jane@example.com');
 const discovery = `discovery_url=${ISSUER}.well-known/openid-configuration`;
 
-test('every resource is created, shown, listed, changed and removed', async () => {
-  const own = await made('realm', 'name=Store');
+test('every resource can be created, shown, listed, updated and deleted', async () => {
+  const own = await createRecord('realm', 'name=Store');
   const secretFile = join(folder, 'provider-secret');
   writeFileSync(secretFile, PASSWORD);
-  const oidc = await made(
+  const oidc = await createRecord(
     'oidc-profile',
     own,
     'name=Login',
@@ -76,14 +77,14 @@ test('every resource is created, shown, listed, changed and removed', async () =
     'client_id=shop',
     `client_secret=@${secretFile}`,
   );
-  const passwords = await made(
+  const passwords = await createRecord(
     'password-profile',
     own,
     'name=Passwords',
     'enable_one_time_password_token=true',
   );
-  const user = await made('user-info', own, 'name=Jane Doe', 'email=jane@example.com');
-  const link = await made(
+  const user = await createRecord('user-info', own, 'name=Jane Doe', 'email=jane@example.com');
+  const link = await createRecord(
     'oidc-profile-info',
     own,
     user,
@@ -91,7 +92,7 @@ test('every resource is created, shown, listed, changed and removed', async () =
     `issuer=${ISSUER}`,
     `oidc_profile_id=${oidc}`,
   );
-  const name = await made(
+  const name = await createRecord(
     'password-profile-info',
     own,
     user,
@@ -126,10 +127,10 @@ test('every resource is created, shown, listed, changed and removed', async () =
   }
 }, 300_000);
 
-test('a record is two columns, records are a table, and full names are understood', async () => {
-  const own = await made('authentication-realm', 'name=Store');
-  const user = await made('user-authentication-info', own, 'name=Jane Döe', 'email=jane@example.com');
-  await made('user_authentication_info', own, 'name=李', 'email=li@example.com');
+test('get prints two columns, list prints a table, and both accept full resource names', async () => {
+  const own = await createRecord('authentication-realm', 'name=Store');
+  const user = await createRecord('user-authentication-info', own, 'name=Jane Döe', 'email=jane@example.com');
+  await createRecord('user_authentication_info', own, 'name=李', 'email=li@example.com');
   const shown = await output(['get', 'user-info', own, user]);
   expect(shown).toMatch(
     new RegExp(`^realm_id         ${own}\nid               ${user}\nname             Jane Döe\n`),
@@ -144,8 +145,8 @@ test('a record is two columns, records are a table, and full names are understoo
   expect(at(table[2], 'jane@')).toBe(at(table[0], 'email'));
 }, 300_000);
 
-test('lists end where they are told to, and are narrowed and sorted', async () => {
-  const own = await made('realm', 'name=Store');
+test('list applies --limit, --filter and --sort', async () => {
+  const own = await createRecord('realm', 'name=Store');
   const client = JSON.parse((await run(['list', 'realm', '--json', '--limit', '1'])).stdout);
   expect(client.id).toBe(own);
   for (let index = 0; index < 4; index += 1) {
@@ -161,10 +162,10 @@ test('lists end where they are told to, and are narrowed and sorted', async () =
   expect(none).toEqual({ code: 0, stdout: '', stderr: 'authrealm: no records\n' });
 }, 300_000);
 
-test('links are found, and the table says whose they are', async () => {
+test('find prints links with the ID of their user', async () => {
   const user = await newUser();
-  const profile = await made('password-profile', realm, 'name=Passwords');
-  await made(
+  const profile = await createRecord('password-profile', realm, 'name=Passwords');
+  await createRecord(
     'password-profile-info',
     realm,
     user,
@@ -181,7 +182,7 @@ test('links are found, and the table says whose they are', async () => {
   expect([nobody.code, nobody.stderr]).toEqual([0, 'authrealm: no records\n']);
 }, 300_000);
 
-test('members come from files and standard input, as text or as JSON, and are cleared by nothing', async () => {
+test('create and update read members from files and standard input, and an empty value clears a member', async () => {
   const body = join(folder, 'user.json');
   writeFileSync(
     body,
@@ -198,7 +199,7 @@ test('members come from files and standard input, as text or as JSON, and are cl
   expect(shop).toMatchObject({ redirect_uris: ['https://shop.example/back'] });
 }, 300_000);
 
-test('a write may be made on a condition, and a create once', async () => {
+test('--if-match rejects a write to a changed record, and an idempotency key creates one record', async () => {
   const args = [
     'create',
     'user-info',
@@ -212,91 +213,87 @@ test('a write may be made on a condition, and a create once', async () => {
   expect((await json(args))[0]?.id).toBe(first?.id ?? '');
   const key = [realm, first?.id ?? ''];
   await output(['update', 'user-info', ...key, 'name=Twice', '--if-match', first?.etag ?? '']);
-  for (const late of [
+  for (const command of [
     ['update', 'user-info', ...key, 'name=Late'],
     ['delete', 'user-info', ...key],
   ]) {
-    const { code, stderr } = await run([...late, '--if-match', first?.etag ?? '']);
+    const { code, stderr } = await run([...command, '--if-match', first?.etag ?? '']);
     expect([code, stderr]).toEqual([1, expect.stringContaining('412 Precondition Failed: ')]);
   }
 }, 300_000);
 
-const NOBODY = '01234567-89ab-cdef-0123-456789abcdef';
-const CREATE_USER = ['create', 'user-info', NOBODY];
-const UPDATE_NAME = ['update', 'password-profile-info', NOBODY, NOBODY, NOBODY];
-const GET_REALM = ['get', 'realm', NOBODY];
+const ID = '01234567-89ab-cdef-0123-456789abcdef';
+const CREATE_USER = ['create', 'user-info', ID];
+const UPDATE_NAME = ['update', 'password-profile-info', ID, ID, ID];
+const GET_REALM = ['get', 'realm', ID];
 
-/** What is wrong with the command line ends with 2, what could not be done with 1. */
-const REFUSED: Readonly<Record<1 | 2, readonly [string, readonly string[], RegExp, Told?][]>> = {
+/** Exit code 2 for an invalid command line, 1 for a failure. */
+const FAILURES: Readonly<Record<1 | 2, readonly [string, readonly string[], RegExp, RunOptions?][]>> = {
   2: [
-    ['a password in clear', [...UPDATE_NAME, `password=${PASSWORD}`], /password=@FILE/],
-    ['a password after two signs', [...UPDATE_NAME, `password=@@${PASSWORD}`], /password=@-/],
+    ['a password as an argument', [...UPDATE_NAME, `password=${PASSWORD}`], /password=@FILE/],
+    ['a password that starts with an escaped @', [...UPDATE_NAME, `password=@@${PASSWORD}`], /password=@-/],
     [
-      'a provider secret in clear',
-      ['update', 'oidc-profile', NOBODY, NOBODY, `client_secret=${PASSWORD}`],
+      'a client secret as an argument',
+      ['update', 'oidc-profile', ID, ID, `client_secret=${PASSWORD}`],
       /client_secret=@-/,
     ],
-    ['a resource that does not exist', ['get', 'users', NOBODY], /must be one of realm, oidc-profile, /],
-    ['too few identifiers', ['get', 'user-info', NOBODY], /expected after the resource: REALM_ID, ID,/],
-    ['too many', ['list', 'realm', NOBODY], /expected after the resource: no ID/],
-    ['what is no identifier', ['get', 'realm', '../x'], /8-4-4-4-12/],
-    ['a member that does not exist', [...CREATE_USER, 'nmae=Jane'], /create accepts name, email, /],
+    ['an unknown resource', ['get', 'users', ID], /must be one of realm, oidc-profile, /],
+    ['too few IDs', ['get', 'user-info', ID], /expected after the resource: REALM_ID, ID,/],
+    ['too many IDs', ['list', 'realm', ID], /expected after the resource: no ID/],
+    ['an invalid ID', ['get', 'realm', '../x'], /8-4-4-4-12/],
+    ['an unknown member', [...CREATE_USER, 'nmae=Jane'], /create accepts name, email, /],
+    ['a read-only member', ['update', 'user-info', ID, ID, 'creation_status=COMPLETE'], /unknown member/],
+    ['an immutable member', [...UPDATE_NAME, `password_profile_id=${ID}`], /unknown member/],
+    ['an unknown body member', [...CREATE_USER, '--body', '-'], /unknown member/, { input: '{"id":"x"}' }],
+    ['a body that is not an object', [...CREATE_USER, '--body', '-'], /JSON object/, { input: '[1]' }],
+    ['a member without =', [...CREATE_USER, 'Jane'], /name=value/],
+    ['a repeated member', [...CREATE_USER, 'name=a', 'name=b'], /twice/],
+    ['two reads of standard input', [...CREATE_USER, 'name=@-', 'email=@-'], /once/],
+    ['an update without members', ['update', 'user-info', ID, ID], /no members given/],
+    ['an unsupported filter', ['list', 'realm', '--filter', 'eq(name,x)'], /cannot be filtered/],
+    ['a limit of 0', ['list', 'realm', '--limit', '0'], /at least 1/],
     [
-      'one that nobody says',
-      ['update', 'user-info', NOBODY, NOBODY, 'creation_status=COMPLETE'],
-      /unknown member/,
-    ],
-    ['one that stays', [...UPDATE_NAME, `password_profile_id=${NOBODY}`], /unknown member/],
-    ['one in a body', [...CREATE_USER, '--body', '-'], /unknown member/, { input: '{"id":"x"}' }],
-    ['a body that is no object', [...CREATE_USER, '--body', '-'], /JSON object/, { input: '[1]' }],
-    ['a member without a sign', [...CREATE_USER, 'Jane'], /name=value/],
-    ['a member twice', [...CREATE_USER, 'name=a', 'name=b'], /twice/],
-    ['standard input twice', [...CREATE_USER, 'name=@-', 'email=@-'], /once/],
-    ['nothing to say', ['update', 'user-info', NOBODY, NOBODY], /no members given/],
-    ['a filter where there is none', ['list', 'realm', '--filter', 'eq(name,x)'], /cannot be filtered/],
-    ['a limit of none', ['list', 'realm', '--limit', '0'], /at least 1/],
-    [
-      'to find by less',
-      ['find', 'oidc-profile-info', NOBODY, 'subject=x'],
+      'find by the subject alone',
+      ['find', 'oidc-profile-info', ID, 'subject=x'],
       /find needs issuer=… subject=…, or by id=…/,
     ],
-    ['to find users', ['find', 'user-info', NOBODY, 'name=x'], /find works for oidc-profile-info, password-/],
-    ['an ETag with a space', ['delete', 'realm', NOBODY, '--if-match', 'a b'], /visible ASCII/],
-    ['to find by nothing', ['find', 'password-profile-info', NOBODY, 'username='], /username has no value/],
+    ['find of users', ['find', 'user-info', ID, 'name=x'], /find works for oidc-profile-info, password-/],
+    ['an ETag with a space', ['delete', 'realm', ID, '--if-match', 'a b'], /visible ASCII/],
+    ['find by an empty value', ['find', 'password-profile-info', ID, 'username='], /username has no value/],
     [
-      'an order that lists do not have',
-      ['list', 'user-info', NOBODY, '--sort', 'name'],
+      'an unknown sort key',
+      ['list', 'user-info', ID, '--sort', 'name'],
       /created_at, -created_at, updated_at/,
     ],
-    ['a URL that is none', [...GET_REALM, '--url', 'shop'], /--url must be/],
+    ['an invalid URL', [...GET_REALM, '--url', 'shop'], /--url must be/],
     [
-      'a secret in clear',
+      'plain http to another host',
       [...GET_REALM, '--url', 'http://[2001:db8::1]'],
       /--url must be https.*--allow-plain-http/,
     ],
-    ['nobody to ask', GET_REALM, /--client-id is missing/, { more: { AUTHREALM_CLIENT_ID: '' } }],
-    ['a missing secret', GET_REALM, /secret is missing/, { more: { AUTHREALM_CLIENT_SECRET: '' } }],
+    ['a missing client ID', GET_REALM, /--client-id is missing/, { more: { AUTHREALM_CLIENT_ID: '' } }],
+    ['a missing client secret', GET_REALM, /secret is missing/, { more: { AUTHREALM_CLIENT_SECRET: '' } }],
     ['an unknown variable', GET_REALM, /CLIENTID is not a variable/, { more: { AUTHREALM_CLIENTID: 'x' } }],
   ],
   1: [
-    ['a file that is not there', [...CREATE_USER, 'name=@/nowhere/at-all'], /nowhere/],
-    ['a file without end', [...CREATE_USER, 'name=@/dev/zero'], /is larger than 65536 bytes/],
-    ['what is not there', GET_REALM, /^authrealm: GET \S+ was answered 404 Not Found: Resource not found$/m],
-    ['what the service does not take', [...CREATE_USER, 'name=Jane', 'email=@@'], /was answered 40\d /],
-    ['a wrong secret', GET_REALM, /was answered 401 /, { more: { AUTHREALM_CLIENT_SECRET: 'wrong' } }],
+    ['a missing file', [...CREATE_USER, 'name=@/nowhere/at-all'], /nowhere/],
+    ['an endless file', [...CREATE_USER, 'name=@/dev/zero'], /is larger than 65536 bytes/],
+    ['an unknown record', GET_REALM, /^authrealm: GET \S+ was answered 404 Not Found: Resource not found$/m],
+    ['a value that the service rejects', [...CREATE_USER, 'name=Jane', 'email=@@'], /was answered 40\d /],
+    ['a wrong client secret', GET_REALM, /was answered 401 /, { more: { AUTHREALM_CLIENT_SECRET: 'wrong' } }],
   ],
 };
 
-describe.each([2, 1] as const)('ends with %d at', (code) => {
-  test.each(REFUSED[code])('%s', async (_, args, sentence, told = {}) => {
-    const ended = await run(args, told);
-    expect([ended.code, ended.stdout]).toEqual([code, '']);
-    expect(ended.stderr).toMatch(sentence);
-    expect(ended.stderr).not.toMatch(/^ +at \S+ \(/m);
+describe.each([2, 1] as const)('exit code %d', (code) => {
+  test.each(FAILURES[code])(`%s exits with ${code}`, async (_, args, message, options = {}) => {
+    const result = await run(args, options);
+    expect([result.code, result.stdout]).toEqual([code, '']);
+    expect(result.stderr).toMatch(message);
+    expect(result.stderr).not.toMatch(/^ +at \S+ \(/m);
   });
 });
 
-test('what is no UTF-8 is refused, wherever it comes from', async () => {
+test('input that is not UTF-8 is refused from files and standard input', async () => {
   const file = join(folder, 'latin-1');
   for (const [bytes, word] of [
     [[0x4a, 0xe9], `name=@${file}`],
@@ -307,29 +304,29 @@ test('what is no UTF-8 is refused, wherever it comes from', async () => {
     const { code, stderr } = await run([...CREATE_USER, word]);
     expect([code, stderr]).toEqual([1, `authrealm: ${file} is not UTF-8\n`]);
   }
-  const piped = `printf '\\351' | "$0" update user-info ${NOBODY} ${NOBODY} name=@-`;
+  const piped = `printf '\\351' | "$0" update user-info ${ID} ${ID} name=@-`;
   const { code, stderr } = await runCommand(['sh', '-c', piped, AUTHREALM], environment);
   expect([code, stderr]).toEqual([1, 'authrealm: standard input is not UTF-8\n']);
 }, 300_000);
 
-test('a character may be cut anywhere while it is read', async () => {
+test('a UTF-8 character may be split between two reads', async () => {
   const user = await newUser();
   const command = `{ printf 'J\\303'; sleep 0.1; printf '\\251'; } | "$0" update user-info ${realm} ${user} --json name=@-`;
   const { stdout } = await runCommand(['sh', '-c', command, AUTHREALM], environment);
   expect(JSON.parse(stdout)).toMatchObject({ name: 'Jé' });
 });
 
-test('secret and token go past every proxy that the environment names', async () => {
-  const eavesdropper = startCaptureProxy();
-  const [shown] = await json(['get', 'realm', realm], { more: eavesdropper.environment });
+test('the commands send secret and token past every proxy of the environment', async () => {
+  const proxy = startCaptureProxy();
+  const [shown] = await json(['get', 'realm', realm], { more: proxy.environment });
   expect(shown?.id).toBe(realm);
-  await output(['update', 'realm', realm, 'name=Shop'], { more: eavesdropper.environment });
-  expect(eavesdropper.methods).toEqual([]);
-  await eavesdropper.stop();
+  await output(['update', 'realm', realm, 'name=Shop'], { more: proxy.environment });
+  expect(proxy.methods).toEqual([]);
+  await proxy.stop();
 });
 
-test('plain http to what is not loopback is spoken where the operator allows it', async () => {
-  // No loopback address by its name; Linux takes it for one, so that nothing leaves this machine.
+test('plain http to another host requires --allow-plain-http', async () => {
+  // Not a loopback address to the command, but Linux routes it to this machine.
   const url = service.url.replace('127.0.0.1', '0.0.0.0');
   const refused = await run(['get', 'realm', realm, '--url', url]);
   expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('--allow-plain-http')]);
@@ -338,17 +335,17 @@ test('plain http to what is not loopback is spoken where the operator allows it'
   expect(await json(['get', 'realm', realm], { more })).toHaveLength(1);
 }, 300_000);
 
-test('a value may come through a pipe that has a name', async () => {
+test('a member can be read from a named pipe', async () => {
   const user = await newUser();
   const command = `exec "$0" update user-info ${realm} ${user} --json given_name=@<(printf Piped)`;
   const { stdout } = await runCommand(['bash', '-c', command, AUTHREALM], environment);
   expect(JSON.parse(stdout)).toMatchObject({ given_name: 'Piped' });
 });
 
-test('flags win over variables, and the secret may stand in a file', async () => {
+test('options override environment variables, and the client secret may be in a file', async () => {
   const file = join(folder, 'client-secret');
   writeFileSync(file, `${environment.AUTHREALM_CLIENT_SECRET}\n`);
-  const given = [
+  const connection = [
     '--url',
     `${service.url}/`,
     '--client-id',
@@ -361,16 +358,16 @@ test('flags win over variables, and the secret may stand in a file', async () =>
     AUTHREALM_CLIENT_ID: 'nobody',
     AUTHREALM_CLIENT_SECRET: 'wrong',
   };
-  expect(await json(['get', 'realm', realm, ...given], { more })).toHaveLength(1);
+  expect(await json(['get', 'realm', realm, ...connection], { more })).toHaveLength(1);
   const help = await run(['get', '--help']);
   expect(help.stdout).toMatch(/--url <URL>[^-]+AUTHREALM_URL\)/);
 });
 
-test('nothing that a record says speaks to the terminal', async () => {
+test('control characters of records and errors are escaped on the terminal', async () => {
   const name = 'a\u001b[2J\u0007\u009b31m\u202eb\u2028\r\n';
   const stamps = { created_at: '2026-01-31T09:00:00.000Z', updated_at: '2026-01-31T09:00:00.000Z' };
   const record = { id: realm, type: 'authentication-realm', name, redirect_uris: [name], meta: stamps };
-  const hostile = Bun.serve({
+  const server = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
     routes: {
@@ -382,7 +379,7 @@ test('nothing that a record says speaks to the terminal', async () => {
       },
     },
   });
-  const more = { AUTHREALM_URL: hostile.url.origin };
+  const more = { AUTHREALM_URL: server.url.origin };
   for (const args of [
     ['get', 'realm', realm],
     ['list', 'realm'],
@@ -395,5 +392,5 @@ test('nothing that a record says speaks to the terminal', async () => {
   const asJson = await output(['list', 'realm', '--json'], { more });
   expect(asJson.trimEnd()).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
   expect(JSON.parse(asJson)).toMatchObject({ name, redirect_uris: [name] });
-  await hostile.stop(true);
+  await server.stop(true);
 });
