@@ -32,11 +32,11 @@ test('requests beyond requestsAtOnceMax are 503 at once, health checks excepted;
   const agent = await import('node:http');
   const pool = new agent.Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
   const statusOf = (path: string) =>
-    new Promise<number>((settle, reject) => {
+    new Promise<number>((resolveStatus, reject) => {
       agent
         .get(`${server.url}${path}`, { agent: pool }, (answer) => {
           answer.resume();
-          settle(answer.statusCode ?? 0);
+          resolveStatus(answer.statusCode ?? 0);
         })
         .on('error', reject);
     });

@@ -37,8 +37,8 @@ beforeAll(async () => {
   put('app-1.js', SCRIPT);
   writeFileSync(join(folder, 'logo-2.svg'), '<svg xmlns="http://www.w3.org/2000/svg"/>');
   writeFileSync(join(folder, '..', 'secret.txt'), 'not to be served');
-  const quiet = { write: () => undefined };
-  server = await startServer(SETTINGS, quiet, async (url) => consoleRoutes(folder, `${url}/sso/auth`));
+  const silentLog = { write: () => undefined };
+  server = await startServer(SETTINGS, silentLog, async (url) => consoleRoutes(folder, `${url}/sso/auth`));
 });
 afterAll(() => server.stop());
 
@@ -122,9 +122,9 @@ test.each([
 
 test('a client that accepts gzip gets the compressed file, with its own ETag', async () => {
   const plain = await request('/console/app-1.js');
-  const packed = await request('/console/app-1.js', { 'Accept-Encoding': 'gzip' });
-  const bytes = new Uint8Array(await packed.arrayBuffer());
-  expect(packed.headers.get('content-encoding')).toBe('gzip');
+  const compressed = await request('/console/app-1.js', { 'Accept-Encoding': 'gzip' });
+  const bytes = new Uint8Array(await compressed.arrayBuffer());
+  expect(compressed.headers.get('content-encoding')).toBe('gzip');
   expect(plain.headers.get('content-encoding')).toBeNull();
   expect(Buffer.from(Bun.gunzipSync(bytes)).toString()).toBe(SCRIPT);
   expect(await plain.text()).toBe(SCRIPT);

@@ -24,7 +24,7 @@ import {
 setDefaultTimeout(300_000);
 
 const SECRET = 'a secret of the console: with +signs & colons';
-const PEOPLE: Readonly<Record<string, object>> = {
+const CLAIMS: Readonly<Record<string, object>> = {
   anna: { email: 'anna@example.com', email_verified: true, groups: ['support'] },
   berta: { email: 'berta@example.com', email_verified: false, name: 'Berta', groups: ['support', 'admins'] },
   carl: { groups: ['kitchen'] },
@@ -34,7 +34,7 @@ let server: Server;
 let issuer: string;
 let service: Service;
 let fixture: Fixture;
-let neighbour: Fixture;
+let otherFixture: Fixture;
 
 beforeAll(async () => {
   server = createServer();
@@ -51,7 +51,7 @@ beforeAll(async () => {
     conformIdTokenClaims: false,
     findAccount: (_: unknown, id: string) => ({
       accountId: id,
-      claims: () => ({ sub: id, ...PEOPLE[id] }),
+      claims: () => ({ sub: id, ...CLAIMS[id] }),
     }),
   });
   server.on('request', provider.callback());
@@ -59,7 +59,7 @@ beforeAll(async () => {
   writeFileSync(secretFile, `${SECRET}\n`);
   service = await startService({ baseUrl, port: String(port) });
   fixture = await createFixture(service.db);
-  neighbour = await createFixture(service.db);
+  otherFixture = await createFixture(service.db);
   await service.stop();
   const entry = {
     ...{ name: 'staff', issuer, audience: 'https://directory.example' },
@@ -190,7 +190,7 @@ test('a person who signs in has the rights of their claims, under a stable name 
   const { access_token: token } = data;
   expect(decodeJwt(token)).toMatchObject({ sub: data.actor, client_id: data.actor });
   expect((await service.get(oidcPath(fixture), token)).status).toBe(200);
-  expect((await service.get(oidcPath(neighbour), token)).status).toBe(404);
+  expect((await service.get(oidcPath(otherFixture), token)).status).toBe(404);
   expect((await service.get('/admin/v1/clients', token)).status).toBe(403);
   expect((await service.del('/console/token', token, sameOrigin(service))).status).toBe(204);
   service.clock.advance(1_000);

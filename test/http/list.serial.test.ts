@@ -274,11 +274,15 @@ describe('lists that are read in worker processes', () => {
   });
 
   test('a database in memory, which has no workers, answers large lists as well', async () => {
-    const alone = await startService({ database: 'sqlite::memory:' });
-    const path = await createLargeRealm(alone);
-    const as = await alone.token(READ);
-    const deep = await bodyOf(`${path}?page[offset]=1450&page[limit]=100&filter=ilike(email,*e*)`, as, alone);
+    const inMemory = await startService({ database: 'sqlite::memory:' });
+    const path = await createLargeRealm(inMemory);
+    const as = await inMemory.token(READ);
+    const deep = await bodyOf(
+      `${path}?page[offset]=1450&page[limit]=100&filter=ilike(email,*e*)`,
+      as,
+      inMemory,
+    );
     expect([deep.data.length, deep.meta.results.total]).toEqual([50, 1_500]);
-    await alone.stop();
+    await inMemory.stop();
   });
 });

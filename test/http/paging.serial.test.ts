@@ -197,7 +197,7 @@ describe('beyond the maximum offset', () => {
     ({ path, users } = await createRealmWithUsers(COUNT));
   });
 
-  test('the total is exact, links.last is valid, and links.next continues beyond the maximum offset by a cursor', async () => {
+  test('a list beyond the maximum offset has an exact total, a valid links.last, and continues by a cursor', async () => {
     const first = await page(`${path}?page[limit]=100`);
     expect(first.meta.results).toEqual({ total: COUNT });
     expect(first.meta.page.total).toBe(102);

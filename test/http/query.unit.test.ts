@@ -219,7 +219,7 @@ describe('onlyFilter', () => {
   ])('onlyFilter of %s is %p', (query, filter) => expect(onlyFilter(`${URL_START}${query}`)).toBe(filter));
 
   test('onlyFilter agrees with readQuery for random queries', () => {
-    const bits = fc.constantFrom(
+    const fragments = fc.constantFrom(
       'filter',
       '=',
       '&',
@@ -234,7 +234,7 @@ describe('onlyFilter', () => {
       'é',
     );
     fc.assert(
-      fc.property(fc.array(bits, { maxLength: 8 }), (all) => {
+      fc.property(fc.array(fragments, { maxLength: 8 }), (all) => {
         const query = `?filter=${all.join('')}`;
         const filter = onlyFilter(`${URL_START}${query}`);
         if (filter === undefined) return;

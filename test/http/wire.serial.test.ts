@@ -319,7 +319,7 @@ describe('slow requests', () => {
     300_000,
   );
 
-  test('an idle connection after a request stays open longer than that', async () => {
+  test('an idle connection stays open after a request, longer than the limit for headers', async () => {
     const { responses, isEnded } = (await slowExchanges['an idle connection']) as RawExchange;
     expect([responses.length, isEnded]).toEqual([1, false]);
   }, 300_000);

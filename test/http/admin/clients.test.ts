@@ -176,8 +176,8 @@ describe('changes of clients', () => {
 
   test('update-client with an empty body changes nothing and logs nothing', async () => {
     const { id, etag } = await createClient();
-    const same = await api.request('PUT', `/clients/${id}`, { data: {} });
-    expect([same.status, same.headers.get('etag')]).toEqual([200, etag]);
+    const unchanged = await api.request('PUT', `/clients/${id}`, { data: {} });
+    expect([unchanged.status, unchanged.headers.get('etag')]).toEqual([200, etag]);
     expect((await api.auditEntriesOf(id)).map(({ what }) => what)).toEqual(['client.created']);
   });
 

@@ -180,8 +180,8 @@ describe('changes of targets', () => {
       ['PUT', '', {}],
       ['POST', '/enable', undefined],
     ] as const) {
-      const same = await api.request(method, path + below, { data });
-      expect([same.status, same.headers.get('etag')]).toEqual([200, etag]);
+      const unchanged = await api.request(method, path + below, { data });
+      expect([unchanged.status, unchanged.headers.get('etag')]).toEqual([200, etag]);
     }
     expect((await api.auditEntriesOf(id)).map(({ what }) => what)).toEqual(['webhook.created']);
   });

@@ -123,7 +123,7 @@ describe('invalid webhook requests name every invalid field', () => {
     ['/deliveries', 'page%5Bafter%5D=1'],
     ['/dead-letters', 'page%5Bafter%5D=1'],
   ])(
-    'a list of webhook operations at %p rejects the query %s, and names the parameter',
+    'a webhook list with the path suffix %p rejects the query %s, and names the parameter',
     async (below, query) => {
       const { path } = await createTarget();
       const { status, body } = await api.request('GET', `${below ? path + below : '/webhooks'}?${query}`);

@@ -191,7 +191,7 @@ test('every write stores a change with the record and the caller, and no persona
   expect(text).not.toContain(identity.body.data.subject as string);
 });
 
-test('the preset realms cannot be deleted, but updated', async () => {
+test('the preset realms can be updated, but not deleted', async () => {
   const { engine } = service.db;
   const from = { clock: systemClock, actor: 'test' };
   const presets = await makePresetRealms(engine.records, await engine.access.storeId(), from);

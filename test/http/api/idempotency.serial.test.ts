@@ -117,14 +117,14 @@ test('a stored 400, 404 or 422 is replayed, even if the request would succeed no
   expect(malformed).toStartWith('[400,');
   expect(await comparableResponse(await service.post(collection, token, '{', broken))).toBe(malformed);
 
-  const lost = { kind: identities, data: identities.fresh(home), key: uniqueWord('key') };
+  const request = { kind: identities, data: identities.fresh(home), key: uniqueWord('key') };
   const unknownUser = { ...home, user: systemClock.mintId() };
-  const absent = await comparableResponse(await post({ ...lost, where: unknownUser }));
+  const absent = await comparableResponse(await post({ ...request, where: unknownUser }));
   expect(absent).toStartWith('[404,');
-  expect(await comparableResponse(await post({ ...lost, where: unknownUser }))).toBe(absent);
+  expect(await comparableResponse(await post({ ...request, where: unknownUser }))).toBe(absent);
   const unknownRealm = { ...home, realm: systemClock.mintId() };
   for (let round = 0; round < 2; round += 1)
-    expect(await comparableResponse(await post({ ...lost, where: unknownRealm }))).toBe(absent);
+    expect(await comparableResponse(await post({ ...request, where: unknownRealm }))).toBe(absent);
 
   const { path, body } = await createRecord(service, token, { kind: identities, home });
   const taken = {
@@ -141,13 +141,13 @@ test('a stored 400, 404 or 422 is replayed, even if the request would succeed no
 
 test('an idempotency key is scoped to its client, its realm and its path', async () => {
   const key = uniqueWord('key');
-  const neighbour = await createParents(service, token);
+  const otherHome = await createParents(service, token);
   const user = (await createRecord(service, token, { kind: users, home })).id;
   const data = users.fresh(home);
   const answers = [
     await post({ kind: users, data, key }),
     await post({ kind: users, data, key, bearer: await service.token(FULL_SCOPE) }),
-    await post({ kind: users, data, key, where: neighbour }),
+    await post({ kind: users, data, key, where: otherHome }),
     await post({ kind: identities, data: identities.fresh(home), key }),
     await post({ kind: identities, data: identities.fresh(home), key, where: { ...home, user } }),
     await post({ kind: usernames, data: usernames.fresh(home), key }),
@@ -165,8 +165,8 @@ test('an idempotency key is scoped to its client, its realm and its path', async
   );
   expect(((await again.json()) as RecordBody).data.id).toBe(ids[0] as string);
   const upper = users.collection({ ...home, realm: home.realm.toUpperCase() });
-  const cased = await service.post(upper, token, { data }, { 'Idempotency-Key': key });
-  expect(((await cased.json()) as RecordBody).data.id).toBe(ids[0] as string);
+  const upperCase = await service.post(upper, token, { data }, { 'Idempotency-Key': key });
+  expect(((await upperCase.json()) as RecordBody).data.id).toBe(ids[0] as string);
 });
 
 test('an idempotency key has 1 to 255 visible ASCII characters, otherwise 400', async () => {
@@ -212,9 +212,9 @@ test('Idempotency-Key has no effect on other methods', async () => {
 test('a replay requires a valid token, the scope and the realm; 401 and 403 are not stored', async () => {
   const { clientId, secret } = await service.client('users:write users:read');
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  const login = async () =>
+  const getToken = async () =>
     ((await (await service.requestToken(form)).json()) as { access_token: string }).access_token;
-  const bearer = await login();
+  const bearer = await getToken();
   const { access } = service.db.engine;
   const change = async (patch: Parameters<typeof changeClient>[2]) => {
     await changeClient(access, clientId, patch, service.clock);
@@ -242,11 +242,11 @@ test('a replay requires a valid token, the scope and the realm; 401 and 403 are 
   expect((await post(request)).status).toBe(401);
   await change({ disabledAt: undefined });
   // Another token of the same client is the same client.
-  expect(await comparableResponse(await post({ ...request, bearer: await login() }))).toBe(answer);
+  expect(await comparableResponse(await post({ ...request, bearer: await getToken() }))).toBe(answer);
 });
 
 describe('idempotency records in the database', () => {
-  test('an idempotency record holds neither key, body nor answer in the clear', async () => {
+  test('an idempotency record has no key, body or response in clear text', async () => {
     const [key, note] = [uniqueWord('a-key-to-look-for'), uniqueWord('a-note-to-look-for')];
     const data = { ...users.fresh(home), email: `${uniqueWord('stored')}@example.com`, note };
     expect((await post({ kind: users, data, key })).status).toBe(201);
@@ -292,12 +292,12 @@ describe('idempotency records in the database', () => {
 test('an idempotency record expires after a day, not before', async () => {
   const { clientId, secret } = await service.client(FULL_SCOPE);
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
-  const login = async () =>
+  const getToken = async () =>
     ((await (await service.requestToken(form)).json()) as { access_token: string }).access_token;
   const request = { kind: users, data: users.fresh(home), key: uniqueWord('key') };
-  const answer = await comparableResponse(await post({ ...request, bearer: await login() }));
+  const answer = await comparableResponse(await post({ ...request, bearer: await getToken() }));
   service.clock.advance(LIMITS.idempotencyMsMax - 60_000);
-  const bearer = await login();
+  const bearer = await getToken();
   expect(await comparableResponse(await post({ ...request, bearer }))).toBe(answer);
   service.clock.advance(60_000);
   const later = await post({ ...request, bearer });

@@ -21,13 +21,13 @@ import { comparableResponse, errorsOf, ISSUER, type Service, startService } from
 let service: Service;
 let token: string;
 let home: ParentIds;
-let neighbour: ParentIds;
+let otherHome: ParentIds;
 
 beforeAll(async () => {
   service = await startService(OFFLINE);
   token = await service.token(FULL_SCOPE);
   home = await createParents(service, token);
-  neighbour = await createParents(service, token);
+  otherHome = await createParents(service, token);
 });
 afterAll(() => service.stop());
 
@@ -89,7 +89,7 @@ describe('the uniqueness of identities', () => {
   test('an identity is accepted in another realm, with another issuer, and after its record is deleted', async () => {
     const { path, body } = await createRecord(service, token, { kind: identities, home });
     const { subject } = body.data;
-    await createRecord(service, token, { kind: identities, home: neighbour, data: { subject } });
+    await createRecord(service, token, { kind: identities, home: otherHome, data: { subject } });
     for (const issuer of [ISSUER.slice(0, -1), ISSUER.replace('login', 'LOGIN'), `${ISSUER}x`]) {
       await createRecord(service, token, { kind: identities, home, data: { subject, issuer } });
     }
@@ -166,7 +166,7 @@ describe('the uniqueness of usernames', () => {
       [home, stem.replace('a', 'а')],
       [home, ` ${stem}`],
       [{ ...home, passwordProfile: await another(passwordProfiles, home) }, stem],
-      [neighbour, stem],
+      [otherHome, stem],
     ];
     for (const [where, username] of apart) {
       await createRecord(service, token, { kind: usernames, home: where, data: { username } });
@@ -180,14 +180,14 @@ describe('references and parents', () => {
     [usernames, 'password_profile_id', 'passwordProfile', 'oidcProfile'],
   ] as const;
   test.each(NAMES)('a $name with an unknown profile is 422', async (kind, member, own, other) => {
-    const dangling = [422, [`/data/${member}`, `data.${member}: must name a record of the realm`]];
+    const rejection = [422, [`/data/${member}`, `data.${member}: must name a record of the realm`]];
     const gone = await createRecord(service, token, {
       kind: own === 'oidcProfile' ? oidcProfiles : passwordProfiles,
       home,
     });
     await service.del(gone.path, token);
-    for (const id of [mint(), gone.id, neighbour[own], home[other], home.user, home.realm]) {
-      expect(await rejectedPost(kind, home, { [member]: id })).toEqual(dangling);
+    for (const id of [mint(), gone.id, otherHome[own], home[other], home.user, home.realm]) {
+      expect(await rejectedPost(kind, home, { [member]: id })).toEqual(rejection);
     }
     // In upper case it is the same record, and answered in lower case.
     const data = { [member]: home[own].toUpperCase() };
@@ -196,7 +196,7 @@ describe('references and parents', () => {
 
   test.each(NAMES)('a PUT of a $name does not change its profile', async (kind, member, own, other) => {
     const { path, body } = await createRecord(service, token, { kind, home });
-    for (const value of [home[other], neighbour[own], mint(), null, 7, 'not an ID']) {
+    for (const value of [home[other], otherHome[own], mint(), null, 7, 'not an ID']) {
       const answer = await service.put(path, token, { data: { type: kind.resource.type, [member]: value } });
       expect([answer.status, ((await answer.json()) as RecordBody).data[member]]).toEqual([
         200,
@@ -214,9 +214,9 @@ describe('references and parents', () => {
       ]),
       ...[identities, usernames].flatMap((kind): [Kind, Partial<ParentIds>][] => [
         [kind, { realm: mint() }],
-        [kind, { realm: neighbour.realm }],
+        [kind, { realm: otherHome.realm }],
         [kind, { user: mint() }],
-        [kind, { user: neighbour.user }],
+        [kind, { user: otherHome.user }],
         [kind, { user: home.realm }],
         [kind, { user: 'no-identifier' }],
         [kind, { realm: 'no-identifier' }],
@@ -251,7 +251,7 @@ describe('body id (docs/wire.md#updates)', () => {
         expect([other, (await put(kind, path, other)).status]).toEqual([other, 400]);
       }
       const user = kind === identities ? mint() : home.user;
-      for (const other of [mint(), '', 'no-identifier', neighbour.realm, user]) {
+      for (const other of [mint(), '', 'no-identifier', otherHome.realm, user]) {
         const answer = await put(kind, path, other);
         const [error] = await errorsOf(answer);
         expect([other, answer.status, error?.source?.pointer, error?.detail]).toEqual([

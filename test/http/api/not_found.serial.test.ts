@@ -30,14 +30,14 @@ function recordingReads(engine: Engine): Engine {
 
 let service: Service;
 let here: Fixture;
-let neighbour: Fixture;
+let otherFixture: Fixture;
 let token: string;
 let limited: string;
 
 beforeAll(async () => {
   service = await startService({}, recordingReads);
   here = await createFixture(service.db);
-  neighbour = await createFixture(service.db);
+  otherFixture = await createFixture(service.db);
   token = await service.token('profile-infos:read');
   limited = await service.token('profile-infos:read', new Set([here.realm]));
 });
@@ -62,12 +62,15 @@ const NOT_FOUND = JSON.stringify([
 const mint = systemClock.mintId;
 
 /** Well-formed paths of absent records. Each costs one read if the caller may access the realm. */
-const ABSENT: [string, (of: { here: Fixture; neighbour: Fixture }, id: LinkName) => Partial<Fixture>][] = [
+const ABSENT: [string, (of: { here: Fixture; otherFixture: Fixture }, id: LinkName) => Partial<Fixture>][] = [
   ['an absent record', (_, id) => ({ [id]: mint() })],
-  ["a record under another user's path", ({ neighbour }) => ({ user: neighbour.user })],
-  ["another user's record", ({ neighbour }, id) => ({ [id]: neighbour[id] })],
-  ['a record under another realm', ({ neighbour }) => ({ realm: neighbour.realm })],
-  ['a record with the user and the ID of another realm', ({ neighbour }, id) => pick(neighbour, 'user', id)],
+  ["a record under another user's path", ({ otherFixture }) => ({ user: otherFixture.user })],
+  ["another user's record", ({ otherFixture }, id) => ({ [id]: otherFixture[id] })],
+  ['a record under another realm', ({ otherFixture }) => ({ realm: otherFixture.realm })],
+  [
+    'a record with the user and the ID of another realm',
+    ({ otherFixture }, id) => pick(otherFixture, 'user', id),
+  ],
   ['an unknown realm', () => ({ realm: mint() })],
   ['an unknown user', () => ({ user: mint() })],
   [
@@ -86,7 +89,7 @@ describe.each(LOOKUPS)('404 $name', ({ path, id }) => {
   test.each(ABSENT)(
     '%s is the same 404 as a record that never existed, after one read',
     async (_name, change) => {
-      const address = { ...here, ...change({ here, neighbour }, id) };
+      const address = { ...here, ...change({ here, otherFixture }, id) };
       const absent = await readWithCount(path({ ...here, [id]: mint() }), token);
       const found = await readWithCount(path(address), token);
       expect(found.answer).toBe(NOT_FOUND);
@@ -99,8 +102,8 @@ describe.each(LOOKUPS)('404 $name', ({ path, id }) => {
   );
 
   test("a record in a realm outside the token's list is 404 without a read, whether it exists or not", async () => {
-    const otherRealm = await readWithCount(path(neighbour), limited);
-    const absentRealm = await readWithCount(path({ ...neighbour, realm: mint() }), limited);
+    const otherRealm = await readWithCount(path(otherFixture), limited);
+    const absentRealm = await readWithCount(path({ ...otherFixture, realm: mint() }), limited);
     expect([otherRealm, absentRealm]).toEqual([
       { answer: NOT_FOUND, reads: [] },
       { answer: NOT_FOUND, reads: [] },

@@ -45,8 +45,12 @@ interface MatrixContext {
 }
 
 export async function computeMatrix(): Promise<Matrix> {
-  const staff = await startConsoleProvider();
-  const service = await startService({ offline: 'true', badTokenRate: 'off' }, undefined, staff.settings);
+  const consoleProvider = await startConsoleProvider();
+  const service = await startService(
+    { offline: 'true', badTokenRate: 'off' },
+    undefined,
+    consoleProvider.settings,
+  );
   try {
     const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
     const operations = operationsOf(document);
@@ -70,7 +74,7 @@ export async function computeMatrix(): Promise<Matrix> {
     return { operations, rights, tokens: await tokensOf(operations, context) };
   } finally {
     await service.stop();
-    staff.stop();
+    consoleProvider.stop();
   }
 }
 
