@@ -46,14 +46,16 @@ export interface Collection<Input, Created = Input> {
   /** Updates the version that the ETag names. Throws Problem `stale` if it has changed since. */
   readonly update: (id: string, input: Partial<Input>, etag: string | undefined) => Promise<void>;
   readonly remove: (id: string, etag: string | undefined) => Promise<void>;
-  readonly setEnabled: (id: string, act: 'disable' | 'enable') => Promise<void>;
+  readonly setEnabled: (id: string, action: 'disable' | 'enable') => Promise<void>;
   /** Creates a new secret; the current one stays valid for `overlapSeconds`. */
   readonly rotate: (id: string, overlapSeconds: number) => Promise<WithSecret>;
 }
 
 /** The path of a managed resource, or of an action on it. */
-function managedPath(collection: string, id: string, act?: string): string {
-  return ['admin/v1', collection, encodeURIComponent(id), ...(act === undefined ? [] : [act])].join('/');
+function managedPath(collection: string, id: string, action?: string): string {
+  return ['admin/v1', collection, encodeURIComponent(id), ...(action === undefined ? [] : [action])].join(
+    '/',
+  );
 }
 
 /** `secret` is the member of an answer that holds it. */
@@ -61,7 +63,7 @@ function managedCollection<Input, Created = Input>(
   collection: string,
   secret: string,
 ): Collection<Input, Created> {
-  const pathOf = (id: string, act?: string) => managedPath(collection, id, act);
+  const pathOf = (id: string, action?: string) => managedPath(collection, id, action);
   // The service ignores `Idempotency-Key` here: a stored response would contain the secret.
   const issue = async (path: string, data: unknown): Promise<WithSecret> => {
     const { body } = await callApi<{ data: Managed & Readonly<Record<string, unknown>> }>({
@@ -84,8 +86,8 @@ function managedCollection<Input, Created = Input>(
     async remove(id, etag) {
       await callApi({ method: 'DELETE', path: pathOf(id), headers: ifMatch(etag), scope: ADMIN });
     },
-    async setEnabled(id, act) {
-      await callApi({ method: 'POST', path: pathOf(id, act), scope: ADMIN });
+    async setEnabled(id, action) {
+      await callApi({ method: 'POST', path: pathOf(id, action), scope: ADMIN });
     },
     rotate: (id, overlapSeconds) => issue(pathOf(id, 'rotate'), { overlap_seconds: overlapSeconds }),
   };

@@ -45,7 +45,7 @@ export function DocsPage() {
         </a>
       }
     >
-      <Loaded fetched={fetched}>{(api) => <ApiRecord api={api} current={current} />}</Loaded>
+      <Loaded fetched={fetched}>{(api) => <Reference api={api} current={current} />}</Loaded>
     </Shell>
   );
 }
@@ -63,7 +63,7 @@ function Contents({ api, current }: { readonly api: Api | undefined; readonly cu
   );
 }
 
-function ApiRecord({ api, current }: { readonly api: Api; readonly current: string | undefined }) {
+function Reference({ api, current }: { readonly api: Api; readonly current: string | undefined }) {
   if (current === undefined) return <Overview api={api} hrefOf={hrefOf} />;
   const operation = api.operations.get(current);
   if (operation) return <OperationPage key={current} api={api} operation={operation} />;

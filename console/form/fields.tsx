@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useId, useState } from 'preact/hooks';
-import { type NamedRealm as Named, readRealmNames } from '../api/records.ts';
+import { type NamedRealm, readRealmNames } from '../api/records.ts';
 import { useFetch } from '../api/use_fetch.ts';
 import type { Field } from '../description.ts';
 import { UntrustedText } from '../parts/untrusted_text.tsx';
@@ -187,16 +187,17 @@ export function TextField({
   );
 }
 
-type Chosen = '*' | readonly string[];
+/** All, or the selected IDs. */
+type Selection = '*' | readonly string[];
 
 interface AllOrSomeProps {
   readonly legend: string;
   /** The labels of the two choices. */
   readonly all: string;
   readonly selected: string;
-  readonly value: Chosen;
+  readonly value: Selection;
   readonly error: string;
-  readonly onValue: (value: Chosen) => void;
+  readonly onValue: (value: Selection) => void;
   /** The inputs that select some. */
   readonly children: (
     selected: readonly string[],
@@ -215,10 +216,10 @@ export function AllOrSomeField({
   children,
 }: AllOrSomeProps) {
   const group = useId();
-  const [selected, setSome] = useState<readonly string[]>(value === '*' ? [] : value);
+  const [selected, setSelected] = useState<readonly string[]>(value === '*' ? [] : value);
   const isAll = value === '*';
   const onSelect = (chosen: readonly string[]) => {
-    setSome(chosen);
+    setSelected(chosen);
     onValue(chosen);
   };
   return (
@@ -248,12 +249,10 @@ export function AllOrSomeField({
   );
 }
 
-type RealmSelection = '*' | readonly string[];
-
 interface RealmsFieldProps {
-  readonly realms: RealmSelection;
+  readonly realms: Selection;
   readonly error: string;
-  readonly onRealms: (realms: RealmSelection) => void;
+  readonly onRealms: (realms: Selection) => void;
 }
 
 /** All realms, or a selection: by name if they fit into one page, else by ID. */
@@ -261,7 +260,7 @@ export function RealmsField({ realms, error, onRealms }: RealmsFieldProps) {
   const { answer: known } = useFetch(readRealmNames, []);
   return (
     <AllOrSomeField
-      legend="RealmSelection"
+      legend="Realms"
       all="All, including future realms"
       selected="Some"
       value={realms}
@@ -285,13 +284,13 @@ export function RealmsField({ realms, error, onRealms }: RealmsFieldProps) {
 }
 
 /** A deleted realm may still be selected. */
-function withUnknown(known: readonly Named[], selected: readonly string[]): readonly Named[] {
+function withUnknown(known: readonly NamedRealm[], selected: readonly string[]): readonly NamedRealm[] {
   const gone = selected.filter((id) => known.every((each) => each.id !== id));
   return [...known, ...gone.map((id) => ({ id, name: id }))];
 }
 
 interface RealmChecksProps {
-  readonly known: readonly Named[];
+  readonly known: readonly NamedRealm[];
   readonly selected: readonly string[];
   readonly onChoose: (chosen: readonly string[]) => void;
 }

@@ -73,9 +73,9 @@ export function CreateDialog(props: CreateDialogProps) {
 
 /** One key per body: a corrected body is a new request. */
 function idempotencyKeyFor(input: string, keys: Map<string, string>): string {
-  const confirmation = keys.get(input) ?? randomKey();
-  keys.set(input, confirmation);
-  return confirmation;
+  const key = keys.get(input) ?? randomKey();
+  keys.set(input, key);
+  return key;
 }
 
 const RANDOM_BYTES = 16;

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import { observable, useObservable } from '../observable.ts';
 import { Dialog } from '../parts/dialog.tsx';
 
@@ -57,11 +57,10 @@ function isTyping({ target }: KeyboardEvent): boolean {
 /** The list of shortcuts. */
 export function KeysDialog({ onClose }: { readonly onClose: () => void }) {
   const all = useObservable(shortcuts);
-  const [isEnabled, setHeard] = useState(areEnabled.get());
+  const isEnabled = useObservable(areEnabled);
   const setEnabled = (chosen: boolean) => {
     localStorage.setItem(NAME, chosen ? 'on' : 'off');
     areEnabled.set(chosen);
-    setHeard(chosen);
   };
   return (
     <Dialog title="Keyboard shortcuts" onClose={onClose}>

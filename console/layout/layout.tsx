@@ -16,13 +16,13 @@ interface Pages {
   readonly pages: readonly Page[];
 }
 
-interface Entering {
+interface SignInProgress {
   /** Whether a sign-in is in progress. */
   readonly isSigningIn: boolean;
 }
 
 /** The frame around every page of a session. */
-export function Layout({ pages, isSigningIn }: Pages & Entering) {
+export function Layout({ pages, isSigningIn }: Pages & SignInProgress) {
   const route = useObservable(currentRoute);
   const state = useObservable(session);
   const visible = useMemo(() => pages.filter((page) => isVisible(page, state)), [pages, state]);
@@ -42,7 +42,7 @@ export function Layout({ pages, isSigningIn }: Pages & Entering) {
 }
 
 /** A sign-in that failed while another session is open, and can be retried. */
-function PendingSignInNote({ isSigningIn }: Entering) {
+function PendingSignInNote({ isSigningIn }: SignInProgress) {
   const { message, retry } = useObservable(session);
   if (!retry) return null;
   return (

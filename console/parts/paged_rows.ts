@@ -1,7 +1,7 @@
 import type { ReadPage } from '../api/list_page.ts';
 
 /** Pages held in memory; of others only the cursor is kept. */
-const PAGES_KEPT = 60;
+const LOADED_PAGES_MAX = 60;
 
 /** The rows of a list that is read page by page. */
 export interface PagedRows<T> {
@@ -54,7 +54,7 @@ export function createPagedRows<T>(read: ReadPage<T>): PagedRows<T> {
       if (next !== undefined) pages.push({ cursor: next, first: known, length: 0, items: undefined });
     }
     filled.add(page);
-    if (filled.size <= PAGES_KEPT) return;
+    if (filled.size <= LOADED_PAGES_MAX) return;
     const distance = (each: Page<T>) => Math.abs(each.first - page.first);
     const [furthest] = [...filled].sort((a, b) => distance(b) - distance(a));
     if (!furthest) return;

@@ -110,24 +110,24 @@ export function hasScope({ open }: SessionState, scope: string): boolean {
 const SESSION_KEY = 'authrealm.session';
 const SIGN_IN_KEY = 'authrealm.visit';
 
-interface Kept {
+interface StoredGrant {
   readonly method: SignInMethod;
   readonly grant: SessionGrant;
 }
 
-interface KeptWithEnd extends Kept {
+interface TimedGrant extends StoredGrant {
   /** Local wall clock; only compared with itself. */
   readonly savedAt: number;
 }
 
-function saveSession(what: Kept): void {
-  const whole: KeptWithEnd = { ...what, savedAt: Date.now() };
-  sessionStorage.setItem(SESSION_KEY, JSON.stringify(whole));
+function saveSession(stored: StoredGrant): void {
+  const timed: TimedGrant = { ...stored, savedAt: Date.now() };
+  sessionStorage.setItem(SESSION_KEY, JSON.stringify(timed));
 }
 
 /** With its remaining time. */
-function loadSession(): (Kept & { readonly leftMs: number }) | undefined {
-  const found = readItem<KeptWithEnd>(SESSION_KEY);
+function loadSession(): (StoredGrant & { readonly leftMs: number }) | undefined {
+  const found = readItem<TimedGrant>(SESSION_KEY);
   // A page of another release may have stored it.
   if (!found?.grant) return undefined;
   const all = found.grant.expires_in * 1_000;
@@ -149,15 +149,15 @@ interface PendingSignIn {
   readonly fragment: string;
 }
 
-export function savePendingSignIn(visit: PendingSignIn): void {
-  sessionStorage.setItem(SIGN_IN_KEY, JSON.stringify(visit));
+export function savePendingSignIn(pending: PendingSignIn): void {
+  sessionStorage.setItem(SIGN_IN_KEY, JSON.stringify(pending));
 }
 
 /** Removes it, so that a response is accepted once. */
 export function takePendingSignIn(): PendingSignIn | undefined {
-  const visit = readItem<PendingSignIn>(SIGN_IN_KEY);
+  const pending = readItem<PendingSignIn>(SIGN_IN_KEY);
   sessionStorage.removeItem(SIGN_IN_KEY);
-  return visit;
+  return pending;
 }
 
 function readItem<T>(name: string): T | undefined {

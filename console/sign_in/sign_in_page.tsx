@@ -45,7 +45,7 @@ export function SignInPage({ message, retry }: Pick<SessionState, 'message' | 'r
             <>
               {providers.length > 0 && <Providers providers={providers} />}
               {client_credentials && <ClientForm />}
-              {link && <LinkWay isAlone={providers.length === 0 && !client_credentials} />}
+              {link && <LinkInstructions isAlone={providers.length === 0 && !client_credentials} />}
             </>
           )}
         </Loaded>
@@ -91,7 +91,7 @@ function Providers({ providers }: Pick<SignInMethods, 'providers'>) {
   );
 }
 
-function LinkWay({ isAlone }: { readonly isAlone: boolean }) {
+function LinkInstructions({ isAlone }: { readonly isAlone: boolean }) {
   const words = (
     <div class="stack">
       <p>

@@ -279,7 +279,7 @@ async function readRealms(state: SessionState, signal: AbortSignal): Promise<Fee
     namesOf(state, signal),
   ]);
   const { data, meta } = heads.body;
-  const newest = [...data].sort((secondsLeft, right) => right.time.localeCompare(secondsLeft.time));
+  const newest = [...data].sort((one, other) => other.time.localeCompare(one.time));
   return {
     all: newest.map(({ realm_id: id }) => ({ id, name: names.get(id) })),
     hasMore: meta.has_more,

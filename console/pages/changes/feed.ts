@@ -52,7 +52,7 @@ interface Page {
   readonly older: string | undefined;
 }
 
-interface Loaded {
+interface ChangesResponse {
   readonly data: readonly FeedEvent[];
   readonly meta: { readonly cursor: string };
   readonly links: { readonly next: string | null };
@@ -62,7 +62,7 @@ interface Loaded {
 async function readBefore(realm: string, cursor: string, signal: AbortSignal): Promise<Page> {
   const query = new URLSearchParams({ before: cursor });
   const path = `v2/authentication-realms/${encodeURIComponent(realm)}/changes?${query}`;
-  const { body } = await callApi<Loaded>({ path, signal, scope: 'changes:read' });
+  const { body } = await callApi<ChangesResponse>({ path, signal, scope: 'changes:read' });
   return {
     entries: body.data.map(entryOf).reverse(),
     cursor: body.meta.cursor,

@@ -60,7 +60,7 @@ export function FindPage() {
           <Hints />
         ) : (
           <Loaded fetched={fetched}>
-            {(findings) => <Results {...findings} isLooking={fetched.isWaiting} reload={fetched.reload} />}
+            {(results) => <Results {...results} isLooking={fetched.isWaiting} reload={fetched.reload} />}
           </Loaded>
         )}
       </div>

@@ -90,7 +90,7 @@ export interface SearchResults {
 
 const RESULTS_MAX = 25;
 
-interface SearchAnswer {
+interface SearchResponse {
   readonly data: readonly Item[];
   readonly meta: { readonly realms: { readonly next: string | null; readonly cut: string | null } };
 }
@@ -107,7 +107,7 @@ interface SearchContext {
   readonly cache: SearchCache;
   readonly signal: AbortSignal;
   /** Receives partial results while realms remain. */
-  readonly report: (resultsWith: SearchResults) => void;
+  readonly report: (results: SearchResults) => void;
 }
 
 /**
@@ -120,13 +120,13 @@ export async function search(
   state: SessionState,
   { cache, signal, report }: SearchContext,
 ): Promise<SearchResults> {
-  const questions = searchesFor(trimmed);
-  const allowed = questions.filter(({ description }) => hasScope(state, `${description.scope}:read`));
-  const forbidden = questions
+  const queries = searchesFor(trimmed);
+  const allowed = queries.filter(({ description }) => hasScope(state, `${description.scope}:read`));
+  const forbidden = queries
     .filter((each) => !allowed.includes(each))
     .map(({ description }) => description.name);
   const resultsWith = (problems: readonly Problem[]): SearchResults => {
-    const pages = allowed.map((question) => cache.get(textOf(question)) ?? UNREAD);
+    const pages = allowed.map((query) => cache.get(textOf(query)) ?? UNREAD);
     return {
       results: uniqueResults(pages.flatMap(({ results }) => results)),
       hasMore: pages.some(hasMore),
@@ -135,8 +135,8 @@ export async function search(
     };
   };
   const failures = await Promise.all(
-    allowed.map((question) =>
-      searchAllRealms(question, cache, signal, () => report(resultsWith([]))).catch((error: unknown) => {
+    allowed.map((query) =>
+      searchAllRealms(query, cache, signal, () => report(resultsWith([]))).catch((error: unknown) => {
         signal.throwIfAborted();
         return toProblem(error);
       }),
@@ -167,16 +167,16 @@ function textOf({ description, filter }: SearchQuery): string {
 
 /** Searches a thousand realms at a time, until the end or enough results. */
 async function searchAllRealms(
-  question: SearchQuery,
+  query: SearchQuery,
   cache: SearchCache,
   signal: AbortSignal,
   onPart: () => void,
 ): Promise<undefined> {
-  const text = textOf(question);
+  const text = textOf(query);
   let page = cache.get(text) ?? UNREAD;
   while (page.next !== null && page.results.length < RESULTS_MAX) {
     if (page.next !== undefined) onPart();
-    page = await searchNextRealms(page, question, signal);
+    page = await searchNextRealms(page, query, signal);
     cache.set(text, page);
   }
 }
@@ -187,7 +187,7 @@ async function searchNextRealms(
   { description, filter }: SearchQuery,
   signal: AbortSignal,
 ): Promise<SearchPage> {
-  const { body } = await callApi<SearchAnswer>({
+  const { body } = await callApi<SearchResponse>({
     method: 'POST',
     path: `v2/${description.collections.at(-1)}/search`,
     body: { filter: filter.text, page: { limit: RESULTS_MAX - results.length, after_realm: after } },
@@ -214,8 +214,8 @@ function uniqueResults(results: readonly SearchResult[]): readonly SearchResult[
   return [...new Map(results.map((each) => [each.record.id, each])).values()];
 }
 
-function isShownProblem(end: Problem | undefined): end is Problem {
-  return end !== undefined && end.kind !== 'refused';
+function isShownProblem(problem: Problem | undefined): problem is Problem {
+  return problem !== undefined && problem.kind !== 'refused';
 }
 
 /** Removes duplicate messages; the longest wait wins. */

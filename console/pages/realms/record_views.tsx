@@ -134,14 +134,14 @@ export function RecordActions(props: RecordActionsProps) {
   const state = useObservable(session);
   if (!hasScope(state, `${description.scope}:write`)) return null;
   const close = () => setAction(undefined);
-  const isUnchangedSecret =
+  const isProtected =
     description.protectedBy !== undefined && loaded.record[description.protectedBy] === true;
   return (
     <>
       <button type="button" class="button" onClick={() => setAction('edit')}>
         <Icon name="edit" /> Edit
       </button>
-      {!isUnchangedSecret && canCreateOrDelete(state, description) && (
+      {!isProtected && canCreateOrDelete(state, description) && (
         <button type="button" class="button" onClick={() => setAction('delete')}>
           <Icon name="remove" /> Delete
         </button>

@@ -85,8 +85,8 @@ interface ProgressProps {
 }
 
 export function Progress({ label, done, total }: ProgressProps) {
-  const realms = total === undefined ? {} : { max: Math.max(total, 1), value: Math.min(done, total) };
-  return <progress class="progress" aria-label={label} {...realms} />;
+  const range = total === undefined ? {} : { max: Math.max(total, 1), value: Math.min(done, total) };
+  return <progress class="progress" aria-label={label} {...range} />;
 }
 
 /** Starts the download of a file. */
@@ -96,11 +96,11 @@ export function saveFile(name: string, content: Blob): void {
   link.href = address;
   link.download = name;
   link.click();
-  setTimeout(() => URL.revokeObjectURL(address), KEPT_MS);
+  setTimeout(() => URL.revokeObjectURL(address), REVOKE_AFTER_MS);
 }
 
 /** Browsers read the file some time after the click. */
-const KEPT_MS = 60_000;
+const REVOKE_AFTER_MS = 60_000;
 
 interface RejectedLinesProps {
   readonly refused: readonly RejectedLine[];

@@ -68,8 +68,8 @@ export function retryGate({ signal, onWait }: RetryGateOptions): RetryGate {
       for (;;) {
         while (gate) await gate;
         signal.throwIfAborted();
-        const done = await attempt(request);
-        if (done) return done.answer;
+        const success = await attempt(request);
+        if (success) return success.answer;
       }
     },
     resume: () => open?.(),
@@ -82,21 +82,21 @@ export function retryGate({ signal, onWait }: RetryGateOptions): RetryGate {
  */
 export async function forEachLimited<T>(
   items: AsyncIterable<T> | Iterable<T>,
-  atOnce: number,
-  act: (item: T) => Promise<void>,
+  concurrency: number,
+  action: (item: T) => Promise<void>,
 ): Promise<void> {
-  const under = new Set<Promise<void>>();
+  const running = new Set<Promise<void>>();
   const errors: unknown[] = [];
   for await (const item of items) {
-    const work = act(item)
+    const work = action(item)
       .catch((error: unknown) => {
         errors.push(error);
       })
-      .finally(() => under.delete(work));
-    under.add(work);
-    if (under.size >= atOnce) await Promise.race(under);
+      .finally(() => running.delete(work));
+    running.add(work);
+    if (running.size >= concurrency) await Promise.race(running);
     if (errors.length > 0) break;
   }
-  await Promise.all(under);
+  await Promise.all(running);
   if (errors.length > 0) throw errors[0];
 }

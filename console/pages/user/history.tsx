@@ -107,18 +107,18 @@ export function ChangeList({ realm, user, record }: ChangeListProps) {
   const fetched = useFetch((signal) => readOlder(realm, user, UNREAD, signal), [realm, user]);
   const { run, isBusy, problem } = useAction(() => announce('Older changes loaded.'));
   const isListed = (event: Event) =>
-    record === undefined ? !isUserTouch(event) : event.data.record_id === record;
+    record === undefined ? !isTimestampOnly(event) : event.data.record_id === record;
   return (
     <Loaded fetched={fetched}>
-      {(past) => (
+      {(pages) => (
         <>
-          <EventList events={past.events.filter(isListed)} isWhole={past.older === undefined} />
+          <EventList events={pages.events.filter(isListed)} isWhole={pages.older === undefined} />
           {problem && <ProblemNote problem={problem} />}
-          {past.older !== undefined && (
+          {pages.older !== undefined && (
             <LoadOlder
-              read={past.events.length}
+              read={pages.events.length}
               isBusy={isBusy}
-              onOlder={() => run(async () => fetched.setAnswer(await readOlder(realm, user, past)))}
+              onOlder={() => run(async () => fetched.setAnswer(await readOlder(realm, user, pages)))}
             />
           )}
         </>
@@ -127,7 +127,7 @@ export function ChangeList({ realm, user, record }: ChangeListProps) {
   );
 }
 
-interface FurtherProps {
+interface LoadOlderProps {
   /** Number of changes searched. */
   readonly read: number;
   readonly isBusy: boolean;
@@ -135,7 +135,7 @@ interface FurtherProps {
 }
 
 /** How far the list goes, and a button for more. */
-function LoadOlder({ read, isBusy, onOlder }: FurtherProps) {
+function LoadOlder({ read, isBusy, onOlder }: LoadOlderProps) {
   return (
     <div class="stack-tight">
       <p class="faint">Only the newest {read} changes of this user and its links were searched.</p>
@@ -172,7 +172,7 @@ function EventList({ events, isWhole }: { readonly events: readonly Event[]; rea
 }
 
 /** Writing a link also updates its user; only the change of the link is listed. */
-function isUserTouch({ data: { members } }: Event): boolean {
+function isTimestampOnly({ data: { members } }: Event): boolean {
   return members.length === 1 && members[0] === 'updated_at';
 }
 

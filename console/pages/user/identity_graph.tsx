@@ -138,7 +138,7 @@ export function LinkControls({
   onAction,
 }: {
   readonly link: Link;
-  readonly onAction: (act: Action) => void;
+  readonly onAction: (action: Action) => void;
 }) {
   const state = useObservable(session);
   const isWriter = hasScope(state, `${link.description.scope}:write`);
