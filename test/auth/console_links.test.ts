@@ -14,7 +14,7 @@ import {
 import { createFixture, type Fixture, oidcPath, type Service, startService } from '../support/service.ts';
 import { compact, openForge } from '../support/token_forge.ts';
 
-/** Way (a) into the console: a link with a one-time code, exchanged for a session. */
+/** Console links: a one-time code in a link is exchanged for a session. */
 
 setDefaultTimeout(300_000);
 
@@ -32,29 +32,29 @@ afterAll(() => service.stop());
 const statusOf = async (code: string, headers?: Record<string, string>) =>
   (await postConsoleToken(service, { grant: 'link', code }, headers)).status;
 
-/** The clock of another machine. */
-const apart = (milliseconds: number) => ({
+/** The clock of a machine with another time. */
+const shiftedClock = (milliseconds: number) => ({
   ...service.clock,
   now: () => service.clock.now() + milliseconds,
 });
 
-async function acts() {
+async function installationLog() {
   const entries = await service.db.engine.log.entries(NIL_UUID, 0, 1_000);
   return entries.map(({ columns }) => columns);
 }
 
 describe('a link', () => {
   test('a console link grants its rights for 15 minutes, under its label', async () => {
-    const told = await signIn(service, {
+    const session = await signIn(service, {
       scope: 'oidc-profile-infos:read',
       realms: new Set([planted.realm]),
       label: 'Anna 🙂',
     });
-    expect(told).toMatchObject({
+    expect(session).toMatchObject({
       ...{ expires_in: 900, scope: 'oidc-profile-infos:read', realms: [planted.realm] },
       ...{ actor: 'console:Anna 🙂', label: 'Anna 🙂' },
     });
-    const { access_token: token } = told;
+    const { access_token: token } = session;
     const { exp = 0, iat = 0, sub, client_id } = decodeJwt(token);
     expect([exp - iat, sub, client_id]).toEqual([900, 'console:Anna 🙂', 'console:Anna 🙂']);
     expect((await service.get(oidcPath(planted), token)).status).toBe(200);
@@ -80,21 +80,21 @@ describe('a link', () => {
     ['an hour ahead', 3_600_000],
     ['an hour behind', -3_600_000],
     ['further ahead than clocks may be apart', LIMITS.clockLeewayMs + 5_000],
-  ])('that was made by a clock %s is none', async (_, apartMs) => {
-    const { code } = await createLink({ db: service.db, clock: apart(apartMs) });
+  ])('a console link from a clock %s is 400', async (_, apartMs) => {
+    const { code } = await createLink({ db: service.db, clock: shiftedClock(apartMs) });
     expect(await statusOf(code)).toBe(400);
   });
 
   test.each([LIMITS.clockLeewayMs - 5_000, -LIMITS.clockLeewayMs])(
-    'that was made by a clock %p ms ahead, as far as clocks may be apart, is good',
+    'a console link from a clock %p ms ahead, within the leeway, is 200',
     async (apartMs) => {
-      const { code } = await createLink({ db: service.db, clock: apart(apartMs) });
+      const { code } = await createLink({ db: service.db, clock: shiftedClock(apartMs) });
       expect(await statusOf(code)).toBe(200);
     },
   );
 
   test.each(['', 'x', 'k3Yb0Q6nqv8l1uW9sDZbXA', `${'A'.repeat(22)}`, 'A'.repeat(255), 'ä'.repeat(22)])(
-    'that nobody made is none: %p',
+    'an unknown console code is 400: %p',
     async (code) => {
       expect(await statusOf(code)).toBe(400);
     },
@@ -117,7 +117,7 @@ describe('a link', () => {
     expect(rows.length).toBeGreaterThan(0);
     expect(JSON.stringify(rows)).not.toContain(code);
     await statusOf(code);
-    expect(JSON.stringify(await acts())).not.toContain(code);
+    expect(JSON.stringify(await installationLog())).not.toContain(code);
     expect(JSON.stringify(service.log)).not.toContain(code);
   });
 
@@ -129,11 +129,11 @@ describe('a link', () => {
     }
   });
 
-  test('cannot be for nothing, for admin in some realms, for more realms than a token names, or without a name', async () => {
+  test('a console link requires a scope, a label, few enough realms, and no realm limit with admin', async () => {
     const realms = new Set(
       Array.from({ length: LIMITS.tokenRealmsMax + 1 }, () => crypto.randomUUID() as never),
     );
-    const wrong = [
+    const invalid = [
       { scope: '' },
       { scope: 'admin', realms: new Set([planted.realm]) },
       { realms },
@@ -141,23 +141,23 @@ describe('a link', () => {
       { label: 'a\nb' },
       { label: 'x'.repeat(65) },
     ];
-    for (const each of wrong) expect(createLink(service, each)).rejects.toThrow();
+    for (const each of invalid) expect(createLink(service, each)).rejects.toThrow();
   });
 });
 
-describe('the page that asks', () => {
+describe('the origin of the request', () => {
   const foreign: [string, () => Record<string, string>][] = [
     ['no Origin', () => ({})],
     ['another origin', () => ({ Origin: 'https://evil.example' })],
-    ['no origin at all', () => ({ Origin: 'null' })],
+    ['the origin null', () => ({ Origin: 'null' })],
     ['another port', () => ({ Origin: 'http://127.0.0.1:1' })],
     ['another scheme', () => ({ Origin: service.url.replace('http:', 'https:') })],
-    ['a name that begins like ours', () => ({ Origin: `${service.url}.evil.example` })],
-    ['a site of ours', () => ({ ...sameOrigin(service), 'Sec-Fetch-Site': 'same-site' })],
+    ['a host name that begins like ours', () => ({ Origin: `${service.url}.evil.example` })],
+    ['another origin of the same site', () => ({ ...sameOrigin(service), 'Sec-Fetch-Site': 'same-site' })],
     ['another site', () => ({ ...sameOrigin(service), 'Sec-Fetch-Site': 'cross-site' })],
-    ['nobody', () => ({ ...sameOrigin(service), 'Sec-Fetch-Site': 'none' })],
+    ['no page', () => ({ ...sameOrigin(service), 'Sec-Fetch-Site': 'none' })],
   ];
-  test.each(foreign)('is refused, and the code stays good: %s', async (_name, headers) => {
+  test.each(foreign)('a code from a foreign page is 403 and stays valid: %s', async (_name, headers) => {
     const { code } = await createLink(service);
     expect(await statusOf(code, headers())).toBe(403);
     expect(await statusOf(code)).toBe(200);
@@ -171,25 +171,25 @@ describe('the page that asks', () => {
     ],
     ['http://localhost', ['http://localhost', 'http://127.0.0.1', 'http://[::1]'], ['http://localhost:80']],
     ['http://127.0.0.1:81', ['http://localhost:81'], ['http://localhost', 'https://127.0.0.1:81']],
-  ])('of the base URL %s is one of %j, and none of %j', async (baseUrl, own, foreign) => {
+  ])('with the base URL %s, codes are accepted from %j and not from %j', async (baseUrl, own, foreign) => {
     const named = await startService({ baseUrl });
-    const ask = async (Origin: string) => {
+    const statusFrom = async (Origin: string) => {
       const { code } = await createLink(named);
       return (await postConsoleToken(named, { grant: 'link', code }, { Origin })).status;
     };
-    for (const origin of own) expect([origin, await ask(origin)]).toEqual([origin, 200]);
-    for (const origin of foreign) expect([origin, await ask(origin)]).toEqual([origin, 403]);
+    for (const origin of own) expect([origin, await statusFrom(origin)]).toEqual([origin, 200]);
+    for (const origin of foreign) expect([origin, await statusFrom(origin)]).toEqual([origin, 403]);
     await named.stop();
   });
 
-  test('need not know Sec-Fetch-Site, and may call this machine by another name', async () => {
+  test('a code is accepted without Sec-Fetch-Site and from any name of the loopback address', async () => {
     const { port } = new URL(service.url);
     for (const Origin of [service.url, `http://localhost:${port}`, `http://[::1]:${port}`]) {
       expect(await statusOf((await createLink(service)).code, { Origin })).toBe(200);
     }
   });
 
-  test('has no other origin beside it, whichever is listed for CORS', async () => {
+  test('a code from a CORS origin is 403', async () => {
     const shop = 'https://shop.example';
     const open = await startService({ corsOrigins: shop });
     try {
@@ -228,7 +228,7 @@ describe('a session', () => {
     expect((await service.get(oidcPath(planted), token)).status).toBe(401);
   });
 
-  test('ends with the key that signed it, also where it was used before', async () => {
+  test('a console session ends with the key that signed it', async () => {
     const { engine, keyring } = service.db;
     const { access_token: token } = await signIn(service, { scope: 'oidc-profile-infos:read' });
     expect((await service.get(oidcPath(planted), token)).status).toBe(200);
@@ -241,45 +241,46 @@ describe('a session', () => {
     expect((await service.get(oidcPath(planted), token)).status).toBe(401);
   });
 
-  test('is no client: a client does not end by it, and looks into none', async () => {
+  test('a client token cannot end a session, and a client cannot introspect a session token', async () => {
     const client = await service.token('users:read');
     expect((await service.del(path, client, sameOrigin(service))).status).toBe(403);
     const { clientId, secret } = await service.client('users:read');
     const { access_token: token } = await signIn(service);
     const form = { client_id: clientId, client_secret: secret, token };
     const body = new URLSearchParams(form);
-    const looked = await fetch(`${service.url}/oauth/introspect`, { method: 'POST', body });
-    expect(await looked.json()).toEqual({ active: false });
+    const introspection = await fetch(`${service.url}/oauth/introspect`, { method: 'POST', body });
+    expect(await introspection.json()).toEqual({ active: false });
   });
 
-  test('whose token names no realms, or nobody who may sign in, is none', async () => {
+  test('a session token without realms, or with a subject that is not a console user, is 401', async () => {
     const forge = await openForge(service);
-    const made = (claims: object) =>
+    const sessionToken = (claims: object) =>
       compact(
         JSON.stringify(forge.header()),
         JSON.stringify({ ...forge.claims('console:anna'), ...claims }),
         forge.sign,
       );
-    const get = async (claims: object) => (await service.get(oidcPath(planted), await made(claims))).status;
+    const get = async (claims: object) =>
+      (await service.get(oidcPath(planted), await sessionToken(claims))).status;
     expect(await get({})).toBe(200);
     expect(await get({ realms: undefined })).toBe(401);
-    const nobody = { sub: 'staff:anna', client_id: 'staff:anna' };
-    expect(await get(nobody)).toBe(401);
+    const staff = { sub: 'staff:anna', client_id: 'staff:anna' };
+    expect(await get(staff)).toBe(401);
     expect(await get({ sub: 'console:other' })).toBe(401);
     expect(await get({ scope: 'nonsense everything *' })).toBe(403);
   });
 
-  test('stands in the log from its link to its end, and what is done in it too', async () => {
-    const told = await signIn(service, {
+  test('a console session is logged from its link to its end, and so are its changes', async () => {
+    const session = await signIn(service, {
       label: 'Berta',
       scope: 'oidc-profile-infos:read oidc-profile-infos:write',
     });
-    const { access_token: token, actor } = told;
+    const { access_token: token, actor } = session;
     const gone = await createFixture(service.db);
     expect((await service.del(oidcPath(gone), token)).status).toBe(204);
     await service.del(path, token, sameOrigin(service));
     const jti = decodeJwt(token).jti ?? '';
-    const own = (await acts()).filter(({ object }) => object === jti || object === 'Berta');
+    const own = (await installationLog()).filter(({ object }) => object === jti || object === 'Berta');
     expect(own.map(({ action, actor: by }) => [action, by])).toEqual([
       ['console-link.created', 'command line'],
       ['session.begun', actor],
@@ -292,21 +293,23 @@ describe('a session', () => {
     expect(changes.at(-1)?.columns.actor).toBe(actor);
   });
 
-  test('of some realms names them in its entries, as many as a token can', async () => {
+  test('the log entries of a session limited to realms name all of them', async () => {
     const some = Array.from({ length: LIMITS.tokenRealmsMax }, () => crypto.randomUUID() as Uuid);
-    const told = await signIn(service, { label: 'Dora', realms: new Set(some) });
-    expect(told.realms).toEqual(some);
-    const own = (await acts()).filter(({ actor, object }) => actor === told.actor || object === 'Dora');
+    const session = await signIn(service, { label: 'Dora', realms: new Set(some) });
+    expect(session.realms).toEqual(some);
+    const own = (await installationLog()).filter(
+      ({ actor, object }) => actor === session.actor || object === 'Dora',
+    );
     expect(own.map(({ detail }) => JSON.parse(String(detail)).realms)).toEqual([some, some]);
   });
 
-  test('cannot be ended where too many of its name were: 503, and it goes on', async () => {
+  test('sign-out is 503 if too many sessions with the same label have been revoked', async () => {
     const { access } = service.db.engine;
     const { access_token: token, actor: clientId } = await signIn(service, { label: 'Emil' });
     const expiresAt = service.clock.now() + 900_000;
     const auditEntry = createAuditEntry('session.ended', { detail: {} }, service.clock);
     const end = () => access.revokeToken({ jti: crypto.randomUUID(), clientId, expiresAt }, auditEntry);
-    // What waits too long for its turn is refused for that, so not all at once.
+    // In batches, because requests that wait too long are refused.
     for (let ended = 0; ended < LIMITS.revokedTokensPerClientMax; ended += 50)
       await Promise.all(Array.from({ length: 50 }, end));
     expect((await service.withoutRetry.del(path, token, sameOrigin(service))).status).toBe(503);
@@ -322,8 +325,7 @@ describe('a session', () => {
     try {
       expect((await off.get(oidcPath(planted), token)).status).toBe(401);
       expect((await postConsoleToken(off, { grant: 'link', code }, sameOrigin(service))).status).toBe(404);
-      for (const asked of ['/console/ways', '/console/token'])
-        expect((await off.get(asked)).status).toBe(404);
+      for (const path of ['/console/ways', '/console/token']) expect((await off.get(path)).status).toBe(404);
       const { paths } = (await (await off.get('/openapi.json')).json()) as { paths: object };
       expect(Object.keys(paths).filter((each) => each.startsWith('/console'))).toEqual([]);
     } finally {
@@ -332,23 +334,23 @@ describe('a session', () => {
   });
 });
 
-test('guesses spend what an address may guess, and then a right code waits too', async () => {
+test('wrong codes count against the budget of the address, beyond which a right code is 429', async () => {
   const strict = await startService({ badTokenRate: '3/60' });
   try {
     const { code } = await createLink(strict);
-    const ask = async (guess: string) =>
+    const statusOf = async (guess: string) =>
       (await postConsoleToken(strict, { grant: 'link', code: guess })).status;
-    for (let guess = 0; guess < 3; guess += 1) expect(await ask('A'.repeat(22))).toBe(400);
-    expect([await ask('A'.repeat(22)), await ask(code)]).toEqual([429, 429]);
-    // Refused tokens and guessed codes are one budget.
+    for (let guess = 0; guess < 3; guess += 1) expect(await statusOf('A'.repeat(22))).toBe(400);
+    expect([await statusOf('A'.repeat(22)), await statusOf(code)]).toEqual([429, 429]);
+    // Refused tokens and wrong codes share a budget.
     expect((await strict.get('/v2/authentication-realms', 'none')).status).toBe(429);
   } finally {
     await strict.stop();
   }
 });
 
-test('a body that asks for something else is told what to mend', async () => {
-  const wrong: [object, string][] = [
+test('an invalid body is 400 with the field and its rule', async () => {
+  const invalid: [object, string][] = [
     [{}, 'data.grant: '],
     [{ grant: 'password', code: 'x' }, 'data.grant: '],
     [{ grant: 'link' }, 'data.code: is missing'],
@@ -366,14 +368,14 @@ test('a body that asks for something else is told what to mend', async () => {
       'data.iss: must ',
     ]),
   ];
-  for (const [data, rule] of wrong) {
+  for (const [data, rule] of invalid) {
     const answer = await postConsoleToken(service, data);
     const { errors } = (await answer.json()) as { errors: readonly { detail: string }[] };
     expect([answer.status, errors.filter(({ detail }) => detail.startsWith(rule)).length]).toEqual([400, 1]);
   }
 });
 
-test('codes that came too late go, where nobody makes another one, when a service starts', async () => {
+test('expired console links are deleted', async () => {
   const before = await startService();
   await createLink(before);
   await before.stop();
@@ -385,8 +387,8 @@ test('codes that came too late go, where nobody makes another one, when a servic
   await stop();
 });
 
-test('what is told of a session is what the token says', async () => {
-  const told: ConsoleSession = await signIn(service, { scope: 'users:read users:write' });
-  expect(told.realms).toBe('*');
-  expect(decodeJwt(told.access_token)).toMatchObject({ scope: told.scope, realms: ['*'] });
+test('the response to a sign-in has the scope and realms of the token', async () => {
+  const session: ConsoleSession = await signIn(service, { scope: 'users:read users:write' });
+  expect(session.realms).toBe('*');
+  expect(decodeJwt(session.access_token)).toMatchObject({ scope: session.scope, realms: ['*'] });
 });

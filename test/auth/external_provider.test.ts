@@ -12,7 +12,7 @@ import {
   startService,
 } from '../support/service.ts';
 
-/** Access tokens of a real provider, oidc-provider from npm on loopback: got from it, and used here. */
+/** Access tokens of a real provider: oidc-provider from npm, on loopback. */
 
 const { path } = LOOKUPS[0];
 const CLIENTS = { reader: 'https://directory.example', stranger: 'https://other.example' } as const;
@@ -72,12 +72,12 @@ async function tokenOf(client: keyof typeof CLIENTS, scope: string, resource = A
     },
     body: new URLSearchParams({ grant_type: 'client_credentials', scope, resource }),
   });
-  const said = (await answer.json()) as { access_token: string };
-  if (!answer.ok) throw new Error(JSON.stringify(said));
-  return said.access_token;
+  const body = (await answer.json()) as { access_token: string };
+  if (!answer.ok) throw new Error(JSON.stringify(body));
+  return body.access_token;
 }
 
-test('its scope is worth what the file says, in the realms it says, and nothing else', async () => {
+test('a token of the provider has the rights of the issuers file in its realms only', async () => {
   const token = await tokenOf('reader', 'directory.read');
   expect((await service.get(path(planted), token)).status).toBe(200);
   expect((await service.get(path(neighbour), token)).status).toBe(404);
@@ -85,7 +85,7 @@ test('its scope is worth what the file says, in the realms it says, and nothing 
   expect((await service.del(path(planted), token)).status).toBe(403);
 });
 
-test('a scope without an entry is no right', async () => {
+test('a scope of the provider without an entry gives no right', async () => {
   const token = await tokenOf('reader', 'directory.write');
   expect((await service.get(path(planted), token)).status).toBe(403);
 });

@@ -16,7 +16,7 @@ import {
 import { createFixture, type Fixture, LOOKUPS, type Service } from '../support/service.ts';
 import { compact, encode, type Json, openForge, type Sign } from '../support/token_forge.ts';
 
-/** Tokens of external issuers: which are believed, and every trick that is not. */
+/** Tokens of external issuers: the accepted ones, and every kind of invalid token. */
 
 const { path } = LOOKUPS[0];
 
@@ -25,7 +25,7 @@ let other: IssuerServer;
 let rsa: IssuerKeyPair;
 let elliptic: IssuerKeyPair;
 let others: IssuerKeyPair;
-/** Whose key says no algorithm. */
+/** A key without an algorithm. */
 let bare: IssuerKeyPair;
 let service: Service;
 let planted: Fixture;
@@ -35,7 +35,7 @@ beforeAll(async () => {
   other = await startIssuer();
   rsa = await createKeyPair('one');
   elliptic = await createKeyPair('two', 'ES256');
-  // Named as a key of the first issuer is: the issuer decides, not the name.
+  // The same kid as a key of the first issuer: keys are looked up by issuer.
   others = await createKeyPair('one');
   bare = await createKeyPair('bare');
   const { alg: _, use: __, ...unbound } = bare.publicJwk;
@@ -73,10 +73,10 @@ const RIGHT: [string, () => Promise<string>][] = [
   ['RS256', () => by()],
   ['ES256', () => issue(elliptic, claims())],
   [
-    'RS512 by a key that says no algorithm',
+    'RS512 with a key without an algorithm',
     () => issue(bare, claims(), { alg: 'RS512' }, bare.signWith('SHA-512')),
   ],
-  ['RS256 by a key that says no algorithm', () => issue(bare, claims())],
+  ['RS256 with a key without an algorithm', () => issue(bare, claims())],
   ['typ in full', () => by({}, { typ: 'application/at+jwt' })],
   ['typ in another case', () => by({}, { typ: 'AT+JWT' })],
   ['an issuer whose typ is configured', () => issue(others, claimsOf(other, service), { typ: 'JWT' })],
@@ -84,42 +84,45 @@ const RIGHT: [string, () => Promise<string>][] = [
   ['expired within the leeway', () => by({ exp: now() - 5 })],
   ['a subject in another script', () => by({ sub: 'Жанна 🙂' })],
   ['the longest subject', () => by({ sub: 'x'.repeat(255) })],
-  ['the longest life', () => by({ exp: now() + LIMITS.tokenLifetimeSecondsMax })],
-  ['claims nobody knows', () => by({ deep: { er: [{ est: 1 }] } })],
+  ['the longest lifetime', () => by({ exp: now() + LIMITS.tokenLifetimeSecondsMax })],
+  ['unknown claims', () => by({ deep: { er: [{ est: 1 }] } })],
 ];
-test.each(RIGHT)('200 %s', async (_name, make) => {
+test.each(RIGHT)('a valid external token is 200: %s', async (_name, make) => {
   const token = await make();
   expect([await statusOf(token), await statusOf(token)]).toEqual([200, 200]);
 });
 
 /** A token whose header and claims are these texts. */
-const written = (header: string, body: string) => compact(header, body, rsa.sign);
+const signedToken = (header: string, body: string) => compact(header, body, rsa.sign);
 const headerText = () => JSON.stringify({ alg: 'RS256', typ: 'at+jwt', kid: 'one' });
-const twice = (text: string, member: string) => `${text.slice(0, -1)},${member}}`;
+const withMember = (text: string, member: string) => `${text.slice(0, -1)},${member}}`;
 
 const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
   algorithm: [
-    ['none', async () => (await by({}, { alg: 'none' })).replace(/[^.]*$/, '')],
-    ['none with a signature', () => by({}, { alg: 'none' })],
+    ['alg none', async () => (await by({}, { alg: 'none' })).replace(/[^.]*$/, '')],
+    ['alg none with a signature', () => by({}, { alg: 'none' })],
     ['HS256 by the public key', () => by({}, { alg: 'HS256' }, hs256(JSON.stringify(rsa.publicJwk)))],
     [
       'HS256 by the key that was published',
       () => by({}, { alg: 'HS256', kid: 'shared' }, hs256('a secret that is none')),
     ],
     ['RS256 by the shared key', () => by({}, { kid: 'shared' }, hs256('a secret that is none'))],
-    ['one that is not listed', () => by({}, { alg: 'PS256' })],
+    ['an unlisted algorithm', () => by({}, { alg: 'PS256' })],
     [
-      'one that is not listed, by a key for any',
+      'an unlisted algorithm with a key without one',
       () => issue(bare, claims(), { alg: 'RS384' }, bare.signWith('SHA-384')),
     ],
-    ['another one than the key says', () => issue(rsa, claims(), { alg: 'RS512' }, rsa.signWith('SHA-512'))],
-    ['of another kind than the key', () => by({}, { alg: 'ES256' })],
+    [
+      'another algorithm than that of the key',
+      () => issue(rsa, claims(), { alg: 'RS512' }, rsa.signWith('SHA-512')),
+    ],
+    ['an algorithm for another key type', () => by({}, { alg: 'ES256' })],
     ['a list', () => by({}, { alg: ['RS256'] })],
   ],
   header: [
     ['typ of an ID token', () => by({}, { typ: 'JWT' })],
     ['typ missing', () => by({}, { typ: undefined })],
-    ['typ of an access token where another one is configured', () => issue(others, claimsOf(other, service))],
+    ['typ of an access token if another one is configured', () => issue(others, claimsOf(other, service))],
     ['jwk', () => by({}, { jwk: rsa.publicJwk })],
     ['jku', () => by({}, { jku: `${acme.issuer}/keys` })],
     ['x5u', () => by({}, { x5u: `${acme.issuer}/keys` })],
@@ -129,26 +132,26 @@ const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
     ['kid a number', () => by({}, { kid: 1 })],
     ['kid of a path', () => by({}, { kid: '../../../../dev/null' })],
     ['kid of SQL', () => by({}, { kid: "one' or '1'='1" })],
-    ['kid of every object', () => by({}, { kid: '__proto__' })],
-    ['alg twice', () => written(twice(headerText(), '"alg":"RS256"'), JSON.stringify(claims()))],
+    ['kid __proto__', () => by({}, { kid: '__proto__' })],
+    ['alg twice', () => signedToken(withMember(headerText(), '"alg":"RS256"'), JSON.stringify(claims()))],
     [
       'alg twice, one spelled by escapes',
-      () => written(twice(headerText(), '"\\u0061lg":"RS256"'), JSON.stringify(claims())),
+      () => signedToken(withMember(headerText(), '"\\u0061lg":"RS256"'), JSON.stringify(claims())),
     ],
-    ['no object', () => written('[]', JSON.stringify(claims()))],
+    ['no object', () => signedToken('[]', JSON.stringify(claims()))],
   ],
   signature: [
-    ['of another issuer, whose key has the same name', () => issue(others, claims())],
+    ['of another issuer with the same kid', () => issue(others, claims())],
     ['of this issuer, for another one', () => issue(rsa, claimsOf(other, service), { typ: 'JWT' })],
     ['of our own key', async () => by({}, {}, (await openForge(service)).sign)],
-    ['of nobody', async () => (await by()).replace(/[^.]*$/, 'AAAA')],
-    ['cut', async () => (await by()).slice(0, -4)],
-    ['in a second spelling', async () => respelled(await issue(elliptic, claims()))],
+    ['invalid', async () => (await by()).replace(/[^.]*$/, 'AAAA')],
+    ['truncated', async () => (await by()).slice(0, -4)],
+    ['another base64url spelling', async () => respell(await issue(elliptic, claims()))],
   ],
   claims: [
-    ['iss of nobody', () => by({ iss: 'https://nobody.example' })],
+    ['an unknown iss', () => by({ iss: 'https://nobody.example' })],
     [
-      'iss of ours',
+      'iss of this service',
       () => by({ iss: service.url, client_id: 'auth0|jane', scope: 'oidc-profile-infos:read' }),
     ],
     ['iss a list', () => by({ iss: [acme.issuer] })],
@@ -160,12 +163,12 @@ const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
     ['exp missing', () => by({ exp: undefined })],
     ['exp a text', () => by({ exp: '9999999999' })],
     [
-      'exp beyond all numbers',
-      () => written(headerText(), JSON.stringify(claims()).replace(/"exp":\d+/, '"exp":1e999')),
+      'exp infinite',
+      () => signedToken(headerText(), JSON.stringify(claims()).replace(/"exp":\d+/, '"exp":1e999')),
     ],
-    ['a life that is too long', () => by({ exp: now() + LIMITS.tokenLifetimeSecondsMax + 1 })],
+    ['a lifetime that is too long', () => by({ exp: now() + LIMITS.tokenLifetimeSecondsMax + 1 })],
     ['iat missing', () => by({ iat: undefined })],
-    ['iat to come', () => by({ iat: now() + 60 })],
+    ['iat in the future', () => by({ iat: now() + 60 })],
     ['not yet valid', () => by({ nbf: now() + 60 })],
     ['nbf a text', () => by({ nbf: '0' })],
     ['sub missing', () => by({ sub: undefined })],
@@ -174,27 +177,30 @@ const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
     ['sub too long', () => by({ sub: 'x'.repeat(256) })],
     ['sub with a line break', () => by({ sub: 'jane\nadmin' })],
     [
-      'sub with half a character',
-      () => written(headerText(), JSON.stringify(claims({ sub: 'S' })).replace('"S"', '"\\ud800"')),
+      'sub with a lone surrogate',
+      () => signedToken(headerText(), JSON.stringify(claims({ sub: 'S' })).replace('"S"', '"\\ud800"')),
     ],
-    ['sub twice', () => written(headerText(), twice(JSON.stringify(claims()), '"sub":"auth0|jane"'))],
     [
-      'a member twice, far inside',
-      () => written(headerText(), twice(JSON.stringify(claims()), '"a":[{"b":1,"b":1}]')),
+      'sub twice',
+      () => signedToken(headerText(), withMember(JSON.stringify(claims()), '"sub":"auth0|jane"')),
     ],
-    ['bytes that are no UTF-8', async () => latin(JSON.stringify(claims({ sub: 'j\u00e4ne' })))],
-    ['no object', () => written(headerText(), '"claims"')],
-    ['nothing', () => written(headerText(), '')],
+    [
+      'a nested member twice',
+      () => signedToken(headerText(), withMember(JSON.stringify(claims()), '"a":[{"b":1,"b":1}]')),
+    ],
+    ['bytes that are not UTF-8', async () => latinToken(JSON.stringify(claims({ sub: 'j\u00e4ne' })))],
+    ['no object', () => signedToken(headerText(), '"claims"')],
+    ['nothing', () => signedToken(headerText(), '')],
     ['more than 8 KiB', () => by({ padding: 'x'.repeat(LIMITS.tokenBytesMax) })],
     [
-      'nested beyond every stack',
-      () => written(headerText(), `${'['.repeat(5_000)}${']'.repeat(5_000)}`.slice(0, 5_900)),
+      'deeply nested arrays',
+      () => signedToken(headerText(), `${'['.repeat(5_000)}${']'.repeat(5_000)}`.slice(0, 5_900)),
     ],
   ],
 };
 
-describe.each(Object.entries(WRONG))('401 wrong %s:', (_kind, rows) => {
-  test.each(rows)('%s', async (_name, make) => {
+describe.each(Object.entries(WRONG))('invalid %s', (kind, rows) => {
+  test.each(rows)(`an external token with an invalid ${kind} is 401: %s`, async (_name, make) => {
     const answer = await service.get(path(planted), await make());
     expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([
       401,
@@ -203,13 +209,13 @@ describe.each(Object.entries(WRONG))('401 wrong %s:', (_kind, rows) => {
   });
 });
 
-test('what can be refused for free asks the issuer nothing', async () => {
+test('a token that is invalid without its key causes no request to the issuer', async () => {
   const issuer = await startIssuer();
   issuer.publish(rsa.publicJwk);
-  const believer = await startTrustingService(issuerEntry(issuer));
+  const consumer = await startTrustingService(issuerEntry(issuer));
   const send = async (more: Json = {}, header: Json = {}) => {
-    const token = await issue(rsa, { ...claimsOf(issuer, believer), ...more }, { kid: 'unknown', ...header });
-    expect((await believer.get(path(planted), token)).status).toBe(401);
+    const token = await issue(rsa, { ...claimsOf(issuer, consumer), ...more }, { kid: 'unknown', ...header });
+    expect((await consumer.get(path(planted), token)).status).toBe(401);
     return issuer.requestCounts.get('/keys') ?? 0;
   };
   try {
@@ -229,7 +235,7 @@ test('what can be refused for free asks the issuer nothing', async () => {
       expect([more, await send(more)]).toEqual([more, 0]);
     expect(await send()).toBe(1);
   } finally {
-    await believer.stop();
+    await consumer.stop();
     issuer.stop();
   }
 });
@@ -243,14 +249,14 @@ test('external tokens are checked by the clock of the service', async () => {
   expect(await statusOf(await by({ exp: now() - 31, iat: now() - 600 }))).toBe(401);
 });
 
-/** The payload's bytes one a character, and so no UTF-8; signed all the same. */
-async function latin(body: string): Promise<string> {
+/** A signed token whose payload is Latin-1, so not UTF-8. */
+async function latinToken(body: string): Promise<string> {
   const input = `${encode(headerText())}.${Buffer.from(body, 'latin1').toString('base64url')}`;
   return `${input}.${encode(await rsa.sign(input))}`;
 }
 
-/** The last character of 86 says four bits that no decoder keeps. */
-function respelled(token: string): string {
+/** Another last character that decodes to the same bytes. */
+function respell(token: string): string {
   const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   return token.slice(0, -1) + letters[letters.indexOf(token.at(-1) as string) + 1];
 }
@@ -261,12 +267,12 @@ test('an external token cannot end a console session', async () => {
   expect(await statusOf(token)).toBe(200);
 });
 
-describe('who it is', () => {
+describe('the actor of an external token', () => {
   const record = () => ({ name: 'Shop', type: 'authentication-realm' });
 
-  test('is the name of the issuer and a digest: the subject stands in no log and no entry', async () => {
+  test('the actor of an external token is the issuer name and a digest, and the subject is not logged', async () => {
     const writer = [{ claim: 'groups', value: 'writers', scopes: 'realms:write admin', realms: '*' }];
-    const believer = await startTrustingService(
+    const consumer = await startTrustingService(
       issuerEntry(acme, { rights: writer }),
       issuerEntry(other, { name: 'other', rights: writer }),
     );
@@ -278,23 +284,23 @@ describe('who it is', () => {
         [rsa, acme, 'auth0|joan'],
         [others, other, 'auth0|jane'],
       ] as const) {
-        const token = await issue(pair, { ...claimsOf(issuer, believer), sub, groups: 'writers' });
-        const made = await believer.post('/v2/authentication-realms', token, { data: record() });
+        const token = await issue(pair, { ...claimsOf(issuer, consumer), sub, groups: 'writers' });
+        const made = await consumer.post('/v2/authentication-realms', token, { data: record() });
         expect(made.status).toBe(201);
-        const [change] = await believer.database.query<{ actor: string }>(
+        const [change] = await consumer.database.query<{ actor: string }>(
           'select actor from change order by at desc, seq desc limit 1',
         );
         actors.push(change?.actor ?? '');
       }
-      const [first, again, joan, elsewhere] = actors as [string, string, string, string];
+      const [first, second, joan, otherIssuer] = actors as [string, string, string, string];
       expect(first).toMatch(/^acme:[\w-]{22}$/);
-      expect(elsewhere).toMatch(/^other:[\w-]{22}$/);
-      expect(again).toBe(first);
-      expect(new Set([first, joan, elsewhere, elsewhere.replace('other', 'acme')]).size).toBe(4);
-      expect(await believer.database.findPlaintext(['auth0|jane'])).toEqual([]);
-      expect(JSON.stringify(believer.log)).not.toContain('auth0|jane');
+      expect(otherIssuer).toMatch(/^other:[\w-]{22}$/);
+      expect(second).toBe(first);
+      expect(new Set([first, joan, otherIssuer, otherIssuer.replace('other', 'acme')]).size).toBe(4);
+      expect(await consumer.database.findPlaintext(['auth0|jane'])).toEqual([]);
+      expect(JSON.stringify(consumer.log)).not.toContain('auth0|jane');
     } finally {
-      await believer.stop();
+      await consumer.stop();
     }
   });
 });

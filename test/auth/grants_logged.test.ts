@@ -8,17 +8,17 @@ import { systemClock } from '../../src/platform/clock.ts';
 import type { Engine } from '../../src/store/open.ts';
 import { createFixture, oidcPath, type Service, startService } from '../support/service.ts';
 
-/** An engine whose log takes nothing while it is told not to. */
-function openGate(code: 'unavailable' | 'internal' = 'unavailable') {
-  let isShut = false;
+/** An engine whose log can be made to fail. */
+function failingLog(code: 'unavailable' | 'internal' = 'unavailable') {
+  let isFailing = false;
   const note =
     (log: LogStore): LogStore['append'] =>
     (auditEntries) =>
-      isShut ? Promise.reject(new Fault(code)) : log.append(auditEntries);
+      isFailing ? Promise.reject(new Fault(code)) : log.append(auditEntries);
   return {
     wrap: (engine: Engine): Engine => ({ ...engine, log: { ...engine.log, append: note(engine.log) } }),
-    shut(value: boolean) {
-      isShut = value;
+    fail(value: boolean) {
+      isFailing = value;
     },
   };
 }
@@ -44,19 +44,19 @@ async function grantsOf({ database }: Service): Promise<readonly Row[]> {
   );
 }
 
-async function ask(of: Service, clientId: string, secret: string, headers = {}) {
+async function requestGrant(of: Service, clientId: string, secret: string, headers = {}) {
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
   return of.requestToken(form, headers);
 }
 
-test('a grant is an entry before it is answered: whose, for what, until when, from where', async () => {
+test('a token grant is logged with client, rights, expiry and address before it is answered', async () => {
   service = await startService();
   const { clientId, secret } = await service.client('profile-infos:read');
-  const answer = await ask(service, clientId, secret, { 'X-Request-Id': 'till-7' });
+  const answer = await requestGrant(service, clientId, secret, { 'X-Request-Id': 'shop-7' });
   const { access_token: token, expires } = (await answer.json()) as { access_token: string; expires: number };
   const planted = await createFixture(service.db);
   const limited = await service.client('profile-infos:read', new Set([planted.realm]));
-  await ask(service, limited.clientId, limited.secret);
+  await requestGrant(service, limited.clientId, limited.secret);
   const [row, other, ...more] = await grantsOf(service);
   expect([more, JSON.parse(other?.detail ?? '').realms]).toEqual([[], [planted.realm]]);
   const [, claims = ''] = token.split('.');
@@ -67,7 +67,7 @@ test('a grant is an entry before it is answered: whose, for what, until when, fr
       actor: clientId,
       object: clientId,
       address: '127.0.0.1',
-      request_id: 'till-7',
+      request_id: 'shop-7',
       detail: expect.any(String),
     },
     {
@@ -79,59 +79,59 @@ test('a grant is an entry before it is answered: whose, for what, until when, fr
   ]);
 });
 
-test('where nothing can be written the token is given all the same, and the entry follows', async () => {
-  const gate = openGate();
-  service = await startService({}, gate.wrap);
+test('a token is issued while the log cannot be written, and its entry is written later', async () => {
+  const log = failingLog();
+  service = await startService({}, log.wrap);
   const planted = await createFixture(service.db);
   const { clientId, secret } = await service.client('profile-infos:read');
-  gate.shut(true);
+  log.fail(true);
   const tokens = [];
   for (let count = 0; count < 3; count += 1) {
-    const answer = await ask(service, clientId, secret);
+    const answer = await requestGrant(service, clientId, secret);
     tokens.push(((await answer.json()) as { access_token: string }).access_token);
   }
   for (const token of tokens) expect((await service.get(oidcPath(planted), token)).status).toBe(200);
   expect(await grantsOf(service)).toEqual([]);
-  expect(waitingIn(service)).toEqual([{ event: 'audit_entries_pending', pending: 1, dropped: 0 }]);
-  gate.shut(false);
-  while (waitingIn(service).length < 2) await Bun.sleep(50);
-  expect(waitingIn(service).at(-1)).toEqual({ event: 'audit_entries_pending', pending: 0, dropped: 0 });
+  expect(pendingReports(service)).toEqual([{ event: 'audit_entries_pending', pending: 1, dropped: 0 }]);
+  log.fail(false);
+  while (pendingReports(service).length < 2) await Bun.sleep(50);
+  expect(pendingReports(service).at(-1)).toEqual({ event: 'audit_entries_pending', pending: 0, dropped: 0 });
   expect((await grantsOf(service)).map(({ object }) => object)).toEqual([clientId, clientId, clientId]);
 }, 300_000);
 
-test('entries that wait when the service ends are written then', async () => {
-  const gate = openGate();
-  service = await startService({}, gate.wrap);
+test('pending grant entries are written when the service stops', async () => {
+  const log = failingLog();
+  service = await startService({}, log.wrap);
   const { clientId, secret } = await service.client('profile-infos:read');
-  gate.shut(true);
-  expect((await ask(service, clientId, secret)).status).toBe(200);
-  gate.shut(false);
+  log.fail(true);
+  expect((await requestGrant(service, clientId, secret)).status).toBe(200);
+  log.fail(false);
   const { server } = service;
   await server.stop();
   expect(await grantsOf(service)).toHaveLength(1);
 });
 
 test('no token is issued when logging its grant fails with an unexpected error', async () => {
-  const gate = { wrap: (engine: Engine): Engine => ({ ...engine, log: { ...engine.log, append: broken } }) };
+  const log = { wrap: (engine: Engine): Engine => ({ ...engine, log: { ...engine.log, append: broken } }) };
   const broken = () => Promise.reject(new TypeError('broken'));
-  const other = await startService({}, gate.wrap);
+  const other = await startService({}, log.wrap);
   const { clientId, secret } = await other.client('profile-infos:read');
-  expect((await ask(other, clientId, secret)).status).toBe(500);
+  expect((await requestGrant(other, clientId, secret)).status).toBe(500);
   await expect(other.stop()).rejects.toThrow('answered 500');
 });
 
-function waitingIn({ log }: Service) {
+function pendingReports({ log }: Service) {
   return log.filter(({ event }) => event === 'audit_entries_pending');
 }
 
-describe('what waits', () => {
+describe('pending grant entries', () => {
   function openStore() {
     const written: AuditEntry[] = [];
     const store = {
-      isShut: true,
+      isFailing: true,
       written,
       async append(auditEntries: readonly AuditEntry[]) {
-        if (store.isShut) throw new Fault('unavailable');
+        if (store.isFailing) throw new Fault('unavailable');
         written.push(...auditEntries);
       },
     };
@@ -150,11 +150,13 @@ describe('what waits', () => {
 
   test('the queue of grant entries is bounded: grants beyond it are counted in one entry', async () => {
     const store = openStore();
-    const told: PendingGrants[] = [];
-    const notes = openTokenGrantLog(store, { ...systemClock, now: () => 5 }, (waiting) => told.push(waiting));
-    const beyond = 7;
-    for (let at = 0; at < LIMITS.grantsWaitingMax + beyond; at += 1) await notes.append(actAt(at));
-    store.isShut = false;
+    const reports: PendingGrants[] = [];
+    const notes = openTokenGrantLog(store, { ...systemClock, now: () => 5 }, (waiting) =>
+      reports.push(waiting),
+    );
+    const excess = 7;
+    for (let at = 0; at < LIMITS.grantsWaitingMax + excess; at += 1) await notes.append(actAt(at));
+    store.isFailing = false;
     await notes.stop();
     expect(store.written.slice(0, -1).map(({ at }) => at)).toEqual(
       Array.from({ length: LIMITS.grantsWaitingMax }, (_, at) => at),
@@ -162,9 +164,9 @@ describe('what waits', () => {
     expect(store.written.at(-1)).toMatchObject({
       action: 'token.granted',
       actor: 'authrealm',
-      detail: { without_entry: beyond },
+      detail: { without_entry: excess },
     });
-    expect(told).toEqual([
+    expect(reports).toEqual([
       { waiting: 1, dropped: 0 },
       { waiting: 0, dropped: 0 },
     ]);
@@ -194,12 +196,14 @@ describe('what waits', () => {
 
   test('grant entries that cannot be written at stop are reported as lost', async () => {
     const store = openStore();
-    const told: PendingGrants[] = [];
-    const notes = openTokenGrantLog(store, { ...systemClock, now: () => 5 }, (waiting) => told.push(waiting));
+    const reports: PendingGrants[] = [];
+    const notes = openTokenGrantLog(store, { ...systemClock, now: () => 5 }, (waiting) =>
+      reports.push(waiting),
+    );
     await notes.append(actAt(1));
     await notes.append(actAt(2));
     await notes.stop();
-    expect(told).toEqual([
+    expect(reports).toEqual([
       { waiting: 1, dropped: 0 },
       { waiting: 0, dropped: 2 },
     ]);

@@ -3,48 +3,48 @@ import type { CryptoKey } from 'jose';
 import { openImportedKeys } from '../../src/auth/keys/imported_keys.ts';
 import type { SigningKey } from '../../src/auth/port.ts';
 
-/** What stays of a key that was read, and for how long. */
+/** The cache of imported signing keys. */
 
 const keyOf = (kid: string) => ({ kid }) as SigningKey;
-const [one, other] = [keyOf('one'), keyOf('other')] as [SigningKey, SigningKey];
+const [first, second] = [keyOf('one'), keyOf('other')] as [SigningKey, SigningKey];
 
-function watched() {
+function openObserved() {
   const loaded: string[] = [];
   const failing = new Set<string>();
   const imported = openImportedKeys(async ({ kid }) => {
     loaded.push(kid);
-    if (failing.has(kid)) throw new Error('it does not open');
+    if (failing.has(kid)) throw new Error('it does not decrypt');
     return { kid } as unknown as CryptoKey;
   });
   return { loaded, failing, ...imported };
 }
 
 test('a signing key is imported once for concurrent callers', async () => {
-  const { get: of, loaded } = watched();
-  const [first, second] = await Promise.all([of(one), of(one)]);
-  expect(second).toBe(first as CryptoKey);
-  await of(other);
-  expect(await of(one)).toBe(first as CryptoKey);
+  const { get, loaded } = openObserved();
+  const [imported, again] = await Promise.all([get(first), get(first)]);
+  expect(again).toBe(imported as CryptoKey);
+  await get(second);
+  expect(await get(first)).toBe(imported as CryptoKey);
   expect(loaded).toEqual(['one', 'other']);
 });
 
 test('a signing key whose import failed is imported again', async () => {
-  const { get: of, failing, loaded } = watched();
+  const { get, failing, loaded } = openObserved();
   failing.add('one');
-  await expect(of(one)).rejects.toThrow('it does not open');
+  await expect(get(first)).rejects.toThrow('it does not decrypt');
   failing.clear();
-  await of(one);
+  await get(first);
   expect(loaded).toEqual(['one', 'one']);
 });
 
 test('retained signing keys stay loaded, and all others are dropped', async () => {
-  const { get: of, retainOnly: keep, failing, loaded } = watched();
-  for (const key of [one, other]) await of(key);
-  keep([one, other]);
+  const { get, retainOnly, failing, loaded } = openObserved();
+  for (const key of [first, second]) await get(key);
+  retainOnly([first, second]);
   failing.add('one').add('other');
-  for (const key of [one, other]) await of(key);
-  keep([other, keyOf('never read')]);
-  await of(other);
-  await expect(of(one)).rejects.toThrow('it does not open');
+  for (const key of [first, second]) await get(key);
+  retainOnly([second, keyOf('never read')]);
+  await get(second);
+  await expect(get(first)).rejects.toThrow('it does not decrypt');
   expect(loaded).toEqual(['one', 'other', 'one']);
 });

@@ -4,7 +4,7 @@ import { type FetchedDocument, readKeySet } from '../../src/auth/issuers/jwk_set
 import { LIMITS } from '../../src/domain/limits.ts';
 import { createKeyPair } from '../support/issuers.ts';
 
-/** Which keys an issuer has: what a set holds, and what nobody can say while none is read. */
+/** The keys of an issuer, while its key set can be read and while it cannot. */
 
 const { publicJwk } = await createKeyPair('one');
 const set = async (): Promise<FetchedDocument> => ({ kind: 'document', document: { keys: [publicJwk] } });
@@ -34,23 +34,23 @@ function opened() {
   };
 }
 
-test('a key that a set does not hold is none, and while the issuer is out of reach nobody can say', async () => {
+test('an unknown key is undefined, and `unread` while the issuer is unreachable', async () => {
   const { keys, advance, answersBy, outcomes } = opened();
   expect(await keys.find('one')).toMatchObject({ kid: 'one' });
   expect(await keys.find('two')).toBeUndefined();
   answersBy(unreachable);
-  for (let asked = 0; asked < 2; asked += 1) {
+  for (let count = 0; count < 2; count += 1) {
     advance(LIMITS.issuerKeysPauseMs);
     expect([await keys.find('two'), await keys.find('one')]).toMatchObject(['unread', { kid: 'one' }]);
   }
   answersBy(set);
   advance(LIMITS.issuerKeysPauseMs);
   expect(await keys.find('two')).toBeUndefined();
-  // Each outcome is told once, as long as it stays.
+  // A repeated outcome is reported once.
   expect(outcomes).toEqual(['read', 'unreachable', 'read']);
 });
 
-test('while they are read so many wait, and of one more nobody can say', async () => {
+test('at most issuerWaitersMax lookups wait for a key set, and further ones are `unread`', async () => {
   const { keys, advance, answersBy } = opened();
   expect(await keys.find('one')).toMatchObject({ kid: 'one' });
   const { promise, resolve } = Promise.withResolvers<FetchedDocument>();
@@ -61,18 +61,18 @@ test('while they are read so many wait, and of one more nobody can say', async (
   expect(keys.find('two')).toBe('unread');
   resolve(await set());
   expect(new Set(await Promise.all(waiting))).toEqual(new Set([undefined]));
-  // Nothing is asked again so soon, and nothing waits.
+  // The pause prevents another request, so nothing waits.
   expect(keys.find('two')).toBeUndefined();
 });
 
 test.each<[string, object]>([
-  ['a secret', { kty: 'oct', k: 'AAAA' }],
-  ['of a type nobody knows', { ...publicJwk, kty: 'AKP' }],
-  ['for something else', { ...publicJwk, use: 'enc' }],
-  ['not to verify by', { ...publicJwk, key_ops: ['encrypt'] }],
-  ['with operations that are no list', { ...publicJwk, key_ops: 'verify' }],
-  ['with operations that are nothing', { ...publicJwk, key_ops: null }],
-])('a key that is %s hides none of the same name behind it', async (_, first) => {
+  ['symmetric', { kty: 'oct', k: 'AAAA' }],
+  ['of an unknown type', { ...publicJwk, kty: 'AKP' }],
+  ['for encryption', { ...publicJwk, use: 'enc' }],
+  ['without the operation verify', { ...publicJwk, key_ops: ['encrypt'] }],
+  ['with operations outside a list', { ...publicJwk, key_ops: 'verify' }],
+  ['with null operations', { ...publicJwk, key_ops: null }],
+])('a key that is %s does not hide the next key with the same kid', async (_, first) => {
   const answers = async (): Promise<FetchedDocument> => ({
     kind: 'document',
     document: { keys: [{ ...first, kid: 'one', alg: 'first' }, publicJwk] },

@@ -3,7 +3,7 @@ import { parseIssuers } from '../../src/auth/issuers/issuers_file.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 
-/** What a file of issuers may say where people sign in to the console by one. */
+/** Issuers files with an entry for console sign-in. */
 
 const right = { claim: 'groups', value: 'readers', scopes: 'users:read', realms: '*' };
 const console = { client_id: 'directory', client_secret: 'a secret' };
@@ -13,7 +13,7 @@ const realms = Array.from({ length: LIMITS.tokenRealmsMax + 1 }, () => systemClo
 const read = (more: object) =>
   parseIssuers('issuers.json', JSON.stringify({ issuers: [{ ...entry, ...more }] }))[0];
 
-test('as many claims and realms as may be, and tokens that differ from those of the console', () => {
+test('a console entry may have the maximum of claims and realms, and a typ or audience unlike its ID tokens', () => {
   const person = Array(8).fill('email');
   const rights = [right, { ...right, realms: realms.slice(1) }];
   expect(read({ rights, console: { ...console, person } })?.console?.person).toEqual(person);
@@ -21,24 +21,24 @@ test('as many claims and realms as may be, and tokens that differ from those of 
   expect(read({ audience: 'directory' })?.type).toBe('at+jwt');
 });
 
-describe('refused:', () => {
+describe('invalid console entries', () => {
   test.each([
     [
-      'a person by nine claims',
+      'nine person claims',
       { console: { ...console, person: Array(9).fill('email') } },
       /^issuers\.json: issuers\.0\.console\.person must be at most 8$/,
     ],
     [
-      'access tokens that look as ID tokens of the console do',
+      'access tokens that look like its ID tokens',
       { typ: 'application/JWT', audience: 'directory' },
       /^issuers\.json: issuers\.0\.audience must not be the client_id of its console: [^\n]*$/,
     ],
     [
-      'more realms than the token of a session names',
+      'more realms than a session token can name',
       { rights: [right, { ...right, realms }] },
       /^issuers\.json: issuers\.0\.rights must name at most 32 realms where console is set$/,
     ],
-  ] as const)('%s', (_what, wrong, complaint) => {
-    expect(() => read(wrong)).toThrow(complaint);
+  ] as const)('an issuers file is refused with %s', (_what, entry, complaint) => {
+    expect(() => read(entry)).toThrow(complaint);
   });
 });

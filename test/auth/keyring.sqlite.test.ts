@@ -8,11 +8,11 @@ import { openDatabase } from '../../src/service/open_database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
-describe('the key file beside a database', () => {
+describe('the key file next to a database', () => {
   const open = (database: string, environment: Record<string, string> = {}) =>
     openDatabase(readSettings({ database: `sqlite:${database}` }, environment), systemClock);
 
-  async function made() {
+  async function createDatabase() {
     const database = join(freshFolder(), 'keyed.db');
     const db = await open(database);
     db.engine.close();
@@ -20,27 +20,27 @@ describe('the key file beside a database', () => {
   }
 
   test('the key file next to a database is created once with mode 0600 and logged once', async () => {
-    const { database, keyFile, db } = await made();
+    const { database, keyFile, db } = await createDatabase();
     expect(db.keyFileMade).toBe(keyFile);
     for (const file of [database, keyFile]) expect(statSync(file).mode & 0o777).toBe(0o600);
-    const again = await open(database);
-    expect(again.keyFileMade).toBeUndefined();
-    expect(again.keyring.keyId).toBe(db.keyring.keyId);
-    again.engine.close();
+    const reopened = await open(database);
+    expect(reopened.keyFileMade).toBeUndefined();
+    expect(reopened.keyring.keyId).toBe(db.keyring.keyId);
+    reopened.engine.close();
   });
 
   test('of twenty concurrent starts one creates the key file, and all use it', async () => {
     const database = join(freshFolder(), 'first.db');
     const start = () => runCommand([AUTHREALM, 'import', '-', '--database', `sqlite:${database}`]);
-    const ended = await Promise.all(Array.from({ length: 20 }, start));
-    expect(ended.map(({ code }) => code)).toEqual(Array(20).fill(0));
-    expect(ended.filter(({ stdout, stderr }) => /created the master key/.test(stdout + stderr))).toHaveLength(
-      1,
-    );
+    const results = await Promise.all(Array.from({ length: 20 }, start));
+    expect(results.map(({ code }) => code)).toEqual(Array(20).fill(0));
+    expect(
+      results.filter(({ stdout, stderr }) => /created the master key/.test(stdout + stderr)),
+    ).toHaveLength(1);
   }, 300_000);
 
   test('a start removes the key file drafts of killed starts, and nothing else', async () => {
-    const { database, keyFile } = await made();
+    const { database, keyFile } = await createDatabase();
     const others = [
       `${keyFile}.old-0123456789abcdef`,
       `${keyFile}.next-${systemClock.mintId()}`,
@@ -53,13 +53,13 @@ describe('the key file beside a database', () => {
   });
 
   test('a missing key file is reported and not replaced', async () => {
-    const { database, keyFile } = await made();
+    const { database, keyFile } = await createDatabase();
     rmSync(keyFile);
     expect(open(database)).rejects.toThrow(/is missing.*restore it/);
   });
 
-  test("is refused when it is a stranger's, or no key", async () => {
-    const { database, keyFile, db } = await made();
+  test('a key file with another key, or without a valid key, is refused', async () => {
+    const { database, keyFile, db } = await createDatabase();
     writeFileSync(keyFile, Buffer.from(systemClock.randomBytes(32)).toString('hex'));
     const refusal = await open(database).catch((error: unknown) => error);
     expect(refusal).toBeInstanceOf(Refusal);
@@ -69,7 +69,7 @@ describe('the key file beside a database', () => {
   });
 
   test('a master key in the environment takes precedence and must be the same key', async () => {
-    const { database, keyFile } = await made();
+    const { database, keyFile } = await createDatabase();
     const key = readFileSync(keyFile, 'utf8').trim();
     rmSync(keyFile);
     (await open(database, { AUTHREALM_MASTER_KEY: key })).engine.close();
@@ -84,7 +84,7 @@ describe('the key file beside a database', () => {
   });
 
   test('the master key is not stored in the database', async () => {
-    const { database, keyFile } = await made();
+    const { database, keyFile } = await createDatabase();
     const key = Buffer.from(readFileSync(keyFile, 'utf8').trim(), 'base64url');
     const bytes = readFileSync(database);
     for (const spelling of ['hex', 'base64', 'base64url'] as const) {
