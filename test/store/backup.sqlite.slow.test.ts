@@ -58,10 +58,10 @@ describe('a backup', () => {
     const { path, planted: users } = await createStoredDatabase(2);
     const to = join(freshFolder(), 'there.db');
     expect((await runOnFile(path, 'backup', '--to', to)).code).toBe(EXIT.done);
-    const spelled = readFileSync(`${path}.key`, 'utf8').trim();
-    const key = Buffer.from(parseMasterKey(spelled) ?? []);
+    const encodedKey = readFileSync(`${path}.key`, 'utf8').trim();
+    const key = Buffer.from(parseMasterKey(encodedKey) ?? []);
     const bytes = readFileSync(to);
-    for (const secret of [key, spelled, key.toString('hex')]) expect(bytes.includes(secret)).toBe(false);
+    for (const secret of [key, encodedKey, key.toString('hex')]) expect(bytes.includes(secret)).toBe(false);
     expect(bytes.includes(users[0]?.subject ?? '')).toBe(true);
     const manifest = readFileSync(`${to}.json`, 'utf8');
     for (const { subject, username, user, realm } of users)

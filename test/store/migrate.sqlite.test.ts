@@ -152,10 +152,10 @@ describe('migrations', () => {
       expect(tables(path)).toContain('later');
       const made = hasEarlier ? `${copy}.2` : copy;
       expect(tables(made)).not.toContain('later');
-      const whole = new Database(made, { readonly: true });
-      expect(whole.query('pragma integrity_check').get()).toEqual({ integrity_check: 'ok' });
-      expect(whole.query('select count(*) as n from realm_clock').get()).toEqual({ n: LARGE_ROWS });
-      whole.close();
+      const copyDb = new Database(made, { readonly: true });
+      expect(copyDb.query('pragma integrity_check').get()).toEqual({ integrity_check: 'ok' });
+      expect(copyDb.query('select count(*) as n from realm_clock').get()).toEqual({ n: LARGE_ROWS });
+      copyDb.close();
       if (hasEarlier) expect(readFileSync(copy, 'utf8')).toBe('of an earlier upgrade');
       const copies = readdirSync(dirname(path)).filter((name) => /schema|partial/.test(name));
       expect(copies).toHaveLength(hasEarlier ? 2 : 1);

@@ -77,9 +77,9 @@ const server: Promise<PostgresServer> = startServer({
   ...STATEMENT_LOGGING,
 });
 
-async function freshUrl(into: Set<string>): Promise<string> {
+async function freshUrl(names: Set<string>): Promise<string> {
   const url = await (await server).freshDatabase();
-  into.add(new URL(url).pathname.slice(1));
+  names.add(new URL(url).pathname.slice(1));
   return url;
 }
 
@@ -163,8 +163,8 @@ async function useAccess(url: string): Promise<void> {
   const all = await access.signingKeys();
   expect((await access.signingKeysAfter('', 2)).keys).toEqual(all);
   expect((await access.signingKey(kid)).keys).toEqual(all.filter((key) => key.kid === kid));
-  const ended = { jti: mintId(), clientId: client.clientId, expiresAt: systemClock.now() + 1_000 };
-  await access.revokeToken(ended, createAuditEntry('token.revoked', { detail: {} }, systemClock));
+  const revoked = { jti: mintId(), clientId: client.clientId, expiresAt: systemClock.now() + 1_000 };
+  await access.revokeToken(revoked, createAuditEntry('token.revoked', { detail: {} }, systemClock));
   const link = { label: 'test', ...rights, expiresAt: systemClock.now() + 1_000 };
   const linked = createAuditEntry('console-link.created', { detail: {} }, systemClock);
   for (const digest of ['redeemed', 'late']) await access.insertConsoleLink(digest, link, linked);

@@ -35,9 +35,9 @@ describe.each(ENGINE_PAIRS)('a copy from %s to %s', (from, to) => {
     const key = newMasterKey();
     const [source, target] = [await freshDatabaseOf(from, key), await freshDatabaseOf(to, key)];
     const before = await startCopyService(source);
-    const world = await createCopyFixture(before);
+    const fixture = await createCopyFixture(before);
     await fillRemainingTables(source);
-    const answers = await responsesOf(before, world);
+    const answers = await responsesOf(before, fixture);
     await before.stop();
 
     const first = await runCopy(source, target);
@@ -50,10 +50,10 @@ describe.each(ENGINE_PAIRS)('a copy from %s to %s', (from, to) => {
     expect(first.stdout).toContain('--master-key-file');
 
     const after = await startCopyService(target);
-    expect(await responsesOf(after, world)).toEqual(answers);
+    expect(await responsesOf(after, fixture)).toEqual(answers);
     await after.stop();
     for (const { args } of [source, target]) {
-      const purge = await runCommand([AUTHREALM, 'purge', 'realm', world.purged, ...args]);
+      const purge = await runCommand([AUTHREALM, 'purge', 'realm', fixture.purged, ...args]);
       expect([purge.stderr, purge.code]).toEqual(['', 0]);
     }
     expect(await target.findInconsistencies()).toEqual([]);
@@ -64,12 +64,12 @@ describe.each(ENGINE_PAIRS)('a copy from %s to %s', (from, to) => {
     const key = newMasterKey();
     const [source, target] = [await freshDatabaseOf(from, key), await freshDatabaseOf(to, key)];
     const service = await startCopyService(source);
-    const world = await createCopyFixture(service);
+    const fixture = await createCopyFixture(service);
     await runCopyPrepare(source, target);
     const again = await runCopyPrepare(source, target);
     expect([again.stderr, changedRowCounts(again.stdout)]).toEqual(['', [0, 0]]);
 
-    const { token, home } = world;
+    const { token, home } = fixture;
     for (const kind of KINDS) {
       const { path, etag } = await createRecord(service, token, { kind, home });
       const { status } = await service.put(path, token, { data: { ...kind.fresh(home), ...kind.changes() } });
@@ -82,7 +82,7 @@ describe.each(ENGINE_PAIRS)('a copy from %s to %s', (from, to) => {
     await rename(link, 'three');
     await rename(other, 'one');
     await rename(link, 'two');
-    for (const path of world.paths.filter((_, at) => at % 2 === 1)) {
+    for (const path of fixture.paths.filter((_, at) => at % 2 === 1)) {
       expect((await service.del(path, token)).status).toBeLessThan(500);
     }
     await service.client('realms:read');

@@ -89,8 +89,8 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
       const [double, other] = [oidcLink(fixture, 'already_answered'), newRecord()];
       expect((await store.commit([withChange(double)], other)).kind).toBe('unique');
       expect(await store.loadIdempotencyRecord(other, now)).toBeUndefined();
-      const lost = oidcLink({ ...fixture, user: mintId() }, 'no user');
-      expect(await store.commit([lost], other)).toEqual(NOT_FOUND);
+      const withoutUser = oidcLink({ ...fixture, user: mintId() }, 'no user');
+      expect(await store.commit([withoutUser], other)).toEqual(NOT_FOUND);
       expect(await store.loadIdempotencyRecord(other, now)).toBeUndefined();
     });
 

@@ -23,12 +23,12 @@ import {
 const program = await createSevenResourceProgram();
 const base = await createSixResourceDatabase();
 const { ids, lines } = base;
-let world: SevenResourceService;
-const send = (name: string, request?: RequestInput) => world.send(name, request);
-const createDevice = (more?: Readonly<Record<string, Json>>) => world.createDevice(more);
+let service: SevenResourceService;
+const send = (name: string, request?: RequestInput) => service.send(name, request);
+const createDevice = (more?: Readonly<Record<string, Json>>) => service.createDevice(more);
 
 afterAll(async () => {
-  expect(await world.running.stop()).toBe(0);
+  expect(await service.running.stop()).toBe(0);
 });
 
 test('a database without the added resource is migrated by a start, and by no other command', async () => {
@@ -36,7 +36,7 @@ test('a database without the added resource is migrated by a start, and by no ot
   const refused = await runCommand([program.authrealm, ...create]);
   const reason = expect.stringContaining('has schema 2, this program needs 3');
   expect([refused.code, refused.stderr]).toEqual([1, reason]);
-  world = await startSevenResourceService(program, base);
+  service = await startSevenResourceService(program, base);
   for (const [name, id, line] of [
     ['oidc-profile', ids.oidc, lines.oidc],
     ['password-profile', ids.passwords, lines.passwords],
@@ -64,14 +64,14 @@ const dataOf = ({ body }: OperationResponse): ShownRecord => (body as unknown as
 
 test('a record of the added resource is created, read, changed and removed; each write updates its user', async () => {
   const before = (await send('get-user-authentication-info', { id: ids.user })).headers.get('etag');
-  const input = world.newDevice({
+  const input = service.newDevice({
     transports: ['usb', 'nfc'],
     relationships: { maker: 'Yubico' },
     pinned: true,
   });
   const made = await send('create-device', { data: input });
   const data = dataOf(made);
-  const path = `${world.url}/v2/authentication-realms/${ids.realm}/user-authentication-info/${ids.user}/devices/${data.id}`;
+  const path = `${service.url}/v2/authentication-realms/${ids.realm}/user-authentication-info/${ids.user}/devices/${data.id}`;
   expect(made.headers.get('location')).toBe(path);
   const { attestation: _, pin: __, pinned: ___, ...visible } = input;
   const [{ id: store } = { id: '' }] = await base.database.query<{ id: string }>(
@@ -83,7 +83,10 @@ test('a record of the added resource is created, read, changed and removed; each
       ...{ id: data.id, note: null, state: 'active', address: null },
       meta: { level: 'low', created_at: expect.any(String), updated_at: expect.any(String) },
     },
-    links: { self: path, enrolment: `${world.url}/oidc-idp/devices/${store}/${ids.realm}/${data.id}?step=1` },
+    links: {
+      self: path,
+      enrolment: `${service.url}/oidc-idp/devices/${store}/${ids.realm}/${data.id}?step=1`,
+    },
   });
   const read = await send('get-device', { id: data.id });
   expect([read.status, read.text]).toEqual([200, made.text]);
@@ -119,12 +122,12 @@ test('a record of the added resource is created, read, changed and removed; each
 });
 
 test('secrets of the added resource are stored and never returned; a repeated request creates one record', async () => {
-  const data = world.newDevice();
+  const data = service.newDevice();
   const headers = { 'Idempotency-Key': `key-${ids.realm}` };
   const first = await send('create-device', { data, headers });
   const again = await send('create-device', { data, headers });
   expect([again.status, again.text]).toEqual([201, first.text]);
-  const other = await send('create-device', { data: world.newDevice(), headers });
+  const other = await send('create-device', { data: service.newDevice(), headers });
   expect(other.status).toBe(422);
   const { id } = dataOf(first);
   const [row] = await base.database.query<{
@@ -173,7 +176,7 @@ describe('invalid records of the added resource', () => {
   test.each(WRONG)(
     'a device with %s is refused with the name of the member',
     async (_what, members, status, detail) => {
-      const { status: answered, body } = await send('create-device', { data: world.newDevice(members) });
+      const { status: answered, body } = await send('create-device', { data: service.newDevice(members) });
       const [error] = (body as unknown as { errors: { detail: string }[] }).errors;
       expect([answered, error?.detail]).toEqual([status, expect.stringContaining(detail)]);
     },
@@ -189,7 +192,7 @@ describe('invalid records of the added resource', () => {
 
 const OPERATIONS: [name: string, request: () => RequestInput, success: number][] = [
   ['list-device', () => ({}), 200],
-  ['create-device', () => ({ data: world.newDevice() }), 201],
+  ['create-device', () => ({ data: service.newDevice() }), 201],
   ['get-device', () => ({}), 200],
   ['update-device', () => ({ data: { type: 'device', state: 'lost' } }), 200],
   ['find-device', () => ({ query: 'filter=eq(serial,x)' }), 200],
@@ -202,7 +205,9 @@ test.each(OPERATIONS)(
   async (name, request, success) => {
     const { id } = await createDevice();
     const isWrite = /^(create|update|delete)/.test(name);
-    const others = await world.requestToken(SCOPES.replace(isWrite ? ' devices:write' : ' devices:read', ''));
+    const others = await service.requestToken(
+      SCOPES.replace(isWrite ? ' devices:write' : ' devices:read', ''),
+    );
     expect((await send(name, { ...request(), id, token: undefined })).status).toBe(401);
     expect((await send(name, { ...request(), id, token: others })).status).toBe(403);
     expect((await send(name, { ...request(), id, path: { realm_id: mintId() } })).status).toBe(404);
@@ -248,8 +253,8 @@ describe('lists and lookups of the added resource', () => {
 });
 
 test('the OpenAPI document and the metadata have the operations, schemas and scopes of the resource', async () => {
-  const validate = openSchemaValidator(world.document);
-  for (const { body, responses } of world.operations.filter(({ path }) => path.includes('/devices'))) {
+  const validate = openSchemaValidator(service.document);
+  for (const { body, responses } of service.operations.filter(({ path }) => path.includes('/devices'))) {
     const media = Object.values(responses).flatMap(({ content = {} }) => Object.values(content));
     for (const { schema, example, examples } of [...media, ...(body ? [body.media] : [])]) {
       const shown = examples ? Object.values(examples).map(({ value }) => value) : [example as Json];
@@ -257,11 +262,11 @@ test('the OpenAPI document and the metadata have the operations, schemas and sco
       for (const each of shown) expect(validate(schema, each)).toEqual([]);
     }
   }
-  const names = world.operations.filter(({ path }) => path.includes('/devices')).map(({ id }) => id);
+  const names = service.operations.filter(({ path }) => path.includes('/devices')).map(({ id }) => id);
   expect(names.sort()).toEqual(['visit-enrolment', ...OPERATIONS.map(([name]) => name)].sort());
-  const { schemas } = world.document.components as { schemas: JsonObject };
+  const { schemas } = service.document.components as { schemas: JsonObject };
   expect(Object.keys(schemas).filter((name) => /^device\b/.test(name))).toContain('device.create');
-  const metadata = await fetch(`${world.url}/.well-known/oauth-authorization-server`);
+  const metadata = await fetch(`${service.url}/.well-known/oauth-authorization-server`);
   const { scopes_supported } = (await metadata.json()) as { scopes_supported: string[] };
   const index = scopes_supported.indexOf('devices:read');
   expect(scopes_supported.slice(index - 1, index + 3)).toEqual([

@@ -22,22 +22,24 @@ import {
 const program = await createSevenResourceProgram();
 const base = await createSixResourceDatabase();
 const { ids } = base;
-let world: SevenResourceService;
-let looks: readonly Agreement.ConsistencyCheck[];
+let service: SevenResourceService;
+let consistencyChecks: readonly Agreement.ConsistencyCheck[];
 
 beforeAll(async () => {
-  world = await startSevenResourceService(program, base);
-  ({ CONSISTENCY_CHECKS: looks } = await program.module<typeof Agreement>('test/support/consistency.ts'));
+  service = await startSevenResourceService(program, base);
+  ({ CONSISTENCY_CHECKS: consistencyChecks } = await program.module<typeof Agreement>(
+    'test/support/consistency.ts',
+  ));
 }, 300_000);
 afterAll(async () => {
-  expect(await world.running.stop()).toBe(0);
-  expect(await base.database.findInconsistencies(looks)).toEqual([]);
+  expect(await service.running.stop()).toBe(0);
+  expect(await base.database.findInconsistencies(consistencyChecks)).toEqual([]);
 });
 
 /** Runs a command of the program with the resource, as a client of the service. */
 const run = (args: readonly string[], input = '') =>
-  runCommand([program.authrealm, ...args], world.environment, input);
-const send = (name: string, request?: RequestInput) => world.send(name, request);
+  runCommand([program.authrealm, ...args], service.environment, input);
+const send = (name: string, request?: RequestInput) => service.send(name, request);
 
 async function outputOf(args: readonly string[], input = ''): Promise<string> {
   const { code, stdout, stderr } = await run(args, input);
@@ -63,18 +65,18 @@ test('the client library has typed requests and answers of the added resource', 
 }, 300_000);
 
 test('a record of the added resource is removed with its parent and with the record it refers to', async () => {
-  const other = await world.createDevice();
+  const other = await service.createDevice();
   const user = await create('user-authentication-info', { name: 'Jon', email: 'jon@example.com' });
   const profile = await create('password-profile', { name: 'Codes' });
-  const ofUser = await world.createDevice({}, { user_id: user });
-  const ofProfile = await world.createDevice({ password_profile_id: profile });
+  const ofUser = await service.createDevice({}, { user_id: user });
+  const ofProfile = await service.createDevice({ password_profile_id: profile });
   const before = await etagOf('get-user-authentication-info', ids.user);
   expect((await send('delete-password-profile', { id: profile })).status).toBe(204);
   expect([await statusOf(ofProfile), await statusOf(ofUser, { user_id: user })]).toEqual([404, 200]);
   expect(await etagOf('get-user-authentication-info', ids.user)).not.toBe(before);
   expect((await send('delete-user-authentication-info', { id: user })).status).toBe(204);
   expect([await statusOf(ofUser, { user_id: user }), await statusOf(other)]).toEqual([404, 200]);
-  expect(await base.database.findInconsistencies(looks)).toEqual([]);
+  expect(await base.database.findInconsistencies(consistencyChecks)).toEqual([]);
 });
 
 async function create(
@@ -98,10 +100,10 @@ test('the removal and the purge of a realm remove its records of the added resou
     const password_profile_id = await create('password-profile', { name: 'P' }, { realm_id });
     const members = { name: 'Jon', email: 'jon@example.com' };
     const user_id = await create('user-authentication-info', members, { realm_id });
-    const device = await world.createDevice({ password_profile_id }, { realm_id, user_id });
+    const device = await service.createDevice({ password_profile_id }, { realm_id, user_id });
     await remove(realm_id);
     expect(await statusOf(device, { realm_id, user_id })).toBe(404);
-    expect(await base.database.findInconsistencies(looks)).toEqual([]);
+    expect(await base.database.findInconsistencies(consistencyChecks)).toEqual([]);
   }
 });
 
@@ -144,7 +146,7 @@ describe('import and export of the added resource', () => {
   }, 300_000);
 
   test('an export and an import carry the added resource to another database, secrets included', async () => {
-    await world.createDevice({ note: 'ß', transports: ['usb'], relationships: { maker: 'Yubico' } });
+    await service.createDevice({ note: 'ß', transports: ['usb'], relationships: { maker: 'Yubico' } });
     const folder = freshFolder();
     const [first, second] = [join(folder, 'first.ndjson'), join(folder, 'second.ndjson')];
     const { args: other } = await freshDatabase();
@@ -220,7 +222,7 @@ interface Examined {
 }
 
 test('doctor checks the added resource, and keys rewrap encrypts its secrets with the new master key', async () => {
-  const sealed = await world.createDevice();
+  const sealed = await service.createDevice();
   const key = join(freshFolder(), 'next.key');
   const moved = await run(['keys', 'rewrap', '--new-master-key-file', key, ...base.database.args]);
   expect([moved.code, moved.stderr]).toEqual([0, '']);
