@@ -5,13 +5,10 @@ import { BOUNDS } from './bounds.ts';
 import type { CallOptions, Collection, Revise, WriteOptions } from './collection.ts';
 import { type FlatRecord, readSingle, writeSingle } from './envelope.ts';
 import { isAbsent, isStale } from './error.ts';
-import type { ServiceRequest, ServiceResponse } from './exchange.ts';
+import type { SendRequest, ServiceResponse } from './exchange.ts';
 import { fetchPage, listRecords } from './lists.ts';
 import { backoffDelay, sleep } from './retries.ts';
 import type { WireFormat } from './wires.ts';
-
-/** Sends an authenticated request. */
-export type SendRequest = (request: ServiceRequest) => Promise<ServiceResponse>;
 
 type Key = readonly string[];
 type MemberValues = Readonly<Record<string, unknown>>;

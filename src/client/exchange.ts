@@ -26,6 +26,9 @@ export interface ServiceRequest extends Omit<AttemptRequest, 'headers'> {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Sends an authenticated request. */
+export type SendRequest = (request: ServiceRequest) => Promise<ServiceResponse>;
+
 /** Authenticates attempts. */
 export interface Identity {
   headers(signal: AbortSignal | undefined): Promise<Readonly<Record<string, string>>>;

@@ -1,10 +1,10 @@
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
 import { parseIdentifier, recordPath, searchPath } from './address.ts';
-import type { SendRequest } from './calls.ts';
 import type { CallOptions, FindableCollection, ListOptions, PageOptions, RecordPage } from './collection.ts';
 import { type Envelope, type FlatRecord, readMany } from './envelope.ts';
 import { AuthrealmError } from './error.ts';
+import type { SendRequest } from './exchange.ts';
 import { allOf, eq, type Filter, oneOf } from './filter.ts';
 import type { WireFormat } from './wires.ts';
 

@@ -1,6 +1,6 @@
 import type { Uuid } from '../domain/id.ts';
 import type { Resource } from '../domain/resource.ts';
-import type { SqlValue } from './records/statements.ts';
+import type { SqlValue } from './transaction_work.ts';
 
 /** How records of a resource are inserted. */
 export interface Insertion {

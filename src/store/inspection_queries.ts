@@ -9,8 +9,8 @@ import type {
 } from '../doctor/inspection.ts';
 import { membersOf } from '../domain/resource.ts';
 import { oidcProfile, oidcProfileInfo, RESOURCES, realm } from '../domain/resources.ts';
-import { comparedColumn, type SqlValue } from './records/statements.ts';
-import type { Long } from './transaction_work.ts';
+import { comparedColumn } from './records/statements.ts';
+import type { Long, SqlValue } from './transaction_work.ts';
 
 /** How an engine runs the queries of `doctor`. */
 export interface QueryRunner {

@@ -1,8 +1,10 @@
 import type { AuditEntry } from '../domain/audit_entry.ts';
 import type { ChangeEntry } from './audit/entry.ts';
-import type { SqlValue } from './records/statements.ts';
 
 type Row = Record<string, unknown>;
+
+/** A parameter value of a statement. */
+export type SqlValue = string | number | Uint8Array | null;
 
 /** A statement, or several, that work yields to the session. */
 export type StatementRequest = SingleStatement | StatementBatch;

@@ -3,6 +3,7 @@ import { EXIT, printRefusal } from '../platform/exit.ts';
 import type { ArchiverTask } from '../store/backups/archiver.ts';
 import type { CountRequest } from '../store/lists/count_below.ts';
 import type { ReaderListRequest } from '../store/lists/lists.ts';
+import type { WorkerKind } from './command.ts';
 import { lowerPriority, serveParent } from './parent.ts';
 import type { FileSearchRequest } from './searcher.ts';
 
@@ -10,7 +11,7 @@ import type { FileSearchRequest } from './searcher.ts';
  * The kinds of workers, by the first word of their command line. Each imports what it needs and nothing else: the modules of
  * the command line take twice as long to load, and a worker may load them at the lowest priority.
  */
-const KINDS = {
+const KINDS: Readonly<Record<WorkerKind, (path: string) => Promise<void>>> = {
   /** Hashes passwords. */
   async hasher() {
     const { hashOf } = await import('./hasher.ts');
@@ -47,9 +48,7 @@ const KINDS = {
       return runArchiverTask(errand);
     });
   },
-} satisfies Readonly<Record<string, (path: string) => Promise<void>>>;
-
-export type WorkerKind = keyof typeof KINDS;
+};
 
 export function isWorkerKind(word: string): word is WorkerKind {
   return Object.hasOwn(KINDS, word);

@@ -10,11 +10,8 @@ import { type FeedPage, type FeedPosition, readFeed } from '../../events/feed/re
 import type { WriteEvents } from '../../events/feed/write_events.ts';
 import { bearerToken } from '../pipeline/bearer.ts';
 import type { Call } from '../pipeline/call.ts';
-import { REQUEST_ID, type Reply } from '../server/reply.ts';
-import { FEED_SCOPE, readableBy, STREAM_TYPE } from './changes.ts';
-
-/** Replies with a stream of the changes of a realm from a position on (Server-Sent Events). */
-export type FollowChanges = (call: Call, realm: Uuid, place: FeedPosition) => Reply;
+import { REQUEST_ID } from '../server/reply.ts';
+import { FEED_SCOPE, type FollowChanges, readableBy, STREAM_TYPE } from './changes.ts';
 
 /** All streams of a process. */
 export interface ChangeStreams {

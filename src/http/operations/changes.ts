@@ -18,7 +18,6 @@ import type { Call, CallHandler } from '../pipeline/call.ts';
 import { RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
 import { isoTimestamp } from '../pipeline/present.ts';
 import { expiredCursorReply, faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
-import type { FollowChanges } from './change_streams.ts';
 
 /** The dependencies of the feed. */
 export interface FeedDeps extends Pick<RecordDeps, 'tokens' | 'limits' | 'baseUrl'> {
@@ -27,6 +26,9 @@ export interface FeedDeps extends Pick<RecordDeps, 'tokens' | 'limits' | 'baseUr
   readonly writeEvents: WriteEvents;
   readonly followChanges: FollowChanges;
 }
+
+/** Replies with a stream of the changes of a realm from a position on (Server-Sent Events). */
+export type FollowChanges = (call: Call, realm: Uuid, position: FeedPosition) => Reply;
 
 export const FEED_SCOPE = 'changes:read';
 export const STREAM_TYPE = 'text/event-stream';

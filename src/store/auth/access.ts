@@ -11,8 +11,7 @@ import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import { assertServable } from '../copying/unfinished_copy.ts';
-import type { SqlValue } from '../records/statements.ts';
-import { all, execute, executeAll, first, type Long, type Work } from '../transaction_work.ts';
+import { all, execute, executeAll, first, type Long, type SqlValue, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import {
   CLIENT_TEXTS,

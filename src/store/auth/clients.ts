@@ -1,7 +1,6 @@
 import type { Client } from '../../auth/port.ts';
 import type { Revision, Uuid } from '../../domain/id.ts';
-import type { SqlValue } from '../records/statements.ts';
-import { all, execute, first, type Long, type Work } from '../transaction_work.ts';
+import { all, execute, first, type Long, type SqlValue, type Work } from '../transaction_work.ts';
 
 const CLIENTS = `select client_id, name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
   previous_expires_at, created_at, updated_at, revision from client`;

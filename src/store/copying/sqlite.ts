@@ -5,13 +5,14 @@ import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { membersOf } from '../../domain/resource.ts';
 import type { Program } from '../migrations.ts';
-import { comparedColumn, hashColumn, type SqlValue } from '../records/statements.ts';
+import { comparedColumn, hashColumn } from '../records/statements.ts';
 import { textHash } from '../records/text_hash.ts';
 import { connectSqlite, MAPPED_BYTES_MAX, retryWhileBusy } from '../sqlite/connection.ts';
 import { assertNoOrphanedLog } from '../sqlite/database_files.ts';
 import { SQLITE } from '../sqlite/dialect.ts';
 import { assertSqliteSchema } from '../sqlite/migrate.ts';
 import { openSqlite, sqliteMigrations } from '../sqlite/open.ts';
+import type { SqlValue } from '../transaction_work.ts';
 import type { CopySource, CopyTarget, PrimaryKey } from './port.ts';
 import { assertNewest } from './schema.ts';
 import {

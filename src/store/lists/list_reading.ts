@@ -9,8 +9,7 @@ import type {
 import type { Bound, ComparableValue, FilterCondition } from '../../domain/filter/filter.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { KeyPrefix, Resource } from '../../domain/resource.ts';
-import type { SqlValue } from '../records/statements.ts';
-import { all, first, type Work } from '../transaction_work.ts';
+import { all, first, type SqlValue, type Work } from '../transaction_work.ts';
 import { GATHERED_MAX, type ListPlan, type ListStatement } from './list_plans.ts';
 
 /** What another process must read: the page and its total, or only the total. */

@@ -3,8 +3,8 @@ import { LIMITS } from '../../domain/limits.ts';
 import { ancestry, type KeyPrefix, type Resource } from '../../domain/resource.ts';
 import { resourceNamed } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
-import type { SqlValue, Statements } from '../records/statements.ts';
-import type { Work } from '../transaction_work.ts';
+import type { Statements } from '../records/statements.ts';
+import type { SqlValue, Work } from '../transaction_work.ts';
 import { clauseOf } from './filters.ts';
 import {
   type Index,

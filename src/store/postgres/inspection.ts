@@ -5,7 +5,6 @@ import type { EngineInspection } from '../engine.ts';
 import { openSealedValueReader } from '../idempotency/sealed.ts';
 import { inspectionQueries } from '../inspection_queries.ts';
 import type { Migration } from '../migrations.ts';
-import type { SqlValue } from '../records/statements.ts';
 import type { Transactions } from '../transactions.ts';
 import type { PostgresAddress } from './address.ts';
 import { BEGIN_READ } from './begin_statements.ts';
@@ -14,7 +13,7 @@ import { roleState } from './inspection_rights.ts';
 import { postgresSchemaDifferences } from './inspection_schema.ts';
 import { serverState } from './inspection_server.ts';
 import { connectToPrimary } from './primary.ts';
-import { openRowStream, type RowStream } from './row_stream.ts';
+import { type InspectionQuery, openRowStream, type RowStream } from './row_stream.ts';
 
 /** The server cancels longer queries. */
 export const BEGIN_INSPECTION = `${BEGIN_READ}; set local statement_timeout = ${LIMITS.doctorQueryMsMax}`;
@@ -48,9 +47,6 @@ export async function inspectPostgres(
     throw error;
   }
 }
-
-/** Runs one query of the inspection. */
-export type InspectionQuery = <T>(text: string, ...values: readonly SqlValue[]) => AsyncGenerator<T>;
 
 function inspectionOver(
   stream: RowStream,

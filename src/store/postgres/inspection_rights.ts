@@ -1,6 +1,6 @@
 import type { EngineState } from '../../doctor/inspection.ts';
-import type { InspectionQuery } from './inspection.ts';
 import { TABLE_RIGHTS } from './rights.ts';
+import type { InspectionQuery } from './row_stream.ts';
 
 /** The attributes and privileges of the serving role. */
 interface RoleAttributes {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { InspectionQueries } from '../inspection_queries.ts';
 import type { Migration } from '../migrations.ts';
-import type { InspectionQuery } from './inspection.ts';
+import type { InspectionQuery } from './row_stream.ts';
 
 /** The schema after the newest migration, one object a line: type, name and definition. */
 const SCHEMA_URL = new URL('./schema.tsv', import.meta.url);

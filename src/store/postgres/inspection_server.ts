@@ -1,7 +1,7 @@
 import type { EngineState } from '../../doctor/inspection.ts';
 import type { PostgresAddress } from './address.ts';
-import type { InspectionQuery } from './inspection.ts';
 import { detectPooler, POOLER_ADVICE } from './pooler.ts';
+import type { InspectionQuery } from './row_stream.ts';
 
 /** The PostgreSQL releases that this program is tested on. */
 const MAJOR_MIN = 15;

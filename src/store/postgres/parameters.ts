@@ -1,4 +1,4 @@
-import type { SqlValue } from '../records/statements.ts';
+import type { SqlValue } from '../transaction_work.ts';
 
 /** A statement with the parameters `$1`, `$2`, …, and the index of the value of each of them. */
 export interface NumberedStatement {

@@ -1,5 +1,5 @@
 import type { SQL } from 'bun';
-import type { SqlValue } from '../records/statements.ts';
+import type { SqlValue } from '../transaction_work.ts';
 import { databaseError, sqlState } from './errors.ts';
 import { numberParameters, type ParameterValue, parameterValues } from './parameters.ts';
 import { clientWithTimeout } from './sql_client.ts';
@@ -15,6 +15,9 @@ export interface RowStream {
   rows<T>(begin: string, text: string, values: readonly SqlValue[]): AsyncGenerator<T>;
   close(): Promise<void>;
 }
+
+/** Runs one query of an inspection. */
+export type InspectionQuery = <T>(text: string, ...values: readonly SqlValue[]) => AsyncGenerator<T>;
 
 /** `waitMsMax` is the timeout for a batch of rows. */
 export function openRowStream(sql: SQL, waitMsMax: number): RowStream {

@@ -1,6 +1,6 @@
 import type { RecordSnapshot, StoredRecord } from '../../directory/store.ts';
 import { NIL_UUID } from '../../domain/id.ts';
-import type { SqlValue } from '../records/statements.ts';
+import type { SqlValue } from '../transaction_work.ts';
 import { BEGIN_READ } from './begin_statements.ts';
 import { type Connection, postgresFault } from './connection.ts';
 import { postgresStatements } from './dialect.ts';

@@ -8,11 +8,11 @@ import { ANY_CHECK, IS_KEY_KNOWN } from '../auth/access.ts';
 import type { Dialect } from '../dialect.ts';
 import type { IdempotencyStore } from '../idempotency/idempotency_store.ts';
 import { sealedMembers } from '../idempotency/sealed_columns.ts';
-import { first, type Work, type WorkResult } from '../transaction_work.ts';
+import { first, type SqlValue, type Work, type WorkResult } from '../transaction_work.ts';
 import { isReferredTo } from './cascade.ts';
 import type { Purges } from './purges.ts';
 import { insertAll, type PendingWrite, WRITTEN, writeRow, writtenValue } from './row_write.ts';
-import type { SqlValue, Statements } from './statements.ts';
+import type { Statements } from './statements.ts';
 
 interface CommitDeps {
   readonly of: (resource: Resource) => Statements;

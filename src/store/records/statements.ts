@@ -12,12 +12,10 @@ import {
 } from '../../domain/resource.ts';
 import { foldedKey, UNICODE_VERSION } from '../../domain/text/folding.ts';
 import type { Dialect } from '../dialect.ts';
+import type { SqlValue } from '../transaction_work.ts';
 import { dependentsOf } from './cascade.ts';
 import { unlessPurged } from './purge_mark.ts';
 import { textHash } from './text_hash.ts';
-
-/** A parameter value of a statement. */
-export type SqlValue = string | number | Uint8Array | null;
 
 type Row = Record<string, unknown>;
 

@@ -3,7 +3,6 @@ import { closeSync, openSync } from 'node:fs';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ConstraintViolation } from '../transaction_work.ts';
-import type { SharedReadTransaction } from './shared_read_transaction.ts';
 
 /** Reads use the page cache of the system rather than the one of the connection. */
 export const MAPPED_BYTES_MAX = 2 ** 31 - 65_536;
@@ -106,17 +105,5 @@ export async function retryWhileBusy<T>(work: () => T, waitMs: number = LIMITS.s
       if (!isBusy(error) || performance.now() - start > waitMs) throw error;
     }
     await pauseForLock();
-  }
-}
-
-/** Reads at once, or retries while the database is locked, as during recovery of the write-ahead log. */
-export function readRetrying<T>(sharedReads: SharedReadTransaction, work: () => T): T | Promise<T> {
-  try {
-    return sharedReads.read(work);
-  } catch (error) {
-    if (!isBusy(error)) throw sqliteFault(error);
-    return retryWhileBusy(() => sharedReads.read(work)).catch((later) => {
-      throw sqliteFault(later);
-    });
   }
 }

@@ -7,7 +7,7 @@ import type { EngineInspection } from '../engine.ts';
 import { openSealedValueReader } from '../idempotency/sealed.ts';
 import { inspectionQueries } from '../inspection_queries.ts';
 import type { Migration } from '../migrations.ts';
-import type { SqlValue } from '../records/statements.ts';
+import type { SqlValue } from '../transaction_work.ts';
 import { MAPPED_BYTES_MAX } from './connection.ts';
 import { trackDatabaseFiles } from './database_files.ts';
 import { SQLITE } from './dialect.ts';

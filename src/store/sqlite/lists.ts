@@ -3,10 +3,9 @@ import type { MaybePromise } from '../../directory/store.ts';
 import type { Index } from '../lists/list_plans.ts';
 import type { ListOutcome } from '../lists/list_reading.ts';
 import { type Lists, openListReading, openLists, type ReadLists } from '../lists/lists.ts';
-import { readRetrying } from './connection.ts';
 import { SQLITE, sqliteStatements } from './dialect.ts';
 import { openSqliteSession } from './session.ts';
-import type { SharedReadTransaction } from './shared_read_transaction.ts';
+import { readRetrying, type SharedReadTransaction } from './shared_read_transaction.ts';
 
 /** Lists over one connection. */
 export function openSqliteLists(db: Database, sharedReads: SharedReadTransaction): Lists {

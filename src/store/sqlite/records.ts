@@ -6,14 +6,13 @@ import type { Key, RecordOf, Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { openCountBelow } from '../lists/count_below.ts';
 import { openProbe, openRecords } from '../records/records.ts';
-import type { SqlValue } from '../records/statements.ts';
+import type { SqlValue } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { readRetrying } from './connection.ts';
 import { SQLITE, sqliteStatements } from './dialect.ts';
 import { openSqliteLists } from './lists.ts';
 import { openSqliteReverseLookups } from './reverse_lookups.ts';
 import { atRowId, rowIdOf } from './row_id.ts';
-import type { SharedReadTransaction } from './shared_read_transaction.ts';
+import { readRetrying, type SharedReadTransaction } from './shared_read_transaction.ts';
 import { takeSqliteSnapshot } from './snapshot.ts';
 
 /** Records and their changes in one SQLite file. */

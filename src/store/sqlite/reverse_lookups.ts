@@ -2,11 +2,11 @@ import type { Database } from 'bun:sqlite';
 import type { KeyedRecord, Store } from '../../directory/store.ts';
 import { type Key, keyColumns, type LookupKey, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import { comparedColumn, hashColumn, type SqlValue } from '../records/statements.ts';
+import { comparedColumn, hashColumn } from '../records/statements.ts';
 import { textHash } from '../records/text_hash.ts';
-import { readRetrying } from './connection.ts';
+import type { SqlValue } from '../transaction_work.ts';
 import { sqliteStatements } from './dialect.ts';
-import type { SharedReadTransaction } from './shared_read_transaction.ts';
+import { readRetrying, type SharedReadTransaction } from './shared_read_transaction.ts';
 
 type Row = Record<string, unknown>;
 type Values = LookupKey['values'];

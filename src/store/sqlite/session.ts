@@ -1,7 +1,7 @@
 import { type Database, SQLiteError, type Statement } from 'bun:sqlite';
-import type { SqlValue } from '../records/statements.ts';
 import {
   ConstraintViolation,
+  type SqlValue,
   type StatementBatch,
   type StatementRequest,
   type StatementResult,

@@ -2,7 +2,7 @@ import { type Pointer, toArrayBuffer } from 'bun:ffi';
 import type { Database } from 'bun:sqlite';
 import { readFileSync, realpathSync } from 'node:fs';
 import { Fault } from '../../domain/fault.ts';
-import { rollbackQuietly } from './connection.ts';
+import { isBusy, retryWhileBusy, rollbackQuietly, sqliteFault } from './connection.ts';
 
 /**
  * Lets the reads of one turn of the event loop share a read transaction, which costs more than a lookup: four system
@@ -116,5 +116,17 @@ function logHeader(db: Database): Uint32Array | undefined {
     return address ? new Uint32Array(toArrayBuffer(address as Pointer, 0, HEADER_BYTES)) : undefined;
   } catch {
     return undefined;
+  }
+}
+
+/** Reads at once, or retries while the database is locked, as during recovery of the write-ahead log. */
+export function readRetrying<T>(sharedReads: SharedReadTransaction, work: () => T): T | Promise<T> {
+  try {
+    return sharedReads.read(work);
+  } catch (error) {
+    if (!isBusy(error)) throw sqliteFault(error);
+    return retryWhileBusy(() => sharedReads.read(work)).catch((later) => {
+      throw sqliteFault(later);
+    });
   }
 }

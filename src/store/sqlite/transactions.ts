@@ -1,9 +1,9 @@
 import type { Database } from 'bun:sqlite';
 import type { Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { readRetrying, yieldLock } from './connection.ts';
+import { yieldLock } from './connection.ts';
 import { openSqliteSession } from './session.ts';
-import type { SharedReadTransaction } from './shared_read_transaction.ts';
+import { readRetrying, type SharedReadTransaction } from './shared_read_transaction.ts';
 import type { SqliteWriter } from './writer.ts';
 
 /** Runs reads on one connection. */

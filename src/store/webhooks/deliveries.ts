@@ -11,13 +11,13 @@ import type {
 } from '../../events/webhooks/port.ts';
 import type { Dialect, ListDialect } from '../dialect.ts';
 import { IS_HELD } from '../leases.ts';
-import type { SqlValue } from '../records/statements.ts';
 import {
   all,
   execute,
   executeAll,
   first,
   type Long,
+  type SqlValue,
   type Statement,
   type Work,
   type WorkResult,
