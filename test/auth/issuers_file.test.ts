@@ -24,7 +24,7 @@ const entry = { name: 'acme', issuer: 'https://login.example/', audience: 'direc
 const read = (...entries: readonly unknown[]) =>
   parseIssuers('issuers.json', JSON.stringify({ issuers: entries }));
 
-/** What is wrong with a file, a line each. */
+/** The complaints about a file. */
 function complaints(run: () => unknown): readonly string[] {
   try {
     run();
@@ -35,7 +35,7 @@ function complaints(run: () => unknown): readonly string[] {
   return [];
 }
 
-test('an entry is read as it stands, and what it does not say is careful', () => {
+test('an issuer entry is parsed, with strict defaults', () => {
   expect(read(entry)).toEqual([
     {
       name: 'acme',
@@ -48,7 +48,7 @@ test('an entry is read as it stands, and what it does not say is careful', () =>
       console: undefined,
     },
   ]);
-  const [given] = read({
+  const [parsed] = read({
     ...entry,
     ...{ jwks_uri: 'https://login.example/keys', typ: 'application/JWT', algorithms: ['ES256', 'EdDSA'] },
     rights: [
@@ -60,12 +60,12 @@ test('an entry is read as it stands, and what it does not say is careful', () =>
       },
     ],
   });
-  expect(given).toMatchObject({
+  expect(parsed).toMatchObject({
     jwksUri: 'https://login.example/keys',
     type: 'jwt',
     algorithms: ['ES256', 'EdDSA'],
   });
-  expect(given?.rights[0]).toEqual({
+  expect(parsed?.rights[0]).toEqual({
     claim: ['realm_access', 'roles'],
     value: 'readers',
     scopes: new Set(['oidc-profile-infos:read', 'password-profile-infos:read']),
@@ -74,16 +74,16 @@ test('an entry is read as it stands, and what it does not say is careful', () =>
 });
 
 const WRONG: [what: string, wrong: unknown, complaint: RegExp][] = [
-  ['a member that is unknown', { ...entry, audiences: [] }, /issuers\.0 .*audiences/],
-  ['a name that is not plain', { ...entry, name: 'Acme Inc.' }, /issuers\.0\.name must be 1 to 32/],
-  ['http', { ...entry, issuer: 'http://login.example' }, /issuers\.0\.issuer must be https/],
+  ['an unknown member', { ...entry, audiences: [] }, /issuers\.0 .*audiences/],
+  ['an invalid name', { ...entry, name: 'Acme Inc.' }, /issuers\.0\.name must be 1 to 32/],
+  ['an http issuer', { ...entry, issuer: 'http://login.example' }, /issuers\.0\.issuer must be https/],
   ['an issuer with a query', { ...entry, issuer: 'https://login.example?a' }, /issuers\.0\.issuer .*query/],
-  ['keys by http', { ...entry, jwks_uri: 'http://login.example' }, /issuers\.0\.jwks_uri must be https/],
+  ['an http jwks_uri', { ...entry, jwks_uri: 'http://login.example' }, /issuers\.0\.jwks_uri must be https/],
   ['no audience', { ...entry, audience: undefined }, /issuers\.0\.audience/],
   ['HS256', { ...entry, algorithms: ['HS256'] }, /issuers\.0\.algorithms\.0 must be one of RS256/],
-  ['none', { ...entry, algorithms: ['none'] }, /issuers\.0\.algorithms\.0 must be one of RS256/],
+  ['alg none', { ...entry, algorithms: ['none'] }, /issuers\.0\.algorithms\.0 must be one of RS256/],
   ['no algorithm', { ...entry, algorithms: [] }, /issuers\.0\.algorithms must name at least one/],
-  ['a typ of two words', { ...entry, typ: 'at jwt' }, /issuers\.0\.typ must be/],
+  ['a typ with a space', { ...entry, typ: 'at jwt' }, /issuers\.0\.typ must be/],
   [
     'an unknown scope',
     { ...entry, rights: [{ ...right, scopes: 'users' }] },
@@ -96,7 +96,7 @@ const WRONG: [what: string, wrong: unknown, complaint: RegExp][] = [
   ],
   ['no scope', { ...entry, rights: [{ ...right, scopes: '' }] }, /rights\.0\.scopes must be existing scopes/],
   [
-    'admin for everybody',
+    'admin for every value',
     { ...entry, rights: [{ ...right, value: '*', scopes: 'admin' }] },
     /rights\.0\.value must name a value/,
   ],
@@ -105,18 +105,18 @@ const WRONG: [what: string, wrong: unknown, complaint: RegExp][] = [
     { ...entry, rights: [{ ...right, scopes: 'users:read admin', realms: [REALM] }] },
     /rights\.0\.realms must be "\*"/,
   ],
-  ['a realm that is none', { ...entry, rights: [{ ...right, realms: ['shop'] }] }, /rights\.0\.realms/],
+  ['an invalid realm ID', { ...entry, rights: [{ ...right, realms: ['shop'] }] }, /rights\.0\.realms/],
   [
     'no realms',
     { ...entry, rights: [{ ...right, realms: undefined }] },
     /rights\.0\.realms must be "\*" or a list/,
   ],
   [
-    'a claim too deep',
+    'a claim path that is too deep',
     { ...entry, rights: [{ ...right, claim: ['a', 'b', 'c', 'd', 'e'] }] },
     /rights\.0\.claim must be/,
   ],
-  ['a claim by no names', { ...entry, rights: [{ ...right, claim: [] }] }, /rights\.0\.claim must be/],
+  ['an empty claim path', { ...entry, rights: [{ ...right, claim: [] }] }, /rights\.0\.claim must be/],
   ['a claim without a name', { ...entry, rights: [{ ...right, claim: '' }] }, /rights\.0\.claim must be/],
   [
     'too many rights',
@@ -125,26 +125,26 @@ const WRONG: [what: string, wrong: unknown, complaint: RegExp][] = [
   ],
 ];
 
-test('everybody may get what is not admin', () => {
+test('a right other than admin may be given to every value of a claim', () => {
   expect(read({ ...entry, rights: [{ ...right, value: '*' }] })[0]?.rights[0]?.value).toBe('*');
 });
 
 const QUIET = { write: () => undefined, written: async () => undefined };
 
-describe('refused:', () => {
-  test.each(WRONG)('%s', (_what, wrong, complaint) => {
-    const said = complaints(() => read(wrong));
-    expect(said).toHaveLength(1);
-    expect(said[0]).toMatch(complaint);
+describe('invalid issuers files', () => {
+  test.each(WRONG)('an issuers file is refused with %s', (_what, entry, complaint) => {
+    const found = complaints(() => read(entry));
+    expect(found).toHaveLength(1);
+    expect(found[0]).toMatch(complaint);
   });
 
-  test('an issuer that is no URL at all', () => {
+  test('an issuers file is refused with an issuer that is not a URL', () => {
     expect(complaints(() => read({ ...entry, issuer: 'nonsense', jwks_uri: 'nonsense' })).join()).toMatch(
       /issuers\.0\.issuer must be an absolute .*issuers\.0\.jwks_uri must be an absolute/,
     );
   });
 
-  test('the same name or issuer twice', () => {
+  test('an issuers file is refused with a repeated name or issuer', () => {
     expect(complaints(() => read(entry, { ...entry, issuer: 'https://other.example' }))).toEqual([
       'issuers.json: issuers.1.name is already used by another issuer',
     ]);
@@ -153,7 +153,7 @@ describe('refused:', () => {
     ]);
   });
 
-  test('more issuers than the limit, and not as many', () => {
+  test('an issuers file may have the maximum of issuers and rights, and no more issuers', () => {
     const entries = (count: number) =>
       Array.from({ length: count }, (_, place) => ({
         ...entry,
@@ -190,7 +190,7 @@ describe('refused:', () => {
 });
 
 describe('the setting', () => {
-  test('a service does not start with a file that is wrong, however many processes it has', async () => {
+  test('serve refuses an invalid issuers file, with one process and with several', async () => {
     const path = issuersFile({ ...entry, name: '' });
     for (const processes of ['1', '2']) {
       const words = [
@@ -208,12 +208,12 @@ describe('the setting', () => {
     }
   });
 
-  test('a file that is not there is named', async () => {
+  test('a missing issuers file is reported by its setting', async () => {
     const settings = readSettings({ database: 'sqlite::memory:', issuersFile: '/nowhere/issuers.json' }, {});
     await expect(serve(settings, {} as never, QUIET, systemClock)).rejects.toThrow(/--issuers-file/);
   });
 
-  test('an entry that is the service itself is refused', async () => {
+  test('an issuers file is refused if it lists the service itself', async () => {
     const flags = {
       database: 'sqlite::memory:',
       baseUrl: 'https://login.example/',
@@ -224,7 +224,7 @@ describe('the setting', () => {
     );
   });
 
-  test('does not go with --offline, which asks nobody', () => {
+  test('--issuers-file and --offline are mutually exclusive', () => {
     const path = join(freshFolder(), 'issuers.json');
     writeFileSync(path, '{"issuers":[]}');
     const run = () => readSettings({ database: 'sqlite::memory:', issuersFile: path, offline: 'true' }, {});
@@ -232,8 +232,8 @@ describe('the setting', () => {
   });
 });
 
-describe('a JSON object none of whose members stands twice', () => {
-  test('is what JSON.parse makes of it; with any member doubled it is none', () => {
+describe('parseJsonWithUniqueKeys', () => {
+  test('parseJsonWithUniqueKeys parses like JSON.parse and rejects any repeated key', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue(), { minKeys: 1 }), fc.nat(), (object, place) => {
         const json = JSON.stringify(object);
@@ -248,12 +248,12 @@ describe('a JSON object none of whose members stands twice', () => {
     );
   });
 
-  test('what is no object is none', () => {
+  test('parseJsonWithUniqueKeys rejects values that are not objects', () => {
     for (const json of ['null', '"a"', '1', 'true', '[]', '[{"a":1}]', '', '{'])
       expect(parseJsonWithUniqueKeys(json)).toBeUndefined();
   });
 
-  test('texts that look like members are none', () => {
+  test('parseJsonWithUniqueKeys does not take text within strings for keys', () => {
     for (const object of [
       { a: '"a":1' },
       { a: '{"a":{"a":1}}' },
@@ -266,7 +266,7 @@ describe('a JSON object none of whose members stands twice', () => {
   });
 });
 
-describe('what claims come to', () => {
+describe('rightsFromClaims', () => {
   const of = (value: string, scope: string, realms: Realms): ClaimRight => ({
     claim: ['groups'],
     value,
@@ -276,7 +276,7 @@ describe('what claims come to', () => {
   const here: Realms = new Set([REALM]);
   const there: Realms = new Set([OTHER]);
 
-  test('no right without a claim that has one', () => {
+  test('claims without a matching value give no right', () => {
     const rights = [of('readers', 'users:read', '*')];
     for (const claims of [
       {},
@@ -291,18 +291,18 @@ describe('what claims come to', () => {
   });
 
   test.each([
-    ['a text', ['groups'], { groups: 'readers' }],
-    ['one of a list', ['groups'], { groups: ['others', 'readers'] }],
-    ['far inside', ['realm_access', 'roles'], { realm_access: { roles: ['readers'] } }],
+    ['a string', ['groups'], { groups: 'readers' }],
+    ['an element of a list', ['groups'], { groups: ['others', 'readers'] }],
+    ['a nested claim', ['realm_access', 'roles'], { realm_access: { roles: ['readers'] } }],
     ['a word of scope', ['scope'], { scope: 'openid readers' }],
-    ['one of a list of scopes', ['scope'], { scope: ['openid', 'readers'] }],
+    ['an element of a scope list', ['scope'], { scope: ['openid', 'readers'] }],
     ['a word of scp', ['scp'], { scp: 'readers openid' }],
-  ])('a claim says it as %s', (_form, claim, claims) => {
+  ])('a claim gives its right as %s', (_form, claim, claims) => {
     const rights = [{ ...of('readers', 'users:read', here), claim }];
     expect(rightsFromClaims(claims, rights)).toEqual({ scopes: new Set(['users:read']), realms: here });
   });
 
-  test('a text is no list of words but where it is scopes', () => {
+  test('only scope and scp claims are split into words', () => {
     expect(
       rightsFromClaims({ groups: 'others readers' }, [of('readers', 'users:read', '*')]).scopes.size,
     ).toBe(0);
@@ -312,7 +312,7 @@ describe('what claims come to', () => {
     ).toBe(0);
   });
 
-  test('places in a list are no names', () => {
+  test('list indexes are not claim names', () => {
     const rights = [{ ...of('readers', 'users:read', '*'), claim: ['groups', '0'] }];
     expect(rightsFromClaims({ groups: ['readers'] }, rights).scopes.size).toBe(0);
     expect(rightsFromClaims({ groups: { 0: 'readers' } }, rights).scopes.size).toBe(1);
@@ -320,7 +320,7 @@ describe('what claims come to', () => {
       expect(rightsFromClaims({ groups }, rights).scopes.size).toBe(0);
   });
 
-  test('members that every object has are no claims', () => {
+  test('inherited properties are not claims', () => {
     const rights = [
       { ...of('*', 'users:read', '*'), claim: ['constructor', 'name'] },
       { ...of('*', 'users:read', '*'), claim: ['__proto__'] },
@@ -328,7 +328,7 @@ describe('what claims come to', () => {
     expect(rightsFromClaims({}, rights).scopes.size).toBe(0);
   });
 
-  test('everybody is who has the claim at all', () => {
+  test('the value * matches every claim that is present and not null', () => {
     const rights = [of('*', 'users:read', '*')];
     expect([
       rightsFromClaims({ groups: 0 }, rights).scopes.size,
@@ -336,7 +336,7 @@ describe('what claims come to', () => {
     ]).toEqual([1, 0]);
   });
 
-  test('the same scopes add their realms; different ones go together where all of them are', () => {
+  test('rights with the same scope join their realms, and different scopes keep their common realms', () => {
     const claims = { groups: ['a', 'b', 'c'] };
     const read = 'users:read';
     expect(rightsFromClaims(claims, [of('a', read, here), of('b', read, there)])).toEqual({
@@ -356,7 +356,7 @@ describe('what claims come to', () => {
     expect(rightsFromClaims(claims, [of('a', read, here), of('b', 'users:write', there)]).realms).toEqual(
       new Set(),
     );
-    // admin reaches every realm, and so does not stand beside a limit.
+    // admin covers every realm, so it is dropped next to a limited right.
     expect(rightsFromClaims(claims, [of('a', 'admin', '*'), of('b', read, here)])).toEqual({
       scopes: new Set([read]),
       realms: here,
@@ -366,7 +366,7 @@ describe('what claims come to', () => {
     );
   });
 
-  test('nobody gets a scope in a realm that no right of theirs names together', () => {
+  test('claims never give a scope in a realm that no single right gives', () => {
     const realm = fc.constantFrom<Realms>('*', here, there, new Set([REALM, OTHER]));
     const scope = fc.constantFrom('users:read', 'users:write', 'users:read users:write', 'profiles:read');
     const rights = fc.array(fc.record({ value: fc.constantFrom('a', 'b', 'c'), scope, realm }), {

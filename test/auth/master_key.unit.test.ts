@@ -21,7 +21,7 @@ const key = () => Buffer.from(systemClock.randomBytes(32));
 const lineOf = (bytes: Uint8Array) => `${Buffer.from(bytes).toString('base64url')}\n`;
 const freshPath = () => join(freshFolder(), 'a.key');
 
-/** A file that holds these keys, a line each. */
+/** A key file with these keys. */
 function fileOf(...keys: readonly Uint8Array[]): string {
   const path = freshPath();
   writeFileSync(path, keys.map(lineOf).join(''));
@@ -38,8 +38,8 @@ function refusalOf(run: () => unknown): string {
   return 'not refused';
 }
 
-/** Somebody else makes the file in the moment before it is made here; `id` becomes part of the draft's name. */
-function late(path: string, id: string, first: Uint8Array) {
+/** A clock with which another process creates the file first; `id` becomes part of the draft's name. */
+function racingClock(path: string, id: string, first: Uint8Array) {
   return {
     ...systemClock,
     mintId: () => {
@@ -49,14 +49,14 @@ function late(path: string, id: string, first: Uint8Array) {
   };
 }
 
-describe('where a master key comes from', () => {
+describe('sources of the master key', () => {
   test.each<[string, (raw: Buffer) => string]>([
     ['hex', (raw) => raw.toString('hex')],
-    ['hex in capitals', (raw) => raw.toString('hex').toUpperCase()],
+    ['upper-case hex', (raw) => raw.toString('hex').toUpperCase()],
     ['base64url', (raw) => raw.toString('base64url')],
     ['base64', (raw) => raw.toString('base64')],
-    ['a line', lineOf],
-  ])('%s is read, and one character less or more is none', (_, spell) => {
+    ['base64url with a line break', lineOf],
+  ])('a master key is parsed as %s, and not with a character more or less', (_, spell) => {
     const raw = Buffer.from(key());
     const text = spell(raw).trim();
     expect(Buffer.from(parseMasterKey(spell(raw)) ?? [])).toEqual(raw);
@@ -76,9 +76,9 @@ describe('where a master key comes from', () => {
   });
 
   test('a service on PostgreSQL does not start without a master key', () => {
-    const said = 'this database needs a master key file';
-    expect(refusalOf(() => obtainMasterKeys({ from: 'operator' }, false, systemClock))).toContain(said);
-    expect(refusalOf(() => assertKeyConfigured({ from: 'operator' }))).toContain(said);
+    const message = 'this database needs a master key file';
+    expect(refusalOf(() => obtainMasterKeys({ from: 'operator' }, false, systemClock))).toContain(message);
+    expect(refusalOf(() => assertKeyConfigured({ from: 'operator' }))).toContain(message);
     expect(refusalOf(() => assertKeyConfigured({ from: 'file' }))).toBe('not refused');
   });
 
@@ -95,7 +95,7 @@ describe('where a master key comes from', () => {
     }
   });
 
-  test('a file is read again, also one beside the database; what was said once is not', () => {
+  test('a key file is read again, a key given by value is not', () => {
     const one = key();
     const path = fileOf(one);
     expect(rereadMasterKeys({ from: 'file', path })).toEqual([one]);
@@ -104,65 +104,65 @@ describe('where a master key comes from', () => {
   });
 });
 
-describe('beside a database', () => {
-  const beside = (path: string, hasProof: boolean, clock = systemClock) =>
+describe('the key file next to a database', () => {
+  const obtain = (path: string, hasProof: boolean, clock = systemClock) =>
     obtainMasterKeys({ from: 'default', path }, hasProof, clock);
 
-  test('one is made where there never was one, for its owner alone, and read from then on', () => {
+  test('a first key file is created with mode 0600, and read afterwards', () => {
     const path = freshPath();
-    const { keys, createdPath: made } = beside(path, false);
-    expect([keys.length, made, statSync(path).mode & 0o777]).toEqual([1, path, 0o600]);
-    expect(beside(path, false)).toEqual({ keys });
-    expect(beside(path, true)).toEqual({ keys });
+    const { keys, createdPath } = obtain(path, false);
+    expect([keys.length, createdPath, statSync(path).mode & 0o777]).toEqual([1, path, 0o600]);
+    expect(obtain(path, false)).toEqual({ keys });
+    expect(obtain(path, true)).toEqual({ keys });
     expect(readdirSync(dirname(path))).toEqual([basename(path)]);
   });
 
   test('a lost key file is reported and not replaced', () => {
     const path = freshPath();
-    expect(refusalOf(() => beside(path, true))).toContain('is missing');
+    expect(refusalOf(() => obtain(path, true))).toContain('is missing');
     expect(existsSync(path)).toBe(false);
   });
 
   test.each([
-    ['with its draft in place', systemClock.mintId()],
-    ['that took the draft away', 'gone/draft'],
-  ])('that of who was first is taken: %s', (_, id) => {
+    ['its draft still exists', systemClock.mintId()],
+    ['it removed the draft', 'gone/draft'],
+  ])('the key file of a faster process is used: %s', (_, id) => {
     const [path, first] = [freshPath(), key()];
-    expect(beside(path, false, late(path, id, first))).toEqual({ keys: [first] });
+    expect(obtain(path, false, racingClock(path, id, first))).toEqual({ keys: [first] });
     expect(readFileSync(path, 'utf8')).toBe(lineOf(first));
   });
 
   test('a missing folder of the key file is reported', () => {
     const path = join(freshFolder(), 'none', 'a.key');
-    expect(refusalOf(() => beside(path, false))).toContain('cannot be created');
+    expect(refusalOf(() => obtain(path, false))).toContain('cannot be created');
   });
 
-  test('drafts of its own are taken away, those of others are not', () => {
+  test('drafts of the key file are removed, other files are not', () => {
     const path = fileOf(key());
     const id = systemClock.mintId();
     const folder = dirname(path);
     const others = ['b.key', `b.key.${id}`, 'a.key.old-0123456789abcdef', `a.key.next-${id}`, 'a.key.mine'];
     for (const name of [`a.key.${id}`, ...others]) writeFileSync(join(folder, name), 'x');
-    beside(path, true);
+    obtain(path, true);
     expect(readdirSync(folder).sort()).toEqual(['a.key', ...others].sort());
   });
 });
 
-test('a key file is made once, and never overwritten', () => {
+test('createNewKeyFile creates a key file and never overwrites one', () => {
   const path = freshPath();
   createNewKeyFile(path, systemClock);
-  const made = readFileSync(path, 'utf8');
-  expect(parseMasterKey(made)).toBeDefined();
+  const content = readFileSync(path, 'utf8');
+  expect(parseMasterKey(content)).toBeDefined();
   expect(refusalOf(() => createNewKeyFile(path, systemClock))).toContain('already exists');
-  expect(readFileSync(path, 'utf8')).toBe(made);
+  expect(readFileSync(path, 'utf8')).toBe(content);
   const [other, first] = [freshPath(), key()];
-  const clock = late(other, systemClock.mintId(), first);
+  const clock = racingClock(other, systemClock.mintId(), first);
   expect(refusalOf(() => createNewKeyFile(other, clock))).toContain('already exists');
   expect(readFileSync(other, 'utf8')).toBe(lineOf(first));
 });
 
-test('where a file is there nothing is tried to be made', () => {
-  // No name is longer than 255 bytes, and that of a draft would be.
+test('an existing key file is used without creating a draft', () => {
+  // The name of a draft would exceed 255 bytes.
   const [path, one] = [join(freshFolder(), 'k'.repeat(250)), key()];
   writeFileSync(path, lineOf(one));
   expect(obtainMasterKeys({ from: 'default', path }, true, systemClock)).toEqual({ keys: [one] });
@@ -170,26 +170,26 @@ test('where a file is there nothing is tried to be made', () => {
   expect(refusalOf(() => createNewKeyFile(path, systemClock))).toContain('already exists');
 });
 
-test('the next key is made, or the one that its file holds', () => {
+test('obtainNextKey creates a key file, or reads the one key of an existing file', () => {
   const path = freshPath();
-  const { key: made, isCreated: isMade } = obtainNextKey(path, systemClock);
-  expect([isMade, lineOf(made)]).toEqual([true, readFileSync(path, 'utf8')]);
-  expect(obtainNextKey(path, systemClock)).toEqual({ key: made, isCreated: false });
+  const { key: next, isCreated } = obtainNextKey(path, systemClock);
+  expect([isCreated, lineOf(next)]).toEqual([true, readFileSync(path, 'utf8')]);
+  expect(obtainNextKey(path, systemClock)).toEqual({ key: next, isCreated: false });
   const several = fileOf(key(), key());
   expect(refusalOf(() => obtainNextKey(several, systemClock))).toContain('must contain exactly one key');
 });
 
-describe('a key file is replaced', () => {
+describe('replaceKeyFile', () => {
   const [one, other, third] = [key(), key(), key()];
   const idOf = (each: Uint8Array) => openKeyring(each, systemClock).keyId;
 
   test.each<[string, Buffer[], Buffer[], Buffer[]]>([
-    ['by one more key', [one], [one, other], []],
-    ['by another key', [one], [other], [one]],
-    ['by one of its keys', [one, other], [other], [one]],
-    ['by none of its keys', [one, other], [third], [one, other]],
-    ['by each of its keys once', [one, one], [one], []],
-  ])('%s; each that leaves it is kept', (_, before, after, left) => {
+    ['with an additional key', [one], [one, other], []],
+    ['with another key', [one], [other], [one]],
+    ['with one of its keys', [one, other], [other], [one]],
+    ['with none of its keys', [one, other], [third], [one, other]],
+    ['with each key once', [one, one], [one], []],
+  ])('a key file is replaced %s, and removed keys are saved in files', (_, before, after, removed) => {
     const path = fileOf(...before);
     chmodSync(path, 0o640);
     replaceKeyFile(path, after, systemClock);
@@ -198,9 +198,9 @@ describe('a key file is replaced', () => {
       0o640,
     ]);
     expect(readdirSync(dirname(path)).sort()).toEqual(
-      ['a.key', ...left.map((each) => basename(oldKeyFile(path, idOf(each))))].sort(),
+      ['a.key', ...removed.map((each) => basename(oldKeyFile(path, idOf(each))))].sort(),
     );
-    for (const each of left) expect(readFileSync(oldKeyFile(path, idOf(each)), 'utf8')).toBe(lineOf(each));
+    for (const each of removed) expect(readFileSync(oldKeyFile(path, idOf(each)), 'utf8')).toBe(lineOf(each));
   });
 
   test('a key file with the same keys is not replaced', () => {
@@ -212,8 +212,8 @@ describe('a key file is replaced', () => {
 
   test('a key file that cannot be replaced is reported and stays unchanged', () => {
     const path = fileOf(one);
-    const away = { ...systemClock, mintId: () => 'gone/draft' as Uuid };
-    expect(refusalOf(() => replaceKeyFile(path, [one, other], away))).toContain('cannot be replaced');
+    const failingClock = { ...systemClock, mintId: () => 'gone/draft' as Uuid };
+    expect(refusalOf(() => replaceKeyFile(path, [one, other], failingClock))).toContain('cannot be replaced');
     expect([readdirSync(dirname(path)), readFileSync(path, 'utf8')]).toEqual([['a.key'], lineOf(one)]);
     rmSync(path);
   });

@@ -38,10 +38,13 @@ describe('a sealed secret', () => {
     ['another realm', { ...location, realm: systemClock.mintId() }],
     ['another column', { ...location, column: 'other' }],
     ['another table', { ...location, table: 'other' }],
-    ['names that join alike', { ...location, table: 'oidc_profile","client_secret_sealed' }],
+    [
+      'a table whose name joins to the same text',
+      { ...location, table: 'oidc_profile","client_secret_sealed' },
+    ],
   ];
   for (const [where, other] of elsewhere) {
-    test(`does not open in ${where}`, () => {
+    test(`a sealed secret does not decrypt in ${where}`, () => {
       expect(() => keyring.open('oidc-client-secret', other, sealed)).toThrow();
     });
   }
@@ -101,12 +104,12 @@ describe('a keyring of several keys', () => {
   });
 
   test('a keyring reads the key file again for an unknown key, and tolerates its absence', () => {
-    let given: Uint8Array[] | undefined;
+    let fileKeys: Uint8Array[] | undefined;
     const keyring = openLiveKeyring(
       [one],
       () => {
-        if (!given) throw new Error('no file');
-        return given;
+        if (!fileKeys) throw new Error('no file');
+        return fileKeys;
       },
       systemClock,
     );
@@ -114,20 +117,20 @@ describe('a keyring of several keys', () => {
     expect(() => keyring.open('oidc-client-secret', location, sealed)).toThrow('names another key');
     keyring.activateNewest(ids);
     expect(keyring.keyId).toBe(ids[0]);
-    given = [two, one];
+    fileKeys = [two, one];
     expect(keyring.open('oidc-client-secret', location, sealed)).toBe(SECRET);
     keyring.activateNewest(ids);
     expect(keyring.keyId).toBe(ids[1]);
   });
 });
 
-describe('the proofs of a database', () => {
+describe('the key checks of a database', () => {
   const [one, two, three] = [master, systemClock.randomBytes(32), systemClock.randomBytes(32)].map((key) =>
     openKeyring(key, systemClock),
   ) as [Keyring, Keyring, Keyring];
-  const complaint = (proofs: readonly Keyring[]): string => {
+  const complaint = (keyrings: readonly Keyring[]): string => {
     try {
-      assertOpensAll(one, proofs.map(keyCheckOf));
+      assertOpensAll(one, keyrings.map(keyCheckOf));
     } catch (error) {
       if (error instanceof Refusal) return error.message;
       throw error;
