@@ -33,13 +33,13 @@ export function openArchiver(onBytes: (done: number) => void): Archiver {
     async copy(from, to) {
       const timer = setInterval(() => onBytes(sizeOf(to)), PROGRESS_MS);
       try {
-        await run({ does: 'copy', from, to });
+        await run({ kind: 'copy', from, to });
         onBytes(sizeOf(to));
       } finally {
         clearInterval(timer);
       }
     },
-    examine: (path, called, programVersion) => run({ does: 'examine', path, called, programVersion }),
+    verify: (path, label, programVersion) => run({ kind: 'verify', path, label, programVersion }),
   };
 }
 

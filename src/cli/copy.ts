@@ -4,7 +4,7 @@ import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { receiveSignal } from '../platform/signals.ts';
 import { VERSION } from '../platform/version.ts';
-import type { Compared, CopyRun } from '../store/copying/open.ts';
+import type { CopyRun, TableComparison } from '../store/copying/open.ts';
 import { type DatabaseAddress, isInMemory } from '../store/open.ts';
 import { openProgress, type ProgressDisplay } from './progress.ts';
 
@@ -31,14 +31,14 @@ export function addCopy(program: Command, argv: readonly string[]): void {
     )
     .action(async (options: CopyOptions) => {
       const move = { from: addressOf('from', options, argv), to: addressOf('to', options, argv) };
-      const { copyDatabase, isSame } = await import('../store/copying/open.ts');
+      const { copyDatabase, hasEqualDigests } = await import('../store/copying/open.ts');
       const { end, ...watch } = openWatch();
       const release = { version: VERSION, clock: systemClock };
       const run = { ...watch, isPreparation: options.prepare === true };
       const { tables, added, removed } = await copyDatabase(move, release, run).finally(end);
       console.log(`${'table'.padEnd(NAME_WIDTH)}${'rows'.padStart(COUNT_WIDTH)}  checksum`);
-      for (const table of tables) printTable(table, isSame(table));
-      const differing = tables.filter((table) => !isSame(table)).map(({ table }) => table);
+      for (const table of tables) printTable(table, hasEqualDigests(table));
+      const differing = tables.filter((table) => !hasEqualDigests(table)).map(({ table }) => table);
       if (differing.length > 0) {
         throw new Refusal(
           `source and target differ in ${differing.join(', ')}: another program changed the target. Stop that program ` +
@@ -99,7 +99,7 @@ function openWatch(): Pick<CopyRun, 'signal' | 'onStage'> & { readonly end: () =
 const NAME_WIDTH = 22;
 const COUNT_WIDTH = 12;
 
-function printTable({ table, source, target }: Compared, isSame: boolean): void {
+function printTable({ table, source, target }: TableComparison, isSame: boolean): void {
   const sides = isSame ? [source] : [source, target];
   for (const { rows, digest } of sides) {
     console.log(`${table.padEnd(NAME_WIDTH)}${String(rows).padStart(COUNT_WIDTH)}  ${digest}`);

@@ -56,7 +56,7 @@ export function addRestore(program: Command, context: CliContext): void {
           database,
           replaces: options.replace === true,
           hasManifest: options.manifest,
-          proveKeys: (path) => proveKeysOf(settings, path, systemClock),
+          assertKeys: (path) => proveKeysOf(settings, path, systemClock),
           async erasuresBy(keys) {
             if (ledger === undefined) return [];
             const how = { name: ledger, keys, takesUnsigned: options.takeUnsigned === true };
@@ -125,8 +125,8 @@ async function recordRestore(settings: Settings, { takenAt }: RestoreResult): Pr
 }
 
 function asJson(path: string, restored: RestoreResult, unsigned: readonly number[]) {
-  const { examined, takenAt, erased, aside } = restored;
-  const { schema, storeId, rows } = examined;
+  const { summary, takenAt, erased, replacedPath } = restored;
+  const { schema, storeId, rows } = summary;
   return {
     path,
     taken_at: takenAt ?? null,
@@ -136,7 +136,7 @@ function asJson(path: string, restored: RestoreResult, unsigned: readonly number
     erasures_applied: erased.applied,
     users_erased: erased.users,
     unsigned_lines: unsigned,
-    replaced: aside ?? null,
+    replaced: replacedPath ?? null,
   };
 }
 
@@ -146,9 +146,9 @@ function printRestore(
   ledger: string | undefined,
   unsigned: readonly number[],
 ): void {
-  const { examined, takenAt, erased, aside } = restored;
-  console.log(`${path}: ${totalOf(examined.rows)} rows, schema ${examined.schema}${since(takenAt)}`);
-  if (aside !== undefined) console.log(`the previous database is now ${aside}`);
+  const { summary, takenAt, erased, replacedPath } = restored;
+  console.log(`${path}: ${totalOf(summary.rows)} rows, schema ${summary.schema}${since(takenAt)}`);
+  if (replacedPath !== undefined) console.log(`the previous database is now ${replacedPath}`);
   console.log(
     `applied ${erased.applied} erasures that the backup did not contain; removed ${erased.users} users`,
   );

@@ -38,14 +38,14 @@ const KINDS: Readonly<Record<WorkerKind, (path: string) => Promise<void>>> = {
       return hasUnreferencedText(path, texts);
     });
   },
-  /** Copies a database, or examines one. */
+  /** Copies or verifies a database. */
   async archiver() {
     const { runArchiverTask } = await import('../store/backups/archiver.ts');
     await serveParent((request) => {
-      const errand = request as ArchiverTask;
-      // A copy keeps the log of the database from being folded back, so it should end soon; an examination may take its time.
-      if (errand.does === 'examine') lowerPriority();
-      return runArchiverTask(errand);
+      const task = request as ArchiverTask;
+      // A copy delays checkpoints of the write-ahead log, so it should end soon; a verification may take its time.
+      if (task.kind === 'verify') lowerPriority();
+      return runArchiverTask(task);
     });
   },
 };

@@ -173,12 +173,17 @@ describe('a backup is refused with one sentence', () => {
   writeFileSync(existing, 'mine');
   writeFileSync(join(folder, 'described.db.json'), 'mine');
   const cases: [string, readonly string[], number, RegExp][] = [
-    ['to an existing file', ['--to', existing], EXIT.failed, /is there already, and nothing is overwritten/],
+    [
+      'to an existing file',
+      ['--to', existing],
+      EXIT.failed,
+      /already exists, and a backup never overwrites a file/,
+    ],
     [
       'with an existing manifest',
       ['--to', join(folder, 'described.db')],
       EXIT.failed,
-      /described\.db\.json is there already/,
+      /described\.db\.json already exists/,
     ],
     ['without --to and --into', [], EXIT.usage, /either --to FILE or --into FOLDER/],
     [
@@ -193,7 +198,12 @@ describe('a backup is refused with one sentence', () => {
       EXIT.usage,
       /--keep requires --into/,
     ],
-    ['into a missing folder', ['--into', join(folder, 'none')], EXIT.failed, /there is no folder .*make it/],
+    [
+      'into a missing folder',
+      ['--into', join(folder, 'none')],
+      EXIT.failed,
+      /folder .* does not exist: create it/,
+    ],
   ];
   test.each(cases)('a backup %s is refused and writes nothing', async (_name, args, expected, sentence) => {
     const { path } = await createStoredDatabase(1);

@@ -93,7 +93,7 @@ describe('a restore', () => {
     const link = join(freshFolder(), 'link.db');
     symlinkSync(fresh, link);
     const again = await restoreInProcess({ backup, database: link });
-    expect(dirname(again.aside ?? '')).toBe(dirname(fresh));
+    expect(dirname(again.replacedPath ?? '')).toBe(dirname(fresh));
     expect(readdirSync(dirname(link))).toEqual(['link.db']);
   });
 
@@ -115,9 +115,11 @@ describe('a damaged or foreign backup', () => {
     const bytes = readFileSync(backup);
     for (const length of [size - 1, ...Array.from({ length: size / 4_096 }, (_, page) => page * 4_096)]) {
       writeFileSync(backup, bytes.subarray(0, length));
-      expect(await restoreRefusal({ database, backup })).toMatch(/its manifest says .* it was cut/);
+      expect(await restoreRefusal({ database, backup })).toMatch(/its manifest says .* it is truncated/);
       const message = await restoreRefusal({ database, backup, hasManifest: false });
-      expect(message).toMatch(length === 0 ? /no SQLite database/ : /its own header says .* it was cut/);
+      expect(message).toMatch(
+        length === 0 ? /not a SQLite database/ : /its own header says .* it is truncated/,
+      );
     }
   });
 
@@ -156,7 +158,9 @@ describe('a damaged or foreign backup', () => {
     const changeManifest = (change: Record<string, unknown>) =>
       writeFileSync(`${backup}.json`, JSON.stringify({ ...JSON.parse(manifest), ...change }));
     rmSync(`${backup}.json`);
-    expect(await restoreRefusal({ database, backup })).toMatch(/there is no .*\.json.*--no-manifest/);
+    expect(await restoreRefusal({ database, backup })).toMatch(
+      /the manifest .*\.json does not exist.*--no-manifest/,
+    );
     for (const text of [
       '',
       '{}',
@@ -165,13 +169,13 @@ describe('a damaged or foreign backup', () => {
       manifest.replace('"version": 1', '"version": 2'),
     ]) {
       writeFileSync(`${backup}.json`, text);
-      expect(await restoreRefusal({ database, backup })).toMatch(/not the manifest of a backup/);
+      expect(await restoreRefusal({ database, backup })).toMatch(/is not a valid manifest of a backup/);
     }
     copyFileSync(`${other.backup}.json`, `${backup}.json`);
     expect(await restoreRefusal({ database, backup })).toMatch(/manifest says|SHA-256/);
     for (const change of [{ schema: 7 }, { store_id: 'another' }, { rows: {} }]) {
       changeManifest(change);
-      expect(await restoreRefusal({ database, backup })).toMatch(/does not hold what its manifest says/);
+      expect(await restoreRefusal({ database, backup })).toMatch(/its content does not match its manifest/);
     }
   });
 
@@ -190,12 +194,12 @@ describe('a damaged or foreign backup', () => {
     ['a missing index', /the index user_info_name is missing/, (db) => db.run('drop index user_info_name')],
     [
       'a dangling reference',
-      /damaged: a row of \w+ refers to one that is not there/,
+      /damaged: a row of \w+ references a row that does not exist/,
       (db) => db.run('pragma foreign_keys = off; delete from user_info'),
     ],
     [
       'an incomplete copy',
-      /a copy into this database has not ended/,
+      /the copy into this database is not complete/,
       (db) => db.run(`update instance set store_id = 'unfinished copy of x by y'`),
     ],
   ];
@@ -224,8 +228,8 @@ describe('a damaged or foreign backup', () => {
   }
 
   test.each([
-    ['a text file', 'no database at all', /no SQLite database/],
-    ['an empty file', '', /no SQLite database/],
+    ['a text file', 'no database at all', /not a SQLite database/],
+    ['an empty file', '', /not a SQLite database/],
   ])('a backup that is %s is refused', async (_name, text, sentence) => {
     const { database, backup } = copyBackupFixture(fixture);
     writeFileSync(backup, text);
@@ -245,10 +249,12 @@ describe('a damaged or foreign backup', () => {
   test('a backup that is missing, has a write-ahead log, or is the database itself is refused', async () => {
     const { database, backup } = copyBackupFixture(fixture);
     expect(await restoreRefusal({ database, backup: database })).toMatch(/is the database itself/);
-    expect(await restoreRefusal({ database, backup: `${backup}.missing` })).toMatch(/there is no backup/);
-    expect(await restoreRefusal({ database, backup: dirname(backup) })).toMatch(/is no file/);
+    expect(await restoreRefusal({ database, backup: `${backup}.missing` })).toMatch(
+      /the backup .* does not exist/,
+    );
+    expect(await restoreRefusal({ database, backup: dirname(backup) })).toMatch(/is not a file/);
     writeFileSync(`${backup}-wal`, 'commits');
-    expect(await restoreRefusal({ database, backup })).toMatch(/-wal lies beside it and holds commits/);
+    expect(await restoreRefusal({ database, backup })).toMatch(/-wal holds commits/);
   });
 });
 
@@ -256,7 +262,9 @@ describe('an existing database', () => {
   test('an existing database is not overwritten without --replace', async () => {
     const { database, backup } = copyBackupFixture(fixture);
     const replaces = false;
-    expect(await restoreRefusal({ database, backup, replaces })).toMatch(/nothing is overwritten.*--replace/);
+    expect(await restoreRefusal({ database, backup, replaces })).toMatch(
+      /never overwrites a database.*--replace/,
+    );
   });
 
   test('an existing database is not changed while a service has it open', async () => {

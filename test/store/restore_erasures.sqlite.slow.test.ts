@@ -90,7 +90,7 @@ describe('a user erased after the backup', () => {
     const at = program.clock.now();
     const erase = (when: number) =>
       applyErasures(
-        { path, knowsUntil: when },
+        { path, knownUntil: when },
         [{ realm, user, at: when }],
         openWithKeyOf(path),
         program.clock,
@@ -171,7 +171,7 @@ describe('a user erased after the backup', () => {
       `insert into idempotency values ('${realm}', 'c', 'k', 1, 'b', 201, null, '${user}', x'00', 1, 9999999999999)`,
     ]);
     await applyErasures(
-      { path, knowsUntil: program.clock.now() },
+      { path, knownUntil: program.clock.now() },
       [{ realm, user, at: program.clock.now() }],
       openWithKeyOf(path),
       program.clock,

@@ -32,9 +32,9 @@ export const program = { version: VERSION, clock: systemClock };
 
 /** Runs the tasks of the archiver in this process; the commands start a process for each. */
 export const inProcessArchiver: Archiver = {
-  copy: async (from, to) => void runArchiverTask({ does: 'copy', from, to }),
-  examine: async (path, called, programVersion) =>
-    runArchiverTask({ does: 'examine', path, called, programVersion }) as DatabaseSummary,
+  copy: async (from, to) => void runArchiverTask({ kind: 'copy', from, to }),
+  verify: async (path, label, programVersion) =>
+    runArchiverTask({ kind: 'verify', path, label, programVersion }) as DatabaseSummary,
 };
 
 /** Runs a command on a database file. */
@@ -159,7 +159,7 @@ export function restoreInProcess(
     replaces: true,
     hasManifest: true,
     erasuresBy: async () => [],
-    proveKeys: async () => undefined,
+    assertKeys: async () => undefined,
   };
   return restore(
     { ...defaults, openOtherFile: openWithKeyOf(database), ...options },

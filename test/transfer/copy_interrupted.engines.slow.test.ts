@@ -87,7 +87,7 @@ describe.each(DIRECTIONS)('an interrupted copy from %s to %s', (from, to) => {
       for (const command of ['serve', 'export']) {
         const refused = await runCommand([AUTHREALM, command, ...target.args]);
         expect([refused.code, refused.stdout]).toEqual([1, '']);
-        expect(refused.stderr).toContain('has not ended');
+        expect(refused.stderr).toContain('is not complete');
       }
     }
     const last = await runCopy(source, target);

@@ -62,7 +62,7 @@ describe.each(ENGINES)('a refused copy on %s', (engine) => {
   test('a database is not copied onto itself', async () => {
     const database = await createWithRealm(engine);
     const before = await allRows(database);
-    expect(await refusalOfCopy(database, database)).toContain('are one database: name two');
+    expect(await refusalOfCopy(database, database)).toContain('are the same database: pass two databases');
     expect(await allRows(database)).toEqual(before);
   });
 
@@ -118,9 +118,9 @@ describe.each(ENGINES)('a refused copy on %s', (engine) => {
     }));
     const [first, second] = installations as [Installation, Installation];
     expect(await target.replaceInstallation(found, first)).toBe(true);
-    await target.put({ table: realms, rows, mark: first.storeId });
+    await target.put({ table: realms, rows, marker: first.storeId });
     expect(await target.replaceInstallation(first, second)).toBe(true);
-    const late = { table: realms, rows, mark: first.storeId };
+    const late = { table: realms, rows, marker: first.storeId };
     for (const write of [() => target.put(late), () => target.remove(late)])
       expect(write).toThrow('another copy into it has begun');
     expect(await target.replaceInstallation(first, found)).toBe(false);
@@ -145,7 +145,7 @@ describe.each(ENGINES)('a refused copy on %s', (engine) => {
   });
 
   test.each([
-    ['older', 0, 'bring it up first, by authrealm migrate'],
+    ['older', 0, 'run authrealm migrate of this release first'],
     ['newer', 99, 'install authrealm'],
   ])('a database with an %s schema is refused as a source and as a target', async (_, version, message) => {
     const [own, other] = [await createWithRealm(engine), await createWithRealm('sqlite')];

@@ -2,56 +2,56 @@ import { Database } from 'bun:sqlite';
 import { Refusal } from '../../domain/fault.ts';
 import { toRefusal } from '../refusals.ts';
 import { writeCopy } from '../sqlite/file_copy.ts';
-import { type DatabaseSummary, examineDatabase } from './verification.ts';
+import { type DatabaseSummary, verifyDatabaseFile } from './verification.ts';
 
-/** What takes long, and is asked of a process of its own: it can be ended then, and somebody sees how far it is. */
+/** Long work that runs in a worker process, so that it can be interrupted and its progress displayed. */
 export type ArchiverTask =
-  | { readonly does: 'copy'; readonly from: string; readonly to: string }
+  | { readonly kind: 'copy'; readonly from: string; readonly to: string }
   | {
-      readonly does: 'examine';
+      readonly kind: 'verify';
       readonly path: string;
-      readonly called: string;
+      readonly label: string;
       readonly programVersion: string;
     };
 
-/** Has an errand done elsewhere. Rejects with the Refusal that it ended with. */
+/** Runs tasks in a worker process. Rejects with the Refusal of the task. */
 export interface Archiver {
   copy(from: string, to: string): Promise<void>;
-  /** `called` is what a refusal begins with: the path may be that of a draft. */
-  examine(path: string, called: string, programVersion: string): Promise<DatabaseSummary>;
+  /** `label` is the prefix of refusals, because the path may be temporary. */
+  verify(path: string, label: string, programVersion: string): Promise<DatabaseSummary>;
 }
 
-/** How long a copy waits for a log that is being recovered. */
+/** How long a copy waits for recovery of the write-ahead log. */
 const WAIT_MS = 5_000;
 
-/** Does an errand. Throws Refusal. */
-export function runArchiverTask(errand: ArchiverTask): DatabaseSummary | undefined {
-  if (errand.does === 'examine') return examineNamed(errand);
+/** Runs a task in this process. Throws Refusal. */
+export function runArchiverTask(task: ArchiverTask): DatabaseSummary | undefined {
+  if (task.kind === 'verify') return verifyWithLabel(task);
   try {
-    copyLive(errand.from, errand.to);
+    copyLiveDatabase(task.from, task.to);
   } catch (error) {
-    throw toRefusal(error, errand.from);
+    throw toRefusal(error, task.from);
   }
   return undefined;
 }
 
-function examineNamed({
+function verifyWithLabel({
   path,
-  called,
+  label,
   programVersion,
-}: Extract<ArchiverTask, { does: 'examine' }>): DatabaseSummary {
+}: Extract<ArchiverTask, { kind: 'verify' }>): DatabaseSummary {
   try {
-    return examineDatabase(path, programVersion);
+    return verifyDatabaseFile(path, programVersion);
   } catch (error) {
     const refusal = toRefusal(error, path);
     if (!(refusal instanceof Refusal)) throw error;
-    throw new Refusal(`${called}: ${refusal.message}`, { cause: error });
+    throw new Refusal(`${label}: ${refusal.message}`, { cause: error });
   }
 }
 
-/** One read transaction: writers go on beside it, and nothing of theirs that comes later is seen. */
-function copyLive(from: string, to: string): void {
-  // One that may only read would leave a log and its index behind where nobody else has the database open.
+/** Copies a consistent snapshot in one read transaction, which does not block writers. */
+function copyLiveDatabase(from: string, to: string): void {
+  // Where no other process has the database open, a read-only connection would leave -wal and -shm files behind.
   const db = new Database(from, { readwrite: true });
   try {
     db.run(`pragma busy_timeout = ${WAIT_MS}`);

@@ -7,24 +7,24 @@ import type { Program } from '../migrations.ts';
 import { publish } from '../sqlite/file_copy.ts';
 import type { Archiver } from './archiver.ts';
 import { type Manifest, manifestOf, manifestPath, readManifest } from './manifest.ts';
-import { withDrafts } from './temporary_folder.ts';
+import { withTemporaryFolder } from './temporary_folder.ts';
 
-/** Where a backup goes. */
+/** The destination of a backup. */
 export type BackupTarget =
   | { readonly file: string }
-  /** A folder of backups, and after how many days the older ones go. */
+  /** A folder of backups, and the days after which older ones are removed. */
   | { readonly folder: string; readonly keepDays: number | undefined };
 
 export interface BackupResult {
   readonly path: string;
   readonly manifest: Manifest;
-  /** Names of older backups that went. */
+  /** The file names of the older backups that were removed. */
   readonly removed: readonly string[];
 }
 
 /**
- * Makes a backup of a database that others may be writing to. It has its name only once it is complete, looked through
- * and on the disk, with its manifest beside it; before that nothing older is removed.
+ * Creates a backup of a database that may be in use. The backup gets its name once it is complete, verified and synced,
+ * and has its manifest. Only then are older backups removed.
  */
 export async function backUp(
   database: string,
@@ -35,46 +35,46 @@ export async function backUp(
   const takenAt = clock.now();
   const path = 'file' in target ? target.file : join(target.folder, backupName(database, takenAt));
   assertFreeTarget(path);
-  return withDrafts(path, clock, async (folder) => {
-    const draft = join(folder, 'draft.db');
-    await archiver.copy(database, draft);
-    const examined = await archiver.examine(
-      draft,
-      `the copy of ${database} is no backup, and was removed`,
+  return withTemporaryFolder(path, clock, async (folder) => {
+    const temporary = join(folder, 'draft.db');
+    await archiver.copy(database, temporary);
+    const summary = await archiver.verify(
+      temporary,
+      `the copy of ${database} failed verification and was removed`,
       version,
     );
-    const sha256 = await hashFile(draft);
-    const made = { path, bytes: statSync(draft).size, sha256, takenAt, program: version, ...examined };
-    const manifest = manifestOf(made);
-    writeFileSync(manifestPath(draft), `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
-    syncPath(manifestPath(draft));
-    publishBoth(draft, path);
+    const sha256 = await hashFile(temporary);
+    const facts = { path, bytes: statSync(temporary).size, sha256, takenAt, program: version, ...summary };
+    const manifest = manifestOf(facts);
+    writeFileSync(manifestPath(temporary), `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
+    syncPath(manifestPath(temporary));
+    publishWithManifest(temporary, path);
     if ('file' in target || target.keepDays === undefined) return { path, manifest, removed: [] };
-    const kept = { days: target.keepDays, now: clock.now(), storeId: examined.storeId };
-    return { path, manifest, removed: removeOld(target.folder, database, kept) };
+    const retention = { days: target.keepDays, now: clock.now(), storeId: summary.storeId };
+    return { path, manifest, removed: removeOld(target.folder, database, retention) };
   });
 }
 
 function assertFreeTarget(path: string): void {
   const folder = dirname(path);
   if (!existsSync(folder) || !statSync(folder).isDirectory())
-    throw new Refusal(`there is no folder ${folder}: make it, with mode 0700`);
+    throw new Refusal(`folder ${folder} does not exist: create it with mode 0700`);
   for (const name of [path, manifestPath(path)]) {
     if (lstatSync(name, { throwIfNoEntry: false })) throw nameTaken(name);
   }
 }
 
-/** The manifest first: a backup that has its name has its manifest. */
-function publishBoth(draft: string, path: string): void {
+/** Publishes the manifest first, so that every published backup has one. */
+function publishWithManifest(temporary: string, path: string): void {
   const manifest = manifestPath(path);
-  if (!publish(manifestPath(draft), manifest)) throw nameTaken(manifest);
-  if (publish(draft, path)) return;
+  if (!publish(manifestPath(temporary), manifest)) throw nameTaken(manifest);
+  if (publish(temporary, path)) return;
   rmSync(manifest);
   throw nameTaken(path);
 }
 
 function nameTaken(name: string): Refusal {
-  return new Refusal(`${name} is there already, and nothing is overwritten: name another file`);
+  return new Refusal(`${name} already exists, and a backup never overwrites a file: pass another path`);
 }
 
 /** The SHA-256 of a file, in hexadecimal digits. */
@@ -84,12 +84,12 @@ export async function hashFile(path: string): Promise<string> {
   return hasher.digest('hex');
 }
 
-/** An instant as a part of a file name, in the order of time. */
+/** A timestamp for file names, which sorts by time. */
 export function instantName(at: number): string {
   return new Date(at).toISOString().replaceAll(/[-:]/g, '');
 }
 
-/** What a backup of a database is called in a folder of them. */
+/** The file name of a backup in a folder of backups. */
 export function backupName(database: string, at: number): string {
   return `${stemOf(database)}-${instantName(at)}.db`;
 }
@@ -101,14 +101,13 @@ function stemOf(database: string): string {
 interface Retention {
   readonly days: number;
   readonly now: number;
-  /** The installation whose backups they are. */
   readonly storeId: string;
 }
 
 /**
- * Removes the backups of a database that were taken more than so many days ago: of a folder, those that carry the name
- * this program gives, and whose manifest names the file and the installation; and what is left of backups that were never
- * completed. Answers the names.
+ * Removes the backups of a database that are older than `days`: files in the folder that this program named, and whose
+ * manifest has their name and the installation; also leftovers of incomplete backups. Returns the names of the removed
+ * files.
  */
 function removeOld(folder: string, database: string, { days, now, storeId }: Retention): string[] {
   const newest = backupName(database, daysBefore(now, days));
@@ -120,7 +119,7 @@ function removeOld(folder: string, database: string, { days, now, storeId }: Ret
     if (manifest && manifest.store_id === storeId && manifestPath(manifest.file) === name) {
       if (!isOld(manifest.file) || manifest.file !== backupName(database, Date.parse(manifest.taken_at)))
         continue;
-      // The manifest goes last: what is left of a removal that was killed is found by the next one.
+      // The manifest is removed last, so that the next run can finish a removal that was killed.
       rmSync(join(folder, manifest.file), { force: true });
       rmSync(join(folder, name));
       removed.push(manifest.file);
@@ -133,5 +132,5 @@ function removeOld(folder: string, database: string, { days, now, storeId }: Ret
   return removed;
 }
 
-/** What withDrafts adds to the name of what is made. */
+/** The suffix of the names of temporary folders. */
 const LEFTOVER = /\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.partial$/;

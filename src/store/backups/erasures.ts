@@ -7,36 +7,36 @@ import { user } from '../../domain/resources.ts';
 import type { Engine } from '../engine.ts';
 import { queryOnce } from '../sqlite/connection.ts';
 
-/** Erasures that a database knows of; none where its schema is older than they are. */
+/** The erasures that a database has recorded; none where its schema is too old to record them. */
 export function selectErasures(db: Database): readonly Erasure[] {
   const tables = queryOnce(db, `select 1 from sqlite_schema where type = 'table' and name = 'erasure'`);
   if (tables.length === 0) return [];
   return queryOnce<Erasure>(db, 'select realm_id as realm, user_id as user, at from erasure');
 }
 
-/** Opens a database that is about to be served, its schema brought up and its log kept. */
+/** Opens a restored database for writing, with a migrated schema and its audit log. */
 export type OpenRestored = (path: string) => Promise<Pick<Engine, 'records' | 'close'>>;
 
-/** A database, and the time up to which it can know of anything, in milliseconds since the epoch. */
+/** A database and the time of its last possible record, in milliseconds since the epoch. */
 export interface RestoredDatabase {
   readonly path: string;
-  readonly knowsUntil: number;
+  readonly knownUntil: number;
 }
 
 /**
- * Erases in a database whom it does not know to be erased: the user with everything below it and every answer that tells
- * of it, and what its log could tell of the person. An erasure that it knows of was applied there, and whoever came under
- * that identifier afterwards is another one. What it says of a time that had not come is not believed: no key speaks for
- * it, and it would keep somebody in. Nobody else may have the database open. Answers how many erasures were new to it, and
- * how many users were there.
+ * Applies erasures that a database has not recorded: it removes the user with all records below it, every idempotency
+ * record about it, and the personal data in its log. A recorded erasure was applied already, and a user created later
+ * with the same ID is another person. Recorded erasures after `knownUntil` are ignored, because they are unsigned and a
+ * forged one would keep a user from being erased. No other process may have the database open. Returns how many
+ * erasures were new, and how many users they removed.
  */
 export async function applyErasures(
-  { path, knowsUntil }: RestoredDatabase,
+  { path, knownUntil }: RestoredDatabase,
   erasures: readonly Erasure[],
   open: OpenRestored,
   clock: Clock,
 ): Promise<{ readonly applied: number; readonly users: number }> {
-  const missing = missingIn({ path, knowsUntil }, erasures);
+  const missing = missingIn({ path, knownUntil }, erasures);
   if (missing.length === 0) return { applied: 0, users: 0 };
   const { records, close } = await open(path);
   let users = 0;
@@ -45,11 +45,11 @@ export async function applyErasures(
   } finally {
     await close();
   }
-  noteErasures(path, missing, clock.now());
+  recordErasures(path, missing, clock.now());
   return { applied: missing.length, users };
 }
 
-/** Answers whether there was such a user. */
+/** Returns whether the user existed. */
 async function eraseAgain(
   records: Engine['records'],
   { realm, user: id }: Erasure,
@@ -59,35 +59,38 @@ async function eraseAgain(
   const { mintRevision } = clock;
   const origin = { ...COMMAND_LINE, at: clock.now() };
   const auditEntry = createAuditEntry('user.erased', { realm, user: id, object: id, detail: {} }, clock);
-  const isThere = (await records.get(user, key)) !== undefined;
+  const existed = (await records.get(user, key)) !== undefined;
   while ((await records.erase({ key, origin, mintRevision, auditEntry })).kind === 'too_many')
     await records.purge({ resource: user, key, origin, mintRevision, isErasure: true });
-  return isThere;
+  return existed;
 }
 
-function missingIn({ path, knowsUntil }: RestoredDatabase, erasures: readonly Erasure[]): readonly Erasure[] {
+function missingIn({ path, knownUntil }: RestoredDatabase, erasures: readonly Erasure[]): readonly Erasure[] {
   const db = new Database(path, { readonly: true });
   try {
-    const believed = selectErasures(db).filter(({ at }) => at <= knowsUntil + LIMITS.clockLeewayMs);
-    const known = new Map(believed.map(({ realm, user: id, at }) => [`${realm} ${id}`, at]));
+    const recorded = selectErasures(db).filter(({ at }) => at <= knownUntil + LIMITS.clockLeewayMs);
+    const known = new Map(recorded.map(({ realm, user: id, at }) => [`${realm} ${id}`, at]));
     return erasures.filter(({ realm, user: id, at }) => (known.get(`${realm} ${id}`) ?? -1) < at);
   } finally {
     db.close(false);
   }
 }
 
-/** As of when it happened first, so that the next restore knows of it as well; the file is written anew afterwards. */
-const NOTE = `insert into erasure (realm_id, user_id, at, scrubbed_at) values (?, ?, ?, ?)
+/**
+ * Keeps the time of the original erasure for the next restore. `scrubbed_at` is set because the file is rewritten
+ * afterwards.
+ */
+const UPSERT_ERASURE = `insert into erasure (realm_id, user_id, at, scrubbed_at) values (?, ?, ?, ?)
   on conflict (realm_id, user_id) do update set at = excluded.at, scrubbed_at = excluded.scrubbed_at, told_at = null`;
 
-function noteErasures(path: string, erasures: readonly Erasure[], now: number): void {
+function recordErasures(path: string, erasures: readonly Erasure[], now: number): void {
   const db = new Database(path, { readwrite: true });
   try {
-    const note = db.prepare(NOTE);
+    const upsert = db.prepare(UPSERT_ERASURE);
     db.transaction(() => {
-      for (const { realm, user: id, at } of erasures) note.run(realm, id, at, now);
+      for (const { realm, user: id, at } of erasures) upsert.run(realm, id, at, now);
     })();
-    note.finalize();
+    upsert.finalize();
   } finally {
     db.close(false);
   }

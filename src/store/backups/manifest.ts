@@ -6,27 +6,27 @@ import type { DatabaseSummary } from './verification.ts';
 
 const KIND = 'authrealm backup';
 
-/** What lies beside a backup and says what it is. It holds no value of a record. */
+/** The description of a backup, in a file next to it. It holds no values of records. */
 const MANIFEST = z.object({
   kind: z.literal(KIND),
   version: z.literal(1),
   file: z.string(),
   bytes: z.int().positive(),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
-  /** Everything that was acknowledged before this instant is in it. */
+  /** The backup holds every write that was acknowledged before this time. */
   taken_at: z.iso.datetime({ precision: 3 }),
-  /** The release that made it. */
+  /** The release that created the backup. */
   program: z.string(),
   schema: z.int().positive(),
-  /** The installation it is of. */
+  /** The ID of the installation. */
   store_id: z.string(),
-  /** Rows of each table. */
+  /** The number of rows of each table. */
   rows: z.record(z.string(), z.int().nonnegative()),
 });
 
 export type Manifest = z.infer<typeof MANIFEST>;
 
-/** Where the manifest of a backup is. */
+/** The path of the manifest of a backup. */
 export function manifestPath(backup: string): string {
   return `${backup}.json`;
 }
@@ -54,7 +54,7 @@ export function manifestOf({
   return { ...about, bytes, sha256, taken_at, program, schema, store_id: storeId, rows };
 }
 
-/** Reads what a file says, or undefined where it is no manifest of this program. */
+/** Reads a manifest; undefined where the file is not a valid one. */
 export function readManifest(path: string): Manifest | undefined {
   try {
     return MANIFEST.safeParse(JSON.parse(readFileSync(path, 'utf8'))).data;
@@ -63,16 +63,17 @@ export function readManifest(path: string): Manifest | undefined {
   }
 }
 
-/** The manifest of a backup. Throws Refusal where there is none that can be read. */
+/** Reads the manifest of a backup. Throws Refusal where it is missing or invalid. */
 export function manifestFor(backup: string): Manifest {
   const path = manifestPath(backup);
   if (!existsSync(path)) {
     throw new Refusal(
-      `there is no ${path}, which says what the backup must hold: put it there. For a copy that authrealm backup did ` +
-        'not make, --no-manifest takes the word of the file itself',
+      `the manifest ${path} does not exist: put it next to the backup, or pass --no-manifest for a copy that was not made ` +
+        'by authrealm backup',
     );
   }
   const manifest = readManifest(path);
-  if (!manifest) throw new Refusal(`${path} is not the manifest of a backup, or it is damaged`);
+  if (!manifest)
+    throw new Refusal(`${path} is not a valid manifest of a backup: restore it, or pass another backup`);
   return manifest;
 }

@@ -25,79 +25,80 @@ import type { Archiver } from './archiver.ts';
 import { instantName } from './backup.ts';
 import { applyErasures, type OpenRestored, selectErasures } from './erasures.ts';
 import { type Manifest, manifestFor } from './manifest.ts';
-import { withDrafts } from './temporary_folder.ts';
+import { withTemporaryFolder } from './temporary_folder.ts';
 import { type DatabaseSummary, headerOf } from './verification.ts';
 
-/** What is to be restored, and over what. */
 export interface RestoreOptions {
   readonly backup: string;
   readonly database: string;
-  /** A database that is there is kept under another name. */
+  /** Whether an existing database is moved to another name; otherwise it is an error. */
   readonly replaces: boolean;
-  /** False for a file that no manifest speaks for. */
+  /** False for a backup without a manifest. */
   readonly hasManifest: boolean;
-  /** Throws Refusal unless the master keys of a database are given. Answers the keys of its log, if it has one. */
-  readonly proveKeys: (path: string) => Promise<LogKeys | undefined>;
-  /** Those that are known outside of any database, as these keys signed them. Throws Refusal where they did not. */
+  /**
+   * Throws Refusal unless the master keys of a database are given. Returns the keys of its audit log, if it has one.
+   */
+  readonly assertKeys: (path: string) => Promise<LogKeys | undefined>;
+  /** The erasures recorded outside of any database. Throws Refusal where these keys did not sign them. */
   readonly erasuresBy: (keys: LogKeys | undefined) => Promise<readonly Erasure[]>;
   readonly openOtherFile: OpenRestored;
 }
 
 export interface RestoreResult {
-  readonly examined: DatabaseSummary;
-  /** When the backup was taken; undefined without a manifest. */
+  readonly summary: DatabaseSummary;
+  /** The time of the backup; undefined without a manifest. */
   readonly takenAt: string | undefined;
-  /** Erasures that the backup did not know of, and how many of their users it held. */
+  /** The number of erasures that the backup had not recorded, and of the users that they removed. */
   readonly erased: { readonly applied: number; readonly users: number };
-  /** Where the database is now that was there; undefined where there was none. */
-  readonly aside: string | undefined;
+  /** The new path of the replaced database; undefined where there was none. */
+  readonly replacedPath: string | undefined;
 }
 
 /** Called with the bytes read so far, and the total. */
 export type OnBytes = (done: number, total: number) => void;
 
 /**
- * Puts a backup in the place of a database, once it was looked through and nobody who was erased is in it any more. Until
- * then the database that is there is not touched. Throws Refusal with what to do.
+ * Restores a backup after it was verified and all erasures were applied to it. Until then the existing database is not
+ * touched. Throws Refusal with advice.
  */
 export async function restore(
-  order: RestoreOptions,
+  options: RestoreOptions,
   program: Program,
   archiver: Archiver,
   onBytes: OnBytes,
 ): Promise<RestoreResult> {
-  const { backup } = order;
-  const path = existsSync(order.database) ? realpathSync(order.database) : resolve(order.database);
-  const manifest = checkBackup(order, path);
-  checkDestination(order, path);
-  return withDrafts(path, program.clock, async (folder) => {
-    const draft = join(folder, 'restored.db');
-    await fetchBackup({ backup, draft, manifest }, onBytes);
-    const examined = await archiver.examine(draft, `the backup ${backup}`, program.version);
+  const { backup } = options;
+  const path = existsSync(options.database) ? realpathSync(options.database) : resolve(options.database);
+  const manifest = checkBackup(options, path);
+  checkDestination(options, path);
+  return withTemporaryFolder(path, program.clock, async (folder) => {
+    const temporary = join(folder, 'restored.db');
+    await fetchBackup({ backup, temporary, manifest }, onBytes);
+    const summary = await archiver.verify(temporary, `the backup ${backup}`, program.version);
     const keys = await withBackupName(backup, () => {
-      if (manifest) assertMatchesManifest(manifest, examined);
-      return order.proveKeys(draft);
+      if (manifest) assertMatchesManifest(manifest, summary);
+      return options.assertKeys(temporary);
     });
-    const told = await order.erasuresBy(keys);
+    const recorded = await options.erasuresBy(keys);
     const lock = existsSync(path) ? lockDatabase(path) : undefined;
     try {
-      const knowsUntil = manifest ? Date.parse(manifest.taken_at) : program.clock.now();
-      const erasing = {
-        draft,
-        knowsUntil,
+      const knownUntil = manifest ? Date.parse(manifest.taken_at) : program.clock.now();
+      const erasureInput = {
+        temporary,
+        knownUntil,
         folder,
-        erasures: latestOf([...told, ...(lock?.erasures ?? [])]),
-        open: order.openOtherFile,
+        erasures: latestErasures([...recorded, ...(lock?.erasures ?? [])]),
+        open: options.openOtherFile,
       };
-      const complete = await applyErasuresTo(erasing, program, archiver);
-      syncPath(complete.path);
-      const aside = lock && replaceDatabase(path, complete.path, program.clock.now());
-      if (!lock) putInto(path, complete.path);
+      const restored = await applyErasuresTo(erasureInput, program, archiver);
+      syncPath(restored.path);
+      const replacedPath = lock && replaceDatabase(path, restored.path, program.clock.now());
+      if (!lock) placeDatabase(path, restored.path);
       return {
-        examined: complete.examined ?? examined,
+        summary: restored.summary ?? summary,
         takenAt: manifest?.taken_at,
-        erased: complete.erased,
-        aside,
+        erased: restored.erased,
+        replacedPath,
       };
     } finally {
       lock?.release();
@@ -108,21 +109,22 @@ export async function restore(
 /** Checks the backup before its content is read. */
 function checkBackup({ backup, hasManifest }: RestoreOptions, path: string): Manifest | undefined {
   const found = statSync(backup, { throwIfNoEntry: false });
-  if (!found) throw new Refusal(`there is no backup ${backup}`);
-  if (!found.isFile()) throw new Refusal(`${backup} is no file: name the backup itself`);
+  if (!found) throw new Refusal(`the backup ${backup} does not exist`);
+  if (!found.isFile()) throw new Refusal(`${backup} is not a file: pass the backup file itself`);
   if (existsSync(path) && statSync(path).ino === found.ino && statSync(path).dev === found.dev)
-    throw new Refusal(`${backup} is the database itself: name a backup of it`);
+    throw new Refusal(`${backup} is the database itself: pass a backup of it`);
   const log = statSync(`${backup}-wal`, { throwIfNoEntry: false });
   if (log && log.size > 0) {
     throw new Refusal(
-      `${backup}-wal lies beside it and holds commits: that is a database, or a part of one. Make a backup of it by ` +
+      `${backup} is a database or a part of one, because ${backup}-wal holds commits: create a backup of it with ` +
         'authrealm backup',
     );
   }
   const manifest = hasManifest ? manifestFor(backup) : undefined;
   if (manifest && manifest.bytes !== found.size) {
     throw new Refusal(
-      `the backup ${backup}: it has ${found.size} bytes, its manifest says ${manifest.bytes}: it was cut, or is another one`,
+      `the backup ${backup} has ${found.size} bytes, and its manifest says ${manifest.bytes}: it is truncated, or another ` +
+        'file; pass another backup',
     );
   }
   return manifest;
@@ -131,39 +133,41 @@ function checkBackup({ backup, hasManifest }: RestoreOptions, path: string): Man
 /** Checks the destination before the backup is read, so that a refusal comes at once. */
 function checkDestination({ replaces }: RestoreOptions, path: string): void {
   const folder = dirname(path);
-  if (!existsSync(folder)) throw new Refusal(`there is no folder ${folder}: make it, with mode 0700`);
+  if (!existsSync(folder)) throw new Refusal(`folder ${folder} does not exist: create it with mode 0700`);
   if (!existsSync(path)) {
     assertNoCompanions(path);
     return;
   }
-  if (!statSync(path).isFile()) throw new Refusal(`${path} is no file`);
+  if (!statSync(path).isFile()) throw new Refusal(`${path} is not a file: pass the path of a database file`);
   if (!replaces) {
     throw new Refusal(
-      `there is a database at ${path}, and nothing is overwritten: with --replace it is kept under another name`,
+      `${path} already exists, and a restore never overwrites a database: pass --replace to move it to another name`,
     );
   }
 }
 
 interface BackupCopy {
   readonly backup: string;
-  readonly draft: string;
+  readonly temporary: string;
   readonly manifest: Manifest | undefined;
 }
 
-/** This copy is examined and served, whatever happens to the backup meanwhile. */
-async function fetchBackup({ backup, draft, manifest }: BackupCopy, onBytes: OnBytes): Promise<void> {
+/** Copies the backup first: the copy is what gets verified and served, even if the backup changes meanwhile. */
+async function fetchBackup({ backup, temporary, manifest }: BackupCopy, onBytes: OnBytes): Promise<void> {
   const total = statSync(backup).size;
   let done = 0;
-  const sha256 = await copyHashing(backup, draft, (count) => {
+  const sha256 = await copyHashing(backup, temporary, (count) => {
     done += count;
     onBytes(done, total);
   });
   if (manifest && manifest.sha256 !== sha256) {
-    throw new Refusal(`the backup ${backup}: its SHA-256 is not the one in its manifest: it is damaged`);
+    throw new Refusal(
+      `the backup ${backup} is damaged, because its SHA-256 is not the one in its manifest: pass another backup`,
+    );
   }
 }
 
-/** Copies a file to a new one of mode 0600 and puts it on the disk. Returns the SHA-256 of what was written. */
+/** Copies a file to a new one of mode 0600 and syncs it. Returns the SHA-256 of the copy. */
 async function copyHashing(from: string, to: string, onBytes: (count: number) => void): Promise<string> {
   const hasher = new Bun.CryptoHasher('sha256');
   const file = openSync(to, 'wx', 0o600);
@@ -183,7 +187,7 @@ async function copyHashing(from: string, to: string, onBytes: (count: number) =>
 function assertMatchesManifest(manifest: Manifest, { schema, storeId, rows }: DatabaseSummary): void {
   const isSame =
     manifest.schema === schema && manifest.store_id === storeId && Bun.deepEquals(manifest.rows, rows);
-  if (!isSame) throw new Refusal('it does not hold what its manifest says');
+  if (!isSame) throw new Refusal('its content does not match its manifest');
 }
 
 /** Adds the name of the backup to a refusal. */
@@ -196,48 +200,48 @@ async function withBackupName<T>(backup: string, work: () => Promise<T>): Promis
   }
 }
 
-/** Of each user the last erasure. */
-function latestOf(erasures: readonly Erasure[]): readonly Erasure[] {
-  const byTime = erasures.toSorted((one, other) => one.at - other.at);
-  return [...new Map(byTime.map((erasure) => [`${erasure.realm} ${erasure.user}`, erasure])).values()];
+/** The last erasure of each user. */
+function latestErasures(erasures: readonly Erasure[]): readonly Erasure[] {
+  const sorted = erasures.toSorted((one, other) => one.at - other.at);
+  return [...new Map(sorted.map((erasure) => [`${erasure.realm} ${erasure.user}`, erasure])).values()];
 }
 
-interface Erasing {
-  readonly draft: string;
-  readonly knowsUntil: number;
+interface ErasureInput {
+  readonly temporary: string;
+  readonly knownUntil: number;
   readonly folder: string;
   readonly erasures: readonly Erasure[];
   readonly open: OpenRestored;
 }
 
-interface Complete {
+interface RestoredFile {
   readonly path: string;
   readonly erased: RestoreResult['erased'];
-  /** Set where it differs from the backup. */
-  readonly examined?: DatabaseSummary;
+  /** Set where the content differs from the backup. */
+  readonly summary?: DatabaseSummary;
 }
 
-/** Where users were removed, the file is written again, so that its pages keep nothing of them. */
+/** Applies erasures. If there were any, rewrites the file so that its pages hold no data of erased users. */
 async function applyErasuresTo(
-  { draft, knowsUntil, folder, erasures, open }: Erasing,
+  { temporary, knownUntil, folder, erasures, open }: ErasureInput,
   program: Program,
   archiver: Archiver,
-): Promise<Complete> {
-  const erased = await applyErasures({ path: draft, knowsUntil }, erasures, open, program.clock);
-  if (erased.applied === 0) return { path: draft, erased };
+): Promise<RestoredFile> {
+  const erased = await applyErasures({ path: temporary, knownUntil }, erasures, open, program.clock);
+  if (erased.applied === 0) return { path: temporary, erased };
   const path = join(folder, 'complete.db');
-  const db = new Database(draft, { readwrite: true });
+  const db = new Database(temporary, { readwrite: true });
   try {
     writeCopy(db, path);
   } finally {
     db.close(false);
   }
-  return { path, erased, examined: await archiver.examine(path, 'what was restored', program.version) };
+  return { path, erased, summary: await archiver.verify(path, 'the restored database', program.version) };
 }
 
-/** A database that nobody else has open, and that nobody can open until it is released. */
+/** A database that no other process can open until the lock is released. */
 interface DatabaseLock {
-  /** The erasures that it knows of. */
+  /** The erasures that the database has recorded. */
   readonly erasures: readonly Erasure[];
   release(): void;
 }
@@ -245,37 +249,37 @@ interface DatabaseLock {
 const LOCK_WAIT_MS = 5_000;
 
 /**
- * Locks a database against every other process: its log is folded back and removed with its index, and the file is locked
- * whole. Throws Refusal while another process has it open, and where it is too damaged to be locked: whether it is in use
- * is not known then.
+ * Locks a database against all other processes. It checkpoints and removes the write-ahead log, and locks the file
+ * exclusively. Throws Refusal while another process has the database open, and where the file is too damaged to be
+ * locked, because its use cannot be determined then.
  */
 export function lockDatabase(path: string): DatabaseLock {
-  // The engine would remove a log that it cannot make sense of.
-  if (statSync(path).size > 0 && !headerOf(path)) throw unlockable(path);
+  // The engine would remove a log that it cannot read.
+  if (statSync(path).size > 0 && !headerOf(path)) throw cannotLock(path);
   const db = new Database(path, { readwrite: true, strict: true });
   try {
     db.run(`pragma busy_timeout = ${LOCK_WAIT_MS}`);
     const hasSchema = sqliteSchemaVersion(db) !== undefined;
-    lockWhole(db, path);
+    lockExclusively(db, path);
     const erasures = hasSchema ? selectErasures(db) : [];
     return { erasures, release: () => unlock(db) };
   } catch (error) {
     unlock(db);
-    if (isBusy(error)) throw inUse(path);
-    throw error instanceof SQLiteError ? unlockable(path) : error;
+    if (isBusy(error)) throw databaseInUse(path);
+    throw error instanceof SQLiteError ? cannotLock(path) : error;
   }
 }
 
 /**
- * In WAL mode a connection holds a shared lock on the file for as long as it is open, and only a connection that is alone
- * can leave that mode. Without a log, an exclusive transaction keeps every other process out.
+ * In WAL mode every open connection holds a shared lock on the file, and only the last one can leave that mode. Without
+ * WAL, an exclusive transaction locks out all other processes.
  */
-function lockWhole(db: Database, path: string): void {
+function lockExclusively(db: Database, path: string): void {
   db.run('pragma journal_mode = delete');
   db.run('begin exclusive');
   const [now] = queryOnce<{ journal_mode: string }>(db, 'pragma journal_mode');
   // Another process opened it in between.
-  if (now?.journal_mode !== 'delete') throw inUse(path);
+  if (now?.journal_mode !== 'delete') throw databaseInUse(path);
 }
 
 function unlock(db: Database): void {
@@ -283,48 +287,53 @@ function unlock(db: Database): void {
   db.close(false);
 }
 
-function inUse(path: string): Refusal {
+function databaseInUse(path: string): Refusal {
   return new Refusal(
-    `${path} is in use: stop every process that has it open, then run the same command again. Nothing was changed`,
+    `${path} is in use: stop every process that has it open, then run the same command again; nothing was changed`,
   );
 }
 
-function unlockable(path: string): Refusal {
+function cannotLock(path: string): Refusal {
   return new Refusal(
-    `${path} is damaged and cannot be locked, so whether a process has it open is not known: stop every process, move it ` +
-      'and what lies beside it as -wal, -shm and -journal away, and restore without --replace',
+    `${path} is damaged and cannot be locked, so a process may still have it open: stop every process, move it and its ` +
+      '-wal, -shm and -journal files away, and restore without --replace',
   );
 }
 
-/** Gives a complete file the name of a database that is not there. Throws Refusal where there is one by now. */
-function putInto(path: string, complete: string): void {
+/** Publishes a restored file where no database exists. Throws Refusal where one was created meanwhile. */
+function placeDatabase(path: string, restored: string): void {
   assertNoCompanions(path);
-  if (!publish(complete, path)) throw new Refusal(`${path} was made meanwhile: nothing was restored`);
+  if (!publish(restored, path))
+    throw new Refusal(
+      `${path} was created meanwhile, and nothing was restored: stop the process that created it, or pass another path`,
+    );
 }
 
 /**
- * Puts a complete file in the place of a locked database, in one step: killed before it the old one is there, after it the
- * new one. Returns the name under which the old one is kept.
+ * Replaces a locked database by a restored file atomically: after a crash the path holds either the old or the new one.
+ * Returns the new path of the old database.
  */
-export function replaceDatabase(path: string, complete: string, now: number): string {
-  const aside = `${path}.replaced-${instantName(now)}`;
+export function replaceDatabase(path: string, restored: string, now: number): string {
+  const replacedPath = `${path}.replaced-${instantName(now)}`;
   const { uid, gid, mode } = statSync(path);
-  chownSync(complete, uid, gid);
-  chmodSync(complete, mode & 0o777);
-  syncPath(complete);
-  linkSync(path, aside);
+  chownSync(restored, uid, gid);
+  chmodSync(restored, mode & 0o777);
+  syncPath(restored);
+  linkSync(path, replacedPath);
   syncPath(dirname(path));
   assertNoCompanions(path);
-  renameSync(complete, path);
+  renameSync(restored, path);
   syncPath(dirname(path));
-  return aside;
+  return replacedPath;
 }
 
-/** Throws Refusal where files of the engine would be taken for those of the database that is put there. */
+/** Throws Refusal where a -wal, -shm or -journal file exists that the engine would apply to the restored database. */
 function assertNoCompanions(path: string): void {
-  const left = ['-wal', '-shm', '-journal'].map((ending) => path + ending).find((file) => existsSync(file));
-  if (left === undefined) return;
+  const companion = ['-wal', '-shm', '-journal']
+    .map((ending) => path + ending)
+    .find((file) => existsSync(file));
+  if (companion === undefined) return;
   throw new Refusal(
-    `${left} belongs to another database than the one that is restored: put that database back, or move ${left} away`,
+    `${companion} belongs to another database than the restored one: put that database back, or move ${companion} away`,
   );
 }

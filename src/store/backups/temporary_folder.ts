@@ -2,10 +2,10 @@ import { mkdirSync, rmSync } from 'node:fs';
 import type { Clock } from '../../domain/id.ts';
 
 /**
- * Gives work a private folder beside a file, on the same disk, and removes it afterwards: what the engine keeps beside a
- * file that is being made goes with it.
+ * Gives work a private folder next to a file, on the same file system, and removes it afterwards, with any files that
+ * the engine created in it.
  */
-export async function withDrafts<T>(
+export async function withTemporaryFolder<T>(
   path: string,
   { mintId }: Pick<Clock, 'mintId'>,
   work: (folder: string) => Promise<T>,

@@ -7,7 +7,7 @@ import { sqliteSchemaDifferences } from '../sqlite/inspection.ts';
 import { sqliteSchemaVersion } from '../sqlite/migrate.ts';
 import { sqliteMigrations } from '../sqlite/open.ts';
 
-/** What a database was found to be. */
+/** The schema, the installation and the row counts of a verified database. */
 export interface DatabaseSummary {
   readonly schema: number;
   readonly storeId: string;
@@ -15,10 +15,10 @@ export interface DatabaseSummary {
 }
 
 /**
- * Looks through a file that nobody writes: whole, sound, of this program, and of a schema that it serves or can bring up.
- * Throws Refusal with what is wrong; the sentence goes on after the name of the file.
+ * Verifies a database file that is not in use: that it is complete and undamaged, and has a schema that this program
+ * can serve or migrate. Throws Refusal with a message that continues after the name of the file.
  */
-export function examineDatabase(path: string, programVersion: string): DatabaseSummary {
+export function verifyDatabaseFile(path: string, programVersion: string): DatabaseSummary {
   assertLength(path);
   const db = openImmutable(path);
   try {
@@ -27,7 +27,7 @@ export function examineDatabase(path: string, programVersion: string): DatabaseS
     for (const { type, name, is } of sqliteSchemaDifferences(db, sqliteMigrations()))
       throw new Refusal(`the ${type} ${name} is ${is}`);
     const storeId = textOf(db, 'select store_id as text from instance');
-    if (storeId === undefined) throw new Refusal('it does not say which installation it is of');
+    if (storeId === undefined) throw new Refusal('it has no installation ID');
     assertComplete(storeId);
     return { schema, storeId, rows: countRows(db) };
   } catch (error) {
@@ -38,19 +38,19 @@ export function examineDatabase(path: string, programVersion: string): DatabaseS
   }
 }
 
-/** Without a lock, and without looking for a log beside it. */
+/** Opens the file without locks, and without a write-ahead log. */
 function openImmutable(path: string): Database {
-  const still = `${Bun.pathToFileURL(path).href}?immutable=1`;
-  return new Database(still, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);
+  const uri = `${Bun.pathToFileURL(path).href}?immutable=1`;
+  return new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);
 }
 
 const MAGIC = 'SQLite format 3\0';
 const HEADER_BYTES = 100;
-/** Where the header tells the bytes of a page, and the number of pages (sqlite.org/fileformat2.html, 1.3). */
+/** Offsets of the page size and the number of pages in the header (sqlite.org/fileformat2.html, 1.3). */
 const PAGE_BYTES_AT = 16;
 const PAGES_AT = 28;
 
-/** The beginning of a file, or undefined where it is not that of a SQLite database. */
+/** The header of a SQLite database; undefined for other files. */
 export function headerOf(path: string): Buffer | undefined {
   const header = Buffer.alloc(HEADER_BYTES);
   const file = openSync(path, 'r');
@@ -62,16 +62,18 @@ export function headerOf(path: string): Buffer | undefined {
   return header.toString('latin1', 0, MAGIC.length) === MAGIC ? header : undefined;
 }
 
-/** The engine reads a file that was cut as far as it goes, and finds nothing wrong with some. */
+/** Compares the length with the header, because the engine does not detect every truncated file. */
 function assertLength(path: string): void {
   const { size } = statSync(path);
   const header = headerOf(path);
-  if (!header) throw new Refusal('it is no SQLite database');
+  if (!header) throw new Refusal('it is not a SQLite database');
   const pageBytes = header.readUInt16BE(PAGE_BYTES_AT);
-  // The largest page does not fit its field, and is written as 1.
+  // The largest page size, 65,536, does not fit the field, and is stored as 1.
   const expected = (pageBytes === 1 ? 65_536 : pageBytes) * header.readUInt32BE(PAGES_AT);
   if (size !== expected)
-    throw new Refusal(`it has ${size} bytes, its own header says ${expected}: it was cut, or is damaged`);
+    throw new Refusal(
+      `it has ${size} bytes, and its own header says ${expected}: it is truncated or damaged`,
+    );
 }
 
 function assertKnownSchema(db: Database, programVersion: string): number {
@@ -83,12 +85,12 @@ function assertKnownSchema(db: Database, programVersion: string): number {
 }
 
 function assertIntegrity(db: Database): void {
-  const complaint = db
+  const result = db
     .query<{ integrity_check: string }, []>('pragma integrity_check(1)')
     .get()?.integrity_check;
-  if (complaint !== 'ok') throw damaged(complaint ?? 'the engine says nothing');
+  if (result !== 'ok') throw damaged(result ?? 'the integrity check returned nothing');
   const orphan = textOf(db, 'select "table" as text from pragma_foreign_key_check limit 1');
-  if (orphan !== undefined) throw damaged(`a row of ${orphan} refers to one that is not there`);
+  if (orphan !== undefined) throw damaged(`a row of ${orphan} references a row that does not exist`);
 }
 
 function damaged(why: string): Refusal {

@@ -3,7 +3,7 @@ import type { CopySource, CopyTarget, Installation, KeyRange, PrimaryKey, RangeD
 import { type CopiedTable, INSTANCE, TABLES } from './tables.ts';
 import { assertMarked, isUnfinished, isUnfinishedCopyOf, unfinishedCopyOf } from './unfinished_copy.ts';
 
-/** What both sides hold of a table in the end. */
+/** The contents of a table on both sides after the copy. */
 export interface TableComparison {
   readonly table: string;
   readonly source: RangeDigest;
@@ -17,9 +17,9 @@ export interface CopyResult {
 }
 
 export interface CopyRun {
-  /** Tells this run from every other copy into the target. */
+  /** Distinguishes this run from other copies into the target. */
   readonly id: string;
-  /** The target stays an unfinished copy, which a later run brings up to date. */
+  /** Leaves the target an unfinished copy, which a later run completes. */
   readonly isPreparation: boolean;
   /** Ends the copy after the pages that are in progress. */
   readonly signal: AbortSignal;
@@ -33,53 +33,57 @@ interface Sides {
 }
 
 /**
- * Makes the target hold what the source does. It compares pages of each table by their digests, and moves the rows that
- * differ: all of them into an empty target, the rest into an unfinished copy. Throws Refusal where the target holds
- * anything else; it is not written then.
+ * Makes the target equal to the source. It compares the digests of pages of each table, and copies the rows that
+ * differ: all rows into an empty target, the remaining ones into an unfinished copy. Throws Refusal, without a write,
+ * where the target is anything else.
  */
 export async function copyAll({ source, target }: Sides, run: CopyRun): Promise<CopyResult> {
   const installation = await source.installation();
   const found = await target.installation();
   await assertCopyable(installation, found, target);
-  const marked = { ...found, storeId: unfinishedCopyOf(installation.storeId, run.id) };
-  assertMarked(await target.replaceInstallation(found, marked));
+  const markedInstallation = { ...found, storeId: unfinishedCopyOf(installation.storeId, run.id) };
+  assertMarked(await target.replaceInstallation(found, markedInstallation));
   const pages = await comparePages({ source, target }, run);
-  const differing = pages.filter((page) => !isEqual(page));
+  const differing = pages.filter((page) => !hasEqualDigests(page));
   const counts = { added: 0, removed: 0 };
   if (differing.length > 0) {
-    const job = { source, target, run, counts, mark: marked.storeId };
-    await clear(differing, job);
-    await fill(differing, job);
+    const context = { source, target, run, counts, marker: markedInstallation.storeId };
+    await removeDiffering(differing, context);
+    await addMissing(differing, context);
     await target.analyze();
   }
-  const tables = TABLES.map((table) => comparedOf(table, pages));
-  if (run.isPreparation || !tables.every(isEqual)) return { tables, ...counts };
-  assertMarked(await target.replaceInstallation(marked, installation));
+  const tables = TABLES.map((table) => tableComparison(table, pages));
+  if (run.isPreparation || !tables.every(hasEqualDigests)) return { tables, ...counts };
+  assertMarked(await target.replaceInstallation(markedInstallation, installation));
   const instance = {
     table: INSTANCE.name,
-    source: await source.sum(INSTANCE, WHOLE),
-    target: await target.sum(INSTANCE, WHOLE),
+    source: await source.digest(INSTANCE, WHOLE_TABLE),
+    target: await target.digest(INSTANCE, WHOLE_TABLE),
   };
   return { tables: [...tables, instance], ...counts };
 }
 
-const WHOLE: KeyRange = { after: undefined, to: undefined };
+const WHOLE_TABLE: KeyRange = { after: undefined, to: undefined };
 
 /** Throws Refusal unless the target is empty or an unfinished copy of the same installation. */
-async function assertCopyable(ours: Installation, theirs: Installation, target: CopyTarget): Promise<void> {
-  if (isUnfinishedCopyOf(ours.storeId, theirs.storeId)) return;
-  if (isUnfinished(theirs.storeId))
-    throw new Refusal('the target is an unfinished copy of another installation: name an empty database');
+async function assertCopyable(
+  sourceInstallation: Installation,
+  targetInstallation: Installation,
+  target: CopyTarget,
+): Promise<void> {
+  if (isUnfinishedCopyOf(sourceInstallation.storeId, targetInstallation.storeId)) return;
+  if (isUnfinished(targetInstallation.storeId))
+    throw new Refusal('the target is an unfinished copy of another installation: pass an empty database');
   for (const table of TABLES) {
     if ((await target.count(table)) === 0) continue;
     throw new Refusal(
-      `the target is not empty (table ${table.name}): name an empty database, or one that was prepared from the same ` +
+      `the target is not empty (table ${table.name}): pass an empty database, or one that was prepared from the same ` +
         'source by --prepare',
     );
   }
 }
 
-/** A part of a table, and what both sides hold of it. */
+/** A range of a table, with its digest on both sides. */
 interface Page {
   readonly table: CopiedTable;
   readonly range: KeyRange;
@@ -88,9 +92,9 @@ interface Page {
   target: RangeDigest;
 }
 
-const NOTHING: RangeDigest = { rows: 0, digest: new Bun.CryptoHasher('sha256').update('').digest('hex') };
+const EMPTY_RANGE: RangeDigest = { rows: 0, digest: new Bun.CryptoHasher('sha256').update('').digest('hex') };
 
-export function isEqual({
+export function hasEqualDigests({
   source,
   target,
 }: {
@@ -100,7 +104,7 @@ export function isEqual({
   return source.rows === target.rows && source.digest === target.digest;
 }
 
-/** Every page of every table, in the order of the tables and of the keys. */
+/** Compares every page of every table. Returns them in the order of tables and keys. */
 async function comparePages(
   { source, target }: Sides,
   { signal, onStage }: CopyRun,
@@ -114,12 +118,12 @@ async function comparePages(
   for (const table of TABLES) {
     const isEmpty = (await target.count(table)) === 0;
     await inParallel(rangesOf(table, source), signal, async (range) => {
-      // Ranges come in their order, so the pages stand in it as well.
-      const page: Page = { table, range, source: NOTHING, target: NOTHING };
+      // Ranges arrive in the order of keys, so pages are pushed in that order.
+      const page: Page = { table, range, source: EMPTY_RANGE, target: EMPTY_RANGE };
       pages.push(page);
       [page.source, page.target] = await Promise.all([
-        source.sum(table, range),
-        isEmpty ? NOTHING : target.sum(table, range),
+        source.digest(table, range),
+        isEmpty ? EMPTY_RANGE : target.digest(table, range),
       ]);
       report(page.source.rows);
     });
@@ -127,7 +131,7 @@ async function comparePages(
   return pages;
 }
 
-/** Ranges that leave out no key there may be. */
+/** Consecutive ranges that together cover all possible keys. */
 async function* rangesOf(table: CopiedTable, source: CopySource): AsyncGenerator<KeyRange> {
   let after: PrimaryKey | undefined;
   for (;;) {
@@ -138,19 +142,18 @@ async function* rangesOf(table: CopiedTable, source: CopySource): AsyncGenerator
   }
 }
 
-/** How many pages are in progress at once. */
 const PAGES_AT_ONCE = 4;
 
 /**
- * Works on items, some of them at once. After the first error, or with the signal, no more work is begun, and what is in
- * progress ends first.
+ * Processes items, PAGES_AT_ONCE at a time. After the first error or the signal it starts no more work, and waits for
+ * that in progress.
  */
 async function inParallel<T>(
   items: AsyncIterable<T> | Iterable<T>,
   signal: AbortSignal,
   work: (item: T) => Promise<void>,
 ): Promise<void> {
-  // One generator for all workers: it answers one after the other, and ends for all with the first that leaves.
+  // One generator for all workers: it serves one at a time, and ends for all of them when the first one returns.
   const queue = (async function* () {
     yield* items;
   })();
@@ -158,21 +161,20 @@ async function inParallel<T>(
     for await (const item of queue) {
       if (signal.aborted) return;
       await work(item);
-      // An engine that answers at once leaves no turn to signals and to other connections.
+      // A synchronous engine would never yield to signals and other connections.
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
   const ended = await Promise.allSettled(Array.from({ length: PAGES_AT_ONCE }, worker));
   const failed = ended.find((end) => end.status === 'rejected');
   if (failed) throw failed.reason;
-  if (signal.aborted)
-    throw new Refusal('the copy was interrupted: run the same command again, which goes on from there');
+  if (signal.aborted) throw new Refusal('the copy was interrupted: run the same command again to continue');
 }
 
-interface Job extends Sides {
+interface CopyContext extends Sides {
   readonly run: CopyRun;
-  /** What the target is called while it is written. */
-  readonly mark: string;
+  /** The installation ID of the target during this run. */
+  readonly marker: string;
   readonly counts: { added: number; removed: number };
 }
 
@@ -183,10 +185,13 @@ const rowsOf = (
 ): Promise<readonly string[]> => (rows === 0 ? Promise.resolve([]) : side.rows(table, range));
 
 /**
- * Removes rows that are in the way, those that refer to others first. Of a table that others refer to, rows that are gone;
- * changed ones are replaced where they are.
+ * Removes rows of the target that the source does not have, referencing tables first. Changed rows of a referenced
+ * table stay, and are replaced later.
  */
-async function clear(pages: readonly Page[], { source, target, mark, run, counts }: Job): Promise<void> {
+async function removeDiffering(
+  pages: readonly Page[],
+  { source, target, marker, run, counts }: CopyContext,
+): Promise<void> {
   const byTable = Map.groupBy(
     pages.filter((page) => page.target.rows > 0),
     ({ table }) => table,
@@ -194,22 +199,25 @@ async function clear(pages: readonly Page[], { source, target, mark, run, counts
   for (const table of TABLES.toReversed()) {
     const identity = table.isReferredTo ? keyIn(table) : (row: string) => row;
     await inParallel(byTable.get(table) ?? [], run.signal, async (page) => {
-      const [ours, theirs] = await Promise.all([
+      const [sourceRows, targetRows] = await Promise.all([
         rowsOf(source, page, page.source),
         rowsOf(target, page, page.target),
       ]);
-      const kept = new Set(ours.map(identity));
-      const gone = theirs.filter((row) => !kept.has(identity(row)));
-      if (gone.length === 0) return;
-      await target.remove({ table, rows: gone, mark });
-      page.target = await target.sum(table, page.range);
-      counts.removed += gone.length;
+      const wanted = new Set(sourceRows.map(identity));
+      const removable = targetRows.filter((row) => !wanted.has(identity(row)));
+      if (removable.length === 0) return;
+      await target.remove({ table, rows: removable, marker });
+      page.target = await target.digest(table, page.range);
+      counts.removed += removable.length;
     });
   }
 }
 
-/** Adds rows that are missing, those that others refer to first, and reads each page again. */
-async function fill(pages: readonly Page[], { source, target, mark, run, counts }: Job): Promise<void> {
+/** Adds missing rows, referenced tables first, and reads each page again. */
+async function addMissing(
+  pages: readonly Page[],
+  { source, target, marker, run, counts }: CopyContext,
+): Promise<void> {
   const report = run.onStage(
     'copying',
     pages.reduce((sum, page) => sum + page.source.rows, 0),
@@ -217,12 +225,12 @@ async function fill(pages: readonly Page[], { source, target, mark, run, counts 
   const byTable = Map.groupBy(pages, ({ table }) => table);
   for (const table of TABLES) {
     await inParallel(byTable.get(table) ?? [], run.signal, async (page) => {
-      const ours = await rowsOf(source, page, page.source);
-      const theirs = new Set(await rowsOf(target, page, page.target));
-      const missing = ours.filter((row) => !theirs.has(row));
-      if (missing.length > 0) await target.put({ table, rows: missing, mark });
+      const sourceRows = await rowsOf(source, page, page.source);
+      const targetRows = new Set(await rowsOf(target, page, page.target));
+      const missing = sourceRows.filter((row) => !targetRows.has(row));
+      if (missing.length > 0) await target.put({ table, rows: missing, marker });
       counts.added += missing.length;
-      page.target = await target.sum(table, page.range);
+      page.target = await target.digest(table, page.range);
       report(page.source.rows);
     });
   }
@@ -236,16 +244,18 @@ function keyIn({ key }: CopiedTable): (row: string) => string {
   };
 }
 
-/** The digest of a table is that of the digests of its pages, which begin where the source's rows say. */
-function comparedOf(table: CopiedTable, pages: readonly Page[]): TableComparison {
-  const own = pages.filter((page) => page.table === table);
-  const sumOf = (sums: readonly RangeDigest[]): RangeDigest => ({
-    rows: sums.reduce((rows, sum) => rows + sum.rows, 0),
-    digest: new Bun.CryptoHasher('sha256').update(sums.map(({ digest }) => digest).join('\n')).digest('hex'),
+/** Combines the digests of the pages of a table. The pages of both sides have the boundaries of the source. */
+function tableComparison(table: CopiedTable, pages: readonly Page[]): TableComparison {
+  const ownPages = pages.filter((page) => page.table === table);
+  const combinedDigest = (digests: readonly RangeDigest[]): RangeDigest => ({
+    rows: digests.reduce((total, { rows }) => total + rows, 0),
+    digest: new Bun.CryptoHasher('sha256')
+      .update(digests.map(({ digest }) => digest).join('\n'))
+      .digest('hex'),
   });
   return {
     table: table.name,
-    source: sumOf(own.map(({ source }) => source)),
-    target: sumOf(own.map(({ target }) => target)),
+    source: combinedDigest(ownPages.map(({ source }) => source)),
+    target: combinedDigest(ownPages.map(({ target }) => target)),
   };
 }

@@ -9,13 +9,12 @@ import { openSqliteSource, openSqliteTarget } from './sqlite.ts';
 import { isUnfinished } from './unfinished_copy.ts';
 
 export {
-  type CopyResult as Copied,
   type CopyRun,
-  isEqual as isSame,
-  type TableComparison as Compared,
+  hasEqualDigests,
+  type TableComparison,
 } from './copy.ts';
 
-/** From where to where. */
+/** The source and the target of a copy. */
 export interface CopyEndpoints {
   readonly from: DatabaseAddress;
   readonly to: DatabaseAddress;
@@ -46,17 +45,17 @@ export async function copyDatabase(
   }
 }
 
-type Which = 'source' | 'target';
+type CopyEnd = 'source' | 'target';
 
-/** What names a side: on the command line, and in the environment. */
-const NAMES: Readonly<Record<Which, readonly [flag: string, variable: string]>> = {
+/** The flag and the environment variable of each side. */
+const ADDRESS_SETTINGS: Readonly<Record<CopyEnd, readonly [flag: string, variable: string]>> = {
   source: ['--from', 'AUTHREALM_COPY_FROM'],
   target: ['--to', 'AUTHREALM_COPY_TO'],
 };
 
-/** Opens a side whose errors name it. */
+/** Opens a side, and adds its name to the errors of all of its methods. */
 async function openNamed<S extends CopySource | CopyTarget>(
-  which: Which,
+  which: CopyEnd,
   address: DatabaseAddress,
   open: () => Promise<S>,
 ): Promise<S> {
@@ -67,8 +66,8 @@ async function openNamed<S extends CopySource | CopyTarget>(
     } catch (error) {
       const refusal = toRefusal(error, path);
       if (!(refusal instanceof Refusal)) throw error;
-      // Every other command has one database.
-      const [flag, variable] = NAMES[which];
+      // The advice is written for commands with one database.
+      const [flag, variable] = ADDRESS_SETTINGS[which];
       const message = refusal.message.replaceAll('--database', flag).replace('AUTHREALM_DATABASE', variable);
       const isNamed = path !== undefined && refusal !== error;
       throw new Refusal(`the ${which}${isNamed ? '' : ` ${name}`}: ${message}`, { cause: error });
@@ -77,7 +76,8 @@ async function openNamed<S extends CopySource | CopyTarget>(
   const side = await withName(open, name);
   const methods = Object.entries(side).map(([name, method]) => [
     name,
-    (...given: unknown[]) => withName(() => (method as (...given: unknown[]) => Promise<unknown>)(...given)),
+    (...values: unknown[]) =>
+      withName(() => (method as (...values: unknown[]) => Promise<unknown>)(...values)),
   ]);
   return Object.fromEntries(methods) as S;
 }
@@ -86,11 +86,11 @@ async function assertCompleteSource(source: CopySource): Promise<void> {
   const { storeId } = await source.installation();
   if (!isUnfinished(storeId)) return;
   throw new Refusal(
-    'the source is itself an unfinished copy: complete that one, or name the database it is of',
+    'the source is itself an unfinished copy: complete that copy, or pass the database that it was made from',
   );
 }
 
 async function assertDistinct(source: CopySource, target: CopySource): Promise<void> {
   if ((await source.identity()) !== (await target.identity())) return;
-  throw new Refusal('the source and the target are one database: name two');
+  throw new Refusal('the source and the target are the same database: pass two databases');
 }

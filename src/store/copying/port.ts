@@ -3,56 +3,56 @@ import type { CopiedTable } from './tables.ts';
 /** The values of a row's primary key. */
 export type PrimaryKey = readonly (string | number)[];
 
-/** Rows of a table in the order of the key: those behind one key, up to another one and with it. */
+/** A range of keys of a table: greater than `after`, up to and including `to`. */
 export interface KeyRange {
   readonly after: PrimaryKey | undefined;
   readonly to: PrimaryKey | undefined;
 }
 
-/** How many rows a range has, and a digest of all that must be equal in them. */
+/** The number of rows of a range, and a digest of all columns that must be equal. */
 export interface RangeDigest {
   readonly rows: number;
   readonly digest: string;
 }
 
-/** What stands in the table of the installation. */
+/** The row of the `instance` table. */
 export interface Installation {
   readonly storeId: string;
   readonly accessVersion: number;
 }
 
 /**
- * A database that is copied from, as of one moment, or to. A row on its way is a JSON object on a line of its own, the
- * same text from every engine: its columns in the order of `carried`, bytes as hexadecimal digits. A digest is the
- * SHA-256 of such lines, less the loose column.
+ * A database to read rows from: the source, as of one snapshot, or the target. Every engine serializes a row to the
+ * same text: a JSON object on one line, its columns in the order of `transferredColumns`, bytes in hexadecimal digits.
+ * A digest is the SHA-256 of such lines without the renumbered column.
  */
 export interface CopySource {
-  /** Tells this database from every other one. */
+  /** Identifies the database among all others. */
   identity(): Promise<string>;
   installation(): Promise<Installation>;
   count(table: CopiedTable): Promise<number>;
-  /** The key of the last row of the page behind a key; undefined where the rows left do not fill one. */
+  /** The key of the last row of the page after a key; undefined where fewer rows than a page remain. */
   pageEnd(table: CopiedTable, after: PrimaryKey | undefined): Promise<PrimaryKey | undefined>;
-  sum(table: CopiedTable, range: KeyRange): Promise<RangeDigest>;
+  digest(table: CopiedTable, range: KeyRange): Promise<RangeDigest>;
   rows(table: CopiedTable, range: KeyRange): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
-/** Rows to be written in one commit, where the installation is still called `mark` then. */
+/** Rows to write in one commit, on condition that the installation ID of the target is still `marker`. */
 export interface RowBatch {
   readonly table: CopiedTable;
   readonly rows: readonly string[];
-  readonly mark: string;
+  readonly marker: string;
 }
 
-/** A database that is copied to. A write is refused once another copy into it has begun. */
+/** The database to write to. It refuses writes once another copy into it has begun. */
 export interface CopyTarget extends CopySource {
-  /** Removes rows, found by their keys alone. */
+  /** Removes rows by their keys. */
   remove(batch: RowBatch): Promise<void>;
-  /** Adds rows, and replaces those of a table that others refer to. */
+  /** Adds rows. In a referenced table it replaces existing ones. */
   put(batch: RowBatch): Promise<void>;
-  /** Replaces one installation by another one. Returns whether the first one was there. */
+  /** Replaces the installation if it is still `old`. Returns whether it was. */
   replaceInstallation(old: Installation, installation: Installation): Promise<boolean>;
-  /** Lets the engine gather statistics of what it holds now. */
+  /** Makes the engine collect planner statistics. */
   analyze(): Promise<void>;
 }

@@ -16,7 +16,7 @@ import {
   onConflict,
   REPLACE_INSTALLATION,
   SELECT_INSTALLATION,
-  SELECT_MARK,
+  SELECT_MARKER,
   type SqlText,
   selectPageEnd,
   selectRange,
@@ -24,45 +24,45 @@ import {
 import { type CopiedTable, TABLES, transferredColumns } from './tables.ts';
 import { assertMarked } from './unfinished_copy.ts';
 
-/** How many pages are read or written at once: as many as are under way in a copy. */
+/** One for each page that a copy processes at once. */
 const CONNECTIONS = 4;
-/** A page takes a fraction of a second; an engine that is silent for so long will not answer any more. */
+/** A page takes a fraction of a second, so a server that takes this long has stalled. */
 const STATEMENT_MS_MAX = 300_000;
 
 type Row = Readonly<Record<string, unknown>>;
-/** Runs a statement on one of some connections. */
-type Ask = (text: SqlText) => Promise<readonly Row[]>;
+/** Runs a statement on one of the connections. */
+type RunStatement = (text: SqlText) => Promise<readonly Row[]>;
 
-/** Pages are read along the index of the key. Without statistics, or with old ones, the planner takes another one. */
-const ALONG_THE_KEY = ['seqscan', 'bitmapscan', 'sort', 'incremental_sort']
+/** Forces reads by the index of the key. Without current statistics the planner may choose another plan. */
+const USE_KEY_INDEX = ['seqscan', 'bitmapscan', 'sort', 'incremental_sort']
   .map((way) => `set local enable_${way} = off`)
   .join('; ');
-/** A role may have timeouts for statements and idle transactions that a copy exceeds. */
+/** Overrides timeouts of the role that a copy may exceed. */
 const NO_TIMEOUTS = 'set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0';
-const BEGIN = `begin isolation level repeatable read, read only; ${ALONG_THE_KEY}; ${NO_TIMEOUTS}`;
+const BEGIN_COPY_READ = `begin isolation level repeatable read, read only; ${USE_KEY_INDEX}; ${NO_TIMEOUTS}`;
 
-/** A PostgreSQL database that is copied from, by read transactions of one snapshot. */
+/** A PostgreSQL source, read by several transactions with the same snapshot. */
 export async function openPostgresSource(address: PostgresAddress, program: Program): Promise<CopySource> {
   await assertSchema(address, 'source', program);
   const sql = await openAtPrimary(address);
   try {
     const connections = await beginSharedRead(sql);
-    let turn = 0;
-    return reading(sql, (text) => {
-      turn = (turn + 1) % connections.length;
-      return query(connections[turn] as ReservedSQL, text);
+    let next = 0;
+    return sourceOver(sql, (text) => {
+      next = (next + 1) % connections.length;
+      return query(connections[next] as ReservedSQL, text);
     });
   } catch (error) {
-    await closeSoon(sql);
+    await closeNow(sql);
     throw error;
   }
 }
 
-/** A PostgreSQL database that is copied to. Its schema is made where there is none. */
+/** A PostgreSQL target. Its schema is created if it does not exist. */
 export async function openPostgresTarget(address: PostgresAddress, program: Program): Promise<CopyTarget> {
   await assertSchema(address, 'target', program);
   await prepareSchema(address, 'check', program, undefined);
-  return writing(await openAtPrimary(address));
+  return targetOver(await openAtPrimary(address));
 }
 
 async function assertSchema(
@@ -90,72 +90,72 @@ async function openAtPrimary(address: PostgresAddress): Promise<SQL> {
 async function beginSharedRead(sql: SQL): Promise<readonly ReservedSQL[]> {
   const connections = await Promise.all(Array.from({ length: CONNECTIONS }, () => sql.reserve()));
   const [first, ...others] = connections as [ReservedSQL, ...ReservedSQL[]];
-  await inTime(first.unsafe(BEGIN).simple());
-  const [row] = await inTime(first.unsafe('select pg_export_snapshot() as moment'));
-  const join = `${BEGIN}; set transaction snapshot '${row.moment}'`;
-  await Promise.all(others.map((other) => inTime(other.unsafe(join).simple())));
+  await withStatementTimeout(first.unsafe(BEGIN_COPY_READ).simple());
+  const [row] = await withStatementTimeout(first.unsafe('select pg_export_snapshot() as snapshot'));
+  const join = `${BEGIN_COPY_READ}; set transaction snapshot '${row.snapshot}'`;
+  await Promise.all(others.map((other) => withStatementTimeout(other.unsafe(join).simple())));
   return connections;
 }
 
 async function query(via: Pick<SQL, 'unsafe'>, { text, values }: SqlText): Promise<readonly Row[]> {
   const { text: sql, order } = numberParameters(text);
   try {
-    return await inTime(via.unsafe(sql, parameterValues(values, order)));
+    return await withStatementTimeout(via.unsafe(sql, parameterValues(values, order)));
   } catch (error) {
     throw postgresFault(error);
   }
 }
 
-function inTime<T>(answer: Promise<T>): Promise<T> {
-  return withTimeout(answer, STATEMENT_MS_MAX, () => {
+function withStatementTimeout<T>(response: Promise<T>): Promise<T> {
+  return withTimeout(response, STATEMENT_MS_MAX, () => {
     throw new DatabaseError(ERROR_CODES.timeout);
   });
 }
 
-/** Statements in progress are given up: a connection that stalls would never end. */
-async function closeSoon(sql: SQL): Promise<void> {
+/** Closes the connections without waiting for running statements, which never end on a stalled connection. */
+async function closeNow(sql: SQL): Promise<void> {
   await sql.close({ timeout: 0 }).catch(() => undefined);
 }
 
-function reading(sql: SQL, ask: Ask): CopySource {
-  const kinds = kindsFrom(ask);
-  const linesOf = (table: CopiedTable, columns: readonly string[], range: KeyRange) => {
+function sourceOver(sql: SQL, run: RunStatement): CopySource {
+  const columnTypes = openColumnTypes(run);
+  const selectLines = (table: CopiedTable, columns: readonly string[], range: KeyRange) => {
     const { text, values } = selectRange(table, range);
-    const selected = columns.map((column) => jsonValueOf(column, kinds.of(table, column))).join(', ');
+    const selected = columns.map((column) => jsonValueOf(column, columnTypes.of(table, column))).join(', ');
     return { from: `from (select ${selected} ${text}) as r`, values };
   };
   return {
     async identity() {
-      const [row] = await ask({ text: SELECT_IDENTITY, values: [] });
+      const [row] = await run({ text: SELECT_IDENTITY, values: [] });
       return `postgres ${row?.identity}`;
     },
     async installation() {
-      const [row] = await ask({ text: SELECT_INSTALLATION, values: [] });
+      const [row] = await run({ text: SELECT_INSTALLATION, values: [] });
       return { storeId: String(row?.store_id ?? ''), accessVersion: Number(row?.access_version ?? 0) };
     },
     async count({ name }) {
-      const [row] = await ask({ text: `select count(*) as n from ${name}`, values: [] });
+      const [row] = await run({ text: `select count(*) as n from ${name}`, values: [] });
       return Number(row?.n);
     },
     async pageEnd(table, after) {
       const { text, values } = selectPageEnd(table, after);
-      const [row] = await ask({ text: `select json_build_array(${table.key}) as page_end ${text}`, values });
+      const [row] = await run({ text: `select json_build_array(${table.key}) as page_end ${text}`, values });
       return row?.page_end as PrimaryKey | undefined;
     },
-    async sum(table, range) {
-      await kinds.learn(table);
-      const { from, values } = linesOf(table, table.columns, range);
-      const [row] = await ask({ text: `select count(*) as n, ${DIGEST} as digest ${from}`, values });
+    async digest(table, range) {
+      await columnTypes.load(table);
+      const { from, values } = selectLines(table, table.columns, range);
+      const [row] = await run({ text: `select count(*) as n, ${DIGEST} as digest ${from}`, values });
       return { rows: Number(row?.n), digest: String(row?.digest) };
     },
     async rows(table, range) {
-      await kinds.learn(table);
-      const { from, values } = linesOf(table, transferredColumns(table), range);
-      const [row] = await ask({ text: `select ${LINES} as lines ${from}`, values });
+      await columnTypes.load(table);
+      const { from, values } = selectLines(table, transferredColumns(table), range);
+      const [row] = await run({ text: `select ${LINES} as lines ${from}`, values });
       const lines = String(row?.lines ?? '');
       return lines === '' ? [] : lines.split('\n');
     },
-    close: () => closeSoon(sql),
+    close: () => closeNow(sql),
   };
 }
 
@@ -163,20 +163,20 @@ const LINES = `coalesce(string_agg(row_to_json(r)::text, E'\\n'), '')`;
 const DIGEST = `encode(sha256(convert_to(${LINES}, 'UTF8')), 'hex')`;
 const SELECT_IDENTITY = `select ${DATABASE_IDENTITY} || ' ' || current_schema() as identity`;
 
-function jsonValueOf(column: string, kind: string): string {
-  return kind === BYTES ? `encode(${column}, 'hex') as ${column}` : column;
+function jsonValueOf(column: string, type: string): string {
+  return type === BYTES ? `encode(${column}, 'hex') as ${column}` : column;
 }
 
 const BYTES = 'bytea';
 
-function writing(sql: SQL): CopyTarget {
-  const ask: Ask = (text) => query(sql, text);
-  const kinds: TableKinds = kindsFrom(ask);
-  const askAlongTheKey: Ask = async (text) => {
+function targetOver(sql: SQL): CopyTarget {
+  const run: RunStatement = (text) => query(sql, text);
+  const columnTypes: ColumnTypes = openColumnTypes(run);
+  const runByKeyIndex: RunStatement = async (text) => {
     const connection = await sql.reserve();
     try {
       const [, rows] = await Promise.all([
-        inTime(connection.unsafe(BEGIN).simple()),
+        withStatementTimeout(connection.unsafe(BEGIN_COPY_READ).simple()),
         query(connection, text),
       ]);
       return rows;
@@ -186,83 +186,86 @@ function writing(sql: SQL): CopyTarget {
     }
   };
 
-  /** Rows as a table, each column of the kind it is kept as. */
+  /** A JSON array of rows as a table, with the column types of the schema. */
   const recordsetOf = (table: CopiedTable, columns: readonly string[]): string => {
     const named = columns.map((column) => {
-      const kind = kinds.of(table, column);
-      return `${column} ${kind === BYTES ? 'text' : kind}`;
+      const type = columnTypes.of(table, column);
+      return `${column} ${type === BYTES ? 'text' : type}`;
     });
     return `json_to_recordset(?::text::json) as x (${named.join(', ')})`;
   };
 
-  /** A run that marks the target waits for this statement; after it, a statement of another run writes nothing. */
-  async function write({ rows, mark }: RowBatch, text: string): Promise<void> {
-    const marked = `with marked as (${SELECT_MARK} for share)`;
-    const written = await ask({
+  /**
+   * Locks the marker: another run cannot change it until this statement ends, and later statements of this run then
+   * write nothing.
+   */
+  async function write({ rows, marker }: RowBatch, text: string): Promise<void> {
+    const marked = `with marked as (${SELECT_MARKER} for share)`;
+    const written = await run({
       text: `${marked}, written as (${text} returning 1) select count(*) as n from written`,
-      values: [mark, arrayOf(rows)],
+      values: [marker, jsonArray(rows)],
     });
     assertMarked(Number(written[0]?.n) === rows.length);
   }
 
   return {
-    ...reading(sql, askAlongTheKey),
+    ...sourceOver(sql, runByKeyIndex),
     async remove(batch) {
       const { table } = batch;
-      await kinds.learn(table);
-      const meets = table.key.map((column) => `t.${column} = x.${column}`).join(' and ');
-      const text = `delete from ${table.name} t using ${recordsetOf(table, table.key)} where ${meets} and ${IS_MARKED}`;
+      await columnTypes.load(table);
+      const keyMatches = table.key.map((column) => `t.${column} = x.${column}`).join(' and ');
+      const text = `delete from ${table.name} t using ${recordsetOf(table, table.key)} where ${keyMatches} and ${IS_MARKED}`;
       await write(batch, text);
     },
     async put(batch) {
       const { table } = batch;
-      await kinds.learn(table);
+      await columnTypes.load(table);
       const columns = transferredColumns(table);
-      const kept = columns.map((column) =>
-        kinds.of(table, column) === BYTES ? `decode(x.${column}, 'hex')` : `x.${column}`,
+      const values = columns.map((column) =>
+        columnTypes.of(table, column) === BYTES ? `decode(x.${column}, 'hex')` : `x.${column}`,
       );
       const from = `from ${recordsetOf(table, columns)} where ${IS_MARKED}`;
-      const text = `insert into ${table.name} (${columns.join(', ')}) select ${kept.join(', ')} ${from}`;
+      const text = `insert into ${table.name} (${columns.join(', ')}) select ${values.join(', ')} ${from}`;
       await write(batch, text + onConflict(table));
     },
     async replaceInstallation(old, { storeId, accessVersion }) {
       const values = [storeId, accessVersion, old.storeId, old.accessVersion];
-      return (await ask({ text: REPLACE_INSTALLATION, values })).length === 1;
+      return (await run({ text: REPLACE_INSTALLATION, values })).length === 1;
     },
     async analyze() {
-      await ask({ text: `analyze ${TABLES.map(({ name }) => name).join(', ')}`, values: [] });
+      await run({ text: `analyze ${TABLES.map(({ name }) => name).join(', ')}`, values: [] });
     },
   };
 }
 
 const IS_MARKED = 'exists (select 1 from marked)';
 
-function arrayOf(rows: readonly string[]): string {
+function jsonArray(rows: readonly string[]): string {
   return `[${rows.join(',')}]`;
 }
 
-/** The kinds of columns, as the schema has them. */
-interface TableKinds {
-  /** Must be called before a table is asked about. */
-  learn(table: CopiedTable): Promise<void>;
+/** The column types of tables. */
+interface ColumnTypes {
+  /** Must be called before `of`. */
+  load(table: CopiedTable): Promise<void>;
   of(table: CopiedTable, column: string): string;
 }
 
-const KINDS = `select attname::text as name, format_type(atttypid, atttypmod) as kind from pg_attribute
+const SELECT_COLUMN_TYPES = `select attname::text as name, format_type(atttypid, atttypmod) as type from pg_attribute
   where attrelid = ?::text::regclass and attnum > 0 and not attisdropped`;
 
-function kindsFrom(ask: Ask): TableKinds {
-  const known = new Map<CopiedTable, ReadonlyMap<string, string>>();
+function openColumnTypes(run: RunStatement): ColumnTypes {
+  const types = new Map<CopiedTable, ReadonlyMap<string, string>>();
   return {
-    async learn(table) {
-      if (known.has(table)) return;
-      const rows = await ask({ text: KINDS, values: [table.name] });
-      known.set(table, new Map(rows.map(({ name, kind }) => [String(name), String(kind)])));
+    async load(table) {
+      if (types.has(table)) return;
+      const rows = await run({ text: SELECT_COLUMN_TYPES, values: [table.name] });
+      types.set(table, new Map(rows.map(({ name, type }) => [String(name), String(type)])));
     },
     of(table, column) {
-      const kind = known.get(table)?.get(column);
-      if (kind === undefined) throw new Error(`table ${table.name} has no column ${column}`);
-      return kind;
+      const type = types.get(table)?.get(column);
+      if (type === undefined) throw new Error(`table ${table.name} has no column ${column}`);
+      return type;
     },
   };
 }

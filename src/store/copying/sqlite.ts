@@ -19,7 +19,7 @@ import {
   onConflict,
   REPLACE_INSTALLATION,
   SELECT_INSTALLATION,
-  SELECT_MARK,
+  SELECT_MARKER,
   type SqlText,
   selectPageEnd,
   selectRange,
@@ -29,17 +29,17 @@ import { assertMarked } from './unfinished_copy.ts';
 
 type Row = Readonly<Record<string, string | number | null>>;
 
-/** A SQLite file that is copied from, by one read transaction; writers do not wait for it. */
+/** A SQLite source, read in one transaction, which does not block writers. */
 export async function openSqliteSource(path: string, program: Program): Promise<CopySource> {
   const db = await openToRead(path);
   try {
     assertSchema(db, 'source', program);
     await retryWhileBusy(() => {
       db.run('begin');
-      // A transaction sees the moment of its first read.
+      // The first read of the transaction takes its snapshot.
       db.query('select count(*) from instance').get();
     }, LIMITS.migrationWaitMsMax);
-    return reading(db);
+    return sourceOver(db);
   } catch (error) {
     db.close(false);
     throw error;
@@ -47,9 +47,9 @@ export async function openSqliteSource(path: string, program: Program): Promise<
 }
 
 async function openToRead(path: string): Promise<Database> {
-  if (path === ':memory:') throw new Refusal('a database in memory ends with its process: name a file');
+  if (path === ':memory:') throw new Refusal('a database in memory cannot be copied: pass a file');
   assertNoOrphanedLog(path);
-  if (!existsSync(path)) throw new Refusal('there is no database there');
+  if (!existsSync(path)) throw new Refusal('there is no database at this path');
   return retryWhileBusy(() => {
     const db = new Database(path, { readonly: true, strict: true });
     db.run('pragma busy_timeout = 0');
@@ -63,31 +63,31 @@ function assertSchema(db: Database, which: 'source' | 'target', { version }: Pro
   assertNewest(assertSqliteSchema(db, 'auto', newest, version), newest, which);
 }
 
-/** A SQLite file that is copied to, made where there is none. */
+/** A SQLite target. The file is created if it does not exist. */
 export async function openSqliteTarget(path: string, program: Program): Promise<CopyTarget> {
   if (existsSync(path) && statSync(path).size > 0) {
-    const looking = await openToRead(path);
+    const db = await openToRead(path);
     try {
-      assertSchema(looking, 'target', program);
+      assertSchema(db, 'target', program);
     } finally {
-      looking.close(false);
+      db.close(false);
     }
   }
   await (await openSqlite(path, 'check', program)).close();
   const db = await retryWhileBusy(() => connectSqlite(path), LIMITS.migrationWaitMsMax);
   db.run(`pragma cache_size = -${CACHE_KIB}`);
-  return writing(db);
+  return targetOver(db);
 }
 
-/** New rows go into every index, all over it. */
+/** Inserts touch random pages of every index. */
 const CACHE_KIB = 262_144;
 
-function reading(db: Database): CopySource {
-  const prepared = preparing(db);
-  const kinds = kindsOf(db);
-  const lines = (table: CopiedTable, columns: readonly string[], range: SqlText): string[] => {
+function sourceOver(db: Database): CopySource {
+  const prepared = openStatementCache(db);
+  const columnTypes = openColumnTypes(db);
+  const selectLines = (table: CopiedTable, columns: readonly string[], range: SqlText): string[] => {
     const members = columns
-      .map((column) => `'${column}', ${jsonValueOf(kinds(table.name), column)}`)
+      .map((column) => `'${column}', ${jsonValueOf(columnTypes(table.name), column)}`)
       .join(', ');
     const found = prepared(`select json_object(${members}) ${range.text}`).values(...range.values);
     return (found as string[][]).map(([line]) => line as string);
@@ -108,64 +108,64 @@ function reading(db: Database): CopySource {
         | PrimaryKey
         | undefined;
     },
-    async sum(table, range) {
-      const found = lines(table, table.columns, selectRange(table, range));
+    async digest(table, range) {
+      const found = selectLines(table, table.columns, selectRange(table, range));
       const digest = new Bun.CryptoHasher('sha256').update(found.join('\n')).digest('hex');
       return { rows: found.length, digest };
     },
-    rows: async (table, range) => lines(table, transferredColumns(table), selectRange(table, range)),
+    rows: async (table, range) => selectLines(table, transferredColumns(table), selectRange(table, range)),
     close: async () => db.close(false),
   };
 }
 
-function jsonValueOf(kinds: ReadonlyMap<string, string>, column: string): string {
-  const kind = kinds.get(column);
-  if (kind === undefined) throw new Error(`no table has a column ${column}`);
-  // Without bytes there are no digits either: the function would answer an empty text.
-  return kind === 'BLOB' ? `iif(${column} is null, null, lower(hex(${column})))` : column;
+function jsonValueOf(columnTypes: ReadonlyMap<string, string>, column: string): string {
+  const type = columnTypes.get(column);
+  if (type === undefined) throw new Error(`no table has a column ${column}`);
+  // hex(null) returns an empty text.
+  return type === 'BLOB' ? `iif(${column} is null, null, lower(hex(${column})))` : column;
 }
 
-function writing(db: Database): CopyTarget {
-  const prepared = preparing(db);
-  const kinds = kindsOf(db);
+function targetOver(db: Database): CopyTarget {
+  const prepared = openStatementCache(db);
+  const columnTypes = openColumnTypes(db);
   const insertions = new Map<CopiedTable, Insertion>();
 
   function insertionOf(table: CopiedTable): Insertion {
-    const insertion = insertions.get(table) ?? insertionInto(table, kinds(table.name));
+    const insertion = insertions.get(table) ?? insertionInto(table, columnTypes(table.name));
     insertions.set(table, insertion);
     return insertion;
   }
 
-  const inOneCommit = <T>(work: () => T): Promise<T> =>
+  const inTransaction = <T>(work: () => T): Promise<T> =>
     retryWhileBusy(() => db.transaction(work).immediate(), LIMITS.migrationWaitMsMax);
-  const inCommitOf = (mark: string, work: () => void): Promise<void> =>
-    inOneCommit(() => {
-      assertMarked(prepared(SELECT_MARK).get(mark) !== null);
+  const inMarkedTransaction = (marker: string, work: () => void): Promise<void> =>
+    inTransaction(() => {
+      assertMarked(prepared(SELECT_MARKER).get(marker) !== null);
       work();
     });
 
   return {
-    ...reading(db),
-    remove({ table, rows, mark }) {
+    ...sourceOver(db),
+    remove({ table, rows, marker }) {
       const removal = prepared(
         `delete from ${table.name} where ${table.key.map((column) => `${column} = ?`).join(' and ')}`,
       );
-      return inCommitOf(mark, () => {
+      return inMarkedTransaction(marker, () => {
         for (const line of rows) {
           const row = JSON.parse(line) as Row;
           removal.run(...table.key.map((column) => row[column] as string | number));
         }
       });
     },
-    put({ table, rows, mark }) {
+    put({ table, rows, marker }) {
       const { text, valuesOf } = insertionOf(table);
       const insert = prepared(text);
-      return inCommitOf(mark, () => {
+      return inMarkedTransaction(marker, () => {
         for (const line of rows) insert.run(...valuesOf(JSON.parse(line) as Row));
       });
     },
     replaceInstallation: (old, { storeId, accessVersion }) =>
-      inOneCommit(() => {
+      inTransaction(() => {
         const values = [storeId, accessVersion, old.storeId, old.accessVersion];
         return prepared(REPLACE_INSTALLATION).get(...values) !== null;
       }),
@@ -178,58 +178,60 @@ interface Insertion {
   readonly valuesOf: (row: Row) => SqlValue[];
 }
 
-/** Also fills the columns that this engine keeps in addition to those of the description, as for any other record. */
-function insertionInto(table: CopiedTable, kinds: ReadonlyMap<string, string>): Insertion {
-  const { resource, loose } = table;
+/** Also fills the columns that only SQLite has, as for any other record. */
+function insertionInto(table: CopiedTable, columnTypes: ReadonlyMap<string, string>): Insertion {
+  const { resource, renumberedColumn } = table;
   const columns = transferredColumns(table);
-  const isBytes = columns.map((column) => kinds.get(column) === 'BLOB');
-  const own = (row: Row): SqlValue[] =>
+  const isBytes = columns.map((column) => columnTypes.get(column) === 'BLOB');
+  const columnValues = (row: Row): SqlValue[] =>
     columns.map((column, at) => {
       const value = row[column] ?? null;
       return isBytes[at] && value !== null ? Uint8Array.fromHex(String(value)) : value;
     });
   if (!resource) {
-    const places = columns.map((column) => (column === loose ? FREE_ORDINAL : `$${column}`));
-    const numbered = places.join(', ').replace(/\$(\w+)/g, (_, name) => `?${columns.indexOf(name) + 1}`);
+    const placeholders = columns.map((column) => (column === renumberedColumn ? FREE_ORDINAL : `$${column}`));
+    const numbered = placeholders
+      .join(', ')
+      .replace(/\$(\w+)/g, (_, name) => `?${columns.indexOf(name) + 1}`);
     const text = `insert into ${table.name} (${columns.join(', ')}) values (${numbered})`;
-    return { text: text + onConflict(table), valuesOf: own };
+    return { text: text + onConflict(table), valuesOf: columnValues };
   }
-  const summed = membersOf(resource).filter(({ annotation }) => annotation.hashColumn);
-  const sums = summed.map(({ name }) => hashColumn(name));
-  const { text, lead } = SQLITE.insertion(resource, [...columns, ...sums]);
+  const hashed = membersOf(resource).filter(({ annotation }) => annotation.hashColumn);
+  const hashColumns = hashed.map(({ name }) => hashColumn(name));
+  const { text, lead } = SQLITE.insertion(resource, [...columns, ...hashColumns]);
   const id = table.key.at(-1) as string;
   return {
-    text: text + onConflict(table, sums),
+    text: text + onConflict(table, hashColumns),
     valuesOf: (row) => [
       ...lead(row[id] as Uuid),
-      ...own(row),
-      ...summed.map(({ name }) => textHash(String(row[comparedColumn(resource, name)]))),
+      ...columnValues(row),
+      ...hashed.map(({ name }) => textHash(String(row[comparedColumn(resource, name)]))),
     ],
   };
 }
 
-/** Here no two answers to one client have one ordinal: the second of two becomes the newest. */
+/** SQLite requires ordinals to be unique for each client: a duplicate becomes the newest. */
 const FREE_ORDINAL = `case when exists (select 1 from idempotency where client_id = $client_id and ordinal = $ordinal)
   then (select max(ordinal) + 1 from idempotency where client_id = $client_id) else $ordinal end`;
 
-function preparing(db: Database): (text: string) => Statement<unknown, SqlValue[]> {
-  const kept = new Map<string, Statement<unknown, SqlValue[]>>();
+function openStatementCache(db: Database): (text: string) => Statement<unknown, SqlValue[]> {
+  const cached = new Map<string, Statement<unknown, SqlValue[]>>();
   return (text) => {
-    const statement = kept.get(text) ?? db.prepare<unknown, SqlValue[]>(text);
-    kept.set(text, statement);
+    const statement = cached.get(text) ?? db.prepare<unknown, SqlValue[]>(text);
+    cached.set(text, statement);
     return statement;
   };
 }
 
-/** The kinds of a table's columns, as the schema has them. */
-function kindsOf(db: Database): (table: string) => ReadonlyMap<string, string> {
-  const known = new Map<string, ReadonlyMap<string, string>>();
+/** The column types of tables. */
+function openColumnTypes(db: Database): (table: string) => ReadonlyMap<string, string> {
+  const types = new Map<string, ReadonlyMap<string, string>>();
   return (table) => {
     const columns = db.query<{ name: string; type: string }, [string]>(
       'select name, type from pragma_table_info(?)',
     );
-    const found = known.get(table) ?? new Map(columns.all(table).map(({ name, type }) => [name, type]));
-    known.set(table, found);
+    const found = types.get(table) ?? new Map(columns.all(table).map(({ name, type }) => [name, type]));
+    types.set(table, found);
     return found;
   };
 }

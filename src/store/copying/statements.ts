@@ -1,19 +1,19 @@
 import type { KeyRange, PrimaryKey } from './port.ts';
 import type { CopiedTable } from './tables.ts';
 
-/** A statement whose places are `?`. */
+/** A statement with the placeholders `?`. */
 export interface SqlText {
   readonly text: string;
   readonly values: PrimaryKey;
 }
 
-/** The rows of a range in the order of the key: what stands behind the columns of a select. */
+/** The part of a select after its columns: the rows of a range in the order of the key. */
 export function selectRange({ name, key }: CopiedTable, { after, to }: KeyRange): SqlText {
   const columns = `(${key.join(', ')})`;
-  const places = `(${key.map(() => '?').join(', ')})`;
+  const placeholders = `(${key.map(() => '?').join(', ')})`;
   const conditions = [
-    ...(after ? [`${columns} > ${places}`] : []),
-    ...(to ? [`${columns} <= ${places}`] : []),
+    ...(after ? [`${columns} > ${placeholders}`] : []),
+    ...(to ? [`${columns} <= ${placeholders}`] : []),
   ];
   const where = conditions.length === 0 ? '' : ` where ${conditions.join(' and ')}`;
   return {
@@ -22,13 +22,13 @@ export function selectRange({ name, key }: CopiedTable, { after, to }: KeyRange)
   };
 }
 
-/** The last row of the page behind a key. */
+/** The same for the last row of the page after a key. */
 export function selectPageEnd(table: CopiedTable, after: PrimaryKey | undefined): SqlText {
   const { text, values } = selectRange(table, { after, to: undefined });
   return { text: `${text} limit 1 offset ${table.pageRows - 1}`, values };
 }
 
-/** What an insert does where the key is there: it replaces the row, if that is wanted. */
+/** Makes an insert into a referenced table replace a row with the same key. */
 export function onConflict(
   { key, columns, isReferredTo }: CopiedTable,
   derived: readonly string[] = [],
@@ -40,7 +40,7 @@ export function onConflict(
 }
 
 export const SELECT_INSTALLATION = 'select store_id, access_version from instance';
-/** Answers a row where it was done. */
+/** Returns a row if it replaced the installation. */
 export const REPLACE_INSTALLATION = `update instance set store_id = ?, access_version = ?
   where store_id = ? and access_version = ? returning store_id`;
-export const SELECT_MARK = 'select store_id from instance where store_id = ?';
+export const SELECT_MARKER = 'select store_id from instance where store_id = ?';

@@ -4,16 +4,16 @@ import { RESOURCES } from '../../domain/resources.ts';
 import { postgresStatements } from '../postgres/dialect.ts';
 import { dependentsOf } from '../records/cascade.ts';
 
-/** A table as every engine has it. What an engine keeps in addition is made by the target. */
+/** A table with the columns that all engines have. The target fills columns of its own engine. */
 export interface CopiedTable {
   readonly name: string;
   /** The columns of the primary key: pages are read in their order. */
   readonly key: readonly string[];
-  /** What must be equal in the end, the key among it. */
+  /** The columns that must be equal after the copy, including the key. */
   readonly columns: readonly string[];
-  /** A column that goes along, of which an engine may need another value. */
-  readonly loose?: string;
-  /** Rows of other tables refer to its rows, which are therefore replaced where they are. */
+  /** A copied column that the target may have to renumber. */
+  readonly renumberedColumn?: string;
+  /** Other tables reference its rows, which are therefore replaced rather than deleted. */
   readonly isReferredTo: boolean;
   /** How many rows are read, compared and written at a time. */
   readonly pageRows: number;
@@ -22,17 +22,17 @@ export interface CopiedTable {
 }
 
 const PAGE_ROWS = 4_000;
-/** Of rows that may be as long as a body is. */
+/** For rows that may be as long as a request body. */
 const LONG_PAGE_ROWS = 200;
-/** Of log entries, which hold values from before and after. */
+/** For log entries, which hold values before and after a change. */
 const ENTRY_PAGE_ROWS = 1_000;
 
-/** The installation itself: its row is written last, and says until then that the copy is not finished. */
+/** The installation itself. Its row is written last, and marks the copy as unfinished until then. */
 export const INSTANCE: CopiedTable = table('instance', ['singleton'], ['store_id', 'access_version']);
 
 /**
- * Every other table, each behind those that it refers to. Migrations and leases
- * belong to a database, and are not copied.
+ * All other tables. Each follows those that it references. Migrations and leases belong to a database, and are not
+ * copied.
  */
 export const TABLES: readonly CopiedTable[] = [
   table('keyring', ['key_id'], ['sealed', 'created_at']),
@@ -57,8 +57,8 @@ export const TABLES: readonly CopiedTable[] = [
       ['realm_id', 'client_id', 'key'],
       ['body', 'status', 'record_id', 'user_id', 'answer_sealed', 'at', 'expires_at'],
     ),
-    // Two answers to one client may share a place in the order of forgetting, or must not, as an engine has it.
-    loose: 'ordinal',
+    // Only PostgreSQL allows two responses to one client with the same ordinal.
+    renumberedColumn: 'ordinal',
     pageRows: LONG_PAGE_ROWS,
   },
   table('instance_secret', ['name'], ['sealed', 'created_at']),
@@ -98,7 +98,7 @@ export const TABLES: readonly CopiedTable[] = [
     ['webhook_id', 'realm_id', 'first_seq'],
     ['last_seq', 'attempts', 'at', 'redelivered_at'],
   ),
-  // The last entry of the log of each realm, and under the nil UUID of that of the installation.
+  // The last log entry of each realm, and of the installation under the nil UUID.
   table(
     'realm_clock',
     ['realm_id'],
@@ -137,7 +137,7 @@ function tableOf(resource: Resource): CopiedTable {
   return {
     name: resource.table,
     key: [realm, ...below.slice(-1)],
-    // This engine keeps nothing beside what the description says.
+    // PostgreSQL has no columns beyond the description.
     columns: postgresStatements(resource).columns,
     isReferredTo: dependentsOf(resource, RESOURCES).length > 0,
     pageRows: PAGE_ROWS,
@@ -145,7 +145,7 @@ function tableOf(resource: Resource): CopiedTable {
   };
 }
 
-/** The columns of a row on its way, in their order. */
-export function transferredColumns({ columns, loose }: CopiedTable): readonly string[] {
-  return loose === undefined ? columns : [...columns, loose];
+/** The columns of a serialized row, in order. */
+export function transferredColumns({ columns, renumberedColumn }: CopiedTable): readonly string[] {
+  return renumberedColumn === undefined ? columns : [...columns, renumberedColumn];
 }
