@@ -119,7 +119,7 @@ function agoBy(days: number) {
 }
 
 describe('a folder of backups', () => {
-  test('--into names a backup by its time; --keep removes only old backups of the same database', async () => {
+  test('backup --into names the backup by its time; --keep removes only old backups of the same database', async () => {
     const { path } = await createStoredDatabase(1);
     const { path: otherInstallation } = await createStoredDatabase(1);
     const folder = freshFolder();

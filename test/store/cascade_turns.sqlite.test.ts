@@ -40,7 +40,7 @@ async function turnsOf(calls: readonly Promise<unknown>[]): Promise<readonly num
 
 const REMOVALS = 8;
 
-test('each removal of cascadeRecordsMax records runs in its own turn', async () => {
+test('each removal of cascadeRecordsMax records runs in its own event loop turn', async () => {
   const ids = await createUserWithLinks(engine.records, 0);
   const owners = await Promise.all(
     Array.from({ length: REMOVALS }, () => commitWithChange(engine.records, anotherUser(ids))),
@@ -58,7 +58,7 @@ test('each removal of cascadeRecordsMax records runs in its own turn', async () 
   expect(await Promise.all(removed)).toEqual(Array(REMOVALS).fill({ kind: 'removed' }));
 }, 300_000);
 
-test('small writes share one turn', async () => {
+test('concurrent small writes share one event loop turn', async () => {
   const ids = await createUserWithLinks(engine.records, 0);
   const write = (name: string) => commitWithChange(engine.records, oidcLink(ids, name));
   // Warms up the code: a commit takes no further work after LIMITS.commitWorkMsMax.
@@ -67,7 +67,7 @@ test('small writes share one turn', async () => {
   expect(new Set(await turnsOf(writes)).size).toBe(1);
 });
 
-test('each removal refused as too_many runs in its own turn', async () => {
+test('each removal refused as too_many runs in its own event loop turn', async () => {
   const ids = await createUserWithLinks(engine.records, LIMITS.cascadeRecordsMax);
   const refused = Array.from({ length: REMOVALS }, () =>
     engine.records.remove(removalOf(user, [ids.realm, ids.user])),

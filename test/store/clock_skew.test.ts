@@ -100,7 +100,7 @@ describe('a token', () => {
     expect((await slow.get(REALMS, ofFast)).status).toBe(200);
   });
 
-  test('a token from further ahead than clockLeewayMs is refused until its clock is within the leeway', async () => {
+  test('a token issued further ahead than clockLeewayMs is refused until it is within the leeway', async () => {
     const { slow, fast, tokenOf, pass } = await startPair(clockLeewayMs + 5_000);
     const ofFast = await tokenOf(fast);
     expect((await slow.get(REALMS, ofFast)).status).toBe(401);

@@ -43,8 +43,8 @@ interface StoredDatabase {
 }
 
 async function createDatabase(userCount = 1): Promise<StoredDatabase> {
-  const made = join(freshFolder(), 'made.db');
-  const db = await openDatabase(readSettings({ database: `sqlite:${made}` }, {}), systemClock);
+  const original = join(freshFolder(), 'original.db');
+  const db = await openDatabase(readSettings({ database: `sqlite:${original}` }, {}), systemClock);
   const first = await createFixture(db);
   const { realm, oidcProfile, passwordProfile } = first;
   const more = Array.from({ length: userCount - 1 }, () =>
@@ -61,23 +61,23 @@ async function createDatabase(userCount = 1): Promise<StoredDatabase> {
   const users = [first, ...(await Promise.all(more))];
   db.engine.close();
   const path = join(freshFolder(), 'faults.db');
-  copyDatabase(made, path);
+  copyDatabase(original, path);
   return { path, users, form };
 }
 
 /** The engine closes a file only when its last statement is collected, so the tests use a copy. */
-function copyDatabase(made: string, path: string): void {
-  const db = new Database(made);
+function copyDatabase(original: string, path: string): void {
+  const db = new Database(original);
   db.run('pragma wal_checkpoint(truncate)');
   db.close();
-  copyFileSync(made, path);
-  copyFileSync(`${made}.key`, `${path}.key`);
+  copyFileSync(original, path);
+  copyFileSync(`${original}.key`, `${path}.key`);
 }
 
 /** A service in a separate process, with requests that carry a token. */
 interface RunningService {
   readonly running: RunningCommand;
-  readonly lookUp: (users: Fixture) => Promise<Response>;
+  readonly lookUp: (user: Fixture) => Promise<Response>;
   readonly get: (path: string) => Promise<Response>;
 }
 
@@ -88,7 +88,7 @@ async function serveDatabase({ path, form }: StoredDatabase, ...more: string[]):
   const { access_token: token } = (await answer.json()) as { access_token: string };
   const headers = { Authorization: `Bearer ${token}` };
   const get = (path: string) => fetch(`${url}${path}`, { headers, keepalive: false });
-  return { running, get, lookUp: (users) => get(oidcPath(users)) };
+  return { running, get, lookUp: (user) => get(oidcPath(user)) };
 }
 
 const firstUser = (target: StoredDatabase) => target.users[0] as Fixture;

@@ -141,7 +141,7 @@ async function expectWritesResumed(service: Service, limited: LimitedStore): Pro
   expect(countRows(service)).toEqual({ realms: before.realms + 1, changes: before.changes + 1, check: 'ok' });
 }
 
-test('with a full disk, whole writes are refused and lookups are served; with free space, writes succeed again', async () => {
+test('on a full disk, each write is refused completely and lookups are served; with free space, writes succeed', async () => {
   const folder = await smallFolder();
   if (folder === undefined) return;
   const service = await startService({ database: `sqlite:${join(folder, 'full.db')}` });
@@ -173,7 +173,7 @@ async function grantsOf({ database }: Service, clientId: string): Promise<number
   return rows.length;
 }
 
-test('with a database file at its maximum size, whole writes are refused and lookups are served', async () => {
+test('at its maximum size, a database file refuses each write completely and serves lookups', async () => {
   const service = await startService();
   const limited = limitByEngine(service);
   await expectWritesRefused(service, limited);

@@ -64,7 +64,7 @@ async function saveAll(all: readonly IdempotencyRecord[]): Promise<void> {
     await Promise.all(all.slice(start, start + SAVES_AT_ONCE).map(save));
   }
 }
-const unavailable = async (work: Promise<unknown>) => {
+const expectUnavailable = async (work: Promise<unknown>) => {
   const fault = await work.catch((error: unknown) => error);
   expect(fault).toBeInstanceOf(Fault);
   expect((fault as Fault).code).toBe('unavailable');
@@ -76,7 +76,7 @@ describe('idempotency records and the master key', () => {
   test('an idempotency record sealed by a key without a key check is refused', async () => {
     const unproven = keyringOf();
     const record = newRecord(unproven);
-    await unavailable(save(record));
+    await expectUnavailable(save(record));
     expect(await engine.records.loadIdempotencyRecord(record, now)).toBeUndefined();
     expect(await save(newRecord(first))).toEqual(WRITTEN);
   });
@@ -96,7 +96,7 @@ describe('idempotency records and the master key', () => {
       };
       return commitWrites(engine.records, { op: 'patch', resource: oidcProfile, key: profile.key, patch });
     };
-    await unavailable(commitPatch(keyringOf()));
+    await expectUnavailable(commitPatch(keyringOf()));
     expect((await commitPatch(first)).kind).toBe('written');
     const stored = await engine.sealed.values(undefined, undefined, 10);
     expect(stored.map(({ location, sealed }) => first.open('oidc-client-secret', location, sealed))).toEqual([
@@ -124,7 +124,7 @@ describe('idempotency records and the master key', () => {
     expect(await engine.sealed.retireOtherKeys(next.keyId, changed)).toBe(true);
     expect(await engine.records.loadIdempotencyRecord(old, now)).toBeUndefined();
     expect(await engine.records.loadIdempotencyRecord(fresh, now)).toEqual(fresh);
-    await unavailable(save(newRecord(first)));
+    await expectUnavailable(save(newRecord(first)));
     current = next;
   });
 

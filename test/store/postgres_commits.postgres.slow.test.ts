@@ -44,7 +44,7 @@ test.each([
   ['unheard', 0],
   ['silent', 1],
 ] as const)(
-  'a commit that goes %s is answered with unknown_outcome, and can be repeated safely',
+  'a commit with the network fault "%s" is answered with unknown_outcome, and can be repeated safely',
   async (fate, committed) => {
     const before = await faulty.users();
     const request = faulty.retryableWrite();
@@ -75,7 +75,7 @@ test.each([
   ['unanswered', 'refusals'],
   ['unheard', 'refusals'],
 ] as const)(
-  'a commit of audit entries that goes %s is repeated, and each is logged once: %s',
+  'a commit of audit entries with the network fault "%s" is retried, and logs each entry once: %s',
   async (fate, kind) => {
     const { database, db } = faulty.service;
     const { log } = db.engine;

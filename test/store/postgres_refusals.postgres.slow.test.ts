@@ -72,17 +72,17 @@ const urlOf = (host: string, port: number, query = '') =>
   `postgres://postgres@${host}:${port}/postgres${query}`;
 
 describe('a start on an unusable PostgreSQL', () => {
-  test('a start with an unknown host is refused with what to do', async () => {
+  test('a start with an unknown host is refused with advice', async () => {
     expect(await refusal(urlOf('nowhere.invalid', 5432, '?sslmode=disable'))).toMatch(
       /the host name cannot be resolved/,
     );
   });
 
-  test('a start with a port without a listener is refused with what to do', async () => {
+  test('a start with a port without a listener is refused with advice', async () => {
     expect(await refusal(urlOf(HOST, 1))).toMatch(/the host refused the connection .*listen_addresses/);
   });
 
-  test('a start with the port of another protocol is refused with what to do', async () => {
+  test('a start with the port of another protocol is refused with advice', async () => {
     const other = Bun.serve({ hostname: HOST, port: 0, fetch: () => new Response('') });
     expect(await refusal(urlOf(HOST, other.port as number))).toMatch(
       /did not answer with the PostgreSQL protocol/,
@@ -90,7 +90,7 @@ describe('a start on an unusable PostgreSQL', () => {
     await other.stop(true);
   }, 300_000);
 
-  test('a start with a wrong password, no password or a missing role is refused with what to do', async () => {
+  test('a start with a wrong password, no password or a missing role is refused with advice', async () => {
     for (const url of [
       server.url('postgres', 'clerk', `${PASSWORD}-not`),
       server.url('postgres', 'clerk'),
@@ -99,21 +99,21 @@ describe('a start on an unusable PostgreSQL', () => {
       expect(await refusal(url)).toMatch(/password.*--database-password-file/);
   });
 
-  test('a start with a role that may not log in is refused with what to do', async () => {
+  test('a start with a role that may not log in is refused with advice', async () => {
     expect(await refusal(server.url('postgres', 'ghost', PASSWORD))).toMatch(
       /does not allow this user to connect .*pg_hba/,
     );
   });
 
-  test('a start with a missing database is refused with what to do', async () => {
+  test('a start with a missing database is refused with advice', async () => {
     expect(await refusal(server.url('nowhere'))).toMatch(/no such database \(3D000\); create it/);
   });
 
-  test('a start with a role that may not create the schema is refused with what to do', async () => {
+  test('a start with a role that may not create the schema is refused with advice', async () => {
     expect(await refusal(server.url('postgres', 'clerk', PASSWORD))).toMatch(/role clerk may not .*grant/);
   });
 
-  test('a command on a schema without one of its tables is refused with what to do', async () => {
+  test('a command on a schema without one of its tables is refused with advice', async () => {
     const url = await server.freshDatabase();
     expect(await refusal(url)).toBeUndefined();
     const sql = new SQL(url, { max: 1 });
@@ -127,7 +127,7 @@ describe('a start on an unusable PostgreSQL', () => {
     ]);
   });
 
-  test('a start on a read-only server is refused with what to do', async () => {
+  test('a start on a read-only server is refused with advice', async () => {
     const url = await plain.freshDatabase();
     await admin(
       plain,
@@ -136,7 +136,7 @@ describe('a start on an unusable PostgreSQL', () => {
     expect(await refusal(url)).toMatch(/it is read-only \(25006\)/);
   });
 
-  test('a start on a server without a connection left is refused with what to do', async () => {
+  test('a start on a server without a connection left is refused with advice', async () => {
     const url = await plain.freshDatabase();
     const connections: SQL[] = [];
     const connect = () => {

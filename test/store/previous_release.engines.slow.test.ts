@@ -159,8 +159,8 @@ const SCOPE = 'users:read users:write profile-infos:read profile-infos:write';
 async function createFilledDatabase(authrealm: string) {
   const path = join(freshFolder(), 'served.db');
   const args = ['--database', `sqlite:${path}`];
-  const run = async (...given: readonly string[]): Promise<string> => {
-    const { stdout, stderr, code } = await runCommand([authrealm, ...given, ...args]);
+  const run = async (...command: readonly string[]): Promise<string> => {
+    const { stdout, stderr, code } = await runCommand([authrealm, ...command, ...args]);
     if (code !== 0) throw new Error(stderr);
     return stdout;
   };

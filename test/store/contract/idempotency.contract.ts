@@ -174,7 +174,7 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
       expect(await store.loadIdempotencyRecord(old, now - 600)).toBeUndefined();
     });
 
-    test('one idempotency record too many deletes the oldest one of its client only', async () => {
+    test('an idempotency record beyond the limit of its client deletes only the oldest one of that client', async () => {
       const [clientId, ofOtherClient] = ['busy', newRecord({ clientId: 'idle' })];
       await save(ofOtherClient);
       const all = Array.from({ length: LIMITS.idempotencyKeysPerClientMax }, () => newRecord({ clientId }));

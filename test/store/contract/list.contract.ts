@@ -349,7 +349,7 @@ export function listContract(name: string, open: () => Promise<OpenStore>): void
       expect((await list(realm, []))?.total).toBeLessThan(before);
     });
 
-    test('total counts every record, also on deep pages', async () => {
+    test('the total of a list counts every record, also on deep pages', async () => {
       const { realm: id } = await createRealmFixture(store);
       const writes = Array.from({ length: 2_500 }, () => insert(user, [id, mintId()], userMembers));
       expect(await commitWrites(store, ...writes)).toEqual(WRITTEN);
