@@ -57,14 +57,13 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await page.getByLabel('Given name').fill('Mary');
       await press(page, 'Save');
       await saved(page, 'Saved.');
-      const told = page.locator('dd').filter({ hasText: /^Mary$/ });
-      await told.waitFor();
+      const givenName = page.locator('dd').filter({ hasText: /^Mary$/ });
+      await givenName.waitFor();
       await press(page, 'Edit');
       await page.getByLabel('Given name').fill('');
       await press(page, 'Save');
-      // The announcement may be that of the previous change.
-      await told.waitFor({ state: 'detached' });
-      await saved(page, 'Saved.');
+      // The announcement disappears after a few seconds, and may be that of the previous change.
+      await Promise.all([saved(page, 'Saved.'), givenName.waitFor({ state: 'detached' })]);
       const id = (await fragment(window)).split('/').at(-1) ?? '';
       const path = `/v2/authentication-realms/${shop.realm}/user-authentication-info/${id}`;
       const token = await service.token(WRITING);
