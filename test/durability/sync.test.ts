@@ -19,7 +19,7 @@ afterAll(() => {
   for (const child of started) child.kill('SIGKILL');
 });
 
-const WRITES = { requests: /^asking /, acknowledges: /^kept / };
+const WRITES = { requests: /^requested /, acknowledges: /^committed / };
 /** The report of a rejected line acknowledges the commit of the lines before it. */
 const IMPORTS = { requests: /^line \d+: /, acknowledges: /^line \d+: / };
 const LINES = join(freshFolder(), 'lines.ndjson');
@@ -64,11 +64,11 @@ describe('acknowledgements and syncs', () => {
     async (atOnce) => {
       const disk = openDisk(library);
       const { path, child } = await startWriter(disk, {}, atOnce);
-      await disk.has(/^kept /, 400);
+      await disk.has(/^committed /, 400);
       child.kill('SIGTERM');
       expect(await child.exited).toBe(0);
       expect(earlyAcknowledgements(disk.journal(), WRITES)).toEqual([]);
-      assertSound(path, idsInLines('kept', disk.journal()));
+      assertSound(path, idsInLines('committed', disk.journal()));
     },
   );
 
@@ -85,11 +85,11 @@ describe('acknowledgements and syncs', () => {
     async (to) => {
       const disk = openDisk(library);
       const { child } = await startWriter(disk, weakenedSync(to));
-      await disk.has(/^kept /, 50);
+      await disk.has(/^committed /, 50);
       child.kill('SIGKILL');
       await child.exited;
       const early = earlyAcknowledgements(disk.journal(), WRITES);
-      expect(early.length).toBeGreaterThan(idsInLines('kept', disk.journal()).length / 2);
+      expect(early.length).toBeGreaterThan(idsInLines('committed', disk.journal()).length / 2);
 
       const other = openDisk(library);
       await startImport(other, join(freshFolder(), 'force.db'), weakenedSync(to)).exited;
@@ -102,14 +102,16 @@ describe('acknowledgements and syncs', () => {
     const [wrote, syncing, synced, failed] = ['wrote', 'syncing', 'synced', 'failed'].map(
       (what) => `disk 1 ${what} a.db-wal`,
     ) as [string, string, string, string];
-    expect(early('asking 1', wrote, syncing, synced, 'kept 1')).toEqual([]);
-    expect(early('asking 1', wrote, 'kept 1', syncing, synced)).toEqual(['kept 1']);
-    expect(early('asking 1', wrote, syncing, 'kept 1', synced)).toEqual(['kept 1']);
-    expect(early('asking 1', wrote, syncing, failed, 'kept 1')).toEqual(['kept 1']);
-    expect(early('asking 1', wrote, syncing, wrote, synced, 'kept 1')).toEqual(['kept 1']);
-    expect(early('asking 1', wrote, syncing, synced, 'kept 1', 'asking 2', 'kept 2')).toEqual(['kept 2']);
-    expect(early('asking 1', wrote, 'disk 1 syncing a.db', 'disk 1 synced a.db', 'kept 1')).toEqual([
-      'kept 1',
+    expect(early('requested 1', wrote, syncing, synced, 'committed 1')).toEqual([]);
+    expect(early('requested 1', wrote, 'committed 1', syncing, synced)).toEqual(['committed 1']);
+    expect(early('requested 1', wrote, syncing, 'committed 1', synced)).toEqual(['committed 1']);
+    expect(early('requested 1', wrote, syncing, failed, 'committed 1')).toEqual(['committed 1']);
+    expect(early('requested 1', wrote, syncing, wrote, synced, 'committed 1')).toEqual(['committed 1']);
+    expect(early('requested 1', wrote, syncing, synced, 'committed 1', 'requested 2', 'committed 2')).toEqual(
+      ['committed 2'],
+    );
+    expect(early('requested 1', wrote, 'disk 1 syncing a.db', 'disk 1 synced a.db', 'committed 1')).toEqual([
+      'committed 1',
     ]);
   });
 });
@@ -121,30 +123,30 @@ describe('failing syncs', () => {
       const disk = openDisk(library);
       const { path, child } = await startWriter(disk, {}, atOnce);
       for (let round = 1; round <= 3; round += 1) {
-        await disk.has(/^kept /, round * 40);
+        await disk.has(/^committed /, round * 40);
         disk.fail();
         await disk.has(/^failed \S+ unavailable$/, round * 40);
         disk.heal();
       }
-      await disk.has(/^kept /, idsInLines('kept', disk.journal()).length + 40);
+      await disk.has(/^committed /, idsInLines('committed', disk.journal()).length + 40);
       child.kill('SIGTERM');
       expect(await child.exited).toBe(0);
       expect(earlyAcknowledgements(disk.journal(), WRITES)).toEqual([]);
-      assertSound(path, idsInLines('kept', disk.journal()));
+      assertSound(path, idsInLines('committed', disk.journal()));
     },
   );
 
   test('a process killed while syncs fail has acknowledged only durable writes', async () => {
     const disk = openDisk(library);
     const { path, child } = await startWriter(disk);
-    await disk.has(/^kept /, 40);
+    await disk.has(/^committed /, 40);
     disk.fail();
     await disk.has(/^failed \S+ unavailable$/, 40);
     child.kill('SIGKILL');
     await child.exited;
     disk.heal();
     expect(earlyAcknowledgements(disk.journal(), WRITES)).toEqual([]);
-    assertSound(path, idsInLines('kept', disk.journal()));
+    assertSound(path, idsInLines('committed', disk.journal()));
   });
 
   test('an import reports a failed sync at any commit, and the same import later completes', async () => {
@@ -191,12 +193,12 @@ describe('failing syncs', () => {
 test('a read-only disk acknowledges nothing, and writes succeed again once it is writable', async () => {
   const disk = openDisk(library);
   const { path, child } = await startWriter(disk);
-  await disk.has(/^kept /, 40);
+  await disk.has(/^committed /, 40);
   disk.makeReadOnly();
   await disk.has(/^failed \S+ unavailable$/, 40);
   disk.heal();
-  await disk.has(/^kept /, idsInLines('kept', disk.journal()).length + 40);
+  await disk.has(/^committed /, idsInLines('committed', disk.journal()).length + 40);
   child.kill('SIGTERM');
   expect(await child.exited).toBe(0);
-  assertSound(path, idsInLines('kept', disk.journal()));
+  assertSound(path, idsInLines('committed', disk.journal()));
 });

@@ -62,7 +62,7 @@ test.each<[string, (document: Changeable) => unknown]>([
   ],
   ['body/data/subject is not documented', (changed) => delete members(changed).properties.subject],
   [
-    'body/data/subject is no integer',
+    'body/data/subject is not integer',
     (changed) => Object.assign(members(changed).properties, { subject: { type: 'integer' } }),
   ],
   ['body/data/more is missing', (changed) => members(changed).required.push('more')],

@@ -9,17 +9,17 @@ import type { PostgresServer } from './postgres_server.ts';
 import { type Data, FULL_SCOPE, kindOf, OFFLINE, uniqueWord } from './resource_cases.ts';
 import { createFixture, type Fixture, oidcPath, type Service, startService } from './service.ts';
 
-/** Nothing takes longer, whatever happens to the engine: LIMITS.answerMsMax, and the way there and back. */
+/** The longest time of a response: LIMITS.answerMsMax plus the network. */
 const ANSWER_MS_MAX = 5_250;
-/** From the return of the engine to an answer. */
+/** The longest time from the recovery of the engine to a successful response. */
 const RECOVERY_MS_MAX = 2_000;
 const PAUSE_MS = 20;
 
-/** An answer, and how long it took. */
+/** A response and its duration. */
 export interface TimedResponse {
   readonly status: number;
   readonly ms: number;
-  /** Of a record that was made. */
+  /** The ID of a created record. */
   readonly id: string | undefined;
   readonly response: Response;
 }
@@ -29,28 +29,28 @@ export interface RetryableWrite {
   readonly data: Data;
 }
 
-/** A service over a database that gets into trouble. */
+/** A service on a database with injected faults. */
 export interface FaultyService {
   readonly service: Service;
   readonly fixture: Fixture;
   /** One lookup. */
   lookUp(): Promise<TimedResponse>;
-  /** One create, of a user; `again` is a request that may be sent several times. */
-  write(again?: RetryableWrite): Promise<TimedResponse>;
-  /** A create that nobody has sent yet. */
+  /** Creates a user; a given request may be sent several times. */
+  write(request?: RetryableWrite): Promise<TimedResponse>;
+  /** A new request to create a user. */
   retryableWrite(): RetryableWrite;
-  /** Several of each at once, one after the other for this long; a write that was not done is sent again until it is. */
+  /** Sends lookups and writes concurrently for this long; a failed write is sent again until it succeeds. */
   runLoad(milliseconds: number): Promise<readonly TimedResponse[]>;
-  /** Answers after how many milliseconds a lookup and a write are answered as ever; throws where that takes too long. */
+  /** The milliseconds until a lookup and a write succeed; throws after RECOVERY_MS_MAX. */
   measureRecovery(): Promise<number>;
-  /** Every user that the service has said is made. */
+  /** Every user that the service has acknowledged. */
   readonly acknowledged: ReadonlySet<string>;
-  /** Every user that is there. */
+  /** Every user in the database. */
   users(url?: string): Promise<ReadonlySet<string>>;
   stop(): Promise<void>;
 }
 
-/** A new, empty database of a server, as the service reaches it by these ports. */
+/** A new, empty database of a server, with the settings to reach it through these ports. */
 export async function databaseThrough(server: PostgresServer, ports: readonly number[], query = '') {
   const url = new URL(await server.freshDatabase());
   return {
@@ -59,7 +59,7 @@ export async function databaseThrough(server: PostgresServer, ports: readonly nu
   };
 }
 
-/** The URL of a database by these ports of this machine. */
+/** The URL of a database through these ports of this machine. */
 export function urlThrough(path: string, ports: readonly number[], query = ''): string {
   return `postgres://postgres@${ports.map((port) => `${HOST}:${port}`).join(',')}${path}${query}`;
 }
@@ -70,74 +70,71 @@ export function writeMasterKey(): string {
   return path;
 }
 
-/** `direct` leads to the engine without whatever stands before it. */
+/** `direct` is the URL of the engine without a proxy. */
 export async function startFaultyService({
   direct,
   flags,
 }: Awaited<ReturnType<typeof databaseThrough>>): Promise<FaultyService> {
   const service = await startService({ ...OFFLINE, ...flags });
-  const planted = await createFixture(service.db);
+  const fixture = await createFixture(service.db);
   const token = await service.token(FULL_SCOPE);
   const kind = kindOf(user);
-  const acknowledged = new Set<string>([planted.user]);
+  const acknowledged = new Set<string>([fixture.user]);
 
-  async function timed(asked: Promise<Response>): Promise<TimedResponse> {
+  async function timed(request: Promise<Response>): Promise<TimedResponse> {
     const start = performance.now();
-    const answer = await asked;
-    const body =
-      answer.status === 201 ? ((await answer.clone().json()) as { data: { id: string } }) : undefined;
-    const heard = {
-      status: answer.status,
-      ms: performance.now() - start,
-      id: body?.data.id,
-      response: answer,
-    };
-    const { status, ms } = heard;
-    const isNotNow = status === 503 || status === 409;
-    const isFit = isNotNow ? answer.headers.get('retry-after') === '1' : status === 200 || status === 201;
-    if (heard.id !== undefined) acknowledged.add(heard.id);
-    if (!isFit || ms > ANSWER_MS_MAX) throw new Error(`answered ${status} after ${ms} ms`);
-    return heard;
+    const response = await request;
+    const { status } = response;
+    const body = status === 201 ? ((await response.clone().json()) as { data: { id: string } }) : undefined;
+    const id = body?.data.id;
+    const ms = performance.now() - start;
+    const isRetryable = status === 503 || status === 409;
+    const isExpected = isRetryable
+      ? response.headers.get('retry-after') === '1'
+      : status === 200 || status === 201;
+    if (id !== undefined) acknowledged.add(id);
+    if (!isExpected || ms > ANSWER_MS_MAX) throw new Error(`answered ${status} after ${ms} ms`);
+    return { status, ms, id, response };
   }
 
-  const look = () => timed(service.withoutRetry.get(oidcPath(planted), token));
-  const repeatable = () => ({ key: uniqueWord('key'), data: kind.fresh(planted) });
-  const write = ({ key, data }: RetryableWrite = repeatable()) =>
-    timed(service.withoutRetry.post(kind.collection(planted), token, { data }, { 'Idempotency-Key': key }));
+  const lookUp = () => timed(service.withoutRetry.get(oidcPath(fixture), token));
+  const retryableWrite = () => ({ key: uniqueWord('key'), data: kind.fresh(fixture) });
+  const write = ({ key, data }: RetryableWrite = retryableWrite()) =>
+    timed(service.withoutRetry.post(kind.collection(fixture), token, { data }, { 'Idempotency-Key': key }));
   return {
     service,
-    fixture: planted,
-    lookUp: look,
+    fixture,
+    lookUp,
     write,
-    retryableWrite: repeatable,
+    retryableWrite,
     acknowledged,
     async runLoad(milliseconds) {
       const end = performance.now() + milliseconds;
-      const heard: TimedResponse[] = [];
-      const until = async (ask: () => Promise<TimedResponse>) => {
+      const responses: TimedResponse[] = [];
+      const sendUntilDone = async (send: () => Promise<TimedResponse>) => {
         for (;;) {
-          const one = await ask();
-          heard.push(one);
-          if (one.status < 400) return;
+          const response = await send();
+          responses.push(response);
+          if (response.status < 400) return;
           await Bun.sleep(PAUSE_MS);
         }
       };
-      const caller = async (next: () => () => Promise<TimedResponse>) => {
-        while (performance.now() < end) await until(next());
+      const runClient = async (next: () => () => Promise<TimedResponse>) => {
+        while (performance.now() < end) await sendUntilDone(next());
       };
-      const looker = () => look;
+      const reader = () => lookUp;
       const writer = () => {
-        const asked = repeatable();
-        return () => write(asked);
+        const request = retryableWrite();
+        return () => write(request);
       };
-      await Promise.all([looker, looker, looker, writer, writer, writer].map(caller));
-      return heard;
+      await Promise.all([reader, reader, reader, writer, writer, writer].map(runClient));
+      return responses;
     },
     async measureRecovery() {
       const start = performance.now();
-      const asked = repeatable();
+      const request = retryableWrite();
       for (;;) {
-        const statuses = (await Promise.all([look(), write(asked)])).map(({ status }) => status);
+        const statuses = (await Promise.all([lookUp(), write(request)])).map(({ status }) => status);
         const ms = performance.now() - start;
         if (ms > RECOVERY_MS_MAX) throw new Error(`not recovered after ${ms} ms: ${statuses}`);
         if (statuses.join() === '200,201') return ms;

@@ -1,12 +1,12 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What becomes of one request instead of being passed on and answered. */
+/** The injected fault of one request, in place of a forwarded response. */
 export type ProxyFault =
   | { readonly status: number; readonly headers?: Record<string, string>; readonly body?: string }
-  /** The connection ends without an answer: `before` the service saw the request, or `after` it answered. */
+  /** The connection ends: before the service gets the request, after it responds, or inside the response. */
   | { readonly cut: 'before' | 'after' | 'inside' }
-  /** Nothing ever comes. */
+  /** There is never a response. */
   | 'hang';
 
 export interface ProxiedRequest {
@@ -17,33 +17,33 @@ export interface ProxiedRequest {
   readonly at: number;
 }
 
-/** A real server in front of the real service, which does to the next requests what it was told. */
+/** A proxy in front of the service that injects faults into requests. */
 export interface FaultyProxy {
   readonly url: string;
-  /** Everything that came, in order. */
+  /** Every received request, in order. */
   readonly requests: readonly ProxiedRequest[];
-  /** The next requests whose `METHOD path` matches fall into these troubles, one each. */
-  injectFaults(pattern: RegExp, ...troubles: readonly ProxyFault[]): void;
+  /** Injects these faults into the next requests whose `METHOD path` matches, one each. */
+  injectFaults(pattern: RegExp, ...faults: readonly ProxyFault[]): void;
   stop(): Promise<void>;
 }
 
 export async function startFaultyProxy(target: string): Promise<FaultyProxy> {
-  const seen: ProxiedRequest[] = [];
-  let planned: { readonly pattern: RegExp; readonly trouble: ProxyFault }[] = [];
+  const requests: ProxiedRequest[] = [];
+  let pending: { readonly pattern: RegExp; readonly fault: ProxyFault }[] = [];
   const server = createServer(async (request, response) => {
     const body = await bodyOf(request);
     const { method = '', url = '', headers } = request;
-    seen.push({ method, path: url, headers, body, at: performance.now() });
-    const next = planned.find(({ pattern }) => pattern.test(`${method} ${url}`));
-    planned = planned.filter((each) => each !== next);
-    await answer(next?.trouble, response, () => passOn(target, request, body));
+    requests.push({ method, path: url, headers, body, at: performance.now() });
+    const next = pending.find(({ pattern }) => pattern.test(`${method} ${url}`));
+    pending = pending.filter((each) => each !== next);
+    await answer(next?.fault, response, () => forward(target, request, body));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    requests: seen,
-    injectFaults: (pattern, ...troubles) => {
-      planned.push(...troubles.map((trouble) => ({ pattern, trouble })));
+    requests,
+    injectFaults: (pattern, ...faults) => {
+      pending.push(...faults.map((fault) => ({ pattern, fault })));
     },
     stop: () =>
       new Promise((resolve) => {
@@ -53,36 +53,36 @@ export async function startFaultyProxy(target: string): Promise<FaultyProxy> {
   };
 }
 
-/** What an answer says of its way here, where it was unpacked. */
-const OF_THE_WAY = new Set(['content-length', 'content-encoding', 'transfer-encoding']);
+/** Headers of a response that forwarding changes. */
+const HOP_HEADERS = new Set(['content-length', 'content-encoding', 'transfer-encoding']);
 
 async function answer(
-  trouble: ProxyFault | undefined,
+  fault: ProxyFault | undefined,
   response: ServerResponse,
-  passOn: () => Promise<Response>,
+  forward: () => Promise<Response>,
 ): Promise<void> {
-  if (trouble === 'hang') return;
-  if (trouble !== undefined && 'status' in trouble) {
-    response.writeHead(trouble.status, trouble.headers).end(trouble.body ?? '');
+  if (fault === 'hang') return;
+  if (fault !== undefined && 'status' in fault) {
+    response.writeHead(fault.status, fault.headers).end(fault.body ?? '');
     return;
   }
-  if (trouble?.cut === 'before') {
+  if (fault?.cut === 'before') {
     response.socket?.destroy();
     return;
   }
-  const passed = await passOn();
-  const text = await passed.text();
-  const headers = Object.fromEntries([...passed.headers].filter(([name]) => !OF_THE_WAY.has(name)));
-  if (trouble?.cut === 'after') {
+  const forwarded = await forward();
+  const text = await forwarded.text();
+  const headers = Object.fromEntries([...forwarded.headers].filter(([name]) => !HOP_HEADERS.has(name)));
+  if (fault?.cut === 'after') {
     response.socket?.destroy();
     return;
   }
-  if (trouble?.cut === 'inside') {
-    response.writeHead(passed.status, { ...headers, 'content-length': String(text.length + 10) });
+  if (fault?.cut === 'inside') {
+    response.writeHead(forwarded.status, { ...headers, 'content-length': String(text.length + 10) });
     response.write(text.slice(0, 5), () => response.socket?.destroy());
     return;
   }
-  response.writeHead(passed.status, headers).end(text);
+  response.writeHead(forwarded.status, headers).end(text);
 }
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
@@ -91,7 +91,7 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
   return body;
 }
 
-function passOn(
+function forward(
   target: string,
   { method = '', url = '', headers }: IncomingMessage,
   body: string,

@@ -1,6 +1,6 @@
 /**
- * The part of JSON Schema 2020-12 that our OpenAPI document uses, written without the library that makes the document.
- * A keyword it does not know is a mistake of the schema, never passed over.
+ * The part of JSON Schema 2020-12 that the OpenAPI document uses, independent of the library that generates the document.
+ * An unknown keyword throws.
  */
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
@@ -32,9 +32,9 @@ export interface Schema {
   readonly 'x-authrealm-ends'?: boolean;
 }
 
-type Rule = (expected: never, value: Json, at: string, judge: SchemaValidator) => readonly string[];
+type KeywordRule = (expected: never, value: Json, at: string, validate: SchemaValidator) => readonly string[];
 
-/** Answers what is wrong with a value, each with its place; nothing where it fits. */
+/** Returns the errors of a value, each with its location. */
 export type SchemaValidator = (schema: Schema, value: Json, at?: string) => readonly string[];
 
 const TYPES: Readonly<Record<string, (value: Json) => boolean>> = {
@@ -60,51 +60,54 @@ export function isObject(value: Json | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-const said = (isRight: boolean, at: string, rule: string): readonly string[] =>
+const errorUnless = (isRight: boolean, at: string, rule: string): readonly string[] =>
   isRight ? [] : [`${at} ${rule}`];
 
 const ofText = (test: (text: string) => boolean, rule: string, value: Json, at: string) =>
-  typeof value === 'string' ? said(test(value), at, rule) : [];
+  typeof value === 'string' ? errorUnless(test(value), at, rule) : [];
 const ofNumber = (test: (number: number) => boolean, rule: string, value: Json, at: string) =>
-  typeof value === 'number' ? said(test(value), at, rule) : [];
+  typeof value === 'number' ? errorUnless(test(value), at, rule) : [];
 const ofList = (test: (list: readonly Json[]) => boolean, rule: string, value: Json, at: string) =>
-  Array.isArray(value) ? said(test(value), at, rule) : [];
+  Array.isArray(value) ? errorUnless(test(value), at, rule) : [];
 
 const same = (left: Json, right: Json): boolean => JSON.stringify(left) === JSON.stringify(right);
 const codePoints = (text: string): number => [...text].length;
 
-/** One function a keyword. */
-const RULES: Readonly<Record<string, Rule>> = {
+/** One function for each keyword. */
+const RULES: Readonly<Record<string, KeywordRule>> = {
   type: (types: string | readonly string[], value, at) =>
-    said(
+    errorUnless(
       [types].flat().some((type) => known(TYPES, type)(value)),
       at,
-      `is no ${types}`,
+      `is not ${types}`,
     ),
-  const: (constant: Json, value, at) => said(same(constant, value), at, `is not ${JSON.stringify(constant)}`),
+  const: (constant: Json, value, at) =>
+    errorUnless(same(constant, value), at, `is not ${JSON.stringify(constant)}`),
   enum: (choices: readonly Json[], value, at) =>
-    said(
+    errorUnless(
       choices.some((choice) => same(choice, value)),
       at,
-      `is none of ${JSON.stringify(choices)}`,
+      `is not one of ${JSON.stringify(choices)}`,
     ),
-  anyOf: (choices: readonly Schema[], value, at, judge) => {
-    const verdicts = choices.map((choice) => judge(choice, value, at));
-    return verdicts.some(({ length }) => length === 0) ? [] : verdicts.flat();
+  anyOf: (choices: readonly Schema[], value, at, validate) => {
+    const errors = choices.map((choice) => validate(choice, value, at));
+    return errors.some(({ length }) => length === 0) ? [] : errors.flat();
   },
-  properties: (properties: Readonly<Record<string, Schema>>, value, at, judge) =>
+  properties: (properties: Readonly<Record<string, Schema>>, value, at, validate) =>
     isObject(value)
       ? Object.entries(properties).flatMap(([name, schema]) => {
           const member = value[name];
-          return member === undefined ? [] : judge(schema, member, `${at}/${name}`);
+          return member === undefined ? [] : validate(schema, member, `${at}/${name}`);
         })
       : [],
   required: (names: readonly string[], value, at) =>
     isObject(value)
-      ? names.flatMap((name) => said(Object.hasOwn(value, name), `${at}/${name}`, 'is missing'))
+      ? names.flatMap((name) => errorUnless(Object.hasOwn(value, name), `${at}/${name}`, 'is missing'))
       : [],
-  items: (schema: Schema, value, at, judge) =>
-    Array.isArray(value) ? value.flatMap((item: Json, index) => judge(schema, item, `${at}/${index}`)) : [],
+  items: (schema: Schema, value, at, validate) =>
+    Array.isArray(value)
+      ? value.flatMap((item: Json, index) => validate(schema, item, `${at}/${index}`))
+      : [],
   minItems: (min: number, value, at) =>
     ofList(({ length }) => length >= min, `has less than ${min} items`, value, at),
   maxItems: (max: number, value, at) =>
@@ -117,10 +120,10 @@ const RULES: Readonly<Record<string, Rule>> = {
   maximum: (max: number, value, at) => ofNumber((number) => number <= max, `is above ${max}`, value, at),
   pattern: (pattern: string, value, at) =>
     ofText((text) => new RegExp(pattern, 'u').test(text), `does not match ${pattern}`, value, at),
-  format: (format: string, value, at) => ofText(known(FORMATS, format), `is no ${format}`, value, at),
+  format: (format: string, value, at) => ofText(known(FORMATS, format), `is not ${format}`, value, at),
 };
 
-const NOTES: ReadonlySet<string> = new Set([
+const ANNOTATIONS: ReadonlySet<string> = new Set([
   'default',
   'description',
   'examples',
@@ -132,40 +135,41 @@ const NOTES: ReadonlySet<string> = new Set([
 
 function known<T>(table: Readonly<Record<string, T>>, name: string): T {
   const found = table[name];
-  if (found === undefined) throw new Error(`the schema says ${name}, which this reader does not know`);
+  if (found === undefined) throw new Error(`unknown name in the schema: ${name}`);
   return found;
 }
 
-/** Members that a closed object does not list. */
-function strangers(
+/** Members that `additionalProperties: false` does not allow. */
+function undocumentedMembers(
   { additionalProperties, properties = {} }: Schema,
   value: Json,
   at: string,
 ): readonly string[] {
   if (additionalProperties !== false || !isObject(value)) return [];
   return Object.keys(value).flatMap((name) =>
-    said(Object.hasOwn(properties, name), `${at}/${name}`, 'is not documented'),
+    errorUnless(Object.hasOwn(properties, name), `${at}/${name}`, 'is not documented'),
   );
 }
 
-/** A judge whose references lead into this document. */
+/** A validator that resolves references in this document. */
 export function openSchemaValidator(document: JsonObject): SchemaValidator {
-  const judge: SchemaValidator = (schema, value, at = '') => {
-    if (schema.$ref !== undefined) return judge(resolveReference<Schema>(document, schema.$ref), value, at);
-    const broken = Object.entries(schema).flatMap(([keyword, expected]) =>
-      NOTES.has(keyword) ? [] : known(RULES, keyword)(expected as never, value, at, judge),
+  const validate: SchemaValidator = (schema, value, at = '') => {
+    if (schema.$ref !== undefined)
+      return validate(resolveReference<Schema>(document, schema.$ref), value, at);
+    const errors = Object.entries(schema).flatMap(([keyword, expected]) =>
+      ANNOTATIONS.has(keyword) ? [] : known(RULES, keyword)(expected as never, value, at, validate),
     );
-    return [...broken, ...strangers(schema, value, at)];
+    return [...errors, ...undocumentedMembers(schema, value, at)];
   };
-  return judge;
+  return validate;
 }
 
-/** What a reference of a document leads to. Throws where it leads nowhere. */
+/** The target of a reference. Throws where there is none. */
 export function resolveReference<T>(document: JsonObject, reference: string): T {
   let at: Json | undefined = document;
   for (const name of reference.replace(/^#\//, '').split('/')) {
     at = isObject(at) ? at[name.replaceAll('~1', '/').replaceAll('~0', '~')] : undefined;
   }
-  if (at === undefined) throw new Error(`${reference} leads nowhere`);
+  if (at === undefined) throw new Error(`${reference} has no target`);
   return at as T;
 }

@@ -6,7 +6,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 
 /**
- * A process that erases a user and is killed between the commit and what it would tell outside of the database:
+ * A process that erases a user and is killed after the commit, before it reports the erasure:
  * `kill_during_erasure.ts FLAGS REALM USER`, the flags of its database as JSON.
  */
 const [flags = '{}', realm, user] = process.argv.slice(2);

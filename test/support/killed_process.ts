@@ -3,49 +3,49 @@ import { RESOURCES } from '../../src/domain/resources.ts';
 import { findInconsistencies } from './consistency.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 
-/** What a killed process left behind. */
+/** The state of a database after a kill. */
 export interface KillResult {
   readonly acknowledged: number;
-  /** In sentences; empty where nothing is wrong. */
+  /** In sentences. */
   readonly problems: readonly string[];
 }
 
-/** Something that writes to a database of its own, and is killed. */
+/** A process that writes to a database and is killed. */
 export interface KillTarget {
   readonly name: string;
-  /** Starts it, kills it at a moment of chance, and looks at what it left. */
+  /** Starts it, kills it at a random moment, and checks the database. */
   round(chance: () => number): Promise<KillResult>;
 }
 
-/** What a process said until it ended, or was killed after these milliseconds. */
+/** Runs a command and kills it after these milliseconds, unless it exits before. */
 export async function killAfter(command: readonly string[], milliseconds: number) {
   const env = { PATH: process.env.PATH ?? '' };
   const child = Bun.spawn([...command], { stdio: ['ignore', 'pipe', 'pipe'], env });
-  const said = Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  const output = Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
   const timer = setTimeout(() => child.kill('SIGKILL'), milliseconds);
   const code = await child.exited;
   clearTimeout(timer);
-  const [stdout, stderr] = await said;
+  const [stdout, stderr] = await output;
   return { stdout, stderr, code, isKilled: child.signalCode === 'SIGKILL' };
 }
 
-/** Whether the program opens the file, the file is whole, and records and changes agree. */
+/** Problems of a database: it does not open, is damaged, or records and changes are inconsistent. */
 export async function findProblems(path: string): Promise<readonly string[]> {
   const database = ['--database', `sqlite:${path}`];
   const opened = await runCommand([AUTHREALM, 'client', 'list', ...database]);
   if (opened.code !== 0) return [`the database does not open: ${opened.stderr}`];
   const doctor = await runCommand([AUTHREALM, 'doctor', ...database]);
-  const ill = doctor.code === 0 ? [] : [`doctor: ${doctor.stdout}${doctor.stderr}`];
-  return [...findInconsistencies(path), ...ill];
+  const findings = doctor.code === 0 ? [] : [`doctor: ${doctor.stdout}${doctor.stderr}`];
+  return [...findInconsistencies(path), ...findings];
 }
 
-/** Those of the identifiers that no record has. */
+/** The IDs that no record has. */
 export function missingIds(path: string, ids: Iterable<string>): readonly string[] {
   const found = idsIn(path);
   return [...ids].filter((id) => !found.has(id));
 }
 
-/** The identifiers of all records. */
+/** The IDs of all records. */
 export function idsIn(path: string): ReadonlySet<string> {
   const db = new Database(path, { readwrite: true });
   try {

@@ -8,10 +8,10 @@ import { VERSION } from '../../src/platform/version.ts';
 import { openEngine, parseDatabase } from '../../src/store/open.ts';
 
 /**
- * Writes users, one to a commit, until it is told or made to stop. Arguments: database, realm, and how many commits it
- * asks for at once. It says `asking ID` before each, then `kept ID` or `failed ID CODE`.
+ * Writes users, one to a commit, until SIGTERM or a kill. Arguments: database, realm, and the number of concurrent commits.
+ * It prints `requested ID` before each, then `committed ID` or `failed ID CODE`.
  */
-const [url = '', realm, atOnce = '1'] = process.argv.slice(2);
+const [url = '', realm, concurrency = '1'] = process.argv.slice(2);
 const address = parseDatabase(url);
 if (!address) throw new Error(`no database ${url}`);
 const engine = await openEngine(address, 'check', { version: VERSION, clock: systemClock });
@@ -20,7 +20,9 @@ process.once('SIGTERM', () => {
   isStopped = true;
 });
 while (!isStopped) {
-  await Promise.all(Array.from({ length: Number(atOnce) }, () => writeOne(engine.records, realm as Uuid)));
+  await Promise.all(
+    Array.from({ length: Number(concurrency) }, () => writeOne(engine.records, realm as Uuid)),
+  );
 }
 engine.close();
 
@@ -31,11 +33,11 @@ async function writeOne(store: Store, realmId: Uuid): Promise<void> {
     clock: systemClock,
     actor: 'writer',
   });
-  console.log(`asking ${id}`);
+  console.log(`requested ${id}`);
   try {
     const { kind } = await store.commit([write]);
-    if (kind !== 'written') throw new Error(`the store said ${kind}`);
-    console.log(`kept ${id}`);
+    if (kind !== 'written') throw new Error(`the store returned ${kind}`);
+    console.log(`committed ${id}`);
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     console.log(`failed ${id} ${error.code}`);

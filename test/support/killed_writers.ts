@@ -2,41 +2,41 @@ import { join } from 'node:path';
 import { findProblems, idsIn, type KillTarget, killAfter, missingIds } from './killed_process.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 
-/** Most of it is spent writing, a part of it starting. */
+/** The longest life of a writer, which includes its start. */
 const LIFE_MS = 700;
 
-/** Two processes that write single records to one database, killed in the same moment. */
+/** Two processes that write single records to one database, and are killed at the same time. */
 export async function writersTarget(folder: string): Promise<KillTarget> {
   const path = join(folder, 'writers.db');
   const realm = await createRealm(path);
   const command = [process.execPath, join(import.meta.dir, 'killed_writer.ts'), `sqlite:${path}`, realm];
   const before = idsIn(path);
-  const asked = new Set<string>();
-  const kept = new Set<string>();
+  const requested = new Set<string>();
+  const committed = new Set<string>();
   return {
     name: 'single writes',
     async round(chance) {
       const moment = chance() * LIFE_MS;
       const ends = await Promise.all([killAfter(command, moment), killAfter(command, moment)]);
       const crashed = ends.filter(({ isKilled }) => !isKilled);
-      const said = ends.map(({ stdout }) => stdout).join('');
-      for (const id of idsInLines('asking', said)) asked.add(id);
-      const acknowledged = idsInLines('kept', said);
-      for (const id of acknowledged) kept.add(id);
+      const output = ends.map(({ stdout }) => stdout).join('');
+      for (const id of idsInLines('requested', output)) requested.add(id);
+      const acknowledged = idsInLines('committed', output);
+      for (const id of acknowledged) committed.add(id);
       const complaints = [
-        ...crashed.map(({ stderr }) => `a writer ended by itself: ${stderr}`),
+        ...crashed.map(({ stderr }) => `a writer exited: ${stderr}`),
         ...(await findProblems(path)),
-        ...missingIds(path, kept).map((id) => `${id} was acknowledged and is lost`),
+        ...missingIds(path, committed).map((id) => `${id} was acknowledged and is lost`),
         ...[...idsIn(path)]
-          .filter((id) => !before.has(id) && !asked.has(id))
-          .map((id) => `nobody asked for ${id}`),
+          .filter((id) => !before.has(id) && !requested.has(id))
+          .map((id) => `${id} was never requested`),
       ];
       return { acknowledged: acknowledged.length, problems: complaints };
     },
   };
 }
 
-/** A database with one realm; answers the realm. */
+/** Creates a database with one realm, and returns its ID. */
 export async function createRealm(path: string): Promise<string> {
   const { stdout, stderr } = await runCommand([AUTHREALM, 'init', '--database', `sqlite:${path}`]);
   const realm = /^realm +(\S+)$/m.exec(stdout)?.[1];
@@ -44,7 +44,7 @@ export async function createRealm(path: string): Promise<string> {
   return realm;
 }
 
-/** The identifiers in the lines of a writer that begin with a word. */
-export function idsInLines(word: 'asking' | 'kept' | 'failed', said: string): readonly string[] {
-  return [...said.matchAll(new RegExp(`^${word} (\\S{36})\\b.*\\n`, 'gm'))].map(([, id]) => id ?? '');
+/** The IDs in the output lines of a writer that begin with this word. */
+export function idsInLines(word: 'requested' | 'committed' | 'failed', output: string): readonly string[] {
+  return [...output.matchAll(new RegExp(`^${word} (\\S{36})\\b.*\\n`, 'gm'))].map(([, id]) => id ?? '');
 }

@@ -8,31 +8,31 @@ import type {
 } from './openapi_client.ts';
 import { isOverloaded, sendWithRetry } from './retry.ts';
 
-/** Records that were made from the examples of an OpenAPI document, and from them the right way to ask anything. */
+/** Creates records from the examples of an OpenAPI document, and valid requests of its operations to them. */
 
 export interface ValidRequests {
-  /** A request that is right in everything, new at every call: what makes a record makes another one. */
+  /** A valid request, new at every call: a create makes another record. */
   validRequest(operation: Operation): Promise<OperationRequest>;
-  /** A token with every scope but these. */
+  /** A token with every scope except these. */
   tokenWithout(scopes: readonly string[]): Promise<string>;
-  /** What a search must say to find a record that exists, where the example finds the example. */
+  /** The text of an example with the values of existing records in place of those of the examples. */
   withRecordValues(text: string): string;
 }
 
-interface Given {
+interface ValidRequestsOptions {
   readonly document: JsonObject;
   readonly operations: readonly Operation[];
   readonly caller: OperationClient;
   /** A client that holds these scopes. */
   readonly credentials: (scope: string) => Promise<{ readonly clientId: string; readonly secret: string }>;
-  /** A one-time code that signs in to the console, and the token of a session; without it what is sent is refused. */
+  /** A one-time code that signs in to the console, and the token of a session. Without it such requests are rejected. */
   readonly console?: { code(): Promise<string>; token(): Promise<string> };
 }
 
-interface Made {
+interface ExampleRecord {
   readonly creator: Operation;
   readonly id: string;
-  /** Everything about it that is an address. */
+  /** Its URLs: Location and links. */
   readonly addresses: readonly string[];
   readonly body: JsonObject;
 }
@@ -43,15 +43,15 @@ export async function openValidRequests({
   caller,
   credentials,
   console,
-}: Given): Promise<ValidRequests> {
+}: ValidRequestsOptions): Promise<ValidRequests> {
   const [server] = document.servers as unknown as readonly { readonly url: string }[];
   const creators = operations.filter(({ responses }) => '201' in responses);
   const tokens = new Map<string, Promise<string>>();
-  const base = new Map<Operation, Made>();
-  const spare = new Map<Operation, Made>();
+  const base = new Map<Operation, ExampleRecord>();
+  const spare = new Map<Operation, ExampleRecord>();
   let count = 0;
 
-  /** From the token endpoint that the document names, with what the document says to send there. */
+  /** Gets a token from the documented token endpoint. */
   const grant = async (scope: string): Promise<string> => grantBy(await form(scope));
 
   async function grantBy(sent: string): Promise<string> {
@@ -77,7 +77,7 @@ export async function openValidRequests({
     return new URLSearchParams(sent).toString();
   }
 
-  /** The credentials of a client and a token of its own, for whoever asks for one. */
+  /** The credentials of a client and one of its tokens, for introspection and revocation. */
   async function formOfToken(scope: string): Promise<string> {
     const sent = await form(scope);
     return `${sent}&token=${await grantBy(sent)}`;
@@ -90,15 +90,15 @@ export async function openValidRequests({
     return known;
   }
 
-  /** Makes a record, held to its example: whatever the document requires is in it. */
-  async function make(creator: Operation): Promise<Made> {
+  /** Creates a record from its example. */
+  async function make(creator: Operation): Promise<ExampleRecord> {
     const sent = await right(creator);
     const received = await sendWithRetry(() => caller.send(creator, sent), isOverloaded);
     if (received.status !== 201) throw new Error(`${creator.id}: its example is answered ${received.text}`);
-    return madeOf(creator, received);
+    return exampleRecordOf(creator, received);
   }
 
-  function madeOf(creator: Operation, { headers, body }: OperationResponse): Made {
+  function exampleRecordOf(creator: Operation, { headers, body }: OperationResponse): ExampleRecord {
     const answer = body as { data: { id: string }; links: Record<string, string> } & JsonObject;
     const location = headers.get('location') ?? '';
     return {
@@ -110,10 +110,10 @@ export async function openValidRequests({
   }
 
   /**
-   * The parameters of a path: read from an address that was handed out, else from the records above, or what the document
-   * says they read.
+   * The parameters of a path: from a URL of a response, else from parent records, or from the record that the schema refers
+   * to.
    */
-  function parametersOf(path: string, from: Iterable<Made>): Record<string, string> | undefined {
+  function parametersOf(path: string, from: Iterable<ExampleRecord>): Record<string, string> | undefined {
     for (const made of from) {
       for (const address of made.addresses) {
         const found = matchPath(path, address.slice(server?.url.length));
@@ -130,43 +130,43 @@ export async function openValidRequests({
       : undefined;
   }
 
-  /** The record that a parameter says it reads. */
+  /** The ID of the record that a parameter refers to. */
   function readAs(path: string, name: string): string | undefined {
     const own = operations.find((each) => each.path === path)?.parameters;
     const schema = own?.find((each) => each.in === 'path' && each.name === name)?.schema;
     return schema?.['x-authrealm-reads'] === undefined ? undefined : referred(schema);
   }
 
-  /** The record whose own address has this form. */
-  const at = (path: string): Made | undefined =>
+  /** The record whose URL matches this path. */
+  const at = (path: string): ExampleRecord | undefined =>
     [...base.values()].find((made) => parametersOf(path, [made]) && path.endsWith('}') && isAt(path, made));
-  const isAt = (path: string, { addresses }: Made): boolean =>
+  const isAt = (path: string, { addresses }: ExampleRecord): boolean =>
     addresses.some((address) => matchPath(path, address.slice(server?.url.length)));
 
-  /** Records that end with the request they are named in: made for it, by the operation that reads them. */
+  /** Records that a request deletes or ends: created for each request. */
   const ending = new Map<string, string>();
 
-  async function makeEnding(schema: Schema): Promise<void> {
+  async function createEnding(schema: Schema): Promise<void> {
     for (const each of referencesOf(schema).filter((member) => member['x-authrealm-ends'])) {
       const owner = at(operations.find(({ id }) => id === each['x-authrealm-reads'])?.path ?? '');
       if (owner) ending.set(each['x-authrealm-reads'] ?? '', (await make(owner.creator)).id);
     }
   }
 
-  /** The identifier that a member must be which names another record. */
+  /** The ID for a member that refers to another record. */
   function referred(schema: Schema): string | undefined {
     if (schema['x-authrealm-ends']) return ending.get(schema['x-authrealm-reads'] ?? '');
     const read = operations.find(({ id }) => id === schema['x-authrealm-reads']);
     return read && at(read.path)?.id;
   }
 
-  const isMakeable = ({ path, body }: Operation): boolean =>
+  const isCreatable = ({ path, body }: Operation): boolean =>
     parametersOf(path, []) !== undefined &&
     referencesOf(body?.media.schema ?? {}).every(
       ({ 'x-authrealm-ends': _, ...schema }) => referred(schema) !== undefined,
     );
 
-  /** The example with names of its own, so that nothing of it is there already. */
+  /** The example with unique names, so that it conflicts with no record. */
   function varied(schema: Schema, value: Json): Json {
     const { anyOf, properties, type } = schema;
     const own = referred(schema);
@@ -197,14 +197,14 @@ export async function openValidRequests({
     return {
       path: parametersOf(path, [...from, ...base.values()]) ?? {},
       query: query.join('&'),
-      ...(headers.length > 0 ? { headers: said(headers) } : {}),
+      ...(headers.length > 0 ? { headers: exampleHeaders(headers) } : {}),
       ...(scopes ? { token: (await (scopes.length > 0 ? token(scopes) : console?.token())) ?? 'none' } : {}),
       ...(body ? { body: await bodyOf(operation) } : {}),
     };
   }
 
-  /** What is deleted was made for it, and what is changed is none of the records that others hang on. */
-  async function targetOf(method: Operation['method'], owner: Made): Promise<Made> {
+  /** A DELETE gets a record created for it, a PUT one that no other record depends on. */
+  async function targetOf(method: Operation['method'], owner: ExampleRecord): Promise<ExampleRecord> {
     if (method === 'delete') return make(owner.creator);
     if (method !== 'put') return owner;
     const made = spare.get(owner.creator) ?? (await make(owner.creator));
@@ -219,27 +219,27 @@ export async function openValidRequests({
     if (console && JSON.stringify(example).includes('"grant":"link"')) {
       return { data: { grant: 'link', code: await console.code() } };
     }
-    await makeEnding(schema);
+    await createEnding(schema);
     const isNaming = referencesOf(schema).length > 0;
     if ('201' in responses || method === 'put' || isNaming) return varied(schema, example);
     return JSON.parse(told(JSON.stringify(example)));
   }
 
-  /** Puts what the records say in the place of what the examples say. */
+  /** Replaces values of the examples by those of the existing records. */
   function told(text: string): string {
-    let said = text;
+    let result = text;
     for (const { creator, body } of base.values()) {
       const example = creator.responses['201']?.content?.['application/json']?.example;
       const pairs = isObject(example) ? leavesOf(example.data ?? null, body.data ?? null) : [];
       for (const [old, now] of pairs)
-        if (said.includes(`,${old})`)) said = said.replace(`,${old})`, `,${now})`);
+        if (result.includes(`,${old})`)) result = result.replace(`,${old})`, `,${now})`);
     }
-    return said;
+    return result;
   }
 
   while (base.size < creators.length) {
-    const next = creators.filter((each) => !base.has(each) && isMakeable(each));
-    if (next.length === 0) throw new Error('some operations cannot be reached from the others');
+    const next = creators.filter((each) => !base.has(each) && isCreatable(each));
+    if (next.length === 0) throw new Error('some records cannot be created from the examples');
     for (const creator of next) base.set(creator, await make(creator));
   }
   const all = operations.flatMap(({ scopes = [] }) => scopes);
@@ -250,25 +250,25 @@ export async function openValidRequests({
   };
 }
 
-/** Headers as the document has them. */
-function said(parameters: readonly Parameter[]): Record<string, string> {
+/** Headers with the values of their examples. */
+function exampleHeaders(parameters: readonly Parameter[]): Record<string, string> {
   return Object.fromEntries(parameters.map(({ name, example }) => [name, String(example)]));
 }
 
-/** The parameters that make a template this path. */
+/** The parameters of a path, by its template. */
 export function matchPath(template: string, path: string): Record<string, string> | undefined {
   const pattern = template.replace(/[.]/g, '\\.').replace(/\{(\w+)\}/g, '(?<$1>[^/?]+)');
   const match = new RegExp(`^${pattern}(?:\\?.*)?$`).exec(path);
   return match ? { ...match.groups } : undefined;
 }
 
-/** The members of a schema that name other records. */
+/** The members of a schema that refer to other records. */
 function referencesOf(schema: Schema): readonly Schema[] {
   const below = Object.values(schema.properties ?? {}).flatMap(referencesOf);
   return schema['x-authrealm-reads'] === undefined ? below : [schema, ...below];
 }
 
-/** The texts of two values of one form, side by side. */
+/** The pairs of strings at the same places of two values. */
 function leavesOf(left: Json, right: Json): readonly (readonly [string, string])[] {
   if (typeof left === 'string' && typeof right === 'string') return [[left, right]];
   if (!isObject(left) || !isObject(right)) return [];
