@@ -66,7 +66,7 @@ test.each<[string, (document: Changeable) => unknown]>([
     (changed) => Object.assign(members(changed).properties, { subject: { type: 'integer' } }),
   ],
   ['body/data/more is missing', (changed) => members(changed).required.push('more')],
-  ['does not know', (changed) => Object.assign(members(changed).properties, { subject: { contains: {} } })],
+  ['unknown name', (changed) => Object.assign(members(changed).properties, { subject: { contains: {} } })],
 ])(
   'the OpenAPI client reports a response that does not match the document: %s',
   async (complaint, change) => {
