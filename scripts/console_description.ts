@@ -49,7 +49,7 @@ function describe(resource: Resource): Description {
     ...(parent ? { parent: parent.name } : {}),
     ...(keptBy === undefined ? {} : { protectedBy: keptBy }),
     fields: [...membersOf(resource).map((member) => fieldOf(resource, member)), ...passwords].filter(
-      ({ isShown, writableBy }) => isShown || writableBy !== 'nobody',
+      ({ isShown, writableBy }) => isShown || writableBy !== 'none',
     ),
   };
 }

@@ -80,14 +80,14 @@ export type RecordWithEtag<R extends Resource> = ResourceRecord<R> & {
 
 /** The input that creates a record. */
 export type NewOf<R extends Resource> = {
-  readonly [N in RequiredName<Members<R>, WritableName<Members<R>, 'nobody'>>]: InputValue<Members<R>[N]>;
+  readonly [N in RequiredName<Members<R>, WritableName<Members<R>, 'none'>>]: InputValue<Members<R>[N]>;
 } & {
-  readonly [N in WritableName<Members<R>, 'nobody'>]?: InputValue<Members<R>[N]>;
+  readonly [N in WritableName<Members<R>, 'none'>]?: InputValue<Members<R>[N]>;
 } & { readonly [N in InputName<R>]: string };
 
 /** The changes to a record; members that are left out keep their values. */
 export type ChangesOf<R extends Resource> = {
-  readonly [N in WritableName<Members<R>, 'nobody' | 'creator'>]?: InputValue<Members<R>[N]>;
+  readonly [N in WritableName<Members<R>, 'none' | 'creator'>]?: InputValue<Members<R>[N]>;
 } & { readonly [N in InputName<R>]?: string };
 
 /** The attributes that can be filtered by; never for resources without filters. */

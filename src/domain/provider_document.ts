@@ -22,11 +22,11 @@ export const providerDocument = z.strictObject({
 export type ProviderDocument = z.output<typeof providerDocument>;
 
 /**
- * `unasked`: not requested, because of the settings or because the URL belongs to no issuer. `silent`: no JSON object was
+ * `not_requested`: because of the settings, or because the URL belongs to no issuer. `no_document`: no JSON object was
  * received. `tookMs`: milliseconds until the last byte.
  */
 export type ProviderAnswer =
-  | { readonly kind: 'unasked' | 'silent' }
+  | { readonly kind: 'not_requested' | 'no_document' }
   | { readonly kind: 'document'; readonly document: ProviderDocument; readonly tookMs: number };
 
 /** Picks the known and valid members of an untrusted document. */

@@ -18,8 +18,8 @@ export interface Annotation {
   readonly personal?: true;
   /** Never returned, although it is not a secret. */
   readonly hidden?: true;
-  /** Who may write it over HTTP: only the creator of the record (ignored in updates), or nobody. Default: any writer. */
-  readonly writableBy?: 'creator' | 'nobody';
+  /** Who may write it over HTTP: the creator of the record (ignored in updates), or none. Default: every writer. */
+  readonly writableBy?: 'creator' | 'none';
   /** Required in a create over HTTP. Imported records may lack it. */
   readonly requiredOnCreate?: true;
   /** Default: the value of the member `from` without the ending `without` (docs/wire.md#oidc-profiles). */

@@ -46,7 +46,7 @@ export const realm = resource({
         installation: 'account_authentication_settings',
       },
     ),
-    preset: annotate(z.boolean().default(false), { hidden: true, writableBy: 'nobody' }),
+    preset: annotate(z.boolean().default(false), { hidden: true, writableBy: 'none' }),
   },
   unique: [],
 });
@@ -82,7 +82,7 @@ export const oidcProfile = resource({
     ),
     issuer: annotate(issuerUrl(), {
       within: 'meta',
-      writableBy: 'nobody',
+      writableBy: 'none',
       immutableWhileReferenced: true,
       discoveredFrom: 'discovery_url',
       derived: { from: 'discovery_url', without: '/.well-known/openid-configuration' },
@@ -165,7 +165,7 @@ export const user = resource({
     ),
     creation_status: annotate(z.enum(['COMPLETE', 'IN_PROGRESS']).default('COMPLETE'), {
       within: 'meta',
-      writableBy: 'nobody',
+      writableBy: 'none',
     }),
   },
   unique: [],
@@ -245,9 +245,9 @@ export const passwordProfileInfo = resource({
       emailIf: { reference: 'password_profile_id', member: 'username_format', equals: 'email' },
     }),
     password_profile_id: reference('password-profile'),
-    password_hash: annotate(passwordHash().optional(), { secret: 'plain', writableBy: 'nobody' }),
+    password_hash: annotate(passwordHash().optional(), { secret: 'plain', writableBy: 'none' }),
     // Unknown for an imported hash.
-    password_normalised: annotate(z.boolean().optional(), { secret: 'plain', writableBy: 'nobody' }),
+    password_normalised: annotate(z.boolean().optional(), { secret: 'plain', writableBy: 'none' }),
   },
   unique: [['password_profile_id', 'username']],
 });

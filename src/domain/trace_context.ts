@@ -45,8 +45,8 @@ function readState(raw: string | null): string | undefined {
   if (members.length === 0 || members.length > LIMITS.traceStateMembersMax) return undefined;
   const keys = members.map((member) => member.slice(0, Math.max(0, member.indexOf('='))));
   const areValid = members.every(
-    (member, place) =>
-      KEY.test(keys[place] as string) && VALUE.test(member.slice((keys[place] as string).length + 1)),
+    (member, index) =>
+      KEY.test(keys[index] as string) && VALUE.test(member.slice((keys[index] as string).length + 1)),
   );
   return areValid && new Set(keys).size === keys.length ? members.join(',') : undefined;
 }

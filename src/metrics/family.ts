@@ -106,7 +106,7 @@ const MERGES = {
 function addDistributions(left: Distribution, right: Distribution): Distribution {
   return {
     labels: left.labels,
-    counts: left.counts.map((count, place) => count + (right.counts[place] ?? 0)),
+    counts: left.counts.map((count, index) => count + (right.counts[index] ?? 0)),
     sum: left.sum + right.sum,
   };
 }

@@ -74,10 +74,10 @@ export function openInspection(
 ): Inspect {
   const fetchLimited = openLimitedFetch(fetchDocument, slots);
   return async (discoveryUrl, caller, headers) => {
-    if (issuerOfUrl(discoveryUrl) === undefined) return { kind: 'unasked' };
+    if (issuerOfUrl(discoveryUrl) === undefined) return { kind: 'not_requested' };
     const startedAt = monotonic();
     const fetched = await fetchLimited(discoveryUrl, caller, headers);
-    if (fetched.kind !== 'document') return { kind: 'silent' };
+    if (fetched.kind !== 'document') return { kind: 'no_document' };
     const tookMs = Math.round(monotonic() - startedAt);
     return { kind: 'document', document: parseProviderDocument(fetched.document), tookMs };
   };
@@ -138,7 +138,7 @@ interface ProviderDiscoverySettings {
   readonly allowLoopbackDiscovery: boolean;
 }
 
-const inspectNothing = async (): Promise<ProviderAnswer> => ({ kind: 'unasked' });
+const inspectNothing = async (): Promise<ProviderAnswer> => ({ kind: 'not_requested' });
 
 /** Discovers and inspects the providers of OIDC profiles; `offline` derives issuers from URLs and sends no requests. */
 export function openProviderDiscovery(

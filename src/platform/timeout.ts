@@ -1,7 +1,7 @@
 /**
- * Settles as the promise does within `ms`, and otherwise as `onTimeout` does: with the value that it returns, or the
- * error that it throws. Its outcome counts even where `onTimeout` makes the promise settle, as by cancelling it. The
- * work behind the promise goes on unless `onTimeout` ends it; a rejection after the time is ignored.
+ * Settles like the promise within `ms`, and otherwise like `onTimeout`: with the value that it returns, or the error that it
+ * throws. The outcome of `onTimeout` counts even if it settles the promise, for example by cancelling it. The work of the
+ * promise continues unless `onTimeout` ends it; a rejection after the timeout is ignored.
  */
 export function withTimeout<T, L>(promise: Promise<T>, ms: number, onTimeout: () => L): Promise<T | L> {
   return new Promise((resolve, reject) => {

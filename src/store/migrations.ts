@@ -84,20 +84,20 @@ export function assertServableSchema(
 /** The Refusal for a missing database that is not created. */
 export function noSchema(): Refusal {
   return new Refusal(
-    'there is no database yet, and --migrate off makes none: start once with --migrate auto',
+    'there is no database yet, and --migrate off does not create one: start once with --migrate auto',
   );
 }
 
 function tooOld(found: number, newest: number): Refusal {
   return new Refusal(
-    `the database has schema ${found}, this program needs ${newest}: start authrealm serve of this release, or give ` +
-      '--migrate auto. UPGRADING.md says whether programs of the older release go on then',
+    `the database has schema ${found}, this program needs ${newest}: start authrealm serve of this release, or pass ` +
+      '--migrate auto. UPGRADING.md says whether programs of the older release still work then',
   );
 }
 
 function tooNew(found: SchemaVersion, newest: number, version: string): Refusal {
   return new Refusal(
-    `the database has schema ${found.version}, made by authrealm ${found.program_version}; this is authrealm ` +
-      `${version}, which knows schemas up to ${newest}: install authrealm ${found.program_version} or newer`,
+    `the database has schema ${found.version}, created by authrealm ${found.program_version}; this is authrealm ` +
+      `${version}, which supports schemas up to ${newest}: install authrealm ${found.program_version} or newer`,
   );
 }

@@ -181,7 +181,7 @@ describe('migrations', () => {
       'an older schema with --migrate check',
       older,
       'check',
-      /start authrealm serve of this release, or give --migrate auto/,
+      /start authrealm serve of this release, or pass --migrate auto/,
     ],
   ];
   test.each(untouched)('a start on %s is refused and changes no byte', async (_name, sql, mode, sentence) => {

@@ -85,7 +85,7 @@ describe.each(Object.entries(TARGETS))('migrate of a database of %s', (engine, m
     const refused = await migrate(target, ...args);
     expect(refused.code).toBe(1);
     expect(refused.stdout).toBe('');
-    expect(refused.stderr).toContain(`schema ${newest + 1}, made by authrealm 9.9.9`);
+    expect(refused.stderr).toContain(`schema ${newest + 1}, created by authrealm 9.9.9`);
   });
 });
 

@@ -66,7 +66,7 @@ describe('the schema', () => {
     };
     await migrateTo(url, [...knownMigrations, futureMigration, contracting], '0.3.0');
     expect(await rejectionMessage(openPostgres(url))).toContain(
-      `has schema ${contracting.version}, made by authrealm 0.3.0`,
+      `has schema ${contracting.version}, created by authrealm 0.3.0`,
     );
   });
 
@@ -87,7 +87,7 @@ describe('the schema', () => {
   test('a missing schema is created by auto and check, and not by off', async () => {
     const url = await (await sharedServer()).freshDatabase();
     expect(await rejectionMessage(openPostgres(url, 'off'))).toMatch(
-      /no database yet, and --migrate off makes none/,
+      /no database yet, and --migrate off does not create one/,
     );
     expect(await tableNames(url)).toEqual([]);
     await (await openPostgres(url, 'check')).close();

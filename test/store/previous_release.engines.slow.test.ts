@@ -286,7 +286,7 @@ describe('a SQLite file with a newer schema', () => {
     };
     const path = await createUpgraded('0.4.0', expanding, contracting, again);
     await expect(openEngine({ engine: 'sqlite', path }, 'auto', program)).rejects.toThrow(
-      `has schema ${nextVersion + 2}, made by authrealm 0.4.0`,
+      `has schema ${nextVersion + 2}, created by authrealm 0.4.0`,
     );
   });
 });

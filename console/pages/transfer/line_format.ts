@@ -34,7 +34,7 @@ export function readLine(bytes: Uint8Array | undefined): ReadLine {
   if (!description) throw new LineError(`type: must be one of ${[...BY_TYPE.keys()].join(', ')}`);
   const members = flattened(line, description);
   const input = description.fields.flatMap(({ name, writableBy }) =>
-    writableBy === 'nobody' || members[name] === undefined ? [] : [[name, members[name]] as const],
+    writableBy === 'none' || members[name] === undefined ? [] : [[name, members[name]] as const],
   );
   return {
     description,

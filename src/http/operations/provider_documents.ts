@@ -141,7 +141,7 @@ function discoveryOf(
   return {
     type: 'provider_discovery',
     discovery_url,
-    asked: answer.kind !== 'unasked',
+    asked: answer.kind !== 'not_requested',
     answers: found !== undefined,
     took_ms: found?.tookMs ?? null,
     issuer_agrees: found ? found.document.issuer === issuer : null,

@@ -23,7 +23,7 @@ interface CommitDeps {
 
 const ALREADY_ANSWERED: WriteResult = Object.freeze({ kind: 'already_answered' });
 
-/** One step of a write. Returns the result that refuses the write; undefined lets it go on to the next step. */
+/** One step of a write. Returns the result that rejects the write; after undefined the next step runs. */
 type Step = (pending: PendingWrite) => Work<WriteResult | undefined>;
 
 /** Applies the writes of a bulk load in one transaction. */

@@ -94,7 +94,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
       }),
     remove: (webhookId, expected, auditEntry) =>
       write('instance', function* () {
-        // First, so that nobody writes down meanwhile what was sent to it.
+        // First, so that no delivery results are stored meanwhile.
         if (!(yield* first(selectUnchanged, webhookId, expected))) return { value: false, keep: false };
         for (const text of OF_TARGET) yield* execute(text, webhookId);
         const count = yield* execute(REMOVE, webhookId, expected);

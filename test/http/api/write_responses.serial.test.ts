@@ -38,7 +38,7 @@ test('the resource cases cover every resource and every writable member', () => 
   expect(KINDS.map(({ resource }) => resource)).toEqual([...RESOURCES]);
   for (const { resource, forms, required } of KINDS) {
     const writable = membersOf(resource)
-      .filter(({ annotation }) => annotation.writableBy !== 'nobody' && annotation.within !== 'relationships')
+      .filter(({ annotation }) => annotation.writableBy !== 'none' && annotation.within !== 'relationships')
       .map(({ name }) => name);
     expect(Object.keys(forms).sort()).toEqual([...writable, ...Object.keys(resource.inputs ?? {})].sort());
     expect(Object.keys(forms)).toEqual(expect.arrayContaining([...required]));
