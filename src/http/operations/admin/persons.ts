@@ -27,7 +27,7 @@ function personIn({ realm_id, user_id }: { readonly realm_id: string; readonly u
 }
 
 function unknownUser(): Fault {
-  return new Fault('conflict', [{ field: 'data.user_id', rule: 'is no user that any data exists about' }]);
+  return new Fault('conflict', [{ field: 'data.user_id', rule: 'no data exists about this user' }]);
 }
 
 const files = z
