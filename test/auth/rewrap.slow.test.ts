@@ -25,7 +25,7 @@ function keyedBy({ flags: { masterKeyFile: _, ...flags } }: TestDatabase, key: s
 }
 
 /** A profile whose client secret is sealed by the keyring of this database. */
-async function plantSecret(db: OpenDatabase, realm: Uuid): Promise<Uuid> {
+async function insertSecret(db: OpenDatabase, realm: Uuid): Promise<Uuid> {
   const id = systemClock.mintId();
   const at = { table: 'oidc_profile', column: 'client_secret_sealed', realm, id };
   await insertRecord(db, oidcProfile, [realm, id], {
@@ -38,8 +38,8 @@ async function plantSecret(db: OpenDatabase, realm: Uuid): Promise<Uuid> {
   return id;
 }
 
-/** Opens every client secret, and a signing key, with what is given now. */
-async function opensAll(settings: Settings): Promise<{ secrets: number; keyId: string }> {
+/** Decrypts every client secret and signing key with the master key of these settings. */
+async function decryptAll(settings: Settings): Promise<{ secrets: number; keyId: string }> {
   const db = await openDatabase(settings, systemClock);
   const values = await db.engine.sealed.values(undefined, undefined, 1_000);
   for (const { location, sealed } of values) {
@@ -58,7 +58,7 @@ describe('keys rewrap', () => {
   test('keys rewrap changes the master key of a running service, which restarts with the new one', async () => {
     const service = await startService();
     const planted = await createFixture(service.db);
-    await plantSecret(service.db, planted.realm);
+    await insertSecret(service.db, planted.realm);
     const before = await service.token('profile-infos:read');
     const { database } = service;
     const { masterKeyFile } = database;
@@ -83,19 +83,20 @@ describe('keys rewrap', () => {
     expect((await service.get(oidcPath(planted), before)).status).toBe(200);
     const after = await service.token('profile-infos:read');
     expect((await service.get(oidcPath(planted), after)).status).toBe(200);
-    // The running process seals by the new key from now on, and what it sealed opens after a restart.
-    await plantSecret(service.db, planted.realm);
+    // The running process encrypts with the new key, and its values decrypt after a restart.
+    await insertSecret(service.db, planted.realm);
     await rotateSigningKey(service.db.engine.access, service.db.keyring, service.clock);
     await service.stop();
-    expect((await opensAll(database.settings())).secrets).toBe(2);
+    expect((await decryptAll(database.settings())).secrets).toBe(2);
 
     expect(openDatabase(keyedBy(database, old.trim()), systemClock)).rejects.toThrow(
       /does not match this database/,
     );
-    const again = await startService({ ...database.flags, baseUrl: service.url });
-    expect((await again.get(oidcPath(planted), after)).status).toBe(200);
-    expect((await again.get(oidcPath(planted), await again.token('profile-infos:read'))).status).toBe(200);
-    await again.stop();
+    const restarted = await startService({ ...database.flags, baseUrl: service.url });
+    expect((await restarted.get(oidcPath(planted), after)).status).toBe(200);
+    const fresh = await restarted.token('profile-infos:read');
+    expect((await restarted.get(oidcPath(planted), fresh)).status).toBe(200);
+    await restarted.stop();
   }, 300_000);
 
   test('a service of several processes grants tokens and serves lookups during keys rewrap', async () => {
@@ -103,21 +104,21 @@ describe('keys rewrap', () => {
     const db = await openDatabase(database.settings(), systemClock);
     const planted = await createFixture(db);
     await db.engine.close();
-    const made = await runClientCreate(database, 'profile-infos:read', '--json');
-    const client = JSON.parse(made.stdout) as { client_id: string; client_secret: string };
+    const created = await runClientCreate(database, 'profile-infos:read', '--json');
+    const client = JSON.parse(created.stdout) as { client_id: string; client_secret: string };
     const service = startCommand([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database.args]);
     const url = (await service.line(/^listening on /)).slice('listening on '.length);
     const form = { grant_type: 'client_credentials', ...client };
     const round = async (): Promise<number[]> => {
       const granted = await fetch(`${url}/oauth/token`, { method: 'POST', body: new URLSearchParams(form) });
       const { access_token: token } = (await granted.json()) as { access_token: string };
-      const looked = await fetch(`${url}${oidcPath(planted)}`, {
+      const lookup = await fetch(`${url}${oidcPath(planted)}`, {
         headers: { Authorization: `Bearer ${token}` },
       });
-      return [granted.status, looked.status];
+      return [granted.status, lookup.status];
     };
     for (let change = 0; change < 3; change += 1) {
-      const ended = runCommand([
+      const result = runCommand([
         AUTHREALM,
         'keys',
         'rewrap',
@@ -125,12 +126,12 @@ describe('keys rewrap', () => {
         newKeyFile(),
         ...database.args,
       ]);
-      let isOver = false;
-      void ended.then(() => {
-        isOver = true;
+      let isDone = false;
+      void result.then(() => {
+        isDone = true;
       });
-      while (!isOver) expect(await round()).toEqual([200, 200]);
-      expect((await ended).code).toBe(0);
+      while (!isDone) expect(await round()).toEqual([200, 200]);
+      expect((await result).code).toBe(0);
     }
     for (let more = 0; more < 20; more += 1) expect(await round()).toEqual([200, 200]);
     expect(await service.stop()).toBe(0);
@@ -158,15 +159,15 @@ describe('keys rewrap', () => {
     await service.stop();
     expect(openDatabase(settings, systemClock)).rejects.toThrow(/does not match this database/);
     const renewed = keyedBy(database, readFileSync(next, 'utf8').trim());
-    expect((await opensAll(renewed)).keyId).toBe(done.keyId);
+    expect((await decryptAll(renewed)).keyId).toBe(done.keyId);
   });
 
   test('keys rewrap with the same file again changes nothing; with the current or a third key file it is refused', async () => {
-    const { database } = await keyed();
+    const { database } = await databaseWithSecret();
     const file = newKeyFile();
     const first = await rewrap(database.settings(), file, systemClock);
-    const again = await rewrap(database.settings(), file, systemClock);
-    expect([first.ended.length, again.ended.length, again.keyId]).toEqual([1, 0, first.keyId]);
+    const second = await rewrap(database.settings(), file, systemClock);
+    expect([first.ended.length, second.ended.length, second.keyId]).toEqual([1, 0, first.keyId]);
     expect(rewrap(database.settings(), database.masterKeyFile, systemClock)).rejects.toThrow(/in force/);
     const empty = newKeyFile();
     writeFileSync(empty, 'no key');
@@ -174,11 +175,11 @@ describe('keys rewrap', () => {
   });
 
   test('a sealed value that does not decrypt keeps the old master key in use next to the new one', async () => {
-    const { database, realm } = await keyed();
+    const { database, realm } = await databaseWithSecret();
     const [{ id } = { id: '' }] = await database.query<{ id: string }>(
       'select id from oidc_profile where client_secret_sealed is not null',
     );
-    // A ciphertext of ours, in another place than its own.
+    // A valid ciphertext of another row.
     const foreign = '(select private_sealed from signing_key)';
     await database.query(`update oidc_profile set client_secret_sealed = ${foreign} where id = ?`, id);
     const file = newKeyFile();
@@ -186,18 +187,18 @@ describe('keys rewrap', () => {
       new RegExp(`do not decrypt.*${id}`),
     );
     const db = await openDatabase(database.settings(), systemClock);
-    await plantSecret(db, realm);
+    await insertSecret(db, realm);
     await db.engine.close();
     await database.query('update oidc_profile set client_secret_sealed = null where id = ?', id);
     await rewrap(database.settings(), file, systemClock);
-    expect((await opensAll(database.settings())).secrets).toBe(1);
+    expect((await decryptAll(database.settings())).secrets).toBe(1);
   });
 
   test('a value sealed by a retired master key is refused and not stored', async () => {
-    const { database, realm } = await keyed();
+    const { database, realm } = await databaseWithSecret();
     const stale = await openDatabase(database.settings(), systemClock);
     await rewrap(database.settings(), newKeyFile(), systemClock);
-    expect(plantSecret(stale, realm)).rejects.toThrow('unavailable');
+    expect(insertSecret(stale, realm)).rejects.toThrow('unavailable');
     expect(rotateSigningKey(stale.engine.access, stale.keyring, systemClock)).rejects.toThrow(
       /master key was changed/,
     );
@@ -205,18 +206,18 @@ describe('keys rewrap', () => {
   });
 });
 
-async function keyed(): Promise<{ database: TestDatabase; realm: Uuid }> {
+async function databaseWithSecret(): Promise<{ database: TestDatabase; realm: Uuid }> {
   const database = await freshDatabase();
   const db = await openDatabase(database.settings(), systemClock);
   const { realm } = await createFixture(db);
-  await plantSecret(db, realm);
+  await insertSecret(db, realm);
   await db.engine.close();
   return { database, realm };
 }
 
 describe('an interrupted change', () => {
-  /** Makes the change, and dies at the `at`th step, before or after it was done. Answers whether it came to its end. */
-  async function interrupted(database: TestDatabase, next: Uint8Array, at: number, when: 'before' | 'after') {
+  /** Changes the master key and fails before or after the `at`th step; resolves with whether it completed. */
+  async function changeUntil(database: TestDatabase, next: Uint8Array, at: number, when: 'before' | 'after') {
     const db = await openDatabase(database.settings(), systemClock);
     let steps = 0;
     const step = <A extends unknown[], T>(work: (...args: A) => T) => {
@@ -262,11 +263,11 @@ describe('an interrupted change', () => {
   }
 
   for (const when of ['before', 'after'] as const) {
-    test(`${when} each step: a start works in between, and the same change again ends right`, async () => {
+    test(`a master key change changeUntil ${when} any step permits a start and completes when run again`, async () => {
       for (let at = 1; ; at += 1) {
-        const { database } = await keyed();
+        const { database } = await databaseWithSecret();
         const next = systemClock.randomBytes(32);
-        if (await interrupted(database, next, at, when)) {
+        if (await changeUntil(database, next, at, when)) {
           expect(at).toBe(6);
           return;
         }
@@ -281,7 +282,7 @@ describe('an interrupted change', () => {
         const file = newKeyFile();
         writeFileSync(file, Buffer.from(next).toString('base64url'));
         await rewrap(database.settings(), file, systemClock);
-        const { secrets, keyId } = await opensAll(database.settings());
+        const { secrets, keyId } = await decryptAll(database.settings());
         expect([secrets, keyId]).toEqual([1, openKeyring(next, systemClock).keyId]);
         expect(readFileSync(database.masterKeyFile, 'utf8').trim().split('\n')).toHaveLength(1);
       }
@@ -289,10 +290,10 @@ describe('an interrupted change', () => {
   }
 
   test('during a master key change one key alone does not start a service, and another change is refused', async () => {
-    const { database } = await keyed();
+    const { database } = await databaseWithSecret();
     const before = readFileSync(database.masterKeyFile, 'utf8').trim();
     const next = systemClock.randomBytes(32);
-    expect(await interrupted(database, next, 3, 'before')).toBe(false);
+    expect(await changeUntil(database, next, 3, 'before')).toBe(false);
     for (const key of [before, Buffer.from(next).toString('hex')]) {
       expect(openDatabase(keyedBy(database, key), systemClock)).rejects.toThrow(
         /being changed.*keys rewrap" again/,
@@ -301,37 +302,37 @@ describe('an interrupted change', () => {
     const both = readFileSync(database.masterKeyFile, 'utf8');
     expect(rewrap(database.settings(), newKeyFile(), systemClock)).rejects.toThrow(/already being changed/);
     expect(readFileSync(database.masterKeyFile, 'utf8').split('\n').sort()).toEqual(both.split('\n').sort());
-    // Back to the old key is a change like any other.
+    // The old key can be the new key of another change.
     const file = newKeyFile();
     writeFileSync(file, before);
     await rewrap(database.settings(), file, systemClock);
     expect(readFileSync(database.masterKeyFile, 'utf8').trim()).toBe(before);
-    await opensAll(database.settings());
+    await decryptAll(database.settings());
   });
 
   test('keys rewrap without a required master key changes nothing', async () => {
-    const { database } = await keyed();
-    const held = parseMasterKey(readFileSync(database.masterKeyFile, 'utf8')) as Uint8Array;
-    const { keyId } = openKeyring(held, systemClock);
+    const { database } = await databaseWithSecret();
+    const current = parseMasterKey(readFileSync(database.masterKeyFile, 'utf8')) as Uint8Array;
+    const { keyId } = openKeyring(current, systemClock);
     const engine = await database.open();
-    const kept: unknown[] = [];
+    const saved: unknown[] = [];
     const change = changeMasterKey({
       currentKeys: [systemClock.randomBytes(32)],
       nextKey: systemClock.randomBytes(32),
-      saveKeys: (keys) => kept.push(keys),
+      saveKeys: (keys) => saved.push(keys),
       store: { ...engine.sealed, keyChecks: engine.access.keyChecks },
       clock: systemClock,
     });
     const refused = await change.catch((error: Error) => error.message);
     expect(refused).toContain(`the database requires master key ${keyId}, which was not given`);
-    expect([kept, (await engine.access.keyChecks()).map((proof) => proof.keyId)]).toEqual([[], [keyId]]);
+    expect([saved, (await engine.access.keyChecks()).map((proof) => proof.keyId)]).toEqual([[], [keyId]]);
     await engine.close();
   });
 
   test('keys rewrap that is killed repeatedly completes when run again', async () => {
-    const { database, realm } = await keyed();
+    const { database, realm } = await databaseWithSecret();
     const db = await openDatabase(database.settings(), systemClock);
-    for (let more = 0; more < 40; more += 1) await plantSecret(db, realm);
+    for (let more = 0; more < 40; more += 1) await insertSecret(db, realm);
     await db.engine.close();
     const file = newKeyFile();
     const command = [AUTHREALM, 'keys', 'rewrap', '--new-master-key-file', file, ...database.args];
@@ -344,7 +345,7 @@ describe('an interrupted change', () => {
     }
     const { code, stderr } = await runCommand(command);
     expect([code, stderr]).toEqual([0, '']);
-    expect((await opensAll(database.settings())).secrets).toBe(41);
+    expect((await decryptAll(database.settings())).secrets).toBe(41);
     expect(existsSync(file)).toBe(true);
   }, 300_000);
 });

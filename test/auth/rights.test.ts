@@ -14,8 +14,8 @@ import { createFixture, type Fixture, LOOKUPS, type Service, startService } from
 import { compact, openForge } from '../support/token_forge.ts';
 
 const [{ path }, { path: passwordPath }] = LOOKUPS;
-/** Within this every process feels a right that was taken (issue of access: one second). */
-const FELT_MS = 1_000;
+/** Within this time every process applies a change of rights. */
+const EFFECT_MS = 1_000;
 
 let service: Service;
 let planted: Fixture;
@@ -38,7 +38,7 @@ afterEach(() => {
 });
 afterAll(() => service.stop());
 
-async function granted(scope: string, realms: '*' | Set<Uuid> = '*') {
+async function grantToken(scope: string, realms: '*' | Set<Uuid> = '*') {
   const { clientId, secret } = await service.client(scope, realms);
   const answer = await service.requestToken({
     grant_type: 'client_credentials',
@@ -57,7 +57,7 @@ function change(clientId: string, patch: Parameters<typeof changeClient>[2]) {
   return changeClient(service.db.engine.access, clientId, patch, service.clock);
 }
 
-test('what a token does not claim it is not given by another token of its client', async () => {
+test('a token does not gain the realms of another token of its client', async () => {
   const other = await createFixture(service.db);
   const { clientId, secret } = await service.client('oidc-profile-infos:read', new Set([planted.realm]));
   const grant = async () => {
@@ -66,7 +66,7 @@ test('what a token does not claim it is not given by another token of its client
   };
   const narrow = await grant();
   await change(clientId, { realms: new Set([planted.realm, other.realm]) });
-  service.clock.advance(FELT_MS);
+  service.clock.advance(EFFECT_MS);
   const wide = await grant();
   for (const [token, status] of [
     [wide, 200],
@@ -78,9 +78,9 @@ test('what a token does not claim it is not given by another token of its client
   }
 });
 
-describe('a stranger who knows only the base URL', () => {
-  test('checks a token by RFC 9068 against the published keys', async () => {
-    const { clientId, token } = await granted('profile-infos:read', new Set([planted.realm]));
+describe('published metadata and keys', () => {
+  test('a resource server can validate a token by RFC 9068 with the published keys', async () => {
+    const { clientId, token } = await grantToken('profile-infos:read', new Set([planted.realm]));
     const metadata = await service.get('/.well-known/oauth-authorization-server');
     const { issuer, jwks_uri } = (await metadata.json()) as { issuer: string; jwks_uri: string };
     const { payload, protectedHeader } = await jwtVerify(token, createRemoteJWKSet(new URL(jwks_uri)), {
@@ -101,7 +101,7 @@ describe('a stranger who knows only the base URL', () => {
     expect(Math.abs(iat * 1000 - service.clock.now())).toBeLessThan(5_000);
   });
 
-  test('sees public halves and nothing else', async () => {
+  test('the published key set has only public keys', async () => {
     const answer = await service.get('/.well-known/jwks.json');
     const { keys } = (await answer.json()) as { keys: object[] };
     expect(keys.length).toBeGreaterThan(0);
@@ -110,7 +110,7 @@ describe('a stranger who knows only the base URL', () => {
     }
   });
 
-  test('never meets the same token twice', async () => {
+  test('concurrent grants return different tokens', async () => {
     const { clientId, secret } = await service.client('profile-infos:read');
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
     const answers = await Promise.all([1, 2, 3].map(async () => (await service.requestToken(form)).json()));
@@ -120,8 +120,8 @@ describe('a stranger who knows only the base URL', () => {
 });
 
 describe('the realms claim', () => {
-  test('says so where the client has all realms', async () => {
-    const { token } = await granted('profile-infos:read');
+  test('the realms claim is * for a client with all realms', async () => {
+    const { token } = await grantToken('profile-infos:read');
     expect(JSON.parse(atob(token.split('.')[1] as string))).toMatchObject({ realms: ['*'] });
   });
 
@@ -129,89 +129,92 @@ describe('the realms claim', () => {
     [1, true],
     [LIMITS.tokenRealmsMax, true],
     [LIMITS.tokenRealmsMax + 1, false],
-  ])('with %i realms: listed is %p, and the client table decides either way', async (count, isListed) => {
+  ])('a token for %i realms lists them: %p; the client table decides either way', async (count, isListed) => {
     const others = Array.from({ length: count - 1 }, () => systemClock.mintId());
-    const { clientId, token } = await granted('profile-infos:read', new Set([planted.realm, ...others]));
+    const { clientId, token } = await grantToken('profile-infos:read', new Set([planted.realm, ...others]));
     const { realms } = JSON.parse(atob(token.split('.')[1] as string)) as { realms?: string[] };
     expect(realms?.length).toBe(isListed ? count : (undefined as never));
     expect(await statusOf(token)).toBe(200);
     const neighbour = await createFixture(service.db);
     expect(await statusOf(token, path(neighbour))).toBe(404);
     await change(clientId, { realms: new Set(others) });
-    service.clock.advance(FELT_MS);
+    service.clock.advance(EFFECT_MS);
     expect(await statusOf(token)).toBe(404);
   });
 });
 
-describe('within one second', () => {
-  const TAKEN: [string, (clientId: string) => Promise<unknown>, number, number][] = [
+describe('changes of rights', () => {
+  const CHANGES: [string, (clientId: string) => Promise<unknown>, number, number][] = [
     ['a disabled client', (id) => change(id, { disabledAt: service.clock.now() }), 401, 401],
     ['a narrowed scope', (id) => change(id, { scopes: new Set(['password-profile-infos:read']) }), 403, 200],
     ['narrowed realms', (id) => change(id, { realms: new Set([systemClock.mintId()]) }), 404, 404],
   ];
-  test.each(TAKEN)('%s is felt by a token already known', async (_name, take, oidc, password) => {
-    const { clientId, token } = await granted('profile-infos:read');
-    expect([await statusOf(token), await statusOf(token, passwordPath(planted))]).toEqual([200, 200]);
-    await take(clientId);
-    service.clock.advance(FELT_MS);
-    expect([await statusOf(token), await statusOf(token, passwordPath(planted))]).toEqual([oidc, password]);
-  });
+  test.each(CHANGES)(
+    '%s applies to a verified token within a second',
+    async (_name, apply, oidc, password) => {
+      const { clientId, token } = await grantToken('profile-infos:read');
+      expect([await statusOf(token), await statusOf(token, passwordPath(planted))]).toEqual([200, 200]);
+      await apply(clientId);
+      service.clock.advance(EFFECT_MS);
+      expect([await statusOf(token), await statusOf(token, passwordPath(planted))]).toEqual([oidc, password]);
+    },
+  );
 
-  test('a right given back is felt too, but never more than the token says', async () => {
-    const { clientId, token } = await granted('oidc-profile-infos:read', new Set([planted.realm]));
+  test('a restored right applies within a second, but never beyond the claims of the token', async () => {
+    const { clientId, token } = await grantToken('oidc-profile-infos:read', new Set([planted.realm]));
     const neighbour = await createFixture(service.db);
     const more = new Set(['oidc-profile-infos:read', 'password-profile-infos:read']);
     await change(clientId, { scopes: more, realms: '*', disabledAt: service.clock.now() });
-    service.clock.advance(FELT_MS);
+    service.clock.advance(EFFECT_MS);
     expect(await statusOf(token)).toBe(401);
     await change(clientId, { disabledAt: undefined });
-    service.clock.advance(FELT_MS);
+    service.clock.advance(EFFECT_MS);
     expect(await statusOf(token)).toBe(200);
     expect(await statusOf(token, passwordPath(planted))).toBe(403);
     expect(await statusOf(token, path(neighbour))).toBe(404);
   });
 
-  test('a withdrawn key takes all it signed with it, and leaves the published set', async () => {
-    const { clientId, token } = await granted('profile-infos:read');
+  test('tokens of a withdrawn key are 401 within a second, and the key is no longer published', async () => {
+    const { clientId, token } = await grantToken('profile-infos:read');
     const { kid } = decodeProtectedHeader(token) as { kid: string };
     expect(await statusOf(token)).toBe(200);
     const { engine, keyring } = service.db;
     expect(await withdrawSigningKey(kid, engine.access, keyring, service.clock)).toBe(true);
-    service.clock.advance(FELT_MS);
+    service.clock.advance(EFFECT_MS);
     expect(await statusOf(token)).toBe(401);
     expect(await (await service.get('/.well-known/jwks.json')).text()).not.toContain(kid);
-    const next = await granted('profile-infos:read');
+    const next = await grantToken('profile-infos:read');
     expect(next.clientId).not.toBe(clientId);
     expect(await statusOf(next.token)).toBe(200);
     expect(decodeProtectedHeader(next.token).kid).not.toBe(kid);
   });
 });
 
-test('a rotated key is published before it signs, and both count while the old tokens live', async () => {
-  const before = await granted('profile-infos:read');
+test('a new signing key is published before it signs, and the old one is accepted while its tokens live', async () => {
+  const before = await grantToken('profile-infos:read');
   const { engine, keyring } = service.db;
   const { kid } = await rotateSigningKey(engine.access, keyring, service.clock);
-  service.clock.advance(FELT_MS);
+  service.clock.advance(EFFECT_MS);
   expect(await (await service.get('/.well-known/jwks.json')).text()).toContain(kid);
-  const meanwhile = await granted('profile-infos:read');
-  expect(decodeProtectedHeader(meanwhile.token).kid).not.toBe(kid);
-  // A process may have read the table just before, its key set be cached for the whole max-age, and a clock be late.
+  const early = await grantToken('profile-infos:read');
+  expect(decodeProtectedHeader(early.token).kid).not.toBe(kid);
+  // Caches of the table and of the key set, and clock skew, may add up.
   service.clock.advance(LIMITS.keySetAgeMsMax + LIMITS.clockLeewayMs - 5_000);
-  const late = await granted('profile-infos:read');
+  const late = await grantToken('profile-infos:read');
   expect(decodeProtectedHeader(late.token).kid).not.toBe(kid);
   service.clock.advance(LIMITS.accessTableAgeMsMax + 5_000);
-  const after = await granted('profile-infos:read');
+  const after = await grantToken('profile-infos:read');
   expect(decodeProtectedHeader(after.token).kid).toBe(kid);
-  for (const { token } of [before, meanwhile, after]) expect(await statusOf(token)).toBe(200);
+  for (const { token } of [before, early, after]) expect(await statusOf(token)).toBe(200);
 });
 
-test('a token dies of age, known or not: with the leeway, and no later', async () => {
-  const known = await granted('profile-infos:read');
-  const unknown = await granted('profile-infos:read');
-  const idle = await granted('profile-infos:read');
+test('a token is rejected after its expiry and the leeway, verified before or not', async () => {
+  const known = await grantToken('profile-infos:read');
+  const unknown = await grantToken('profile-infos:read');
+  const idle = await grantToken('profile-infos:read');
   expect(await statusOf(known.token)).toBe(200);
   expect(await statusOf(idle.token)).toBe(200);
-  // The last of them, which is up to three seconds younger than the first.
+  // The last token expires up to three seconds after the first.
   const { exp } = JSON.parse(atob(idle.token.split('.')[1] as string)) as { exp: number };
   service.clock.advance(exp * 1000 - service.clock.now() + LIMITS.clockLeewayMs - 5_000);
   expect(await statusOf(known.token)).toBe(200);
@@ -222,12 +225,12 @@ test('a token dies of age, known or not: with the leeway, and no later', async (
   expect(await statusOf(idle.token)).toBe(401);
 });
 
-describe('while the client table cannot be read', () => {
-  test('a known token is 503 once the table is a second old, and nothing is trusted', async () => {
-    const { token } = await granted('profile-infos:read');
+describe('an unreadable client table', () => {
+  test('a verified token is 503 once the cached client table is older than a second', async () => {
+    const { token } = await grantToken('profile-infos:read');
     expect(await statusOf(token)).toBe(200);
     isTableBroken = true;
-    service.clock.advance(FELT_MS);
+    service.clock.advance(EFFECT_MS);
     for (const address of [path(planted), `${path(planted)}/`, passwordPath(planted)]) {
       const answer = await service.get(address, token);
       expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '1']);
@@ -236,10 +239,10 @@ describe('while the client table cannot be read', () => {
     expect(await statusOf(token)).toBe(200);
   });
 
-  test('so is the token endpoint, the key set and readiness; the process is still alive', async () => {
+  test('token endpoint, key set and readiness are 503 without the client table, and liveness is 200', async () => {
     const { clientId, secret } = await service.client('profile-infos:read');
     isTableBroken = true;
-    service.clock.advance(FELT_MS);
+    service.clock.advance(EFFECT_MS);
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
     expect((await service.requestToken(form)).status).toBe(503);
     expect((await service.get('/.well-known/jwks.json')).status).toBe(503);
@@ -247,41 +250,40 @@ describe('while the client table cannot be read', () => {
     expect((await service.get('/healthz')).status).toBe(200);
   });
 
-  test('no token is still 401: that needs no table', async () => {
+  test('a request without a token is 401 without the client table', async () => {
     isTableBroken = true;
-    service.clock.advance(FELT_MS);
+    service.clock.advance(EFFECT_MS);
     expect((await service.get(path(planted))).status).toBe(401);
   });
 });
 
 describe('verified tokens', () => {
-  /** Tokens over a view that counts how often a token was not known and its key looked up. */
-  async function counting() {
+  /** Verifies tokens and reports whether the signature was checked. */
+  async function observedVerification() {
     const { engine, keyring } = service.db;
     const cache = openAuthCache(engine.access, service.clock);
-    let unknown = 0;
+    let lookups = 0;
     const fresh = async (): Promise<AuthView> => {
       const view = await cache.fresh();
       const accepted = new Map(view.keys.accepted);
       const get = accepted.get.bind(accepted);
       accepted.get = (kid) => {
-        unknown += 1;
+        lookups += 1;
         return get(kid);
       };
       return { ...view, keys: { ...view.keys, accepted } };
     };
     const settings = { issuer: service.url, lifetimeSeconds: 3600 };
     const tokens = openTokens({ fresh }, keyring, settings, service.clock);
-    /** Whether the token opened, and whether its signature had to be looked at. */
     return async (token: string) => {
-      unknown = 0;
-      return { opens: (await tokens.verify(token)) !== undefined, isChecked: unknown > 0 };
+      lookups = 0;
+      return { opens: (await tokens.verify(token)) !== undefined, isChecked: lookups > 0 };
     };
   }
 
-  test('a signature is checked once, and past its exp every time', async () => {
-    const verify = await counting();
-    const { token } = await granted('profile-infos:read');
+  test('the signature of a token is checked once, and each time after its expiry', async () => {
+    const verify = await observedVerification();
+    const { token } = await grantToken('profile-infos:read');
     expect(await verify(token)).toEqual({ opens: true, isChecked: true });
     expect(await verify(token)).toEqual({ opens: true, isChecked: false });
     service.clock.advance(3_600_000 + 5_000);
@@ -291,7 +293,7 @@ describe('verified tokens', () => {
   });
 
   test('an obviously invalid token is refused before its signature is verified', async () => {
-    const verify = await counting();
+    const verify = await observedVerification();
     const { clientId } = await service.client('profile-infos:read');
     const { header, claims, sign } = await openForge(service);
     const make = (head: object, body: object) =>
@@ -318,15 +320,15 @@ describe('verified tokens', () => {
   });
 
   test('an invalid token is never cached', async () => {
-    const verify = await counting();
-    const { token } = await granted('profile-infos:read');
+    const verify = await observedVerification();
+    const { token } = await grantToken('profile-infos:read');
     const wrong = `${token.slice(0, -86)}${'A'.repeat(86)}`;
     expect(await verify(wrong)).toEqual({ opens: false, isChecked: true });
     expect(await verify(wrong)).toEqual({ opens: false, isChecked: true });
   });
 
-  /** Makes tokens that differ in their `jti` alone. */
-  async function maker() {
+  /** Creates tokens that differ only in their `jti`. */
+  async function tokenFactory() {
     const { clientId } = await service.client('profile-infos:read');
     const { header, claims, sign } = await openForge(service);
     const shared = { ...claims(clientId) };
@@ -334,26 +336,26 @@ describe('verified tokens', () => {
       compact(JSON.stringify(header()), JSON.stringify({ ...shared, jti: String(jti) }), sign);
   }
 
-  test('half of verifiedTokensMax were shown since: those of before that come again stay, the others are forgotten', async () => {
-    const verify = await counting();
-    const make = await maker();
+  test('after verifiedTokensMax / 2 other tokens, a used token is still cached and an unused one is not', async () => {
+    const verify = await observedVerification();
+    const make = await tokenFactory();
     const half = LIMITS.verifiedTokensMax / 2;
-    let made = 0;
-    const show = async (count: number) => {
-      for (let left = count; left > 0; left -= 1) {
-        made += 1;
-        await verify(await make(made));
+    let count = 0;
+    const verifyNew = async (times: number) => {
+      for (let left = times; left > 0; left -= 1) {
+        count += 1;
+        await verify(await make(count));
       }
     };
     const [busy, idle] = await Promise.all([make(-1), make(-2)]);
     for (const token of [busy, idle]) await verify(token);
-    await show(half - 2);
-    // The first of the next ones: both are known from before, and one of them comes again.
-    await show(1);
+    await verifyNew(half - 2);
+    // The cache rotates here: only the token that is used again is carried over.
+    await verifyNew(1);
     expect(await verify(busy)).toEqual({ opens: true, isChecked: false });
-    await show(half - 2);
+    await verifyNew(half - 2);
     expect(await verify(await make(1))).toEqual({ opens: true, isChecked: false });
-    await show(1);
+    await verifyNew(1);
     expect(await verify(busy)).toEqual({ opens: true, isChecked: false });
     expect(await verify(idle)).toEqual({ opens: true, isChecked: true });
   }, 300_000);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { realm as described } from '../../src/domain/resources.ts';
+import { realm as realmResource } from '../../src/domain/resources.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { runDoctorOn } from '../support/doctor_report.ts';
 import { AUTHREALM, runClientCreate, runCommand } from '../support/processes.ts';
@@ -8,7 +8,7 @@ import { FULL_SCOPE, kindOf } from '../support/resource_cases.ts';
 import { checkedResponse } from '../support/service.ts';
 import { type ServiceProcess, serveWithClient } from '../support/service_process.ts';
 
-/** The rights of a client to a realm end with the realm, for tokens already issued too. */
+/** The rights of a client in a realm end with the realm, also for issued tokens. */
 
 const REALMS = '/v2/authentication-realms';
 
@@ -26,30 +26,31 @@ afterAll(async () => {
   expect(await served.running.stop()).toBe(0);
 });
 
-interface Limited {
+interface LimitedClient {
   readonly id: string;
-  granted(): Promise<Response>;
+  requestToken(): Promise<Response>;
 }
 
-async function limited(...realms: string[]): Promise<Limited> {
-  const made = await runClientCreate(
+async function createLimitedClient(...realms: string[]): Promise<LimitedClient> {
+  const created = await runClientCreate(
     database,
     FULL_SCOPE,
     '--json',
     ...realms.flatMap((id) => ['--realm', id]),
   );
-  const { client_id, client_secret } = JSON.parse(made.stdout);
+  const { client_id, client_secret } = JSON.parse(created.stdout);
   const form = { grant_type: 'client_credentials', client_id, client_secret };
   return {
     id: client_id,
-    granted: () => fetch(`${served.url}/oauth/token`, { method: 'POST', body: new URLSearchParams(form) }),
+    requestToken: () =>
+      fetch(`${served.url}/oauth/token`, { method: 'POST', body: new URLSearchParams(form) }),
   };
 }
 
-/** A client that was made a moment ago is known within `accessTableAgeMsMax`. */
-async function tokenOf(client: Limited): Promise<string> {
+/** A new client is known to every process within `accessTableAgeMsMax`. */
+async function tokenOf(client: LimitedClient): Promise<string> {
   for (;;) {
-    const answer = await client.granted();
+    const answer = await client.requestToken();
     if (answer.status === 200) return ((await answer.json()) as { access_token: string }).access_token;
     await Bun.sleep(50);
   }
@@ -66,8 +67,8 @@ async function call(method: string, below: string, bearer: string, data?: object
 
 async function newRealm(): Promise<string> {
   const home = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
-  const made = await call('POST', '', token, kindOf(described).fresh(home));
-  return ((await made.json()) as { data: { id: string } }).data.id;
+  const created = await call('POST', '', token, kindOf(realmResource).fresh(home));
+  return ((await created.json()) as { data: { id: string } }).data.id;
 }
 
 async function listedRealms(bearer: string): Promise<readonly string[]> {
@@ -75,20 +76,20 @@ async function listedRealms(bearer: string): Promise<readonly string[]> {
   return data.map(({ id }) => id).sort();
 }
 
-interface Told {
+interface ListedClient {
   readonly client_id: string;
   readonly realms: readonly string[] | '*';
   readonly state: string;
 }
 
-async function toldOf({ id }: Limited): Promise<Told | undefined> {
+async function listedClient({ id }: LimitedClient): Promise<ListedClient | undefined> {
   const { stdout } = await runCommand([AUTHREALM, 'client', 'list', '--json', ...database.args]);
-  return (JSON.parse(stdout) as Told[]).find(({ client_id }) => client_id === id);
+  return (JSON.parse(stdout) as ListedClient[]).find(({ client_id }) => client_id === id);
 }
 
 const jane = { type: 'user_authentication_info', name: 'Jane', email: 'jane@example.com' };
 
-const ENDS: [how: string, end: (realm: string) => Promise<void>][] = [
+const DELETIONS: [how: string, deleteRealm: (realm: string) => Promise<void>][] = [
   ['a DELETE', async (realm) => expect((await call('DELETE', `/${realm}`, token)).status).toBe(204)],
   [
     'a purge by another process',
@@ -99,41 +100,41 @@ const ENDS: [how: string, end: (realm: string) => Promise<void>][] = [
   ],
 ];
 
-test.each(ENDS)(
-  'with %s',
-  async (_how, end) => {
-    const [lost, kept] = [await newRealm(), await newRealm()];
-    const [one, two] = [await limited(lost), await limited(lost, kept)];
+test.each(DELETIONS)(
+  'the rights of clients in a realm end with %s of the realm',
+  async (_how, deleteRealm) => {
+    const [deleted, remaining] = [await newRealm(), await newRealm()];
+    const [one, two] = [await createLimitedClient(deleted), await createLimitedClient(deleted, remaining)];
     const [ofOne, ofTwo] = [await tokenOf(one), await tokenOf(two)];
     const ofBoth = [ofOne, ofTwo];
-    for (const bearer of ofBoth) expect((await call('GET', `/${lost}`, bearer)).status).toBe(200);
-    expect(await listedRealms(ofTwo)).toEqual([lost, kept].sort());
-    await end(lost);
+    for (const bearer of ofBoth) expect((await call('GET', `/${deleted}`, bearer)).status).toBe(200);
+    expect(await listedRealms(ofTwo)).toEqual([deleted, remaining].sort());
+    await deleteRealm(deleted);
 
-    expect((await toldOf(one))?.realms).toEqual([]);
-    expect((await toldOf(two))?.realms).toEqual([kept]);
+    expect((await listedClient(one))?.realms).toEqual([]);
+    expect((await listedClient(two))?.realms).toEqual([remaining]);
     for (const bearer of ofBoth) {
-      expect((await call('GET', `/${lost}`, bearer)).status).toBe(404);
-      expect((await call('POST', `/${lost}/user-authentication-info`, bearer, jane)).status).toBe(404);
+      expect((await call('GET', `/${deleted}`, bearer)).status).toBe(404);
+      expect((await call('POST', `/${deleted}/user-authentication-info`, bearer, jane)).status).toBe(404);
     }
-    // A realm that is brought along under the same identifier is another one.
-    const line = JSON.stringify({ type: 'authentication-realm', id: lost, name: 'Another' });
-    const brought = await runCommand([AUTHREALM, 'import', '-', ...database.args], {}, line);
-    expect(brought.code).toBe(0);
+    // A realm imported under the same ID is another realm.
+    const line = JSON.stringify({ type: 'authentication-realm', id: deleted, name: 'Another' });
+    const imported = await runCommand([AUTHREALM, 'import', '-', ...database.args], {}, line);
+    expect(imported.code).toBe(0);
     await Bun.sleep(LIMITS.accessTableAgeMsMax);
     for (const bearer of ofBoth) {
-      expect((await call('GET', `/${lost}`, bearer)).status).toBe(404);
-      expect((await call('POST', `/${lost}/user-authentication-info`, bearer, jane)).status).toBe(404);
+      expect((await call('GET', `/${deleted}`, bearer)).status).toBe(404);
+      expect((await call('POST', `/${deleted}/user-authentication-info`, bearer, jane)).status).toBe(404);
     }
-    expect((await call('GET', `/${lost}`, token)).status).toBe(200);
-    expect([await listedRealms(ofOne), await listedRealms(ofTwo)]).toEqual([[], [kept]]);
-    expect((await call('POST', `/${kept}/user-authentication-info`, ofTwo, jane)).status).toBe(201);
-    // One that has no realm left is a client still: it is asked, and finds nothing.
-    expect((await one.granted()).status).toBe(200);
-    expect((await toldOf(one))?.state).toBe('enabled');
-    expect((await call('GET', `/${kept}`, await tokenOf(one))).status).toBe(404);
+    expect((await call('GET', `/${deleted}`, token)).status).toBe(200);
+    expect([await listedRealms(ofOne), await listedRealms(ofTwo)]).toEqual([[], [remaining]]);
+    expect((await call('POST', `/${remaining}/user-authentication-info`, ofTwo, jane)).status).toBe(201);
+    // A client without realms still gets tokens, which find nothing.
+    expect((await one.requestToken()).status).toBe(200);
+    expect((await listedClient(one))?.state).toBe('enabled');
+    expect((await call('GET', `/${remaining}`, await tokenOf(one))).status).toBe(404);
 
-    expect(await database.query('select 1 from client_realm where realm_id = ?', lost)).toEqual([]);
+    expect(await database.query('select 1 from client_realm where realm_id = ?', deleted)).toEqual([]);
     const examined = await runDoctorOn(database);
     expect([examined.healthy, examined.report('clients').findings]).toEqual([true, []]);
   },

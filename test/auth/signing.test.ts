@@ -41,7 +41,7 @@ describe('withdrawing a signing key', () => {
   });
 });
 
-test('the refusal of a new signing key says why', () => {
+test('the refusal of a new signing key has its reason', () => {
   expect(new SigningKeyRefusal('too many').message).toContain('32 signing keys are in use');
   for (const why of ['unproven', 'not needed'] as const)
     expect(new SigningKeyRefusal(why).message).toBe(
@@ -63,15 +63,15 @@ describe('a first signing key', () => {
     await service.database.tamper('update signing_key set withdrawn_at = 1');
     const ensured = Array.from({ length: 4 }, () => ensureSigningKey(engine.access, keyring, service.clock));
     await Promise.all(ensured);
-    const [anew, ...more] = await live();
-    expect([anew === first, more]).toEqual([false, []]);
+    const [replacement, ...more] = await live();
+    expect([replacement === first, more]).toEqual([false, []]);
     service.clock.advance(1_000);
     expect(await service.token('users:read')).toBeString();
     await service.stop();
   });
 });
 
-test('of keys that sign from the same moment on the same one signs everywhere', () => {
+test('of signing keys with the same start every process chooses the same one', () => {
   const key = (kid: string, signsFrom: number, withdrawnAt?: number): SigningKey => ({
     kid,
     publicJwk: '',
@@ -80,10 +80,10 @@ test('of keys that sign from the same moment on the same one signs everywhere', 
     signsFrom,
     withdrawnAt,
   });
-  const [one, two, gone] = [key('a', 10), key('b', 10), key('c', 10, 11)];
+  const [one, two, withdrawn] = [key('a', 10), key('b', 10), key('c', 10, 11)];
   for (const keys of [
-    [one, two, gone],
-    [gone, two, one],
+    [one, two, withdrawn],
+    [withdrawn, two, one],
   ]) {
     const { signer, accepted } = keySetAt(keys, 10);
     expect([signer?.kid, [...accepted.keys()]]).toEqual(['b', ['b', 'a']]);
@@ -91,7 +91,7 @@ test('of keys that sign from the same moment on the same one signs everywhere', 
   expect(keySetAt([key('later', 12), key('next', 11)], 10).signer?.kid).toBe('next');
 });
 
-test('the keys before the one that signs are accepted until what they signed has ended by every clock', () => {
+test('earlier signing keys are accepted until their tokens have expired on every clock', () => {
   const key = (kid: string, signsFrom: number): SigningKey => ({
     ...{ kid, publicJwk: '', privateSealed: new Uint8Array(1), createdAt: 0, signsFrom },
     withdrawnAt: undefined,

@@ -19,18 +19,18 @@ let service: Service;
 let planted: Fixture;
 let forge: TokenForge;
 let clientId: string;
-let stranger: { sign: Sign; publicJwk: Json };
+let foreign: { sign: Sign; publicJwk: Json };
 
 beforeAll(async () => {
   service = await startService();
   planted = await createFixture(service.db);
   ({ clientId } = await service.client('profile-infos:read'));
   forge = await openForge(service);
-  stranger = await generateForeignKey();
+  foreign = await generateForeignKey();
 });
 afterAll(() => service.stop());
 
-/** A token of our own making that differs from a right one in what is named, and nothing else. */
+/** A valid token with these claims and header members changed. */
 function forged(claims: Json = {}, header: Json = {}, sign: Sign = forge.sign): Promise<string> {
   return compact(
     JSON.stringify({ ...forge.header(), ...header }),
@@ -45,11 +45,11 @@ async function statusOf(token: string): Promise<number> {
 
 const now = () => Math.floor(service.clock.now() / 1000);
 
-test('the forge makes tokens that open, so that every refusal below has its one reason', async () => {
+test('an unchanged forged token is accepted', async () => {
   expect(await statusOf(await forged())).toBe(200);
 });
 
-test('of tokens that are known, those of one client have their rights in common', async () => {
+test('cached tokens of one client share their rights', async () => {
   const sets = () => {
     Bun.gc(true);
     return heapStats().objectTypeCounts.Set ?? 0;
@@ -67,16 +67,16 @@ const RIGHT: [string, () => Promise<string>][] = [
   ['not yet valid within the leeway', () => forged({ nbf: now() + 20, iat: now() + 20 })],
   ['without nbf', () => forged({ nbf: undefined })],
   ['without realms: the client table decides', () => forged({ realms: undefined })],
-  ['its realm in the list, in upper case', () => forged({ realms: [planted.realm.toUpperCase()] })],
-  ['two audiences, one of them us', () => forged({ aud: ['https://other.example', service.url] })],
-  ['a claim nobody knows', () => forged({ nonsense: { deep: [1] } })],
+  ['realms with its realm in upper case', () => forged({ realms: [planted.realm.toUpperCase()] })],
+  ['two audiences, one of them ours', () => forged({ aud: ['https://other.example', service.url] })],
+  ['an unknown claim', () => forged({ nonsense: { deep: [1] } })],
   [
-    'a duplicate claim whose last is right (RFC 7519, 4)',
-    () => doubled(`{"exp":1,"client_id":"x",${claimsText().slice(1)}`),
+    'a duplicate claim with a valid last value (RFC 7519, 4)',
+    () => withPayload(`{"exp":1,"client_id":"x",${claimsText().slice(1)}`),
   ],
   ['just under 8 KiB', () => forged({ padding: 'x'.repeat(5_500) })],
 ];
-test('200 for exactly as many characters as the limit, 401 for the next token that is longer', async () => {
+test('a token of the maximum length is 200, a longer one 401', async () => {
   const lengths = new Map<number, string>();
   for (const header of [{}, { more: 'x' }, { more: 'xx' }])
     for (let padding = 5_600; padding < 5_800; padding += 1) {
@@ -90,7 +90,7 @@ test('200 for exactly as many characters as the limit, 401 for the next token th
   expect(await statusOf(tooLong as string)).toBe(401);
 });
 
-test.each(RIGHT)('200 %s', async (_name, make) => {
+test.each(RIGHT)('a valid token is 200: %s', async (_name, make) => {
   expect(await statusOf(await make())).toBe(200);
 });
 
@@ -98,7 +98,7 @@ function claimsText(): string {
   return JSON.stringify(forge.claims(clientId));
 }
 
-function doubled(payload: string, header = JSON.stringify(forge.header())): Promise<string> {
+function withPayload(payload: string, header = JSON.stringify(forge.header())): Promise<string> {
   return compact(header, payload, forge.sign);
 }
 
@@ -113,20 +113,20 @@ const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
     ['one segment', () => encode('{}')],
     ['two segments', async () => (await forged()).split('.').slice(0, 2).join('.')],
     ['four segments', async () => `${await forged()}.AAAA`],
-    ['five segments, as an encrypted one has', async () => `${await forged()}.AAAA.AAAA`],
+    ['five segments, like a JWE', async () => `${await forged()}.AAAA.AAAA`],
     ['an empty signature', async () => `${(await forged()).split('.').slice(0, 2).join('.')}.`],
     ['an empty header', async () => `.${(await forged()).split('.').slice(1).join('.')}`],
     ['a space within', async () => (await forged()).replace('.', '. ')],
     ['padding', async () => `${await forged()}=`],
     ['two tokens', async () => `${await forged()} ${await forged()}`],
     ['quotes', async () => `"${await forged()}"`],
-    ['no JSON', () => compact('header', 'payload', forge.sign)],
-    ['a payload that is an array', () => doubled('[]')],
-    ['a payload that is null', () => doubled('null')],
-    ['a payload that is a text', () => doubled('"x"')],
-    ['a header that is null', () => doubled(claimsText(), 'null')],
-    ['a header that is an array', () => doubled(claimsText(), '[]')],
-    ['over 8 KiB, everything else right', () => forged({ padding: 'x'.repeat(6_000) })],
+    ['segments that are not JSON', () => compact('header', 'payload', forge.sign)],
+    ['a payload that is an array', () => withPayload('[]')],
+    ['a payload that is null', () => withPayload('null')],
+    ['a payload that is a string', () => withPayload('"x"')],
+    ['a header that is null', () => withPayload(claimsText(), 'null')],
+    ['a header that is an array', () => withPayload(claimsText(), '[]')],
+    ['over 8 KiB', () => forged({ padding: 'x'.repeat(6_000) })],
   ],
   algorithm: [
     ['none, unsigned', async () => (await forged({}, { alg: 'none' })).replace(/[^.]*$/, '')],
@@ -141,18 +141,18 @@ const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
     ['EdDSA, the old name', () => forged({}, { alg: 'EdDSA' })],
     ['missing', () => forged({}, { alg: undefined })],
     ['a list', () => forged({}, { alg: ['Ed25519'] })],
-    ['doubled, none last', () => doubled(claimsText(), doubleHeader('alg', 'none'))],
+    ['duplicate, none last', () => withPayload(claimsText(), doubleHeader('alg', 'none'))],
   ],
   header: [
     ['typ JWT', () => forged({}, { typ: 'JWT' })],
     ['typ of an ID token', () => forged({}, { typ: 'id+jwt' })],
     ['typ missing', () => forged({}, { typ: undefined })],
-    ['typ doubled, JWT last', () => doubled(claimsText(), doubleHeader('typ', 'JWT'))],
-    ['crit that is unknown', () => forged({}, { crit: ['exp'] })],
-    ['crit that is known', () => forged({}, { crit: ['b64'], b64: true })],
-    ['crit that is empty', () => forged({}, { crit: [] })],
-    ['jwk of ours', () => forged({}, { jwk: forge.publicJwk })],
-    ['jwk of a stranger who signed', () => forged({}, { jwk: stranger.publicJwk }, stranger.sign)],
+    ['typ duplicate, JWT last', () => withPayload(claimsText(), doubleHeader('typ', 'JWT'))],
+    ['crit with an unknown member', () => forged({}, { crit: ['exp'] })],
+    ['crit with a known member', () => forged({}, { crit: ['b64'], b64: true })],
+    ['crit empty', () => forged({}, { crit: [] })],
+    ['jwk of the real key', () => forged({}, { jwk: forge.publicJwk })],
+    ['jwk of the foreign key that signed', () => forged({}, { jwk: foreign.publicJwk }, foreign.sign)],
     ['jku', () => forged({}, { jku: 'http://127.0.0.1:9/keys' })],
     ['x5u', () => forged({}, { x5u: 'http://127.0.0.1:9/chain' })],
     ['x5c', () => forged({}, { x5c: [] })],
@@ -160,12 +160,12 @@ const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
     ['kid unknown', () => forged({}, { kid: '01900000-0000-7000-8000-000000000000' })],
     ['kid of a path', () => forged({}, { kid: '../../../../dev/null' })],
     ['kid of SQL', () => forged({}, { kid: "x' or '1'='1" })],
-    ['kid of every object', () => forged({}, { kid: '__proto__' })],
+    ['kid __proto__', () => forged({}, { kid: '__proto__' })],
     ['kid a list', () => forged({}, { kid: [forge.kid] })],
     ['kid in upper case', () => forged({}, { kid: forge.kid.toUpperCase() })],
   ],
   signature: [
-    ['of a stranger', () => forged({}, {}, stranger.sign)],
+    ['of a foreign key', () => forged({}, {}, foreign.sign)],
     [
       'of other claims',
       async () => `${(await forged({ jti: 'x' })).replace(/[^.]*$/, '')}${tail(await forged())}`,
@@ -176,7 +176,7 @@ const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
       'too long',
       () => forged({}, {}, async (input) => Buffer.concat([await forge.sign(input), Buffer.of(0)])),
     ],
-    ['in a second spelling of the same bits', async () => respelled(await forged())],
+    ['in another base64url spelling', async () => respell(await forged())],
   ],
   claims: [
     ['aud of another service', () => forged({ aud: 'https://other.example' })],
@@ -186,14 +186,14 @@ const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
     ['iss missing', () => forged({ iss: undefined })],
     ['iss a list', () => forged({ iss: [service.url] })],
     [
-      'iss doubled, a stranger last',
-      () => doubled(`${claimsText().slice(0, -1)},"iss":"https://other.example"}`),
+      'iss duplicate, another issuer last',
+      () => withPayload(`${claimsText().slice(0, -1)},"iss":"https://other.example"}`),
     ],
     ['expired', () => forged({ exp: now() - 31 })],
     ['exp missing', () => forged({ exp: undefined })],
     ['exp a text', () => forged({ exp: '9999999999' })],
     ['exp null', () => forged({ exp: null })],
-    ['exp doubled, expired last', () => doubled(`${claimsText().slice(0, -1)},"exp":1}`)],
+    ['exp duplicate, expired last', () => withPayload(`${claimsText().slice(0, -1)},"exp":1}`)],
     ['not yet valid', () => forged({ nbf: now() + 60 })],
     ['nbf a text', () => forged({ nbf: '0' })],
     ['iat missing', () => forged({ iat: undefined })],
@@ -203,14 +203,14 @@ const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
     ['client_id missing', () => forged({ client_id: undefined })],
     ['client_id a number', () => forged({ client_id: 1, sub: 1 })],
     ['an unknown client', () => forged({ client_id: 'nobody', sub: 'nobody' })],
-    ['a client of every object', () => forged({ client_id: '__proto__', sub: '__proto__' })],
+    ['the client __proto__', () => forged({ client_id: '__proto__', sub: '__proto__' })],
     ['scope missing', () => forged({ scope: undefined })],
     ['scope a list', () => forged({ scope: ['oidc-profile-infos:read'] })],
     ['realms a text', () => forged({ realms: '*' })],
     ['realms null', () => forged({ realms: null })],
     ['realms of all and one', () => forged({ realms: ['*', planted.realm] })],
-    ['realms in a list of their own', () => forged({ realms: [[planted.realm]] })],
-    ['realms with a stranger to IDs', () => forged({ realms: [planted.realm, '*'] })],
+    ['realms in a nested list', () => forged({ realms: [[planted.realm]] })],
+    ['realms with an invalid ID', () => forged({ realms: [planted.realm, '*'] })],
   ],
 };
 
@@ -222,16 +222,16 @@ function tail(token: string): string {
   return token.slice(token.lastIndexOf('.') + 1);
 }
 
-/** The last character of 86 says four bits that no decoder keeps. */
-function respelled(token: string): string {
+/** Another last character that decodes to the same bytes. */
+function respell(token: string): string {
   const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   const other = token.slice(0, -1) + letters[letters.indexOf(token.at(-1) as string) + 1];
   expect(Buffer.from(tail(other), 'base64url')).toEqual(Buffer.from(tail(token), 'base64url'));
   return other;
 }
 
-describe.each(Object.entries(WRONG))('401 wrong %s:', (_kind, rows) => {
-  test.each(rows)('%s', async (_name, make) => {
+describe.each(Object.entries(WRONG))('invalid %s', (kind, rows) => {
+  test.each(rows)(`a token with an invalid ${kind} is 401: %s`, async (_name, make) => {
     const answer = await service.get(path(planted), await make());
     expect(answer.status).toBe(401);
     expect(answer.headers.get('www-authenticate')).toBe('Bearer realm="authrealm", error="invalid_token"');
@@ -240,21 +240,24 @@ describe.each(Object.entries(WRONG))('401 wrong %s:', (_kind, rows) => {
 });
 
 describe('the Authorization header', () => {
-  const TOKENLESS: [string, string][] = [
+  const NO_TOKEN: [string, string][] = [
     ['empty', ''],
     ['a scheme alone', 'Bearer'],
     ['another scheme', 'Basic dXNlcjpwYXNz'],
-    ['a scheme that begins like it', 'BearerX abc'],
+    ['a scheme that begins with Bearer', 'BearerX abc'],
   ];
-  test.each(TOKENLESS)('without a token (%s), the challenge names no error', async (_name, header) => {
-    const answer = await service.get(path(planted), undefined, { Authorization: header });
-    expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([
-      401,
-      'Bearer realm="authrealm"',
-    ]);
-  });
+  test.each(NO_TOKEN)(
+    'the challenge for an Authorization header without a token names no error: %s',
+    async (_name, header) => {
+      const answer = await service.get(path(planted), undefined, { Authorization: header });
+      expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([
+        401,
+        'Bearer realm="authrealm"',
+      ]);
+    },
+  );
 
-  test.each(['bearer', 'BEARER', 'Bearer '])('the scheme is read in any case: %s', async (scheme) => {
+  test.each(['bearer', 'BEARER', 'Bearer '])('the Bearer scheme is case-insensitive: %s', async (scheme) => {
     const headers = { Authorization: `${scheme} ${await forged()}` };
     expect((await service.get(path(planted), undefined, headers)).status).toBe(200);
   });
@@ -265,7 +268,7 @@ describe('the Authorization header', () => {
     expect((await fetch(service.url + path(planted), { headers })).status).toBe(401);
   });
 
-  test('64 KiB are refused by the runtime, 9 KiB by us', async () => {
+  test('a header of 64 KiB is 431, a token of 9 KiB 401', async () => {
     expect((await fetch(service.url + path(planted), { headers: bearer('x'.repeat(65_536)) })).status).toBe(
       431,
     );
@@ -273,7 +276,7 @@ describe('the Authorization header', () => {
     expect((await service.get(path(planted), 'x'.repeat(LIMITS.tokenBytesMax))).status).toBe(401);
   });
 
-  test('a right token in query, body or cookie is no token', async () => {
+  test('a valid token in query, body or cookie is ignored', async () => {
     const token = await forged();
     for (const address of [
       `${path(planted)}?access_token=${token}`,

@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-const HELD = 'oidc-profile-infos:read password-profile-infos:read users:read';
+const GRANTED = 'oidc-profile-infos:read password-profile-infos:read users:read';
 
 interface Granted {
   readonly access_token: string;
@@ -57,7 +57,7 @@ function basic(user: string, password: string, scheme = 'Basic'): Record<string,
   return { ...FORM, Authorization: `${scheme} ${Buffer.from(`${user}:${password}`).toString('base64')}` };
 }
 
-test('the answer has exactly the members of contract 4.1, and is stored by nobody', async () => {
+test('the token response has exactly the documented members and must not be cached', async () => {
   const answer = await send();
   expect(answer.status).toBe(200);
   expect(answer.headers.get('content-type')).toBe('application/json');
@@ -70,7 +70,7 @@ test('the answer has exactly the members of contract 4.1, and is stored by nobod
     expires_in: 3600,
     expires: expect.any(Number),
     identifier: 'client_credentials',
-    scope: HELD,
+    scope: GRANTED,
   });
   expect(Number.isInteger(granted.expires)).toBe(true);
   expect(Math.abs(granted.expires - 3600 - service.clock.now() / 1000)).toBeLessThan(5);
@@ -78,13 +78,13 @@ test('the answer has exactly the members of contract 4.1, and is stored by nobod
 });
 
 describe('200', () => {
-  const GOOD: [string, () => Sent][] = [
-    ['at the second path', () => ({ path: '/oauth/token' })],
-    ['with a slash at its end', () => ({ path: '/oauth/access_token/' })],
-    ['the form under a JSON content type', () => ({ headers: { 'Content-Type': 'application/json' } })],
-    ['the form under no content type', () => ({ headers: {}, body: new TextEncoder().encode(form()) })],
+  const VALID: [string, () => Sent][] = [
+    ['the path /oauth/token', () => ({ path: '/oauth/token' })],
+    ['a trailing slash', () => ({ path: '/oauth/access_token/' })],
+    ['a form with a JSON content type', () => ({ headers: { 'Content-Type': 'application/json' } })],
+    ['a form without a content type', () => ({ headers: {}, body: new TextEncoder().encode(form()) })],
     [
-      'the form with a charset',
+      'a form with a charset',
       () => ({ headers: { 'Content-Type': `${FORM['Content-Type']}; charset=UTF-8` } }),
     ],
     ['Basic', () => ({ headers: basic(id, secret), body: 'grant_type=client_credentials' })],
@@ -93,19 +93,25 @@ describe('200', () => {
       () => ({ headers: basic(id, secret, 'basic'), body: 'grant_type=client_credentials' }),
     ],
     [
-      'Basic, form-encoded as RFC 6749 has it',
+      'Basic with form-encoded credentials (RFC 6749, 2.3.1)',
       () => ({ headers: basic(escaped(id), escaped(secret)), body: 'grant_type=client_credentials' }),
     ],
-    ['a stale bearer token beside the form', () => ({ headers: { ...FORM, Authorization: 'Bearer stale' } })],
-    ['a scheme nobody knows beside the form', () => ({ headers: { ...FORM, Authorization: 'Basically x' } })],
-    ['fields nobody knows', () => ({ body: `${form()}&audience=x&audience=y&resource=` })],
-    ['a query nobody knows', () => ({ query: '?trace=1' })],
-    ['an empty scope: all that is held', () => ({ body: form({ scope: '' }) })],
+    [
+      'a bearer token in addition to the form',
+      () => ({ headers: { ...FORM, Authorization: 'Bearer stale' } }),
+    ],
+    [
+      'an unknown scheme in addition to the form',
+      () => ({ headers: { ...FORM, Authorization: 'Basically x' } }),
+    ],
+    ['unknown fields', () => ({ body: `${form()}&audience=x&audience=y&resource=` })],
+    ['an unknown query parameter', () => ({ query: '?trace=1' })],
+    ['an empty scope', () => ({ body: form({ scope: '' }) })],
   ];
-  test.each(GOOD)('%s', async (_name, sent) => {
+  test.each(VALID)('a token request is 200 with %s', async (_name, sent) => {
     const answer = await send(sent());
     expect(answer.status).toBe(200);
-    expect(((await answer.json()) as Granted).scope).toBe(HELD);
+    expect(((await answer.json()) as Granted).scope).toBe(GRANTED);
   });
 
   function escaped(text: string): string {
@@ -119,13 +125,13 @@ describe('scope', () => {
     ['profile-infos:read', 'oidc-profile-infos:read password-profile-infos:read'],
     ['  users:read   oidc-profile-infos:read ', 'users:read oidc-profile-infos:read'],
     ['users:read users:read', 'users:read'],
-    ['profile-infos:read oidc-profile-infos:read users:read', HELD],
+    ['profile-infos:read oidc-profile-infos:read users:read', GRANTED],
   ];
-  test.each(NARROWED)('%j grants %s', async (scope, granted) => {
+  test.each(NARROWED)('a token request for the scope %j grants %s', async (scope, granted) => {
     expect(((await (await send({ body: form({ scope }) })).json()) as Granted).scope).toBe(granted);
   });
 
-  test('a narrowed token is narrow', async () => {
+  test('a token with a narrowed scope does not permit more', async () => {
     const answer = (await (await send({ body: form({ scope: 'users:read' }) })).json()) as Granted;
     for (const { path } of LOOKUPS) {
       expect((await service.get(path(planted), answer.access_token)).status).toBe(403);
@@ -145,12 +151,12 @@ describe('scope', () => {
     '__proto__',
     'constructor',
   ];
-  test.each(MORE)('%j is invalid_scope', async (scope) => {
+  test.each(MORE)('a token request for the scope %j is invalid_scope', async (scope) => {
     expect(await refusal(await send({ body: form({ scope }) }))).toEqual([400, 'invalid_scope']);
   });
 });
 
-/** Status and code of a refusal, once it is known to have both forms and the headers of RFC 6749, 5.2. */
+/** Status and code of an error response, after a check of both error forms and the headers of RFC 6749, 5.2. */
 async function refusal(answer: Response): Promise<[number, string]> {
   const body = (await answer.json()) as { error: string; error_description: string; errors: object[] };
   const title = answer.status === 401 ? 'Unauthorized' : 'Bad Request';
@@ -165,7 +171,7 @@ async function refusal(answer: Response): Promise<[number, string]> {
   return [answer.status, body.error];
 }
 
-describe('refused', () => {
+describe('invalid token requests', () => {
   const credentials = (name: string) => `?${name}=x`;
   const BAD: [string, () => Sent, [number, string]][] = [
     ['no grant_type', () => ({ body: form({ grant_type: '-' }) }), [400, 'invalid_request']],
@@ -182,10 +188,10 @@ describe('refused', () => {
       [400, 'unsupported_grant_type'],
     ],
     ['an empty grant_type', () => ({ body: form({ grant_type: '' }) }), [400, 'unsupported_grant_type']],
-    ['a doubled grant_type', () => ({ body: `${form()}&grant_type=x` }), [400, 'invalid_request']],
-    ['a doubled client_id', () => ({ body: `${form()}&client_id=${id}` }), [400, 'invalid_request']],
-    ['a doubled client_secret', () => ({ body: `${form()}&client_secret=` }), [400, 'invalid_request']],
-    ['a doubled scope', () => ({ body: `${form({ scope: '' })}&scope=` }), [400, 'invalid_request']],
+    ['a repeated grant_type', () => ({ body: `${form()}&grant_type=x` }), [400, 'invalid_request']],
+    ['a repeated client_id', () => ({ body: `${form()}&client_id=${id}` }), [400, 'invalid_request']],
+    ['a repeated client_secret', () => ({ body: `${form()}&client_secret=` }), [400, 'invalid_request']],
+    ['a repeated scope', () => ({ body: `${form({ scope: '' })}&scope=` }), [400, 'invalid_request']],
     ['Basic and body', () => ({ headers: basic(id, secret) }), [400, 'invalid_request']],
     [
       'Basic and a client_id alone',
@@ -203,7 +209,7 @@ describe('refused', () => {
       [400, 'invalid_request'],
     ],
     [
-      'Basic of nothing',
+      'Basic without credentials',
       () => ({ headers: { Authorization: 'Basic' }, body: 'grant_type=client_credentials' }),
       [400, 'invalid_request'],
     ],
@@ -213,7 +219,7 @@ describe('refused', () => {
       [401, 'invalid_client'],
     ],
     [
-      'Basic with half an escape',
+      'Basic with an incomplete escape',
       () => ({ headers: basic(id, `%${secret}`), body: 'grant_type=client_credentials' }),
       [400, 'invalid_request'],
     ],
@@ -221,19 +227,19 @@ describe('refused', () => {
     ['client_id in the query', () => ({ query: credentials('client_id') }), [400, 'invalid_request']],
     ['grant_type in the query', () => ({ query: credentials('grant_type') }), [400, 'invalid_request']],
     ['scope in the query', () => ({ query: credentials('scope') }), [400, 'invalid_request']],
-    ['credentials behind a second ?', () => ({ query: '?a=?&client_secret=x' }), [400, 'invalid_request']],
+    ['credentials after a second ?', () => ({ query: '?a=?&client_secret=x' }), [400, 'invalid_request']],
     ['escaped names in the query', () => ({ query: '?client%5Fsecret=x' }), [400, 'invalid_request']],
-    ['all of it in the query', () => ({ query: `?${form()}`, body: '' }), [400, 'invalid_request']],
-    ['bytes that are no UTF-8', () => ({ body: Buffer.of(0x67, 0xff, 0xfe) }), [400, 'invalid_request']],
+    ['the whole form in the query', () => ({ query: `?${form()}`, body: '' }), [400, 'invalid_request']],
+    ['bytes that are not UTF-8', () => ({ body: Buffer.of(0x67, 0xff, 0xfe) }), [400, 'invalid_request']],
     ['no client_id', () => ({ body: form({ client_id: '-' }) }), [401, 'invalid_client']],
     ['no client_secret', () => ({ body: form({ client_secret: '-' }) }), [401, 'invalid_client']],
     ['an empty client_secret', () => ({ body: form({ client_secret: '' }) }), [401, 'invalid_client']],
   ];
-  test.each(BAD)('%s', async (_name, sent, expected) => {
+  test.each(BAD)('a token request is refused with %s', async (_name, sent, expected) => {
     expect(await refusal(await send(sent()))).toEqual(expected);
   });
 
-  test('an unknown client, a wrong secret and a disabled client are one answer, byte for byte', async () => {
+  test('an unknown client, a wrong secret and a disabled client have identical responses', async () => {
     const disabled = await service.client('profile-infos:read');
     const patch = { disabledAt: service.clock.now() };
     await changeClient(service.db.engine.access, disabled.clientId, patch, service.clock);
@@ -258,7 +264,7 @@ describe('refused', () => {
     expect(await comparableResponse(byBasic)).toBe(answers[0] as string);
   });
 
-  test('a wrong secret is refused before the scope is looked at', async () => {
+  test('a wrong secret is refused before the scope is checked', async () => {
     const answer = await send({ body: form({ client_secret: 'wrong', scope: 'nonsense' }) });
     expect(await refusal(answer)).toEqual([401, 'invalid_client']);
   });
@@ -278,7 +284,7 @@ describe('413', () => {
     ['in chunks', () => inChunks(padded(whole + 1))],
     ['1 MiB announced', () => padded(2 ** 20)],
     ['1 MiB in chunks', () => inChunks(padded(2 ** 20))],
-  ])('a body over it, %s', async (_name, body) => {
+  ])('a token request over 64 KiB is 413: %s', async (_name, body) => {
     const answer = await send({ body: body() });
     expect([answer.status, answer.headers.get('cache-control')]).toEqual([413, 'no-store']);
   });
@@ -297,7 +303,7 @@ describe('413', () => {
   }
 });
 
-test('a rotated secret: the new one at once, the old one until its overlap ends', async () => {
+test('after a rotation the new secret works at once, and the old one until the end of the overlap', async () => {
   const client = await service.client('profile-infos:read');
   const { access } = service.db.engine;
   const { secret: next } = await rotateSecret(
@@ -307,16 +313,16 @@ test('a rotated secret: the new one at once, the old one until its overlap ends'
     service.clock,
   );
   service.clock.advance(1_000);
-  const works = async (given: string) =>
-    (await send({ body: form({ client_id: client.clientId, client_secret: given }) })).status;
-  expect([await works(client.secret), await works(next)]).toEqual([200, 200]);
+  const statusOf = async (tried: string) =>
+    (await send({ body: form({ client_id: client.clientId, client_secret: tried }) })).status;
+  expect([await statusOf(client.secret), await statusOf(next)]).toEqual([200, 200]);
   service.clock.advance(LIMITS.secretOverlapMs - 5_000);
-  expect([await works(client.secret), await works(next)]).toEqual([200, 200]);
+  expect([await statusOf(client.secret), await statusOf(next)]).toEqual([200, 200]);
   service.clock.advance(5_000);
-  expect([await works(client.secret), await works(next)]).toEqual([401, 200]);
+  expect([await statusOf(client.secret), await statusOf(next)]).toEqual([401, 200]);
 });
 
-test('a rotation without overlap ends the old secret at once', async () => {
+test('a rotation without overlap invalidates the old secret at once', async () => {
   const client = await service.client('profile-infos:read');
   const { secret: next } = await rotateSecret(
     service.db.engine.access,
@@ -325,25 +331,25 @@ test('a rotation without overlap ends the old secret at once', async () => {
     service.clock,
   );
   service.clock.advance(1_000);
-  const works = async (given: string) =>
-    (await send({ body: form({ client_id: client.clientId, client_secret: given }) })).status;
-  expect([await works(client.secret), await works(next)]).toEqual([401, 200]);
+  const statusOf = async (tried: string) =>
+    (await send({ body: form({ client_id: client.clientId, client_secret: tried }) })).status;
+  expect([await statusOf(client.secret), await statusOf(next)]).toEqual([401, 200]);
 });
 
-test('two rotations at once: each keeps the secret that it replaced, never one before it', async () => {
+test('of two concurrent rotations both new secrets work, and the one before does not', async () => {
   const client = await service.client('profile-infos:read');
   const { access } = service.db.engine;
   const rotate = () =>
     rotateSecret(access, client.clientId, { overlapMs: LIMITS.secretOverlapMs }, service.clock);
   const [one, two] = await Promise.all([rotate(), rotate()]);
   service.clock.advance(1_000);
-  const works = async (given: string) =>
-    (await send({ body: form({ client_id: client.clientId, client_secret: given }) })).status;
-  expect(await works(client.secret)).toBe(401);
-  expect([await works(one.secret), await works(two.secret)]).toEqual([200, 200]);
+  const statusOf = async (tried: string) =>
+    (await send({ body: form({ client_id: client.clientId, client_secret: tried }) })).status;
+  expect(await statusOf(client.secret)).toBe(401);
+  expect([await statusOf(one.secret), await statusOf(two.secret)]).toEqual([200, 200]);
 });
 
-test('a shorter lifetime is what the setting says', async () => {
+test('the setting tokenLifetime determines the lifetime of tokens', async () => {
   const brief = await startService({ tokenLifetime: '60' });
   const client = await brief.client('profile-infos:read');
   const answer = await brief.requestToken({

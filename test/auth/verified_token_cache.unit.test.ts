@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, jest, test } from 'bun:test';
 import { openVerifiedTokenCache, type VerifiedToken } from '../../src/auth/tokens/verified_tokens.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 
-/** How long a checked token is remembered. What it is worth meanwhile is judged in rights.test.ts. */
+/** How long a verified token is cached; test/auth/rights.test.ts covers the rights of cached tokens. */
 
 const TURN_MS = LIMITS.verifiedTokensTurnMs;
 
@@ -39,19 +39,16 @@ test('an unused token is gone after two rotations even without traffic', () => {
   expect(jest.getTimerCount()).toBe(0);
 });
 
-test.each([['alone'], ['beside others']])(
-  'a token used in each rotation stays in the cache: %s',
-  (company) => {
-    const verified = openVerifiedTokenCache();
-    const busy = entry();
-    verified.set('busy', busy);
-    for (let turn = 0; turn < 5; turn += 1) {
-      jest.advanceTimersByTime(TURN_MS - 1);
-      expect(verified.get('busy')).toBe(busy);
-      if (company !== 'alone') verified.set(`other ${turn}`, entry());
-    }
-  },
-);
+test.each([['alone'], ['with others']])('a token used in each rotation stays in the cache: %s', (load) => {
+  const verified = openVerifiedTokenCache();
+  const busy = entry();
+  verified.set('busy', busy);
+  for (let turn = 0; turn < 5; turn += 1) {
+    jest.advanceTimersByTime(TURN_MS - 1);
+    expect(verified.get('busy')).toBe(busy);
+    if (load !== 'alone') verified.set(`other ${turn}`, entry());
+  }
+});
 
 test('a deleted token is gone from both generations of the cache', () => {
   const verified = openVerifiedTokenCache();
@@ -74,12 +71,12 @@ test('a token cached after a rotation expires in its turn as well', () => {
 test('a full cache rotates at once and restarts its timer', () => {
   const verified = openVerifiedTokenCache();
   const half = LIMITS.verifiedTokensMax / 2;
-  const kept = entry();
+  const last = entry();
   jest.advanceTimersByTime(1);
   for (let at = 0; at < half; at += 1) verified.set(String(at), entry());
   jest.advanceTimersByTime(TURN_MS - 1);
-  verified.set('kept', kept);
+  verified.set('last', last);
   jest.advanceTimersByTime(TURN_MS);
   expect(jest.getTimerCount()).toBe(1);
-  expect([verified.get('0'), verified.get('kept')]).toEqual([undefined, kept]);
+  expect([verified.get('0'), verified.get('last')]).toEqual([undefined, last]);
 });

@@ -11,7 +11,7 @@ import {
   startService,
 } from '../support/service.ts';
 
-/** The client that storefronts use, as it comes from npm (contract 7.1). */
+/** The JavaScript SDK of storefronts, from npm (docs/wire.md#clients-that-were-run). */
 
 let service: Service;
 let planted: Fixture;
@@ -46,7 +46,7 @@ async function shop(scope = 'profile-infos:read') {
 
 const meta = { created_at: expect.any(String), updated_at: expect.any(String) };
 
-test('it gets a token by itself, keeps it, and reads both records', async () => {
+test('the SDK fetches a token once and reads both links', async () => {
   const { sdk, requests } = await shop();
   const { realm, user, passwordLink } = planted;
   const password: object = await sdk.UserAuthenticationPasswordProfile.Get(realm, user, passwordLink);
@@ -79,14 +79,14 @@ test('it gets a token by itself, keeps it, and reads both records', async () => 
   ]);
 });
 
-test('its reference storefronts double a slash, and read the record all the same', async () => {
+test('the SDK reads a record by a path with a doubled slash, as its reference storefronts do', async () => {
   const { sdk, requests } = await shop();
   const { data } = await sdk.request.send(oidcPath(planted).slice('/v2'.length), 'GET');
   expect(data.subject).toBe(planted.subject);
   expect(requests.at(-1)).toStartWith('GET /v2//authentication-realms/');
 });
 
-test('it passes our errors through', async () => {
+test('the SDK passes errors of the service through', async () => {
   const { sdk } = await shop();
   const { realm, user } = planted;
   const absent = sdk.UserAuthenticationPasswordProfile.Get(realm, user, planted.oidcLink);
@@ -97,7 +97,7 @@ test('it passes our errors through', async () => {
   expect(error).toEqual({ errors: [{ status: '404', title: 'Not Found', detail: 'Resource not found' }] });
 });
 
-test('it tells a wrong secret at once', async () => {
+test('the SDK reports a wrong secret without retries', async () => {
   const { clientId } = await service.client('profile-infos:read');
   const options = {
     client_id: clientId,
@@ -117,7 +117,7 @@ test('it tells a wrong secret at once', async () => {
   expect(JSON.stringify(error)).toContain('invalid_client');
 });
 
-/** A list as the client passes it on. */
+/** A list as the SDK returns it. */
 interface List {
   readonly data: readonly (RecordBody['data'] & { readonly links: Readonly<Record<string, string>> })[];
   readonly meta: {
@@ -127,11 +127,11 @@ interface List {
   readonly links: Readonly<Record<string, string | null>>;
 }
 
-/** Its types know less than the service answers. */
+/** The types of the SDK lack members of the responses. */
 const body = (answer: unknown) => answer as RecordBody;
 const list = (answer: unknown) => answer as List;
 const idsOf = ({ data }: List) => data.map(({ id }) => id);
-/** It passes an answer without a body on as this text. */
+/** The result of the SDK for a response without a body. */
 const NO_BODY = '{}' as unknown;
 
 async function refused(call: Promise<unknown>): Promise<string | undefined> {
@@ -142,7 +142,7 @@ async function refused(call: Promise<unknown>): Promise<string | undefined> {
   return error?.errors[0]?.status;
 }
 
-test('AuthenticationRealm: Create, Get, All, Update, Delete', async () => {
+test('the SDK class AuthenticationRealm works: Create, Get, All, Update, Delete', async () => {
   const { sdk, queries } = await shop(FULL_SCOPE);
   const name = uniqueWord('Realm');
   const origin = { data: { id: 'store-of-mine', type: 'merchant-realm-mappings' } };
@@ -152,16 +152,18 @@ test('AuthenticationRealm: Create, Get, All, Update, Delete', async () => {
     redirect_uris: [],
     duplicate_email_policy: 'allowed',
   };
-  const made = body(await sdk.AuthenticationRealm.Create({ data: { ...realm, relationships: { origin } } }));
-  const { id } = made.data;
-  expect(made.data).toMatchObject({ ...realm, relationships: { origin } });
-  expect(body(await sdk.AuthenticationRealm.Get({ realmId: id }))).toEqual(made);
+  const created = body(
+    await sdk.AuthenticationRealm.Create({ data: { ...realm, relationships: { origin } } }),
+  );
+  const { id } = created.data;
+  expect(created.data).toMatchObject({ ...realm, relationships: { origin } });
+  expect(body(await sdk.AuthenticationRealm.Get({ realmId: id }))).toEqual(created);
   const all = list(await sdk.AuthenticationRealm.Limit(100).Offset(0).All());
   expect(idsOf(all)).toContain(id);
   expect(all.meta.results.total).toBe(all.data.length);
   expect(idsOf(list(await sdk.AuthenticationRealm.Limit(1).All()))).toEqual([id]);
   expect(queries.at(-1)).toContain('page[limit]=1');
-  // It forwards these to lists that have none of them: they are ignored (contract 8, row 29).
+  // The service ignores parameters that a list does not support (docs/wire.md#lists).
   const odd = 'authentication-realms?include=origin&sort=nonsense&filter=nonsense';
   expect(idsOf(list(await sdk.request.send(odd, 'GET')))).toContain(id);
   const renamed = body(await sdk.AuthenticationRealm.Update(id, { name: `${name} 2` }));
@@ -170,7 +172,7 @@ test('AuthenticationRealm: Create, Get, All, Update, Delete', async () => {
   expect(await refused(sdk.AuthenticationRealm.Get({ realmId: id }))).toBe('404');
 });
 
-test('OidcProfile: Create, Get, All, Update, Delete', async () => {
+test('the SDK class OidcProfile works: Create, Get, All, Update, Delete', async () => {
   const { sdk } = await shop(FULL_SCOPE);
   const { realm } = planted;
   const login = {
@@ -180,29 +182,29 @@ test('OidcProfile: Create, Get, All, Update, Delete', async () => {
     client_id: 'shop',
     client_secret: 'of-the-provider',
   } as const;
-  const made = body(await sdk.OidcProfile.Create(realm, { data: login }));
-  const { id: profileId } = made.data;
+  const created = body(await sdk.OidcProfile.Create(realm, { data: login }));
+  const { id: profileId } = created.data;
   const { client_secret: _, ...visible } = login;
-  expect(made.data).toMatchObject({ ...visible, meta: { issuer: 'https://id.example/tenant' } });
-  expect(body(await sdk.OidcProfile.Get({ realmId: realm, profileId }))).toEqual(made);
+  expect(created.data).toMatchObject({ ...visible, meta: { issuer: 'https://id.example/tenant' } });
+  expect(body(await sdk.OidcProfile.Get({ realmId: realm, profileId }))).toEqual(created);
   const all = list(await sdk.OidcProfile.All(realm));
-  expect(all.data.find(({ id }) => id === profileId)).toEqual({ ...made.data, links: made.links });
-  const said = { data: { type: 'oidc-profile', name: 'Company' } } as Parameters<
+  expect(all.data.find(({ id }) => id === profileId)).toEqual({ ...created.data, links: created.links });
+  const update = { data: { type: 'oidc-profile', name: 'Company' } } as Parameters<
     typeof sdk.OidcProfile.Update
   >[2];
-  expect(body(await sdk.OidcProfile.Update(realm, profileId, said)).data.name).toBe('Company');
+  expect(body(await sdk.OidcProfile.Update(realm, profileId, update)).data.name).toBe('Company');
   expect((await sdk.OidcProfile.Delete(realm, profileId)) as unknown).toBe(NO_BODY);
   expect(await refused(sdk.OidcProfile.Get({ realmId: realm, profileId }))).toBe('404');
 });
 
-test('PasswordProfile: Create, Get, All, Update, Delete', async () => {
+test('the SDK class PasswordProfile works: Create, Get, All, Update, Delete', async () => {
   const { sdk } = await shop(FULL_SCOPE);
   const { realm } = planted;
   const profile = { type: 'password_profile', name: uniqueWord('Passwords'), username_format: 'email' };
-  const made = body(await sdk.PasswordProfile.Create(realm, { data: profile }));
-  const { id: profileId } = made.data;
-  expect(made.data).toMatchObject({ ...profile, enable_one_time_password_token: false });
-  expect(body(await sdk.PasswordProfile.Get({ realmId: realm, profileId }))).toEqual(made);
+  const created = body(await sdk.PasswordProfile.Create(realm, { data: profile }));
+  const { id: profileId } = created.data;
+  expect(created.data).toMatchObject({ ...profile, enable_one_time_password_token: false });
+  expect(body(await sdk.PasswordProfile.Get({ realmId: realm, profileId }))).toEqual(created);
   expect(idsOf(list(await sdk.PasswordProfile.All(realm)))).toContain(profileId);
   const changed = await sdk.PasswordProfile.Update(realm, profileId, {
     data: { ...profile, username_format: 'any' },
@@ -212,12 +214,12 @@ test('PasswordProfile: Create, Get, All, Update, Delete', async () => {
   expect(await refused(sdk.PasswordProfile.Get({ realmId: realm, profileId }))).toBe('404');
 });
 
-test('UserAuthenticationInfo: Create, Get, Update, Delete; All with Filter, Limit, Offset and Sort', async () => {
+test('the SDK class UserAuthenticationInfo works: Create, Get, Update, Delete; All with Filter, Limit, Offset and Sort', async () => {
   const { sdk, queries } = await shop(FULL_SCOPE);
   const { realm } = planted;
   const users = sdk.UserAuthenticationInfo;
   const surname = uniqueWord('Banks');
-  const made: string[] = [];
+  const created: string[] = [];
   for (const first of ['Ann', 'Ben', 'Cleo']) {
     service.clock.advance(5);
     const data = {
@@ -225,10 +227,10 @@ test('UserAuthenticationInfo: Create, Get, Update, Delete; All with Filter, Limi
       name: `${first} ${surname}`,
       email: `${first}@${surname}.com`.toLowerCase(),
     };
-    made.push(body(await users.Create(realm, { data })).data.id);
+    created.push(body(await users.Create(realm, { data })).data.id);
   }
-  const [ann = '', ben = '', cleo = ''] = made;
-  const found = async (asked: { All(realm: string): Promise<unknown> }) => list(await asked.All(realm));
+  const [ann = '', ben = '', cleo = ''] = created;
+  const found = async (request: { All(realm: string): Promise<unknown> }) => list(await request.All(realm));
   const exact = users.Filter({ eq: { name: `ben ${surname}`.toUpperCase() } });
   expect(idsOf(await found(exact))).toEqual([ben]);
   expect(queries.at(-1)).toContain('filter=eq(name,BEN ');
@@ -241,7 +243,7 @@ test('UserAuthenticationInfo: Create, Get, Update, Delete; All with Filter, Limi
   expect([page.meta.results.total, page.meta.page.total, page.links.prev]).toEqual([3, 2, null]);
   const rest = await found(users.Filter(ours).Limit(2).Offset(2));
   expect([idsOf(rest), rest.links.next]).toEqual([[ann], null]);
-  // It keeps Sort to itself; the service is asked for its own order.
+  // The SDK does not send Sort, so the service applies its own order.
   expect(idsOf(await found(users.Filter(ours).Sort('created_at' as never)))).toEqual([cleo, ben, ann]);
   const sorted = await sdk.request.send(
     `authentication-realms/${realm}/user-authentication-info?sort=created_at&filter=like(name,*${surname})`,
@@ -256,24 +258,28 @@ test('UserAuthenticationInfo: Create, Get, Update, Delete; All with Filter, Limi
   expect(await refused(users.Get(realm, ann))).toBe('404');
 });
 
-test('UserAuthenticationPasswordProfile: Create, Get, All, Update with a token header, Delete', async () => {
+test('the SDK class UserAuthenticationPasswordProfile works: Create, Get, All, Update with a token header, Delete', async () => {
   const { sdk, requests } = await shop(FULL_SCOPE);
   const { realm, user, passwordProfile } = planted;
   const infos = sdk.UserAuthenticationPasswordProfile;
   const type = 'user_authentication_password_profile_info';
-  const said = {
+  const input = {
     type,
     password_profile_id: passwordProfile,
     username: uniqueWord('ann'),
     password: PASSWORD,
   };
-  const made = body(await infos.Create(realm, user, { data: said }));
-  const { id } = made.data;
-  expect(made.data).toMatchObject({ type, username: said.username, password_profile_id: passwordProfile });
-  expect(body(await infos.Get(realm, user, id))).toEqual(made);
+  const created = body(await infos.Create(realm, user, { data: input }));
+  const { id } = created.data;
+  expect(created.data).toMatchObject({
+    type,
+    username: input.username,
+    password_profile_id: passwordProfile,
+  });
+  expect(body(await infos.Get(realm, user, id))).toEqual(created);
   const all = list(await infos.All(realm, user));
   const item = all.data.find((each) => each.id === id);
-  // A single record's own link lacks the version segment, one in a list has it (contract 3.2).
+  // The self link of a single record lacks the version segment, one in a list has it (docs/wire.md#self-links).
   expect(item?.links.self).toBe(`${service.url}${requests.at(-1)?.slice('GET '.length)}/${id}`);
   const username = uniqueWord('ann');
   const data = { type, username, password: `${PASSWORD} 2` };
@@ -284,30 +290,30 @@ test('UserAuthenticationPasswordProfile: Create, Get, All, Update with a token h
   expect(await refused(infos.Get(realm, user, id))).toBe('404');
 });
 
-test('request.send: every verb of the OIDC profile infos, for which it has no class', async () => {
+test('request.send of the SDK works with every verb of OIDC profile infos, which have no class', async () => {
   const { sdk } = await shop(FULL_SCOPE);
   const collection = oidcPath(planted)
     .slice('/v2/'.length)
     .replace(/\/[^/]+$/, '');
   const type = 'user_authentication_oidc_profile_info';
-  const said = {
+  const input = {
     type,
     subject: uniqueWord('auth0|ann'),
     issuer: ISSUER,
     oidc_profile_id: planted.oidcProfile,
   };
-  const made = body(await sdk.request.send(collection, 'POST', said));
-  expect(made.data).toMatchObject(said);
-  const item = `${collection}/${made.data.id}`;
-  expect(body(await sdk.request.send(item, 'GET'))).toEqual(made);
-  expect(idsOf(list(await sdk.request.send(collection, 'GET')))).toContain(made.data.id);
+  const created = body(await sdk.request.send(collection, 'POST', input));
+  expect(created.data).toMatchObject(input);
+  const item = `${collection}/${created.data.id}`;
+  expect(body(await sdk.request.send(item, 'GET'))).toEqual(created);
+  expect(idsOf(list(await sdk.request.send(collection, 'GET')))).toContain(created.data.id);
   const subject = uniqueWord('auth0|ann');
-  // The service that clients know wants the user's ID there; ours takes both (contract 8, row 9).
-  for (const id of [undefined, made.data.id, planted.user]) {
+  // The ID of the link and of the user are both accepted (docs/wire.md#updates).
+  for (const id of [undefined, created.data.id, planted.user]) {
     const changed = body(await sdk.request.send(item, 'PUT', { type, subject, ...(id ? { id } : {}) }));
-    expect(changed.data).toMatchObject({ ...said, id: made.data.id, subject });
+    expect(changed.data).toMatchObject({ ...input, id: created.data.id, subject });
   }
-  expect(await refused(sdk.request.send(collection, 'POST', { ...said, subject }))).toBe('422');
+  expect(await refused(sdk.request.send(collection, 'POST', { ...input, subject }))).toBe('422');
   expect((await sdk.request.send(item, 'DELETE')) as unknown).toBe(NO_BODY);
   expect(await refused(sdk.request.send(item, 'GET'))).toBe('404');
 });

@@ -3,7 +3,7 @@ import { client, updatePasswordProfileInfo } from '@epcc-sdk/sdks-shopper';
 import { PASSWORD, uniqueWord } from '../support/resource_cases.ts';
 import { createFixture, type Fixture, passwordPath, type Service, startService } from '../support/service.ts';
 
-/** The generated client of the newer storefronts, as it comes from npm (contract 7.2). */
+/** The generated shopper SDK of newer storefronts, from npm (docs/wire.md#clients-that-were-run). */
 
 let service: Service;
 let planted: Fixture;
@@ -29,15 +29,15 @@ function update(data: object, id: string = planted.passwordLink) {
 
 const TYPE = 'user_authentication_password_profile_info';
 
-test('updatePasswordProfileInfo changes username and password', async () => {
-  const said = { id: planted.passwordLink, type: TYPE, username: uniqueWord('ann'), password: PASSWORD };
-  const { data, error, response } = await update(said);
+test('updatePasswordProfileInfo of the SDK changes username and password', async () => {
+  const input = { id: planted.passwordLink, type: TYPE, username: uniqueWord('ann'), password: PASSWORD };
+  const { data, error, response } = await update(input);
   expect([response.status, error]).toEqual([200, undefined]);
   expect(data as unknown).toEqual({
     data: {
       id: planted.passwordLink,
       type: TYPE,
-      username: said.username,
+      username: input.username,
       password_profile_id: planted.passwordProfile,
       meta: { created_at: expect.any(String), updated_at: expect.any(String) },
     },
@@ -45,7 +45,7 @@ test('updatePasswordProfileInfo changes username and password', async () => {
   });
 });
 
-test('updatePasswordProfileInfo passes our refusals on', async () => {
+test('updatePasswordProfileInfo returns errors of the service', async () => {
   const short = await update({
     id: planted.passwordLink,
     type: TYPE,
