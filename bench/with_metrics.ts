@@ -9,17 +9,17 @@ import { inTurn, load, medianOf, medianRatio, readThrough, WARM_UP_SECONDS } fro
 import { startServer } from './server.ts';
 
 /**
- * Lookups of a service that counts them, and judges each by the rates of its client and its address, beside those of one
- * that does neither, over the same file.
+ * The lookup rate of a service with metrics and rate limits per client and per address, against that of a service without,
+ * on the same database file.
  */
 
 const AUTHREALM = join(import.meta.dir, '../bin/authrealm');
 const PORT = 18_083;
 const PATHS = 20_000;
-/** More than any load comes to, so that every request is judged and none is refused. */
+/** Above any load, so that every request is checked and none is rejected. */
 const RATE = '1000000/1';
 
-const { values: given } = parseArgs({
+const { values: options } = parseArgs({
   options: {
     users: { type: 'string', default: '10000' },
     seconds: { type: 'string', default: '3' },
@@ -30,35 +30,35 @@ const { values: given } = parseArgs({
 
 const folder = mkdtempSync(join(tmpdir(), 'authrealm-bench-'));
 try {
-  const users = Number(given.users);
+  const users = Number(options.users);
   const file = join(folder, 'bench.db');
   const flags = ['--database', `sqlite:${file}`];
   await fillByImport(AUTHREALM, flags, users);
   const serve = [AUTHREALM, 'serve', '--base-url', 'http://127.0.0.1', ...flags];
-  const watching = ['--metrics-port', '0', '--client-rate', RATE, '--address-rate', RATE];
+  const metricsFlags = ['--metrics-port', '0', '--client-rate', RATE, '--address-rate', RATE];
   const plain = await startServer([...serve, '--port', String(PORT)], PORT);
-  const watched = await startServer([...serve, '--port', String(PORT + 1), ...watching], PORT + 1);
+  const withMetrics = await startServer([...serve, '--port', String(PORT + 1), ...metricsFlags], PORT + 1);
   const token = await fetchToken(AUTHREALM, flags, plain.url);
   const paths = join(folder, 'paths');
   writeFileSync(paths, lookupPaths(users, Math.min(PATHS, users * 2)).join('\n'));
-  const asked = { connections: Number(given.connections), seconds: Number(given.seconds), paths, token };
+  const plan = { connections: Number(options.connections), seconds: Number(options.seconds), paths, token };
   await readThrough(file);
-  for (const { url } of [plain, watched]) await load(url, { ...asked, seconds: WARM_UP_SECONDS });
-  const [without = [], within = []] = await inTurn(
-    { rounds: Number(given.rounds), file },
-    [plain, watched].map(
+  for (const { url } of [plain, withMetrics]) await load(url, { ...plan, seconds: WARM_UP_SECONDS });
+  const [plainRuns = [], metricsRuns = []] = await inTurn(
+    { rounds: Number(options.rounds), file },
+    [plain, withMetrics].map(
       ({ url }) =>
         () =>
-          load(url, asked),
+          load(url, plan),
     ),
   );
-  await Promise.all([plain.stop(), watched.stop()]);
+  await Promise.all([plain.stop(), withMetrics.stop()]);
   console.log(
     JSON.stringify({
       users,
-      kept: medianRatio(within, without, 'requestsPerSecond'),
-      plain: medianOf(without),
-      watched: medianOf(within),
+      ratio: medianRatio(metricsRuns, plainRuns, 'requestsPerSecond'),
+      plain: medianOf(plainRuns),
+      withMetrics: medianOf(metricsRuns),
     }),
   );
 } finally {

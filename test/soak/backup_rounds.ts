@@ -9,8 +9,8 @@ import { AUTHREALM, runClientCreate, runCommand } from '../support/processes.ts'
 import { FULL_SCOPE, kindOf, uniqueWord } from '../support/resource_cases.ts';
 import { freePort } from '../support/service.ts';
 import { complaintsAbout, type Expected, type Held, heldIn } from './backup_model.ts';
-import { tokenOf } from './random_service.ts';
-import { type Mortal, startMortal } from './restartable_service.ts';
+import { requestClientToken } from './random_service.ts';
+import { type RestartableService, startRestartable } from './restartable_service.ts';
 import { type Gone, type Ground, startWriters, type Told, type WriteLoad } from './write_load.ts';
 
 export interface Rounds {
@@ -47,9 +47,9 @@ export async function runBackupRounds(rounds: Rounds): Promise<Outcome> {
   const made = await runClientCreate(database, FULL_SCOPE, '--json');
   if (made.code !== 0) throw new Error(made.stderr);
   const port = await freePort();
-  const mortal = await startMortal({ database, port, logFile: join(rounds.folder, 'service.log') }, 1);
+  const mortal = await startRestartable({ database, port, logFile: join(rounds.folder, 'service.log') }, 1);
   try {
-    const token = await tokenOf(mortal, JSON.parse(made.stdout));
+    const token = await requestClientToken(mortal, JSON.parse(made.stdout));
     const ground = await settle(mortal, token, rounds.chance);
     await populate(database, ground, rounds.users);
     const start = heldIn(database.address.engine === 'sqlite' ? database.address.path : '');
@@ -71,7 +71,7 @@ export async function runBackupRounds(rounds: Rounds): Promise<Outcome> {
 }
 
 /** Three realms, each with a profile. */
-async function settle({ url }: Mortal, token: string, chance: () => number): Promise<Ground> {
+async function settle({ url }: RestartableService, token: string, chance: () => number): Promise<Ground> {
   const nowhere = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
   const post = async (path: string, data: object): Promise<string> => {
     const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };

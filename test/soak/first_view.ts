@@ -8,9 +8,9 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { endBrowser } from '../browser/browser.ts';
 import { AUTHREALM } from '../support/processes.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
-import { measureViews, scriptBytes, type Views, WATCH_VIEW } from './viewing/first_views.ts';
-import { type Scrolled, scrollUsers, WATCH_FRAMES } from './viewing/scrolling.ts';
-import { benchStation, demoStation, type Station } from './viewing/stations.ts';
+import { type Scrolled, scrollUsers, WATCH_FRAMES } from './console_view/scrolling.ts';
+import { benchStation, demoStation, type Station } from './console_view/targets.ts';
+import { measureViews, scriptBytes, type Views, WATCH_VIEW } from './console_view/view_times.ts';
 
 /**
  * How soon a browser shows a user of the demo and one of a million, and whether it keeps drawing while somebody goes through

@@ -3,17 +3,17 @@ import { join } from 'node:path';
 import { freshDatabase } from '../support/database.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
 import { freshFolder } from '../support/service.ts';
-import { type Asked, complaintsOf } from './ledger.ts';
-import { runAtRandom } from './random_service.ts';
+import { runRandomWrites } from './random_service.ts';
+import { findInconsistencies, type WriteAttempt } from './write_history.ts';
 
-/** A short run of `test/soak/model.ts`, and what its checks find in a database that was tampered with. */
+/** A short run of `test/soak/model.ts`, and the errors that its checks find in a manipulated database. */
 
 const database = await freshDatabase();
-let ledger: readonly Asked[] = [];
+let history: readonly WriteAttempt[] = [];
 
 test('records, changes, acknowledgements and a model agree after random writes and crashes', async () => {
   const seed = freshSeed();
-  const ran = await runAtRandom({
+  const report = await runRandomWrites({
     database,
     logFile: join(freshFolder(), 'model.log'),
     operations: 500,
@@ -22,74 +22,80 @@ test('records, changes, acknowledgements and a model agree after random writes a
     processes: 2,
     chance: seededRandom(seed),
   });
-  expect([seed, ran.complaints]).toEqual([seed, []]);
-  const { acknowledged, refused, unknown } = ran.count;
+  expect([seed, report.complaints]).toEqual([seed, []]);
+  const { acknowledged, refused, unknown } = report.count;
   expect(acknowledged).toBeGreaterThan(150);
   expect(refused).toBeGreaterThan(10);
   expect(unknown).toBeLessThan(100);
-  ({ ledger } = ran);
-  expect(await complaintsOf(database, ledger)).toEqual([]);
+  ({ history: history } = report);
+  expect(await findInconsistencies(database, history)).toEqual([]);
 }, 300_000);
 
-/** What each change behind the back of the service makes the checks say. */
-const TAMPERED: [what: string, sql: string, complaint: RegExp][] = [
+/** Manipulations of the database, each with the complaint that the checks must report. */
+const MANIPULATIONS: [what: string, sql: string, complaint: RegExp][] = [
   [
-    'a record that was never announced',
+    'a record without changes',
     `update user_info set id = '018f3a1e-0000-7000-8000-000000000000'
        where id in (select id from user_info limit 1)`,
-    /^user-authentication-info .* is not what its changes say$/,
+    /^user-authentication-info .* differs from its changes$/,
   ],
   [
-    'a record that is gone without a change',
+    'a record removed without a change',
     'delete from user_info where id in (select id from user_info limit 1)',
-    /^the changes of user-authentication-info .* made no record$/,
+    /^user-authentication-info .* has changes and no record$/,
   ],
   [
-    'a record that moved without a change',
+    'a record updated without a change',
     `update user_info set revision = '0123456789abcdef' where id in (select id from user_info limit 1)`,
-    /^user-authentication-info .* is not what its changes say$/,
+    /^user-authentication-info .* differs from its changes$/,
   ],
   [
-    'a change that nobody asked for',
-    `update change set request_id = 'somebody' where (realm_id, seq) in (select realm_id, seq from change limit 1)`,
-    /^nobody asked for the changes of somebody$/,
+    'a change without a request',
+    `update change set request_id = 'unknown-request' where (realm_id, seq) in (select realm_id, seq from change limit 1)`,
+    /^no request was sent for the changes of unknown-request$/,
   ],
   [
     'an acknowledged write whose change is lost',
     `delete from change where request_id = (select request_id from change where event like '%-info.updated'
        and members <> 'updated_at' limit 1)`,
-    /was acknowledged and left 0 commits$/,
+    /was acknowledged and has 0 commits$/,
   ],
   [
-    'a change of a record that was removed before',
+    'an update of a deleted record',
     `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at)
        select realm_id, seq + 1000000, replace(event, 'deleted', 'updated'), user_id, record_id, revision, members,
        actor, request_id, at from change where event like '%.deleted' limit 1`,
-    /is updated out of turn$/,
+    /is updated out of order$/,
   ],
 ];
 
-test.each(TAMPERED)('%s is found', async (_, sql, complaint) => {
+test.each(MANIPULATIONS)('the model check finds %s', async (_, sql, complaint) => {
   const copy = await database.copy();
   expect(await copy.tamper(sql)).toBeGreaterThan(0);
-  expect(await complaintsOf(copy, ledger)).toContainEqual(expect.stringMatching(complaint));
+  expect(await findInconsistencies(copy, history)).toContainEqual(expect.stringMatching(complaint));
 });
 
-test('a refused write that left a change is found', async () => {
-  const landed = ledger.find(({ outcome, ids }) => outcome === 'done' && ids.length === 1) as Asked;
-  const claimed = ledger.map((asked) =>
-    asked === landed ? { ...asked, outcome: 'refused' as const } : asked,
+test('the model check finds a rejected write that has a change', async () => {
+  const committed = history.find(
+    ({ outcome, ids }) => outcome === 'acknowledged' && ids.length === 1,
+  ) as WriteAttempt;
+  const claimed = history.map((attempt) =>
+    attempt === committed ? { ...attempt, outcome: 'rejected' as const } : attempt,
   );
-  expect(await complaintsOf(database, claimed)).toEqual([`${landed.ids[0]} was refused and left a change`]);
+  expect(await findInconsistencies(database, claimed)).toEqual([
+    `${committed.ids[0]} was rejected and has a change`,
+  ]);
 });
 
-test('a write that stands behind one which was sent after it was acknowledged is found', async () => {
-  const early = ledger.find(({ outcome }) => outcome === 'done') as Asked;
-  const claimed = ledger.map((asked) => (asked === early ? { ...asked, from: Number.MAX_VALUE } : asked));
-  const complaints = await complaintsOf(database, claimed);
+test('the model check finds a write that follows one sent after its acknowledgement', async () => {
+  const early = history.find(({ outcome }) => outcome === 'acknowledged') as WriteAttempt;
+  const claimed = history.map((attempt) =>
+    attempt === early ? { ...attempt, from: Number.MAX_VALUE } : attempt,
+  );
+  const complaints = await findInconsistencies(database, claimed);
   expect(complaints).toContainEqual(
     expect.stringMatching(
-      new RegExp(`was acknowledged before ${early.ids[0]} was sent, and stands behind it$`),
+      new RegExp(`was acknowledged before ${early.ids[0]} was sent, and follows it in the log$`),
     ),
   );
 });

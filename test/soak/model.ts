@@ -4,25 +4,25 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { sqliteAt } from '../support/database.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
-import { runAtRandom } from './random_service.ts';
+import { runRandomWrites } from './random_service.ts';
 
 /**
- * Random writes with random crashes, held against a model. The seed decides what is asked for and when a process dies;
- * how the requests of several clients meet is the machine's doing, so that a seed leads close to a finding, not onto it.
+ * Random writes with random crashes, checked against a model. The seed decides the requests and when processes are killed; how
+ * the requests of several clients interleave depends on the machine, so a seed does not reproduce a run exactly.
  */
-const { values: given } = parseArgs({
+const { values: options } = parseArgs({
   options: {
     operations: { type: 'string', default: '10000' },
     kills: { type: 'string', default: '40' },
     seed: { type: 'string' },
   },
 });
-const seed = Number(given.seed ?? freshSeed());
+const seed = Number(options.seed ?? freshSeed());
 console.log(`seed ${seed}`);
 const folder = mkdtempSync(join(tmpdir(), 'authrealm-model-'));
-const operations = Number(given.operations);
-const kills = Number(given.kills);
-const { complaints, count } = await runAtRandom({
+const operations = Number(options.operations);
+const kills = Number(options.kills);
+const { complaints, count } = await runRandomWrites({
   database: sqliteAt(join(folder, 'model.db')),
   logFile: join(folder, 'model.log'),
   operations,
@@ -37,5 +37,5 @@ console.log(
     `${complaints.length} complaints, seed ${seed}`,
 );
 if (complaints.length === 0) rmSync(folder, { recursive: true });
-else console.log(`what they left is in ${folder}`);
+else console.log(`the database is kept in ${folder}`);
 process.exitCode = complaints.length === 0 ? 0 : 1;

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { type CoveredLines, isCovered, readCoveredLines } from './covered_lines.ts';
 import { type Mutant, mutantsOf } from './mutants.ts';
-import { isReached, type ReachedLines, readReachedLines } from './reached_lines.ts';
 
 /**
  * Takes every single check out of the access code, or turns it round, and has the matrix and the suites of access find it.
@@ -169,7 +169,7 @@ function lineOf({ path, name }: Mutant): string {
 /** What a suite comes to where nothing is taken out. */
 interface Trial {
   readonly ms: number;
-  readonly reached: ReachedLines;
+  readonly reached: CoveredLines;
 }
 
 /** Does something with each of these, one after the other in every folder. */
@@ -198,7 +198,7 @@ async function tried(folder: string, suite: string): Promise<Trial> {
     const start = performance.now();
     const ended = await endOf(folder, suite, TRIAL_MS_MAX, counting);
     const ms = performance.now() - start;
-    if (ended === 'passed') return { ms, reached: readReachedLines(join(into, 'lcov.info')) };
+    if (ended === 'passed') return { ms, reached: readCoveredLines(join(into, 'lcov.info')) };
     if (tries === TRIES_MAX) throw new Error(`${suite} does not pass by itself`);
   }
 }
@@ -211,7 +211,7 @@ async function finderIn(
 ): Promise<string | undefined> {
   const asked = (SUITES[path] ?? []).flatMap((name) => {
     const trial = trials.get(name);
-    return trial && isReached(trial.reached, path, lines) ? [{ name, ms: trial.ms }] : [];
+    return trial && isCovered(trial.reached, path, lines) ? [{ name, ms: trial.ms }] : [];
   });
   const original = readFileSync(join(folder, path), 'utf8');
   try {

@@ -8,7 +8,7 @@ import { postgresAt, sqliteAt, type TestDatabase } from '../support/database.ts'
 import { sharedServer } from '../support/postgres_server.ts';
 import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp_proxy.ts';
-import type { Loaded, LoadPlan } from './open_load.ts';
+import type { Loaded, LoadPlan } from './load_process.ts';
 
 /**
  * Overload: what a service does at twice the best rate it was seen to keep. It must keep KEPT_MIN of that rate, and
@@ -132,7 +132,7 @@ function judge({ name }: Row, found: readonly Round[]): { text: string; holds: b
 }
 
 async function load(plan: LoadPlan): Promise<Loaded> {
-  const command = [process.execPath, join(import.meta.dir, 'open_load.ts'), JSON.stringify(plan)];
+  const command = [process.execPath, join(import.meta.dir, 'load_process.ts'), JSON.stringify(plan)];
   const child = Bun.spawn(command, { stdio: ['ignore', 'pipe', 'inherit'] });
   const output = await new Response(child.stdout).text();
   if ((await child.exited) !== 0) throw new Error('the load broke off');

@@ -3,103 +3,107 @@ import type { TestDatabase } from '../support/database.ts';
 import { runClientCreate } from '../support/processes.ts';
 import { FULL_SCOPE, type ParentIds } from '../support/resource_cases.ts';
 import { freePort } from '../support/service.ts';
-import { type Asked, complaintsOf } from './ledger.ts';
-import { type Operator, operatorOf } from './operator.ts';
-import { bodyOf, type Kept, openSender, type Sender } from './random_client.ts';
-import { openPlayer, type Player } from './random_writes.ts';
+import { type CommandLine, openCommandLine } from './command_line.ts';
+import { bodyOf, type ModelRecord, openRandomClient, type RandomClient } from './random_client.ts';
+import { openRandomWriter, type RandomWriter } from './random_writes.ts';
 import { OIDC_PROFILES, REALMS, USERS } from './realm_model.ts';
-import { type Mortal, startMortal } from './restartable_service.ts';
+import { type RestartableService, startRestartable } from './restartable_service.ts';
+import { findInconsistencies, type WriteAttempt } from './write_history.ts';
 
-export interface Run {
+export interface RandomRun {
   readonly database: TestDatabase;
-  /** Where the service writes what it says. */
+  /** Receives the output of the service. */
   readonly logFile: string;
   readonly operations: number;
-  /** How often processes are killed meanwhile. */
+  /** How often processes are killed during the run. */
   readonly kills: number;
   readonly clients: number;
   readonly processes: number;
   readonly chance: () => number;
 }
 
-export interface Ran {
-  /** What is wrong, in sentences. */
+export interface RandomRunReport {
   readonly complaints: readonly string[];
-  readonly ledger: readonly Asked[];
-  /** What became of the writes. */
+  readonly history: readonly WriteAttempt[];
   readonly count: { readonly acknowledged: number; readonly refused: number; readonly unknown: number };
 }
 
 /**
- * Clients write at random to a service whose processes are killed at random. A model keeps what was acknowledged; at the
- * end the records, the changes, the model and what each request was answered have to agree.
+ * Clients write at random to a service whose processes are killed at random. A model tracks the acknowledged writes; at the
+ * end the records, the changes, the model and the responses must agree.
  */
-export async function runAtRandom(run: Run): Promise<Ran> {
+export async function runRandomWrites(run: RandomRun): Promise<RandomRunReport> {
   const { database, logFile } = run;
-  const secrets: Secret[] = [];
-  for (let client = 0; client < run.clients; client += 1) secrets.push(await clientOf(database));
-  const mortal = await startMortal({ database, logFile, port: await freePort() }, run.processes);
+  const secrets: ClientSecret[] = [];
+  for (let client = 0; client < run.clients; client += 1) secrets.push(await createClient(database));
+  const service = await startRestartable({ database, logFile, port: await freePort() }, run.processes);
   const complaints: string[] = [];
   try {
-    const tokens = await Promise.all(secrets.map((secret) => tokenOf(mortal, secret)));
-    const senders = tokens.map((token, index) =>
-      openSender({ name: `client${index}`, service: () => mortal, token: async () => token }),
+    const tokens = await Promise.all(secrets.map((secret) => requestClientToken(service, secret)));
+    const clients = tokens.map((token, index) =>
+      openRandomClient({ name: `client${index}`, service: () => service, token: async () => token }),
     );
-    const players = await sitDown(run, senders, operatorOf(database), (what) => complaints.push(what));
-    await playAll(run, mortal, players);
-    // Such a removal is seldom; one at least is made in each run.
-    await players[0]?.move();
-    for (const player of players) await player.verify();
-    const code = await mortal.stop();
-    if (code !== 0) complaints.push(`the service ended with ${code}`);
-    const ledger = senders.flatMap((sender) => sender.ledger);
-    complaints.push(...(await complaintsOf(database, ledger)));
-    for (const player of players) complaints.push(...(await strangers(database, player)));
-    const count = (outcome: string) => ledger.filter((asked) => asked.outcome === outcome).length;
-    const counts = { acknowledged: count('done'), refused: count('refused'), unknown: count('unknown') };
-    return { complaints, ledger, count: counts };
+    const writers = await createWriters(run, clients, openCommandLine(database), (what) =>
+      complaints.push(what),
+    );
+    await writeUntilDone(run, service, writers);
+    // Deleting a realm is rare; do it at least once in each run.
+    await writers[0]?.replaceRealm();
+    for (const writer of writers) await writer.verify();
+    const code = await service.stop();
+    if (code !== 0) complaints.push(`the service exited with ${code}`);
+    const history = clients.flatMap((client) => client.history);
+    complaints.push(...(await findInconsistencies(database, history)));
+    for (const writer of writers) complaints.push(...(await modelMismatches(database, writer)));
+    const count = (outcome: string) => history.filter((attempt) => attempt.outcome === outcome).length;
+    const counts = {
+      acknowledged: count('acknowledged'),
+      refused: count('rejected'),
+      unknown: count('unknown'),
+    };
+    return { complaints, history, count: counts };
   } finally {
-    await mortal.end();
+    await service.end();
   }
 }
 
-async function sitDown(
-  { chance }: Run,
-  senders: readonly Sender[],
-  operator: Operator,
+async function createWriters(
+  { chance }: RandomRun,
+  clients: readonly RandomClient[],
+  commandLine: CommandLine,
   complain: (what: string) => void,
-): Promise<readonly Player[]> {
-  const commons = await settleCommons(senders[0] as Sender);
-  const players = await Promise.all(
-    senders.map((sender) => openPlayer({ chance, commons, complain, sender, operator })),
+): Promise<readonly RandomWriter[]> {
+  const sharedRecords = await createSharedRecords(clients[0] as RandomClient);
+  const writers = await Promise.all(
+    clients.map((client) => openRandomWriter({ chance, sharedRecords, complain, client, commandLine })),
   );
-  await players[0]?.crowd();
-  return players;
+  await writers[0]?.exceedCascadeLimit();
+  return writers;
 }
 
-export interface Secret {
+export interface ClientSecret {
   readonly client_id: string;
   readonly client_secret: string;
 }
 
-export async function clientOf(database: TestDatabase): Promise<Secret> {
+export async function createClient(database: TestDatabase): Promise<ClientSecret> {
   const made = await runClientCreate(database, FULL_SCOPE, '--json');
   if (made.code !== 0) throw new Error(made.stderr);
-  return JSON.parse(made.stdout) as Secret;
+  return JSON.parse(made.stdout) as ClientSecret;
 }
 
-export async function tokenOf(
-  { url }: Pick<Mortal, 'url'>,
-  { client_id, client_secret }: Secret,
+export async function requestClientToken(
+  { url }: Pick<RestartableService, 'url'>,
+  { client_id, client_secret }: ClientSecret,
 ): Promise<string> {
   const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
   const answer = await fetch(`${url}/oauth/access_token`, { method: 'POST', body });
   return ((await answer.json()) as { access_token: string }).access_token;
 }
 
-/** A realm for all, with a profile and a user in it. */
-export async function settleCommons(sender: Sender): Promise<Kept[]> {
-  const commons: Kept[] = [];
+/** A realm that all clients share, with a profile and a user. */
+export async function createSharedRecords(client: RandomClient): Promise<ModelRecord[]> {
+  const sharedRecords: ModelRecord[] = [];
   let home: ParentIds = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
   for (const [member, kind] of [
     ['realm', REALMS],
@@ -107,42 +111,49 @@ export async function settleCommons(sender: Sender): Promise<Kept[]> {
     ['user', USERS],
   ] as const) {
     const write = { method: 'POST', path: kind.collection(home), data: kind.fresh(home) } as const;
-    const { id } = bodyOf(await sender.untilAnswered(write)).data;
-    commons.push({ kind, home, id, data: {} });
+    const { id } = bodyOf(await client.untilAnswered(write)).data;
+    sharedRecords.push({ kind, home, id, data: {} });
     home = { ...home, [member]: id };
   }
-  return commons.map((record) => ({ ...record, home }));
+  return sharedRecords.map((record) => ({ ...record, home }));
 }
 
-/** All play at once until the operations are done; processes die at even distances, a moment of chance later. */
-async function playAll({ operations, kills, chance }: Run, mortal: Mortal, players: readonly Player[]) {
+/** All writers write concurrently until the operations are done; kills are evenly spaced, each with a random delay. */
+async function writeUntilDone(
+  { operations, kills, chance }: RandomRun,
+  service: RestartableService,
+  writers: readonly RandomWriter[],
+) {
   let left = operations;
-  const playing = players.map(async (player) => {
+  const writing = writers.map(async (writer) => {
     while (left > 0) {
       left -= 1;
-      await player.play();
+      await writer.writeOnce();
     }
   });
   for (let kill = 1; kill <= kills; kill += 1) {
     const next = operations - (operations / (kills + 1)) * kill;
     while (left > next) await Bun.sleep(1);
     await Bun.sleep(chance() * 5);
-    await mortal.kill(chance() < 0.7 ? 'all' : 'one');
+    await service.kill(chance() < 0.7 ? 'all' : 'one');
   }
-  await Promise.all(playing);
+  await Promise.all(writing);
 }
 
-/** Records of a player's realm that its model does not know, and the other way round. */
-export async function strangers(database: TestDatabase, player: Player): Promise<readonly string[]> {
-  const realm = player.realm();
+/** Records of a writer's realm that its model does not have, and the reverse. */
+export async function modelMismatches(
+  database: TestDatabase,
+  writer: RandomWriter,
+): Promise<readonly string[]> {
+  const realm = writer.realm();
   const found = new Set<string>();
   for (const { table, parent } of RESOURCES) {
     const sql = `select ${parent ? 'id' : 'realm_id'} as id from ${table} where realm_id = ?`;
     for (const { id } of await database.query<{ id: string }>(sql, realm)) found.add(id);
   }
-  const known = new Set(player.ids());
+  const known = new Set(writer.ids());
   return [
-    ...[...found].filter((id) => !known.has(id)).map((id) => `${id} is there and nobody made it`),
-    ...[...known].filter((id) => !found.has(id)).map((id) => `${id} was acknowledged and is lost`),
+    ...[...found].filter((id) => !known.has(id)).map((id) => `${id} exists and was never created`),
+    ...[...known].filter((id) => !found.has(id)).map((id) => `${id} was acknowledged and is missing`),
   ];
 }

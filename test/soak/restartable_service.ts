@@ -3,42 +3,43 @@ import type { TestDatabase } from '../support/database.ts';
 import { childrenOf, descendantsOf, isAlive } from '../support/process_tree.ts';
 import { AUTHREALM } from '../support/processes.ts';
 
-/** A service that is killed and comes back, on the same database and the same address. */
-export interface Mortal {
+/** A service that can be killed and restarted on the same database and address. */
+export interface RestartableService {
   readonly url: string;
-  /** It was ended for good. */
-  readonly isOver: boolean;
-  /** Resolves once it serves. Rejects where it never will. */
-  up(): Promise<void>;
-  /** Kills all of its processes, or one of those that share the port; it is up again afterwards. */
-  kill(whom: 'all' | 'one'): Promise<void>;
-  /** Ends it as an operator does; resolves with the exit code. */
+  /** It was stopped and is not started again. */
+  readonly isStopped: boolean;
+  /** Resolves once it is ready. Rejects when it cannot become ready. */
+  waitUntilReady(): Promise<void>;
+  /** Kills all of its processes, or one of those that share the port, and waits until it is ready again. */
+  kill(processes: 'all' | 'one'): Promise<void>;
+  /** Sends SIGTERM; resolves with the exit code. */
   stop(): Promise<number>;
-  /** Ends whatever is still there. */
+  /** Kills every process that is left. */
   end(): Promise<void>;
 }
 
-/** A machine that has much else to do takes its time to start a process. */
-const PATIENCE_MS = 120_000;
+/** A busy machine takes long to start a process. */
+const READY_MS_MAX = 120_000;
 const ANSWER_MS_MAX = 6_000;
 
-interface Place {
+interface RestartableOptions {
   readonly database: TestDatabase;
   readonly port: number;
-  /** Where it writes what it says. */
+  /** Receives its output. */
   readonly logFile: string;
-  /** The program; this release unless it says. */
+  /** The program; this release by default. */
   readonly authrealm?: string;
-  /** More of the command line. */
   readonly flags?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
-  /** Started again where it ends by itself, as a supervisor does. */
+  /** Restarted when it exits, as by a supervisor. */
   readonly isSupervised?: boolean;
 }
 
-/** Serves a database at a port, in so many processes. */
-export async function startMortal(place: Place, processes: number): Promise<Mortal> {
-  const { database, port, logFile, authrealm = AUTHREALM, flags = [], environment = {} } = place;
+export async function startRestartable(
+  options: RestartableOptions,
+  processes: number,
+): Promise<RestartableService> {
+  const { database, port, logFile, authrealm = AUTHREALM, flags = [], environment = {} } = options;
   const url = `http://127.0.0.1:${port}`;
   const words = ['serve', '--port', String(port), '--processes', String(processes), '--offline'];
   const command = [authrealm, ...words, ...flags, ...database.args];
@@ -46,65 +47,66 @@ export async function startMortal(place: Place, processes: number): Promise<Mort
   const env = { PATH: process.env.PATH ?? '', ...environment };
   const spawn = () => Bun.spawn(command, { stdio: ['ignore', log, log], env });
   let child = spawn();
-  let isOver = false;
+  let isStopped = false;
 
-  async function up(): Promise<void> {
-    const deadline = performance.now() + PATIENCE_MS;
-    while (!isOver && performance.now() < deadline) {
+  async function waitUntilReady(): Promise<void> {
+    const deadline = performance.now() + READY_MS_MAX;
+    while (!isStopped && performance.now() < deadline) {
       const signal = AbortSignal.timeout(ANSWER_MS_MAX);
       const answer = await fetch(`${url}/readyz`, { headers: { Connection: 'close' }, signal }).catch(
         () => undefined,
       );
       if (answer?.status === 200) return;
-      if (child.exitCode !== null && !isOver) {
-        if (!place.isSupervised) throw new Error(`the service ended with ${child.exitCode}: ${logFile}`);
+      if (child.exitCode !== null && !isStopped) {
+        if (!options.isSupervised)
+          throw new Error(`the service exited with ${child.exitCode}, see ${logFile}`);
         child = spawn();
       }
       await Bun.sleep(10);
     }
-    throw new Error(`the service does not come back: ${logFile}`);
+    throw new Error(`the service did not become ready again, see ${logFile}`);
   }
 
-  /** The one that starts the others goes first, so that it starts no more. */
-  async function endAll(): Promise<void> {
+  /** Kills the parent first, so that it does not restart its children. */
+  async function killAll(): Promise<void> {
     const tree = [child.pid, ...descendantsOf(child.pid)];
-    for (const pid of tree) killed(pid);
+    for (const pid of tree) killProcess(pid);
     await child.exited;
     while (tree.some(isAlive)) await Bun.sleep(1);
   }
 
-  await up();
+  await waitUntilReady();
   return {
     url,
-    up,
-    get isOver() {
-      return isOver;
+    waitUntilReady,
+    get isStopped() {
+      return isStopped;
     },
     async end() {
-      isOver = true;
-      await endAll();
+      isStopped = true;
+      await killAll();
     },
-    async kill(whom) {
-      const [worker] = whom === 'one' ? childrenOf(child.pid) : [];
-      if (worker !== undefined) killed(worker);
+    async kill(processes) {
+      const [worker] = processes === 'one' ? childrenOf(child.pid) : [];
+      if (worker !== undefined) killProcess(worker);
       else {
-        await endAll();
+        await killAll();
         child = spawn();
       }
-      await up();
+      await waitUntilReady();
     },
     async stop() {
-      isOver = true;
+      isStopped = true;
       child.kill('SIGTERM');
       return child.exited;
     },
   };
 }
 
-function killed(pid: number): void {
+function killProcess(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It has ended by itself.
+    // It has already exited.
   }
 }

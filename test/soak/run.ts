@@ -4,11 +4,11 @@ import { parseArgs } from 'node:util';
 import { PGBENCH } from '../../bench/pgbench.ts';
 import { freshSeed } from '../support/random.ts';
 
-/** A script of this folder. It exits 0 where it holds, and its last line of standard output is its figure. */
+/** A script of this folder. It exits with 0 on success; the last line of its standard output is the result. */
 interface Check {
   readonly name: string;
   readonly arguments: readonly string[];
-  /** Commands that must be there. */
+  /** Commands that must be installed. */
   readonly needs: readonly string[];
   readonly minutesMax: number;
 }
@@ -40,30 +40,30 @@ const CHECKS: readonly Check[] = [
   { name: 'webhooks', arguments: [], needs: [], minutesMax: 30 },
   { name: 'first_view', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 15 },
   { name: 'bench', arguments: [], needs: ['wrk', 'nginx', 'taskset'], minutesMax: 25 },
-  { name: 'watched', arguments: [], needs: ['wrk', 'taskset'], minutesMax: 10 },
+  { name: 'metrics_cost', arguments: [], needs: ['wrk', 'taskset'], minutesMax: 10 },
   { name: 'bench_postgres', arguments: [], needs: ['wrk', PGBENCH], minutesMax: 25 },
 ];
 
 const names = CHECKS.map(({ name }) => name);
-const { values: given } = parseArgs({
+const { values: options } = parseArgs({
   options: { only: { type: 'string', multiple: true, default: names }, seed: { type: 'string' } },
 });
-const unknown = given.only.filter((name) => !names.includes(name));
+const unknown = options.only.filter((name) => !names.includes(name));
 if (unknown.length > 0) {
-  console.error(`there is no check ${unknown.join(', ')}; there are ${names.join(', ')}`);
+  console.error(`unknown check ${unknown.join(', ')}; choose from ${[...new Set(names)].join(', ')}`);
   process.exit(2);
 }
-const seed = given.seed ?? String(freshSeed());
+const seed = options.seed ?? String(freshSeed());
 console.log(`seed ${seed}`);
 
 let failed = 0;
-const chosen = CHECKS.filter(({ name }) => given.only.includes(name));
+const chosen = CHECKS.filter(({ name }) => options.only.includes(name));
 for (const check of chosen) {
   const start = performance.now();
-  const { holds, figure, output } = await perform(check);
+  const { passed, result, output } = await runCheck(check);
   const seconds = Math.round((performance.now() - start) / 1000);
-  console.log(`${check.name}: ${figure}, ${seconds} s, ${holds ? 'ok' : 'FAILED'}`);
-  if (holds) continue;
+  console.log(`${check.name}: ${result}, ${seconds} s, ${passed ? 'ok' : 'FAILED'}`);
+  if (passed) continue;
   failed += 1;
   if (output !== '') console.error(output);
 }
@@ -71,34 +71,36 @@ console.log(`${chosen.length - failed} passed, ${failed} failed`);
 process.exitCode = failed === 0 ? 0 : 1;
 
 interface Outcome {
-  readonly holds: boolean;
-  readonly figure: string;
-  /** All that the check wrote. */
+  readonly passed: boolean;
+  readonly result: string;
+  /** Standard output and standard error. */
   readonly output: string;
 }
 
-async function perform({ name, arguments: words, needs, minutesMax }: Check): Promise<Outcome> {
+async function runCheck({ name, arguments: words, needs, minutesMax }: Check): Promise<Outcome> {
   const missing = needs.filter((command) => !Bun.which(command));
   if (missing.length > 0)
     return failure(`needs ${missing.join(', ')}: apt-get install -y wrk nginx util-linux gcc libc6-dev`);
   const script = join(import.meta.dir, `${name}.ts`);
-  if (!existsSync(script)) return failure(`${script} is not there`);
+  if (!existsSync(script)) return failure(`${script} does not exist`);
   const command = [process.execPath, script, ...words.map((word) => (word === 'SEED' ? seed : word))];
-  // A group of its own, so that what it started ends with it.
+  // A process group of its own, so that its children are killed with it.
   const child = Bun.spawn(command, { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
   let isLate = false;
   const timer = setTimeout(() => {
     isLate = true;
     process.kill(-child.pid, 'SIGKILL');
   }, minutesMax * 60_000);
-  const said = [new Response(child.stdout).text(), new Response(child.stderr).text()];
-  const [stdout = '', stderr = ''] = await Promise.all(said);
+  const streams = [new Response(child.stdout).text(), new Response(child.stderr).text()];
+  const [stdout = '', stderr = ''] = await Promise.all(streams);
   const code = await child.exited;
   clearTimeout(timer);
-  const figure = isLate ? `not done after ${minutesMax} minutes` : (stdout.trim().split('\n').at(-1) ?? '');
-  return { holds: code === 0, figure, output: `${stdout}${stderr}` };
+  const result = isLate
+    ? `not finished after ${minutesMax} minutes`
+    : (stdout.trim().split('\n').at(-1) ?? '');
+  return { passed: code === 0, result, output: `${stdout}${stderr}` };
 }
 
-function failure(figure: string): Outcome {
-  return { holds: false, figure, output: '' };
+function failure(result: string): Outcome {
+  return { passed: false, result, output: '' };
 }

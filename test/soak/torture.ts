@@ -5,15 +5,15 @@ import { parseArgs } from 'node:util';
 import { endServers } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshSeed } from '../support/random.ts';
-import { type Told, torture } from './torturing/rounds.ts';
-import { type EngineName, setScene } from './torturing/scene.ts';
+import { type EngineName, openTortureEnvironment } from './torture/environment.ts';
+import { type RoundReport, torture } from './torture/rounds.ts';
 
 /**
- * Many clients at random over the real HTTP surface of real processes, while processes die, disks fill up, syncs fail,
- * clocks jump, connections break and two releases serve one database. A model keeps what was acknowledged. The seed
- * decides what is asked for and what goes wrong; how it all meets is the machine's doing.
+ * Many clients write at random over HTTP while processes are killed, disks fill up, syncs fail, clocks jump, connections break
+ * and two releases serve one database. A model tracks the acknowledged writes. The seed decides the requests and the faults;
+ * how they interleave depends on the machine.
  */
-const { values: given } = parseArgs({
+const { values: options } = parseArgs({
   options: {
     engine: { type: 'string', default: 'sqlite' },
     rounds: { type: 'string', default: '100' },
@@ -22,56 +22,56 @@ const { values: given } = parseArgs({
     seed: { type: 'string' },
   },
 });
-if (given.engine !== 'sqlite' && given.engine !== 'postgres') {
-  console.error('--engine is sqlite or postgres');
+if (options.engine !== 'sqlite' && options.engine !== 'postgres') {
+  console.error('--engine must be sqlite or postgres');
   process.exit(2);
 }
-const engine: EngineName = given.engine;
-const seed = Number(given.seed ?? freshSeed());
+const engine: EngineName = options.engine;
+const seed = Number(options.seed ?? freshSeed());
 console.log(`seed ${seed}`);
 const folder = mkdtempSync(join(tmpdir(), 'authrealm-torture-'));
-const scene = await setScene(engine, folder);
-const told: Told[] = [];
+const environment = await openTortureEnvironment(engine, folder);
+const reports: RoundReport[] = [];
 const complaints: string[] = [];
 try {
-  const { operations, clients, rounds } = given;
+  const { operations, clients, rounds } = options;
   const counts = { operations: Number(operations), clients: Number(clients), rounds: Number(rounds) };
-  await torture(scene, { seed, ...counts, tell });
-  const code = await scene.service.stop();
-  if (code !== 0) complaints.push(`the service ended with ${code}`);
-  complaints.push(...(await illnesses(scene.database.args)));
+  await torture(environment, { seed, ...counts, onRound: printRound });
+  const code = await environment.service.stop();
+  if (code !== 0) complaints.push(`the service exited with ${code}`);
+  complaints.push(...(await doctorFindings(environment.database.args)));
 } catch (error) {
   complaints.push((error as Error).stack ?? String(error));
 } finally {
-  await scene.end();
+  await environment.end();
   await endServers();
 }
 for (const complaint of complaints) console.log(complaint);
-table();
-const all = complaints.length + told.reduce((sum, round) => sum + round.complaints.length, 0);
+printFaults();
+const all = complaints.length + reports.reduce((sum, round) => sum + round.complaints.length, 0);
 if (all === 0) rmSync(folder, { recursive: true, force: true });
-else console.log(`what they left is in ${folder}`);
-const sum = (of: (round: Told) => number) => told.reduce((total, round) => total + of(round), 0);
+else console.log(`the database is kept in ${folder}`);
+const sum = (of: (round: RoundReport) => number) => reports.reduce((total, round) => total + of(round), 0);
 console.log(
-  `${engine}: ${told.length} rounds, ${sum((round) => round.operations)} operations, ${sum((round) => round.acknowledged)} writes acknowledged, ` +
+  `${engine}: ${reports.length} rounds, ${sum((round) => round.operations)} operations, ${sum((round) => round.acknowledged)} writes acknowledged, ` +
     `${sum((round) => round.refused)} refused, ${sum((round) => round.unknown)} unknown, ${all} complaints, ` +
-    `${(sum((round) => round.seconds) / told.length).toFixed(1)} s a round, seed ${seed}`,
+    `${(sum((round) => round.seconds) / reports.length).toFixed(1)} s a round, seed ${seed}`,
 );
-process.exitCode = all === 0 && told.length === Number(given.rounds) ? 0 : 1;
+process.exitCode = all === 0 && reports.length === Number(options.rounds) ? 0 : 1;
 
-/** What `doctor` finds, but for issuers: they are written at random. */
-async function illnesses(words: readonly string[]): Promise<readonly string[]> {
+/** Findings of `doctor`, except issuers, which are random. */
+async function doctorFindings(words: readonly string[]): Promise<readonly string[]> {
   const { stdout, stderr } = await runCommand([AUTHREALM, 'doctor', ...words]);
   const found = [...stdout.matchAll(/^(\S.*): \d+ found$/gm)].map(([line, check]) => ({ line, check }));
-  const isWhole = stderr === '' && /^(not )?healthy/m.test(stdout);
+  const isComplete = stderr === '' && /^(not )?healthy/m.test(stdout);
   return [
     ...found.filter(({ check }) => check !== 'issuers').map(({ line }) => `doctor: ${line}`),
-    ...(isWhole ? [] : [`doctor: ${stdout}${stderr}`]),
+    ...(isComplete ? [] : [`doctor: ${stdout}${stderr}`]),
   ];
 }
 
-function tell(round: Told): void {
-  told.push(round);
+function printRound(round: RoundReport): void {
+  reports.push(round);
   const { faults, operations, acknowledged, unknown, seconds } = round;
   const what = `round ${round.round}, ${faults.join(' and ')}`;
   console.log(
@@ -80,15 +80,15 @@ function tell(round: Told): void {
   for (const complaint of round.complaints) console.log(`${what}: ${complaint}`);
 }
 
-/** A round with two faults counts for both. */
-function table(): void {
+/** A table by fault; a round with two faults counts for both. */
+function printFaults(): void {
   const heads = ['rounds', 'operations', 'acknowledged', 'unknown', 'complaints'];
   const row = (name: string, cells: readonly (string | number)[]) =>
     console.log(name.padEnd(24) + cells.map((cell) => String(cell).padStart(14)).join(''));
   row('fault', heads);
-  for (const name of new Set(told.flatMap(({ faults }) => faults))) {
-    const own = told.filter(({ faults }) => faults.includes(name));
-    const total = (of: (round: Told) => number) => own.reduce((sum, round) => sum + of(round), 0);
+  for (const name of new Set(reports.flatMap(({ faults }) => faults))) {
+    const own = reports.filter(({ faults }) => faults.includes(name));
+    const total = (of: (round: RoundReport) => number) => own.reduce((sum, round) => sum + of(round), 0);
     row(name, [
       own.length,
       total((round) => round.operations),

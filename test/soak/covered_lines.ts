@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 
-/** How often each line of each file was reached, as far as that was counted. Paths are those of the tree. */
-export type ReachedLines = ReadonlyMap<string, ReadonlyMap<number, number>>;
+/** Execution counts by file and line, where they were measured. Paths are relative to the repository. */
+export type CoveredLines = ReadonlyMap<string, ReadonlyMap<number, number>>;
 
-/** Reads what `bun test --coverage-reporter=lcov` wrote. */
-export function readReachedLines(path: string): ReachedLines {
+/** Reads a report of `bun test --coverage-reporter=lcov`. */
+export function readCoveredLines(path: string): CoveredLines {
   const files = new Map<string, Map<number, number>>();
   let lines = new Map<number, number>();
   for (const row of readFileSync(path, 'utf8').split('\n')) {
@@ -19,13 +19,13 @@ export function readReachedLines(path: string): ReachedLines {
   return files;
 }
 
-/** Whether any of these lines was reached. Lines of which none was counted may have been. */
-export function isReached(
-  reached: ReachedLines,
+/** Whether any of these lines ran. Lines without any count may have run. */
+export function isCovered(
+  covered: CoveredLines,
   path: string,
   [first, last]: readonly [first: number, last: number],
 ): boolean {
-  const lines = reached.get(path);
+  const lines = covered.get(path);
   if (!lines) return false;
   const counts = Array.from({ length: last - first + 1 }, (_, at) => lines.get(first + at));
   return (

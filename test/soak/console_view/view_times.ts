@@ -1,4 +1,4 @@
-import { type Station, strangeWindow } from './stations.ts';
+import { type Station, strangeWindow } from './targets.ts';
 
 /**
  * In a page, before anything of it: `viewSince(start)` resolves with the milliseconds from there until the picture of a

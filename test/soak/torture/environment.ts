@@ -8,49 +8,52 @@ import { runCommand } from '../../support/processes.ts';
 import { RELEASES, unpackRelease } from '../../support/release_tree.ts';
 import { freePort } from '../../support/service.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcp_proxy.ts';
-import { type Mortal, startMortal } from '../restartable_service.ts';
+import { type RestartableService, startRestartable } from '../restartable_service.ts';
 
 export type EngineName = 'sqlite' | 'postgres';
 
-/** A place that a service works in, where everything can be made to go wrong. */
-export interface Scene {
-  /** As it is seen from outside, past whatever stands in between. */
+/** A service with its database, disk, clock and network, each of which can be made to fail. */
+export interface TortureEnvironment {
+  /** A direct connection, not through the proxy. */
   readonly database: TestDatabase;
-  readonly service: Mortal;
+  readonly service: RestartableService;
   readonly logFile: string;
-  /** Its wall clock, and that of all other programs of the scene, is so far from the real one. */
+  /** Offsets the wall clock of all programs of this environment. */
   setClock: ((milliseconds: number) => void) | undefined;
   readonly disk: Disk | undefined;
   readonly engine: Pick<PostgresServer, 'kill' | 'start'> | undefined;
   readonly network: TcpProxy | undefined;
-  /** A program of the release before this one, beside the service: it was there before the schema came that is served. */
-  readonly previous: Mortal | undefined;
+  /** A service of the previous release on the same database, started before the migration to the current schema. */
+  readonly previous: RestartableService | undefined;
   end(): Promise<void>;
 }
 
-/** The disk that the database lies on. */
+/** The disk of the database. */
 interface Disk {
-  /** Takes all of its room; undefined where it is not the scene's own. */
+  /** Fills it; undefined unless this environment mounted it. */
   readonly fill: (() => void) | undefined;
   free(): void;
-  /** Undefined where there is no compiler. */
+  /** Undefined without a C compiler. */
   readonly failSyncs: ((isFailing: boolean) => void) | undefined;
   readonly makeReadOnly: ((isReadOnly: boolean) => void) | undefined;
 }
 
-/** Callers know the service by one address, whichever program answers: its tokens are good for all of them. */
+/** One base URL for all programs, so that each accepts the tokens of the others. */
 const FLAGS = ['--base-url', 'http://authrealm.test'];
 const PROCESSES = 2;
-const ROOM_MB = 512;
+const DISK_MB = 512;
 
-export async function setScene(engine: EngineName, folder: string): Promise<Scene> {
+export async function openTortureEnvironment(
+  engine: EngineName,
+  folder: string,
+): Promise<TortureEnvironment> {
   return engine === 'sqlite' ? onSqlite(folder) : onPostgres(folder);
 }
 
-/** What stands before programs by LD_PRELOAD, where a compiler is there to make it. */
+/** Libraries loaded by LD_PRELOAD, which need a C compiler. */
 interface Shims {
   readonly environment: Readonly<Record<string, string>>;
-  readonly setClock: Scene['setClock'];
+  readonly setClock: TortureEnvironment['setClock'];
   readonly failSyncs: Disk['failSyncs'];
   readonly makeReadOnly: Disk['makeReadOnly'];
 }
@@ -76,7 +79,7 @@ function openShims(folder: string): Shims {
     setClock(milliseconds) {
       const nanoseconds = Buffer.alloc(8);
       nanoseconds.writeBigInt64LE(BigInt(Math.round(milliseconds)) * 1_000_000n);
-      // In place, and at once: programs look at the page itself.
+      // In one write, in place: the programs have this page mapped.
       const file = openSync(clock, 'r+');
       writeSync(file, nanoseconds, 0, nanoseconds.length, 0);
       closeSync(file);
@@ -86,24 +89,24 @@ function openShims(folder: string): Shims {
   };
 }
 
-async function onSqlite(folder: string): Promise<Scene> {
+async function onSqlite(folder: string): Promise<TortureEnvironment> {
   const { environment, setClock, failSyncs, makeReadOnly } = openShims(folder);
-  const small = await mountedSmall(join(folder, 'disk'));
-  const database = sqliteAt(join(small ?? folder, 'torture.db'));
+  const mountPoint = await mountSmallDisk(join(folder, 'disk'));
+  const database = sqliteAt(join(mountPoint ?? folder, 'torture.db'));
   const logFile = join(folder, 'torture.log');
-  const place = { database, logFile, flags: FLAGS, environment, isSupervised: true };
+  const options = { database, logFile, flags: FLAGS, environment, isSupervised: true };
   const [release] = RELEASES.toReversed();
-  // One that starts later might know nothing of schemas that serve older programs.
-  const previous = release === undefined ? undefined : await startRelease(release, place);
-  const service = await startMortal({ ...place, port: await freePort() }, PROCESSES);
-  const ballast = join(small ?? folder, 'ballast');
+  // Started first: it may refuse to start on a newer schema.
+  const previous = release === undefined ? undefined : await startRelease(release, options);
+  const service = await startRestartable({ ...options, port: await freePort() }, PROCESSES);
+  const ballast = join(mountPoint ?? folder, 'ballast');
   return {
     database,
     service,
     logFile,
     setClock,
     disk: {
-      fill: small === undefined ? undefined : () => fill(ballast),
+      fill: mountPoint === undefined ? undefined : () => fill(ballast),
       free: () => rmSync(ballast, { force: true }),
       failSyncs,
       makeReadOnly,
@@ -113,36 +116,36 @@ async function onSqlite(folder: string): Promise<Scene> {
     previous,
     async end() {
       await Promise.all([service, previous].map((each) => each?.end()));
-      if (small !== undefined) await runCommand(['umount', '--lazy', small]);
+      if (mountPoint !== undefined) await runCommand(['umount', '--lazy', mountPoint]);
     },
   };
 }
 
 async function startRelease(
   release: string,
-  place: Omit<Parameters<typeof startMortal>[0], 'port'>,
-): Promise<Mortal> {
+  options: Omit<Parameters<typeof startRestartable>[0], 'port'>,
+): Promise<RestartableService> {
   const authrealm = join(await unpackRelease(release), 'bin', 'authrealm');
-  return startMortal({ ...place, authrealm, port: await freePort() }, 1);
+  return startRestartable({ ...options, authrealm, port: await freePort() }, 1);
 }
 
-async function onPostgres(folder: string): Promise<Scene> {
+async function onPostgres(folder: string): Promise<TortureEnvironment> {
   const { environment, setClock } = openShims(folder);
   const server = await startServer();
   const direct = await server.freshDatabase();
   const network = await startTcpProxy(server.port);
   const masterKeyFile = writeMasterKey();
-  const reached = new URL(direct);
-  reached.port = String(network.port);
+  const proxied = new URL(direct);
+  proxied.port = String(network.port);
   const logFile = join(folder, 'torture.log');
-  const place = {
-    database: postgresAt(reached.href, masterKeyFile),
+  const options = {
+    database: postgresAt(proxied.href, masterKeyFile),
     logFile,
     flags: FLAGS,
     environment,
     isSupervised: true,
   };
-  const service = await startMortal({ ...place, port: await freePort() }, PROCESSES);
+  const service = await startRestartable({ ...options, port: await freePort() }, PROCESSES);
   return {
     database: postgresAt(direct, masterKeyFile),
     service,
@@ -159,10 +162,10 @@ async function onPostgres(folder: string): Promise<Scene> {
   };
 }
 
-/** A disk of so much room in memory, where this system lets us have one. */
-async function mountedSmall(folder: string): Promise<string | undefined> {
+/** Mounts a tmpfs of this size, where the system permits it. */
+async function mountSmallDisk(folder: string): Promise<string | undefined> {
   mkdirSync(folder);
-  const mount = ['mount', '-t', 'tmpfs', '-o', `size=${ROOM_MB}m,mode=0700`, 'authrealm-torture', folder];
+  const mount = ['mount', '-t', 'tmpfs', '-o', `size=${DISK_MB}m,mode=0700`, 'authrealm-torture', folder];
   const isMounted = await runCommand(mount).then(
     ({ code }) => code === 0,
     () => false,
@@ -176,7 +179,7 @@ function fill(ballast: string): void {
     try {
       for (;;) writeFileSync(ballast, piece, { flag: 'a' });
     } catch {
-      // No room for so much: half of it may fit.
+      // Full: half of it may fit.
     }
   }
 }

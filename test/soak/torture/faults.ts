@@ -1,20 +1,20 @@
 import type { Draw } from '../fuzz/draw.ts';
-import type { Mortal } from '../restartable_service.ts';
-import type { Scene } from './scene.ts';
+import type { RestartableService } from '../restartable_service.ts';
+import type { TortureEnvironment } from './environment.ts';
 
-/** Something that goes wrong while requests are on their way, and is well again afterwards. */
+/** A fault that is injected while requests are in flight, and removed afterwards. */
 export interface Fault {
   readonly name: string;
-  /** Whether this scene can have it. */
-  fits(scene: Scene): boolean;
-  strike(scene: Scene, draw: Draw, beside: Beside): Promise<void>;
+  /** Whether this environment supports it. */
+  fits(environment: TortureEnvironment): boolean;
+  inject(environment: TortureEnvironment, draw: Draw, setSecondService: SetSecondService): Promise<void>;
 }
 
-/** Has requests answered by another program as well, until it is taken away again. */
-export type Beside = (program: Mortal | undefined) => void;
+/** Sends a part of the requests to another service too; undefined ends this. */
+export type SetSecondService = (program: RestartableService | undefined) => void;
 
 const MINUTE_MS = 60_000;
-/** Further than a token lives, nearer than the memory of answers reaches: what comes behind that is done anew. */
+/** Longer than the lifetime of a token, shorter than that of idempotency records: after that a retry would run again. */
 const JUMP_MS_MAX = 2 * 60 * MINUTE_MS;
 
 const between = (draw: Draw, from: number, to: number) => from + draw.below(to - from);
@@ -23,7 +23,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'kill -9 of the service',
     fits: () => true,
-    async strike({ service }, draw) {
+    async inject({ service }, draw) {
       for (let left = 1 + draw.below(3); left > 0; left -= 1) {
         await service.kill(draw.happens(0.6) ? 'all' : 'one');
         await Bun.sleep(between(draw, 50, 400));
@@ -33,7 +33,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'full disk',
     fits: ({ disk }) => disk?.fill !== undefined,
-    async strike({ disk, service }, draw) {
+    async inject({ disk, service }, draw) {
       disk?.fill?.();
       await Bun.sleep(between(draw, 300, 1_200));
       if (draw.happens(0.3)) await Promise.race([service.kill('all').catch(() => undefined), Bun.sleep(500)]);
@@ -43,7 +43,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'read-only disk',
     fits: ({ disk }) => disk?.makeReadOnly !== undefined,
-    async strike({ disk }, draw) {
+    async inject({ disk }, draw) {
       disk?.makeReadOnly?.(true);
       await Bun.sleep(between(draw, 300, 1_200));
       disk?.makeReadOnly?.(false);
@@ -52,7 +52,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'failing fsync',
     fits: ({ disk }) => disk?.failSyncs !== undefined,
-    async strike({ disk, service }, draw) {
+    async inject({ disk, service }, draw) {
       for (let left = 1 + draw.below(3); left > 0; left -= 1) {
         disk?.failSyncs?.(true);
         await Bun.sleep(between(draw, 50, 700));
@@ -67,7 +67,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'clock jumps',
     fits: ({ setClock }) => setClock !== undefined,
-    async strike({ setClock }, draw) {
+    async inject({ setClock }, draw) {
       for (let left = 1 + draw.below(4); left > 0; left -= 1) {
         const far = draw.happens(0.5) ? JUMP_MS_MAX : MINUTE_MS;
         setClock?.(between(draw, -far, far));
@@ -79,18 +79,18 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'two releases',
     fits: ({ previous }) => previous !== undefined,
-    async strike({ previous, service }, draw, beside) {
-      beside(previous);
+    async inject({ previous, service }, draw, setSecondService) {
+      setSecondService(previous);
       await Bun.sleep(between(draw, 600, 1_500));
       if (draw.happens(0.5)) await service.kill('all');
       await Bun.sleep(between(draw, 100, 600));
-      beside(undefined);
+      setSecondService(undefined);
     },
   },
   {
     name: 'kill -9 of the engine',
     fits: ({ engine }) => engine !== undefined,
-    async strike({ engine }, draw) {
+    async inject({ engine }, draw) {
       await engine?.kill();
       await Bun.sleep(between(draw, 0, 800));
       await engine?.start();
@@ -99,7 +99,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'cut connections',
     fits: ({ network }) => network !== undefined,
-    async strike({ network }, draw) {
+    async inject({ network }, draw) {
       for (let left = 2 + draw.below(8); left > 0; left -= 1) {
         network?.cut();
         await Bun.sleep(between(draw, 10, 250));
@@ -109,7 +109,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'delayed connections',
     fits: ({ network }) => network !== undefined,
-    async strike({ network }, draw) {
+    async inject({ network }, draw) {
       network?.delay(between(draw, 5, 120));
       await Bun.sleep(between(draw, 300, 1_000));
       network?.delay(0);

@@ -1,7 +1,7 @@
 import type { Socket } from 'bun';
 
 /**
- * Callers of a service, in a process of their own: `bun test/soak/open_load.ts PLAN`, the plan as JSON. With `callers` each of
+ * Callers of a service, in a process of their own: `bun test/soak/load_process.ts PLAN`, the plan as JSON. With `callers` each of
  * so many asks again once it is answered; with `perSecond` requests are sent at their time, whatever became of those
  * before, and an answer is late from then on. The last line of standard output is what came of it, as JSON.
  */

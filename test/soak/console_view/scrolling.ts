@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core';
-import type { Station } from './stations.ts';
+import type { Station } from './targets.ts';
 
 /** In a page: `watchFrames()` looks at every frame of a long list until what it answers is called. */
 export const WATCH_FRAMES = `globalThis.watchFrames = () => {
