@@ -1,6 +1,6 @@
 import { SCHEMA } from 'authrealm:schema';
 import { callApi, ifMatch } from './call_api.ts';
-import type { ReadPage } from './list_page.ts';
+import { pagesOf, type ReadPage, readPages } from './list_page.ts';
 import { cursorOf, type WithEtag } from './records.ts';
 
 /** Shared by all admin resources. */
@@ -21,7 +21,7 @@ function adminPages<T>(collection: string): ReadPage<T> {
     });
     const path = `admin/v1/${collection}?${query}`;
     const { body } = await callApi<AdminList<T>>({ path, signal, scope: ADMIN });
-    return { items: body.data, next: cursorOf(body.links.next) };
+    return { items: body.data, next: cursorOf(body.links.next, 'page[after]') };
   };
 }
 
@@ -74,7 +74,9 @@ function managedCollection<Input, Created = Input>(
   return {
     async read(id, signal) {
       const { body, etag } = await callApi<{ data: Managed & Input }>({
-        ...{ path: pathOf(id), scope: ADMIN, ...(signal ? { signal } : {}) },
+        path: pathOf(id),
+        scope: ADMIN,
+        signal,
       });
       return { record: body.data, etag };
     },
@@ -126,14 +128,7 @@ export function clientPages(): ReadPage<ListedClient> {
 
 /** Reads all keys: an installation has only a few. */
 export async function readSigningKeys(signal: AbortSignal): Promise<readonly SigningKey[]> {
-  const read = adminPages<SigningKey>('signing-keys');
-  const keys: SigningKey[] = [];
-  for (let cursor: string | undefined = ''; cursor !== undefined; ) {
-    const { items, next } = await read(cursor, signal);
-    keys.push(...items);
-    cursor = next;
-  }
-  return keys;
+  return (await readPages(pagesOf(adminPages<SigningKey>('signing-keys'), signal))).items;
 }
 
 /** A client, and when it was last used. */

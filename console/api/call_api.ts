@@ -13,7 +13,11 @@ interface IdleTimeout {
 }
 
 /** `reason` is the abort reason on timeout. */
-export function idleTimeout(milliseconds: number, reason: Error, signal?: AbortSignal): IdleTimeout {
+export function idleTimeout(
+  milliseconds: number,
+  reason: Error,
+  signal?: AbortSignal | undefined,
+): IdleTimeout {
   const controller = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
   const end = () => clearTimeout(timer);
@@ -58,7 +62,7 @@ interface ApiRequest {
   /** Form fields instead of a JSON body, for the token endpoint. */
   readonly form?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** The required scope: a 403 removes it from the session. */
   readonly scope?: string;
 }

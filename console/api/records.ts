@@ -40,10 +40,7 @@ export async function readRecord(
   signal?: AbortSignal,
 ): Promise<WithEtag> {
   const scope = `${description.scope}:read`;
-  return withEtag(
-    description,
-    await callApi({ path: pathOf(description, key), scope, ...(signal ? { signal } : {}) }),
-  );
+  return withEtag(description, await callApi({ path: pathOf(description, key), scope, signal }));
 }
 
 /** `idempotencyKey` is the same for every attempt to create the same record. */
@@ -150,15 +147,15 @@ export function recordPages(
     const { body } = await callApi<RecordList>({ path, signal, scope: `${description.scope}:read` });
     return {
       items: body.data.map((data) => parseRecord(description, data)),
-      next: cursorOf(body.links.next),
+      next: cursorOf(body.links.next, 'page[after]'),
     };
   };
 }
 
 /** Only the cursor of a link: a response must not decide where the token is sent. */
-export function cursorOf(link: string | null): string | undefined {
+export function cursorOf(link: string | null, parameter: string): string | undefined {
   if (link === null) return undefined;
-  return new URL(link, location.href).searchParams.get('page[after]') ?? undefined;
+  return new URL(link, location.href).searchParams.get(parameter) ?? undefined;
 }
 
 /** The number of records of a collection; undefined if the response has no total. */

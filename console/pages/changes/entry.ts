@@ -1,5 +1,8 @@
-import { RESOURCES } from '../../api/records.ts';
+import { callApi } from '../../api/call_api.ts';
+import type { ListPage } from '../../api/list_page.ts';
+import { cursorOf, RESOURCES } from '../../api/records.ts';
 import { href } from '../../layout/router.ts';
+import { resourceLabel } from '../../parts/resource_labels.ts';
 
 /** A change as the feed returns it (CloudEvents). */
 export interface FeedEvent {
@@ -53,6 +56,36 @@ export function entryOf({ type, time, sequence, data }: FeedEvent): Entry {
     requestId: data.request_id ?? undefined,
     label: labelIn(data.record?.data),
   };
+}
+
+interface ChangesResponse {
+  readonly data: readonly FeedEvent[];
+  readonly meta: { readonly cursor: string };
+  readonly links: { readonly next: string | null };
+}
+
+/** A page of changes, newest first. */
+interface ChangesPage extends ListPage<Entry> {
+  /** The cursor after the newest change. */
+  readonly cursor: string;
+}
+
+/** Reads the changes before a cursor; `''` starts at the newest. `user_id` limits them to one user. */
+export async function readChanges(
+  realm: string,
+  query: { readonly before: string; readonly user_id?: string },
+  signal?: AbortSignal,
+): Promise<ChangesPage> {
+  const path = `v2/authentication-realms/${encodeURIComponent(realm)}/changes?${new URLSearchParams({ ...query })}`;
+  const { body } = await callApi<ChangesResponse>({ path, signal, scope: 'changes:read' });
+  const { data, meta, links } = body;
+  return { items: data.map(entryOf).reverse(), next: cursorOf(links.next, 'before'), cursor: meta.cursor };
+}
+
+/** `User updated`. */
+export function entryTitle({ kind, what }: Entry): string {
+  const { one } = resourceLabel(kind);
+  return `${one.charAt(0).toUpperCase()}${one.slice(1)} ${what}`;
 }
 
 function labelIn(record: Readonly<Record<string, unknown>> | undefined): string | undefined {

@@ -10,7 +10,7 @@ import { memberLabel, resourceLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
-import { type Entry, recordHref } from './entry.ts';
+import { type Entry, entryTitle, recordHref } from './entry.ts';
 
 interface EntryDialogProps {
   readonly realm: string;
@@ -29,10 +29,8 @@ export function EntryDialog({ realm, seq, entry, isSearching, searchOlder, onClo
   useEffect(() => {
     if (!entry && isSearching) searchOlder();
   });
-  const noun = entry && resourceLabel(entry.kind).one;
-  const title = entry ? `${noun?.charAt(0).toUpperCase()}${noun?.slice(1)} ${entry.what}` : `Change ${seq}`;
   return (
-    <Dialog title={title} onClose={onClose}>
+    <Dialog title={entry ? entryTitle(entry) : `Change ${seq}`} onClose={onClose}>
       {entry && <EntryFacts entry={entry} />}
       {!entry && isSearching && !isAdmin && <Loading />}
       {!entry && !isSearching && !isAdmin && (

@@ -1,7 +1,6 @@
-import { callApi } from '../../api/call_api.ts';
 import { type Problem, toProblem } from '../../api/problem.ts';
 import { type Observable, observable } from '../../observable.ts';
-import { type Entry, entryOf, type FeedEvent } from './entry.ts';
+import { type Entry, entryOf, type FeedEvent, readChanges } from './entry.ts';
 import { followChanges, type StreamState } from './follow_changes.ts';
 
 /** The loaded changes of one realm. */
@@ -43,33 +42,6 @@ const EMPTY: FeedView = {
   hasGap: false,
 };
 
-/** A page of changes, newest first. */
-interface Page {
-  readonly entries: readonly Entry[];
-  /** Cursor after the newest. */
-  readonly cursor: string;
-  /** Cursor before the oldest; undefined at the end. */
-  readonly older: string | undefined;
-}
-
-interface ChangesResponse {
-  readonly data: readonly FeedEvent[];
-  readonly meta: { readonly cursor: string };
-  readonly links: { readonly next: string | null };
-}
-
-/** `''` starts at the newest. */
-async function readBefore(realm: string, cursor: string, signal: AbortSignal): Promise<Page> {
-  const query = new URLSearchParams({ before: cursor });
-  const path = `v2/authentication-realms/${encodeURIComponent(realm)}/changes?${query}`;
-  const { body } = await callApi<ChangesResponse>({ path, signal, scope: 'changes:read' });
-  return {
-    entries: body.data.map(entryOf).reverse(),
-    cursor: body.meta.cursor,
-    older: cursorOf(body.links.next),
-  };
-}
-
 /** Loads the newest changes of a realm, then follows its stream. */
 export function openFeed(realm: string): Feed {
   const controller = new AbortController();
@@ -104,11 +76,11 @@ export function openFeed(realm: string): Feed {
   }
 
   async function run(hasGap: boolean): Promise<void> {
-    const { entries, cursor, older: before } = await readBefore(realm, '', signal);
-    older = before;
+    const { items, next, cursor } = await readChanges(realm, { before: '' }, signal);
+    older = next;
     pending = [];
     change({ ...EMPTY, isPaused: view.get().isPaused, hasGap });
-    prepend(entries);
+    prepend(items);
     const onState = (stream: StreamState) => change({ stream });
     await followChanges(realm, cursor, { onEvents: receive, onState, signal });
     return start(true);
@@ -137,10 +109,10 @@ export function openFeed(realm: string): Feed {
     readOlder() {
       if (older === undefined || view.get().isReading || view.get().isWhole) return;
       change({ isReading: true, problem: undefined });
-      readBefore(realm, older, signal).then(
+      readChanges(realm, { before: older }, signal).then(
         (page) => {
-          older = page.older;
-          const entries = [...view.get().entries, ...page.entries];
+          older = page.next;
+          const entries = [...view.get().entries, ...page.items];
           change({ entries, isReading: false, isWhole: isWholeWith(entries.length) });
         },
         (error: unknown) => {
@@ -156,10 +128,4 @@ export function openFeed(realm: string): Feed {
       controller.abort();
     },
   };
-}
-
-/** Only the cursor of a link: a response must not decide where the token is sent. */
-function cursorOf(link: string | null): string | undefined {
-  if (link === null) return undefined;
-  return new URL(link, location.href).searchParams.get('before') ?? undefined;
 }

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { pagesOf } from '../../api/list_page.ts';
 import { type Problem, toProblem } from '../../api/problem.ts';
 import {
   type ApiRecord,
@@ -218,8 +219,8 @@ async function runExport(work: TransferContext): Promise<Blob> {
   append([lineOf(RESOURCES.realms, [], record)]);
   for (const description of [RESOURCES.oidcProfiles, RESOURCES.passwordProfiles]) {
     if (!hasScope(work.sessionAtStart, `${description.scope}:read`)) continue;
-    for await (const page of pages(work, description, [realm])) {
-      append(page.map((each) => lineOf(description, [realm], each)));
+    for await (const { items } of pages(work, description, [realm])) {
+      append(items.map((each) => lineOf(description, [realm], each)));
     }
   }
   return hasScope(work.sessionAtStart, `${RESOURCES.users.scope}:read`)
@@ -236,10 +237,10 @@ async function withUsers(
   const { users } = RESOURCES;
   const links = new Map<Description, Blob[]>(LINK_RESOURCES.map((description) => [description, []]));
   work.report({ usersTotal: await waiting.run(() => countRecords(users, [realm], signal)) });
-  for await (const page of pages(work, users, [realm])) {
-    append(page.map((each) => lineOf(users, [realm], each)));
-    await exportLinks(work, page, links);
-    work.users += page.length;
+  for await (const { items } of pages(work, users, [realm])) {
+    append(items.map((each) => lineOf(users, [realm], each)));
+    await exportLinks(work, items, links);
+    work.users += items.length;
     work.report(countersOf(work));
   }
   return new Blob([...parts, ...LINK_RESOURCES.flatMap((description) => links.get(description) ?? [])]);
@@ -256,8 +257,8 @@ async function exportLinks(
     const lines: string[][] = users.map(() => []);
     await forEachLimited(users.entries(), CONCURRENCY, async ([index, { id }]) => {
       const key = [work.realm, id];
-      for await (const page of pages(work, description, key)) {
-        lines[index]?.push(...page.map((each) => lineOf(description, key, each)));
+      for await (const { items } of pages(work, description, key)) {
+        lines[index]?.push(...items.map((each) => lineOf(description, key, each)));
       }
     });
     const all = lines.flat();
@@ -267,16 +268,7 @@ async function exportLinks(
 }
 
 /** The pages of a collection, oldest first. */
-async function* pages(
-  { retryGate: waiting, signal }: TransferContext,
-  description: Description,
-  parentKey: Key,
-): AsyncGenerator<readonly ApiRecord[]> {
+function pages({ retryGate: waiting, signal }: TransferContext, description: Description, parentKey: Key) {
   const read = recordPages(description, parentKey, 'created_at');
-  for (let cursor: string | undefined = ''; cursor !== undefined; ) {
-    const from: string = cursor;
-    const { items, next } = await waiting.run(() => read(from, signal));
-    yield items;
-    cursor = next;
-  }
+  return pagesOf((cursor) => waiting.run(() => read(cursor, signal)));
 }

@@ -1,4 +1,5 @@
 import { splitLines } from '../../../src/transfer/line_reader.ts';
+import { pagesOf, readPages } from '../../api/list_page.ts';
 import { type Problem, toProblem } from '../../api/problem.ts';
 import { type ApiRecord, createRecord, type Key, RESOURCES, recordPages } from '../../api/records.ts';
 import type { Description } from '../../description.ts';
@@ -207,12 +208,8 @@ async function readProfiles(
   const all: Known[] = [];
   for (const description of [RESOURCES.oidcProfiles, RESOURCES.passwordProfiles]) {
     const read = recordPages(description, [realm], 'created_at');
-    for (let cursor: string | undefined = ''; cursor !== undefined; ) {
-      const from: string = cursor;
-      const { items, next } = await waiting.run(() => read(from, signal));
-      all.push(...items.map((record) => ({ description, record })));
-      cursor = next;
-    }
+    const { items } = await readPages(pagesOf((cursor) => waiting.run(() => read(cursor, signal))));
+    all.push(...items.map((record) => ({ description, record })));
   }
   return all;
 }

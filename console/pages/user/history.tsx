@@ -1,80 +1,40 @@
-import { callApi } from '../../api/call_api.ts';
+import { type ListPage, pagesOf, type ReadPage, readPages } from '../../api/list_page.ts';
 import { toProblem } from '../../api/problem.ts';
-import { RESOURCES } from '../../api/records.ts';
 import { useFetch } from '../../api/use_fetch.ts';
 import { useAction } from '../../form/use_action.tsx';
 import { useObservable } from '../../observable.ts';
 import { announce } from '../../parts/announcer.tsx';
 import { Loaded, ProblemNote } from '../../parts/notices.tsx';
-import { resourceLabel } from '../../parts/resource_labels.ts';
+import { memberLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
-
-/** A change as the feed returns it. */
-interface Event {
-  readonly id: string;
-  readonly type: string;
-  readonly time: string;
-  readonly data: {
-    readonly record_id: string;
-    readonly members: readonly string[];
-    readonly client_id: string;
-  };
-}
-
-interface EventPage {
-  readonly data: readonly Event[];
-  readonly links: { readonly next: string | null };
-}
-
-/** The changes of a user read so far. */
-interface HistoryPages {
-  /** Newest first. */
-  readonly events: readonly Event[];
-  /** Cursor of older changes; undefined at the end. */
-  readonly older: string | undefined;
-}
+import { type Entry, entryTitle, readChanges } from '../changes/entry.ts';
 
 /** Pages per load. */
 const PAGES_MAX = 5;
 
-/** Loads older changes of a user. */
+/** The changes of a user; none where the feed no longer holds the page. */
+function historyPages(realm: string, user: string): ReadPage<Entry> {
+  return (before, signal) =>
+    readChanges(realm, { before, user_id: user }, signal).catch((error: unknown) => {
+      if (before === '' || toProblem(error).kind !== 'gone') throw error;
+      return { items: [], next: undefined };
+    });
+}
+
+/** Adds older changes to those read so far. */
 async function readOlder(
   realm: string,
   user: string,
-  from: HistoryPages,
+  { items, next: from }: ListPage<Entry>,
   signal?: AbortSignal,
-): Promise<HistoryPages> {
-  const events = [...from.events];
-  let { older } = from;
-  for (let page = 0; page < PAGES_MAX && older !== undefined; page += 1) {
-    const found: EventPage | undefined = await readPage(realm, user, older, signal);
-    events.push(...(found?.data.toReversed() ?? []));
-    const next = found?.links.next;
-    older = (next && new URL(next, location.href).searchParams.get('before')) || undefined;
-  }
-  return { events, older };
+): Promise<ListPage<Entry>> {
+  const older = await readPages(pagesOf(historyPages(realm, user), signal, from), PAGES_MAX);
+  return { items: [...items, ...older.items], next: older.next };
 }
 
-/** Undefined if the feed no longer holds the page. */
-async function readPage(
-  realm: string,
-  user: string,
-  before: string,
-  signal?: AbortSignal,
-): Promise<EventPage | undefined> {
-  const query = new URLSearchParams({ before, user_id: user });
-  const path = `v2/authentication-realms/${encodeURIComponent(realm)}/changes?${query}`;
-  try {
-    return (await callApi<EventPage>({ path, scope: 'changes:read', ...(signal ? { signal } : {}) })).body;
-  } catch (error) {
-    if (before === '' || toProblem(error).kind !== 'gone') throw error;
-    return undefined;
-  }
-}
-
-const UNREAD: HistoryPages = { events: [], older: '' };
+const UNREAD: ListPage<Entry> = { items: [], next: '' };
 
 interface HistoryProps {
   readonly realm: string;
@@ -106,17 +66,17 @@ interface ChangeListProps {
 export function ChangeList({ realm, user, record }: ChangeListProps) {
   const fetched = useFetch((signal) => readOlder(realm, user, UNREAD, signal), [realm, user]);
   const { run, isBusy, problem } = useAction(() => announce('Older changes loaded.'));
-  const isListed = (event: Event) =>
-    record === undefined ? !isTimestampOnly(event) : event.data.record_id === record;
+  const isListed = (entry: Entry) =>
+    record === undefined ? !isTimestampOnly(entry) : entry.record === record;
   return (
     <Loaded fetched={fetched}>
       {(pages) => (
         <>
-          <EventList events={pages.events.filter(isListed)} isWhole={pages.older === undefined} />
+          <EntryList entries={pages.items.filter(isListed)} isWhole={pages.next === undefined} />
           {problem && <ProblemNote problem={problem} />}
-          {pages.older !== undefined && (
+          {pages.next !== undefined && (
             <LoadOlder
-              read={pages.events.length}
+              read={pages.items.length}
               isBusy={isBusy}
               onOlder={() => run(async () => fetched.setAnswer(await readOlder(realm, user, pages)))}
             />
@@ -148,22 +108,22 @@ function LoadOlder({ read, isBusy, onOlder }: LoadOlderProps) {
   );
 }
 
-function EventList({ events, isWhole }: { readonly events: readonly Event[]; readonly isWhole: boolean }) {
-  if (events.length === 0 && isWhole) return <p class="faint">The feed holds no changes of this record.</p>;
-  if (events.length === 0) return <p class="faint">No changes of this record among those searched.</p>;
+function EntryList({ entries, isWhole }: { readonly entries: readonly Entry[]; readonly isWhole: boolean }) {
+  if (entries.length === 0 && isWhole) return <p class="faint">The feed holds no changes of this record.</p>;
+  if (entries.length === 0) return <p class="faint">No changes of this record among those searched.</p>;
   return (
     <ol class="history">
-      {events.map((event) => (
-        <li key={event.id}>
-          <Timestamp at={event.time} />
+      {entries.map((entry) => (
+        <li key={entry.seq}>
+          <Timestamp at={entry.at} />
           <span>
-            {eventText(event)}
-            {event.data.members.length > 0 && (
-              <span class="faint"> ({event.data.members.map(memberLabel).join(', ')})</span>
+            {entryTitle(entry)}
+            {entry.members.length > 0 && (
+              <span class="faint"> ({entry.members.map(memberLabel).join(', ')})</span>
             )}
           </span>
           <span class="faint small">
-            <UntrustedText text={event.data.client_id} />
+            <UntrustedText text={entry.who} />
           </span>
         </li>
       ))}
@@ -172,21 +132,6 @@ function EventList({ events, isWhole }: { readonly events: readonly Event[]; rea
 }
 
 /** Writing a link also updates its user; only the change of the link is listed. */
-function isTimestampOnly({ data: { members } }: Event): boolean {
+function isTimestampOnly({ members }: Entry): boolean {
   return members.length === 1 && members[0] === 'updated_at';
-}
-
-/** `user-authentication-info.updated` is `user updated`. */
-function eventText({ type }: Event): string {
-  const dot = type.lastIndexOf('.');
-  const { one } = resourceLabel(type.slice(0, dot));
-  return `${one.charAt(0).toUpperCase()}${one.slice(1)} ${type.slice(dot + 1)}`;
-}
-
-const MEMBER_LABELS = new Map(
-  Object.values(RESOURCES).flatMap(({ fields }) => fields.map(({ name, label }) => [name, label] as const)),
-);
-
-function memberLabel(member: string): string {
-  return MEMBER_LABELS.get(member) ?? member;
 }

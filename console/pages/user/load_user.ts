@@ -1,4 +1,4 @@
-import type { ListPage, ReadPage } from '../../api/list_page.ts';
+import { pagesOf, readPages } from '../../api/list_page.ts';
 import { toProblem } from '../../api/problem.ts';
 import { type ApiRecord, RESOURCES, readRecord, recordPages, type WithEtag } from '../../api/records.ts';
 import type { Description } from '../../description.ts';
@@ -62,7 +62,7 @@ export async function loadUser(
   const [user, ...lists] = await Promise.all([
     readRecord(RESOURCES.users, [realm, id], signal),
     ...readable.map(({ description }) =>
-      readPages(recordPages(description, [realm, id], 'created_at'), pagesMax, signal),
+      readPages(pagesOf(recordPages(description, [realm, id], 'created_at'), signal), pagesMax),
     ),
   ]);
   const links = await Promise.all(
@@ -82,18 +82,6 @@ export async function loadUser(
     forbidden: LINK_KINDS.filter((kind) => !readable.includes(kind)).map(({ description }) => description),
     hasMore: lists.some(({ next }) => next !== undefined),
   };
-}
-
-/** The first pages of a list, concatenated. */
-async function readPages<T>(read: ReadPage<T>, pagesMax: number, signal: AbortSignal): Promise<ListPage<T>> {
-  const items: T[] = [];
-  let next: string | undefined = '';
-  for (let page = 0; page < pagesMax && next !== undefined; page += 1) {
-    const found: ListPage<T> = await read(next, signal);
-    items.push(...found.items);
-    next = found.next;
-  }
-  return { items, next };
 }
 
 async function readProfile(
