@@ -29,10 +29,10 @@ export function ProblemNote({
 }
 
 function RetryLine({ problem, reload }: { readonly problem: Problem; readonly reload: () => void }) {
-  const secondsLeft = useCountdown(problem);
+  const secondsLeft = useCountdown(problem.waitSeconds ?? 0, problem);
   return (
     <p>
-      {secondsLeft !== undefined && secondsLeft > 0 && <span>Retrying in {secondsLeft} s. </span>}
+      {secondsLeft > 0 && <span>Retrying in {secondsLeft} s. </span>}
       <button type="button" class="text-button" onClick={reload}>
         Retry now
       </button>
@@ -42,14 +42,14 @@ function RetryLine({ problem, reload }: { readonly problem: Problem; readonly re
 
 const SECOND_MS = 1_000;
 
-function useCountdown(problem: Problem): number | undefined {
-  const [secondsLeft, setLeft] = useState(problem.waitSeconds);
+/** Counts down to zero; starts again when `cause` changes. */
+export function useCountdown(seconds: number, cause: unknown): number {
+  const [secondsLeft, setLeft] = useState(seconds);
   useEffect(() => {
-    setLeft(problem.waitSeconds);
-    if (problem.waitSeconds === undefined) return;
-    const timer = setInterval(() => setLeft((before) => Math.max((before ?? 1) - 1, 0)), SECOND_MS);
+    setLeft(seconds);
+    const timer = setInterval(() => setLeft((before) => Math.max(before - 1, 0)), SECOND_MS);
     return () => clearInterval(timer);
-  }, [problem]);
+  }, [cause]);
   return secondsLeft;
 }
 

@@ -7,7 +7,7 @@ import { PageHead } from '../../layout/page.tsx';
 import { currentRoute, href, navigate, replaceQuery } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
 import { Icon } from '../../parts/icon.tsx';
-import { EmptyState, Loaded, Loading, ProblemNote } from '../../parts/notices.tsx';
+import { EmptyState, Loaded, Loading, ProblemNote, useCountdown } from '../../parts/notices.tsx';
 import { memberLabel, resourceLabel } from '../../parts/resource_labels.ts';
 import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
@@ -209,7 +209,7 @@ function EntryRow({ entry, href }: { readonly entry: Entry; readonly href: strin
 /** The state of the stream. */
 function StreamStatus({ view }: { readonly view: FeedView }) {
   const { stream, isPaused } = view;
-  const secondsLeft = useSecondsLeft(stream.kind === 'retrying' ? stream.seconds : 0, stream);
+  const secondsLeft = useCountdown(stream.kind === 'retrying' ? stream.seconds : 0, stream);
   if (stream.kind === 'live') {
     return (
       <p class="live" role="status">
@@ -239,18 +239,6 @@ function StreamStatus({ view }: { readonly view: FeedView }) {
       </span>
     </p>
   );
-}
-
-const SECOND_MS = 1_000;
-
-function useSecondsLeft(seconds: number, changed: unknown): number {
-  const [secondsLeft, setLeft] = useState(seconds);
-  useEffect(() => {
-    setLeft(seconds);
-    const timer = setInterval(() => setLeft((before) => Math.max(before - 1, 0)), SECOND_MS);
-    return () => clearInterval(timer);
-  }, [changed]);
-  return secondsLeft;
 }
 
 /** A realm with changes. */
