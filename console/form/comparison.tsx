@@ -1,11 +1,71 @@
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { type Problem, toProblem } from '../api/problem.ts';
+import { toProblem } from '../api/problem.ts';
+import type { WithEtag } from '../api/records.ts';
 import type { Field } from '../description.ts';
+import { Dialog } from '../parts/dialog.tsx';
 import { ProblemNote } from '../parts/notices.tsx';
 import { UntrustedText } from '../parts/untrusted_text.tsx';
 import type { Value, Values } from './record_form.tsx';
+import { useAction } from './use_action.tsx';
 
 type ComparedField = Pick<Field, 'name' | 'label'> & Partial<Pick<Field, 'kind'>>;
+
+/** Values that a form saves; `send` sends the changes if the record still has this ETag. */
+interface Edit {
+  readonly mine: Values;
+  readonly send: (etag: string | undefined) => Promise<void>;
+}
+
+interface EditDialogProps<Version extends WithEtag<object>> {
+  /** `user`. */
+  readonly noun: string;
+  readonly fields: readonly ComparedField[];
+  readonly valuesOf: (record: Version['record']) => Values;
+  /** The version to edit; undefined while it is being read. */
+  readonly loaded: Version | undefined;
+  readonly read: () => Promise<Version>;
+  /** Shown until the version is read. */
+  readonly pending?: ComponentChildren;
+  readonly form: (from: Version, save: (edit: Edit) => Promise<void>) => ComponentChildren;
+  readonly onClose: () => void;
+}
+
+/** Edits a version of a record. A conflict is shown before anything is saved. */
+export function EditDialog<Version extends WithEtag<object>>(props: EditDialogProps<Version>) {
+  const { noun, fields, valuesOf, loaded, read, pending, form, onClose } = props;
+  const [restarted, setRestarted] = useState<Version>();
+  const [conflict, setConflict] = useState<{ readonly edit: Edit; readonly theirs: Version }>();
+  const from = restarted ?? loaded;
+  const save = async (edit: Edit) => {
+    try {
+      await edit.send(from?.etag);
+    } catch (error) {
+      if (toProblem(error).kind !== 'stale') throw error;
+      setConflict({ edit, theirs: await read() });
+    }
+  };
+  return (
+    <Dialog title={conflict ? 'Edit conflict' : `Edit ${noun}`} onClose={onClose}>
+      {!from && pending}
+      {from && !conflict && form(from, save)}
+      {from && conflict && (
+        <Comparison
+          fields={fields}
+          before={valuesOf(from.record)}
+          mine={conflict.edit.mine}
+          theirs={valuesOf(conflict.theirs.record)}
+          overwrite={() => conflict.edit.send(conflict.theirs.etag)}
+          onStale={async () => setConflict({ ...conflict, theirs: await read() })}
+          takeTheirs={() => {
+            setRestarted(conflict.theirs);
+            setConflict(undefined);
+          }}
+        />
+      )}
+    </Dialog>
+  );
+}
 
 interface ComparisonProps {
   readonly fields: readonly ComparedField[];
@@ -19,33 +79,10 @@ interface ComparisonProps {
 }
 
 /** Shows original, current and own values of an edit conflict. */
-export function Comparison({
-  fields,
-  before,
-  mine,
-  theirs,
-  overwrite,
-  onStale,
-  takeTheirs,
-}: ComparisonProps) {
-  const [isBusy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Problem>();
+function Comparison({ fields, before, mine, theirs, overwrite, onStale, takeTheirs }: ComparisonProps) {
+  const { isBusy, problem, run } = useAction(() => undefined, onStale);
   const isRelevant = ({ name }: ComparedField) =>
     before[name] !== theirs[name] || before[name] !== mine[name];
-  const save = async () => {
-    setBusy(true);
-    setProblem(undefined);
-    try {
-      await overwrite();
-    } catch (error) {
-      const found = toProblem(error);
-      setProblem(found);
-      // The record may be deleted by now, or the service unreachable.
-      if (found.kind === 'stale') await onStale().catch((reason: unknown) => setProblem(toProblem(reason)));
-    } finally {
-      setBusy(false);
-    }
-  };
   return (
     <div class="stack">
       <p>This record was changed while you were editing it. Your changes are not saved yet.</p>
@@ -61,7 +98,7 @@ export function Comparison({
       ))}
       {problem && <ProblemNote problem={problem} />}
       <div class="actions">
-        <button type="button" class="button button-main" disabled={isBusy} onClick={() => void save()}>
+        <button type="button" class="button button-main" disabled={isBusy} onClick={() => run(overwrite)}>
           Overwrite with yours
         </button>
         <button type="button" class="button" onClick={takeTheirs}>

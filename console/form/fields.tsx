@@ -16,44 +16,63 @@ interface ControlProps {
   readonly field: Field;
   readonly verb: Verb;
   readonly value: Value;
-  readonly errors: readonly string[];
+  /** Empty if there is none. */
+  readonly error: string;
   /** Undefined if there are too many: the user types the ID. */
   readonly options: readonly Option[] | undefined;
   readonly onValue: (value: Value) => void;
-  /** Makes element IDs unique per form. */
-  readonly prefix: string;
 }
 
-/** The input of a member, with label, hint and errors. */
+/** The input of a member, with label, hint and error. */
 export function Control(props: ControlProps) {
-  const { field, verb, errors, prefix } = props;
-  const id = `${prefix}-${field.name}`;
-  const hint = hintOf(field, verb);
-  const described = [hint && `${id}-hint`, errors.length > 0 && `${id}-error`].filter(Boolean).join(' ');
-  const attributes = {
-    id,
-    name: field.name,
-    'aria-invalid': errors.length > 0,
-    ...(described === '' ? {} : { 'aria-describedby': described }),
-  };
+  const { field, verb, error } = props;
   const isRequired = field.isRequired && !(field.kind === 'password' && verb === 'update');
+  return (
+    <FieldFrame
+      label={field.label}
+      isOptional={!isRequired && field.kind !== 'flag' && field.kind !== 'choice'}
+      hint={hintOf(field, verb)}
+      error={error}
+    >
+      {(attributes) => (
+        <Input {...props} attributes={{ ...attributes, name: field.name, 'aria-required': isRequired }} />
+      )}
+    </FieldFrame>
+  );
+}
+
+interface FieldFrameProps {
+  readonly label: string;
+  readonly isOptional: boolean;
+  readonly hint: string | undefined;
+  /** Empty if there is none. */
+  readonly error: string;
+  readonly children: (attributes: SharedAttributes) => ComponentChildren;
+}
+
+/** The label, hint and error of an input. */
+function FieldFrame({ label, isOptional, hint, error, children }: FieldFrameProps) {
+  const id = useId();
+  const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ');
   return (
     <div class="field">
       <label for={id}>
-        {field.label}
-        {isRequired || field.kind === 'flag' || field.kind === 'choice' ? null : (
-          <span class="wanted"> (optional)</span>
-        )}
+        {label}
+        {isOptional && <span class="wanted"> (optional)</span>}
       </label>
-      <Input {...props} attributes={{ ...attributes, 'aria-required': isRequired }} />
+      {children({
+        id,
+        'aria-invalid': error !== '',
+        ...(described === '' ? {} : { 'aria-describedby': described }),
+      })}
       {hint && (
         <p class="hint" id={`${id}-hint`}>
           {hint}
         </p>
       )}
-      {errors.length > 0 && (
+      {error !== '' && (
         <p class="field-error" id={`${id}-error`}>
-          {errors.join('; ')}
+          {error}
         </p>
       )}
     </div>
@@ -153,37 +172,21 @@ export function TextField({
   inputMode = 'text',
   onText,
 }: TextFieldProps) {
-  const id = useId();
-  const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ');
   return (
-    <div class="field">
-      <label for={id}>
-        {label}
-        {isRequired ? null : <span class="wanted"> (optional)</span>}
-      </label>
-      <input
-        id={id}
-        value={value}
-        inputMode={inputMode}
-        autocomplete="off"
-        autocapitalize="off"
-        spellcheck={false}
-        aria-required={isRequired}
-        aria-invalid={error !== ''}
-        aria-describedby={described === '' ? undefined : described}
-        onInput={({ currentTarget }) => onText(currentTarget.value)}
-      />
-      {hint && (
-        <p class="hint" id={`${id}-hint`}>
-          {hint}
-        </p>
+    <FieldFrame label={label} isOptional={!isRequired} hint={hint} error={error}>
+      {(attributes) => (
+        <input
+          {...attributes}
+          value={value}
+          inputMode={inputMode}
+          autocomplete="off"
+          autocapitalize="off"
+          spellcheck={false}
+          aria-required={isRequired}
+          onInput={({ currentTarget }) => onText(currentTarget.value)}
+        />
       )}
-      {error !== '' && (
-        <p class="field-error" id={`${id}-error`}>
-          {error}
-        </p>
-      )}
-    </div>
+    </FieldFrame>
   );
 }
 

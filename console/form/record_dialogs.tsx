@@ -1,6 +1,5 @@
 import type { ComponentChildren } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { toProblem } from '../api/problem.ts';
 import {
   type ApiRecord,
   createRecord,
@@ -11,21 +10,14 @@ import {
   type WithEtag,
 } from '../api/records.ts';
 import { useFetch } from '../api/use_fetch.ts';
-import type { Description, Field } from '../description.ts';
+import type { Description } from '../description.ts';
 import { announce } from '../parts/announcer.tsx';
 import { Confirmation, Dialog } from '../parts/dialog.tsx';
 import { Loaded, ProblemNote } from '../parts/notices.tsx';
 import { resourceLabel } from '../parts/resource_labels.ts';
 import { hasScope, type SessionState } from '../session/session.ts';
-import { ChangedSinceShown, Comparison } from './comparison.tsx';
-import {
-  inputToCreate,
-  inputToUpdate,
-  RecordForm,
-  type RecordFormProps,
-  type Values,
-  valuesOf,
-} from './record_form.tsx';
+import { ChangedSinceShown, EditDialog } from './comparison.tsx';
+import { fieldsOf, RecordForm, type RecordFormProps, valuesOf } from './record_form.tsx';
 import { ActionError, useAction } from './use_action.tsx';
 
 /** Whether this session can create and delete records. Realms need a session for all realms. */
@@ -55,8 +47,7 @@ export function CreateDialog(props: CreateDialogProps) {
         initial={initial}
         submit="Create"
         onCancel={onClose}
-        save={async (fields, values) => {
-          const input = inputToCreate(fields, values);
+        save={async (input) => {
           const created = await createRecord(
             description,
             parentKey,
@@ -86,78 +77,45 @@ function randomKey(): string {
     .join('');
 }
 
-interface EditDialogProps extends Pick<RecordFormProps, 'options' | 'follow'> {
+interface EditRecordDialogProps {
   readonly description: Description;
   readonly recordKey: Key;
   readonly onDone: (now: WithEtag) => void;
   readonly onClose: () => void;
 }
 
-/** The own changes and the version saved by someone else. */
-interface Conflict {
-  readonly fields: readonly Field[];
-  readonly before: Values;
-  readonly mine: Values;
-  readonly theirs: WithEtag;
-}
-
-/** Edits the current version of a record. A conflict is shown before anything is saved. */
-export function EditDialog(props: EditDialogProps) {
-  const { description, recordKey, onDone, onClose, ...rest } = props;
+/** Edits the current version of a record. */
+export function EditRecordDialog({ description, recordKey, onDone, onClose }: EditRecordDialogProps) {
   const fetched = useFetch((signal) => readRecord(description, recordKey, signal), []);
-  const [restarted, setBegun] = useState<WithEtag>();
-  const [conflict, setConflict] = useState<Conflict>();
-  const { one } = resourceLabel(description.name);
-  const send = async (input: object, etag: string | undefined) => {
+  const fields = fieldsOf(description, 'update');
+  const send = async (input: Readonly<Record<string, unknown>>, etag: string | undefined) => {
     const isEmpty = Object.keys(input).length === 0;
-    const now = isEmpty ? undefined : await updateRecord(description, recordKey, { ...input }, etag);
+    const now = isEmpty ? undefined : await updateRecord(description, recordKey, input, etag);
     announce(isEmpty ? 'No changes to save.' : 'Saved.');
     if (now) onDone(now);
     else onClose();
   };
-  const saveFrom = (from: WithEtag) => async (fields: readonly Field[], mine: Values, before: Values) => {
-    try {
-      await send(inputToUpdate(fields, mine, before), from.etag);
-    } catch (error) {
-      if (toProblem(error).kind !== 'stale') throw error;
-      setConflict({ fields, before, mine, theirs: await readRecord(description, recordKey) });
-    }
-  };
   return (
-    <Dialog title={conflict ? 'Edit conflict' : `Edit ${one}`} onClose={onClose}>
-      {conflict ? (
-        <Comparison
-          {...conflict}
-          theirs={valuesOf(conflict.fields, conflict.theirs.record)}
-          overwrite={() =>
-            send(inputToUpdate(conflict.fields, conflict.mine, conflict.before), conflict.theirs.etag)
-          }
-          onStale={async () => setConflict({ ...conflict, theirs: await readRecord(description, recordKey) })}
-          takeTheirs={() => {
-            setBegun(conflict.theirs);
-            setConflict(undefined);
-          }}
+    <EditDialog
+      noun={resourceLabel(description.name).one}
+      fields={fields}
+      valuesOf={(record) => valuesOf(fields, record)}
+      loaded={fetched.answer}
+      read={() => readRecord(description, recordKey)}
+      pending={<Loaded fetched={fetched}>{() => null}</Loaded>}
+      form={({ record, etag: version }, save) => (
+        <RecordForm
+          key={version}
+          description={description}
+          verb="update"
+          initial={record}
+          submit="Save"
+          onCancel={onClose}
+          save={(input, mine) => save({ mine, send: (etag) => send(input, etag) })}
         />
-      ) : (
-        <Loaded fetched={fetched}>
-          {(read) => {
-            const from = restarted ?? read;
-            return (
-              <RecordForm
-                key={from.etag}
-                {...rest}
-                description={description}
-                verb="update"
-                initial={from.record}
-                submit="Save"
-                onCancel={onClose}
-                save={saveFrom(from)}
-              />
-            );
-          }}
-        </Loaded>
       )}
-    </Dialog>
+      onClose={onClose}
+    />
   );
 }
 

@@ -1,10 +1,10 @@
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import { type FieldError, type Problem, toProblem } from '../api/problem.ts';
+import { useState } from 'preact/hooks';
 import type { ApiRecord } from '../api/records.ts';
 import type { Description, Field } from '../description.ts';
 import { FormActions } from '../parts/dialog.tsx';
 import { ProblemNote } from '../parts/notices.tsx';
 import { Control, type Option } from './fields.tsx';
+import { type MissingFields, useForm } from './use_form.ts';
 
 export interface RecordFormProps {
   readonly description: Description;
@@ -13,56 +13,24 @@ export interface RecordFormProps {
   readonly initial: Partial<ApiRecord>;
   /** The records that a reference can name, by member. */
   readonly options?: Readonly<Record<string, readonly Option[] | undefined>>;
-  /** Derives values from a changed member. */
-  readonly follow?: (name: string, values: Values) => Values;
-  readonly save: (fields: readonly Field[], values: Values, before: Values) => Promise<void>;
+  /** Derives values from changed ones. */
+  readonly follow?: (values: Values, changed: Partial<Values>) => Values;
+  readonly save: (input: Readonly<Record<string, unknown>>, values: Values) => Promise<void>;
   readonly submit: string;
   readonly onCancel: () => void;
 }
-
-const REQUIRED: FieldError = { title: '', detail: 'This field is required', member: undefined };
 
 /** A form with the writable members of a record. Errors of the service appear at their fields. */
 export function RecordForm(props: RecordFormProps) {
   const { description, verb, initial, options = {}, follow, save, submit, onCancel } = props;
   const fields = fieldsOf(description, verb);
   const [before] = useState(() => valuesOf(fields, initial));
-  const [values, setValues] = useState(before);
-  const [errors, setComplaints] = useState<readonly FieldError[]>([]);
-  const [problem, setProblem] = useState<Problem>();
-  const [isBusy, setBusy] = useState(false);
-  const form = useRef<HTMLFormElement>(null);
-  const prefix = useId();
-  const [attempts, setAttempts] = useState(0);
-  useEffect(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus(), [attempts]);
-  const showErrors = (failed: readonly FieldError[]) => {
-    setComplaints(failed);
-    setAttempts((count) => count + 1);
-  };
-  const send = async (event: Event) => {
-    event.preventDefault();
-    if (isBusy) return;
-    const missing = missingOf(fields, values, verb);
-    setProblem(undefined);
-    showErrors(missing.map((member) => ({ ...REQUIRED, member })));
-    if (missing.length > 0) return;
-    setBusy(true);
-    try {
-      await save(fields, values, before);
-    } catch (error) {
-      const failure = toProblem(error);
-      const known = failure.errors.filter(({ member }) => fields.some(({ name }) => name === member));
-      showErrors(known);
-      if (known.length === 0 || known.length < failure.errors.length) setProblem(failure);
-    } finally {
-      setBusy(false);
-    }
-  };
-  const change = (name: string) => (value: Values[string]) => {
-    const next = { ...values, [name]: value };
-    setValues(follow?.(name, next) ?? next);
-    setComplaints(errors.filter(({ member }) => member !== name));
-  };
+  const { input, change, errorOf, problem, isBusy, send, form } = useForm({
+    initial: before,
+    missingOf: (values) => missingOf(fields, values, verb),
+    save: (values) => save(inputOf(fields, values, verb === 'create' ? undefined : before), values),
+    follow,
+  });
   return (
     <form ref={form} class="form" noValidate onSubmit={send}>
       {fields.map((field) => (
@@ -70,11 +38,10 @@ export function RecordForm(props: RecordFormProps) {
           key={field.name}
           field={field}
           verb={verb}
-          value={values[field.name] ?? ''}
+          value={input[field.name] ?? ''}
           options={options[field.name]}
-          errors={errors.flatMap(({ member, detail }) => (member === field.name ? [detail] : []))}
-          onValue={change(field.name)}
-          prefix={prefix}
+          error={errorOf(field.name)}
+          onValue={(value) => change({ [field.name]: value })}
         />
       ))}
       {problem && <ProblemNote problem={problem} />}
@@ -90,7 +57,7 @@ export type Values = Readonly<Record<string, Value>>;
 export type Verb = 'create' | 'update';
 
 /** The fields of a form. */
-function fieldsOf({ fields }: Description, verb: Verb): readonly Field[] {
+export function fieldsOf({ fields }: Description, verb: Verb): readonly Field[] {
   return fields.filter(
     ({ kind, writableBy }) =>
       kind !== 'other' && (writableBy === 'anyone' || (writableBy === 'creator' && verb === 'create')),
@@ -109,23 +76,15 @@ function valueIn({ kind, fallback }: Field, stored: unknown): Value {
   return typeof value === 'string' ? value : '';
 }
 
-/** The input to create a record. */
-export function inputToCreate(fields: readonly Field[], values: Values): Record<string, unknown> {
-  const changed = fields.filter(({ name, isRequired }) => isRequired || values[name] !== '');
-  return Object.fromEntries(changed.map((field) => [field.name, inputOf(field, values[field.name])]));
+/** The members to send: those changed since `before`, or all that a new record has. */
+function inputOf(fields: readonly Field[], values: Values, before?: Values): Record<string, unknown> {
+  const sent = fields.filter(({ name, isRequired }) =>
+    before ? values[name] !== before[name] : isRequired || values[name] !== '',
+  );
+  return Object.fromEntries(sent.map((field) => [field.name, memberOf(field, values[field.name])]));
 }
 
-/** The input to update a record: the changed members. */
-export function inputToUpdate(
-  fields: readonly Field[],
-  values: Values,
-  before: Values,
-): Record<string, unknown> {
-  const changed = fields.filter(({ name }) => values[name] !== before[name]);
-  return Object.fromEntries(changed.map((field) => [field.name, inputOf(field, values[field.name])]));
-}
-
-function inputOf({ kind, isNullable }: Field, value: Value | undefined): unknown {
+function memberOf({ kind, isNullable }: Field, value: Value | undefined): unknown {
   if (kind === 'texts') {
     return String(value ?? '')
       .split('\n')
@@ -136,10 +95,10 @@ function inputOf({ kind, isNullable }: Field, value: Value | undefined): unknown
 }
 
 /** Required members without a value. An existing secret may stay empty. */
-function missingOf(fields: readonly Field[], values: Values, verb: Verb): readonly string[] {
+function missingOf(fields: readonly Field[], values: Values, verb: Verb): MissingFields {
   const isUnchangedSecret = ({ kind }: Field) => kind === 'password' && verb === 'update';
   const missing = fields.filter(
     (field) => field.isRequired && !isUnchangedSecret(field) && values[field.name] === '',
   );
-  return missing.map(({ name }) => name);
+  return Object.fromEntries(missing.map(({ name }) => [name, 'This field is required']));
 }

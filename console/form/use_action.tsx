@@ -3,19 +3,23 @@ import { type Problem, toProblem } from '../api/problem.ts';
 import { ProblemNote } from '../parts/notices.tsx';
 
 /** Runs one action at a time and keeps its error. `onStale` is called on an edit conflict. */
-export function useAction(done: () => void, onStale?: () => void) {
+export function useAction(done: () => void, onStale?: () => void | Promise<void>) {
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem>();
   const run = (action: () => Promise<void>) => {
     setBusy(true);
     setProblem(undefined);
+    const fail = (error: unknown) => {
+      const failure = toProblem(error);
+      setProblem(failure);
+      return failure.kind;
+    };
     action()
       .then(done)
-      .catch((error: unknown) => {
-        const failure = toProblem(error);
-        setProblem(failure);
-        if (failure.kind === 'stale') onStale?.();
+      .catch(async (error: unknown) => {
+        if (fail(error) === 'stale') await onStale?.();
       })
+      .catch(fail)
       .finally(() => setBusy(false));
   };
   return { isBusy, problem, run };

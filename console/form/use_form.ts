@@ -8,24 +8,27 @@ interface FormOptions<T> {
   readonly initial: T;
   readonly missingOf: (input: T) => MissingFields;
   readonly save: (input: T) => Promise<void>;
+  /** Derives members from changed ones. */
+  readonly follow?: ((input: T, changed: Partial<T>) => T) | undefined;
 }
 
 /** The state of a form: input, errors, submission. Moves the focus to the first invalid field. */
-export function useForm<T extends object>({ initial, missingOf, save }: FormOptions<T>) {
-  const [input, setSaid] = useState(initial);
-  const [errors, setComplaints] = useState<readonly FieldError[]>([]);
+export function useForm<T extends object>({ initial, missingOf, save, follow }: FormOptions<T>) {
+  const [input, setInput] = useState(initial);
+  const [errors, setErrors] = useState<readonly FieldError[]>([]);
   const [problem, setProblem] = useState<Problem>();
   const [isBusy, setBusy] = useState(false);
   const form = useRef<HTMLFormElement>(null);
   const errorOf = (member: string) =>
     errors.flatMap((each) => (each.member === member ? [each.detail] : [])).join('; ');
   const showErrors = (failure: readonly FieldError[]) => {
-    setComplaints(failure);
+    setErrors(failure);
     requestAnimationFrame(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
   };
   const change = (part: Partial<T>) => {
-    setSaid({ ...input, ...part });
-    setComplaints(errors.filter(({ member }) => !member || !(member in part)));
+    const next = { ...input, ...part };
+    setInput(follow?.(next, part) ?? next);
+    setErrors(errors.filter(({ member }) => member === undefined || !(member in part)));
   };
   const send = async (event: Event) => {
     event.preventDefault();
@@ -40,7 +43,7 @@ export function useForm<T extends object>({ initial, missingOf, save }: FormOpti
     } catch (error) {
       const failure = toProblem(error);
       const known = failure.errors.filter(({ member }) => member !== undefined && member in initial);
-      if (known.length === 0) setProblem(failure);
+      if (known.length === 0 || known.length < failure.errors.length) setProblem(failure);
       showErrors(known);
     } finally {
       setBusy(false);

@@ -2,9 +2,8 @@ import { SCHEMA } from 'authrealm:schema';
 import type { ComponentChildren } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import type { Managed, WithSecret } from '../../api/admin.ts';
-import { toProblem } from '../../api/problem.ts';
 import type { WithEtag } from '../../api/records.ts';
-import { ChangedSinceShown, Comparison } from '../../form/comparison.tsx';
+import { ChangedSinceShown, EditDialog } from '../../form/comparison.tsx';
 import type { Value, Values } from '../../form/record_form.tsx';
 import { ActionError, useAction } from '../../form/use_action.tsx';
 import { navigate } from '../../layout/router.ts';
@@ -113,59 +112,42 @@ interface EditManagedDialogProps<Input, Created> {
   readonly onClose: () => void;
 }
 
-interface ManagedConflict<Input> {
-  readonly mine: Input;
-  readonly theirs: WithEtag<Managed & Input>;
-}
-
-/** Edits a client or target. A conflict is shown before anything is saved. */
+/** Edits a client or target. */
 export function EditManagedDialog<Input, Created extends Input>(
   props: EditManagedDialogProps<Input, Created>,
 ) {
   const { kind, loaded, onChanged, onClose } = props;
   const { what, collection, labels, Form } = kind;
-  const [from, setFrom] = useState(loaded);
-  const [conflict, setConflict] = useState<ManagedConflict<Input>>();
   const { id } = loaded.record;
-  const send = async (mine: Input, etag: string | undefined) => {
-    const isNewVersion = (member: keyof Input) =>
-      JSON.stringify(from.record[member]) !== JSON.stringify(mine[member]);
+  const send = async (from: Input, mine: Input, etag: string | undefined) => {
     const input = memberNames<Input>(labels)
-      .filter(isNewVersion)
+      .filter((member) => JSON.stringify(from[member]) !== JSON.stringify(mine[member]))
       .map((member) => [member, mine[member]]);
     await collection.update(id, Object.fromEntries(input) as Partial<Input>, etag);
     announce('Saved.');
     onChanged();
     onClose();
   };
-  const showConflict = async (mine: Input) => setConflict({ mine, theirs: await collection.read(id) });
-  const save = async (mine: Input) => {
-    try {
-      await send(mine, from.etag);
-    } catch (error) {
-      if (toProblem(error).kind !== 'stale') throw error;
-      await showConflict(mine);
-    }
-  };
   return (
-    <Dialog title={conflict ? 'Edit conflict' : `Edit ${what}`} onClose={onClose}>
-      {conflict ? (
-        <Comparison
-          fields={comparedFields<Input>(labels)}
-          before={comparedValues<Input>(labels, from.record)}
-          mine={comparedValues<Input>(labels, conflict.mine)}
-          theirs={comparedValues<Input>(labels, conflict.theirs.record)}
-          overwrite={() => send(conflict.mine, conflict.theirs.etag)}
-          onStale={() => showConflict(conflict.mine)}
-          takeTheirs={() => {
-            setFrom(conflict.theirs);
-            setConflict(undefined);
-          }}
+    <EditDialog
+      noun={what}
+      fields={comparedFields<Input>(labels)}
+      valuesOf={(record: Input) => comparedValues<Input>(labels, record)}
+      loaded={loaded}
+      read={() => collection.read(id)}
+      form={({ record, etag: version }, save) => (
+        <Form
+          key={version}
+          initial={record}
+          verb="update"
+          save={(mine) =>
+            save({ mine: comparedValues<Input>(labels, mine), send: (etag) => send(record, mine, etag) })
+          }
+          onCancel={onClose}
         />
-      ) : (
-        <Form key={from.etag} initial={from.record} verb="update" save={save} onCancel={onClose} />
       )}
-    </Dialog>
+      onClose={onClose}
+    />
   );
 }
 

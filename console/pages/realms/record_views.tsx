@@ -10,7 +10,12 @@ import {
 } from '../../api/records.ts';
 import { useFetch } from '../../api/use_fetch.ts';
 import type { Description } from '../../description.ts';
-import { CreateDialog, canCreateOrDelete, DeleteDialog, EditDialog } from '../../form/record_dialogs.tsx';
+import {
+  CreateDialog,
+  canCreateOrDelete,
+  DeleteDialog,
+  EditRecordDialog,
+} from '../../form/record_dialogs.tsx';
 import { href, navigate } from '../../layout/router.ts';
 import { useObservable } from '../../observable.ts';
 import { confirmationWord } from '../../parts/dialog.tsx';
@@ -147,7 +152,7 @@ export function RecordActions(props: RecordActionsProps) {
         </button>
       )}
       {action === 'edit' && (
-        <EditDialog
+        <EditRecordDialog
           description={description}
           recordKey={recordKey}
           onDone={() => {

@@ -1,7 +1,7 @@
 import { callApi } from '../../api/call_api.ts';
 import { type ApiRecord, RESOURCES, recordPages } from '../../api/records.ts';
 import { useFetch } from '../../api/use_fetch.ts';
-import { CreateDialog, DeleteDialog, EditDialog } from '../../form/record_dialogs.tsx';
+import { CreateDialog, DeleteDialog, EditRecordDialog } from '../../form/record_dialogs.tsx';
 import type { Values } from '../../form/record_form.tsx';
 import { ActionError, useAction } from '../../form/use_action.tsx';
 import { href, navigate } from '../../layout/router.ts';
@@ -38,13 +38,18 @@ export function UserDialog({ realm, loaded, action, onChanged, onClose }: UserDi
   switch (action.kind) {
     case 'edit':
       return (
-        <EditDialog description={RESOURCES.users} recordKey={[realm, user]} onDone={done} onClose={onClose} />
+        <EditRecordDialog
+          description={RESOURCES.users}
+          recordKey={[realm, user]}
+          onDone={done}
+          onClose={onClose}
+        />
       );
     case 'add':
       return <AddLinkDialog realm={realm} user={user} kind={action.links} onDone={done} onClose={onClose} />;
     case 'editLink':
       return (
-        <EditDialog
+        <EditRecordDialog
           description={action.link.description}
           recordKey={[realm, user, action.link.record.id]}
           onDone={done}
@@ -175,8 +180,8 @@ function AddLinkDialog({ realm, user, kind, onDone, onClose }: AddLinkProps) {
       parentKey={[realm, user]}
       initial={withProfileValues(kind, items, initial)}
       options={{ [reference]: next === undefined ? options : undefined }}
-      follow={(name, values) =>
-        (name === reference ? withProfileValues(kind, items, values) : values) as Values
+      follow={(values, changed) =>
+        (reference in changed ? withProfileValues(kind, items, values) : values) as Values
       }
       onDone={onDone}
       onClose={onClose}
