@@ -18,7 +18,7 @@ import {
 import { DESCRIPTIONS, RESOURCES } from '../../src/domain/resources.ts';
 import { ISSUER, type Service, startService } from '../support/service.ts';
 
-/** The client library against the real service, everything as a program of somebody else would do it. */
+/** The client library against the real service, as other programs use it. */
 
 const SCOPE = ['realms', 'profiles', 'users', 'profile-infos'].flatMap((noun) => [
   `${noun}:read`,
@@ -43,7 +43,7 @@ async function everything<T>(items: AsyncIterable<T>): Promise<T[]> {
   return all;
 }
 
-/** The error a call ends with. */
+/** The error of a failed call. */
 async function errorOf(work: Promise<unknown>): Promise<AuthrealmError> {
   const error = await work.then(
     () => undefined,
@@ -64,12 +64,12 @@ const newOidcProfile = (realm: { readonly id: string }) =>
     client_secret: 'a-secret-of-the-provider',
   });
 
-test('there is a collection for every resource', () => {
+test('the client library has a collection for every resource', () => {
   expect(new Set<object>(Object.values(DESCRIPTIONS))).toEqual(new Set<object>(RESOURCES));
 });
 
-describe('one record', () => {
-  test('of each resource is created, read, changed and removed', async () => {
+describe('single records', () => {
+  test('the client library creates, reads, updates and deletes a record of each resource', async () => {
     const realm = await directory.realms.create([], {
       name: 'Shop',
       redirect_uris: ['https://shop.example/back'],
@@ -109,7 +109,7 @@ describe('one record', () => {
     expect(await directory.oidcProfileInfos.update(link.key, { subject: 'auth0|124' })).toMatchObject({
       subject: 'auth0|124',
     });
-    // Its links were written meanwhile, which moves the user.
+    // Writes of its links changed updated_at and ETag of the user.
     const { updated_at: _, etag: __, ...rest } = changed;
     expect(await directory.users.get(user.key)).toMatchObject(rest);
     expect(await directory.passwordProfileInfos.get(name.key)).toEqual(name);
@@ -120,7 +120,7 @@ describe('one record', () => {
     expect((await errorOf(directory.realms.get(realm.key))).status).toBe(404);
   });
 
-  test('is changed only where it is the one that was seen', async () => {
+  test('update and delete with ifMatch are 412 for a changed record', async () => {
     const user = await newUser(await newRealm());
     await directory.users.update(user.key, { name: 'Jane Roe' }, { ifMatch: user.etag });
     const error = await errorOf(directory.users.update(user.key, { name: 'x' }, { ifMatch: user.etag }));
@@ -128,7 +128,7 @@ describe('one record', () => {
     expect((await errorOf(directory.users.delete(user.key, { ifMatch: user.etag }))).status).toBe(412);
   });
 
-  test('is modified by many at once, and every change is in it', async () => {
+  test('concurrent calls of modify all take effect', async () => {
     const realm = await newRealm();
     const uris = Array.from({ length: 8 }, (_, index) => `https://shop.example/${index}`);
     await Promise.all(
@@ -143,7 +143,7 @@ describe('one record', () => {
     expect((await directory.realms.modify(realm.key, () => undefined)).etag).toBe(etag);
   });
 
-  test('is created once by one idempotency key', async () => {
+  test('create with a repeated idempotency key creates one record', async () => {
     const realm = await newRealm();
     const input = { name: 'Jane', email: 'jane@example.com' };
     const options = { idempotencyKey: 'import-17' };
@@ -175,7 +175,7 @@ describe('lists', () => {
   const named = async (filter: FilterTerm<'name'> | ReturnType<typeof anyOf<'name'>>) =>
     (await everything(directory.users.list(realm.key, { filter }))).map(({ name }) => name).sort();
 
-  test('are walked to the end, by pages of any size', async () => {
+  test('list iterates over all records with any page size', async () => {
     const names = (await everything(directory.users.list(realm.key, { sort: 'created_at' }))).map(
       ({ name }) => name,
     );
@@ -186,20 +186,20 @@ describe('lists', () => {
     }
   });
 
-  test('disturb nobody who ends early, and hold what a key needs', async () => {
+  test('list may be left early, and its records have complete keys', async () => {
     for await (const user of directory.users.list(realm.key, { pageSize: 2 })) {
       expect(await directory.users.get(user.key)).toMatchObject({ id: user.id, name: user.name });
       break;
     }
   });
 
-  test('tell pages with totals', async () => {
+  test('page returns one page with the total', async () => {
     const page = await directory.users.page(realm.key, { limit: 3, offset: 6, sort: 'created_at' });
     expect([page.total, page.records.map(({ name }) => name)]).toEqual([8, ['starlight', 'Jane Doe']]);
     expect((await directory.users.page(realm.key)).records).toHaveLength(8);
   });
 
-  test.each(ODD)('a value is nothing but itself: %s', async (name) => {
+  test.each(ODD)('filters match a value with special characters literally: %s', async (name) => {
     expect(await named(eq('name', name))).toEqual([name]);
     expect(await named(oneOf('name', [name, 'nobody']))).toEqual([name]);
     expect(await named(startsWith('name', name))).toEqual([name]);
@@ -207,7 +207,7 @@ describe('lists', () => {
     expect(await named(endsWith('name', name.slice(1)))).toEqual([name]);
   });
 
-  test('filters are joined', async () => {
+  test('filters can be combined with anyOf and allOf', async () => {
     expect(await named(anyOf(eq('name', 'starlight'), eq('name', 'star*')))).toEqual(['star*', 'starlight']);
     const both = allOf(startsWith('name', 'star'), endsWith('name', 'light'), isNull('given_name'));
     const found = await everything(directory.users.list(realm.key, { filter: both }));
@@ -216,7 +216,7 @@ describe('lists', () => {
     expect(await everything(directory.users.list(realm.key, { filter: later }))).toEqual([]);
   });
 
-  test('a filter by hand goes as it is, and is refused in words of the service', async () => {
+  test('rawFilter sends a filter unchanged, and the error of the service is passed on', async () => {
     const filter = rawFilter('eq(name,Jane Doe)');
     expect((await directory.users.page(realm.key, { filter })).total).toBe(1);
     const error = await errorOf(directory.users.page(realm.key, { filter: rawFilter('eq(name') }));
@@ -227,7 +227,7 @@ describe('lists', () => {
 });
 
 describe('links', () => {
-  test('are found by what they say, with the user they belong to', async () => {
+  test('find returns links by their values, with the ID of their user', async () => {
     const realm = await newRealm();
     const profile = await newOidcProfile(realm);
     const users = [await newUser(realm), await newUser(realm, 'John')];
@@ -261,7 +261,7 @@ describe('links', () => {
     expect(one?.key[1]).toBe(jane?.id ?? '');
   });
 
-  test('are read by the hundred, in the order they were asked for', async () => {
+  test('getMany reads more than a hundred links in the requested order', async () => {
     const realm = await newRealm();
     const profile = await newOidcProfile(realm);
     const user = await newUser(realm);
@@ -271,19 +271,19 @@ describe('links', () => {
       ids.push((await directory.oidcProfileInfos.create(user.key, input)).id);
     }
     const [first = ''] = ids;
-    const asked = [...ids.toReversed(), '00000000-0000-0000-0000-000000000000', first.toUpperCase()];
-    const read = await directory.oidcProfileInfos.getMany(realm.id, asked);
+    const requested = [...ids.toReversed(), '00000000-0000-0000-0000-000000000000', first.toUpperCase()];
+    const read = await directory.oidcProfileInfos.getMany(realm.id, requested);
     expect(read.map(({ id }) => id)).toEqual(ids.toReversed());
     expect(read.at(-1)).toMatchObject({ subject: 's0', key: [realm.id, user.id, first] });
     expect(await directory.oidcProfileInfos.getMany(realm.id, [])).toEqual([]);
   });
 });
 
-describe('what cannot be right is told before anything is sent', () => {
+describe('invalid arguments', () => {
   const id = '01234567-89ab-cdef-0123-456789abcdef';
   const secret = 'not-to-be-repeated';
   const cases: [string, () => unknown, RegExp][] = [
-    ['a URL that is none', () => connect({ url: secret, token: async () => '' }), /^url must be/],
+    ['an invalid URL', () => connect({ url: secret, token: async () => '' }), /^url must be/],
     [
       'a URL with a password',
       () => connect({ url: `http://a:${secret}@b.example`, token: async () => '' }),
@@ -301,11 +301,11 @@ describe('what cannot be right is told before anything is sent', () => {
       'http://[::2]',
       'http://0.0.0.0',
     ].map((url): [string, () => unknown, RegExp] => [
-      `a secret in clear to ${url}`,
+      `plain http to ${url}`,
       () => connect({ url, clientId: 'a', clientSecret: secret }),
       /^url must be https.*allowPlainHttp: true/,
     ]),
-    ['a key with a dot in it', () => directory.users.get([id, '..']), /^id must be an ID/],
+    ['a key with a dot segment', () => directory.users.get([id, '..']), /^id must be an ID/],
     ['a short key', () => directory.users.get([id] as never), /expected 2 IDs: realm_id, id/],
     [
       'an ETag with a line break',
@@ -313,43 +313,43 @@ describe('what cannot be right is told before anything is sent', () => {
       /^ifMatch must/,
     ],
     [
-      'a long key',
+      'a long idempotency key',
       () => directory.realms.create([], { name: 'x' }, { idempotencyKey: secret.repeat(20) }),
       /^idempotencyKey must/,
     ],
-    ['an ID that is none', () => directory.oidcProfileInfos.getMany(id, [secret]), /^id must be an ID/],
+    ['an invalid ID', () => directory.oidcProfileInfos.getMany(id, [secret]), /^id must be an ID/],
   ];
-  test.each(cases)('%s', async (_, call, sentence) => {
+  test.each(cases)('%s throws TypeError before a request', async (_, call, message) => {
     const error: unknown = await Promise.try(call).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(TypeError);
-    expect((error as Error).message).toMatch(sentence);
+    expect((error as Error).message).toMatch(message);
     expect((error as Error).message).not.toContain(secret);
   });
 });
 
 test.each(['http://localhost', 'http://127.1.2.3:8080', 'http://[::1]:8080', 'https://b.example'])(
-  'what is sent to %s is in clear for nobody else',
+  'connect accepts %s, which other machines cannot read',
   (url) => {
     expect(connect({ url, token: async () => '' })).toBeObject();
   },
 );
 
-test('plain http to another machine is spoken where the caller allows it', async () => {
-  const asked: string[] = [];
+test('allowPlainHttp permits plain http to another machine', async () => {
+  const urls: string[] = [];
   const allowed = connect({
     url: 'http://b.example',
     allowPlainHttp: true,
     token: async () => 'x',
     fetch: async (url) => {
-      asked.push(url);
+      urls.push(url);
       return Response.json({ data: [], meta: { results: { total: 0 } }, links: {} });
     },
   });
   expect((await allowed.realms.page([])).total).toBe(0);
-  expect(asked).toEqual(['http://b.example/v2/authentication-realms']);
+  expect(urls).toEqual(['http://b.example/v2/authentication-realms']);
 });
 
-test('an error tells status, words and request, and nothing that was sent', async () => {
+test('an error has status, details and request ID, and no sent value', async () => {
   const realm = await newRealm();
   const error = await errorOf(directory.users.create(realm.key, { name: ' ', email: 'not-an-address' }));
   expect(error.status).toBe(400);

@@ -8,7 +8,7 @@ import {
 import { type FaultyProxy, type ProxyFault, startFaultyProxy } from '../support/faulty_proxy.ts';
 import { type Service, startService } from '../support/service.ts';
 
-/** The client library behind a proxy that loses, refuses and holds back what it is told to. */
+/** The client library behind a proxy that loses, refuses and delays requests. */
 
 const SCOPE = 'realms:read realms:write users:read users:write';
 
@@ -43,7 +43,7 @@ async function errorOf(work: Promise<unknown>): Promise<AuthrealmError> {
 }
 
 const newRealm = () => directory.realms.create([], { name: 'Shop' });
-/** What came for records, the token endpoint left out. */
+/** The requests for records, without those to the token endpoint. */
 const sent = () => proxy.requests.filter(({ path }) => path.startsWith('/v2'));
 const tokensFetched = () => proxy.requests.filter(({ path }) => path === '/oauth/access_token').length;
 
@@ -51,15 +51,15 @@ const BUSY: ProxyFault = { status: 503, headers: { 'Retry-After': '0' } };
 
 describe('a create', () => {
   test.each<[string, ProxyFault]>([
-    ['is lost on its way there', { cut: 'before' }],
-    ['is lost on its way back', { cut: 'after' }],
-    ['is cut in the middle of the answer', { cut: 'inside' }],
-    ['is refused for now', BUSY],
-    ['meets itself', { status: 409, headers: { 'Retry-After': '0' } }],
-    ['is one too many', { status: 429 }],
-  ])('that %s is made once', async (_, trouble) => {
+    ['is lost before the service', { cut: 'before' }],
+    ['loses its response', { cut: 'after' }],
+    ['loses half of its response', { cut: 'inside' }],
+    ['is answered 503', BUSY],
+    ['is answered 409 while in flight', { status: 409, headers: { 'Retry-After': '0' } }],
+    ['is answered 429', { status: 429 }],
+  ])('a create that %s is retried and creates one record', async (_, fault) => {
     const { key, id } = await newRealm();
-    proxy.injectFaults(/^POST .*user-authentication-info$/, trouble, trouble);
+    proxy.injectFaults(/^POST .*user-authentication-info$/, fault, fault);
     const user = await directory.users.create(key, { name: 'Jane', email: 'jane@example.com' });
     const creates = sent().filter(({ method, path }) => method === 'POST' && path.includes(id));
     expect(creates).toHaveLength(3);
@@ -68,7 +68,7 @@ describe('a create', () => {
     expect([total, records[0]?.id]).toEqual([1, user.id]);
   });
 
-  test('of another record has another key', async () => {
+  test('two creates have different idempotency keys', async () => {
     await Promise.all([newRealm(), newRealm()]);
     expect(new Set(sent().map(({ headers }) => headers['idempotency-key'])).size).toBe(2);
   });
@@ -76,30 +76,30 @@ describe('a create', () => {
 
 describe('an update', () => {
   test.each<[string, ProxyFault]>([
-    ['there', { cut: 'before' }],
-    ['back', { cut: 'after' }],
-  ])('that is lost on its way %s is made', async (_, trouble) => {
+    ['is lost before the service', { cut: 'before' }],
+    ['loses its response', { cut: 'after' }],
+  ])('an update that %s is retried', async (_, fault) => {
     const realm = await newRealm();
-    proxy.injectFaults(/^PUT /, trouble);
+    proxy.injectFaults(/^PUT /, fault);
     expect((await directory.realms.update(realm.key, { name: 'Store' })).name).toBe('Store');
     expect(sent().filter(({ method }) => method === 'PUT')).toHaveLength(2);
   });
 
-  test('on a condition, lost on its way there, is made', async () => {
+  test('an update with ifMatch that is lost before the service is retried', async () => {
     const realm = await newRealm();
     proxy.injectFaults(/^PUT /, { cut: 'before' });
     const updated = await directory.realms.update(realm.key, { name: 'Store' }, { ifMatch: realm.etag });
     expect(updated.name).toBe('Store');
   });
 
-  test('on a condition, lost on its way back, leaves open who was faster', async () => {
+  test('an update with ifMatch that loses its response is 412 and uncertain', async () => {
     const realm = await newRealm();
     proxy.injectFaults(/^PUT /, { cut: 'after' });
     const error = await errorOf(directory.realms.update(realm.key, { name: 'x' }, { ifMatch: realm.etag }));
     expect([error.status, error.isUncertain]).toEqual([412, true]);
   });
 
-  test('of modify is never made twice, though its answer is lost', async () => {
+  test('modify does not apply a change twice after a lost response', async () => {
     const realm = await newRealm();
     proxy.injectFaults(/^PUT /, { cut: 'after' });
     const error = await errorOf(directory.realms.modify(realm.key, ({ name }) => ({ name: `${name}!` })));
@@ -107,39 +107,39 @@ describe('an update', () => {
     expect((await directory.realms.get(realm.key)).name).toBe('Shop!');
   });
 
-  test('of modify is made anew where somebody else was faster', async () => {
+  test('modify retries after a concurrent change', async () => {
     const realm = await newRealm();
     const other = connect({ url: service.url, ...credentials });
-    let asked = 0;
+    let calls = 0;
     const { name } = await directory.realms.modify(realm.key, async (record) => {
-      asked += 1;
-      if (asked < 3) await other.realms.update(realm.key, { name: `${record.name}+` });
+      calls += 1;
+      if (calls < 3) await other.realms.update(realm.key, { name: `${record.name}+` });
       return { name: `${record.name}!` };
     });
-    expect([asked, name]).toEqual([3, 'Shop++!']);
+    expect([calls, name]).toEqual([3, 'Shop++!']);
   });
 });
 
 describe('a delete', () => {
   test.each<[string, ProxyFault]>([
-    ['there', { cut: 'before' }],
-    ['back', { cut: 'after' }],
-  ])('that is lost on its way %s is done', async (_, trouble) => {
+    ['is lost before the service', { cut: 'before' }],
+    ['loses its response', { cut: 'after' }],
+  ])('a delete that %s is retried', async (_, fault) => {
     const { key } = await newRealm();
-    proxy.injectFaults(/^DELETE /, trouble);
+    proxy.injectFaults(/^DELETE /, fault);
     await directory.realms.delete(key);
     expect((await errorOf(directory.realms.get(key))).status).toBe(404);
   });
 
-  test('of what is not there says so', async () => {
+  test('a delete of an unknown record is 404', async () => {
     const { key } = await newRealm();
     await directory.realms.delete(key);
     expect((await errorOf(directory.realms.delete(key))).status).toBe(404);
   });
 });
 
-describe('how long a request goes on', () => {
-  test('it waits as long as the answer asks, in seconds or until a date', async () => {
+describe('retries', () => {
+  test('a retry waits for Retry-After in seconds or until a date', async () => {
     const { key } = await newRealm();
     const at = Date.parse('2026-01-31T09:00:00Z');
     const dated = { Date: new Date(at).toUTCString(), 'Retry-After': new Date(at + 1_000).toUTCString() };
@@ -153,7 +153,7 @@ describe('how long a request goes on', () => {
     }
   });
 
-  test('it ends with the last answer after so many attempts', async () => {
+  test('a request fails with the last response after the maximum of retries', async () => {
     const { key } = await newRealm();
     const body = JSON.stringify({
       errors: [{ status: '503', title: 'Service Unavailable', detail: 'later' }],
@@ -166,7 +166,7 @@ describe('how long a request goes on', () => {
     expect(error.message).toEndWith('was answered 503 Service Unavailable: later');
   });
 
-  test('it ends at once where waiting would take too long', async () => {
+  test('a request fails at once if Retry-After exceeds its total timeout', async () => {
     const { key } = await newRealm();
     proxy.injectFaults(/^GET /, { status: 503, headers: { 'Retry-After': '86400' } });
     const startedAt = performance.now();
@@ -175,7 +175,7 @@ describe('how long a request goes on', () => {
     expect(performance.now() - startedAt).toBeLessThan(2_000);
   });
 
-  test('an attempt that is never answered is given up and made again', async () => {
+  test('an attempt without a response is aborted after its timeout and retried', async () => {
     const { key } = await newRealm();
     proxy.injectFaults(/^GET /, 'hang');
     expect((await connectBy({ timeoutMs: 500 }).realms.get(key)).key).toEqual(key);
@@ -185,19 +185,19 @@ describe('how long a request goes on', () => {
     expect(error.message).toEndWith('failed without a response: no answer in 500 ms');
   });
 
-  test('it ends when the caller says so, in an attempt and in a pause', async () => {
+  test('the signal of the caller aborts a request during an attempt and during a pause', async () => {
     const { key } = await newRealm();
-    for (const trouble of ['hang', { status: 503, headers: { 'Retry-After': '20' } }] as const) {
-      proxy.injectFaults(/^GET /, trouble);
-      const leaving = new AbortController();
+    for (const fault of ['hang', { status: 503, headers: { 'Retry-After': '20' } }] as const) {
+      proxy.injectFaults(/^GET /, fault);
+      const controller = new AbortController();
       const reason = new Error('enough');
-      const work = directory.realms.get(key, { signal: leaving.signal });
-      setTimeout(() => leaving.abort(reason), 200);
+      const work = directory.realms.get(key, { signal: controller.signal });
+      setTimeout(() => controller.abort(reason), 200);
       expect(await work.catch((error: unknown) => error)).toBe(reason);
     }
   });
 
-  test('nobody there is told without the address', async () => {
+  test('the error of an unreachable service does not contain the token', async () => {
     const nowhere = connect({ url: 'http://127.0.0.1:9', retries: 1, token: async () => 'secret-token' });
     const error = await errorOf(nowhere.realms.get(['01234567-89ab-cdef-0123-456789abcdef']));
     expect(error.status).toBeUndefined();
@@ -206,16 +206,16 @@ describe('how long a request goes on', () => {
 });
 
 describe('the token', () => {
-  test('is fetched once for all, also where that takes more than one attempt', async () => {
+  test('concurrent calls fetch one token, with retries', async () => {
     proxy.injectFaults(/access_token$/, BUSY, { cut: 'before' });
     const made = await Promise.all(Array.from({ length: 10 }, newRealm));
     expect(new Set(made.map(({ id }) => id)).size).toBe(10);
     expect(tokensFetched()).toBe(3);
   });
 
-  test('is fetched again before it ends', async () => {
+  test('the token is fetched again before it expires', async () => {
     const realm = await newRealm();
-    const hasty = connectBy({
+    const shortLived = connectBy({
       fetch: async (url, init) => {
         const answer = await fetch(url, init);
         if (!url.endsWith('access_token')) return answer;
@@ -223,15 +223,15 @@ describe('the token', () => {
       },
     });
     const before = tokensFetched();
-    await hasty.realms.get(realm.key);
-    await hasty.realms.get(realm.key);
+    await shortLived.realms.get(realm.key);
+    await shortLived.realms.get(realm.key);
     expect(tokensFetched() - before).toBe(1);
     await Bun.sleep(950);
-    await hasty.realms.get(realm.key);
+    await shortLived.realms.get(realm.key);
     expect(tokensFetched() - before).toBe(2);
   });
 
-  test('is fetched again once where it is refused, by however many calls', async () => {
+  test('a refused token is fetched again once for concurrent calls', async () => {
     const { key } = await newRealm();
     proxy.injectFaults(/^GET /, { status: 401 }, { status: 401 }, { status: 401 });
     await Promise.all([1, 2, 3].map(() => directory.realms.get(key)));
@@ -240,14 +240,14 @@ describe('the token', () => {
     expect((await errorOf(directory.realms.get(key))).status).toBe(401);
   });
 
-  test('that is lent is asked for again where it is refused', async () => {
+  test('the token function is called again after a refused token', async () => {
     const { key } = await newRealm();
     const tokens = ['stale', await service.token(SCOPE)];
-    const lent = connect({ url: proxy.url, token: async () => tokens.shift() ?? '' });
-    expect((await lent.realms.get(key)).key).toEqual(key);
+    const withTokens = connect({ url: proxy.url, token: async () => tokens.shift() ?? '' });
+    expect((await withTokens.realms.get(key)).key).toEqual(key);
   });
 
-  test('is not given to a client with a wrong secret, and the error does not repeat it', async () => {
+  test('the error of a wrong secret does not contain the secret', async () => {
     const clientSecret = 'ars_of-somebody-else';
     const wrong = connect({ url: proxy.url, clientId: credentials.clientId, clientSecret });
     const error = await errorOf(newRealmBy(wrong));
@@ -256,32 +256,32 @@ describe('the token', () => {
     expect(JSON.stringify([error.message, error.stack, { ...error }])).not.toContain(clientSecret);
   });
 
-  test('goes nowhere but to the service', async () => {
+  test('the token is not sent to the target of a redirect or a link', async () => {
     const { key } = await newRealm();
-    const elsewhere = await startFaultyProxy(service.url);
+    const otherServer = await startFaultyProxy(service.url);
     proxy.injectFaults(/^GET /, {
       status: 307,
-      headers: { Location: `${elsewhere.url}/v2/authentication-realms` },
+      headers: { Location: `${otherServer.url}/v2/authentication-realms` },
     });
     const error = await errorOf(directory.realms.get(key));
     expect([error.status, error.message]).toEqual([307, expect.stringContaining('redirect')]);
-    const next = `${elsewhere.url}/v2/authentication-realms?page%5Blimit%5D=1&page%5Bafter%5D=`;
+    const next = `${otherServer.url}/v2/authentication-realms?page%5Blimit%5D=1&page%5Bafter%5D=`;
     const body = JSON.stringify({ data: [], meta: {}, links: { next } });
     proxy.injectFaults(/^GET /, { status: 200, body });
     for await (const _ of directory.realms.list([], { pageSize: 2 })) break;
-    expect(elsewhere.requests).toEqual([]);
+    expect(otherServer.requests).toEqual([]);
     expect(sent().at(-1)?.path).toEndWith(new URL(next).search);
-    await elsewhere.stop();
+    await otherServer.stop();
   });
 });
 
 test.each<[string, ProxyFault]>([
-  ['a page of somebody else', { status: 200, body: '<!doctype html>' }],
-  ['JSON of somebody else', { status: 200, body: '{"ok":true}' }],
-  ['nothing', { status: 200 }],
-])('%s is no record', async (_, trouble) => {
+  ['an HTML page', { status: 200, body: '<!doctype html>' }],
+  ['other JSON', { status: 200, body: '{"ok":true}' }],
+  ['an empty body', { status: 200 }],
+])('%s instead of a record is an error', async (_, fault) => {
   const { key } = await newRealm();
-  proxy.injectFaults(/^GET /, trouble);
+  proxy.injectFaults(/^GET /, fault);
   await errorOf(directory.realms.get(key));
 });
 

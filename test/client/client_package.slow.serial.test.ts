@@ -6,7 +6,7 @@ import { startCaptureProxy } from '../support/capture_proxy.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshFolder, type Service, startService } from '../support/service.ts';
 
-/** The client library as it is packed for npm, in a project of somebody else, under Node.js and TypeScript. */
+/** The client library as packed for npm, in another project, under Node.js, Bun and TypeScript. */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SCOPE = ['realms', 'profiles', 'users', 'profile-infos'].flatMap((noun) => [
@@ -16,7 +16,7 @@ const SCOPE = ['realms', 'profiles', 'users', 'profile-infos'].flatMap((noun) =>
 
 let service: Service;
 let environment: Record<string, string>;
-/** The project, with the package and nothing but its dependencies beside it. */
+/** The project, with only the package and its dependencies installed. */
 let project: string;
 let installed: string;
 
@@ -39,7 +39,7 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => service.stop());
 
-/** Packs a copy of this tree as a release would be, without the registry; answers the path of the archive. */
+/** Packs a copy of this tree like a release, without the registry. Returns the path of the archive. */
 async function pack(): Promise<string> {
   const folder = freshFolder();
   const copy = join(folder, 'copy');
@@ -61,8 +61,8 @@ async function pack(): Promise<string> {
     stderr: 'pipe',
     env: { PATH: process.env.PATH ?? '', HOME: folder, npm_config_update_notifier: 'false' },
   });
-  const [code, said] = await Promise.all([child.exited, new Response(child.stderr).text()]);
-  if (code !== 0) throw new Error(said);
+  const [code, errors] = await Promise.all([child.exited, new Response(child.stderr).text()]);
+  if (code !== 0) throw new Error(errors);
   return join(folder, [...new Bun.Glob('*.tgz').scanSync(folder)][0] ?? '');
 }
 
@@ -71,7 +71,7 @@ const blocks = (page: string, language: string): string[] =>
     ...readFileSync(join(ROOT, page), 'utf8').matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'gms')),
   ].map(([, block]) => block ?? '');
 
-test('is one file that needs nothing of a runtime but what browsers have', () => {
+test('the client package is one file that uses only APIs of browsers', () => {
   const program = readFileSync(join(installed, 'dist/client.js'), 'utf8');
   expect(program).not.toMatch(/\b(Bun|Buffer|process|require|__dirname)\b|from ["']|import\(/);
   expect(program.length).toBeLessThan(64 * 1024);
@@ -82,23 +82,23 @@ test.each([
   ['Node.js', 'node'],
   ['Bun', process.execPath],
 ])(
-  'the examples of docs/client.md run under %s, and tell no proxy of the environment',
+  'the examples of docs/client.md run under %s and ignore proxies of the environment',
   async (_, runtime) => {
-    const eavesdropper = startCaptureProxy();
+    const proxy = startCaptureProxy();
     writeFileSync(join(project, 'examples.js'), blocks('docs/client.md', 'js').join('\n'));
     const { code, stdout, stderr } = await runCommand([runtime, join(project, 'examples.js')], {
       ...environment,
-      ...eavesdropper.environment,
+      ...proxy.environment,
     });
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toBe('Jane Doe\nJane Doe jane@example.com\n1\nsomebody was faster\n');
-    expect(eavesdropper.methods).toEqual([]);
-    await eavesdropper.stop();
+    expect(proxy.methods).toEqual([]);
+    await proxy.stop();
   },
   300_000,
 );
 
-test('the commands of docs/client.md run as they are written', async () => {
+test('the commands of docs/client.md run', async () => {
   const bin = join(freshFolder(), 'bin');
   mkdirSync(bin);
   symlinkSync(AUTHREALM, join(bin, 'authrealm'));
@@ -117,8 +117,8 @@ const directory = connect({ url: 'http://127.0.0.1:1', token: async () => 'x' })
 const id = '01234567-89ab-cdef-0123-456789abcdef';
 `;
 
-  /** The lines the compiler complains about, by what stands there. */
-  async function wrongLines(lines: readonly string[], module: string): Promise<string[]> {
+  /** The lines with compiler errors. */
+  async function errorLines(lines: readonly string[], module: string): Promise<string[]> {
     const folder = join(project, `typed-${module}`);
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, 'user.mts'), HEAD + lines.join('\n'));
@@ -150,7 +150,7 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
     });
   }
 
-  const right = [
+  const valid = [
     "const user: Entry<'users'> = await directory.users.get([id, id]);",
     "const created = await directory.users.create([id], { name: 'Jane', email: 'jane@example.com', given_name: null });",
     'const etag: string = created.etag; const at: string = user.created_at; const middle: string | null = user.middle_name;',
@@ -166,8 +166,8 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
     'export { key, words };',
   ];
 
-  /** Each of these is wrong. */
-  const wrong = [
+  /** Each of these lines is a type error. */
+  const invalid = [
     '(await directory.users.get([id, id])).nmae;',
     "await directory.users.create([id], { name: 'Jane' });",
     "await directory.users.create([id], { name: 'Jane', email: 'j@example.com', nick: 'J' });",
@@ -189,10 +189,10 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
   ];
 
   test.each(['nodenext', 'bundler'])(
-    'a program that is right passes, and every wrong line is found (%s)',
+    'the types accept a valid program and reject every invalid line (%s)',
     async (module) => {
-      expect(await wrongLines(right, module)).toEqual([]);
-      expect(await wrongLines(wrong, module)).toEqual(wrong);
+      expect(await errorLines(valid, module)).toEqual([]);
+      expect(await errorLines(invalid, module)).toEqual(invalid);
     },
     300_000,
   );
