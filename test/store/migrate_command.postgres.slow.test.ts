@@ -101,7 +101,10 @@ describe.each(Object.entries(TARGETS))('a newer schema that was only expanded, o
     expect([stdout, code]).toEqual(['the database has schema 9, the newest: nothing was pending\n', 0]);
     const to = `sqlite:${join(freshFolder(), 'copy.db')}`;
     const refused = await runCommand([AUTHREALM, 'copy', '--from', target.url, '--to', to]);
-    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('take the release that')]);
+    expect([refused.code, refused.stderr]).toEqual([
+      1,
+      expect.stringContaining('use the release that migrated it'),
+    ]);
   });
 });
 
