@@ -95,8 +95,8 @@ function faultsPage(): string {
     'Faults',
     'src/domain/fault.ts',
     `Every error response has one of these codes; [its body](../faults/README.md) has the status, a title and the detail. A
-*retryable* answer has a \`Retry-After\` header: the same request may succeed later. *Source* is the kind of member, parameter or
-dependency that each error of the answer names.`,
+*retryable* answer has a \`Retry-After\` header: the same request may succeed later. So has \`rate_limited\`, with the time until a
+request is allowed. *Source* is the kind of member, parameter or dependency that each error of the answer names.`,
     table(['Code', 'Status', 'Meaning', '`detail`', 'Retryable', 'Source'], rows),
     'The token endpoints also return these codes, as `error` (RFC 6749, 5.2):',
     table(['Code', 'Status', 'Meaning'], grants),

@@ -27,7 +27,7 @@ export function addBackup(program: Command, context: CliContext): void {
   addDatabaseSettings(program.command('backup'))
     .description('back up a SQLite database while the service runs, and verify the copy')
     .option('--to <FILE>', 'file to create; an existing file is never overwritten')
-    .option('--into <FOLDER>', 'folder to create the backup in; its name is the current time')
+    .option('--into <FOLDER>', 'folder to create the backup in, named after the database and the time')
     .addOption(
       new Option(
         '--keep <DAYS>',

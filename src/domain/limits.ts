@@ -107,7 +107,7 @@ export const LIMITS = Object.freeze({
   consoleLinkMsMax: 60_000,
   /** Length of a console session that began with a link or an OpenID provider. */
   consoleTokenSeconds: 900,
-  /** Signing keys in the key set. One more is rejected with 422; clients that cache the set need not accept more. */
+  /** Signing keys in the key set. One more is rejected with 422, so that the set stays short. */
   signingKeysMax: 32,
   /** Clock difference between machines that is tolerated in `exp`, `nbf` and console links. */
   clockLeewayMs: 30_000,
