@@ -200,7 +200,7 @@ const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
 };
 
 describe.each(Object.entries(WRONG))('invalid %s', (kind, rows) => {
-  test.each(rows)(`an external token with an invalid ${kind} is 401: %s`, async (_name, make) => {
+  test.each(rows)(`an external token with invalid ${kind} is 401: %s`, async (_name, make) => {
     const answer = await service.get(path(planted), await make());
     expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([
       401,

@@ -168,7 +168,9 @@ describe('keys rewrap', () => {
     const first = await rewrap(database.settings(), file, systemClock);
     const second = await rewrap(database.settings(), file, systemClock);
     expect([first.ended.length, second.ended.length, second.keyId]).toEqual([1, 0, first.keyId]);
-    expect(rewrap(database.settings(), database.masterKeyFile, systemClock)).rejects.toThrow(/in force/);
+    expect(rewrap(database.settings(), database.masterKeyFile, systemClock)).rejects.toThrow(
+      /is the current key file: name another file/,
+    );
     const empty = newKeyFile();
     writeFileSync(empty, 'no key');
     expect(rewrap(database.settings(), empty, systemClock)).rejects.toThrow(/32 bytes/);

@@ -231,7 +231,7 @@ function respell(token: string): string {
 }
 
 describe.each(Object.entries(WRONG))('invalid %s', (kind, rows) => {
-  test.each(rows)(`a token with an invalid ${kind} is 401: %s`, async (_name, make) => {
+  test.each(rows)(`a token with invalid ${kind} is 401: %s`, async (_name, make) => {
     const answer = await service.get(path(planted), await make());
     expect(answer.status).toBe(401);
     expect(answer.headers.get('www-authenticate')).toBe('Bearer realm="authrealm", error="invalid_token"');
