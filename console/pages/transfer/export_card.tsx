@@ -11,14 +11,14 @@ import {
 } from '../../api/records.ts';
 import type { Description } from '../../description.ts';
 import { currentRoute, replaceQuery } from '../../layout/router.ts';
-import { type Observable, observable, useObservable } from '../../observable.ts';
+import { observable, useObservable } from '../../observable.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { ProblemNote } from '../../parts/notices.tsx';
 import { resourceLabel } from '../../parts/resource_labels.ts';
 import { hasScope, type SessionState, session, sessionOwned } from '../../session/session.ts';
 import { formatCount, Progress, RealmChoice, saveFile, WaitingNote } from './controls.tsx';
 import { lineOf } from './line_format.ts';
-import { forEachLimited, type RetryGate, retryGate } from './retry.ts';
+import { forEachLimited, type RetryGate, retryGate, type TransferRun } from './retry.ts';
 
 /** Exports a realm into a file, as far as the API returns it. */
 export function ExportCard() {
@@ -95,7 +95,7 @@ const EXPORT_RESULTS = {
   failed: 'Export failed.',
 } as const;
 
-function ExportProgress({ run }: { readonly run: ExportRun }) {
+function ExportProgress({ run }: { readonly run: TransferRun<ExportState> }) {
   const { realm, records, users, usersTotal, waiting, end, problem, file } = useObservable(run.state);
   return (
     <div class="stack">
@@ -146,22 +146,13 @@ interface ExportState {
   readonly file: Blob | undefined;
 }
 
-interface ExportRun {
-  readonly state: Observable<ExportState>;
-  cancel(): void;
-  resume(): void;
-}
-
 /** The running export of the signed-in user; it continues on other pages and survives an expired session. */
-const currentExport = sessionOwned<ExportRun>();
-
-/** Browsers open six connections per host: one stays free for the user. */
-const CONCURRENCY = 5;
+const currentExport = sessionOwned<TransferRun<ExportState>>();
 
 /** Below a user. */
 const LINK_RESOURCES: readonly Description[] = [RESOURCES.oidcProfileInfos, RESOURCES.passwordProfileInfos];
 
-interface TransferContext {
+interface ExportContext {
   readonly realm: string;
   /** The session at the start: an expired session must not silently leave records out. */
   readonly sessionAtStart: SessionState;
@@ -181,7 +172,7 @@ function startExport(realm: string): void {
   const report = (what: Partial<ExportState>) => state.set({ ...state.get(), ...what });
   const { signal } = controller;
   const waiting = retryGate({ signal, onWait: (problem) => report({ waiting: problem }) });
-  const work: TransferContext = {
+  const work: ExportContext = {
     realm,
     sessionAtStart: session.get(),
     signal,
@@ -202,12 +193,12 @@ function startExport(realm: string): void {
   );
 }
 
-function countersOf({ records, users }: TransferContext) {
+function countersOf({ records, users }: ExportContext) {
   return { records, users };
 }
 
 /** Parents first, like `authrealm export`; links as far as the session can read them. */
-async function runExport(work: TransferContext): Promise<Blob> {
+async function runExport(work: ExportContext): Promise<Blob> {
   const { realm, retryGate: waiting, signal } = work;
   const parts: Blob[] = [];
   const append = (lines: readonly string[]) => {
@@ -229,7 +220,7 @@ async function runExport(work: TransferContext): Promise<Blob> {
 }
 
 async function withUsers(
-  work: TransferContext,
+  work: ExportContext,
   parts: readonly Blob[],
   append: (lines: readonly string[]) => void,
 ): Promise<Blob> {
@@ -248,14 +239,14 @@ async function withUsers(
 
 /** The API lists links only per user. */
 async function exportLinks(
-  work: TransferContext,
+  work: ExportContext,
   users: readonly ApiRecord[],
   into: ReadonlyMap<Description, Blob[]>,
 ) {
   for (const description of LINK_RESOURCES) {
     if (!hasScope(work.sessionAtStart, `${description.scope}:read`)) continue;
     const lines: string[][] = users.map(() => []);
-    await forEachLimited(users.entries(), CONCURRENCY, async ([index, { id }]) => {
+    await forEachLimited(users.entries(), async ([index, { id }]) => {
       const key = [work.realm, id];
       for await (const { items } of pages(work, description, key)) {
         lines[index]?.push(...items.map((each) => lineOf(description, key, each)));
@@ -268,7 +259,7 @@ async function exportLinks(
 }
 
 /** The pages of a collection, oldest first. */
-function pages({ retryGate: waiting, signal }: TransferContext, description: Description, parentKey: Key) {
+function pages({ retryGate: waiting, signal }: ExportContext, description: Description, parentKey: Key) {
   const read = recordPages(description, parentKey, 'created_at');
   return pagesOf((cursor) => waiting.run(() => read(cursor, signal)));
 }

@@ -7,15 +7,9 @@ import { resourceLabel } from '../../parts/resource_labels.ts';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, type SessionState, session } from '../../session/session.ts';
 import { formatCount, Progress, RealmChoice, RejectedLines, WaitingNote } from './controls.tsx';
-import {
-  type Contents,
-  currentImport,
-  type ImportRun,
-  type ImportState,
-  inspectFile,
-  startImport,
-} from './import_run.ts';
+import { type Contents, currentImport, type ImportState, inspectFile, startImport } from './import_run.ts';
 import { IMPORT_ORDER } from './line_format.ts';
+import type { TransferRun } from './retry.ts';
 
 /** Imports a file line by line through the API. */
 export function ImportCard() {
@@ -217,7 +211,7 @@ const IMPORT_RESULTS = {
   failed: 'Import failed: records created so far remain.',
 } as const;
 
-function ImportProgress({ run }: { readonly run: ImportRun }) {
+function ImportProgress({ run }: { readonly run: TransferRun<ImportState> }) {
   const state = useObservable(run.state);
   const { contents, created, found, refused, end, waiting, problem } = state;
   const done = created + found + refused.length;

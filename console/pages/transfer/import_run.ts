@@ -3,10 +3,10 @@ import { pagesOf, readPages } from '../../api/list_page.ts';
 import { type Problem, toProblem } from '../../api/problem.ts';
 import { type ApiRecord, createRecord, type Key, RESOURCES, recordPages } from '../../api/records.ts';
 import type { Description } from '../../description.ts';
-import { type Observable, observable } from '../../observable.ts';
+import { observable } from '../../observable.ts';
 import { sessionOwned } from '../../session/session.ts';
 import { IMPORT_ORDER, LineError, type ReadLine, readLine } from './line_format.ts';
-import { forEachLimited, type RetryGate, retryGate } from './retry.ts';
+import { forEachLimited, type RetryGate, retryGate, type TransferRun } from './retry.ts';
 
 /** A rejected line and the reason. */
 export interface RejectedLine {
@@ -40,17 +40,8 @@ export interface ImportState {
   readonly elapsedMs: number;
 }
 
-export interface ImportRun {
-  readonly state: Observable<ImportState>;
-  cancel(): void;
-  resume(): void;
-}
-
 /** The running import of the signed-in user; it continues on other pages and survives an expired session. */
-export const currentImport = sessionOwned<ImportRun>();
-
-/** Browsers open six connections per host: one stays free for the user. */
-const CONCURRENCY = 5;
+export const currentImport = sessionOwned<TransferRun<ImportState>>();
 
 interface NumberedLine {
   readonly number: number;
@@ -115,7 +106,7 @@ function isMissingSecret({ fields }: Description, input: ReadLine['input']): boo
 }
 
 /** The state of a running import. */
-interface TransferContext {
+interface ImportContext {
   readonly file: File;
   readonly counts: Contents['counts'];
   /** The target realm; undefined to create the realms of the file. */
@@ -146,7 +137,7 @@ export function startImport(file: File, contents: Contents, target: string | und
   const report = (what: Partial<ImportState>) =>
     state.set({ ...state.get(), ...what, elapsedMs: performance.now() - startedAt });
   const waiting = retryGate({ signal: controller.signal, onWait: (problem) => report({ waiting: problem }) });
-  const work: TransferContext = {
+  const work: ImportContext = {
     ...{ file, target, report, counts: contents.counts, signal: controller.signal, retryGate: waiting },
     ...{ ids: new Map(), created: 0, found: 0, refused: [...contents.refused] },
     token: btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(RANDOM_BYTES)))),
@@ -165,15 +156,15 @@ export function startImport(file: File, contents: Contents, target: string | und
   );
 }
 
-function countersOf({ created, found, refused }: TransferContext) {
+function countersOf({ created, found, refused }: ImportContext) {
   return { created, found, refused: [...refused] };
 }
 
 /** Parents first, one resource after another, so that references exist. */
-async function runImport(work: TransferContext): Promise<void> {
+async function runImport(work: ImportContext): Promise<void> {
   const existing = work.target === undefined ? [] : await readProfiles(work.target, work);
   for (const description of IMPORT_ORDER) {
-    await forEachLimited(linesOfResource(work, description), CONCURRENCY, async ({ number, read }) => {
+    await forEachLimited(linesOfResource(work, description), async ({ number, read }) => {
       try {
         await importLine(work, number, read, existing);
       } catch (error) {
@@ -185,10 +176,7 @@ async function runImport(work: TransferContext): Promise<void> {
   }
 }
 
-async function* linesOfResource(
-  work: TransferContext,
-  description: Description,
-): AsyncGenerator<NumberedLine> {
+async function* linesOfResource(work: ImportContext, description: Description): AsyncGenerator<NumberedLine> {
   let remaining = work.counts.get(description.name) ?? 0;
   if (remaining === 0) return;
   for await (const each of readLines(work.file)) {
@@ -203,7 +191,7 @@ async function* linesOfResource(
 /** The existing profiles of the realm. */
 async function readProfiles(
   realm: string,
-  { retryGate: waiting, signal }: TransferContext,
+  { retryGate: waiting, signal }: ImportContext,
 ): Promise<readonly Known[]> {
   const all: Known[] = [];
   for (const description of [RESOURCES.oidcProfiles, RESOURCES.passwordProfiles]) {
@@ -230,7 +218,7 @@ function idKey(kind: string, id: string): string {
 }
 
 async function importLine(
-  work: TransferContext,
+  work: ImportContext,
   number: number,
   read: ReadLine,
   existing: readonly Known[],
@@ -253,7 +241,7 @@ async function importLine(
 
 /** The ID of an existing record that matches a line. */
 function existingId(
-  { target }: TransferContext,
+  { target }: ImportContext,
   { description, members }: ReadLine,
   existing: readonly Known[],
 ) {
@@ -269,7 +257,7 @@ function existingId(
 }
 
 /** The new IDs of the parent records of a line. */
-function resolveParentKey({ ids, target }: TransferContext, { description, parentKey }: ReadLine): Key {
+function resolveParentKey({ ids, target }: ImportContext, { description, parentKey }: ReadLine): Key {
   const kinds = [RESOURCES.realms.name, RESOURCES.users.name];
   return parentKey.map((id, depth) => {
     if (depth === 0 && target !== undefined) return target;
@@ -280,7 +268,7 @@ function resolveParentKey({ ids, target }: TransferContext, { description, paren
 }
 
 function referencesOf(
-  { ids }: TransferContext,
+  { ids }: ImportContext,
   { description, input }: ReadLine,
 ): Readonly<Record<string, string>> {
   const references = description.fields.flatMap(({ name, references: kind }) => {

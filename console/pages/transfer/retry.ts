@@ -1,5 +1,13 @@
 import { type Problem, toProblem } from '../../api/problem.ts';
+import type { Observable } from '../../observable.ts';
 import { session } from '../../session/session.ts';
+
+/** A running import or export. */
+export interface TransferRun<State> {
+  readonly state: Observable<State>;
+  cancel(): void;
+  resume(): void;
+}
 
 /** Shared by the requests of one transfer: when one has to wait, all wait. */
 export interface RetryGate {
@@ -76,13 +84,15 @@ export function retryGate({ signal, onWait }: RetryGateOptions): RetryGate {
   };
 }
 
+/** Browsers open six connections per host: one stays free for the user. */
+const CONCURRENCY = 5;
+
 /**
  * Runs an action for each item with limited concurrency. Rejects with the first error after running actions
  * end.
  */
 export async function forEachLimited<T>(
   items: AsyncIterable<T> | Iterable<T>,
-  concurrency: number,
   action: (item: T) => Promise<void>,
 ): Promise<void> {
   const running = new Set<Promise<void>>();
@@ -94,7 +104,7 @@ export async function forEachLimited<T>(
       })
       .finally(() => running.delete(work));
     running.add(work);
-    if (running.size >= concurrency) await Promise.race(running);
+    if (running.size >= CONCURRENCY) await Promise.race(running);
     if (errors.length > 0) break;
   }
   await Promise.all(running);
