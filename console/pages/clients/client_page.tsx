@@ -70,31 +70,27 @@ export function ClientPage({ parameters: { client = '' } }: PageProps) {
 
 /** The form of a client. */
 function ClientForm({ initial, verb, save, onCancel }: FormProps<ClientInput>) {
-  const {
-    input: grant,
-    change,
-    errorOf,
-    problem,
-    isBusy,
-    send,
-    form,
-  } = useForm({ initial, missingOf: missingGrantFields, save });
+  const { input, change, errorOf, problem, isBusy, send, form } = useForm({
+    initial,
+    missingOf: missingClientFields,
+    save,
+  });
   return (
     <form ref={form} class="form" noValidate onSubmit={send}>
       <TextField
         label="Name"
-        value={grant.name}
+        value={input.name}
         error={errorOf('name')}
         isRequired
         onText={(name) => change({ name })}
       />
       <ScopesField
-        scopes={grant.scopes}
+        scopes={input.scopes}
         error={errorOf('scopes')}
         onScopes={(scopes) => change({ scopes })}
       />
       <RealmsField
-        realms={grant.realms}
+        realms={input.realms}
         error={errorOf('realms')}
         onRealms={(realms) => change({ realms })}
       />
@@ -104,7 +100,7 @@ function ClientForm({ initial, verb, save, onCancel }: FormProps<ClientInput>) {
   );
 }
 
-function missingGrantFields({ name, scopes, realms }: ClientInput): MissingFields {
+function missingClientFields({ name, scopes, realms }: ClientInput): MissingFields {
   return {
     ...(name.trim() === '' ? { name: 'This field is required' } : {}),
     ...(scopes.length === 0 ? { scopes: 'Select at least one' } : {}),
