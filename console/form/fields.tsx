@@ -208,7 +208,7 @@ interface AllOrSomeProps {
   ) => ComponentChildren;
 }
 
-/** All, or a selection. The selection is kept while `all` is chosen. */
+/** All, or a selection. Choosing `all` does not clear the selection. */
 export function AllOrSomeField({
   legend,
   all,

@@ -32,7 +32,7 @@ function readRoute(): Route {
   return { segments: path.split('/').filter(Boolean).map(decode), query: new URLSearchParams(query) };
 }
 
-/** Fragments are untrusted: invalid encoding is kept as it is. */
+/** Fragments are untrusted: invalid encoding stays unchanged. */
 function decode(segment: string): string {
   try {
     return decodeURIComponent(segment);

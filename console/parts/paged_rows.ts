@@ -1,6 +1,6 @@
 import type { ReadPage } from '../api/list_page.ts';
 
-/** Pages held in memory; of others only the cursor is kept. */
+/** Pages in memory; of the others only the cursor. */
 const LOADED_PAGES_MAX = 60;
 
 /** The rows of a list that is read page by page. */

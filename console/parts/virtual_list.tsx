@@ -25,10 +25,7 @@ function useFocusFallback(list: List): void {
   });
 }
 
-/**
- * Home and End jump to the ends of a list: smooth scrolling would stop short in a list that grows
- * meanwhile.
- */
+/** Home and End jump to the ends of a list: smooth scrolling would stop short in a growing list. */
 function useHomeEndKeys(list: List, jump: (element: HTMLElement, isHome: boolean) => void): void {
   useEffect(() => {
     const element = list.current;

@@ -268,8 +268,8 @@ function paceText({ contents, end, elapsedMs }: ImportState, done: number): stri
 function useConfirmLeave(isNeeded: boolean): void {
   useEffect(() => {
     if (!isNeeded) return;
-    const ask = (event: Event) => event.preventDefault();
-    addEventListener('beforeunload', ask);
-    return () => removeEventListener('beforeunload', ask);
+    const preventClose = (event: Event) => event.preventDefault();
+    addEventListener('beforeunload', preventClose);
+    return () => removeEventListener('beforeunload', preventClose);
   }, [isNeeded]);
 }

@@ -26,8 +26,8 @@ export async function send(
   token: string | undefined,
   { signal, report }: { readonly signal: AbortSignal; readonly report: (outcome: ResponseState) => void },
 ): Promise<void> {
-  const begun = performance.now();
-  const since = () => performance.now() - begun;
+  const startedAt = performance.now();
+  const since = () => performance.now() - startedAt;
   const { method, url, form, body, isSigned } = request;
   const headers = new Headers({ Accept: 'application/json', ...request.headers });
   if (isSigned && token !== undefined) headers.set('Authorization', `Bearer ${token}`);
