@@ -6,7 +6,7 @@ import type { Field } from '../description.ts';
 import { UntrustedText } from '../parts/untrusted_text.tsx';
 import type { Value, Verb } from './record_form.tsx';
 
-/** A record that a field can refer to. */
+/** A record that a field can refer to, or another choice. */
 export interface Option {
   readonly id: string;
   readonly label: string;
@@ -123,6 +123,22 @@ function Input({
   );
 }
 
+interface SelectFieldProps {
+  readonly label: string;
+  readonly value: string;
+  readonly options: readonly Option[];
+  readonly onValue: (value: string) => void;
+}
+
+/** A selection with its label. */
+export function SelectField({ label, value, options, onValue }: SelectFieldProps) {
+  return (
+    <FieldFrame label={label} isOptional={false} hint={undefined} error="">
+      {(attributes) => <Choice choices={options} text={value} attributes={attributes} onValue={onValue} />}
+    </FieldFrame>
+  );
+}
+
 interface ChoiceProps {
   readonly choices: readonly Option[];
   readonly text: string;
@@ -133,7 +149,7 @@ interface ChoiceProps {
 function Choice({ choices, text, attributes, onValue }: ChoiceProps) {
   return (
     <select {...attributes} value={text} onChange={({ currentTarget }) => onValue(currentTarget.value)}>
-      {text === '' && <option value="">Choose…</option>}
+      {text === '' && choices.every(({ id }) => id !== '') && <option value="">Choose…</option>}
       {choices.map(({ id, label }) => (
         <option key={id} value={id}>
           {label}

@@ -1,5 +1,6 @@
 import { useId, useMemo } from 'preact/hooks';
 import { RESOURCES } from '../../api/records.ts';
+import { SelectField } from '../../form/fields.tsx';
 import { plainText } from '../../parts/confusables.ts';
 import { resourceLabel } from '../../parts/resource_labels.ts';
 import type { FeedRealms } from './changes_page.tsx';
@@ -23,12 +24,11 @@ export function FilterBar({ realms, filters, entries, onFilters }: FilterBarProp
   const kinds = Object.values(RESOURCES).map(({ name }) => ({ id: name, label: resourceLabel(name).many }));
   return (
     <search class="filters" aria-label="Filter changes">
-      <Choice
-        id={`${ids}-realm`}
+      <SelectField
         label="Realm"
         value={filters.realm}
         options={listed.map(({ id, name }) => ({ id, label: name === undefined ? id : plainText(name) }))}
-        onChoice={(realm) => choose({ realm })}
+        onValue={(realm) => choose({ realm })}
       />
       {realms.hasMore && (
         <div class="field">
@@ -43,19 +43,17 @@ export function FilterBar({ realms, filters, entries, onFilters }: FilterBarProp
           />
         </div>
       )}
-      <Choice
-        id={`${ids}-kind`}
+      <SelectField
         label="Kind"
         value={filters.kind}
         options={[{ id: '', label: 'All kinds' }, ...kinds]}
-        onChoice={(kind) => choose({ kind })}
+        onValue={(kind) => choose({ kind })}
       />
-      <Choice
-        id={`${ids}-what`}
+      <SelectField
         label="Event"
         value={filters.what}
         options={[{ id: '', label: 'All events' }, ...CHANGE_KINDS.map((id) => ({ id, label: id }))]}
-        onChoice={(what) => choose({ what })}
+        onValue={(what) => choose({ what })}
       />
       <div class="field">
         <label for={`${ids}-who`}>Who</label>
@@ -75,28 +73,5 @@ export function FilterBar({ realms, filters, entries, onFilters }: FilterBarProp
         </datalist>
       </div>
     </search>
-  );
-}
-
-interface ChoiceProps {
-  readonly id: string;
-  readonly label: string;
-  readonly value: string;
-  readonly options: readonly { readonly id: string; readonly label: string }[];
-  readonly onChoice: (id: string) => void;
-}
-
-function Choice({ id, label, value, options, onChoice }: ChoiceProps) {
-  return (
-    <div class="field">
-      <label for={id}>{label}</label>
-      <select id={id} value={value} onChange={({ currentTarget }) => onChoice(currentTarget.value)}>
-        {options.map((option) => (
-          <option key={option.id} value={option.id}>
-            {option.label}
-          </option>
-        ))}
-      </select>
-    </div>
   );
 }

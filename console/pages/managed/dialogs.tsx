@@ -1,9 +1,10 @@
 import { SCHEMA } from 'authrealm:schema';
 import type { ComponentChildren } from 'preact';
-import { useId, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { Managed, WithSecret } from '../../api/admin.ts';
 import type { WithEtag } from '../../api/records.ts';
 import { ChangedSinceShown, EditDialog } from '../../form/comparison.tsx';
+import { SelectField } from '../../form/fields.tsx';
 import type { Value, Values } from '../../form/record_form.tsx';
 import { ActionError, useAction } from '../../form/use_action.tsx';
 import { navigate } from '../../layout/router.ts';
@@ -153,7 +154,7 @@ export function EditManagedDialog<Input, Created extends Input>(
 
 const HOUR_SECONDS = 3_600;
 const DAY_SECONDS = 24 * HOUR_SECONDS;
-const OVERLAPS: readonly (readonly [seconds: number, words: string])[] = [
+const OVERLAPS: readonly (readonly [seconds: number, label: string])[] = [
   [0, 'not at all: it stops working immediately'],
   [HOUR_SECONDS, '1 hour'],
   [DAY_SECONDS, '24 hours'],
@@ -177,7 +178,6 @@ function RotationDialog({ what, summary, rotate, onDone, onClose }: RotationDial
   const [overlap, setOverlap] = useState(DAY_SECONDS);
   const [issued, setIssued] = useState<WithSecret>();
   const { isBusy, problem, run } = useAction(onDone);
-  const field = useId();
   if (issued) return <SecretDialog what={what} issued={issued} onClose={onClose} />;
   const submit = (event: Event) => {
     event.preventDefault();
@@ -187,22 +187,14 @@ function RotationDialog({ what, summary, rotate, onDone, onClose }: RotationDial
     <Dialog title="New secret" onClose={onClose}>
       <form class="form" onSubmit={submit}>
         {summary}
-        <div class="field">
-          <label for={field}>Keep accepting the current secret for</label>
-          <select
-            id={field}
-            value={String(overlap)}
-            onChange={({ currentTarget }) => setOverlap(Number(currentTarget.value))}
-          >
-            {OVERLAPS.filter(
-              ([seconds]) => seconds <= SCHEMA.limits.secretOverlapHoursMax * HOUR_SECONDS,
-            ).map(([seconds, words]) => (
-              <option key={seconds} value={String(seconds)}>
-                {words}
-              </option>
-            ))}
-          </select>
-        </div>
+        <SelectField
+          label="Keep accepting the current secret for"
+          value={String(overlap)}
+          options={OVERLAPS.filter(
+            ([seconds]) => seconds <= SCHEMA.limits.secretOverlapHoursMax * HOUR_SECONDS,
+          ).map(([seconds, label]) => ({ id: String(seconds), label }))}
+          onValue={(value) => setOverlap(Number(value))}
+        />
         <ActionError problem={problem} />
         <FormActions submit="Create secret" isDisabled={isBusy} onCancel={onClose} />
       </form>

@@ -3,6 +3,7 @@ import type { ReadPage } from '../../api/list_page.ts';
 import type { Problem } from '../../api/problem.ts';
 import { readRealmNames } from '../../api/records.ts';
 import { useFetch } from '../../api/use_fetch.ts';
+import { SelectField } from '../../form/fields.tsx';
 import { plainText } from '../../parts/confusables.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
@@ -21,28 +22,22 @@ interface RealmChoiceProps {
 export function RealmChoice({ label, realm, otherwise, onRealm }: RealmChoiceProps) {
   const id = useId();
   const { answer: realms } = useFetch(readRealmNames, []);
+  if (realms) {
+    const names = realms.map((each) => ({ id: each.id, label: `${plainText(each.name)} · ${each.id}` }));
+    const options = [{ id: '', label: otherwise ?? 'Choose…' }, ...names];
+    return <SelectField label={label} value={realm} options={options} onValue={onRealm} />;
+  }
   return (
     <div class="field">
       <label for={id}>{label}</label>
-      {realms ? (
-        <select id={id} value={realm} onChange={({ currentTarget }) => onRealm(currentTarget.value)}>
-          <option value="">{otherwise ?? 'Choose…'}</option>
-          {realms.map((each) => (
-            <option key={each.id} value={each.id}>
-              {plainText(each.name)} · {each.id}
-            </option>
-          ))}
-        </select>
-      ) : (
-        <input
-          id={id}
-          value={realm}
-          placeholder={`ID of the realm${otherwise === undefined ? '' : `; empty: ${otherwise}`}`}
-          autocomplete="off"
-          spellcheck={false}
-          onInput={({ currentTarget }) => onRealm(currentTarget.value.trim())}
-        />
-      )}
+      <input
+        id={id}
+        value={realm}
+        placeholder={`ID of the realm${otherwise === undefined ? '' : `; empty: ${otherwise}`}`}
+        autocomplete="off"
+        spellcheck={false}
+        onInput={({ currentTarget }) => onRealm(currentTarget.value.trim())}
+      />
     </div>
   );
 }

@@ -1,8 +1,8 @@
 import { SCHEMA } from 'authrealm:schema';
-import { useId, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { type NewWebhookInput, type Webhook, type WebhookInput, webhooks } from '../../api/admin.ts';
 import { useFetch } from '../../api/use_fetch.ts';
-import { AllOrSomeField, RealmsField, TextField } from '../../form/fields.tsx';
+import { AllOrSomeField, RealmsField, SelectField, TextField } from '../../form/fields.tsx';
 import { type MissingFields, useForm } from '../../form/use_form.ts';
 import type { PageProps } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
@@ -121,7 +121,6 @@ function WebhookForm({ initial, verb, save, onCancel }: FormProps<WebhookInput, 
     missingOf: missingWebhookFields,
     save: (webhook) => save({ ...webhook, from }),
   });
-  const id = useId();
   return (
     <form ref={form} class="form" noValidate onSubmit={send}>
       <TextField
@@ -178,17 +177,15 @@ function WebhookForm({ initial, verb, save, onCancel }: FormProps<WebhookInput, 
         onText={(text) => change({ skipped_client: text.trim() === '' ? null : text.trim() })}
       />
       {verb === 'create' && (
-        <div class="field">
-          <label for={`${id}-from`}>Start with</label>
-          <select
-            id={`${id}-from`}
-            value={from}
-            onChange={({ currentTarget }) => setFrom(currentTarget.value === 'oldest' ? 'oldest' : 'present')}
-          >
-            <option value="present">changes from now on</option>
-            <option value="oldest">everything the feed retains</option>
-          </select>
-        </div>
+        <SelectField
+          label="Start with"
+          value={from}
+          options={[
+            { id: 'present', label: 'changes from now on' },
+            { id: 'oldest', label: 'everything the feed retains' },
+          ]}
+          onValue={(value) => setFrom(value === 'oldest' ? 'oldest' : 'present')}
+        />
       )}
       {problem && <ProblemNote problem={problem} />}
       <FormActions submit={verb === 'create' ? 'Create' : 'Save'} isDisabled={isBusy} onCancel={onCancel} />
