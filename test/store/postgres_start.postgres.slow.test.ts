@@ -26,7 +26,7 @@ const GRACE_MS = 2_500;
 /** Statements of a start, each with a word that is in no other. */
 const STATEMENTS: readonly (readonly [query: string, word: string])[] = [
   ['the pooler check', 'pg_backend_pid'],
-  ['the schema lookup', 'schema_of_ours'],
+  ['the schema lookup', 'installed_schema'],
   ['the list of applied migrations', 'serves_from from migration'],
   ['the privilege check', 'has_table_privilege'],
   ['the list of indexes', 'indisunique'],

@@ -110,7 +110,7 @@ type OwnedStatements = Readonly<Record<NonNullable<Resource['foreignKey']>, read
  */
 function deleteStatements({ rowLocks }: Pick<Dialect, 'rowLocks'>) {
   const statementsFor = (condition: string): CountAndDelete => ({
-    count: `select count(*) as n from (select 1 from idempotency where ${condition} limit ?3) as owned`,
+    count: `select count(*) as n from (select 1 from idempotency where ${condition} limit ?3) as counted`,
     remove: deleteWhere(`${condition} limit ?3${rowLocks.exclusive}`),
   });
   const owned: OwnedStatements = {
