@@ -26,7 +26,7 @@ export function addClientCommands(program: Command, context: CliContext): void {
       enable: 'enable a disabled client',
       delete: 'delete a client permanently; its tokens are rejected within a second',
       rotate: 'issue a new client secret and show it once',
-      overlap: 'how long the previous secret is still accepted',
+      overlap: 'how long the previous secret is still accepted (default: 24)',
     },
   });
   client.addCreate<ClientOptions>(
@@ -34,7 +34,7 @@ export function addClientCommands(program: Command, context: CliContext): void {
       .command('create', 'create a client and show its secret once')
       .requiredOption('--name <NAME>', 'display name', clientName)
       .requiredOption('--scope <SCOPES>', SCOPE_HELP, scopes)
-      .option('--realm <ID>', REALM_HELP, realmIds),
+      .option('--realm <ID>', `${REALM_HELP} (default: all realms)`, realmIds),
     ({ name, scope, realm = '*' }) => ({ name, scopes: [...(scope ?? [])], realms: realm }),
   );
   client.addList();
@@ -54,8 +54,7 @@ export function addClientCommands(program: Command, context: CliContext): void {
 }
 
 export const SCOPE_HELP = `scopes, separated by spaces: ${SCOPE_WORDS.join(', ')}`;
-const REALM_HELP =
-  'limit the client to this realm; separate several by spaces or repeat the option (default: all realms)';
+const REALM_HELP = 'limit the client to this realm; separate several by spaces or repeat the option';
 
 function clientName(raw: string): string {
   const [issue] = CLIENT_NAME.safeParse(raw).error?.issues ?? [];

@@ -41,7 +41,7 @@ export function addImport(program: Command, context: CliContext, end: (code: num
         .choices(['abort', 'skip'])
         .default('abort'),
     )
-    .option('--upsert', 'replace existing records whose content differs')
+    .option('--upsert', 'update existing records that differ')
     .option('--dry-run', 'report what the import would do, and change nothing')
     .option('--from-line <N>', 'skip the lines before this one', lineNumber, 1)
     .action(async (file: string, options: ImportOptions, command: Command) => {

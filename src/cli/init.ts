@@ -33,7 +33,7 @@ export function addInit(program: Command, context: CliContext): void {
     'tlsKey',
   ])
     .description(
-      'create the database, its master key, a realm, a password profile and a client; print the next steps',
+      'create the database, its master key, a realm, a password profile and a client; fail if there are clients',
     )
     .option(
       '--preset-realms',

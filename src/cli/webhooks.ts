@@ -44,7 +44,7 @@ function openWebhooks(program: Command, context: CliContext) {
       enable: 'resume deliveries to a disabled target',
       delete: 'delete a target, its delivery log and its dead letters',
       rotate: 'issue a new webhook secret and show it once',
-      overlap: 'how long messages are also signed with the previous secret',
+      overlap: 'how long messages are also signed with the previous secret (default: 24)',
     },
   });
 }
@@ -73,8 +73,8 @@ function addCreate({ command, addCreate }: Webhooks): void {
     ])
       .requiredOption('--name <NAME>', 'display name')
       .requiredOption('--url <URL>', 'URL that receives the events: https, port 443')
-      .option('--event <NAMES>', EVENT_HELP, words)
-      .option('--realm <ID>', REALM_HELP, realmIds)
+      .option('--event <NAMES>', `${EVENT_HELP} (default: all)`, words)
+      .option('--realm <ID>', `${REALM_HELP} (default: all realms)`, realmIds)
       .option('--with-data', 'include the current state of the record in events')
       .option(
         '--events-max <N>',
@@ -164,9 +164,8 @@ function addRedeliver({ named, perform }: Webhooks): void {
     });
 }
 
-const EVENT_HELP = `deliver only these events: ${EVENT_NAMES.join(', ')} (default: all)`;
-const REALM_HELP =
-  'deliver only events of this realm; separate several by spaces or repeat the option (default: all realms)';
+const EVENT_HELP = `deliver only these events: ${EVENT_NAMES.join(', ')}`;
+const REALM_HELP = 'deliver only events of this realm; separate several by spaces or repeat the option';
 
 /** The ID of the dead letter that the options name; `*` for all. */
 function deadLetterId({ all, realm, firstSeq }: WebhookOptions): string {
