@@ -19,12 +19,12 @@ import { compact, openForge } from '../support/token_forge.ts';
 setDefaultTimeout(300_000);
 
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 let neighbour: Fixture;
 
 beforeAll(async () => {
   service = await startService({ badTokenRate: 'off' });
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
   neighbour = await createFixture(service.db);
 });
 afterAll(() => service.stop());
@@ -47,19 +47,19 @@ describe('a link', () => {
   test('a console link grants its rights for 15 minutes, under its label', async () => {
     const session = await signIn(service, {
       scope: 'oidc-profile-infos:read',
-      realms: new Set([planted.realm]),
+      realms: new Set([fixture.realm]),
       label: 'Anna 🙂',
     });
     expect(session).toMatchObject({
-      ...{ expires_in: 900, scope: 'oidc-profile-infos:read', realms: [planted.realm] },
+      ...{ expires_in: 900, scope: 'oidc-profile-infos:read', realms: [fixture.realm] },
       ...{ actor: 'console:Anna 🙂', label: 'Anna 🙂' },
     });
     const { access_token: token } = session;
     const { exp = 0, iat = 0, sub, client_id } = decodeJwt(token);
     expect([exp - iat, sub, client_id]).toEqual([900, 'console:Anna 🙂', 'console:Anna 🙂']);
-    expect((await service.get(oidcPath(planted), token)).status).toBe(200);
+    expect((await service.get(oidcPath(fixture), token)).status).toBe(200);
     expect((await service.get(oidcPath(neighbour), token)).status).toBe(404);
-    expect((await service.del(oidcPath(planted), token)).status).toBe(403);
+    expect((await service.del(oidcPath(fixture), token)).status).toBe(403);
     expect((await service.get('/admin/v1/clients', token)).status).toBe(403);
   });
 
@@ -135,7 +135,7 @@ describe('a link', () => {
     );
     const invalid = [
       { scope: '' },
-      { scope: 'admin', realms: new Set([planted.realm]) },
+      { scope: 'admin', realms: new Set([fixture.realm]) },
       { realms },
       { label: ' ' },
       { label: 'a\nb' },
@@ -212,33 +212,33 @@ describe('a session', () => {
 
   test('a console session ends at sign-out', async () => {
     const { access_token: token } = await signIn(service, { scope: 'oidc-profile-infos:read' });
-    expect((await service.get(oidcPath(planted), token)).status).toBe(200);
+    expect((await service.get(oidcPath(fixture), token)).status).toBe(200);
     expect((await service.del(path, token)).status).toBe(403);
     expect((await service.del(path, token, sameOrigin(service))).status).toBe(204);
     service.clock.advance(1_000);
-    expect((await service.get(oidcPath(planted), token)).status).toBe(401);
+    expect((await service.get(oidcPath(fixture), token)).status).toBe(401);
     expect((await service.del(path, token, sameOrigin(service))).status).toBe(401);
   });
 
   test('a console session ends after 15 minutes', async () => {
     const { access_token: token } = await signIn(service, { scope: 'oidc-profile-infos:read' });
     service.clock.advance(900_000 - 1_000);
-    expect((await service.get(oidcPath(planted), token)).status).toBe(200);
+    expect((await service.get(oidcPath(fixture), token)).status).toBe(200);
     service.clock.advance(LIMITS.clockLeewayMs + 2_000);
-    expect((await service.get(oidcPath(planted), token)).status).toBe(401);
+    expect((await service.get(oidcPath(fixture), token)).status).toBe(401);
   });
 
   test('a console session ends with the key that signed it', async () => {
     const { engine, keyring } = service.db;
     const { access_token: token } = await signIn(service, { scope: 'oidc-profile-infos:read' });
-    expect((await service.get(oidcPath(planted), token)).status).toBe(200);
+    expect((await service.get(oidcPath(fixture), token)).status).toBe(200);
     const { keys } = (await (await service.get('/.well-known/jwks.json')).json()) as {
       keys: { kid: string }[];
     };
     await rotateSigningKey(engine.access, keyring, service.clock);
     for (const { kid } of keys) await withdrawSigningKey(kid, engine.access, keyring, service.clock);
     service.clock.advance(1_000);
-    expect((await service.get(oidcPath(planted), token)).status).toBe(401);
+    expect((await service.get(oidcPath(fixture), token)).status).toBe(401);
   });
 
   test('a client token cannot end a session, and a client cannot introspect a session token', async () => {
@@ -261,7 +261,7 @@ describe('a session', () => {
         forge.sign,
       );
     const get = async (claims: object) =>
-      (await service.get(oidcPath(planted), await sessionToken(claims))).status;
+      (await service.get(oidcPath(fixture), await sessionToken(claims))).status;
     expect(await get({})).toBe(200);
     expect(await get({ realms: undefined })).toBe(401);
     const staff = { sub: 'staff:anna', client_id: 'staff:anna' };
@@ -323,7 +323,7 @@ describe('a session', () => {
       ...{ noConsole: 'true', baseUrl: service.url },
     });
     try {
-      expect((await off.get(oidcPath(planted), token)).status).toBe(401);
+      expect((await off.get(oidcPath(fixture), token)).status).toBe(401);
       expect((await postConsoleToken(off, { grant: 'link', code }, sameOrigin(service))).status).toBe(404);
       for (const path of ['/console/ways', '/console/token']) expect((await off.get(path)).status).toBe(404);
       const { paths } = (await (await off.get('/openapi.json')).json()) as { paths: object };

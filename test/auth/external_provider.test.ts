@@ -20,7 +20,7 @@ const CLIENTS = { reader: 'https://directory.example', stranger: 'https://other.
 let server: Server;
 let issuer: string;
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 let neighbour: Fixture;
 
 beforeAll(async () => {
@@ -46,11 +46,11 @@ beforeAll(async () => {
   });
   server.on('request', provider.callback());
   service = await startService({ allowLoopbackDiscovery: 'true' });
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
   neighbour = await createFixture(service.db);
   await service.stop();
   const rights = [
-    { claim: 'scope', value: 'directory.read', scopes: 'oidc-profile-infos:read', realms: [planted.realm] },
+    { claim: 'scope', value: 'directory.read', scopes: 'oidc-profile-infos:read', realms: [fixture.realm] },
   ];
   service = await startService({
     ...service.database.flags,
@@ -79,18 +79,18 @@ async function tokenOf(client: keyof typeof CLIENTS, scope: string, resource = A
 
 test('a token of the provider has the rights of the issuers file in its realms only', async () => {
   const token = await tokenOf('reader', 'directory.read');
-  expect((await service.get(path(planted), token)).status).toBe(200);
+  expect((await service.get(path(fixture), token)).status).toBe(200);
   expect((await service.get(path(neighbour), token)).status).toBe(404);
-  expect((await service.get(passwordPath(planted), token)).status).toBe(403);
-  expect((await service.del(path(planted), token)).status).toBe(403);
+  expect((await service.get(passwordPath(fixture), token)).status).toBe(403);
+  expect((await service.del(path(fixture), token)).status).toBe(403);
 });
 
 test('a scope of the provider without an entry gives no right', async () => {
   const token = await tokenOf('reader', 'directory.write');
-  expect((await service.get(path(planted), token)).status).toBe(403);
+  expect((await service.get(path(fixture), token)).status).toBe(403);
 });
 
 test('a token for another audience is refused', async () => {
   const token = await tokenOf('stranger', 'directory.read', CLIENTS.stranger);
-  expect((await service.get(path(planted), token)).status).toBe(401);
+  expect((await service.get(path(fixture), token)).status).toBe(401);
 });

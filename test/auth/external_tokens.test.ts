@@ -28,7 +28,7 @@ let others: IssuerKeyPair;
 /** A key without an algorithm. */
 let bare: IssuerKeyPair;
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 
 beforeAll(async () => {
   acme = await startIssuer();
@@ -49,7 +49,7 @@ beforeAll(async () => {
     issuerEntry(acme, { algorithms: ['RS256', 'RS512', 'ES256'] }),
     issuerEntry(other, { name: 'other', typ: 'JWT' }),
   );
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
 });
 afterAll(async () => {
   await service.stop();
@@ -58,7 +58,7 @@ afterAll(async () => {
 });
 
 async function statusOf(token: string): Promise<number> {
-  return (await service.get(path(planted), token)).status;
+  return (await service.get(path(fixture), token)).status;
 }
 
 const claims = (more: Json = {}): Json => ({ ...claimsOf(acme, service), ...more });
@@ -201,7 +201,7 @@ const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
 
 describe.each(Object.entries(WRONG))('invalid %s', (kind, rows) => {
   test.each(rows)(`an external token with invalid ${kind} is 401: %s`, async (_name, make) => {
-    const answer = await service.get(path(planted), await make());
+    const answer = await service.get(path(fixture), await make());
     expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([
       401,
       'Bearer realm="authrealm", error="invalid_token"',
@@ -215,7 +215,7 @@ test('a token that is invalid without its key causes no request to the issuer', 
   const consumer = await startTrustingService(issuerEntry(issuer));
   const send = async (more: Json = {}, header: Json = {}) => {
     const token = await issue(rsa, { ...claimsOf(issuer, consumer), ...more }, { kid: 'unknown', ...header });
-    expect((await consumer.get(path(planted), token)).status).toBe(401);
+    expect((await consumer.get(path(fixture), token)).status).toBe(401);
     return issuer.requestCounts.get('/keys') ?? 0;
   };
   try {

@@ -54,11 +54,11 @@ test('a token grant is logged with client, rights, expiry and address before it 
   const { clientId, secret } = await service.client('profile-infos:read');
   const answer = await requestGrant(service, clientId, secret, { 'X-Request-Id': 'shop-7' });
   const { access_token: token, expires } = (await answer.json()) as { access_token: string; expires: number };
-  const planted = await createFixture(service.db);
-  const limited = await service.client('profile-infos:read', new Set([planted.realm]));
+  const fixture = await createFixture(service.db);
+  const limited = await service.client('profile-infos:read', new Set([fixture.realm]));
   await requestGrant(service, limited.clientId, limited.secret);
   const [row, other, ...more] = await grantsOf(service);
-  expect([more, JSON.parse(other?.detail ?? '').realms]).toEqual([[], [planted.realm]]);
+  expect([more, JSON.parse(other?.detail ?? '').realms]).toEqual([[], [fixture.realm]]);
   const [, claims = ''] = token.split('.');
   const { jti } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { jti: string };
   expect([row, JSON.parse(row?.detail ?? '')]).toEqual([
@@ -82,7 +82,7 @@ test('a token grant is logged with client, rights, expiry and address before it 
 test('a token is issued while the log cannot be written, and its entry is written later', async () => {
   const log = failingLog();
   service = await startService({}, log.wrap);
-  const planted = await createFixture(service.db);
+  const fixture = await createFixture(service.db);
   const { clientId, secret } = await service.client('profile-infos:read');
   log.fail(true);
   const tokens = [];
@@ -90,7 +90,7 @@ test('a token is issued while the log cannot be written, and its entry is writte
     const answer = await requestGrant(service, clientId, secret);
     tokens.push(((await answer.json()) as { access_token: string }).access_token);
   }
-  for (const token of tokens) expect((await service.get(oidcPath(planted), token)).status).toBe(200);
+  for (const token of tokens) expect((await service.get(oidcPath(fixture), token)).status).toBe(200);
   expect(await grantsOf(service)).toEqual([]);
   expect(pendingReports(service)).toEqual([{ event: 'audit_entries_pending', pending: 1, dropped: 0 }]);
   log.fail(false);

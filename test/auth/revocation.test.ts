@@ -20,12 +20,12 @@ const { path } = LOOKUPS[0];
 const EFFECT_MS = 1_000;
 
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 let forge: TokenForge;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
   forge = await openForge(service);
 });
 afterAll(() => service.stop());
@@ -56,7 +56,7 @@ async function send(
   return checkedResponse(answer, Object.values(form));
 }
 
-const statusOf = async (token: string) => (await service.get(path(planted), token)).status;
+const statusOf = async (token: string) => (await service.get(path(fixture), token)).status;
 const introspect = async (form: Readonly<Record<string, string>>, token: string) =>
   (await send('introspect', { ...form, token })).json();
 
@@ -146,15 +146,15 @@ describe('revocation', () => {
     const { baseUrl = service.url } = service.settings;
     const other = await startService({ ...service.database.flags, baseUrl });
     try {
-      expect((await other.get(path(planted), token)).status).toBe(200);
+      expect((await other.get(path(fixture), token)).status).toBe(200);
       await send('revoke', { ...form, token });
       other.clock.advance(EFFECT_MS);
-      expect((await other.get(path(planted), token)).status).toBe(401);
+      expect((await other.get(path(fixture), token)).status).toBe(401);
     } finally {
       await other.stop();
     }
     const later = await startService({ ...service.database.flags, baseUrl });
-    expect((await later.get(path(planted), token)).status).toBe(401);
+    expect((await later.get(path(fixture), token)).status).toBe(401);
     await later.stop();
   });
 

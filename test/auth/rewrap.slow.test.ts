@@ -57,8 +57,8 @@ async function decryptAll(settings: Settings): Promise<{ secrets: number; keyId:
 describe('keys rewrap', () => {
   test('keys rewrap changes the master key of a running service, which restarts with the new one', async () => {
     const service = await startService();
-    const planted = await createFixture(service.db);
-    await insertSecret(service.db, planted.realm);
+    const fixture = await createFixture(service.db);
+    await insertSecret(service.db, fixture.realm);
     const before = await service.token('profile-infos:read');
     const { database } = service;
     const { masterKeyFile } = database;
@@ -80,11 +80,11 @@ describe('keys rewrap', () => {
     expect(modes).toEqual([0o600, 0o640, 0o600]);
 
     service.clock.advance(1_000);
-    expect((await service.get(oidcPath(planted), before)).status).toBe(200);
+    expect((await service.get(oidcPath(fixture), before)).status).toBe(200);
     const after = await service.token('profile-infos:read');
-    expect((await service.get(oidcPath(planted), after)).status).toBe(200);
+    expect((await service.get(oidcPath(fixture), after)).status).toBe(200);
     // The running process encrypts with the new key, and its values decrypt after a restart.
-    await insertSecret(service.db, planted.realm);
+    await insertSecret(service.db, fixture.realm);
     await rotateSigningKey(service.db.engine.access, service.db.keyring, service.clock);
     await service.stop();
     expect((await decryptAll(database.settings())).secrets).toBe(2);
@@ -93,16 +93,16 @@ describe('keys rewrap', () => {
       /does not match this database/,
     );
     const restarted = await startService({ ...database.flags, baseUrl: service.url });
-    expect((await restarted.get(oidcPath(planted), after)).status).toBe(200);
+    expect((await restarted.get(oidcPath(fixture), after)).status).toBe(200);
     const fresh = await restarted.token('profile-infos:read');
-    expect((await restarted.get(oidcPath(planted), fresh)).status).toBe(200);
+    expect((await restarted.get(oidcPath(fixture), fresh)).status).toBe(200);
     await restarted.stop();
   }, 300_000);
 
   test('a service of several processes grants tokens and serves lookups during keys rewrap', async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
-    const planted = await createFixture(db);
+    const fixture = await createFixture(db);
     await db.engine.close();
     const created = await runClientCreate(database, 'profile-infos:read', '--json');
     const client = JSON.parse(created.stdout) as { client_id: string; client_secret: string };
@@ -112,7 +112,7 @@ describe('keys rewrap', () => {
     const round = async (): Promise<number[]> => {
       const granted = await fetch(`${url}/oauth/token`, { method: 'POST', body: new URLSearchParams(form) });
       const { access_token: token } = (await granted.json()) as { access_token: string };
-      const lookup = await fetch(`${url}${oidcPath(planted)}`, {
+      const lookup = await fetch(`${url}${oidcPath(fixture)}`, {
         headers: { Authorization: `Bearer ${token}` },
       });
       return [granted.status, lookup.status];

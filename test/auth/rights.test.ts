@@ -18,7 +18,7 @@ const [{ path }, { path: passwordPath }] = LOOKUPS;
 const EFFECT_MS = 1_000;
 
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 let isTableBroken = false;
 
 function breakable(engine: Engine): Engine {
@@ -31,7 +31,7 @@ function breakable(engine: Engine): Engine {
 
 beforeAll(async () => {
   service = await startService({}, breakable);
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
 });
 afterEach(() => {
   isTableBroken = false;
@@ -49,7 +49,7 @@ async function grantToken(scope: string, realms: '*' | Set<Uuid> = '*') {
   return { clientId, token };
 }
 
-async function statusOf(token: string, address = path(planted)): Promise<number> {
+async function statusOf(token: string, address = path(fixture)): Promise<number> {
   return (await service.get(address, token)).status;
 }
 
@@ -59,13 +59,13 @@ function change(clientId: string, patch: Parameters<typeof changeClient>[2]) {
 
 test('a token does not gain the realms of another token of its client', async () => {
   const other = await createFixture(service.db);
-  const { clientId, secret } = await service.client('oidc-profile-infos:read', new Set([planted.realm]));
+  const { clientId, secret } = await service.client('oidc-profile-infos:read', new Set([fixture.realm]));
   const grant = async () => {
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
     return ((await (await service.requestToken(form)).json()) as { access_token: string }).access_token;
   };
   const narrow = await grant();
-  await change(clientId, { realms: new Set([planted.realm, other.realm]) });
+  await change(clientId, { realms: new Set([fixture.realm, other.realm]) });
   service.clock.advance(EFFECT_MS);
   const wide = await grant();
   for (const [token, status] of [
@@ -80,7 +80,7 @@ test('a token does not gain the realms of another token of its client', async ()
 
 describe('published metadata and keys', () => {
   test('a resource server can validate a token by RFC 9068 with the published keys', async () => {
-    const { clientId, token } = await grantToken('profile-infos:read', new Set([planted.realm]));
+    const { clientId, token } = await grantToken('profile-infos:read', new Set([fixture.realm]));
     const metadata = await service.get('/.well-known/oauth-authorization-server');
     const { issuer, jwks_uri } = (await metadata.json()) as { issuer: string; jwks_uri: string };
     const { payload, protectedHeader } = await jwtVerify(token, createRemoteJWKSet(new URL(jwks_uri)), {
@@ -95,7 +95,7 @@ describe('published metadata and keys', () => {
       ...{ iss: service.url, aud: service.url, sub: clientId, client_id: clientId },
       ...{ iat, nbf: iat, exp: iat + 3600, jti: expect.stringMatching(/^[0-9a-f-]{36}$/) },
       scope: 'oidc-profile-infos:read password-profile-infos:read',
-      realms: [planted.realm],
+      realms: [fixture.realm],
     });
     expect(Object.keys(protectedHeader).sort()).toEqual(['alg', 'kid', 'typ']);
     expect(Math.abs(iat * 1000 - service.clock.now())).toBeLessThan(5_000);
@@ -131,7 +131,7 @@ describe('the realms claim', () => {
     [LIMITS.tokenRealmsMax + 1, false],
   ])('a token for %i realms lists them: %p; the client table decides either way', async (count, isListed) => {
     const others = Array.from({ length: count - 1 }, () => systemClock.mintId());
-    const { clientId, token } = await grantToken('profile-infos:read', new Set([planted.realm, ...others]));
+    const { clientId, token } = await grantToken('profile-infos:read', new Set([fixture.realm, ...others]));
     const { realms } = JSON.parse(atob(token.split('.')[1] as string)) as { realms?: string[] };
     expect(realms?.length).toBe(isListed ? count : (undefined as never));
     expect(await statusOf(token)).toBe(200);
@@ -153,15 +153,15 @@ describe('changes of rights', () => {
     '%s applies to a verified token within a second',
     async (_name, apply, oidc, password) => {
       const { clientId, token } = await grantToken('profile-infos:read');
-      expect([await statusOf(token), await statusOf(token, passwordPath(planted))]).toEqual([200, 200]);
+      expect([await statusOf(token), await statusOf(token, passwordPath(fixture))]).toEqual([200, 200]);
       await apply(clientId);
       service.clock.advance(EFFECT_MS);
-      expect([await statusOf(token), await statusOf(token, passwordPath(planted))]).toEqual([oidc, password]);
+      expect([await statusOf(token), await statusOf(token, passwordPath(fixture))]).toEqual([oidc, password]);
     },
   );
 
   test('a restored right applies within a second, but never beyond the claims of the token', async () => {
-    const { clientId, token } = await grantToken('oidc-profile-infos:read', new Set([planted.realm]));
+    const { clientId, token } = await grantToken('oidc-profile-infos:read', new Set([fixture.realm]));
     const neighbour = await createFixture(service.db);
     const more = new Set(['oidc-profile-infos:read', 'password-profile-infos:read']);
     await change(clientId, { scopes: more, realms: '*', disabledAt: service.clock.now() });
@@ -170,7 +170,7 @@ describe('changes of rights', () => {
     await change(clientId, { disabledAt: undefined });
     service.clock.advance(EFFECT_MS);
     expect(await statusOf(token)).toBe(200);
-    expect(await statusOf(token, passwordPath(planted))).toBe(403);
+    expect(await statusOf(token, passwordPath(fixture))).toBe(403);
     expect(await statusOf(token, path(neighbour))).toBe(404);
   });
 
@@ -231,7 +231,7 @@ describe('an unreadable client table', () => {
     expect(await statusOf(token)).toBe(200);
     isTableBroken = true;
     service.clock.advance(EFFECT_MS);
-    for (const address of [path(planted), `${path(planted)}/`, passwordPath(planted)]) {
+    for (const address of [path(fixture), `${path(fixture)}/`, passwordPath(fixture)]) {
       const answer = await service.get(address, token);
       expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '1']);
     }
@@ -253,7 +253,7 @@ describe('an unreadable client table', () => {
   test('a request without a token is 401 without the client table', async () => {
     isTableBroken = true;
     service.clock.advance(EFFECT_MS);
-    expect((await service.get(path(planted))).status).toBe(401);
+    expect((await service.get(path(fixture))).status).toBe(401);
   });
 });
 

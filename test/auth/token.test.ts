@@ -16,14 +16,14 @@ import {
 const { path } = LOOKUPS[0];
 
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 let forge: TokenForge;
 let clientId: string;
 let foreign: { sign: Sign; publicJwk: Json };
 
 beforeAll(async () => {
   service = await startService();
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
   ({ clientId } = await service.client('profile-infos:read'));
   forge = await openForge(service);
   foreign = await generateForeignKey();
@@ -40,7 +40,7 @@ function forged(claims: Json = {}, header: Json = {}, sign: Sign = forge.sign): 
 }
 
 async function statusOf(token: string): Promise<number> {
-  return (await service.get(path(planted), token)).status;
+  return (await service.get(path(fixture), token)).status;
 }
 
 const now = () => Math.floor(service.clock.now() / 1000);
@@ -67,7 +67,7 @@ const RIGHT: [string, () => Promise<string>][] = [
   ['not yet valid within the leeway', () => forged({ nbf: now() + 20, iat: now() + 20 })],
   ['without nbf', () => forged({ nbf: undefined })],
   ['without realms: the client table decides', () => forged({ realms: undefined })],
-  ['realms with its realm in upper case', () => forged({ realms: [planted.realm.toUpperCase()] })],
+  ['realms with its realm in upper case', () => forged({ realms: [fixture.realm.toUpperCase()] })],
   ['two audiences, one of them ours', () => forged({ aud: ['https://other.example', service.url] })],
   ['an unknown claim', () => forged({ nonsense: { deep: [1] } })],
   [
@@ -208,9 +208,9 @@ const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
     ['scope a list', () => forged({ scope: ['oidc-profile-infos:read'] })],
     ['realms a text', () => forged({ realms: '*' })],
     ['realms null', () => forged({ realms: null })],
-    ['realms of all and one', () => forged({ realms: ['*', planted.realm] })],
-    ['realms in a nested list', () => forged({ realms: [[planted.realm]] })],
-    ['realms with an invalid ID', () => forged({ realms: [planted.realm, '*'] })],
+    ['realms of all and one', () => forged({ realms: ['*', fixture.realm] })],
+    ['realms in a nested list', () => forged({ realms: [[fixture.realm]] })],
+    ['realms with an invalid ID', () => forged({ realms: [fixture.realm, '*'] })],
   ],
 };
 
@@ -232,7 +232,7 @@ function respell(token: string): string {
 
 describe.each(Object.entries(WRONG))('invalid %s', (kind, rows) => {
   test.each(rows)(`a token with invalid ${kind} is 401: %s`, async (_name, make) => {
-    const answer = await service.get(path(planted), await make());
+    const answer = await service.get(path(fixture), await make());
     expect(answer.status).toBe(401);
     expect(answer.headers.get('www-authenticate')).toBe('Bearer realm="authrealm", error="invalid_token"');
     expect(answer.headers.get('cache-control')).toBe('no-store');
@@ -249,7 +249,7 @@ describe('the Authorization header', () => {
   test.each(NO_TOKEN)(
     'the challenge for an Authorization header without a token names no error: %s',
     async (_name, header) => {
-      const answer = await service.get(path(planted), undefined, { Authorization: header });
+      const answer = await service.get(path(fixture), undefined, { Authorization: header });
       expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([
         401,
         'Bearer realm="authrealm"',
@@ -259,28 +259,28 @@ describe('the Authorization header', () => {
 
   test.each(['bearer', 'BEARER', 'Bearer '])('the Bearer scheme is case-insensitive: %s', async (scheme) => {
     const headers = { Authorization: `${scheme} ${await forged()}` };
-    expect((await service.get(path(planted), undefined, headers)).status).toBe(200);
+    expect((await service.get(path(fixture), undefined, headers)).status).toBe(200);
   });
 
   test('two Authorization headers are 401', async () => {
     const headers = new Headers({ Authorization: `Bearer ${await forged()}` });
     headers.append('Authorization', `Bearer ${await forged()}`);
-    expect((await fetch(service.url + path(planted), { headers })).status).toBe(401);
+    expect((await fetch(service.url + path(fixture), { headers })).status).toBe(401);
   });
 
   test('a header of 64 KiB is 431, a token of 9 KiB 401', async () => {
-    expect((await fetch(service.url + path(planted), { headers: bearer('x'.repeat(65_536)) })).status).toBe(
+    expect((await fetch(service.url + path(fixture), { headers: bearer('x'.repeat(65_536)) })).status).toBe(
       431,
     );
-    expect((await service.get(path(planted), 'x'.repeat(9 * 1024))).status).toBe(401);
-    expect((await service.get(path(planted), 'x'.repeat(LIMITS.tokenBytesMax))).status).toBe(401);
+    expect((await service.get(path(fixture), 'x'.repeat(9 * 1024))).status).toBe(401);
+    expect((await service.get(path(fixture), 'x'.repeat(LIMITS.tokenBytesMax))).status).toBe(401);
   });
 
   test('a valid token in query, body or cookie is ignored', async () => {
     const token = await forged();
     for (const address of [
-      `${path(planted)}?access_token=${token}`,
-      `${path(planted)}/?access_token=${token}`,
+      `${path(fixture)}?access_token=${token}`,
+      `${path(fixture)}/?access_token=${token}`,
     ]) {
       const answer = await service.get(address, undefined, { Cookie: `access_token=${token}` });
       expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([

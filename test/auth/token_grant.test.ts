@@ -12,13 +12,13 @@ import {
 } from '../support/service.ts';
 
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 let id: string;
 let secret: string;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
   ({ clientId: id, secret } = await service.client('profile-infos:read users:read'));
 });
 afterAll(() => service.stop());
@@ -74,7 +74,7 @@ test('the token response has exactly the documented members and must not be cach
   });
   expect(Number.isInteger(granted.expires)).toBe(true);
   expect(Math.abs(granted.expires - 3600 - service.clock.now() / 1000)).toBeLessThan(5);
-  expect((await service.get(LOOKUPS[0].path(planted), granted.access_token)).status).toBe(200);
+  expect((await service.get(LOOKUPS[0].path(fixture), granted.access_token)).status).toBe(200);
 });
 
 describe('200', () => {
@@ -134,7 +134,7 @@ describe('scope', () => {
   test('a token with a narrowed scope does not permit more', async () => {
     const answer = (await (await send({ body: form({ scope: 'users:read' }) })).json()) as Granted;
     for (const { path } of LOOKUPS) {
-      expect((await service.get(path(planted), answer.access_token)).status).toBe(403);
+      expect((await service.get(path(fixture), answer.access_token)).status).toBe(403);
     }
   });
 

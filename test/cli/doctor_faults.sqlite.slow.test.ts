@@ -7,7 +7,7 @@ interface Fault {
   readonly name: string;
   readonly check: string;
   readonly says: RegExp;
-  readonly plant: (db: Database, first: Fixture, second: Fixture) => void;
+  readonly inject: (db: Database, first: Fixture, second: Fixture) => void;
   /** The record that a finding must name. */
   readonly id?: (first: Fixture, second: Fixture) => string;
 }
@@ -17,13 +17,13 @@ const FAULTS: readonly Fault[] = [
     name: 'a missing index',
     check: 'schema',
     says: /index password_profile_info_username is missing/,
-    plant: (db) => db.run('drop index password_profile_info_username'),
+    inject: (db) => db.run('drop index password_profile_info_username'),
   },
   {
     name: 'a username with a wrong key',
     check: 'folded keys',
     says: /username_key does not match username/,
-    plant: (db, { passwordLink }) =>
+    inject: (db, { passwordLink }) =>
       db.run(`update password_profile_info set username_key = 'Other' where id = ?`, [passwordLink]),
     id: ({ passwordLink }) => passwordLink,
   },
@@ -31,7 +31,7 @@ const FAULTS: readonly Fault[] = [
     name: 'a username with a key of an older Unicode version',
     check: 'folded keys',
     says: /username_key does not match username; it was computed with Unicode 1\.0/,
-    plant: (db, _, { passwordLink }) =>
+    inject: (db, _, { passwordLink }) =>
       db.run(
         `update password_profile_info set username_key = lower(username), unicode_version = '1.0' where id = ?`,
         [passwordLink],
@@ -42,28 +42,28 @@ const FAULTS: readonly Fault[] = [
     name: 'an e-mail address with a wrong key',
     check: 'folded keys',
     says: /email_key does not match email/,
-    plant: (db, { user }) => db.run(`update user_info set email = 'É@example.com' where id = ?`, [user]),
+    inject: (db, { user }) => db.run(`update user_info set email = 'É@example.com' where id = ?`, [user]),
     id: ({ user }) => user,
   },
   {
     name: 'a name part without its key',
     check: 'folded keys',
     says: /family_name_key does not match family_name/,
-    plant: (db, { user }) => db.run('update user_info set family_name_key = null where id = ?', [user]),
+    inject: (db, { user }) => db.run('update user_info set family_name_key = null where id = ?', [user]),
     id: ({ user }) => user,
   },
   {
     name: 'a key without its name part',
     check: 'folded keys',
     says: /middle_name_key does not match middle_name/,
-    plant: (db, { user }) => db.run(`update user_info set middle_name_key = 'q' where id = ?`, [user]),
+    inject: (db, { user }) => db.run(`update user_info set middle_name_key = 'q' where id = ?`, [user]),
     id: ({ user }) => user,
   },
   {
     name: 'an unfinished purge',
     check: 'purges',
     says: /a purge was started but not completed: run "authrealm purge" for this user-authentication-info/,
-    plant: (db, { realm, user }) =>
+    inject: (db, { realm, user }) =>
       db.run(`insert into purge values (?, ?, 'user-authentication-info', 1)`, [realm, user]),
     id: ({ user }) => user,
   },
@@ -72,7 +72,7 @@ const FAULTS: readonly Fault[] = [
       name: `the spelling ${issuer} of an issuer`,
       check: 'issuers',
       says: /differ only by final slash, host case or default port/,
-      plant: (db, { oidcLink }) =>
+      inject: (db, { oidcLink }) =>
         db.run('update oidc_profile_info set issuer = ? where id = ?', [issuer, oidcLink]),
       id: ({ oidcLink }) => oidcLink,
     }),
@@ -81,7 +81,7 @@ const FAULTS: readonly Fault[] = [
     name: 'a profile whose issuer differs in spelling from that of its links',
     check: 'issuers',
     says: /\(2 in oidc_profile_info\).*\(1 in oidc_profile\)|\(1 in oidc_profile\).*\(2 in oidc_profile_info\)/,
-    plant: (db, { oidcProfile: id }) =>
+    inject: (db, { oidcProfile: id }) =>
       db.run(`update oidc_profile set issuer = 'https://login.example.com' where id = ?`, [id]),
     id: ({ oidcProfile: id }) => id,
   },
@@ -89,13 +89,13 @@ const FAULTS: readonly Fault[] = [
     name: 'a row that violates a foreign key',
     check: 'integrity',
     says: /^1 rows of webhook_realm reference a row of webhook that does not exist$/,
-    plant: (db, { realm }) => db.run('insert into webhook_realm values (?, ?)', [UNKNOWN_ID, realm]),
+    inject: (db, { realm }) => db.run('insert into webhook_realm values (?, ?)', [UNKNOWN_ID, realm]),
   },
   {
     name: 'a record without a logged creation',
     check: 'changes',
     says: /3 records are stored, but the logged changes add up to 2/,
-    plant: (db) =>
+    inject: (db) =>
       db.run(`insert into password_profile_info
         select 1, realm_id, user_id, '${UNKNOWN_ID}', 'more', password_profile_id, null, null, 'more', unicode_version,
           username_crc, created_at, updated_at, revision from password_profile_info limit 1`),
@@ -104,13 +104,13 @@ const FAULTS: readonly Fault[] = [
     name: 'a missing record without a logged deletion',
     check: 'changes',
     says: /1 records are stored, but the logged changes add up to 2/,
-    plant: (db, { oidcLink }) => db.run('delete from oidc_profile_info where id = ?', [oidcLink]),
+    inject: (db, { oidcLink }) => db.run('delete from oidc_profile_info where id = ?', [oidcLink]),
   },
   {
     name: 'a value that was sealed for another row',
     check: 'sealed values',
     says: /client_secret_sealed does not decrypt/,
-    plant: (db, { oidcProfile: id }) =>
+    inject: (db, { oidcProfile: id }) =>
       db.run(
         `update oidc_profile set client_secret_sealed =
            (select client_secret_sealed from oidc_profile where client_secret_sealed is not null) where id = ?`,
@@ -122,39 +122,39 @@ const FAULTS: readonly Fault[] = [
     name: 'a signing key that does not decrypt',
     check: 'sealed values',
     says: /private_sealed does not decrypt/,
-    plant: (db) => db.run(`update signing_key set private_sealed = cast(private_sealed || x'00' as blob)`),
+    inject: (db) => db.run(`update signing_key set private_sealed = cast(private_sealed || x'00' as blob)`),
   },
   {
     name: 'a sealed value of one byte',
     check: 'sealed values',
     says: /client_secret_sealed does not decrypt/,
-    plant: (db) =>
+    inject: (db) =>
       db.run(`update oidc_profile set client_secret_sealed = x'01' where client_secret_sealed is not null`),
   },
   {
     name: 'a log secret that does not decrypt',
     check: 'sealed values',
     says: /sealed does not decrypt/,
-    plant: (db) => db.run(`update instance_secret set sealed = cast(sealed || x'00' as blob)`),
+    inject: (db) => db.run(`update instance_secret set sealed = cast(sealed || x'00' as blob)`),
     id: () => 'log',
   },
   {
     name: 'the absence of an active signing key',
     check: 'signing keys',
     says: /no signing key is active/,
-    plant: (db) => db.run('update signing_key set withdrawn_at = 1'),
+    inject: (db) => db.run('update signing_key set withdrawn_at = 1'),
   },
   {
     name: 'a client limited to a realm that does not exist',
     check: 'clients',
     says: /is limited to a realm that does not exist/,
-    plant: (db) => db.run('update client_realm set realm_id = ?', [UNKNOWN_ID]),
+    inject: (db) => db.run('update client_realm set realm_id = ?', [UNKNOWN_ID]),
   },
   {
     name: 'an index that is no longer unique',
     check: 'schema',
     says: /index oidc_profile_info_identity is not as this program creates it/,
-    plant(db) {
+    inject(db) {
       db.run('drop index oidc_profile_info_identity');
       db.run('create index oidc_profile_info_identity on oidc_profile_info (realm_id, issuer, subject)');
     },
@@ -163,7 +163,7 @@ const FAULTS: readonly Fault[] = [
     name: 'a newer schema',
     check: 'migrations',
     says: /schema 900 is newer than this program: install authrealm 9\.9\.9/,
-    plant: (db) =>
+    inject: (db) =>
       db.run(
         `insert into migration (version, name, applied_at, program_version) values (900, 'later', 1, '9.9.9')`,
       ),
@@ -172,12 +172,12 @@ const FAULTS: readonly Fault[] = [
     name: 'a pending migration',
     check: 'migrations',
     says: /directory is pending/,
-    plant: (db) => db.run('delete from migration where version = 1'),
+    inject: (db) => db.run('delete from migration where version = 1'),
   },
 ];
 
 describe('faults in a SQLite database', () => {
-  for (const { name, check, says, plant: work, id } of FAULTS) {
+  for (const { name, check, says, inject: work, id } of FAULTS) {
     test(`doctor finds ${name} in a SQLite database`, async () => {
       const { path, first, second } = await createHealthyFile();
       tamperFile(path, (db) => work(db, first, second));

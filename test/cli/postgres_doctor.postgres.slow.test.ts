@@ -138,7 +138,7 @@ interface Fault {
   readonly name: string;
   readonly check: string;
   readonly says: RegExp;
-  readonly plant: (first: Fixture, second: Fixture) => string;
+  readonly inject: (first: Fixture, second: Fixture) => string;
   /** The record that a finding must name. */
   readonly id?: (first: Fixture, second: Fixture) => string;
 }
@@ -148,7 +148,7 @@ const FAULTS: readonly Fault[] = [
     name: 'an unfinished purge',
     check: 'purges',
     says: /a purge was started but not completed: run "authrealm purge" for this user-authentication-info/,
-    plant: ({ realm, user }) =>
+    inject: ({ realm, user }) =>
       `insert into purge values ('${realm}', '${user}', 'user-authentication-info', 1)`,
     id: ({ user }) => user,
   },
@@ -156,44 +156,44 @@ const FAULTS: readonly Fault[] = [
     name: 'an index that is no longer unique',
     check: 'schema',
     says: /index oidc_profile_info_identity is not as this program creates it/,
-    plant: () => `drop index oidc_profile_info_identity;
+    inject: () => `drop index oidc_profile_info_identity;
       create index oidc_profile_info_identity on oidc_profile_info (realm_id, issuer, subject)`,
   },
   {
     name: 'a missing index',
     check: 'schema',
     says: /index password_profile_info_username is missing/,
-    plant: () => 'drop index password_profile_info_username',
+    inject: () => 'drop index password_profile_info_username',
   },
   {
     name: 'a column with another collation',
     check: 'schema',
     says: /column user_info\.email_key is not as this program creates it/,
-    plant: () => 'alter table user_info alter email_key type text collate "default"',
+    inject: () => 'alter table user_info alter email_key type text collate "default"',
   },
   {
     name: 'a missing foreign key',
     check: 'schema',
     says: /constraint user_info\.user_info_realm_id_fkey is missing/,
-    plant: () => 'alter table user_info drop constraint user_info_realm_id_fkey',
+    inject: () => 'alter table user_info drop constraint user_info_realm_id_fkey',
   },
   {
     name: 'an unknown table',
     check: 'schema',
     says: /table stray is not part of the schema of this program/,
-    plant: () => 'create table stray (id int); grant select, insert, update, delete on stray to public',
+    inject: () => 'create table stray (id int); grant select, insert, update, delete on stray to public',
   },
   {
     name: 'an invalid index',
     check: 'integrity',
     says: /index user_info_email is invalid and not used by queries: run reindex index user_info_email/,
-    plant: () => `update pg_index set indisvalid = false where indexrelid = 'user_info_email'::regclass`,
+    inject: () => `update pg_index set indisvalid = false where indexrelid = 'user_info_email'::regclass`,
   },
   {
     name: 'a username with a wrong key',
     check: 'folded keys',
     says: /username_key does not match username/,
-    plant: ({ passwordLink }) =>
+    inject: ({ passwordLink }) =>
       `update password_profile_info set username_key = 'Other' where id = '${passwordLink}'`,
     id: ({ passwordLink }) => passwordLink,
   },
@@ -201,7 +201,7 @@ const FAULTS: readonly Fault[] = [
     name: 'a username with a key of an older Unicode version',
     check: 'folded keys',
     says: /username_key does not match username; it was computed with Unicode 1\.0/,
-    plant: (_, { passwordLink }) => `update password_profile_info
+    inject: (_, { passwordLink }) => `update password_profile_info
       set username_key = lower(username), unicode_version = '1.0' where id = '${passwordLink}'`,
     id: (_, { passwordLink }) => passwordLink,
   },
@@ -209,14 +209,14 @@ const FAULTS: readonly Fault[] = [
     name: 'a name part without its key',
     check: 'folded keys',
     says: /family_name_key does not match family_name/,
-    plant: ({ user }) => `update user_info set family_name_key = null where id = '${user}'`,
+    inject: ({ user }) => `update user_info set family_name_key = null where id = '${user}'`,
     id: ({ user }) => user,
   },
   {
     name: 'another spelling of an issuer',
     check: 'issuers',
     says: /differ only by final slash, host case or default port/,
-    plant: ({ oidcLink }) =>
+    inject: ({ oidcLink }) =>
       `update oidc_profile_info set issuer = 'https://login.example.com' where id = '${oidcLink}'`,
     id: ({ oidcLink }) => oidcLink,
   },
@@ -224,48 +224,48 @@ const FAULTS: readonly Fault[] = [
     name: 'a missing record without a logged deletion',
     check: 'changes',
     says: /1 records are stored, but the logged changes add up to 2/,
-    plant: ({ oidcLink }) => `delete from oidc_profile_info where id = '${oidcLink}'`,
+    inject: ({ oidcLink }) => `delete from oidc_profile_info where id = '${oidcLink}'`,
   },
   {
     name: 'a signing key that does not decrypt',
     check: 'sealed values',
     says: /private_sealed does not decrypt/,
-    plant: () => `update signing_key set private_sealed = private_sealed || '\\x00'::bytea`,
+    inject: () => `update signing_key set private_sealed = private_sealed || '\\x00'::bytea`,
   },
   {
     name: 'the absence of an active signing key',
     check: 'signing keys',
     says: /no signing key is active/,
-    plant: () => 'update signing_key set withdrawn_at = 1',
+    inject: () => 'update signing_key set withdrawn_at = 1',
   },
   {
     name: 'a client limited to a realm that does not exist',
     check: 'clients',
     says: /is limited to a realm that does not exist/,
-    plant: () => `update client_realm set realm_id = '${UNKNOWN_ID}'`,
+    inject: () => `update client_realm set realm_id = '${UNKNOWN_ID}'`,
   },
   {
     name: 'a newer schema',
     check: 'migrations',
     says: /schema 900 is newer than this program: install authrealm 9\.9\.9/,
-    plant: () => `insert into migration values (900, 'later', 1, '9.9.9')`,
+    inject: () => `insert into migration values (900, 'later', 1, '9.9.9')`,
   },
   {
     name: 'a pending migration',
     check: 'migrations',
     says: /directory is pending/,
-    plant: () => 'delete from migration where version = 1',
+    inject: () => 'delete from migration where version = 1',
   },
   {
     name: 'an unlogged table',
     check: 'server',
     says: /^purge: unlogged tables, which a crash empties/,
-    plant: () => 'alter table purge set unlogged',
+    inject: () => 'alter table purge set unlogged',
   },
 ];
 
 describe('faults in a PostgreSQL database', () => {
-  for (const { name, check, says, plant: work, id } of FAULTS) {
+  for (const { name, check, says, inject: work, id } of FAULTS) {
     test(`doctor finds ${name} in a PostgreSQL database`, async () => {
       const { url, words, first, second } = await healthy();
       await runAsSuperuser(url, `set allow_system_table_mods = on; ${work(first, second)}`);

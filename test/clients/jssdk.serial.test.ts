@@ -14,11 +14,11 @@ import {
 /** The JavaScript SDK of storefronts, from npm (docs/wire.md#clients-that-were-run). */
 
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 
 beforeAll(async () => {
   service = await startService(OFFLINE);
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
 });
 afterAll(() => service.stop());
 
@@ -48,48 +48,48 @@ const meta = { created_at: expect.any(String), updated_at: expect.any(String) };
 
 test('the SDK fetches a token once and reads both links', async () => {
   const { sdk, requests } = await shop();
-  const { realm, user, passwordLink } = planted;
+  const { realm, user, passwordLink } = fixture;
   const password: object = await sdk.UserAuthenticationPasswordProfile.Get(realm, user, passwordLink);
   expect(password).toEqual({
     data: {
       id: passwordLink,
       type: 'user_authentication_password_profile_info',
-      username: planted.username,
-      password_profile_id: planted.passwordProfile,
+      username: fixture.username,
+      password_profile_id: fixture.passwordProfile,
       meta,
     },
-    links: { self: service.url + passwordPath(planted).slice('/v2'.length) },
+    links: { self: service.url + passwordPath(fixture).slice('/v2'.length) },
   });
-  const oidc: object = await sdk.request.send(oidcPath(planted).slice('/v2/'.length), 'GET');
+  const oidc: object = await sdk.request.send(oidcPath(fixture).slice('/v2/'.length), 'GET');
   expect(oidc).toEqual({
     data: {
-      id: planted.oidcLink,
+      id: fixture.oidcLink,
       type: 'user_authentication_oidc_profile_info',
-      subject: planted.subject,
+      subject: fixture.subject,
       issuer: ISSUER,
-      oidc_profile_id: planted.oidcProfile,
+      oidc_profile_id: fixture.oidcProfile,
       meta,
     },
-    links: { self: service.url + oidcPath(planted) },
+    links: { self: service.url + oidcPath(fixture) },
   });
   expect(requests).toEqual([
     'POST /oauth/access_token',
-    `GET ${passwordPath(planted)}`,
-    `GET ${oidcPath(planted)}`,
+    `GET ${passwordPath(fixture)}`,
+    `GET ${oidcPath(fixture)}`,
   ]);
 });
 
 test('the SDK reads a record by a path with a doubled slash, as its reference storefronts do', async () => {
   const { sdk, requests } = await shop();
-  const { data } = await sdk.request.send(oidcPath(planted).slice('/v2'.length), 'GET');
-  expect(data.subject).toBe(planted.subject);
+  const { data } = await sdk.request.send(oidcPath(fixture).slice('/v2'.length), 'GET');
+  expect(data.subject).toBe(fixture.subject);
   expect(requests.at(-1)).toStartWith('GET /v2//authentication-realms/');
 });
 
 test('the SDK passes errors of the service through', async () => {
   const { sdk } = await shop();
-  const { realm, user } = planted;
-  const absent = sdk.UserAuthenticationPasswordProfile.Get(realm, user, planted.oidcLink);
+  const { realm, user } = fixture;
+  const absent = sdk.UserAuthenticationPasswordProfile.Get(realm, user, fixture.oidcLink);
   const error: unknown = await absent.then(
     () => undefined,
     (reason) => reason,
@@ -109,7 +109,7 @@ test('the SDK reports a wrong secret without retries', async () => {
     retryDelay: 20,
     retryJitter: 5,
   };
-  const reading = gateway(options).request.send(oidcPath(planted).slice('/v2/'.length), 'GET');
+  const reading = gateway(options).request.send(oidcPath(fixture).slice('/v2/'.length), 'GET');
   const error: unknown = await reading.then(
     () => undefined,
     (reason) => reason,
@@ -174,7 +174,7 @@ test('the SDK class AuthenticationRealm works: Create, Get, All, Update, Delete'
 
 test('the SDK class OidcProfile works: Create, Get, All, Update, Delete', async () => {
   const { sdk } = await shop(FULL_SCOPE);
-  const { realm } = planted;
+  const { realm } = fixture;
   const login = {
     type: 'oidc-profile',
     name: uniqueWord('Login'),
@@ -199,7 +199,7 @@ test('the SDK class OidcProfile works: Create, Get, All, Update, Delete', async 
 
 test('the SDK class PasswordProfile works: Create, Get, All, Update, Delete', async () => {
   const { sdk } = await shop(FULL_SCOPE);
-  const { realm } = planted;
+  const { realm } = fixture;
   const profile = { type: 'password_profile', name: uniqueWord('Passwords'), username_format: 'email' };
   const created = body(await sdk.PasswordProfile.Create(realm, { data: profile }));
   const { id: profileId } = created.data;
@@ -216,7 +216,7 @@ test('the SDK class PasswordProfile works: Create, Get, All, Update, Delete', as
 
 test('the SDK class UserAuthenticationInfo works: Create, Get, Update, Delete; All with Filter, Limit, Offset and Sort', async () => {
   const { sdk, queries } = await shop(FULL_SCOPE);
-  const { realm } = planted;
+  const { realm } = fixture;
   const users = sdk.UserAuthenticationInfo;
   const surname = uniqueWord('Banks');
   const created: string[] = [];
@@ -260,7 +260,7 @@ test('the SDK class UserAuthenticationInfo works: Create, Get, Update, Delete; A
 
 test('the SDK class UserAuthenticationPasswordProfile works: Create, Get, All, Update with a token header, Delete', async () => {
   const { sdk, requests } = await shop(FULL_SCOPE);
-  const { realm, user, passwordProfile } = planted;
+  const { realm, user, passwordProfile } = fixture;
   const infos = sdk.UserAuthenticationPasswordProfile;
   const type = 'user_authentication_password_profile_info';
   const input = {
@@ -292,7 +292,7 @@ test('the SDK class UserAuthenticationPasswordProfile works: Create, Get, All, U
 
 test('request.send of the SDK works with every verb of OIDC profile infos, which have no class', async () => {
   const { sdk } = await shop(FULL_SCOPE);
-  const collection = oidcPath(planted)
+  const collection = oidcPath(fixture)
     .slice('/v2/'.length)
     .replace(/\/[^/]+$/, '');
   const type = 'user_authentication_oidc_profile_info';
@@ -300,7 +300,7 @@ test('request.send of the SDK works with every verb of OIDC profile infos, which
     type,
     subject: uniqueWord('auth0|ann'),
     issuer: ISSUER,
-    oidc_profile_id: planted.oidcProfile,
+    oidc_profile_id: fixture.oidcProfile,
   };
   const created = body(await sdk.request.send(collection, 'POST', input));
   expect(created.data).toMatchObject(input);
@@ -309,7 +309,7 @@ test('request.send of the SDK works with every verb of OIDC profile infos, which
   expect(idsOf(list(await sdk.request.send(collection, 'GET')))).toContain(created.data.id);
   const subject = uniqueWord('auth0|ann');
   // The ID of the link and of the user are both accepted (docs/wire.md#updates).
-  for (const id of [undefined, created.data.id, planted.user]) {
+  for (const id of [undefined, created.data.id, fixture.user]) {
     const changed = body(await sdk.request.send(item, 'PUT', { type, subject, ...(id ? { id } : {}) }));
     expect(changed.data).toMatchObject({ ...input, id: created.data.id, subject });
   }

@@ -6,21 +6,21 @@ import { createFixture, type Fixture, passwordPath, type Service, startService }
 /** The generated shopper SDK of newer storefronts, from npm (docs/wire.md#clients-that-were-run). */
 
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
   const token = await service.token('password-profile-infos:write password-profile-infos:read');
   client.setConfig({ baseUrl: service.url, headers: { Authorization: `Bearer ${token}` } });
 });
 afterAll(() => service.stop());
 
-function update(data: object, id: string = planted.passwordLink) {
+function update(data: object, id: string = fixture.passwordLink) {
   return updatePasswordProfileInfo({
     path: {
-      realmId: planted.realm,
-      userAuthenticationInfoId: planted.user,
+      realmId: fixture.realm,
+      userAuthenticationInfoId: fixture.user,
       userAuthenticationPasswordProfileInfoId: id,
     },
     body: { data } as NonNullable<Parameters<typeof updatePasswordProfileInfo>[0]>['body'],
@@ -30,24 +30,24 @@ function update(data: object, id: string = planted.passwordLink) {
 const TYPE = 'user_authentication_password_profile_info';
 
 test('updatePasswordProfileInfo of the SDK changes username and password', async () => {
-  const input = { id: planted.passwordLink, type: TYPE, username: uniqueWord('ann'), password: PASSWORD };
+  const input = { id: fixture.passwordLink, type: TYPE, username: uniqueWord('ann'), password: PASSWORD };
   const { data, error, response } = await update(input);
   expect([response.status, error]).toEqual([200, undefined]);
   expect(data as unknown).toEqual({
     data: {
-      id: planted.passwordLink,
+      id: fixture.passwordLink,
       type: TYPE,
       username: input.username,
-      password_profile_id: planted.passwordProfile,
+      password_profile_id: fixture.passwordProfile,
       meta: { created_at: expect.any(String), updated_at: expect.any(String) },
     },
-    links: { self: service.url + passwordPath(planted).slice('/v2'.length) },
+    links: { self: service.url + passwordPath(fixture).slice('/v2'.length) },
   });
 });
 
 test('updatePasswordProfileInfo returns errors of the service', async () => {
   const short = await update({
-    id: planted.passwordLink,
+    id: fixture.passwordLink,
     type: TYPE,
     username: uniqueWord('ann'),
     password: 'short',
@@ -64,12 +64,12 @@ test('updatePasswordProfileInfo returns errors of the service', async () => {
     ],
   });
   const other = await update({
-    id: planted.user,
+    id: fixture.user,
     type: TYPE,
     username: uniqueWord('ann'),
     password: PASSWORD,
   });
   expect(other.response.status).toBe(422);
-  const absent = await update({ type: TYPE }, planted.user);
+  const absent = await update({ type: TYPE }, fixture.user);
   expect(absent.response.status).toBe(404);
 });

@@ -291,7 +291,7 @@ describe('SQL statements of docs/guides/keys.md', () => {
 
   test('the statement for a lost master key makes records available to new tokens', async () => {
     const before = await startService();
-    const planted = await createFixture(before.db);
+    const fixture = await createFixture(before.db);
     const { clientId, secret } = await before.client('profile-infos:read');
     const oldToken = await before.token('profile-infos:read');
     await before.stop();
@@ -305,20 +305,20 @@ describe('SQL statements of docs/guides/keys.md', () => {
     const { access_token: token } = (await (await after.requestToken(form)).json()) as {
       access_token: string;
     };
-    expect((await after.get(oidcPath(planted), oldToken)).status).toBe(401);
-    expect((await after.get(oidcPath(planted), token)).status).toBe(200);
+    expect((await after.get(oidcPath(fixture), oldToken)).status).toBe(401);
+    expect((await after.get(oidcPath(fixture), token)).status).toBe(200);
     await after.stop();
   });
 });
 
 test('a record that another process deletes is 404 at the next request', async () => {
   const service = await startService();
-  const planted = await createFixture(service.db);
+  const fixture = await createFixture(service.db);
   const token = await service.token('oidc-profile-infos:read');
-  expect((await service.get(oidcPath(planted), token)).status).toBe(200);
+  expect((await service.get(oidcPath(fixture), token)).status).toBe(200);
   const other = new Database(databaseFile(service));
-  other.run('delete from oidc_profile_info where id = ?', [planted.oidcLink]);
+  other.run('delete from oidc_profile_info where id = ?', [fixture.oidcLink]);
   other.close();
-  expect((await service.get(oidcPath(planted), token)).status).toBe(404);
+  expect((await service.get(oidcPath(fixture), token)).status).toBe(404);
   await service.stop();
 });

@@ -197,12 +197,12 @@ describe('test-suite.md', () => {
       status: Number(status),
     }));
     let service: Service;
-    let planted: Fixture;
+    let fixture: Fixture;
     let token: string;
 
     beforeAll(async () => {
       service = await startService(OFFLINE);
-      planted = await createFixture(service.db);
+      fixture = await createFixture(service.db);
       token = await service.token(FULL_SCOPE);
     });
     afterAll(() => service.stop());
@@ -213,7 +213,7 @@ describe('test-suite.md', () => {
 
     test.each(rows)('test-suite.md: $call is answered with $status', async ({ call, rejected, status }) => {
       const [method, pattern = ''] = call.split(' ');
-      const { realm, passwordProfile } = planted;
+      const { realm, passwordProfile } = fixture;
       const path = pattern.replace(':realm', realm).replace(':id', passwordProfile).replace(':store', realm);
       const send = () =>
         method === 'GET' ? service.get(path, token) : service.post(path, token, { data: {} });
@@ -223,7 +223,7 @@ describe('test-suite.md', () => {
     });
 
     test('the links of an OIDC profile other than self are answered with 501', async () => {
-      const { realm, oidcProfile } = planted;
+      const { realm, oidcProfile } = fixture;
       const path = `/v2/authentication-realms/${realm}/oidc-profiles/${oidcProfile}`;
       const { links } = (await (await service.get(path, token)).json()) as { links: Record<string, string> };
       const { self, ...others } = links;
