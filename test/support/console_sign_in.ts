@@ -4,9 +4,9 @@ import { parseScopes, type Realms } from '../../src/domain/principal.ts';
 import { DISCOVERY, issuerEntry, issuersFile, json, startIssuer } from './issuers.ts';
 import type { Service } from './service.ts';
 
-/** Signing in to the console of a service of the suites, as its page does it. */
+/** Signs in to the console of a service, as its page does. */
 
-/** A link as the command prints it. */
+/** A one-time link, as the command prints it. */
 export async function createLink(
   { db, clock }: Pick<Service, 'db' | 'clock'>,
   { scope = 'users:read', label = 'anna', realms = '*' as Realms } = {},
@@ -16,7 +16,7 @@ export async function createLink(
   return createConsoleLink(db.engine.access, { label, scopes, realms }, clock);
 }
 
-/** What the page of a service sends with what it asks. */
+/** Headers of a request from the page of the service. */
 export function sameOrigin({ url }: Pick<Service, 'url'>): Record<string, string> {
   return { Origin: url, 'Sec-Fetch-Site': 'same-origin' };
 }
@@ -52,7 +52,7 @@ export async function signIn(
   return ((await answer.json()) as { data: ConsoleSession }).data;
 }
 
-/** A provider by which one signs in to the console, as the examples of the document call it. */
+/** An identity provider for signing in to the console, with the name in the examples of the OpenAPI document. */
 export async function startConsoleProvider(): Promise<{
   readonly settings: Partial<Settings>;
   stop(): void;
@@ -70,7 +70,7 @@ export async function startConsoleProvider(): Promise<{
   return { settings: { issuersFile: file, allowLoopbackDiscovery: true }, stop: provider.stop };
 }
 
-/** What whoever asks by the document alone is given. */
+/** Console credentials for the requests of an OpenAPI client. */
 export function consoleCredentials(service: Service) {
   return {
     code: async () => (await createLink(service)).code,

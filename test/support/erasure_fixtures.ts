@@ -11,41 +11,41 @@ import { createFixture, type Fixture, insertRecord, startService, userMembers } 
 export interface ErasureFixture {
   readonly database: TestDatabase;
   readonly fixture: Fixture;
-  /** Every text about the person, older ones among them. */
+  /** Every text about the person, including replaced ones. */
   readonly texts: readonly string[];
 }
 
-/** A user of whom nobody else has a text, with an e-mail address of before, in a service that is then stopped. */
+/** Creates a user with unique texts and a changed e-mail address, and stops the service. */
 export async function createErasureFixture(): Promise<ErasureFixture> {
   const service = await startService();
-  const mark = systemClock.mintId();
+  const unique = systemClock.mintId();
   const base = await createFixture(service.db);
   const id = systemClock.mintId();
-  const name = `Josefine ${mark}`;
+  const name = `Josefine ${unique}`;
   await insertRecord(service.db, user, [base.realm, id], {
     ...userMembers,
     name,
-    email: `old-${mark}@example.com`,
-    given_name: `Given ${mark}`,
+    email: `old-${unique}@example.com`,
+    given_name: `Given ${unique}`,
   });
   const given = {
     ...base,
     user: id,
-    subject: `subject|${mark}`,
-    username: `User-${mark}`,
+    subject: `subject|${unique}`,
+    username: `User-${unique}`,
     oidcLink: systemClock.mintId(),
     passwordLink: systemClock.mintId(),
   };
   const planted = await createFixture(service.db, given);
   const token = await service.token(FULL_SCOPE);
   const path = `/v2/authentication-realms/${base.realm}/user-authentication-info/${id}`;
-  const data = { type: 'user_authentication_info', email: `new-${mark}@example.com` };
-  const answer = await service.put(path, token, { data }, { 'Idempotency-Key': mark });
+  const data = { type: 'user_authentication_info', email: `new-${unique}@example.com` };
+  const answer = await service.put(path, token, { data }, { 'Idempotency-Key': unique });
   expect(answer.status).toBe(200);
   await service.stop();
   const texts = [
-    ...[name, `Given ${mark}`, `old-${mark}@example.com`, `new-${mark}@example.com`],
-    ...[`subject|${mark}`, `User-${mark}`],
+    ...[name, `Given ${unique}`, `old-${unique}@example.com`, `new-${unique}@example.com`],
+    ...[`subject|${unique}`, `User-${unique}`],
   ];
   return {
     database: service.database,
@@ -57,7 +57,7 @@ export async function createErasureFixture(): Promise<ErasureFixture> {
 export const runErase = ({ args }: TestDatabase, realm: Uuid, id: Uuid) =>
   runCommand([AUTHREALM, 'erase', 'user', realm, id, ...args]);
 
-/** What the work comes to on an open database, which is closed afterwards. */
+/** Runs work on a database, and closes it afterwards. */
 export async function withDatabase<T>(
   database: TestDatabase,
   work: (db: OpenDatabase) => Promise<T>,

@@ -2,10 +2,10 @@ import { expect } from 'bun:test';
 import { Fault } from '../../src/domain/fault.ts';
 import { type Filterables, type ParsedFilter, parseFilter } from '../../src/domain/filter/filter.ts';
 
-/** Filters that are read and filters that are refused: the two tables of test/http/filter.unit.serial.test.ts. */
+/** Valid and invalid filters of test/http/filter.unit.serial.test.ts. */
 
 const ORDERED = ['eq', 'gt', 'ge', 'lt', 'le'] as const;
-/** One attribute of every make. */
+/** An attribute for each comparison. */
 export const ATTRIBUTES = {
   id: { compared: 'identifier', operators: ['in', ...ORDERED] },
   name: { compared: 'folded', operators: ['eq', 'in', 'like', 'ilike'] },
@@ -18,7 +18,7 @@ export const ATTRIBUTES = {
 
 export const parse = (text: string): ParsedFilter => parseFilter(text, ATTRIBUTES);
 
-/** The one rule that a text breaks; undefined where it breaks none. Whatever else is thrown is thrown on. */
+/** The rule that a filter violates, or undefined. Other errors are thrown. */
 export function ruleOf(text: string): string | undefined {
   try {
     parse(text);
@@ -59,7 +59,7 @@ export const ID = '0F0A1B2C-3d4e-5f60-7182-93a4b5c6d7e8';
 export const AT = '2018-04-16T10:11:59.715Z';
 const ISSUER = 'https://login.example.com:8443/a(b)/';
 
-/** What stands behind each is what a statement is made of, to the letter. */
+/** Filters with their parsed form. */
 export const VALID_FILTERS: readonly [text: string, filter: unknown][] = [
   ['eq(name,Jane Doe)', [[name('jane doe')]]],
   ['eq(name,  Jane Doe  )', [[name('jane doe')]]],

@@ -19,7 +19,7 @@ export type Json = Record<string, unknown>;
 export const mintId = systemClock.mintId;
 export const meta = { created_at: '2021-02-03T04:05:06.007Z', updated_at: '2022-03-04T05:06:07.890Z' };
 
-/** A realm as its lines: one record of each kind, parents first. */
+/** The import lines of a realm: one record of each resource, parents first. */
 export function realmLines() {
   const ids = {
     realm: mintId(),
@@ -89,13 +89,13 @@ export function bytesOf(source: ImportSource): Uint8Array {
   );
 }
 
-/** The bytes in pieces that end anywhere. */
+/** The bytes in pieces of this size, which split lines. */
 async function* pieces(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 
 export interface ImportRun extends ImportResult {
-  /** `line N: reason`, in the order they were told. */
+  /** `line N: reason`, in the order of the reports. */
   readonly refusals: readonly string[];
 }
 
@@ -104,21 +104,21 @@ export interface ImportRunOptions extends Partial<ImportOptions> {
   readonly pieceBytes?: number;
 }
 
-/** Imports as the command does, in this process. Refused lines do not end it unless asked to. */
+/** Imports as the command does, in this process. By default it continues after rejected lines. */
 export function runImport(
   db: OpenDatabase,
   source: ImportSource,
-  given: ImportRunOptions = {},
+  options: ImportRunOptions = {},
 ): Promise<ImportRun> {
-  return runImportFrom(db, pieces(bytesOf(source), given.pieceBytes ?? 1_000), given);
+  return runImportFrom(db, pieces(bytesOf(source), options.pieceBytes ?? 1_000), options);
 }
 
 export async function runImportFrom(
   { engine, keyring }: OpenDatabase,
   chunks: AsyncIterable<Uint8Array>,
-  given: ImportRunOptions = {},
+  options: ImportRunOptions = {},
 ): Promise<ImportRun> {
-  const { isUpsert = false, pieceBytes: _, ...plan } = given;
+  const { isUpsert = false, pieceBytes: _, ...importOptions } = options;
   const refusals: string[] = [];
   const read = openLineParser({
     clock: systemClock,
@@ -135,7 +135,7 @@ export async function runImportFrom(
     signal: new AbortController().signal,
     onRefused: (line, reason) => refusals.push(`line ${line}: ${reason}`),
     onProgress: () => undefined,
-    ...plan,
+    ...importOptions,
   });
   return { ...report, refusals };
 }
@@ -156,22 +156,22 @@ const TABLES = [
   'password_profile_info',
 ];
 
-/** Every row of realm data, random values aside. */
+/** Every row of realm data, without random values. */
 export async function realmRows(
   database: TestDatabase,
-  aside: readonly string[] = ['revision', 'client_secret_sealed', 'origin'],
+  omitted: readonly string[] = ['revision', 'client_secret_sealed', 'origin'],
 ): Promise<Json[]> {
   const found: Json[] = [];
   for (const table of TABLES) {
     const id = table === 'realm' ? 'realm_id' : 'id';
     const rows = await database.query<Json>(`select * from ${table} order by realm_id, ${id}`);
-    for (const row of rows) for (const name of aside) delete row[name];
+    for (const row of rows) for (const name of omitted) delete row[name];
     found.push(...rows);
   }
   return found;
 }
 
-/** What the feed says, by record. */
+/** The events of the change feed with their record IDs, sorted. */
 export async function changeEvents(database: TestDatabase): Promise<string[]> {
   const rows = await database.query<{ event: string; record_id: string }>(
     'select event, record_id from change',
@@ -179,12 +179,12 @@ export async function changeEvents(database: TestDatabase): Promise<string[]> {
   return rows.map(({ event, record_id }) => `${event} ${record_id}`).sort();
 }
 
-/** Many users of one realm, parents first: every kind, every member that may be null, text of all sorts. */
+/** The import lines of many users of one realm, parents first: all resources, null members, unusual texts. */
 export function manyUserLines(users: number): Json[] {
   const { lines } = realmLines();
   const { realm: shop, oidc, passwords } = lines;
   const origin = { data: { id: 'hello-world', type: 'merchant-realm-mappings' } };
-  const above: Json[] = [
+  const lineList: Json[] = [
     { ...shop, name: 'Läden', redirect_uris: ['https://shop.example/cb'], relationships: { origin } },
     { ...oidc, client_secret: 'of-the-provider 🗝' },
     { ...lines.oidc, id: mintId(), client_secret: undefined, name: '  two  ' },
@@ -199,7 +199,7 @@ export function manyUserLines(users: number): Json[] {
       meta: { ...at, creation_status: isOdd ? 'IN_PROGRESS' : 'COMPLETE' },
     };
     const owner = { user_authentication_info_id: user.id };
-    above.push(
+    lineList.push(
       isOdd ? { ...user, given_name: 'Ünï\u0301', middle_name: '"\\/', family_name: '👩‍👩‍👧' } : user,
       { ...lines.link, ...owner, id: mintId(), subject: `e\u0301 ${number}\u2028`, meta: at },
       {
@@ -212,5 +212,5 @@ export function manyUserLines(users: number): Json[] {
       },
     );
   }
-  return above.map((line) => JSON.parse(JSON.stringify(line)) as Json);
+  return lineList.map((line) => JSON.parse(JSON.stringify(line)) as Json);
 }

@@ -1,10 +1,10 @@
-/** What a room may import: the values and types of some, of others the types alone. */
+/** The modules that a module may import: values and types, or types only. */
 export interface ImportRule {
   readonly any: readonly string[];
   readonly types?: readonly string[];
 }
 
-/** The rooms of the house: folders of src/, and files that stand there by themselves. Each door is used. */
+/** The modules: folders of src/ and single files in it. Every rule is used. */
 export const IMPORT_RULES: Readonly<Record<string, ImportRule>> = {
   domain: { any: [] },
   platform: { any: ['domain'] },
@@ -61,7 +61,7 @@ export const IMPORT_RULES: Readonly<Record<string, ImportRule>> = {
   main: { any: ['cli', 'workers'] },
 };
 
-/** Modules from outside the house, and the rooms that may use them. */
+/** External modules, and the modules that may import them. */
 export const EXTERNAL_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   bun: ['store'],
   'bun:ffi': ['store'],

@@ -7,18 +7,18 @@ import { freshFolder } from './folder.ts';
 import { type Service, startService } from './service.ts';
 import { compact, type Json, type Sign } from './token_forge.ts';
 
-/** Issuers of the suites: servers on this machine whose keys are known, so that every token they could sign can be made. */
+/** Issuers of the suites: local servers with known keys, so that a test can create any token. */
 
 export const AUDIENCE = 'https://directory.example';
 export const DISCOVERY = '/.well-known/openid-configuration';
 
-/** A key pair of an issuer, as its key set has it. */
+/** A key pair in the key set of an issuer. */
 export interface IssuerKeyPair {
   readonly kid: string;
   readonly algorithm: string;
   readonly publicJwk: Json;
   readonly sign: Sign;
-  /** Signs by another digest: an algorithm of the same key (RFC 7518, 3.3). */
+  /** Signs with another digest: another algorithm of the same key (RFC 7518, 3.3). */
   signWith(hash: string): Sign;
 }
 
@@ -51,14 +51,14 @@ export async function createKeyPair(
 
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** A server whose answers by path can be changed at any time, and which counts what it was asked for. */
+/** A server whose routes can change at any time, and which counts the requests to each path. */
 export interface IssuerServer {
   readonly issuer: string;
-  /** By path; what is not there is 404. */
+  /** Handlers by path; other paths are 404. */
   readonly routes: Map<string, RequestHandler>;
-  /** How often each path was asked for. */
+  /** The number of requests by path. */
   readonly requestCounts: Map<string, number>;
-  /** Publishes these keys, by a discovery document. */
+  /** Publishes these keys and the discovery document. */
   publish(...keys: readonly Json[]): void;
   stop(): void;
 }
@@ -96,26 +96,26 @@ export async function startIssuer(): Promise<IssuerServer> {
   };
 }
 
-/** What an entry of the file says unless it is told otherwise: the group readers may read. */
+/** An entry of the issuers file, by default with read access for the group `readers`. */
 export function issuerEntry({ issuer }: Pick<IssuerServer, 'issuer'>, more: Json = {}): Json {
   const rights = [{ claim: 'groups', value: 'readers', scopes: 'oidc-profile-infos:read', realms: '*' }];
   return { name: 'acme', issuer, audience: AUDIENCE, rights, ...more };
 }
 
-/** A file of these entries. */
+/** Writes an issuers file with these entries. */
 export function issuersFile(...entries: readonly Json[]): string {
   const path = join(freshFolder(), 'issuers.json');
   writeFileSync(path, JSON.stringify({ issuers: entries }));
   return path;
 }
 
-/** A service that believes these issuers. */
+/** Starts a service that trusts these issuers. */
 export function startTrustingService(...entries: readonly Json[]): Promise<Service> {
   const flags = { allowLoopbackDiscovery: 'true', badTokenRate: 'off' };
   return startService({ ...flags, issuersFile: issuersFile(...entries) });
 }
 
-/** What a token says that an issuer signs for one of the readers. */
+/** The claims of a token for a member of the group `readers`. */
 export function claimsOf({ issuer }: Pick<IssuerServer, 'issuer'>, { clock }: Service): Json {
   const now = Math.floor(clock.now() / 1000);
   return {
@@ -124,13 +124,13 @@ export function claimsOf({ issuer }: Pick<IssuerServer, 'issuer'>, { clock }: Se
   };
 }
 
-/** A token that an issuer signs; what is named differs from a right one. */
+/** Signs a token; header members and signature can differ from those of a valid one. */
 export function issue(
   pair: IssuerKeyPair,
   claims: Json,
   header: Json = {},
   sign: Sign = pair.sign,
 ): Promise<string> {
-  const right = { alg: pair.algorithm, typ: 'at+jwt', kid: pair.kid };
-  return compact(JSON.stringify({ ...right, ...header }), JSON.stringify(claims), sign);
+  const valid = { alg: pair.algorithm, typ: 'at+jwt', kid: pair.kid };
+  return compact(JSON.stringify({ ...valid, ...header }), JSON.stringify(claims), sign);
 }

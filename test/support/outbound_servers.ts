@@ -4,19 +4,19 @@ import type { CheckedAddress } from '../../src/outbound/addresses.ts';
 import { type Exchange, openExchange } from '../../src/outbound/exchange.ts';
 import { type GuardedFetchOptions, openGuardedFetch } from '../../src/outbound/guarded_fetch.ts';
 
-/** The name that the certificate below is for, and nothing else: no address, no other name. */
+/** The only name in the certificate below. */
 export const PROVIDER_NAME = 'login.example.com';
 
-/** An address that is public, and never dialled in a test. */
+/** A public address to which no test connects. */
 export const PUBLIC_ADDRESS = '93.184.216.34';
 export const PROVIDER_URL = `https://${PROVIDER_NAME}/doc?x=1`;
 
-/** What a fetch can answer; the document is that of the servers here. */
+/** Results of a fetch. */
 export const UNREACHABLE = { kind: 'unreachable' } as const;
 export const NOT_JSON = { kind: 'not_json' } as const;
 export const DOCUMENT = { kind: 'document', document: { a: 1 } } as const;
 
-/** Self-signed, valid until 2126. The key protects nothing and is known to everybody. */
+/** Self-signed, valid until 2126. The key protects nothing. */
 export const PROVIDER_CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBrDCCAVOgAwIBAgIUIXIORbHpU4/igOs8Spv3gdRbXkowCgYIKoZIzj0EAwIw
 HDEaMBgGA1UEAwwRbG9naW4uZXhhbXBsZS5jb20wIBcNMjYxMTIxMDc1NjA3WhgP
@@ -37,14 +37,14 @@ NbhnUMJLIYyjVJ3+JieJRMLBH9P5ZyJE5tK1kYwkFWGgKwrIb0jhvr+n
 -----END PRIVATE KEY-----
 `;
 
-/** What a server saw of one request. */
+/** A request as a server received it. */
 export interface ServedRequest {
-  /** The server name of the handshake; false where none was sent. */
+  /** The server name in the TLS handshake; false where none was sent. */
   readonly serverName: string | false | null | undefined;
   readonly head: string;
 }
 
-/** A server that answers by the letter, so that it can answer wrongly. */
+/** A server that writes raw bytes, so that its responses can be invalid. */
 export interface RawServer {
   readonly port: number;
   readonly requests: readonly ServedRequest[];
@@ -56,7 +56,7 @@ export interface RawServer {
 
 export type SocketHandler = (socket: Socket) => void;
 
-/** TLS on loopback, with the certificate of `PROVIDER_NAME` unless another pair is given. */
+/** A TLS server on loopback, by default with the certificate of `PROVIDER_NAME`. */
 export function serveTls(
   answer: SocketHandler,
   pair = { cert: PROVIDER_CERTIFICATE, key: KEY },
@@ -66,7 +66,7 @@ export function serveTls(
   return listen(server, 'secureConnection', answer);
 }
 
-/** Plain TCP on loopback. */
+/** A TCP server on loopback. */
 export function servePlain(answer: SocketHandler, host = '127.0.0.1'): Promise<RawServer> {
   return listen(createPlainServer(), 'connection', answer, host);
 }
@@ -77,7 +77,7 @@ async function listen(
   answer: SocketHandler,
   host = '127.0.0.1',
 ): Promise<RawServer> {
-  const seen: ServedRequest[] = [];
+  const requests: ServedRequest[] = [];
   const open = new Set<Socket>();
   const ended = Promise.withResolvers<void>();
   let connections = 0;
@@ -90,7 +90,7 @@ async function listen(
       ended.resolve();
     });
     socket.once('data', (head) => {
-      seen.push({ serverName: socket.servername, head: head.toString('latin1') });
+      requests.push({ serverName: socket.servername, head: head.toString('latin1') });
       answer(socket);
     });
   });
@@ -101,17 +101,17 @@ async function listen(
   });
   const stop = running.at(-1) as () => void;
   const { port } = server.address() as { port: number };
-  return { port, requests: seen, connections: () => connections, ended: ended.promise, stop };
+  return { port, requests, connections: () => connections, ended: ended.promise, stop };
 }
 
 const running: (() => void)[] = [];
 
-/** Ends every server that a test started. */
+/** Stops every server that a test started. */
 export function stopServers(): void {
   for (const stop of running.splice(0)) stop();
 }
 
-/** A whole answer: status line, `Content-Type`, the length of the body unless told otherwise, body. */
+/** A complete response: status line, `Content-Type`, `Content-Length`, these headers, body. */
 export function httpResponse(
   status: string,
   body: string | Uint8Array,
@@ -124,7 +124,7 @@ export function httpResponse(
   return (socket) => socket.end(Buffer.concat([head, bytes]));
 }
 
-/** Writes `head`, then `piece` for as long as it is read. `count` tells how many bytes went. */
+/** Writes `head`, then `piece` for as long as it is read. `count` returns the number of bytes written. */
 export function endlessResponse(
   head: string,
   piece: string,
@@ -150,11 +150,11 @@ export function endlessResponse(
 
 export interface RecordedExchange {
   readonly exchange: Exchange;
-  /** The addresses that were to be dialled. */
+  /** The addresses to which a connection was requested. */
   readonly addresses: readonly string[];
 }
 
-/** The real exchange, led from whatever public address was checked to a port of loopback: as a router would. */
+/** The real exchange, with connections redirected from the checked address to a port of loopback. */
 export function exchangeThrough(port: number, ca: string = PROVIDER_CERTIFICATE): RecordedExchange {
   const addresses: string[] = [];
   const exchange = openExchange({ ca });
@@ -167,7 +167,7 @@ export function exchangeThrough(port: number, ca: string = PROVIDER_CERTIFICATE)
   };
 }
 
-/** A fetch of the provider's name, whose public address leads to `server`. */
+/** Fetches from the name of the provider, with connections redirected to `server`. */
 export function fetchThrough(server: RawServer, options: GuardedFetchOptions = {}) {
   const { exchange, addresses } = exchangeThrough(server.port);
   const fetchDocument = openGuardedFetch({ resolve: async () => [PUBLIC_ADDRESS], exchange, ...options });

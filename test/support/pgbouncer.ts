@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { findPort, freshDaemonFolder, HOST, startDaemon } from './daemons.ts';
 import type { PostgresServer } from './postgres_server.ts';
 
-/** Debian's PgBouncer between clients and a server: a connection of the server is a client's for one transaction. */
+/** Debian's PgBouncer in front of a server, in transaction pooling mode. */
 export interface PgBouncer {
   readonly host: typeof HOST;
   readonly port: number;
-  /** The way to a database of the server through it. It knows the role `postgres` alone, and trusts it. */
+  /** The URL of a database through PgBouncer, for the role `postgres`, which needs no password. */
   url(database?: string): string;
   log(): string;
   stop(): Promise<void>;
@@ -15,12 +15,12 @@ export interface PgBouncer {
 
 const PROGRAM = '/usr/sbin/pgbouncer';
 
-/** `settings` stand in the section [pgbouncer]. Throws where the program is not there. */
+/** `settings` are those of the section [pgbouncer]. Throws where the program is not installed. */
 export async function startPgBouncer(
   server: PostgresServer,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<PgBouncer> {
-  if (!existsSync(PROGRAM)) throw new Error(`there is no ${PROGRAM}: apt-get install -y pgbouncer`);
+  if (!existsSync(PROGRAM)) throw new Error(`${PROGRAM} is not installed: run apt-get install -y pgbouncer`);
   const folder = freshDaemonFolder();
   const port = findPort();
   const users = join(folder, 'users.txt');

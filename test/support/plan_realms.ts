@@ -1,7 +1,7 @@
 import type { SQL } from 'bun';
 import { REALM_COLUMN, REALM_TABLES } from '../../src/store/postgres/tables.ts';
 
-/** A node of a plan as `explain (verbose, format json)` tells it, as far as it matters here. */
+/** The used members of a plan node of `explain (verbose, format json)`. */
 interface PlanNode {
   readonly 'Node Type': string;
   readonly 'Parent Relationship'?: string;
@@ -15,36 +15,35 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/** What PostgreSQL makes of a statement. */
+/** The tables of realm data in the plan of a statement. */
 export interface PlanRealms {
-  /** The tables of realm data that it touches, each as often as it does. */
+  /** Tables that the plan scans or writes, once for each node. */
   readonly scanned: readonly string[];
-  /** Those of them that it touches without a realm: neither a place nor a fixed value says which. */
+  /** Those of them without a realm: neither a parameter nor a constant restricts it. */
   readonly unscoped: readonly string[];
 }
 
 /**
- * Reads the plan that PostgreSQL makes of a statement before it knows any value, as a router does: a scan names its realm
- * where one of the conditions that all of its rows must meet is that realm, said or carried over from what it is joined
- * with; a row that is inserted names it as its first column. The connection must be `explaining`.
+ * Inspects the generic plan of a statement, as a router does. A scan is scoped if one of its conditions restricts the realm,
+ * directly or through a join; an insert is scoped by its first column. The connection needs `useGenericPlans`.
  */
 export async function inspectPlan(sql: SQL, text: string): Promise<PlanRealms> {
-  await sql.unsafe(`prepare judged as ${text}`).simple();
+  await sql.unsafe(`prepare inspected as ${text}`).simple();
   try {
     const [{ count }] = await sql.unsafe(
-      `select coalesce(array_length(parameter_types, 1), 0) as count from pg_prepared_statements where name = 'judged'`,
+      `select coalesce(array_length(parameter_types, 1), 0) as count from pg_prepared_statements where name = 'inspected'`,
     );
     const values = count === 0 ? '' : `(${Array(count).fill('null').join()})`;
-    const [row] = await sql.unsafe(`explain (verbose, format json) execute judged${values}`);
-    const nodes = nodesOf(row['QUERY PLAN'][0].Plan).filter(isTouching);
-    const unnamed = nodes.filter((node) => !isNamed(node));
+    const [row] = await sql.unsafe(`explain (verbose, format json) execute inspected${values}`);
+    const nodes = nodesOf(row['QUERY PLAN'][0].Plan).filter(accessesRealmData);
+    const unnamed = nodes.filter((node) => !isScoped(node));
     return { scanned: nodes.map(tableOf), unscoped: unnamed.map(tableOf) };
   } finally {
-    await sql.unsafe('deallocate judged').simple();
+    await sql.unsafe('deallocate inspected').simple();
   }
 }
 
-/** Makes a connection plan without values. */
+/** Makes a connection plan statements without parameter values. */
 export async function useGenericPlans(sql: SQL): Promise<void> {
   await sql.unsafe('set plan_cache_mode = force_generic_plan').simple();
 }
@@ -57,8 +56,8 @@ function tableOf(node: PlanNode): string {
   return node['Relation Name'] ?? '';
 }
 
-/** What an update or delete writes is scanned below it. */
-function isTouching(node: PlanNode): boolean {
+/** Excludes updates and deletes, whose tables are scanned by a node below. */
+function accessesRealmData(node: PlanNode): boolean {
   const isScanned = node['Node Type'] !== 'ModifyTable' || node.Operation === 'Insert';
   return REALM_TABLES.includes(tableOf(node)) && isScanned;
 }
@@ -67,7 +66,7 @@ const VALUE = String.raw`(?:\$[1-9]\d*|'[0-9a-f-]{36}'::uuid)`;
 const IS_VALUE = new RegExp(`^${VALUE}$`);
 const IS_REALM = new RegExp(String.raw`^(?:\w+\.)?${REALM_COLUMN} = ${VALUE}$`);
 
-function isNamed(node: PlanNode): boolean {
+function isScoped(node: PlanNode): boolean {
   if (node.Operation === 'Insert') {
     const source = node.Plans?.find((each) => each['Parent Relationship'] === 'Outer');
     return IS_VALUE.test(source?.Output?.[0] ?? '');
@@ -81,7 +80,7 @@ function isNamed(node: PlanNode): boolean {
   return conditions.some((condition) => conjuncts(condition ?? '').some((each) => IS_REALM.test(each)));
 }
 
-/** The conditions that must all hold. */
+/** The operands of the conjunctions in a condition. */
 function conjuncts(condition: string): readonly string[] {
   const bare = isEnclosed(condition) ? condition.slice(1, -1) : condition;
   const parts: string[] = [];

@@ -1,9 +1,9 @@
 /**
- * The same users every time: identifiers, subjects and usernames are derived from their number, so that a key can be
- * named without reading the database.
+ * Reproducible users: IDs, subjects and usernames are derived from the number of the user, so that a key is known without
+ * reading the database.
  */
 
-/** Milliseconds since the epoch of the first user; each one comes a millisecond later, as UUIDv7 would have it. */
+/** Creation time of the first user in milliseconds; each further user is created a millisecond later. */
 const FIRST_AT = Date.UTC(2026, 0, 1);
 
 export const ISSUER = 'https://login.example.com/';
@@ -15,8 +15,8 @@ export interface User {
 }
 
 /** A small, seeded stream of 32-bit numbers (xorshift), one per user and purpose. */
-function noise(number: number, salt: number): number {
-  let state = (Math.imul(number + 1, 0x9e3779b1) ^ Math.imul(salt + 1, 0x85ebca6b)) >>> 0 || 1;
+function noise(number: number, purpose: number): number {
+  let state = (Math.imul(number + 1, 0x9e3779b1) ^ Math.imul(purpose + 1, 0x85ebca6b)) >>> 0 || 1;
   for (let round = 0; round < 3; round += 1) {
     state ^= state << 13;
     state ^= state >>> 17;
@@ -28,9 +28,9 @@ function noise(number: number, salt: number): number {
 const hex = (value: number, digits: number) => value.toString(16).padStart(8, '0').slice(0, digits);
 
 /** A version 7 UUID for a moment, its random part drawn from the number. */
-function uuid(at: number, number: number, salt: number): string {
+function uuid(at: number, number: number, purpose: number): string {
   const time = at.toString(16).padStart(12, '0');
-  const [a, b, c] = [noise(number, salt), noise(number, salt + 1), noise(number, salt + 2)];
+  const [a, b, c] = [noise(number, purpose), noise(number, purpose + 1), noise(number, purpose + 2)];
   return `${time.slice(0, 8)}-${time.slice(8)}-7${hex(a, 3)}-8${hex(b, 3)}-${hex(c, 8)}${hex((a ^ b) >>> 0, 4)}`;
 }
 
@@ -47,7 +47,7 @@ export function userAt(number: number): User {
   };
 }
 
-/** Which identifiers a user has. */
+/** The IDs of a user, by number. */
 export type UserOf = (number: number) => User;
 
 /** The whole population as lines for `import`, parents first. */
@@ -72,7 +72,7 @@ export function* populationLines(users: number, userOf: UserOf = userAt): Genera
   for (let number = 0; number < users; number += 1) yield userLines(number, userOf(number));
 }
 
-/** The three lines of one user, joined: written by hand, because they are written by the million. */
+/** The three lines of a user, joined. Concatenated for speed: millions are written. */
 function userLines(number: number, { user, oidcLink, passwordLink }: User): string {
   const at = new Date(FIRST_AT + number).toISOString();
   const meta = `"meta":{"created_at":"${at}","updated_at":"${at}"}`;
@@ -101,7 +101,7 @@ const REALM_PATH = `/v2/authentication-realms/${REALM}`;
 /** The list of users. */
 export const USERS_PATH = `${REALM_PATH}/user-authentication-info`;
 
-/** The paths of `count` reverse lookups, drawn evenly over all users, both kinds in turn, in an order of chance. */
+/** The paths of `count` reverse lookups, drawn evenly over all users, both kinds in turn, shuffled. */
 export function findPaths(users: number, count: number): readonly string[] {
   const issuer = encodeURIComponent(ISSUER);
   return shuffled(
@@ -117,7 +117,7 @@ export function findPaths(users: number, count: number): readonly string[] {
   );
 }
 
-/** The collections of OIDC profile infos of users, in an order of chance: where links are created. */
+/** The collections of OIDC profile infos of users, shuffled: where links are created. */
 export function collectionPaths(users: number, count: number): readonly string[] {
   return shuffled(
     Array.from({ length: count }, (_, index) => {
@@ -127,7 +127,7 @@ export function collectionPaths(users: number, count: number): readonly string[]
   );
 }
 
-/** The paths of `count` lookups, drawn evenly over all users, both kinds in turn, in an order of chance. */
+/** The paths of `count` lookups, drawn evenly over all users, both kinds in turn, shuffled. */
 export function lookupPaths(users: number, count: number, userOf: UserOf = userAt): readonly string[] {
   const paths = Array.from({ length: count }, (_, index) => {
     const { user, oidcLink, passwordLink } = userOf(Math.floor((index * users) / count));

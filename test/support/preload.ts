@@ -5,7 +5,7 @@ import { RUN_FOLDER } from './folder.ts';
 import { endServers } from './postgres_server.ts';
 import { killCommands } from './processes.ts';
 
-// After the whole suite: nothing keeps running, nothing stays on the disk.
+// After all suites: stop every process, remove every file.
 afterAll(async () => {
   killCommands();
   await endBrowser();

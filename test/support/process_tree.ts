@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Processes that one process has started, and they in turn; what they hold. Read from /proc. */
+/** The descendants of a process and their resources, from /proc. */
 
 export function descendantsOf(pid: number): readonly number[] {
   return childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)]);
@@ -11,29 +11,29 @@ export function childrenOf(pid: number): readonly number[] {
   return listed === '' ? [] : listed.split(' ').map(Number);
 }
 
-/** One that has ended and that nobody has asked about yet holds nothing any more. */
+/** False for a zombie too, which holds no resources. */
 export function isAlive(pid: number): boolean {
   const state = readProc(`/proc/${pid}/stat`).split(') ').at(-1)?.[0];
   return state !== undefined && state !== 'Z' && state !== 'X';
 }
 
-/** Whether it ends within so many milliseconds. */
+/** Whether a process exits within this time. */
 export async function endsWithin(pid: number, ms = 5_000): Promise<boolean> {
   const deadline = performance.now() + ms;
   while (isAlive(pid) && performance.now() < deadline) await Bun.sleep(20);
   return !isAlive(pid);
 }
 
-/** What processes hold. */
+/** Resources of processes. */
 export interface ProcessUsage {
   readonly processes: number;
   readonly residentMb: number;
-  /** Without what is mapped from files, which the system takes back as it likes. */
+  /** Without mapped files, which the system can evict. */
   readonly anonymousMb: number;
   readonly descriptors: number;
 }
 
-/** Of a process and all below it. */
+/** Resources of a process and its descendants. */
 export function usageOf(pid: number): ProcessUsage {
   return usageOfAll([pid, ...descendantsOf(pid)]);
 }
@@ -52,7 +52,7 @@ export function usageOfAll(pids: readonly number[]): ProcessUsage {
   };
 }
 
-/** How much of a file is resident in a process that has mapped it (proc_pid_smaps(5)). */
+/** The resident part of a mapped file (proc_pid_smaps(5)). */
 export function mappedMb(pid: number, file: string): number {
   const mappings = readProc(`/proc/${pid}/smaps`).split(/\n(?=[\da-f]+-[\da-f]+ )/);
   return mappings
@@ -68,7 +68,7 @@ function descriptorsOf(pid: number): number {
   }
 }
 
-/** A file of /proc; empty where the process has ended. */
+/** A file of /proc; empty after the process has exited. */
 export function readProc(path: string): string {
   try {
     return readFileSync(path, 'utf8');

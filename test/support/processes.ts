@@ -2,12 +2,12 @@ import { fileURLToPath } from 'node:url';
 import { readableStreamToText, type Subprocess } from 'bun';
 import type { TestDatabase } from './database.ts';
 
-/** The command as a user has it. */
+/** The path of the command. */
 export const AUTHREALM = fileURLToPath(new URL('../../bin/authrealm', import.meta.url));
 
 /**
- * The command as somebody whom modes hold back. Root is not, unless these capabilities are taken; it stays who it is, so
- * that it can still read a clone that nobody else may.
+ * The command subject to file modes. Root bypasses them unless it drops these capabilities; it keeps its user ID, to read a
+ * clone that is private to root.
  */
 export const AUTHREALM_UNPRIVILEGED: readonly string[] =
   process.getuid?.() === 0
@@ -21,7 +21,7 @@ type Piped = Subprocess<'pipe', 'pipe', 'pipe'>;
 /** A running command whose standard output is read line by line. */
 export interface RunningCommand {
   readonly process: Piped;
-  /** The first line from now on that matches; rejects when the process ends before it comes. */
+  /** The first matching line of standard output; rejects when the process exits without one. */
   line(pattern: RegExp): Promise<string>;
   /** Everything written so far. */
   output(): string;
@@ -42,7 +42,7 @@ export function startCommand(command: readonly string[], environment: Environmen
 
 const started: Piped[] = [];
 
-/** Ends whatever a failed test has left running. */
+/** Kills the commands that failed tests left running. */
 export function killCommands(): void {
   for (const child of started) child.kill('SIGKILL');
 }
@@ -51,10 +51,10 @@ function listen(child: Piped): RunningCommand {
   let text = '';
   let errors = '';
   let wake = Promise.withResolvers<void>();
-  const pump = async (stream: ReadableStream<Uint8Array>, keep: (part: string) => void) => {
+  const pump = async (stream: ReadableStream<Uint8Array>, append: (part: string) => void) => {
     const decoder = new TextDecoder();
     for await (const chunk of stream) {
-      keep(decoder.decode(chunk, { stream: true }));
+      append(decoder.decode(chunk, { stream: true }));
       wake.resolve();
       wake = Promise.withResolvers();
     }
@@ -76,7 +76,7 @@ function listen(child: Piped): RunningCommand {
         if (found !== undefined) return found;
         const isOver = await Promise.race([ended, wake.promise.then(() => false)]);
         if (isOver && !text.split('\n').some((line) => pattern.test(line))) {
-          throw new Error(`ended without ${pattern}: ${text}${errors}`);
+          throw new Error(`exited without a line ${pattern}: ${text}${errors}`);
         }
       }
     },
@@ -87,7 +87,7 @@ function listen(child: Piped): RunningCommand {
   };
 }
 
-/** A command that ends by itself. */
+/** Runs a command to its end. */
 export async function runCommand(command: readonly string[], environment: Environment = {}, input = '') {
   const child = Bun.spawn([...command], {
     stdin: new Blob([input]),
@@ -103,8 +103,8 @@ export async function runCommand(command: readonly string[], environment: Enviro
   return { stdout, stderr, code };
 }
 
-/** `client create` on this database, beside whoever has it open. */
+/** Runs `client create` on this database, which may be in use. */
 export function runClientCreate({ args }: Pick<TestDatabase, 'args'>, scope: string, ...options: string[]) {
-  const described = ['--name', 'n', '--scope', scope, ...args];
-  return runCommand([AUTHREALM, 'client', 'create', ...described, ...options]);
+  const required = ['--name', 'n', '--scope', scope, ...args];
+  return runCommand([AUTHREALM, 'client', 'create', ...required, ...options]);
 }

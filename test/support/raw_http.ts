@@ -8,60 +8,60 @@ export interface RawResponse {
 
 export interface RawExchange {
   readonly responses: readonly RawResponse[];
-  /** The service ended the connection by itself. */
+  /** The service closed the connection. */
   readonly isEnded: boolean;
   readonly ms: number;
 }
 
 export interface RawExchangeOptions {
-  /** The exchange is over once this many answers are here, or the service ends it. */
+  /** The exchange ends after this many responses, or when the service closes the connection. */
   readonly expectedResponses?: number;
-  /** Sends this again and again. */
+  /** Sends this every half second. */
   readonly drip?: string;
-  /** Ends our half of the connection right behind the bytes. */
+  /** Closes the client's half of the connection after the bytes. */
   readonly isHalfClosed?: boolean;
-  /** Gives the connection up after so long. */
+  /** Ends the exchange after this time. */
   readonly timeoutMs?: number;
 }
 
 const QUIET_MS = 40;
 
-/** Sends bytes over a connection of their own. */
+/** Sends bytes over a new connection. */
 export function exchangeBytes(
   url: string,
   bytes: string,
-  asking: RawExchangeOptions = {},
+  options: RawExchangeOptions = {},
 ): Promise<RawExchange> {
   const {
     expectedResponses: expected = 1,
     drip,
     isHalfClosed = false,
     timeoutMs: patienceMs = 3_000,
-  } = asking;
+  } = options;
   const { promise, resolve } = Promise.withResolvers<RawExchange>();
   const socket = connect({ host: '127.0.0.1', port: Number(new URL(url).port), allowHalfOpen: true });
   const start = performance.now();
   let received = '';
   const finish = (isEnded: boolean) => {
-    clearTimeout(patience);
+    clearTimeout(timeout);
     clearInterval(dripping);
-    resolve({ responses: answersIn(received), isEnded, ms: performance.now() - start });
+    resolve({ responses: responsesIn(received), isEnded, ms: performance.now() - start });
     socket.destroy();
   };
-  const patience = setTimeout(() => finish(false), patienceMs);
+  const timeout = setTimeout(() => finish(false), patienceMs);
   const dripping = drip === undefined ? undefined : setInterval(() => socket.write(drip), 500);
   socket.on('connect', () => (isHalfClosed ? socket.end(bytes, 'latin1') : socket.write(bytes, 'latin1')));
   socket.on('data', (part) => {
     received += part.toString('latin1');
-    // One answer more than expected, or an end, would come at once.
-    if (answersIn(received).length >= expected) setTimeout(() => finish(false), QUIET_MS);
+    // An unexpected further response, or the end, would arrive at once.
+    if (responsesIn(received).length >= expected) setTimeout(() => finish(false), QUIET_MS);
   });
   socket.on('end', () => finish(true)).on('error', () => finish(true));
   return promise;
 }
 
-/** The whole answers in what has arrived. */
-function answersIn(received: string): RawResponse[] {
+/** The complete responses in the received text. */
+function responsesIn(received: string): RawResponse[] {
   const found: RawResponse[] = [];
   let rest = received;
   for (;;) {

@@ -5,16 +5,16 @@ import { freshFolder } from './folder.ts';
 import { runCommand } from './processes.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const KEPT = join(import.meta.dir, '../fixtures/releases');
+const RELEASES_FOLDER = join(import.meta.dir, '../fixtures/releases');
 
-/** The releases whose code is kept, the oldest first. */
-export const RELEASES: readonly string[] = readdirSync(KEPT).sort();
+/** The releases with stored code, oldest first. */
+export const RELEASES: readonly string[] = readdirSync(RELEASES_FOLDER).sort();
 
-/** The code of a release, over the modules of this one. */
+/** Unpacks the code of a release, with the dependencies of this one. */
 export async function unpackRelease(release: string): Promise<string> {
   const tree = join(freshFolder(), release);
   mkdirSync(tree);
-  const archive = join(KEPT, release, 'code.tgz');
+  const archive = join(RELEASES_FOLDER, release, 'code.tgz');
   const { code, stderr } = await runCommand(['tar', '-xzf', archive, '-C', tree]);
   if (code !== 0) throw new Error(stderr);
   symlinkSync(join(ROOT, 'node_modules'), join(tree, 'node_modules'));

@@ -10,14 +10,14 @@ import {
 } from '../../src/domain/resources.ts';
 import { ISSUER, type Sendable, type Service } from './service.ts';
 
-/** The six resources as the suites write them: one row for each, and a test misses the seventh. */
+/** The resources as the suites write them, one row for each; a test fails where one is missing. */
 
 /** Every scope that reads or writes a record. */
 export const FULL_SCOPE = ['realms', 'profiles', 'users', 'profile-infos']
   .flatMap((noun) => [`${noun}:read`, `${noun}:write`])
   .join(' ');
 
-/** Records that others hang on and refer to. */
+/** IDs of the records that other records depend on. */
 export interface ParentIds {
   readonly realm: string;
   readonly oidcProfile: string;
@@ -45,23 +45,23 @@ export interface Kind {
   readonly resource: Resource;
   /** The path of its collection. */
   collection(home: ParentIds): string;
-  /** The `data` of a POST that succeeds, unlike any other one. */
+  /** The unique `data` of a valid POST. */
   fresh(home: ParentIds): Data;
-  /** Every member that a PUT may change, and what it becomes. */
+  /** New values of every member that a PUT may change. */
   changes(): Data;
-  /** What callers may say about it. */
+  /** The members that a caller may write. */
   readonly forms: Readonly<Record<string, Form>>;
-  /** Those of them that a POST must say. */
+  /** Those of them that a POST requires. */
   readonly required: readonly string[];
-  /** What `data` shows of a record that was created by `said`, but for `id`, `type` and the instants. */
-  shown(said: Data, installation: string): Data;
-  /** Its links but for `self`. */
+  /** The `data` of a record created from `input`, without `id`, `type` and timestamps. */
+  shown(input: Data, installation: string): Data;
+  /** Its links without `self`. */
   links?(home: ParentIds, id: string, installation: string): Readonly<Record<string, string>>;
 }
 
 let count = 0;
 
-/** A word that no test has used before. */
+/** A word that no other test uses. */
 export function uniqueWord(stem: string): string {
   count += 1;
   return `${stem}-${process.pid}-${count}`;
@@ -226,7 +226,7 @@ export function kindOf(resource: Resource): Kind {
   return found;
 }
 
-/** What a single record is answered as. */
+/** The response body of a single record. */
 export interface RecordBody {
   readonly data: Readonly<Record<string, unknown>> & {
     readonly id: string;
@@ -243,21 +243,21 @@ export interface CreatedRecord {
   readonly body: RecordBody;
 }
 
-/** Creates a record over HTTP; throws where that is refused. */
+/** Creates a record over HTTP; throws where the service rejects it. */
 export async function createRecord(
   service: Pick<Service, 'post'>,
   token: string,
   { kind, home, data }: { readonly kind: Kind; readonly home: ParentIds; readonly data?: Data },
 ): Promise<CreatedRecord> {
-  const said: Sendable = { data: { ...kind.fresh(home), ...data } };
-  const answer = await service.post(kind.collection(home), token, said);
+  const input: Sendable = { data: { ...kind.fresh(home), ...data } };
+  const answer = await service.post(kind.collection(home), token, input);
   if (answer.status !== 201) throw new Error(`${kind.name}: ${answer.status} ${await answer.text()}`);
   const body = (await answer.json()) as RecordBody;
   const etag = answer.headers.get('etag') ?? '';
   return { id: body.data.id, path: `${kind.collection(home)}/${body.data.id}`, etag, body };
 }
 
-/** A realm with a profile of each kind and a user, made over HTTP; `login` says more of the OIDC profile. */
+/** Creates a realm with a profile of each kind and a user over HTTP; `login` has members of the OIDC profile. */
 export async function createParents(
   service: Pick<Service, 'post'>,
   token: string,
@@ -278,7 +278,7 @@ export async function createParents(
   return home;
 }
 
-/** A service whose profiles learn their issuer from their URL, with a token for everything. */
+/** Settings of a service that derives the issuer of a profile from its URL. */
 export const OFFLINE = { offline: 'true' } as const;
 
 const COUNTED = [...RESOURCES.map(({ table }) => table), 'change', 'idempotency'];
@@ -286,7 +286,7 @@ const COUNTS = COUNTED.map((table) => `select '${table}' as name, count(*) as n 
   ' union all ',
 );
 
-/** How many records and changes there are, by table. */
+/** The numbers of records, changes and idempotency records, by table. */
 export async function rowCounts({ database }: Service): Promise<Readonly<Record<string, number>>> {
   const counts = await database.query<{ name: string; n: number }>(COUNTS);
   return Object.fromEntries(counts.map(({ name, n }) => [name, n]));

@@ -24,18 +24,18 @@ import { FULL_SCOPE, PASSWORD } from './resource_cases.ts';
 import { isOverloaded, sendWithRetry } from './retry.ts';
 import { freshFolder, ISSUER } from './service.ts';
 
-/** The program with a seventh resource: a copy of it in which one description and one migration are new. */
+/** A copy of the program with a seventh resource: one added description and migration. */
 export interface ProgramCopy {
   readonly folder: string;
-  /** The command, as a user of that program has it. */
+  /** The path of its command. */
   readonly authrealm: string;
-  /** One of its modules. */
+  /** Imports one of its modules. */
   module<T>(path: string): Promise<T>;
 }
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** It says whatever a description can say of what hangs below a user. */
+/** It uses every feature of a description of a resource below a user. */
 const DESCRIPTION = `export const device = resource({
   name: 'device',
   type: 'device',
@@ -86,7 +86,7 @@ const DESCRIPTION = `export const device = resource({
 
 `;
 
-/** The columns of the seventh table; one that ends with `?` may be null. */
+/** The columns of the table; those that end with `?` are nullable. */
 const COLUMNS = {
   realm_id: 'id',
   user_id: 'id',
@@ -135,7 +135,7 @@ create index device_of_profile on device (realm_id, password_profile_id);
 create index device_label on device (realm_id, label_key);
 `;
 
-/** `first` and `last`: what an engine has before the columns of the description, and behind all of them. */
+/** `first` and `last`: text of an engine before the columns and after the table. */
 const migration = (types: Types, first = '', last = '') => `create table device (
 ${first}${columnsIn(types)
   .map((column) => `  ${column.name} ${column.type}${column.null},\n`)
@@ -146,31 +146,31 @@ ${first}${columnsIn(types)
 
 ${INDEXES}`;
 
-/** A program against the client library: it compiles where the library knows the resource by its description. */
+/** A program that uses the client library: it compiles if the library derives the resource from its description. */
 const CALLER = `import { connect } from './src/client/client.ts';
 
 const { devices } = connect({ url: 'http://127.0.0.1', token: async () => '' });
 
 export async function states(): Promise<readonly ('active' | 'lost')[]> {
-  const said = { serial: 's', label: 'l', password_profile_id: 'p', attestation: 'a', pin: 'correct horse' };
-  const made = await devices.create(['realm', 'user'], said);
+  const input = { serial: 's', label: 'l', password_profile_id: 'p', attestation: 'a', pin: 'correct horse' };
+  const made = await devices.create(['realm', 'user'], input);
   const changed = await devices.update(made.key, { state: 'lost', note: null, transports: ['usb'] });
   const [found] = await devices.find('realm', { label: 'l' });
   return [made.state, changed.state, found?.state ?? 'active'];
 }
 `;
 
-/** What the copy needs to be compiled, and judged by the same rules. */
-const BESIDE = ['bin', 'src', 'package.json', 'tsconfig.json', 'test/support/consistency.ts'];
+/** The files of the copy: those to compile it and to check its consistency. */
+const COPIED_PATHS = ['bin', 'src', 'package.json', 'tsconfig.json', 'test/support/consistency.ts'];
 
-/** Where the list of all descriptions begins, and where its last one stands. */
+/** The start of the list of all descriptions, and its last entry. */
 const LIST = '/**\n * All resources, parents before children';
 const LAST = '  passwordProfileInfos: passwordProfileInfo,\n';
 
 export async function createSevenResourceProgram(): Promise<ProgramCopy> {
   const folder = freshFolder();
   mkdirSync(join(folder, 'test/support'), { recursive: true });
-  for (const path of BESIDE) cpSync(join(ROOT, path), join(folder, path), { recursive: true });
+  for (const path of COPIED_PATHS) cpSync(join(ROOT, path), join(folder, path), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   writeFileSync(join(folder, 'caller.ts'), CALLER);
 
@@ -196,7 +196,7 @@ export async function createSevenResourceProgram(): Promise<ProgramCopy> {
   };
 }
 
-/** A database with the schema that this program makes. */
+/** A database with the schema of this program. */
 async function migratedBy(authrealm: string): Promise<string> {
   const url = await (await sharedServer()).freshDatabase();
   const { code, stderr } = await runCommand([authrealm, 'migrate', '--database', url]);
@@ -204,24 +204,24 @@ async function migratedBy(authrealm: string): Promise<string> {
   return url;
 }
 
-/** A database that the program of six has made, with one record of each kind. */
+/** A database of the program without the seventh resource, with one record of each other resource. */
 export async function createSixResourceDatabase() {
   const database = await freshDatabase();
   const made = await runClientCreate(database, FULL_SCOPE, '--json');
   if (made.code !== 0) throw new Error(made.stderr);
   const { ids, lines, all } = realmLines();
-  // Doctor has nothing to say about a link that spells its issuer as its profile does.
+  // `doctor` reports no link whose issuer is spelled as that of its profile.
   Object.assign(lines.link, { issuer: ISSUER.slice(0, -1) });
   const text = all.map((line) => JSON.stringify(line)).join('\n');
-  const brought = await runCommand([AUTHREALM, 'import', '-', ...database.args], {}, text);
-  if (brought.code !== 0) throw new Error(brought.stderr);
+  const imported = await runCommand([AUTHREALM, 'import', '-', ...database.args], {}, text);
+  if (imported.code !== 0) throw new Error(imported.stderr);
   return { database, ids, lines };
 }
 
 export const SCOPES = `${FULL_SCOPE} devices:read devices:write`;
 export const SECRET = 'attested-by-nobody-else';
 
-/** What is sent for an operation of the document: `id`, user and realm are those of the family unless they are said. */
+/** The input of an operation; `id`, user and realm are by default those of the imported lines. */
 export interface RequestInput {
   readonly id?: string;
   readonly path?: Readonly<Record<string, string>>;
@@ -234,24 +234,24 @@ export interface RequestInput {
 
 export type ShownRecord = Readonly<Record<string, Json>> & { readonly id: string };
 
-/** The service of seven resources, in a process of its own. */
+/** A service with seven resources, in a separate process. */
 export interface SevenResourceService {
   readonly url: string;
   readonly running: RunningCommand;
   readonly document: JsonObject;
   readonly operations: readonly Operation[];
-  /** What a command reads that speaks to this service. */
+  /** Environment variables of a command that calls this service. */
   readonly environment: Environment;
-  /** A token of its client with these scopes. */
+  /** A token of its client, with these scopes. */
   requestToken(scope: string): Promise<string>;
-  /** Sends what an operation of the document describes, and holds the answer to it. */
-  send(operation: string, said?: RequestInput): Promise<OperationResponse>;
-  /** The `data` of a POST of a device that succeeds, unlike any other one. */
+  /** Sends a request of a documented operation, and validates the response. */
+  send(operation: string, input?: RequestInput): Promise<OperationResponse>;
+  /** The unique `data` of a valid POST of a device. */
   newDevice(more?: Readonly<Record<string, Json>>): Record<string, Json>;
   createDevice(more?: Readonly<Record<string, Json>>, path?: RequestInput['path']): Promise<ShownRecord>;
 }
 
-/** Serves a database of six with the program of seven, which brings it up. */
+/** Serves a database of six resources with the program of seven, which migrates it. */
 export async function startSevenResourceService(
   { authrealm }: ProgramCopy,
   { database: { args }, ids }: Awaited<ReturnType<typeof createSixResourceDatabase>>,
@@ -272,7 +272,7 @@ export async function startSevenResourceService(
     return ((await answer.json()) as { access_token: string }).access_token;
   }
 
-  function send(name: string, said: RequestInput = {}): Promise<OperationResponse> {
+  function send(name: string, input: RequestInput = {}): Promise<OperationResponse> {
     const operation = operations.find(({ id }) => id === name);
     if (!operation) throw new Error(`the document has no ${name}`);
     const {
@@ -281,7 +281,7 @@ export async function startSevenResourceService(
       data,
       body = data === undefined ? undefined : { data },
       ...rest
-    } = said;
+    } = input;
     const all = { path: { realm_id: ids.realm, user_id: ids.user, id, ...more }, token, ...rest };
     return sendWithRetry(
       () => caller.send(operation, body === undefined ? all : { ...all, body }),

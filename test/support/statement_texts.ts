@@ -27,19 +27,19 @@ import { deliveryTexts } from '../../src/store/webhooks/deliveries.ts';
 import { webhookProgressTexts } from '../../src/store/webhooks/progress.ts';
 import { WEBHOOK_TEXTS } from '../../src/store/webhooks/webhooks.ts';
 
-/** With these settings a server writes down every text that it is sent, and in which database. */
+/** Settings of a server that logs every statement with its database. */
 export const STATEMENT_LOGGING = {
   log_statement: 'all',
   log_line_prefix: '@@%d ',
   log_parameter_max_length: '0',
 };
 
-/** White space tells texts apart for nobody. */
+/** A statement with normalized white space. */
 export function plainText(text: string): string {
   return text.replace(/\s+/g, ' ').trim();
 }
 
-/** The texts that reached these databases, as a server with LOGGING has them. */
+/** The statements sent to these databases, from the log of a server with STATEMENT_LOGGING. */
 export function statementsInLog(log: string, databases: ReadonlySet<string>): ReadonlySet<string> {
   const texts = log.split(/^@@/m).flatMap((entry) => {
     const [, database = '', text = ''] =
@@ -49,7 +49,7 @@ export function statementsInLog(log: string, databases: ReadonlySet<string>): Re
   return new Set(texts);
 }
 
-/** What follows from the descriptions, whether anybody has asked for it yet or not. */
+/** Every statement that the resource descriptions imply, used or not. */
 export function derivedTexts(indexes: IndexCatalog): ReadonlySet<string> {
   const texts = [
     ...RESOURCES.flatMap((resource) => [...recordTexts(resource), ...listTexts(resource, indexes)]),
@@ -138,20 +138,20 @@ function plansOf(table: ReturnType<typeof listTable>, depth: number): readonly L
 
 const STORE = fileURLToPath(new URL('../../src/store/', import.meta.url));
 
-/** A piece of SQL that stands in the source, between what is put in when the program runs. */
+/** A fixed part of an SQL statement in the source, between interpolated parts. */
 export interface Fragment {
   readonly path: string;
   readonly text: string;
 }
 
-/** Printed, or asked by `doctor`, `copy`, `backup` and `erase`, which see whole tables or files on connections of their own. */
-const ASKED_BY_NO_SERVICE =
+/** Statements printed, or sent by `doctor`, `copy`, `backup` and `erase` on separate connections. */
+const NOT_OF_SERVICE =
   /^(sqlite|copying|backups)\/|^inspection_queries\.ts$|^postgres\/(citus|inspection\w*|scrub|row_stream)\.ts$/;
 
-/** What is fixed of every text that a service can make for PostgreSQL. */
+/** The fixed parts of every statement that a service can send to PostgreSQL. */
 export function fragmentsInSource(): readonly Fragment[] {
   const paths = readdirSync(STORE, { recursive: true, encoding: 'utf8' });
-  const ours = paths.filter((path) => path.endsWith('.ts') && !ASKED_BY_NO_SERVICE.test(path));
+  const ours = paths.filter((path) => path.endsWith('.ts') && !NOT_OF_SERVICE.test(path));
   return ours.sort().flatMap((path) => {
     const code = readFileSync(join(STORE, path), 'utf8').replace(/^\s*(\/\/|\/?\*).*$/gm, '');
     const literals = [...code.matchAll(/`([^`]*)`|'([^'\n]*)'/g)].map((found) => found[1] ?? found[2] ?? '');
@@ -163,10 +163,10 @@ export function fragmentsInSource(): readonly Fragment[] {
   });
 }
 
-/** Shorter ones are in every text. */
+/** Shorter fragments occur in every statement. */
 const FRAGMENT_CHARACTERS_MIN = 12;
 
-/** A text with its places all alike, however they are numbered. */
+/** A statement with all parameters as `?`. */
 export function withoutPlaces(text: string): string {
   return plainText(text).replace(/[?$]\d+|\?/g, '?');
 }

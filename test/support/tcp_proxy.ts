@@ -1,32 +1,32 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { HOST } from './daemons.ts';
 
-/** A network between a client and a server, which goes wrong as it is told. */
+/** A TCP proxy between client and server that injects faults. */
 export interface TcpProxy {
   readonly port: number;
-  /** Passes on nothing more, either way; what was said meanwhile is passed on after `resume`. New clients are accepted. */
+  /** Holds back data in both directions until `resume`. New clients are accepted. */
   stall(): void;
   resume(): void;
-  /** What is said arrives so much later. */
+  /** Delays all data by this time. */
   delay(milliseconds: number): void;
-  /** Ends every connection. */
+  /** Closes every connection. */
   cut(): void;
-  /** Later connections lead to this port. */
+  /** Sends later connections to this port. */
   redirectTo(port: number): void;
-  /** Does this to the next connection of a client that says the word. Resolves then. */
-  faultNext(word: string, fate: ConnectionFault): Promise<void>;
+  /** Injects this fault into the next connection on which a client sends the word. Resolves then. */
+  faultNext(word: string, fault: ConnectionFault): Promise<void>;
   stop(): void;
 }
 
 /**
- * Ends before the server hears the word; ends once the server has answered, and before the client hears that; or stays,
- * and the client never hears anything again.
+ * Closes before the server receives the word; closes after the server responds and before the client receives the response;
+ * or stays open, and the client receives nothing more.
  */
 export type ConnectionFault = 'unheard' | 'unanswered' | 'silent';
 
 interface Trap {
   readonly word: string;
-  readonly fate: ConnectionFault;
+  readonly fault: ConnectionFault;
   readonly sprung: () => void;
 }
 
@@ -37,7 +37,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
   let waiting: (() => void)[] | undefined;
   let trap: Trap | undefined;
 
-  /** In order, because pieces of one direction wait equally long. */
+  /** Keeps the order, because all pieces of one direction have the same delay. */
   function pass(to: Socket, piece: Uint8Array): void {
     const write = () => void (to.destroyed || to.write(piece));
     if (waiting) waiting.push(write);
@@ -47,7 +47,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
 
   const server = createServer((client) => {
     const engine = connect(port, HOST);
-    let fate: ConnectionFault | undefined;
+    let fault: ConnectionFault | undefined;
     const end = () => {
       client.destroy();
       engine.destroy();
@@ -62,16 +62,16 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     }
     client.on('data', (piece: Buffer) => {
       if (trap && piece.includes(trap.word)) {
-        fate = trap.fate;
-        engine.once(fate === 'unheard' ? 'close' : 'data', trap.sprung);
+        fault = trap.fault;
+        engine.once(fault === 'unheard' ? 'close' : 'data', trap.sprung);
         trap = undefined;
       }
-      if (fate === 'unheard') end();
+      if (fault === 'unheard') end();
       else pass(engine, piece);
     });
     engine.on('data', (piece: Buffer) => {
-      if (fate === undefined) pass(client, piece);
-      else if (fate === 'unanswered') end();
+      if (fault === undefined) pass(client, piece);
+      else if (fault === 'unanswered') end();
     });
   });
   await new Promise<void>((resolve) => server.listen(0, HOST, resolve));
@@ -94,9 +94,9 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     redirectTo(other) {
       port = other;
     },
-    faultNext: (word, fate) =>
+    faultNext: (word, fault) =>
       new Promise((resolve) => {
-        trap = { word, fate, sprung: resolve };
+        trap = { word, fault, sprung: resolve };
       }),
     stop() {
       for (const socket of ends) socket.destroy();

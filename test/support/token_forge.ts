@@ -6,7 +6,7 @@ import type { Service } from './service.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** Signs what it is given, however wrong: a header and a payload as text, so that no library tidies them up. */
+/** Signs any header and payload as text, so that no library corrects them. */
 export type Sign = (input: string) => Promise<Uint8Array>;
 
 export function encode(text: string | Uint8Array): string {
@@ -23,12 +23,12 @@ export interface TokenForge {
   readonly kid: string;
   readonly publicJwk: Json;
   readonly sign: Sign;
-  /** What the service would sign for this client now. */
+  /** The header and claims that the service would sign for this client now. */
   header(): Json;
   claims(clientId: string): Json;
 }
 
-/** The means to make every token the service could make, and all those it never would. */
+/** Signs tokens with the key of a service, valid and invalid ones. */
 export async function openForge({ db, url, clock }: Service): Promise<TokenForge> {
   const table = await db.engine.access.state(undefined);
   const key = table?.signingKeys.find(({ withdrawnAt }) => withdrawnAt === undefined);
@@ -49,7 +49,7 @@ export async function openForge({ db, url, clock }: Service): Promise<TokenForge
   };
 }
 
-/** Signs as a key of the service does. */
+/** Signs with a key of the service. */
 export async function signerOf(key: SigningKey, { keyring }: Pick<OpenDatabase, 'keyring'>): Promise<Sign> {
   return signer(await importPrivateKey(key, keyring));
 }
@@ -58,7 +58,7 @@ export function signer(key: CryptoKey): Sign {
   return async (input) => new Uint8Array(await crypto.subtle.sign('Ed25519', key, Buffer.from(input)));
 }
 
-/** A key pair of nobody we know. */
+/** A key pair that no service trusts. */
 export async function generateForeignKey(): Promise<{ sign: Sign; publicJwk: Json }> {
   const pair = (await crypto.subtle.generateKey('Ed25519', true, ['sign', 'verify'])) as CryptoKeyPair;
   const publicJwk = (await crypto.subtle.exportKey('jwk', pair.publicKey)) as Json;

@@ -11,7 +11,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import type { TestDatabase } from './database.ts';
 import type { Service } from './service.ts';
 
-/** One event as a receiver reads it. */
+/** An event as a receiver reads it. */
 export interface ReceivedEvent {
   readonly id: string;
   readonly source: string;
@@ -25,39 +25,39 @@ export interface ReceivedEvent {
   };
 }
 
-/** One message as it came. */
+/** A message as received. */
 export interface ReceivedMessage {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly events: readonly ReceivedEvent[];
 }
 
-/** A real server that is told events. */
+/** A server that receives webhook messages. */
 export interface WebhookReceiver {
   readonly url: string;
-  /** Every message that it answered with a 2xx. */
+  /** Every message answered with a 2xx. */
   readonly accepted: readonly ReceivedMessage[];
-  /** Every message that came. */
+  /** Every received message. */
   readonly received: readonly ReceivedMessage[];
-  /** What it answers from now on: 204 unless told otherwise. */
+  /** Sets the handler of later messages. Default: 204. */
   respond(by: (message: ReceivedMessage) => Response | Promise<Response>): void;
-  /** The places of accepted events in a realm, in the order in which they came. */
+  /** The sequence numbers of the accepted events of a realm, in the order received. */
   sequences(realm: string): readonly number[];
-  /** Resolves once something is so. */
-  until(isSo: () => boolean, ms?: number): Promise<void>;
+  /** Resolves once the condition holds; rejects after `ms`. */
+  until(isTrue: () => boolean, ms?: number): Promise<void>;
   stop(): void;
 }
 
 export function startReceiver(): WebhookReceiver {
   const accepted: ReceivedMessage[] = [];
   const received: ReceivedMessage[] = [];
-  const places = new Map<string, number[]>();
+  const sequencesByRealm = new Map<string, number[]>();
   const accept = (message: ReceivedMessage): void => {
     accepted.push(message);
     for (const { data, sequence } of message.events) {
-      const known = places.get(data.realm_id) ?? [];
+      const known = sequencesByRealm.get(data.realm_id) ?? [];
       known.push(Number(sequence));
-      places.set(data.realm_id, known);
+      sequencesByRealm.set(data.realm_id, known);
     }
   };
   let answer: (message: ReceivedMessage) => Response | Promise<Response> = () =>
@@ -68,8 +68,8 @@ export function startReceiver(): WebhookReceiver {
     maxRequestBodySize: 16_777_216,
     async fetch(request) {
       const body = await request.text();
-      const said = JSON.parse(body) as ReceivedEvent | readonly ReceivedEvent[];
-      const events = Array.isArray(said) ? said : [said];
+      const parsed = JSON.parse(body) as ReceivedEvent | readonly ReceivedEvent[];
+      const events = Array.isArray(parsed) ? parsed : [parsed];
       const message = { headers: Object.fromEntries(request.headers), body, events } as ReceivedMessage;
       received.push(message);
       const reply = await answer(message);
@@ -84,12 +84,12 @@ export function startReceiver(): WebhookReceiver {
     respond(by) {
       answer = by;
     },
-    sequences: (realm) => places.get(realm) ?? [],
-    async until(isSo, ms = 15_000) {
+    sequences: (realm) => sequencesByRealm.get(realm) ?? [],
+    async until(isTrue, ms = 15_000) {
       const deadline = performance.now() + ms;
-      while (!isSo()) {
+      while (!isTrue()) {
         if (performance.now() > deadline) {
-          throw new Error(`it never came: ${received.length} messages, ${accepted.length} of them accepted`);
+          throw new Error(`timed out: ${received.length} messages, ${accepted.length} of them accepted`);
         }
         await Bun.sleep(10);
       }
@@ -98,7 +98,7 @@ export function startReceiver(): WebhookReceiver {
   };
 }
 
-/** Throws where a message is not signed by this secret, as the specification's own library sees it. */
+/** Throws where the signature of a message is invalid, by the library of the specification. */
 export function verifySignature(secret: string, { headers, body }: ReceivedMessage): void {
   new Verifier(secret).verify(body, { ...headers });
 }
@@ -107,14 +107,14 @@ export function webhookDeps({ db, settings }: Pick<Service, 'db' | 'settings'>):
   return { store: db.engine.webhooks, keyring: db.keyring, isAllowed: webhookRule(settings) };
 }
 
-/** A target that leads to a URL: all events of all realms, one by one, unless told otherwise. */
+/** Creates a target with this URL, by default for single events of all kinds and realms. */
 export function addTarget(
   service: Pick<Service, 'db' | 'settings'>,
   url: string,
-  wish: Partial<WebhookOptions> & { readonly from?: 'present' | 'oldest' } = {},
+  options: Partial<WebhookOptions> & { readonly from?: 'present' | 'oldest' } = {},
 ): Promise<IssuedWebhook> {
-  const { from = 'present', ...said } = wish;
-  const whole: WebhookOptions = {
+  const { from = 'present', ...others } = options;
+  const allOptions: WebhookOptions = {
     ...{
       name: 'test',
       url,
@@ -124,23 +124,23 @@ export function addTarget(
       eventsMax: 1,
       skippedClient: undefined,
     },
-    ...said,
+    ...others,
   };
-  return createWebhook(webhookDeps(service), whole, from, systemClock);
+  return createWebhook(webhookDeps(service), allOptions, from, systemClock);
 }
 
-/** Places from 1 to `last`. */
+/** The numbers from `first` to `last`. */
 export function sequenceRange(last: number, first = 1): readonly number[] {
   return Array.from({ length: last - first + 1 }, (_, at) => first + at);
 }
 
-/** A service tells nobody any more. */
+/** Deletes all targets of a service. */
 export async function deleteTargets({ db }: Service): Promise<void> {
   const { webhooks } = db.engine;
   for (const { webhookId } of await webhooks.list()) await deleteWebhook(webhooks, webhookId, systemClock);
 }
 
-/** Transactions of PostgreSQL share a number: has so many of them be over that what was written has one of its own. */
+/** Uses up PostgreSQL transaction IDs, so that earlier writes are no longer in the group of the current ones. */
 export async function advanceTransactionIds({ address, connect }: TestDatabase): Promise<void> {
   if (address.engine === 'sqlite') return;
   const { ask, close } = connect();

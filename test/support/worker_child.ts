@@ -2,28 +2,28 @@ import { getPriority } from 'node:os';
 import { Fault } from '../../src/domain/fault.ts';
 import { serveParent } from '../../src/workers/parent.ts';
 
-/** A child whose questions say what it is to do. */
-type Question =
+/** A worker whose requests name its action. */
+type WorkerRequest =
   | { readonly act: 'echo'; readonly value: unknown }
   | { readonly act: 'state' }
   | { readonly act: 'work'; readonly ms: number }
   | { readonly act: 'die'; readonly once?: string }
   | { readonly act: 'throw'; readonly what: 'fault' | 'bug' | 'text' | 'function'; readonly value: string };
 
-const answers: { readonly [A in Question['act']]: (question: Question & { act: A }) => unknown } = {
+const handlers: { readonly [A in WorkerRequest['act']]: (request: WorkerRequest & { act: A }) => unknown } = {
   echo: ({ value }) => value,
   state: () => ({
     pid: process.pid,
     priority: getPriority(),
     environment: Object.keys(process.env),
   }),
-  /** Holds the whole thread, as a long statement does. */
+  /** Blocks the thread, as a long statement does. */
   work({ ms }) {
     const end = performance.now() + ms;
     while (performance.now() < end);
     return process.pid;
   },
-  /** With `once`, only the child that finds no such file dies. */
+  /** With `once`, only the worker that finds no such file dies. */
   async die({ once }) {
     if (once === undefined || !(await Bun.file(once).exists())) {
       if (once !== undefined) await Bun.write(once, '');
@@ -40,7 +40,7 @@ const answers: { readonly [A in Question['act']]: (question: Question & { act: A
   },
 };
 
-await serveParent((question) => {
-  const { act } = question as Question;
-  return answers[act](question as never);
+await serveParent((request) => {
+  const { act } = request as WorkerRequest;
+  return handlers[act](request as never);
 });
