@@ -4,10 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import UPNG from 'upng-js';
 import { endBrowser } from '../test/browser/browser.ts';
-import { plantShop, type Shop } from '../test/browser/console_service.ts';
-import { placesOf, settled } from '../test/browser/places.ts';
-import { signedIn, WRITING } from '../test/browser/signed_in.ts';
-import { DESKTOP, VIEWS, type View, visit } from '../test/browser/visits.ts';
+import { createShop, type Shop } from '../test/browser/shop_fixture.ts';
+import { pagePaths, waitForPage } from '../test/browser/page_paths.ts';
+import { openSignedIn, WRITE_SCOPE } from '../test/browser/console_session.ts';
+import { DESKTOP, VIEWS, type View, openWindow } from '../test/browser/console_window.ts';
 import { startService } from '../test/support/service.ts';
 
 /**
@@ -24,7 +24,7 @@ const CHARTS_MS = 9_000;
 
 const service = await startService({ offline: 'true', metricsPort: '0' });
 try {
-  const shop = await plantShop(service);
+  const shop = await createShop(service);
   if (words.pages === undefined) await makePicture(shop);
   else await makePages(shop, words.pages);
 } finally {
@@ -34,7 +34,7 @@ try {
 
 async function makePicture(shop: Shop): Promise<void> {
   const view: View = { viewport: { width: DESKTOP.width, height: 860 }, scheme: 'light' };
-  const shot = await shoot(view, placesOf(shop).user);
+  const shot = await shoot(view, pagePaths(shop).user);
   const { width, height } = UPNG.decode(shot);
   const small = new Uint8Array(UPNG.encode(UPNG.toRGBA8(UPNG.decode(shot)), width, height, COLOURS));
   if (small.length > PICTURE_BYTES_MAX) throw new Error(`the picture has ${small.length} bytes`);
@@ -46,23 +46,23 @@ async function makePages(shop: Shop, folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true });
   for (const view of VIEWS) {
     const kind = `${view.viewport.width === DESKTOP.width ? 'desktop' : 'phone'}-${view.scheme}`;
-    for (const [name, fragment] of Object.entries(placesOf(shop))) {
+    for (const [name, fragment] of Object.entries(pagePaths(shop))) {
       writeFileSync(join(folder, `${name}-${kind}.png`), await shoot(view, fragment));
     }
-    const window = await visit(service.url, view);
+    const window = await openWindow(service.url, view);
     await window.goto('');
     await window.page.locator('h1').waitFor();
     writeFileSync(join(folder, `sign-in-${kind}.png`), await window.page.screenshot({ fullPage: true }));
     await window.page.goto(`${service.url}/docs`);
-    await settled(window);
+    await waitForPage(window);
     writeFileSync(join(folder, `docs-${kind}.png`), await window.page.screenshot());
     await window.close();
   }
 }
 
 async function shoot(view: View, fragment: string): Promise<Buffer> {
-  const window = await signedIn(service, fragment, { scope: `${WRITING} admin`, view });
-  await settled(window);
+  const window = await openSignedIn(service, fragment, { scope: `${WRITE_SCOPE} admin`, view });
+  await waitForPage(window);
   if (fragment.startsWith('#/health')) await Bun.sleep(CHARTS_MS);
   const shot = await window.page.screenshot({ fullPage: view.viewport.width !== DESKTOP.width });
   await window.close();

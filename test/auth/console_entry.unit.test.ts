@@ -63,9 +63,9 @@ describe('invalid members console', () => {
   );
 
   test('the rejection of a member console does not quote its client secret', () => {
-    const said = () => read({ client_id: '', client_secret: 'a\nsecret of ours' });
-    expect(said).toThrow(Refusal);
-    expect(said).not.toThrow(/secret of ours/);
+    const parse = () => read({ client_id: '', client_secret: 'a\nsecret of ours' });
+    expect(parse).toThrow(Refusal);
+    expect(parse).not.toThrow(/secret of ours/);
   });
 });
 

@@ -3,8 +3,8 @@ import { changeClient } from '../../src/auth/clients/clients.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { createFixture, type Fixture, freePort, type Service, startService } from '../support/service.ts';
 import { startTcpProxy } from '../support/tcp_proxy.ts';
-import { expectSound, READING, STRANGE, signedIn, WRITING } from './signed_in.ts';
-import { BROWSER_TEST_MS, VIEWS, type Visit } from './visits.ts';
+import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE, WRITE_SCOPE } from './console_session.ts';
+import { BROWSER_TEST_MS, type ConsoleWindow, VIEWS } from './console_window.ts';
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
@@ -17,7 +17,7 @@ let writer: string;
 beforeAll(async () => {
   service = await startService({ offline: 'true' });
   shop = await createFixture(service.db);
-  writer = await service.token(WRITING);
+  writer = await service.token(WRITE_SCOPE);
 });
 afterAll(() => service.stop());
 
@@ -42,14 +42,15 @@ async function rename(user: string, name: string): Promise<void> {
   expect((await service.put(`${usersOf(shop.realm)}/${user}`, writer, { data })).status).toBe(200);
 }
 
-const live = ({ page }: Visit) => page.getByText('Live', { exact: true }).waitFor();
-const rows = ({ page }: Visit) => page.getByRole('list', { name: 'Changes, newest first' }).getByRole('link');
+const live = ({ page }: ConsoleWindow) => page.getByText('Live', { exact: true }).waitFor();
+const rows = ({ page }: ConsoleWindow) =>
+  page.getByRole('list', { name: 'Changes, newest first' }).getByRole('link');
 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   const mark = `${view.viewport.width} ${view.scheme}`;
 
   test('the Changes page shows changes live, filters and pauses them, and compares values', async () => {
-    const window = await signedIn(service, '#/changes', { scope: `${READING} admin`, view });
+    const window = await openSignedIn(service, '#/changes', { scope: `${READ_SCOPE} admin`, view });
     const { page } = window;
     await live(window);
     await page.getByLabel('Realm').selectOption(shop.realm);
@@ -59,7 +60,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await rows(window)
       .filter({ hasText: `New ${mark}` })
       .waitFor();
-    await expectSound(window);
+    await expectNoErrors(window);
 
     await page.getByLabel('Kind').selectOption('OIDC links');
     await page.getByLabel('Event').selectOption('created');
@@ -82,14 +83,14 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
         .filter({ hasText: `Renamed ${mark}` })
         .count(),
     ).toBe(0);
-    await expectSound(window);
+    await expectNoErrors(window);
     await page.getByRole('button', { name: 'Resume' }).click();
     await rows(window)
       .filter({ hasText: `Renamed ${mark}` })
       .click();
     const dialog = page.getByRole('dialog', { name: 'User updated' });
     await dialog.getByRole('row', { name: `Name New ${mark} Renamed ${mark}` }).waitFor();
-    await expectSound(window);
+    await expectNoErrors(window);
     const address = page.url();
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'detached' });
@@ -103,22 +104,25 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   });
 
   test('the Changes page shows markup and invisible characters of names as text', async () => {
-    const window = await signedIn(service, `#/changes?realm=${shop.realm}`, {
-      scope: `${READING} admin`,
+    const window = await openSignedIn(service, `#/changes?realm=${shop.realm}`, {
+      scope: `${READ_SCOPE} admin`,
       view,
     });
     const { page } = window;
-    const strange = await addUser(`${STRANGE.script}${mark}`, `strange.${view.scheme}@example.com`);
-    await rename(strange, `${STRANGE.image}${STRANGE.override}`);
-    await rows(window).filter({ hasText: STRANGE.image }).filter({ hasText: 'U+202E' }).first().click();
+    const strange = await addUser(`${HOSTILE_TEXTS.script}${mark}`, `strange.${view.scheme}@example.com`);
+    await rename(strange, `${HOSTILE_TEXTS.image}${HOSTILE_TEXTS.override}`);
+    await rows(window).filter({ hasText: HOSTILE_TEXTS.image }).filter({ hasText: 'U+202E' }).first().click();
     const change = page.getByRole('dialog').getByRole('row', { name: /^Name / });
-    await change.filter({ hasText: STRANGE.script }).filter({ hasText: 'U+202E' }).waitFor();
-    await expectSound(window);
+    await change.filter({ hasText: HOSTILE_TEXTS.script }).filter({ hasText: 'U+202E' }).waitFor();
+    await expectNoErrors(window);
     await window.close();
   });
 
   test('the Changes page hides values before and after without the scope admin', async () => {
-    const window = await signedIn(service, `#/changes?realm=${shop.realm}`, { scope: 'changes:read', view });
+    const window = await openSignedIn(service, `#/changes?realm=${shop.realm}`, {
+      scope: 'changes:read',
+      view,
+    });
     const { page } = window;
     await live(window);
     await rows(window).first().click();
@@ -126,7 +130,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     expect(await page.getByRole('heading', { name: 'Before and after' }).count()).toBe(0);
     // Without a scope that reads records, only their IDs are shown.
     expect(await page.content()).not.toContain('Jane');
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   });
 });
@@ -136,13 +140,15 @@ test('the Changes page shows no personal data of an erased user', async () => {
   const user = await addUser('Somebody Erasable', 'erasable@example.com');
   const data = { realm_id: shop.realm, user_id: user };
   expect((await service.post('/admin/v1/erasures', admin, { data })).status).toBe(201);
-  const window = await signedIn(service, `#/changes?realm=${shop.realm}`, { scope: `${READING} admin` });
+  const window = await openSignedIn(service, `#/changes?realm=${shop.realm}`, {
+    scope: `${READ_SCOPE} admin`,
+  });
   const { page } = window;
   await rows(window).filter({ hasText: 'erased' }).first().waitFor();
   await rows(window).filter({ hasText: user }).filter({ hasText: 'created' }).click();
   await page.getByText('Its personal data were erased with the user.').waitFor();
   expect(await page.content()).not.toContain('Somebody Erasable');
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 });
 
@@ -150,7 +156,7 @@ test('the Changes page loads a long feed in pages, and reports how far a search 
   const realm = await addRealm('Crowd');
   const names = Array.from({ length: 230 }, (_, index) => `Person ${index}`);
   for (const name of names) await addUser(name, `${name.replace(' ', '')}@example.com`, realm);
-  const window = await signedIn(service, `#/changes?realm=${realm}`);
+  const window = await openSignedIn(service, `#/changes?realm=${realm}`);
   const { page } = window;
   await rows(window).filter({ hasText: 'Person 229' }).waitFor();
   const list = page.locator('.long-list');
@@ -170,13 +176,13 @@ test('the Changes page loads a long feed in pages, and reports how far a search 
   await page.getByLabel('Who').fill('nobody of this name');
   await page.getByText('No matching changes').waitFor();
   await page.getByText('Looked through the newest 232 changes.').waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 }, 300_000);
 
 test('the list of changes keeps the focus when new changes push the focused row out of view', async () => {
   const realm = await addRealm('Rush');
-  const window = await signedIn(service, `#/changes?realm=${realm}`);
+  const window = await openSignedIn(service, `#/changes?realm=${realm}`);
   const { page } = window;
   await live(window);
   await rows(window).filter({ hasText: 'Rush' }).focus();
@@ -187,12 +193,12 @@ test('the list of changes keeps the focus when new changes push the focused row 
   await rows(window).filter({ hasText: 'Rush' }).waitFor();
   await page.keyboard.press('Home');
   await rows(window).filter({ hasText: 'Visitor 59' }).waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('an invalid sign-in code leaves the filters of the Changes page and the address unchanged', async () => {
-  const window = await signedIn(service, `#/changes?realm=${shop.realm}`);
+  const window = await openSignedIn(service, `#/changes?realm=${shop.realm}`);
   const { page } = window;
   await live(window);
   await page.getByLabel('Who').fill('somebody');
@@ -205,8 +211,8 @@ test('an invalid sign-in code leaves the filters of the Changes page and the add
     .waitFor();
   expect(page.url()).toMatch(address);
   expect(await page.getByLabel('Who').inputValue()).toBe('somebody');
-  await window.expectTrouble(/status of 400/);
-  await expectSound(window);
+  await window.expectError(/status of 400/);
+  await expectNoErrors(window);
   await window.close();
 });
 
@@ -214,7 +220,7 @@ describe('the stream of changes', () => {
   test('the stream of changes resumes after a cut connection without missing a change', async () => {
     const proxy = await startTcpProxy(Number(new URL(service.url).port));
     const through = { url: `http://127.0.0.1:${proxy.port}`, token: service.token };
-    const window = await signedIn(through, `#/changes?realm=${shop.realm}`);
+    const window = await openSignedIn(through, `#/changes?realm=${shop.realm}`);
     const { page } = window;
     await live(window);
     const nowhere = await freePort();
@@ -226,8 +232,8 @@ describe('the stream of changes', () => {
     await live(window);
     await rows(window).filter({ hasText: 'Came meanwhile' }).waitFor();
     expect(await rows(window).filter({ hasText: 'Came meanwhile' }).count()).toBe(1);
-    await window.expectTrouble(/ERR_/);
-    await expectSound(window);
+    await window.expectError(/ERR_/);
+    await expectNoErrors(window);
     await window.close();
     proxy.stop();
   });
@@ -236,7 +242,7 @@ describe('the stream of changes', () => {
     const proxy = await startTcpProxy(Number(new URL(service.url).port));
     const through = { url: `http://127.0.0.1:${proxy.port}`, token: service.token };
     const realm = (await addRealm('Short memory')) as Uuid;
-    const window = await signedIn(through, `#/changes?realm=${realm}`);
+    const window = await openSignedIn(through, `#/changes?realm=${realm}`);
     const { page } = window;
     await live(window);
     proxy.redirectTo(await freePort());
@@ -249,19 +255,19 @@ describe('the stream of changes', () => {
     await page.getByText('The list starts over.').waitFor();
     await rows(window).filter({ hasText: 'Still kept' }).waitFor();
     expect(await rows(window).count()).toBe(1);
-    await window.expectTrouble(/ERR_|410/);
-    await expectSound(window);
+    await window.expectError(/ERR_|410/);
+    await expectNoErrors(window);
     await window.close();
     proxy.stop();
   });
 
   test('the stream of changes stops when the session loses changes:read, and keeps its rows', async () => {
-    const { clientId, secret } = await service.client(WRITING);
+    const { clientId, secret } = await service.client(WRITE_SCOPE);
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
     const { access_token: token } = (await (await service.requestToken(form)).json()) as {
       access_token: string;
     };
-    const window = await signedIn(service, `#/changes?realm=${shop.realm}`, { token });
+    const window = await openSignedIn(service, `#/changes?realm=${shop.realm}`, { token });
     const { page } = window;
     await live(window);
     const rights = { scopes: new Set(['users:read']), realms: '*' as const };
@@ -270,59 +276,59 @@ describe('the stream of changes', () => {
     await page.getByText('The list is no longer updated.').waitFor();
     expect(await rows(window).count()).toBeGreaterThan(0);
     expect(await page.getByRole('navigation').getByRole('link', { name: 'Changes' }).count()).toBe(0);
-    await window.expectTrouble(/403/);
-    await expectSound(window);
+    await window.expectError(/403/);
+    await expectNoErrors(window);
     await window.close();
   });
 
   test('the stream of changes leads to the sign-in page when the session ends', async () => {
-    const { clientId, secret } = await service.client(WRITING);
+    const { clientId, secret } = await service.client(WRITE_SCOPE);
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
     const { access_token: token } = (await (await service.requestToken(form)).json()) as {
       access_token: string;
     };
-    const window = await signedIn(service, `#/changes?realm=${shop.realm}`, { token });
+    const window = await openSignedIn(service, `#/changes?realm=${shop.realm}`, { token });
     await live(window);
     const off = { disabledAt: service.clock.now() };
     await changeClient(service.db.engine.access, clientId, off, service.clock);
     await window.page.getByText('Your session has ended').waitFor();
-    await window.expectTrouble(/401/);
-    await expectSound(window);
+    await window.expectError(/401/);
+    await expectNoErrors(window);
     await window.close();
   });
 
   test('a fifth stream of changes of one caller waits for a free one, with a message', async () => {
-    const token = await service.token(WRITING);
+    const token = await service.token(WRITE_SCOPE);
     const path = `${service.url}/v2/authentication-realms/${shop.realm}/changes`;
     const headers = { Accept: 'text/event-stream', Authorization: `Bearer ${token}` };
     // Keep a reference: the runtime collects an unreferenced response and closes its stream.
     const others = await Promise.all(Array.from({ length: 4 }, () => fetch(path, { headers })));
     expect(others.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
-    const window = await signedIn(service, `#/changes?realm=${shop.realm}`, { token });
+    const window = await openSignedIn(service, `#/changes?realm=${shop.realm}`, { token });
     await window.page.getByText('The service has no free streams').waitFor();
     // Changes written so far are shown anyway.
     await rows(window).first().waitFor();
     await Promise.all(others.map(({ body }) => body?.cancel()));
     await live(window);
-    await window.expectTrouble(/503/);
-    await expectSound(window);
+    await window.expectError(/503/);
+    await expectNoErrors(window);
     await window.close();
   });
 });
 
 test('the Changes page reports an unknown realm as not found', async () => {
-  const window = await signedIn(service, '#/changes?realm=01900000-0000-7000-8000-000000000000');
+  const window = await openSignedIn(service, '#/changes?realm=01900000-0000-7000-8000-000000000000');
   await window.page.getByText('Not found, or not visible to this session.').waitFor();
-  await window.expectTrouble(/404/);
-  await expectSound(window);
+  await window.expectError(/404/);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('the Changes page of an empty service says that there are no changes yet', async () => {
   const fresh = await startService({ offline: 'true' });
-  const window = await signedIn(fresh, '#/changes');
+  const window = await openSignedIn(fresh, '#/changes');
   await window.page.getByText('No changes yet').waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
   await fresh.stop();
 });

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { type Service, startService } from '../support/service.ts';
-import { expectSound, READING, STRANGE, signedIn } from './signed_in.ts';
-import { BROWSER_TEST_MS, VIEWS, type Visit, WIDE } from './visits.ts';
+import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE } from './console_session.ts';
+import { BROWSER_TEST_MS, type ConsoleWindow, VIEWS, WIDE } from './console_window.ts';
 
 /** Management of clients and signing keys in a session with the scope `admin`. */
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
-const ADMIN = `${READING} admin`;
+const ADMIN = `${READ_SCOPE} admin`;
 
 let service: Service;
 let admin: string;
@@ -52,7 +52,7 @@ async function tokenWorks(clientId: string, secret: string): Promise<boolean> {
 }
 
 /** Copies the secret from its dialog and closes the dialog. Checks that nothing on the page holds it. */
-async function takeSecret({ page }: Visit): Promise<string> {
+async function takeSecret({ page }: ConsoleWindow): Promise<string> {
   const dialog = page.getByRole('dialog', { name: 'Secret of this client' });
   await dialog.getByRole('button', { name: 'Copy the secret' }).click();
   // The live region of the dialog: those below it are inert.
@@ -63,39 +63,39 @@ async function takeSecret({ page }: Visit): Promise<string> {
   await dialog.getByRole('button', { name: 'Done' }).click();
   await dialog.waitFor({ state: 'detached' });
   expect(await page.content()).not.toContain(secret);
-  const kept = await page.evaluate(
+  const storage = await page.evaluate(
     'JSON.stringify([{ ...sessionStorage }, { ...localStorage }, location.href])',
   );
-  expect(kept).not.toContain(secret);
+  expect(storage).not.toContain(secret);
   return secret;
 }
 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   test('a client is created, edited, given a new secret, disabled, enabled and deleted', async () => {
-    const window = await signedIn(service, '#/clients', { scope: ADMIN, view });
+    const window = await openSignedIn(service, '#/clients', { scope: ADMIN, view });
     const { page } = window;
     const name = `The ${view.viewport.width} ${view.scheme} shop`;
     await page.getByRole('button', { name: 'New client' }).click();
     await page.getByRole('button', { name: 'Create' }).click();
     await page.getByText('This field is required').waitFor();
     await page.getByText('Select at least one').waitFor();
-    await expectSound(window);
+    await expectNoErrors(window);
     await page.getByLabel('Name').fill(name);
     await page.getByLabel('users:read').check();
     await page.getByRole('button', { name: 'Create' }).click();
     const secret = await takeSecret(window);
     const { id } = await clientNamed(name);
     expect(await tokenWorks(id, secret)).toBe(true);
-    await expectSound(window);
+    await expectNoErrors(window);
 
     await page.getByRole('link', { name }).click();
     await page.getByRole('heading', { name, level: 1 }).waitFor();
     await page.getByRole('button', { name: 'Edit' }).click();
-    await page.getByLabel('Name').fill(STRANGE.script + view.scheme);
+    await page.getByLabel('Name').fill(HOSTILE_TEXTS.script + view.scheme);
     await page.getByLabel('changes:read').check();
     await page.getByRole('button', { name: 'Save' }).click();
-    await page.getByRole('heading', { name: STRANGE.script, level: 1 }).waitFor();
-    expect(await clientNamed(STRANGE.script + view.scheme)).toMatchObject({
+    await page.getByRole('heading', { name: HOSTILE_TEXTS.script, level: 1 }).waitFor();
+    expect(await clientNamed(HOSTILE_TEXTS.script + view.scheme)).toMatchObject({
       id,
       scopes: ['users:read', 'changes:read'],
       realms: '*',
@@ -116,12 +116,12 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.getByRole('button', { name: 'Enable' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Enable' }).click();
     await page.getByText('accepted', { exact: true }).waitFor();
-    await expectSound(window);
+    await expectNoErrors(window);
 
     await page.getByRole('button', { name: 'Delete' }).click();
     const dialog = page.getByRole('dialog');
     expect(await dialog.getByRole('button', { name: 'Delete' }).isDisabled()).toBe(true);
-    await expectSound(window);
+    await expectNoErrors(window);
     await dialog.getByRole('textbox').fill(`delete ${id.slice(-4)}`);
     await dialog.getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('heading', { name: 'Clients and keys' }).waitFor();
@@ -137,7 +137,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       data: { type: 'authentication-realm', name: only },
     });
     const realm = ((await answer.json()) as { data: { id: string } }).data.id;
-    const window = await signedIn(service, '#/clients', { scope: ADMIN, view });
+    const window = await openSignedIn(service, '#/clients', { scope: ADMIN, view });
     const { page } = window;
     await page.getByRole('button', { name: 'New client' }).click();
     await page.getByLabel('Name').fill(name);
@@ -145,25 +145,25 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.getByLabel('Some').check();
     await page.getByRole('button', { name: 'Create' }).click();
     await page.getByText('Select at least one, or choose all').waitFor();
-    await expectSound(window);
+    await expectNoErrors(window);
     await page.getByLabel(only).check();
     await page.getByLabel('admin').check();
     await page.getByRole('button', { name: 'Create' }).click();
     await page.getByText('cannot be limited to some realms').waitFor();
-    await window.expectTrouble(/422/);
+    await window.expectError(/422/);
     await page.getByLabel('admin').uncheck();
     await page.getByRole('button', { name: 'Create' }).click();
     await takeSecret(window);
     expect(await clientNamed(name)).toMatchObject({ scopes: ['users:read'], realms: [realm] });
     await page.getByRole('link', { name }).click();
     await page.getByRole('link', { name: only }).waitFor();
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   });
 
   test('signing keys are listed, created and withdrawn', async () => {
     const before = await listed('signing-keys');
-    const window = await signedIn(service, '#/clients', { scope: ADMIN, view });
+    const window = await openSignedIn(service, '#/clients', { scope: ADMIN, view });
     const { page } = window;
     await page.getByText('Signs all new tokens').waitFor();
     await page.getByRole('button', { name: 'New key' }).click();
@@ -177,45 +177,45 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const dialog = page.getByRole('dialog');
     const confirm = dialog.getByRole('button', { name: 'Withdraw' });
     expect(await confirm.isDisabled()).toBe(true);
-    await expectSound(window);
+    await expectNoErrors(window);
     await dialog.getByRole('textbox').fill(`withdraw ${digits}`);
     await confirm.click();
     await dialog.waitFor({ state: 'detached' });
     const now = await listed('signing-keys');
     expect(now.find(({ id }) => id === fresh[0]?.id)?.state).toBe('withdrawn');
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   });
 });
 
 test('client names that hold scripts or invisible characters are shown as text', async () => {
   const ids = [];
-  for (const name of Object.values(STRANGE)) ids.push((await made(name)).id);
-  const window = await signedIn(service, '#/clients', { scope: ADMIN });
-  await window.page.getByText(STRANGE.script, { exact: true }).waitFor();
+  for (const name of Object.values(HOSTILE_TEXTS)) ids.push((await made(name)).id);
+  const window = await openSignedIn(service, '#/clients', { scope: ADMIN });
+  await window.page.getByText(HOSTILE_TEXTS.script, { exact: true }).waitFor();
   await window.page.getByText('U+202E').waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   for (const id of ids) {
     await window.goto(`#/clients/${id}`);
     await window.page.getByText(id).first().waitFor();
-    await expectSound(window);
+    await expectNoErrors(window);
   }
   await window.close();
 });
 
 test('a conflicting edit of a client shows both versions, and can overwrite the other one', async () => {
   const { id } = await made('Contested');
-  const window = await signedIn(service, `#/clients/${id}`, { scope: ADMIN });
+  const window = await openSignedIn(service, `#/clients/${id}`, { scope: ADMIN });
   const { page } = window;
   await page.getByRole('button', { name: 'Edit' }).click();
   await page.getByLabel('Name').fill('Mine');
   await service.put(`/admin/v1/clients/${id}`, admin, { data: { name: 'Theirs' } });
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('heading', { name: 'Edit conflict' }).waitFor();
-  await window.expectTrouble(/412/);
+  await window.expectError(/412/);
   const shown = page.getByRole('region', { name: 'Name' });
   for (const word of ['Contested', 'Theirs', 'Mine']) await shown.getByText(word, { exact: true }).waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await page.getByRole('button', { name: 'Overwrite with yours' }).click();
   await page.getByRole('heading', { name: 'Mine', level: 1 }).waitFor();
   expect(await clientNamed('Mine')).toMatchObject({ id });
@@ -225,7 +225,7 @@ test('a conflicting edit of a client shows both versions, and can overwrite the 
 test('a client deleted during an edit conflict is reported as not found', async () => {
   const { id } = await made('Going');
   const path = `/admin/v1/clients/${id}`;
-  const window = await signedIn(service, `#/clients/${id}`, { scope: ADMIN });
+  const window = await openSignedIn(service, `#/clients/${id}`, { scope: ADMIN });
   const { page } = window;
   await page.getByRole('button', { name: 'Edit' }).click();
   await page.getByLabel('Name').fill('Mine');
@@ -233,7 +233,7 @@ test('a client deleted during an edit conflict is reported as not found', async 
   await page.getByRole('button', { name: 'Save' }).click();
   const dialog = page.getByRole('dialog', { name: 'Edit conflict' });
   await dialog.waitFor();
-  await window.expectTrouble(/412/);
+  await window.expectError(/412/);
   await service.put(path, admin, { data: { name: 'Going further' } });
   await page.route(`**${path}`, async (route) => {
     if (route.request().method() === 'GET') await service.del(path, admin);
@@ -241,29 +241,29 @@ test('a client deleted during an edit conflict is reported as not found', async 
   });
   await page.getByRole('button', { name: 'Overwrite with yours' }).click();
   await dialog.getByText('Not found, or not visible to this session.').waitFor();
-  await window.expectTrouble(/412/);
-  await window.expectTrouble(/404/);
-  await expectSound(window);
+  await window.expectError(/412/);
+  await window.expectError(/404/);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('the page of an unknown client reports it as not found', async () => {
-  const window = await signedIn(service, '#/clients/nobody', { scope: ADMIN });
+  const window = await openSignedIn(service, '#/clients/nobody', { scope: ADMIN });
   await window.page.getByText('Not found, or not visible to this session.').waitFor();
-  await window.expectTrouble(/404/);
-  await expectSound(window);
+  await window.expectError(/404/);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('Clients and keys has no menu entry and no controls without the scope admin', async () => {
-  const window = await signedIn(service, '#/clients', { scope: READING, view: WIDE });
+  const window = await openSignedIn(service, '#/clients', { scope: READ_SCOPE, view: WIDE });
   await window.page.getByText('does not have permission').first().waitFor();
-  await window.expectTrouble(/403/);
+  await window.expectError(/403/);
   expect(await window.page.getByRole('link', { name: 'Clients and keys' }).count()).toBe(0);
   expect(await window.page.getByRole('button', { name: /New client|New key|Withdraw/ }).count()).toBe(0);
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
-  const reader = await service.token(READING);
+  const reader = await service.token(READ_SCOPE);
   const { id } = await made('Untouched');
   const path = `/admin/v1/clients/${id}`;
   const answers = await Promise.all([

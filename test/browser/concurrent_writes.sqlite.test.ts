@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import type { Page } from 'playwright-core';
+import { expectNoErrors, openSignedIn, WRITE_SCOPE } from './console_session.ts';
 import { openShop } from './open_console.ts';
-import { placesOf } from './places.ts';
-import { expectSound, signedIn, WRITING } from './signed_in.ts';
+import { pagePaths } from './page_paths.ts';
 
 /** Concurrent edits of a record, and records deleted while a page shows them. */
 
@@ -15,8 +15,8 @@ const facts = (page: Page) => page.getByRole('region', { name: 'Profile' });
 /** Two windows with the same form open; the first has saved another middle name. */
 async function contend(words: string) {
   const [first, second] = [
-    await signedIn(service, placesOf(shop).user),
-    await signedIn(service, placesOf(shop).user),
+    await openSignedIn(service, pagePaths(shop).user),
+    await openSignedIn(service, pagePaths(shop).user),
   ];
   for (const { page } of [first, second]) {
     await press(page, 'Edit');
@@ -29,7 +29,7 @@ async function contend(words: string) {
   await press(second.page, 'Save');
   const dialog = second.page.getByRole('dialog', { name: 'Edit conflict' });
   await dialog.waitFor();
-  await second.expectTrouble(/status of 412/);
+  await second.expectError(/status of 412/);
   return { first, second, dialog };
 }
 
@@ -38,10 +38,10 @@ describe('an edit conflict', () => {
     const { first, second, dialog } = await contend('one');
     expect(await dialog.getByText('theirs one').count()).toBe(1);
     expect(await dialog.getByText('mine one').count()).toBe(1);
-    expect(await second.hindrances()).toEqual([]);
+    expect(await second.violations()).toEqual([]);
     await press(second.page, 'Overwrite with yours');
     await facts(second.page).getByText('mine one').waitFor();
-    await expectSound(second);
+    await expectNoErrors(second);
     await first.close();
     await second.close();
   });
@@ -52,29 +52,29 @@ describe('an edit conflict', () => {
     expect(await second.page.getByLabel('Middle name').inputValue()).toBe('theirs two');
     await press(second.page, 'Save');
     await second.page.getByText('No changes to save.').waitFor();
-    await expectSound(second);
+    await expectNoErrors(second);
     await first.close();
     await second.close();
   });
 
   test('an edit conflict is shown again when a third edit is saved before the overwrite', async () => {
     const { first, second, dialog } = await contend('three');
-    const token = await service.token(WRITING);
+    const token = await service.token(WRITE_SCOPE);
     const body = { data: { type: 'user_authentication_info', middle_name: 'a third' } };
     await service.put(userPath(), token, body);
     await press(second.page, 'Overwrite with yours');
     await dialog.getByText('a third').waitFor();
-    await second.expectTrouble(/status of 412/);
+    await second.expectError(/status of 412/);
     await press(second.page, 'Overwrite with yours');
     await facts(second.page).getByText('mine three').waitFor();
-    await expectSound(second);
+    await expectNoErrors(second);
     await first.close();
     await second.close();
   });
 
   test('an edit conflict with an unreadable current version can be retried', async () => {
     const { first, second, dialog } = await contend('four');
-    const token = await service.token(WRITING);
+    const token = await service.token(WRITE_SCOPE);
     const body = { data: { type: 'user_authentication_info', middle_name: 'a fourth' } };
     await service.put(userPath(), token, body);
     // The network fails between the response and the next request.
@@ -83,24 +83,24 @@ describe('an edit conflict', () => {
     );
     await press(second.page, 'Overwrite with yours');
     await dialog.getByText('The service is unreachable.').waitFor();
-    await second.expectTrouble(/status of 412/);
-    await second.expectTrouble(/ERR_FAILED/);
+    await second.expectError(/status of 412/);
+    await second.expectError(/ERR_FAILED/);
     await second.page.unroute(`**${userPath()}`);
     await press(second.page, 'Overwrite with yours');
     await dialog.getByText('a fourth').waitFor();
-    await second.expectTrouble(/status of 412/);
-    await expectSound(second);
+    await second.expectError(/status of 412/);
+    await expectNoErrors(second);
     await first.close();
     await second.close();
   });
 });
 
 test('a link deleted during its edit is reported as not found, and leaves the page of the user', async () => {
-  const window = await signedIn(service, placesOf(shop).user);
+  const window = await openSignedIn(service, pagePaths(shop).user);
   const { page } = window;
   await press(page, 'Edit jdoe@corp.example');
   await page.getByLabel('Subject', { exact: true }).fill('somebody');
-  const token = await service.token(WRITING);
+  const token = await service.token(WRITE_SCOPE);
   const collection = `${userPath()}/user-authentication-oidc-profile-info`;
   const { data } = (await (await service.get(collection, token)).json()) as {
     data: { id: string; subject: string }[];
@@ -109,22 +109,22 @@ test('a link deleted during its edit is reported as not found, and leaves the pa
   expect((await service.del(`${collection}/${gone?.id}`, token)).status).toBe(204);
   await press(page, 'Save');
   await page.getByText('Not found, or not visible to this session.').waitFor();
-  await window.expectTrouble(/status of 404/);
+  await window.expectError(/status of 404/);
   await press(page, 'Cancel');
   await page.getByRole('article', { name: 'OIDC link jdoe@corp.example' }).waitFor({ state: 'detached' });
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('a user deleted during an edit conflict is reported as not found', async () => {
-  const token = await service.token(WRITING);
+  const token = await service.token(WRITE_SCOPE);
   const collection = `/v2/authentication-realms/${shop.realm}/user-authentication-info`;
-  const said = { type: 'user_authentication_info', name: 'Going', email: 'going@example.com' };
-  const made = await service.post(collection, token, { data: said });
+  const data = { type: 'user_authentication_info', name: 'Going', email: 'going@example.com' };
+  const made = await service.post(collection, token, { data });
   const { id } = ((await made.json()) as { data: { id: string } }).data;
   const path = `${collection}/${id}`;
-  const rename = (name: string) => service.put(path, token, { data: { type: said.type, name } });
-  const window = await signedIn(service, `#/realms/${shop.realm}/users/${id}`);
+  const rename = (name: string) => service.put(path, token, { data: { type: data.type, name } });
+  const window = await openSignedIn(service, `#/realms/${shop.realm}/users/${id}`);
   const { page } = window;
   await press(page, 'Edit');
   await page.getByLabel('Given name').fill('Mine');
@@ -132,7 +132,7 @@ test('a user deleted during an edit conflict is reported as not found', async ()
   await press(page, 'Save');
   const dialog = page.getByRole('dialog', { name: 'Edit conflict' });
   await dialog.waitFor();
-  await window.expectTrouble(/status of 412/);
+  await window.expectError(/status of 412/);
   await rename('Going further');
   await page.route(`**${path}`, async (route) => {
     if (route.request().method() === 'GET') await service.del(path, token);
@@ -140,21 +140,21 @@ test('a user deleted during an edit conflict is reported as not found', async ()
   });
   await press(page, 'Overwrite with yours');
   await dialog.getByText('Not found, or not visible to this session.').waitFor();
-  await window.expectTrouble(/status of 412/);
-  await window.expectTrouble(/status of 404/);
-  await expectSound(window);
+  await window.expectError(/status of 412/);
+  await window.expectError(/status of 404/);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('deleting a user first warns of a link added since the page was loaded', async () => {
-  const window = await signedIn(service, placesOf(shop).user);
+  const window = await openSignedIn(service, pagePaths(shop).user);
   await window.page.getByRole('heading', { name: 'How this user signs in' }).waitFor();
   service.clock.advance(1_000);
   const link = await madeLink('frank');
   await press(window.page, 'Delete');
   const dialog = window.page.getByRole('dialog', { name: 'Delete this user?' });
   await dialog.getByText('The change is not in the fields shown here').waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await press(window.page, 'Cancel');
   expect(await link.status()).toBe(200);
   await link.remove();
@@ -163,11 +163,11 @@ test('deleting a user first warns of a link added since the page was loaded', as
 
 /** Creates an OIDC link of the user for one test. */
 async function madeLink(subject: string) {
-  const token = await service.token(WRITING);
+  const token = await service.token(WRITE_SCOPE);
   const collection = `${userPath()}/user-authentication-oidc-profile-info`;
   const type = 'user_authentication_oidc_profile_info';
-  const said = { type, subject, issuer: 'https://login.example.com', oidc_profile_id: shop.oidcProfile };
-  const answer = await service.post(collection, token, { data: said });
+  const data = { type, subject, issuer: 'https://login.example.com', oidc_profile_id: shop.oidcProfile };
+  const answer = await service.post(collection, token, { data });
   const { id } = ((await answer.json()) as { data: { id: string } }).data;
   const path = `${collection}/${id}`;
   return {
@@ -179,7 +179,7 @@ async function madeLink(subject: string) {
 
 /** The page of the user, with the dialog that confirms the removal of a link. */
 async function removing(subject: string) {
-  const window = await signedIn(service, placesOf(shop).user);
+  const window = await openSignedIn(service, pagePaths(shop).user);
   const dialog = window.page.getByRole('dialog', { name: 'Remove this OIDC link?' });
   const open = () => press(window.page, `Remove ${subject}`);
   const confirm = () => dialog.getByRole('button', { name: 'Remove', exact: true }).click();
@@ -196,16 +196,16 @@ describe('removing a link', () => {
     await link.rename('bob');
     await confirm();
     await dialog.getByText('This record changed since it was displayed.').waitFor();
-    await window.expectTrouble(/status of 412/);
+    await window.expectError(/status of 412/);
     const shown = dialog.getByRole('region', { name: 'Subject' });
     expect(await shown.getByRole('definition').allTextContents()).toEqual(['alice', 'bob']);
     await dialog.getByText('From now on the user cannot sign in as bob').waitFor();
     expect(await link.status()).toBe(200);
-    await expectSound(window);
+    await expectNoErrors(window);
     await confirm();
     await dialog.waitFor({ state: 'detached' });
     expect(await link.status()).toBe(404);
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   });
 
@@ -220,7 +220,7 @@ describe('removing a link', () => {
     await window.page.getByRole('article', { name: 'OIDC link dave' }).waitFor();
     expect(await link.status()).toBe(200);
     await link.remove();
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   });
 
@@ -232,10 +232,10 @@ describe('removing a link', () => {
     await link.remove();
     await confirm();
     await dialog.getByText('Not found, or not visible to this session.').waitFor();
-    await window.expectTrouble(/status of 404/);
+    await window.expectError(/status of 404/);
     await press(window.page, 'Cancel');
     await window.page.getByRole('article', { name: 'OIDC link erin' }).waitFor({ state: 'detached' });
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   });
 });
@@ -244,21 +244,21 @@ describe('deleting a changed record', () => {
   const records: readonly [string, () => string, () => string, () => string][] = [
     [
       'a realm',
-      () => placesOf(shop).realm,
+      () => pagePaths(shop).realm,
       () => `/v2/authentication-realms/${shop.realm}`,
       () => shop.realm,
     ],
     [
       'an OIDC profile',
-      () => placesOf(shop).oidcProfile,
+      () => pagePaths(shop).oidcProfile,
       () => `/v2/authentication-realms/${shop.realm}/oidc-profiles/${shop.oidcProfile}`,
       () => shop.oidcProfile,
     ],
-    ['a user', () => placesOf(shop).user, userPath, () => shop.user],
-    ['a client', () => placesOf(shop).client, () => `/admin/v1/clients/${shop.client}`, () => shop.client],
+    ['a user', () => pagePaths(shop).user, userPath, () => shop.user],
+    ['a client', () => pagePaths(shop).client, () => `/admin/v1/clients/${shop.client}`, () => shop.client],
     [
       'a webhook',
-      () => placesOf(shop).webhook,
+      () => pagePaths(shop).webhook,
       () => `/admin/v1/webhooks/${shop.webhook}`,
       () => shop.webhook,
     ],
@@ -266,29 +266,29 @@ describe('deleting a changed record', () => {
   test.each(records)(
     'deleting %s changed since the page was loaded shows its current values first',
     async (_, place, path, id) => {
-      const window = await signedIn(service, place(), { scope: `${WRITING} admin` });
+      const window = await openSignedIn(service, place(), { scope: `${WRITE_SCOPE} admin` });
       const { page } = window;
       await press(page, 'Delete');
       const dialog = page.getByRole('dialog');
       await dialog.getByRole('textbox').fill(`delete ${id().slice(-4)}`);
       await page.waitForLoadState('networkidle');
-      const token = await service.token(`${WRITING} admin`);
+      const token = await service.token(`${WRITE_SCOPE} admin`);
       const before = (await (await service.get(path(), token)).json()) as { data: { type?: string } };
       const { type } = before.data;
       await service.put(path(), token, { data: { ...(type && { type }), name: 'Another name' } });
       await dialog.getByRole('button', { name: 'Delete', exact: true }).click();
       const shown = dialog.getByRole('region', { name: 'Name', exact: true });
       await shown.getByText('Another name').waitFor();
-      await window.expectTrouble(/status of 412/);
+      await window.expectError(/status of 412/);
       expect((await service.get(path(), token)).status).toBe(200);
-      await expectSound(window);
+      await expectNoErrors(window);
       await window.close();
     },
   );
 });
 
 test('a form keeps its input while the database rejects writes, and can be saved later', async () => {
-  const window = await signedIn(service, placesOf(shop).user);
+  const window = await openSignedIn(service, pagePaths(shop).user);
   const { page } = window;
   await press(page, 'Edit');
   await page.getByLabel('Family name').fill('Roe');
@@ -296,10 +296,10 @@ test('a form keeps its input while the database rejects writes, and can be saved
   await press(page, 'Save');
   await page.getByText('The service is busy.').waitFor();
   expect(await page.getByLabel('Family name').inputValue()).toBe('Roe');
-  await window.expectTrouble(/status of 503/);
+  await window.expectError(/status of 503/);
   await release();
   await press(page, 'Save');
   await facts(page).getByText('Roe').waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { type Service, startService } from '../support/service.ts';
-import { expectSound, signedIn } from './signed_in.ts';
-import { BROWSER_TEST_MS, VIEWS, type View, type Visit, visit, WIDE } from './visits.ts';
+import { expectNoErrors, openSignedIn } from './console_session.ts';
+import { BROWSER_TEST_MS, type ConsoleWindow, openWindow, VIEWS, type View, WIDE } from './console_window.ts';
 
 /** The rendered OpenAPI document, which needs no session. */
 
@@ -13,8 +13,8 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-async function reading(fragment: string, view: View = WIDE): Promise<Visit> {
-  const window = await visit(service.url, view);
+async function reading(fragment: string, view: View = WIDE): Promise<ConsoleWindow> {
+  const window = await openWindow(service.url, view);
   await window.page.goto(`${service.url}/docs${fragment}`);
   await window.page.locator('h1').waitFor();
   return window;
@@ -27,7 +27,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await main.getByRole('heading', { name: 'authentication-realm', exact: true }).waitFor();
     await main.getByRole('link', { name: /admin\/v1\/clients\/\{client_id\}\/rotate/ }).waitFor();
     expect(await window.page.title()).toBe('authrealm API · authrealm');
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   });
 
@@ -44,7 +44,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     expect(await answers.getByText('created_at', { exact: true }).count()).toBe(2);
     await answers.locator('summary', { hasText: '429' }).click();
     await answers.getByText('Retry-After says in how many seconds to ask again', { exact: true }).waitFor();
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   });
 });
@@ -66,12 +66,12 @@ test('/docs filters its operations by a search, by keyboard alone', async () => 
   await page.keyboard.press('Escape');
   await page.getByRole('searchbox').fill('no such thing at all');
   await page.getByText('No matching operations.').waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('/docs links an operation to Try it, which links back', async () => {
-  const window = await signedIn(service, '#/');
+  const window = await openSignedIn(service, '#/');
   const { page } = window;
   await page.goto(`${service.url}/docs#/list-authentication-realm`);
   await page.getByRole('link', { name: 'Try it' }).click();
@@ -79,7 +79,7 @@ test('/docs links an operation to Try it, which links back', async () => {
   await page.getByRole('link', { name: 'Reference' }).click();
   await page.getByRole('region', { name: 'Responses' }).waitFor();
   expect(page.url()).toEndWith('/docs#/list-authentication-realm');
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 });
 
@@ -92,22 +92,22 @@ test('/docs has a page for every operation of /openapi.json', async () => {
     await window.page.evaluate(`location.hash = '${fragment}'`);
     await window.page.locator(`a[href="console#/try/${fragment.slice(2)}"]`).waitFor();
   }
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.page.goto(`${service.url}/docs#/nothing`);
   await window.page.getByText('This release has no such operation').waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 }, 300_000);
 
 test('/docs loads its files under a base URL with a path', async () => {
   const prefixed = await startService({ offline: 'true', baseUrl: 'http://127.0.0.1:1/sso/auth' });
-  const window = await visit(prefixed.url);
+  const window = await openWindow(prefixed.url);
   await window.page.goto(`${prefixed.url}/sso/auth/docs`);
   await window.page
     .getByRole('main')
     .getByRole('heading', { name: 'authentication-realm', exact: true })
     .waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
   await prefixed.stop();
 });

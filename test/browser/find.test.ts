@@ -12,15 +12,15 @@ import {
   startService,
   userMembers,
 } from '../support/service.ts';
-import { expectSound, READING, STRANGE, signedIn } from './signed_in.ts';
-import { BROWSER_TEST_MS } from './visits.ts';
+import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE } from './console_session.ts';
+import { BROWSER_TEST_MS } from './console_window.ts';
 
 /** The Find page: one search box for IDs, names, e-mail addresses, links and log lines. */
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 
 /** Like several providers: the subject is an ID, and the issuer contains another one. */
 const identified = {
@@ -36,33 +36,33 @@ const made = {
 
 beforeAll(async () => {
   service = await startService();
-  planted = await createFixture(service.db);
-  const { realm, oidcProfile } = planted;
+  fixture = await createFixture(service.db);
+  const { realm, oidcProfile } = fixture;
   const members = { ...identified, oidc_profile_id: oidcProfile };
-  await insertRecord(service.db, oidcProfileInfo, [realm, planted.user, service.clock.mintId()], members);
+  await insertRecord(service.db, oidcProfileInfo, [realm, fixture.user, service.clock.mintId()], members);
 });
 afterAll(() => service.stop());
 
 describe('a search', () => {
-  const base = () => `/v2/authentication-realms/${planted.realm}/user-authentication-info/${planted.user}`;
+  const base = () => `/v2/authentication-realms/${fixture.realm}/user-authentication-info/${fixture.user}`;
   const clues: readonly [string, () => string][] = [
-    ['the ID of the user', () => planted.user],
-    ['the ID of an OIDC link', () => planted.oidcLink],
-    ['the ID of a password link', () => planted.passwordLink],
-    ['a username, in another letter case', () => planted.username.toUpperCase()],
-    ['a subject', () => planted.subject],
+    ['the ID of the user', () => fixture.user],
+    ['the ID of an OIDC link', () => fixture.oidcLink],
+    ['the ID of a password link', () => fixture.passwordLink],
+    ['a username, in another letter case', () => fixture.username.toUpperCase()],
+    ['a subject', () => fixture.subject],
     ['the beginning of an e-mail address', () => 'jane@'],
     ['the beginning of a name', () => 'jan'],
-    ['a piece of a log line', () => `user_id=${planted.user}`],
-    ['a piece of JSON', () => `"user_id":"${planted.user.toUpperCase()}",`],
-    ['a log line', () => `GET /orders 200 user=${planted.user} request=${crypto.randomUUID()}`],
+    ['a piece of a log line', () => `user_id=${fixture.user}`],
+    ['a piece of JSON', () => `"user_id":"${fixture.user.toUpperCase()}",`],
+    ['a log line', () => `GET /orders 200 user=${fixture.user} request=${crypto.randomUUID()}`],
     ['an API link inside other text', () => `see ${service.url}${base()} please`],
     ['a subject that is an ID', () => identified.subject],
     ['an issuer with a tenant ID before a subject', () => `${identified.issuer} ${identified.subject}`],
     ['an API link', () => `${service.url}${base()}`],
-    ['a console link', () => `${service.url}/console#/realms/${planted.realm}/users/${planted.user}`],
+    ['a console link', () => `${service.url}/console#/realms/${fixture.realm}/users/${fixture.user}`],
   ];
-  test.each(clues)('Find finds a user by %s', (_, clue) => expectFound(clue(), planted.user));
+  test.each(clues)('Find finds a user by %s', (_, clue) => expectFound(clue(), fixture.user));
 
   const begun: readonly [string, string][] = [
     ['an e-mail address that begins with an ID', made.email],
@@ -70,16 +70,16 @@ describe('a search', () => {
   ];
   test.each(begun)('Find finds a user by %s', async (_, clue) => {
     const id = service.clock.mintId();
-    await insertRecord(service.db, user, [planted.realm, id], { ...userMembers, ...made });
+    await insertRecord(service.db, user, [fixture.realm, id], { ...userMembers, ...made });
     await expectFound(clue, id);
   });
 
   async function expectFound(clue: string, user: Uuid) {
-    const window = await signedIn(service, '#/', { scope: READING });
+    const window = await openSignedIn(service, '#/', { scope: READ_SCOPE });
     await window.page.getByRole('searchbox').fill(clue);
-    const found = window.page.locator(`a[href="#/realms/${planted.realm}/users/${user}"]`).first();
+    const found = window.page.locator(`a[href="#/realms/${fixture.realm}/users/${user}"]`).first();
     await found.waitFor();
-    expect(window.troubles).toEqual([]);
+    expect(window.errors).toEqual([]);
     await window.close();
   }
 });
@@ -91,7 +91,7 @@ test('Find says that it shows the first 25 users when one realm has more matches
     for (let made = 0; made < count; made += 1)
       await insertRecord(busy.db, user, [realm, busy.clock.mintId()], { ...userMembers, name: 'Crowd' });
   };
-  const window = await signedIn(busy, '#/', { scope: READING });
+  const window = await openSignedIn(busy, '#/', { scope: READ_SCOPE });
   const box = window.page.getByRole('searchbox');
   await write(25);
   await box.fill('crowd');
@@ -101,7 +101,7 @@ test('Find says that it shows the first 25 users when one realm has more matches
   await window.page
     .getByText('Showing the first 25. Type more to narrow the results.', { exact: true })
     .waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
   await busy.stop();
 });
@@ -127,7 +127,7 @@ describe('a search over more realms than one request covers', () => {
 
   /** A window in which follow-up searches (`after_realm`) wait for `goOn`. */
   async function opened() {
-    const window = await signedIn(many, '#/', { scope: READING });
+    const window = await openSignedIn(many, '#/', { scope: READ_SCOPE });
     const { page } = window;
     const { promise: isLet, resolve: goOn } = Promise.withResolvers<void>();
     await page.route('**/search', async (route) => {
@@ -136,20 +136,20 @@ describe('a search over more realms than one request covers', () => {
     });
     const user = (id: Uuid) => page.locator(`a.row[href="#/realms/${id}/users/${id}"]`);
     const looking = page.getByText('Still searching: not all realms have been searched yet.');
-    const nobody = page.getByText('No user found');
-    return { window, page, goOn, user, looking, nobody };
+    const notFound = page.getByText('No user found');
+    return { window, page, goOn, user, looking, notFound };
   }
 
   test('Find finds a user in the last realm, and never reports none before', async () => {
-    const { window, page, goOn, user, looking, nobody } = await opened();
+    const { window, page, goOn, user, looking, notFound } = await opened();
     await page.getByRole('searchbox').fill('bound behind');
     await looking.waitFor();
-    expect(await nobody.count()).toBe(0);
+    expect(await notFound.count()).toBe(0);
     goOn();
     await user(last).waitFor();
     await page.getByText('1 found', { exact: true }).waitFor();
     expect(await looking.count()).toBe(0);
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   });
 
@@ -159,7 +159,7 @@ describe('a search over more realms than one request covers', () => {
     await user(first).waitFor();
     await page.getByText('1 found so far', { exact: true }).waitFor();
     expect(await looking.count()).toBe(1);
-    await expectSound(window);
+    await expectNoErrors(window);
     goOn();
     await user(last).waitFor();
     await page.getByText('2 found', { exact: true }).waitFor();
@@ -167,12 +167,12 @@ describe('a search over more realms than one request covers', () => {
   });
 
   test('Find says that no user was found once all realms were searched', async () => {
-    const { window, page, goOn, looking, nobody } = await opened();
+    const { window, page, goOn, looking, notFound } = await opened();
     await page.getByRole('searchbox').fill('nobody at all');
     await looking.waitFor();
-    expect(await nobody.count()).toBe(0);
+    expect(await notFound.count()).toBe(0);
     goOn();
-    await nobody.waitFor();
+    await notFound.waitFor();
     await window.close();
   });
 });
@@ -184,9 +184,9 @@ describe('a search that fails in part', () => {
     const gate = { isClosed: false, open: held.resolve };
     const wrap = (engine: Engine): Engine => {
       const { distinctValues: leading } = engine.records;
-      const later: typeof leading = async (...asked) => {
+      const later: typeof leading = async (...args) => {
         if (gate.isClosed) await held.promise;
-        return leading(...asked);
+        return leading(...args);
       };
       return { ...engine, records: { ...engine.records, distinctValues: later } };
     };
@@ -199,7 +199,7 @@ describe('a search that fails in part', () => {
     const clue = crypto.randomUUID();
     const home = await createFixture(busy.db, { subject: clue });
     await insertRecord(busy.db, user, [home.realm, clue as Uuid], userMembers);
-    const window = await signedIn(busy, '#/', { scope: READING });
+    const window = await openSignedIn(busy, '#/', { scope: READ_SCOPE });
     const { page } = window;
     const token = await busy.token('profile-infos:read');
     const path = '/v2/user-authentication-oidc-profile-info/search';
@@ -209,22 +209,22 @@ describe('a search that fails in part', () => {
     const others = Array.from({ length: LIMITS.searchesAtOnceMax }, search);
     expect(await search()).toBe(503);
     await page.getByRole('searchbox').fill(clue);
-    const told = page.getByText('The service is busy.');
-    await told.waitFor();
+    const notice = page.getByText('The service is busy.');
+    await notice.waitFor();
     // Two searches fail, one for IDs of OIDC links and one for subjects.
-    expect(await told.count()).toBe(1);
+    expect(await notice.count()).toBe(1);
     await page.getByText(/Retrying in \d+ s/).waitFor();
     await page.getByRole('button', { name: 'Retry now' }).click();
     // The results of the other searches are shown below the note.
     await page.locator(`a.row[href$="${clue}"]`).waitFor();
     expect(await page.locator('a.row').count()).toBe(1);
-    await window.expectTrouble(/status of 503/);
-    expect(await window.hindrances()).toEqual([]);
+    await window.expectError(/status of 503/);
+    expect(await window.violations()).toEqual([]);
     gate.isClosed = false;
     gate.open();
     await Promise.all(others);
     await page.locator(`a.row[href$="${home.user}"]`).waitFor();
-    expect(await told.count()).toBe(0);
+    expect(await notice.count()).toBe(0);
     await window.close();
     await busy.stop();
   });
@@ -232,69 +232,69 @@ describe('a search that fails in part', () => {
   test('Find retries by itself after the caller has exceeded its rate', async () => {
     const limited = await startService({ clientRate: '5/5' });
     const { username } = await createFixture(limited.db);
-    const token = await limited.token(READING);
-    const window = await signedIn(limited, '#/nowhere', { scope: READING, token });
+    const token = await limited.token(READ_SCOPE);
+    const window = await openSignedIn(limited, '#/nowhere', { scope: READ_SCOPE, token });
     const { page } = window;
     for (let spent = 0; spent < 5; spent += 1) await limited.get('/v2/authentication-realms', token);
     await page.evaluate(`location.hash = '#/?q=${username}'`);
-    const told = page.getByText('The service is busy.');
-    await told.waitFor();
-    await window.expectTrouble(/status of 429/);
+    const notice = page.getByText('The service is busy.');
+    await notice.waitFor();
+    await window.expectError(/status of 429/);
     // It takes several retries: a search sends more requests than the rate permits per second.
     await page.locator('a.row', { hasText: username }).waitFor();
-    await told.waitFor({ state: 'detached' });
+    await notice.waitFor({ state: 'detached' });
     await window.close();
     await limited.stop();
   });
 
   test('Find reports a lost network as a failed read, and retries by itself', async () => {
-    const window = await signedIn(service, '#/', { scope: READING });
+    const window = await openSignedIn(service, '#/', { scope: READ_SCOPE });
     const { page } = window;
     await page.context().setOffline(true);
-    await page.getByRole('searchbox').fill(planted.username);
-    const told = page.getByText(/The service is unreachable/);
-    await told.waitFor();
-    expect(await told.allTextContents()).toEqual([
+    await page.getByRole('searchbox').fill(fixture.username);
+    const notice = page.getByText(/The service is unreachable/);
+    await notice.waitFor();
+    expect(await notice.allTextContents()).toEqual([
       'The service is unreachable. Check your network connection.',
     ]);
-    await window.expectTrouble(/ERR_INTERNET_DISCONNECTED/);
+    await window.expectError(/ERR_INTERNET_DISCONNECTED/);
     await page.context().setOffline(false);
-    await page.locator('a.row', { hasText: planted.username }).waitFor();
-    expect(await told.count()).toBe(0);
-    await expectSound(window);
+    await page.locator('a.row', { hasText: fixture.username }).waitFor();
+    expect(await notice.count()).toBe(0);
+    await expectNoErrors(window);
     await window.close();
   });
 });
 
 test('Find sends its text in request bodies only, and drops the results of earlier texts', async () => {
-  const window = await signedIn(service, '#/', { scope: READING });
+  const window = await openSignedIn(service, '#/', { scope: READ_SCOPE });
   const { page } = window;
-  const asked: string[] = [];
-  page.on('request', (request) => asked.push(`${request.url()} ${JSON.stringify(request.headers())}`));
+  const requests: string[] = [];
+  page.on('request', (request) => requests.push(`${request.url()} ${JSON.stringify(request.headers())}`));
   const box = page.getByRole('searchbox');
   await box.pressSequentially('nobody at all', { delay: 20 });
-  await box.fill(planted.username);
-  await page.locator('a.row', { hasText: planted.username }).waitFor();
-  expect(asked.length).toBeGreaterThan(0);
-  expect(asked.filter((request) => request.includes('nobody') || request.includes(planted.username))).toEqual(
-    [],
-  );
-  expect(asked.length).toBeLessThanOrEqual(12);
+  await box.fill(fixture.username);
+  await page.locator('a.row', { hasText: fixture.username }).waitFor();
+  expect(requests.length).toBeGreaterThan(0);
+  expect(
+    requests.filter((request) => request.includes('nobody') || request.includes(fixture.username)),
+  ).toEqual([]);
+  expect(requests.length).toBeLessThanOrEqual(12);
   expect(await page.getByText('No user found').count()).toBe(0);
-  expect(await page.evaluate('location.hash')).toBe(`#/?q=${planted.username}`);
-  await expectSound(window);
+  expect(await page.evaluate('location.hash')).toBe(`#/?q=${fixture.username}`);
+  await expectNoErrors(window);
   await page.reload();
-  await page.locator('a.row', { hasText: planted.username }).waitFor();
+  await page.locator('a.row', { hasText: fixture.username }).waitFor();
   await window.close();
 });
 
-test.each(Object.entries({ ...STRANGE, quotes: `'")(,:|*\\`, star: '**', nothing: '\u200b\u200b' }))(
+test.each(Object.entries({ ...HOSTILE_TEXTS, quotes: `'")(,:|*\\`, star: '**', nothing: '\u200b\u200b' }))(
   'Find says that no user was found for a hostile text: %s',
   async (_, clue) => {
-    const window = await signedIn(service, '#/', { scope: READING });
+    const window = await openSignedIn(service, '#/', { scope: READ_SCOPE });
     await window.page.getByRole('searchbox').fill(clue);
     await window.page.getByText('No user found').waitFor();
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   },
 );

@@ -9,14 +9,14 @@ import {
   startService,
 } from '../support/service.ts';
 import { addTarget, startReceiver } from '../support/webhook_receivers.ts';
-import { expectSound, READING, signedIn } from './signed_in.ts';
-import { BROWSER_TEST_MS, VIEWS, type Visit } from './visits.ts';
+import { expectNoErrors, openSignedIn, READ_SCOPE } from './console_session.ts';
+import { BROWSER_TEST_MS, type ConsoleWindow, VIEWS } from './console_window.ts';
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
 /** The Health page, and the rates and quantiles that it derives from metrics. */
 
-const ADMIN = `${READING} admin`;
+const ADMIN = `${READ_SCOPE} admin`;
 const FLAGS = { offline: 'true', metricsPort: '0', allowLoopbackWebhooks: 'true' } as const;
 
 describe('rates and quantiles', () => {
@@ -76,12 +76,12 @@ describe('rates and quantiles', () => {
 });
 
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 let reader: string;
 
 beforeAll(async () => {
   service = await startService(FLAGS);
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
   reader = await service.token('profile-infos:read changes:read');
 });
 afterAll(() => service.stop());
@@ -99,7 +99,7 @@ function load(): () => Promise<void> {
   });
   const run = async () => {
     while (!isOver) {
-      await service.get(oidcPath(planted), reader);
+      await service.get(oidcPath(fixture), reader);
       await service.get('/v2/authentication-realms', reader);
       await Bun.sleep(5);
     }
@@ -111,7 +111,7 @@ function load(): () => Promise<void> {
   };
 }
 
-const row = ({ page }: Visit, name: string) =>
+const row = ({ page }: ConsoleWindow, name: string) =>
   page.getByRole('row').filter({ has: page.getByRole('rowheader', { name, exact: true }) });
 
 test.each(VIEWS)(
@@ -120,14 +120,14 @@ test.each(VIEWS)(
     const receiver = startReceiver();
     receiver.respond(() => new Response(null, { status: 500 }));
     const { webhook } = await addTarget(service, receiver.url);
-    await createFixture(service.db, { realm: planted.realm });
+    await createFixture(service.db, { realm: fixture.realm });
     const end = load();
-    const window = await signedIn(service, '#/health', { scope: ADMIN, view });
+    const window = await openSignedIn(service, '#/health', { scope: ADMIN, view });
     const { page } = window;
     await page.getByText(service.database.address.engine === 'sqlite' ? 'SQLite' : 'PostgreSQL').waitFor();
     await row(window, 'Lookups').getByText('/s').waitFor();
-    const told = await row(window, 'Lookups').getByRole('cell').innerText();
-    expect(Number.parseFloat(told)).toBeGreaterThan(0);
+    const lookups = await row(window, 'Lookups').getByRole('cell').innerText();
+    expect(Number.parseFloat(lookups)).toBeGreaterThan(0);
     await row(window, 'Lookup latency, 99th percentile').getByText('ms').waitFor();
     // The background load lists realms without the scope for it.
     expect(await row(window, 'Client errors (4xx)').innerText()).not.toContain('none');
@@ -138,9 +138,9 @@ test.each(VIEWS)(
     const drawn = `[...document.querySelectorAll('.chart-plot canvas')].map((canvas) => canvas.getContext('2d')
     .getImageData(0, 0, canvas.width, canvas.height).data.some((part) => part > 0))`;
     expect(await page.evaluate(drawn)).toEqual([true, true, true, true]);
-    await expectSound(window);
+    await expectNoErrors(window);
     await page.setViewportSize({ width: 700, height: 900 });
-    await expectSound(window);
+    await expectNoErrors(window);
     await end();
     await window.close();
     const admin = await service.token('admin');
@@ -150,12 +150,12 @@ test.each(VIEWS)(
 );
 
 test('the Health page sends no requests while it is hidden', async () => {
-  const window = await signedIn(service, '#/health', { scope: ADMIN });
+  const window = await openSignedIn(service, '#/health', { scope: ADMIN });
   const { page } = window;
   await row(window, 'All requests').getByText('/s').waitFor();
-  let asked = 0;
+  let requestCount = 0;
   page.on('request', (request) => {
-    if (request.url().endsWith('/admin/v1/metrics')) asked += 1;
+    if (request.url().endsWith('/admin/v1/metrics')) requestCount += 1;
   });
   const turn = (isHidden: boolean) =>
     page.evaluate(
@@ -164,13 +164,13 @@ test('the Health page sends no requests while it is hidden', async () => {
     );
   await turn(true);
   await Bun.sleep(300);
-  asked = 0;
+  requestCount = 0;
   await Bun.sleep(4_500);
-  expect(asked).toBe(0);
+  expect(requestCount).toBe(0);
   await turn(false);
   await row(window, 'All requests').getByText('/s').waitFor();
-  expect(asked).toBeGreaterThan(0);
-  await expectSound(window);
+  expect(requestCount).toBeGreaterThan(0);
+  await expectNoErrors(window);
   await window.close();
 });
 
@@ -178,7 +178,7 @@ test('the Health page reports a restart of the service as a gap', async () => {
   const port = String(await freePort());
   const one = await startService({ ...FLAGS, port });
   const token = await one.token('admin');
-  const window = await signedIn(one, '#/health', { scope: 'admin', token });
+  const window = await openSignedIn(one, '#/health', { scope: 'admin', token });
   const { page } = window;
   await row(window, 'All requests').getByText('/s').waitFor();
   await one.stop();
@@ -187,33 +187,33 @@ test('the Health page reports a restart of the service as a gap', async () => {
   await page.getByText('The service restarted while this page was open').waitFor();
   await row(window, 'All requests').getByText('/s').waitFor();
   expect(await page.getByText('The service is unreachable.').count()).toBe(0);
-  await window.expectTrouble(/ERR_|503/);
-  await expectSound(window);
+  await window.expectError(/ERR_|503/);
+  await expectNoErrors(window);
   await window.close();
   await other.stop();
 });
 
 test('the Health page says so when the service records no request metrics', async () => {
   const quiet = await startService({ offline: 'true' });
-  const window = await signedIn(quiet, '#/health', { scope: ADMIN });
+  const window = await openSignedIn(quiet, '#/health', { scope: ADMIN });
   await window.page.getByText('This service does not record request metrics.').waitFor();
   await window.page.getByText('no webhook').waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
   await quiet.stop();
 });
 
 test('the Health page without the scope admin says so, and stops polling', async () => {
-  const window = await signedIn(service, '#/health', { scope: READING });
+  const window = await openSignedIn(service, '#/health', { scope: READ_SCOPE });
   const { page } = window;
   await page.getByText('This session does not have permission to do that.').waitFor();
-  let asked = 0;
+  let requestCount = 0;
   page.on('request', () => {
-    asked += 1;
+    requestCount += 1;
   });
   await Bun.sleep(3_000);
-  expect(asked).toBe(0);
-  await window.expectTrouble(/403/);
-  await expectSound(window);
+  expect(requestCount).toBe(0);
+  await window.expectError(/403/);
+  await expectNoErrors(window);
   await window.close();
 });

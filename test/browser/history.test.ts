@@ -1,20 +1,21 @@
 import { expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { expectNoErrors, openSignedIn, WRITE_SCOPE } from './console_session.ts';
 import { openShop } from './open_console.ts';
-import { placesOf } from './places.ts';
-import { expectSound, signedIn, WRITING } from './signed_in.ts';
+import { pagePaths } from './page_paths.ts';
 
 /** The history of a user and of each link, from the change feed, and lists longer than one page. */
 
 const { service, shop } = await openShop();
 
 test('the history of a link shows its own changes, that of a user also removed links', async () => {
-  const window = await signedIn(service, placesOf(shop).user);
+  const window = await openSignedIn(service, pagePaths(shop).user);
   const { page } = window;
-  const told = () => page.getByRole('region', { name: 'History' }).getByRole('listitem').allTextContents();
+  const historyEntries = () =>
+    page.getByRole('region', { name: 'History' }).getByRole('listitem').allTextContents();
   await page.getByRole('region', { name: 'History' }).getByText('User created').waitFor();
   // The user and four links; the updates of the user by each link are not listed.
-  const before = await told();
+  const before = await historyEntries();
   expect(before.map((line) => /(User|OIDC link|Password link) (created|updated)/.exec(line)?.[0])).toEqual([
     'Password link created',
     'OIDC link created',
@@ -32,19 +33,19 @@ test('the history of a link shows its own changes, that of a user also removed l
   expect(lines).toHaveLength(2);
   expect(lines[0]).toMatch(/OIDC link updated.*Subject/);
   expect(lines[1]).toMatch(/OIDC link created/);
-  await expectSound(window);
+  await expectNoErrors(window);
   await page.keyboard.press('Escape');
   await page.getByRole('button', { name: 'Remove jane@corp.example' }).click();
   await page.getByRole('button', { name: 'Remove', exact: true }).click();
   await page.getByRole('region', { name: 'History' }).getByText('OIDC link deleted').waitFor();
-  expect(await told()).toHaveLength(before.length + 2);
+  expect(await historyEntries()).toHaveLength(before.length + 2);
   expect(await page.getByText('Realm created').count()).toBe(0);
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('the history shows times in the time zone of the browser, and in UTC as a tooltip', async () => {
-  const window = await signedIn(service, placesOf(shop).user, { scope: WRITING });
+  const window = await openSignedIn(service, pagePaths(shop).user, { scope: WRITE_SCOPE });
   const time = window.page.locator('ol.history time').first();
   await time.waitFor();
   const at = new Date((await time.getAttribute('datetime')) ?? '');
@@ -61,24 +62,24 @@ const PAGE = LIMITS.pageRecordsMax;
 
 test('a long history says how far it reaches, and loads older changes on demand', async () => {
   const path = `/v2/authentication-realms/${shop.realm}/user-authentication-info/${shop.user}`;
-  const token = await service.token(WRITING);
+  const token = await service.token(WRITE_SCOPE);
   for (let count = 0; count < 5 * PAGE; count += 1) {
     const data = { type: 'user_authentication_info', middle_name: `the ${count}th` };
     expect((await service.put(path, token, { data })).status).toBe(200);
   }
-  const window = await signedIn(service, placesOf(shop).user);
+  const window = await openSignedIn(service, pagePaths(shop).user);
   const { page } = window;
   await page.getByRole('button', { name: 'History of jane.doe' }).click();
   const dialog = page.getByRole('dialog', { name: 'History of this link' });
   await dialog.getByText(`Only the newest ${5 * PAGE} changes of this user`).waitFor();
   await dialog.getByText('No changes of this record among those searched.').waitFor();
   expect(await dialog.getByText('The feed holds no changes of this record.').count()).toBe(0);
-  await expectSound(window);
+  await expectNoErrors(window);
   await dialog.getByRole('button', { name: 'Load older changes' }).click();
   await dialog.getByText('Password link created').waitFor();
   expect(await dialog.getByRole('button', { name: 'Load older changes' }).count()).toBe(0);
   expect(await dialog.getByText('Only the newest').count()).toBe(0);
-  await expectSound(window);
+  await expectNoErrors(window);
   await page.keyboard.press('Escape');
   const whole = page.getByRole('region', { name: 'History' });
   expect(await whole.getByText('User created').count()).toBe(0);
@@ -89,9 +90,9 @@ test('a long history says how far it reaches, and loads older changes on demand'
 
 test('the page of a user with many links loads more of them on demand', async () => {
   const users = `/v2/authentication-realms/${shop.realm}/user-authentication-info`;
-  const token = await service.token(WRITING);
-  const said = { type: 'user_authentication_info', name: 'Many', email: 'many@example.com' };
-  const made = await service.post(users, token, { data: said });
+  const token = await service.token(WRITE_SCOPE);
+  const data = { type: 'user_authentication_info', name: 'Many', email: 'many@example.com' };
+  const made = await service.post(users, token, { data });
   const { id } = ((await made.json()) as { data: { id: string } }).data;
   for (let count = 1; count <= PAGE + 1; count += 1) {
     const subject = `subject ${count}`;
@@ -102,14 +103,14 @@ test('the page of a user with many links loads more of them on demand', async ()
     });
     expect(answer.status).toBe(201);
   }
-  const window = await signedIn(service, `#/realms/${shop.realm}/users/${id}`);
+  const window = await openSignedIn(service, `#/realms/${shop.realm}/users/${id}`);
   const { page } = window;
   const links = page.getByRole('article', { name: /^OIDC link subject/ });
   const namesOf = () => links.evaluateAll((all) => all.map((each) => each.getAttribute('aria-label') ?? ''));
   await page.getByText(`Showing the first ${PAGE} links of this user.`).waitFor();
   const before = await namesOf();
   expect(before).toHaveLength(PAGE);
-  await expectSound(window);
+  await expectNoErrors(window);
   await page.getByRole('button', { name: 'Show more links' }).click();
   await page.getByText('links of this user.').waitFor({ state: 'detached' });
   const added = (await namesOf()).filter((name) => !before.includes(name));

@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'bun:test';
+import { expectNoErrors, openSignedIn, READ_SCOPE } from './console_session.ts';
+import { PHONE, VIEWS } from './console_window.ts';
 import { openShop } from './open_console.ts';
-import { placesOf } from './places.ts';
-import { expectSound, READING, signedIn } from './signed_in.ts';
-import { PHONE, VIEWS } from './visits.ts';
+import { pagePaths } from './page_paths.ts';
 
 /** Keyboard operation, and the theme. */
 
 const { service, shop } = await openShop();
 
 test('keyboard shortcuts open pages, and ? lists them', async () => {
-  const window = await signedIn(service, '#/nowhere', { scope: READING });
+  const window = await openSignedIn(service, '#/nowhere', { scope: READ_SCOPE });
   const { page } = window;
   await page.keyboard.press('g');
   await page.keyboard.press('r');
@@ -19,7 +19,7 @@ test('keyboard shortcuts open pages, and ? lists them', async () => {
   await list.getByText('Go to Find').waitFor();
   // Pages that the session may not read have no shortcut.
   expect(await list.getByText('Go to Clients and keys').count()).toBe(0);
-  await expectSound(window);
+  await expectNoErrors(window);
   await page.keyboard.press('Escape');
   await list.waitFor({ state: 'detached' });
   await page.keyboard.press('g');
@@ -32,7 +32,7 @@ test('keyboard shortcuts open pages, and ? lists them', async () => {
 });
 
 test('keyboard shortcuts stay off after a reload once turned off', async () => {
-  const window = await signedIn(service, '#/realms', { scope: READING });
+  const window = await openSignedIn(service, '#/realms', { scope: READ_SCOPE });
   const { page } = window;
   await page.getByRole('heading', { name: 'Realms' }).waitFor();
   await page.getByRole('button', { name: 'Shortcuts' }).click();
@@ -46,7 +46,7 @@ test('keyboard shortcuts stay off after a reload once turned off', async () => {
 });
 
 test('the first tab stop skips the navigation, and a dialog traps the focus and returns it', async () => {
-  const window = await signedIn(service, placesOf(shop).user);
+  const window = await openSignedIn(service, pagePaths(shop).user);
   const { page } = window;
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
   // The initial focus is on the heading; the skip button is before it.
@@ -71,7 +71,7 @@ test('the first tab stop skips the navigation, and a dialog traps the focus and 
 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   test('the chosen theme stays after a reload', async () => {
-    const window = await signedIn(service, '#/realms', { scope: READING, view });
+    const window = await openSignedIn(service, '#/realms', { scope: READ_SCOPE, view });
     const { page } = window;
     const ground = () => page.evaluate('getComputedStyle(document.body).backgroundColor');
     const before = await ground();
@@ -79,7 +79,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.getByRole('button', { name: view.scheme === 'light' ? 'Dark' : 'Light' }).click();
     const after = await ground();
     expect(after).not.toBe(before);
-    await expectSound(window);
+    await expectNoErrors(window);
     await page.reload();
     await page.getByRole('heading', { name: 'Realms' }).waitFor();
     expect(await ground()).toBe(after);

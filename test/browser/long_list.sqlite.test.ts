@@ -4,8 +4,8 @@ import type { Uuid } from '../../src/domain/id.ts';
 import { realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { buildRecord, realmMembers, type Service, startService, userMembers } from '../support/service.ts';
-import { expectSound, signedIn } from './signed_in.ts';
-import { BROWSER_TEST_MS } from './visits.ts';
+import { expectNoErrors, openSignedIn } from './console_session.ts';
+import { BROWSER_TEST_MS } from './console_window.ts';
 
 /** A list longer than the rows kept in memory. */
 
@@ -44,7 +44,7 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 test('a list of 7,000 users scrolls to its end and back, and renders few rows at a time', async () => {
-  const window = await signedIn(service, `#/realms/${home}/users`, { scope: 'realms:read users:read' });
+  const window = await openSignedIn(service, `#/realms/${home}/users`, { scope: 'realms:read users:read' });
   const { page } = window;
   const row = (name: string) => page.locator('.long-list .row', { hasText: new RegExp(`^${name}jane`) });
   await row(`User ${USERS - 1}`).waitFor();
@@ -59,19 +59,19 @@ test('a list of 7,000 users scrolls to its end and back, and renders few rows at
   }
   await row('User 0').waitFor();
   expect(most).toBeLessThanOrEqual(DRAWN_MAX);
-  await expectSound(window);
+  await expectNoErrors(window);
   await page.evaluate(`document.querySelector('.long-list').scrollTop = 0`);
   await row(`User ${USERS - 1}`).waitFor();
   await page.getByRole('button', { name: 'Newest first' }).click();
   await row('User 0').waitFor();
   await row('User 0').press('Enter');
   await page.getByRole('heading', { name: 'User 0' }).waitFor();
-  expect(window.troubles).toEqual([]);
+  expect(window.errors).toEqual([]);
   await window.close();
 });
 
 test('a long list is paged by keys alone after the first focused row was unloaded', async () => {
-  const window = await signedIn(service, `#/realms/${home}/users`, { scope: 'realms:read users:read' });
+  const window = await openSignedIn(service, `#/realms/${home}/users`, { scope: 'realms:read users:read' });
   const { page } = window;
   const rows = page.locator('.long-list .row');
   await rows.filter({ hasText: `User ${USERS - 1}j` }).focus();
@@ -85,6 +85,6 @@ test('a long list is paged by keys alone after the first focused row was unloade
   expect(reached).toBeGreaterThanOrEqual(1_200);
   await page.keyboard.press('Home');
   await rows.filter({ hasText: `User ${USERS - 1}j` }).waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 });

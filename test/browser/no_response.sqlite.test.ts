@@ -1,9 +1,9 @@
 import { afterAll, expect, test } from 'bun:test';
 import { startFaultyProxy } from '../support/faulty_proxy.ts';
 import { startTcpProxy } from '../support/tcp_proxy.ts';
+import { expectNoErrors, openSignedIn, READ_SCOPE, WRITE_SCOPE } from './console_session.ts';
 import { openShop } from './open_console.ts';
-import { placesOf } from './places.ts';
-import { expectSound, READING, signedIn, WRITING } from './signed_in.ts';
+import { pagePaths } from './page_paths.ts';
 
 /** Responses that are missing, cut off, or sent by an intermediary. */
 
@@ -23,23 +23,23 @@ const HTML = {
 test.each([
   ['is cut off in its body', { cut: 'inside' } as const, /ERR_/],
   ['is an HTML page of a proxy', HTML, undefined],
-])('a response that %s counts as no response, and the request is retried', async (_, trouble, told) => {
-  const window = await signedIn(through, '#/realms', { scope: READING });
+])('a response that %s counts as no response, and the request is retried', async (_, fault, error) => {
+  const window = await openSignedIn(through, '#/realms', { scope: READ_SCOPE });
   const { page } = window;
   await page.getByText('Buyer Organization').waitFor();
-  proxy.injectFaults(USER, trouble);
-  await page.evaluate(`location.hash = '${placesOf(shop).user}'`);
+  proxy.injectFaults(USER, fault);
+  await page.evaluate(`location.hash = '${pagePaths(shop).user}'`);
   await page.getByText('The service is unreachable. Check your network connection.').waitFor();
   await page.getByText(/Retrying in \d s/).waitFor();
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
   expect(await page.getByText('The service is unreachable').count()).toBe(0);
-  if (told) await window.expectTrouble(told);
-  await expectSound(window);
+  if (error) await window.expectError(error);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('a write whose response is cut off is reported as possibly saved, and not sent again', async () => {
-  const window = await signedIn(through, '#/clients', { scope: `${WRITING} admin` });
+  const window = await openSignedIn(through, '#/clients', { scope: `${WRITE_SCOPE} admin` });
   const { page } = window;
   proxy.injectFaults(/^POST \/admin\/v1\/clients$/, { cut: 'inside' });
   await page.getByRole('button', { name: 'New client' }).click();
@@ -52,34 +52,34 @@ test('a write whose response is cut off is reported as possibly saved, and not s
   ).toHaveLength(1);
   await page.reload();
   await page.getByText('Made unheard').waitFor();
-  await window.expectTrouble(/ERR_/);
-  await expectSound(window);
+  await window.expectError(/ERR_/);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('a request without a response is abandoned after 15 seconds, and retried', async () => {
-  const window = await signedIn(through, '#/realms', { scope: READING });
+  const window = await openSignedIn(through, '#/realms', { scope: READ_SCOPE });
   const { page } = window;
   await page.clock.install();
   await page.reload();
   await page.getByText('Buyer Organization').waitFor();
   proxy.injectFaults(USER, 'hang');
-  const asked = page.waitForRequest((request) => USER.test(`GET ${new URL(request.url()).pathname}`));
-  await page.evaluate(`location.hash = '${placesOf(shop).user}'`);
-  await asked;
+  const request = page.waitForRequest((request) => USER.test(`GET ${new URL(request.url()).pathname}`));
+  await page.evaluate(`location.hash = '${pagePaths(shop).user}'`);
+  await request;
   await page.clock.fastForward(12_000);
   expect(await page.getByText('The service is unreachable').count()).toBe(0);
   await page.clock.fastForward(4_000);
   await page.getByText('The service is unreachable. Check your network connection.').waitFor();
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('a stalled stream of changes is no longer shown as live, and is reopened', async () => {
   const network = await startTcpProxy(Number(new URL(service.url).port));
   const far = { url: `http://127.0.0.1:${network.port}`, token: service.token };
-  const window = await signedIn(far, '#/realms', { scope: READING });
+  const window = await openSignedIn(far, '#/realms', { scope: READ_SCOPE });
   const { page } = window;
   await page.clock.install();
   await window.goto('#/changes');
@@ -94,7 +94,7 @@ test('a stalled stream of changes is no longer shown as live, and is reopened', 
   expect(await live.count()).toBe(0);
   network.resume();
   await live.waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
   network.stop();
 });

@@ -1,8 +1,8 @@
 import { afterAll, setDefaultTimeout } from 'bun:test';
 import type { Flags } from '../../src/config/parse.ts';
 import { type Service, startService } from '../support/service.ts';
-import { plantShop, type Shop } from './console_service.ts';
-import { BROWSER_TEST_MS } from './visits.ts';
+import { BROWSER_TEST_MS } from './console_window.ts';
+import { createShop, type Shop } from './shop_fixture.ts';
 
 /** Starts a service with a shop for all tests of a file, and sets their time-out for browsers. */
 export async function openShop(
@@ -11,5 +11,5 @@ export async function openShop(
   setDefaultTimeout(BROWSER_TEST_MS);
   const service = await startService({ offline: 'true', ...flags });
   afterAll(() => service.stop());
-  return { service, shop: await plantShop(service) };
+  return { service, shop: await createShop(service) };
 }

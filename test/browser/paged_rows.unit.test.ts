@@ -7,28 +7,28 @@ const ALL = 1_000_000;
 const PAGE = 100;
 
 function counted() {
-  const asked: number[] = [];
+  const requestedOffsets: number[] = [];
   const rows = createPagedRows<number>(async (cursor) => {
     const first = Number(cursor || 0);
-    asked.push(first);
+    requestedOffsets.push(first);
     const items = Array.from({ length: Math.min(PAGE, ALL - first) }, (_, index) => first + index);
     return { items, next: first + PAGE < ALL ? String(first + PAGE) : undefined };
   });
-  return { rows, asked };
+  return { rows, requestedOffsets };
 }
 
 test('a list of a million rows is read in order, and each page once', async () => {
-  const { rows, asked } = counted();
+  const { rows, requestedOffsets } = counted();
   await rows.load(0, 30);
   while (!rows.isComplete) await rows.load(rows.known - 30, rows.known);
   expect(rows.known).toBe(ALL);
-  expect(asked.length).toBe(ALL / PAGE);
+  expect(requestedOffsets.length).toBe(ALL / PAGE);
   expect(rows.at(ALL - 1)).toBe(ALL - 1);
   expect(rows.at(ALL)).toBeUndefined();
 }, 300_000);
 
 test('rows far from the visible ones are dropped, and read again when they become visible', async () => {
-  const { rows, asked } = counted();
+  const { rows, requestedOffsets } = counted();
   await rows.load(0, 30);
   while (rows.known < 20_000) await rows.load(rows.known - 30, rows.known);
   const held = Array.from({ length: rows.known }, (_, index) => rows.at(index)).filter(
@@ -36,14 +36,14 @@ test('rows far from the visible ones are dropped, and read again when they becom
   );
   expect(held.length).toBeLessThanOrEqual(6_000);
   expect(rows.at(0)).toBeUndefined();
-  const before = asked.length;
+  const before = requestedOffsets.length;
   await rows.load(0, 30);
   expect(rows.at(0)).toBe(0);
-  expect(asked.slice(before)).toEqual([0]);
+  expect(requestedOffsets.slice(before)).toEqual([0]);
 });
 
 test('concurrent reads of the same page are one request', async () => {
-  const { rows, asked } = counted();
+  const { rows, requestedOffsets } = counted();
   await Promise.all([rows.load(0, 30), rows.load(0, 30), rows.load(0, 30)]);
-  expect(asked).toEqual([0]);
+  expect(requestedOffsets).toEqual([0]);
 });

@@ -11,8 +11,8 @@ import {
   type Service,
   startService,
 } from '../support/service.ts';
-import { expectSound, READING, STRANGE, signedIn } from './signed_in.ts';
-import { BROWSER_TEST_MS, PHONE, type Visit } from './visits.ts';
+import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE } from './console_session.ts';
+import { BROWSER_TEST_MS, type ConsoleWindow, PHONE } from './console_window.ts';
 
 /** Provider status on the page of an OIDC profile, with a real provider and with faulty servers. */
 
@@ -23,7 +23,7 @@ const WELL_KNOWN = '/.well-known/openid-configuration';
 let server: Server;
 let root: string;
 let service: Service;
-let planted: Fixture;
+let fixture: Fixture;
 const answers = new Map<string, (request: IncomingMessage, response: ServerResponse) => void>();
 
 beforeAll(async () => {
@@ -35,7 +35,7 @@ beforeAll(async () => {
     (answers.get(request.url?.replace(WELL_KNOWN, '') ?? '') ?? provider)(request, response);
   });
   service = await startService({ allowLoopbackDiscovery: 'true' });
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
 });
 afterAll(async () => {
   server.closeAllConnections();
@@ -44,7 +44,7 @@ afterAll(async () => {
 });
 
 /** Opens the page of a new profile with this URL and issuer. */
-async function opened(discovery_url: string, issuer: string, at = service, realm = planted.realm) {
+async function opened(discovery_url: string, issuer: string, at = service, realm = fixture.realm) {
   const id = at.clock.mintId();
   await insertRecord(at.db, oidcProfile, [realm, id], {
     name: 'Login',
@@ -52,17 +52,17 @@ async function opened(discovery_url: string, issuer: string, at = service, realm
     client_id: 'shop',
     issuer,
   });
-  return signedIn(at, `#/realms/${realm}/oidc-profiles/${id}`, {
-    scope: READING,
+  return openSignedIn(at, `#/realms/${realm}/oidc-profiles/${id}`, {
+    scope: READ_SCOPE,
     view: { viewport: PHONE, scheme: 'dark' },
   });
 }
 
-const card = ({ page }: Visit) => page.getByRole('region', { name: 'Provider status' });
+const card = ({ page }: ConsoleWindow) => page.getByRole('region', { name: 'Provider status' });
 
-async function expectSays(window: Visit, ...texts: readonly (string | RegExp)[]): Promise<void> {
+async function expectSays(window: ConsoleWindow, ...texts: readonly (string | RegExp)[]): Promise<void> {
   for (const text of texts) await card(window).getByText(text).first().waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 }
 
@@ -84,7 +84,7 @@ test('Provider status shows a pending check and a failed one, and can check agai
   await card(window).getByText('Contacting the provider…').waitFor();
   release();
   await card(window).getByText('The provider does not respond.').waitFor();
-  expect(await window.hindrances()).toEqual([]);
+  expect(await window.violations()).toEqual([]);
   answers.set('/slow', (_, response) => {
     response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ issuer: `${root}/slow` }));
   });
@@ -111,15 +111,15 @@ test('Provider status reports a discovery document without an issuer', async () 
 });
 
 test('Provider status shows markup in a discovery document as text', async () => {
-  const { script, image, attribute, override } = STRANGE;
-  const said = {
+  const { script, image, attribute, override } = HOSTILE_TEXTS;
+  const document = {
     issuer: script,
     token_endpoint: attribute,
     jwks_uri: override,
     scopes_supported: [image, image],
   };
   answers.set('/strange', (_, response) => {
-    response.setHeader('Content-Type', 'application/json').end(JSON.stringify(said));
+    response.setHeader('Content-Type', 'application/json').end(JSON.stringify(document));
   });
   const window = await opened(`${root}/strange${WELL_KNOWN}`, `${root}/strange`);
   await expectSays(window, script, attribute, image, 'U+202E', /names a different issuer/);
@@ -148,7 +148,7 @@ test('Provider status reports a busy service, and retries by itself', async () =
   while (held.length < 2) await Bun.sleep(5);
   const third = await opened(url, `${root}/busy`);
   await card(third).getByText('The service is busy.').waitFor();
-  await third.expectTrouble(/status of 503/);
+  await third.expectError(/status of 503/);
   answers.set('/busy', (_, response) => void json(response));
   for (const release of held) release();
   await card(third).getByText('Its issuer matches this profile.').waitFor();

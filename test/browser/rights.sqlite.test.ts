@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test';
 import type { Page } from 'playwright-core';
 import { parseUuid, type Uuid } from '../../src/domain/id.ts';
+import { expectNoErrors, openSignedIn, READ_SCOPE, WRITE_SCOPE } from './console_session.ts';
+import { BROWSER_TEST_MS, type ConsoleWindow, openWindow } from './console_window.ts';
 import { openShop } from './open_console.ts';
-import { placesOf, settled } from './places.ts';
-import { expectSound, READING, signedIn, WRITING } from './signed_in.ts';
-import { BROWSER_TEST_MS, type Visit, visit } from './visits.ts';
+import { pagePaths, waitForPage } from './page_paths.ts';
 
 /** The console offers only the writes that a session may perform, and the API rejects the others. */
 
@@ -20,7 +20,9 @@ type Written = keyof typeof OFFERED;
 
 describe.each(Object.entries(OFFERED))('the page %s', (place, count) => {
   test(`the page ${place} offers every write to a session with all scopes`, async () => {
-    const window = await signedIn(service, placesOf(shop)[place as Written], { scope: `${WRITING} admin` });
+    const window = await openSignedIn(service, pagePaths(shop)[place as Written], {
+      scope: `${WRITE_SCOPE} admin`,
+    });
     await window.page.getByRole('heading', { level: 1 }).waitFor();
     await window.page.waitForLoadState('networkidle');
     expect(await writes(window.page).count()).toBe(count);
@@ -28,10 +30,10 @@ describe.each(Object.entries(OFFERED))('the page %s', (place, count) => {
   });
 
   test(`the page ${place} offers no write to a session with read scopes`, async () => {
-    const window = await signedIn(service, placesOf(shop)[place as Written], { scope: READING });
+    const window = await openSignedIn(service, pagePaths(shop)[place as Written], { scope: READ_SCOPE });
     await window.page.waitForLoadState('networkidle');
     expect(await writes(window.page).count()).toBe(0);
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   });
 });
@@ -43,12 +45,12 @@ const OTHER_WRITES = /^(Import|Rotate|Disable|Enable|Withdraw|Send (POST|PUT|DEL
 const WALK_MS = 4 * BROWSER_TEST_MS;
 
 /** The pages that offer a write in this window. */
-async function placesToWrite(window: Visit): Promise<readonly string[]> {
+async function placesToWrite(window: ConsoleWindow): Promise<readonly string[]> {
   const found: string[] = [];
-  for (const [place, fragment] of Object.entries(placesOf(shop))) {
+  for (const [place, fragment] of Object.entries(pagePaths(shop))) {
     await window.goto(fragment);
     await window.page.reload();
-    await settled(window);
+    await waitForPage(window);
     const offered = window.page.getByRole('button', { name: OTHER_WRITES }).or(writes(window.page));
     if ((await offered.count()) > 0) found.push(place);
   }
@@ -58,7 +60,7 @@ async function placesToWrite(window: Visit): Promise<readonly string[]> {
 test(
   'only pages of editable records offer writes to a session with all scopes',
   async () => {
-    const writer = await signedIn(service, '#/', { scope: `${WRITING} admin` });
+    const writer = await openSignedIn(service, '#/', { scope: `${WRITE_SCOPE} admin` });
     expect(await placesToWrite(writer)).toEqual([
       ...['realms', 'realm', 'users', 'user', 'strange', 'oidcProfile', 'passwordProfile'],
       ...['clients', 'client', 'webhooks', 'webhook'],
@@ -71,17 +73,17 @@ test(
 test(
   'no page offers a write to a session with read scopes',
   async () => {
-    const reader = await signedIn(service, '#/', { scope: READING });
+    const reader = await openSignedIn(service, '#/', { scope: READ_SCOPE });
     expect(await placesToWrite(reader)).toEqual([]);
-    await reader.expectTrouble(/status of 403/);
-    await expectSound(reader);
+    await reader.expectError(/status of 403/);
+    await expectNoErrors(reader);
     await reader.close();
   },
   WALK_MS,
 );
 
 test('the API rejects the writes of the console from a token with read scopes', async () => {
-  const token = await service.token(READING);
+  const token = await service.token(READ_SCOPE);
   const realms = '/v2/authentication-realms';
   const user = `${realms}/${shop.realm}/user-authentication-info/${shop.user}`;
   const paths = [
@@ -95,24 +97,24 @@ test('the API rejects the writes of the console from a token with read scopes', 
   ];
   for (const path of paths) {
     const above = path === realms ? path : path.slice(0, path.lastIndexOf('/'));
-    const asked = [
+    const responses = [
       await service.post(above, token, { data: {} }),
       ...(path === realms
         ? []
         : [await service.put(path, token, { data: {} }), await service.del(path, token)]),
     ];
-    expect([path, asked.map(({ status }) => status)]).toEqual([path, asked.map(() => 403)]);
+    expect([path, responses.map(({ status }) => status)]).toEqual([path, responses.map(() => 403)]);
   }
   const erasure = { data: { realm_id: shop.realm, user_id: shop.user } };
   expect((await service.post('/admin/v1/erasures', token, erasure)).status).toBe(403);
 });
 
 test('a session limited to some realms can edit those, but create or delete none', async () => {
-  const window = await signedIn(service, placesOf(shop).realms, { realms: [shop.realm] });
+  const window = await openSignedIn(service, pagePaths(shop).realms, { realms: [shop.realm] });
   const { page } = window;
   await page.getByRole('link', { name: 'Buyer Organization' }).waitFor();
   expect(await writes(page).count()).toBe(0);
-  await window.goto(placesOf(shop).realm);
+  await window.goto(pagePaths(shop).realm);
   await page.getByRole('button', { name: 'New OIDC profile' }).waitFor();
   await page.getByRole('button', { name: 'New password profile' }).waitFor();
   await page.getByRole('button', { name: 'Edit', exact: true }).click();
@@ -121,19 +123,19 @@ test('a session limited to some realms can edit those, but create or delete none
   await page.getByRole('button', { name: 'Save', exact: true }).click();
   await page.getByRole('heading', { name: 'Limited Organization', level: 1 }).waitFor();
   expect(await page.getByRole('button', { name: 'Edit', exact: true }).count()).toBe(1);
-  await expectSound(window);
-  await window.goto(placesOf(shop).oidcProfile);
+  await expectNoErrors(window);
+  await window.goto(pagePaths(shop).oidcProfile);
   await page.getByRole('button', { name: 'Delete', exact: true }).waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
-  const token = await service.token(WRITING, new Set([parseUuid(shop.realm) as Uuid]));
+  const token = await service.token(WRITE_SCOPE, new Set([parseUuid(shop.realm) as Uuid]));
   const realms = '/v2/authentication-realms';
   const made = await service.post(realms, token, { data: { type: 'authentication-realm', name: 'Another' } });
   expect([made.status, (await service.del(`${realms}/${shop.realm}`, token)).status]).toEqual([403, 403]);
 });
 
-test('a session limited to some realms is told that an import cannot create one', async () => {
-  const window = await signedIn(service, '#/transfer', { realms: [shop.realm] });
+test('the page of a session limited to some realms says that an import cannot create one', async () => {
+  const window = await openSignedIn(service, '#/transfer', { realms: [shop.realm] });
   const { page } = window;
   const line = JSON.stringify({ type: 'authentication-realm', id: shop.realm, name: 'One more' });
   await page
@@ -143,41 +145,41 @@ test('a session limited to some realms is told that an import cannot create one'
   expect(await page.getByRole('button', { name: 'Import', exact: true }).count()).toBe(0);
   await page.getByRole('combobox', { name: 'Into' }).selectOption(shop.realm);
   await page.getByRole('button', { name: 'Import', exact: true }).waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 });
 
-test('a session without access to links, profiles and changes sees the user and what is hidden', async () => {
-  const window = await signedIn(service, placesOf(shop).user, { scope: 'users:read' });
+test('a session without access to links, profiles and changes sees the user and which parts are hidden', async () => {
+  const window = await openSignedIn(service, pagePaths(shop).user, { scope: 'users:read' });
   const { page } = window;
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
   await page.getByText('Not visible to this session: OIDC links, password links.').waitFor();
   expect(await page.getByRole('heading', { name: 'History' }).count()).toBe(0);
   expect(await page.getByRole('link', { name: 'Realms' }).count()).toBe(1);
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('a scope lost during an edit is reported, and its controls disappear', async () => {
-  const { clientId, secret } = await service.client(WRITING);
-  const window = await visit(service.url);
+  const { clientId, secret } = await service.client(WRITE_SCOPE);
+  const window = await openWindow(service.url);
   const { page } = window;
-  await window.goto(placesOf(shop).user);
+  await window.goto(pagePaths(shop).user);
   await page.getByLabel('Client ID').fill(clientId);
   await page.getByLabel('Client secret').fill(secret);
   await page.getByRole('button', { name: 'Sign in', exact: true }).click();
   await page.getByRole('button', { name: 'Edit', exact: true }).click();
   await page.getByLabel('Given name').fill('Janet');
   const admin = await service.token('admin');
-  const scopes = READING.split(' ');
+  const scopes = READ_SCOPE.split(' ');
   expect((await service.put(`/admin/v1/clients/${clientId}`, admin, { data: { scopes } })).status).toBe(200);
   service.clock.advance(1_000);
   await page.getByRole('button', { name: 'Save', exact: true }).click();
   await page.getByText('This session does not have permission to do that.').waitFor();
   expect(await page.getByLabel('Given name').inputValue()).toBe('Janet');
-  await window.expectTrouble(/status of 403/);
+  await window.expectError(/status of 403/);
   await page.getByRole('button', { name: 'Cancel', exact: true }).click();
   await page.getByRole('button', { name: 'Edit', exact: true }).waitFor({ state: 'detached' });
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 });

@@ -4,10 +4,10 @@ import type { AddressInfo } from 'node:net';
 import { Provider } from 'oidc-provider';
 import { issuersFile } from '../support/issuers.ts';
 import { freePort, type Service, startService } from '../support/service.ts';
-import { plantShop, type Shop } from './console_service.ts';
-import { placesOf } from './places.ts';
-import { expectSound, openMenu } from './signed_in.ts';
-import { BROWSER_TEST_MS, VIEWS, type Visit, visit } from './visits.ts';
+import { expectNoErrors, openMenu } from './console_session.ts';
+import { BROWSER_TEST_MS, type ConsoleWindow, openWindow, VIEWS } from './console_window.ts';
+import { pagePaths } from './page_paths.ts';
+import { createShop, type Shop } from './shop_fixture.ts';
 
 /** Sign-in by a real provider (oidc-provider from npm, on loopback), through its own pages. */
 
@@ -24,14 +24,14 @@ let service: Service;
 let shop: Shop;
 
 /** Modifies the redirects of the provider to the console. */
-let spoil: (back: URL) => void = () => undefined;
+let changeCallback: (back: URL) => void = () => undefined;
 
 const isBack = (name: string, value: unknown) =>
   name.toLowerCase() === 'location' && String(value).startsWith(`${service.url}/console?`);
 
-function spoilt(address: string): string {
+function changedCallback(address: string): string {
   const back = new URL(address);
-  spoil(back);
+  changeCallback(back);
   return back.href;
 }
 
@@ -54,7 +54,8 @@ beforeAll(async () => {
   const answer = provider.callback();
   server.on('request', (request, response) => {
     const set = response.setHeader.bind(response);
-    response.setHeader = (name, value) => set(name, isBack(name, value) ? spoilt(String(value)) : value);
+    response.setHeader = (name, value) =>
+      set(name, isBack(name, value) ? changedCallback(String(value)) : value);
     answer(request, response);
   });
   const scopes = 'realms:read profiles:read users:read profile-infos:read';
@@ -63,11 +64,11 @@ beforeAll(async () => {
     rights: [{ claim: 'groups', value: 'support', scopes, realms: '*' }],
   };
   const settings = { baseUrl, port: String(port), badTokenRate: 'off' };
-  const planting = await startService({ ...settings, offline: 'true' });
-  shop = await plantShop(planting);
-  await planting.stop();
+  const setup = await startService({ ...settings, offline: 'true' });
+  shop = await createShop(setup);
+  await setup.stop();
   service = await startService({
-    ...planting.database.flags,
+    ...setup.database.flags,
     ...{ ...settings, allowLoopbackDiscovery: 'true', issuersFile: issuersFile(entry) },
   });
 });
@@ -78,7 +79,7 @@ afterAll(async () => {
 });
 
 /** Opens this address of the console and starts a sign-in by the provider. */
-async function leave(window: Visit, fragment = ''): Promise<void> {
+async function leave(window: ConsoleWindow, fragment = ''): Promise<void> {
   // The pages of the provider load a font.
   await window.page.route('https://fonts.googleapis.com/**', (route) =>
     route.fulfill({ contentType: 'text/css', body: '' }),
@@ -89,7 +90,7 @@ async function leave(window: Visit, fragment = ''): Promise<void> {
 }
 
 /** Signs in at the provider, and consents. */
-async function signInThere({ page }: Visit, login: string): Promise<void> {
+async function signInThere({ page }: ConsoleWindow, login: string): Promise<void> {
   await page.locator('[name=login]').fill(login);
   await page.locator('[name=password]').fill('any');
   await page.locator('button[type=submit]').click();
@@ -97,7 +98,7 @@ async function signInThere({ page }: Visit, login: string): Promise<void> {
   await page.getByRole('button', { name: 'Continue' }).click();
 }
 
-async function expectSignIn(window: Visit, words: RegExp): Promise<void> {
+async function expectSignIn(window: ConsoleWindow, words: RegExp): Promise<void> {
   const { page } = window;
   await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
   await page.getByRole('status').filter({ hasText: words }).first().waitFor();
@@ -106,24 +107,24 @@ async function expectSignIn(window: Visit, words: RegExp): Promise<void> {
 }
 
 /** Like `expectSound`, except for requests to the pages of the provider. */
-async function expectSoundBut(window: Visit): Promise<void> {
-  await window.expectTrouble(new RegExp(`elsewhere: (${issuer}|https://fonts.googleapis.com)$`));
-  await expectSound(window);
+async function expectSoundBut(window: ConsoleWindow): Promise<void> {
+  await window.expectError(new RegExp(`request to another origin: (${issuer}|https://fonts.googleapis.com)$`));
+  await expectNoErrors(window);
 }
 
 test.each(VIEWS)(
   'a sign-in by a provider returns to the requested page, $viewport.width wide, $scheme',
   async (view) => {
-    const window = await visit(service.url, view);
+    const window = await openWindow(service.url, view);
     const { page } = window;
-    await leave(window, placesOf(shop).user);
-    const asked = new URL(page.url());
-    expect(asked.href).not.toContain(shop.user);
+    await leave(window, pagePaths(shop).user);
+    const target = new URL(page.url());
+    expect(target.href).not.toContain(shop.user);
     await signInThere(window, 'anna');
     await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
     await openMenu(window);
     await page.getByText('anna@example.com', { exact: true }).waitFor();
-    expect(await page.evaluate('location.href')).toBe(`${service.url}/console${placesOf(shop).user}`);
+    expect(await page.evaluate('location.href')).toBe(`${service.url}/console${pagePaths(shop).user}`);
     expect(await page.evaluate('Object.keys(sessionStorage).join()')).toBe('authrealm.session');
     await expectSoundBut(window);
     await page.reload();
@@ -131,23 +132,23 @@ test.each(VIEWS)(
     await page.getByText('anna@example.com', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'Sign out' }).click();
     await expectSignIn(window, /You have signed out/);
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   },
 );
 
 test('the next sign-in by the provider after a session ended returns to the same page', async () => {
-  const window = await visit(service.url);
+  const window = await openWindow(service.url);
   const { page } = window;
-  await leave(window, placesOf(shop).realms);
+  await leave(window, pagePaths(shop).realms);
   await signInThere(window, 'anna');
   await page.getByText('Buyer Organization').first().waitFor();
-  const kept = JSON.parse((await page.evaluate(`sessionStorage['authrealm.session']`)) as string);
-  await service.del('/console/token', kept.grant.access_token, { Origin: service.url });
+  const session = JSON.parse((await page.evaluate(`sessionStorage['authrealm.session']`)) as string);
+  await service.del('/console/token', session.grant.access_token, { Origin: service.url });
   service.clock.advance(1_000);
-  await page.evaluate(`location.hash = '${placesOf(shop).user}'`);
+  await page.evaluate(`location.hash = '${pagePaths(shop).user}'`);
   await expectSignIn(window, /Your session has ended: it expired or was revoked/);
-  await window.expectTrouble(/status of 401/);
+  await window.expectError(/status of 401/);
   await page.getByRole('button', { name: /^Sign in with\s+staff$/ }).click();
   // The session at the provider is still open.
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
@@ -156,21 +157,21 @@ test('the next sign-in by the provider after a session ended returns to the same
 });
 
 test('a sign-in cancelled at the provider is reported with its error code', async () => {
-  const window = await visit(service.url);
-  await leave(window, placesOf(shop).realms);
+  const window = await openWindow(service.url);
+  await leave(window, pagePaths(shop).realms);
   await window.page.getByRole('link', { name: /Cancel|Abort/i }).click();
   await expectSignIn(window, /The provider did not sign you in \(access_denied\)/);
-  expect(await window.page.evaluate('location.hash')).toBe(placesOf(shop).realms);
+  expect(await window.page.evaluate('location.hash')).toBe(pagePaths(shop).realms);
   await expectSoundBut(window);
   await window.close();
 });
 
 test('a sign-in by a provider without any rights is rejected with a message', async () => {
-  const window = await visit(service.url);
+  const window = await openWindow(service.url);
   await leave(window);
   await signInThere(window, 'carl');
   await expectSignIn(window, /The provider authenticated you, but you have no permissions here/);
-  await window.expectTrouble(/status of 403/);
+  await window.expectError(/status of 403/);
   await expectSoundBut(window);
   await window.close();
 });
@@ -189,16 +190,16 @@ describe('a forged response of a provider', () => {
       /came from a different provider/,
     ],
   ];
-  test.each(wrong)('a response of a provider %s is rejected', async (_, spoiling, words) => {
-    const window = await visit(service.url);
+  test.each(wrong)('a response of a provider %s is rejected', async (_, change, words) => {
+    const window = await openWindow(service.url);
     const { page } = window;
     const sent: string[] = [];
     page.on('request', (request) => sent.push(`${request.method()} ${new URL(request.url()).pathname}`));
-    spoil = spoiling;
+    changeCallback = change;
     await leave(window);
     await signInThere(window, 'anna');
     await expectSignIn(window, words);
-    spoil = () => undefined;
+    changeCallback = () => undefined;
     expect(sent).toContain('POST /console/provider');
     expect(sent).not.toContain('POST /console/token');
     await expectSoundBut(window);
@@ -206,15 +207,15 @@ describe('a forged response of a provider', () => {
   });
 
   test('a response of a provider is rejected in a tab that did not request it', async () => {
-    const window = await visit(service.url);
+    const window = await openWindow(service.url);
     await window.goto(`?code=stolen&state=${'x'.repeat(43)}&iss=${encodeURIComponent(issuer)}#/realms`);
     await expectSignIn(window, /not requested by this tab/);
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   });
 
   test('a response of a provider with an invalid code is rejected without showing the code', async () => {
-    const window = await visit(service.url);
+    const window = await openWindow(service.url);
     const { page } = window;
     await leave(window);
     const state = new URL(page.url());
@@ -225,7 +226,7 @@ describe('a forged response of a provider', () => {
     await window.goto(`?${back}`);
     await expectSignIn(window, /The response of the provider is no longer valid/);
     expect(await page.textContent('body')).not.toContain('nonsense-of-nobody');
-    await window.expectTrouble(/status of 400/);
+    await window.expectError(/status of 400/);
     await expectSoundBut(window);
     await window.close();
   });

@@ -11,9 +11,9 @@ import {
 import { createLink } from '../support/console_sign_in.ts';
 import { createRecord, kindOf, PASSWORD, type ParentIds } from '../support/resource_cases.ts';
 import { type Service, startService } from '../support/service.ts';
-import { settled } from './places.ts';
-import { expectSound, STRANGE, signedIn, WRITING } from './signed_in.ts';
-import { BROWSER_TEST_MS, PHONE, visit, WIDE } from './visits.ts';
+import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, WRITE_SCOPE } from './console_session.ts';
+import { BROWSER_TEST_MS, openWindow, PHONE, WIDE } from './console_window.ts';
+import { waitForPage } from './page_paths.ts';
 
 /** Hostile texts in every member that can store them, on every page that shows them. */
 
@@ -27,15 +27,15 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 /** The API rejects U+202E in usernames. */
-const USERNAMES = { ...STRANGE, override: 'jane\u200b' };
+const USERNAMES = { ...HOSTILE_TEXTS, override: 'jane\u200b' };
 
 /** The maximum length of the label of a link, in characters. */
 const LABEL_MAX = 64;
 
 /** Creates one record of each type with this text in every member that accepts it. */
-async function plantAll(attempt: keyof typeof STRANGE): Promise<ParentIds> {
-  const token = await service.token(WRITING);
-  const text = STRANGE[attempt];
+async function createAll(attempt: keyof typeof HOSTILE_TEXTS): Promise<ParentIds> {
+  const token = await service.token(WRITE_SCOPE);
+  const text = HOSTILE_TEXTS[attempt];
   let home: ParentIds = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
   const write = async (resource: Parameters<typeof kindOf>[0], data: Readonly<Record<string, unknown>>) =>
     (await createRecord(service, token, { kind: kindOf(resource), home, data })).id;
@@ -60,149 +60,154 @@ async function plantAll(attempt: keyof typeof STRANGE): Promise<ParentIds> {
 }
 
 /** The beginning of the text, which is visible in any rendering. */
-function beginningOf(attempt: keyof typeof STRANGE): string {
-  const [beginning = ''] = STRANGE[attempt];
+function beginningOf(attempt: keyof typeof HOSTILE_TEXTS): string {
+  const [beginning = ''] = HOSTILE_TEXTS[attempt];
   return beginning;
 }
 
-describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('the stored text %s', (attempt) => {
-  let home: ParentIds;
-  beforeAll(async () => {
-    home = await plantAll(attempt);
-  });
+describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
+  'the stored text %s',
+  (attempt) => {
+    let home: ParentIds;
+    beforeAll(async () => {
+      home = await createAll(attempt);
+    });
 
-  const places: readonly [string, () => string][] = [
-    ['realms', () => '#/realms'],
-    ['changes', () => `#/changes?realm=${home.realm}`],
-    ['realm', () => `#/realms/${home.realm}`],
-    ['users', () => `#/realms/${home.realm}/users`],
-    ['user', () => `#/realms/${home.realm}/users/${home.user}`],
-    ['OIDC profile', () => `#/realms/${home.realm}/oidc-profiles/${home.oidcProfile}`],
-    ['password profile', () => `#/realms/${home.realm}/password-profiles/${home.passwordProfile}`],
-  ];
-  test.each(places)(`stored ${attempt} text is inert on the page of %s`, async (_, place) => {
-    const view = { ...WIDE, viewport: PHONE };
-    const window = await signedIn(service, place(), { view, scope: `${WRITING} admin` });
-    await window.page
-      .locator('main bdi.said', { hasText: beginningOf(attempt) })
-      .first()
-      .waitFor();
-    await settled(window);
-    await expectSound(window);
-    await window.close();
-  });
+    const places: readonly [string, () => string][] = [
+      ['realms', () => '#/realms'],
+      ['changes', () => `#/changes?realm=${home.realm}`],
+      ['realm', () => `#/realms/${home.realm}`],
+      ['users', () => `#/realms/${home.realm}/users`],
+      ['user', () => `#/realms/${home.realm}/users/${home.user}`],
+      ['OIDC profile', () => `#/realms/${home.realm}/oidc-profiles/${home.oidcProfile}`],
+      ['password profile', () => `#/realms/${home.realm}/password-profiles/${home.passwordProfile}`],
+    ];
+    test.each(places)(`stored ${attempt} text is inert on the page of %s`, async (_, place) => {
+      const view = { ...WIDE, viewport: PHONE };
+      const window = await openSignedIn(service, place(), { view, scope: `${WRITE_SCOPE} admin` });
+      await window.page
+        .locator('main bdi.said', { hasText: beginningOf(attempt) })
+        .first()
+        .waitFor();
+      await waitForPage(window);
+      await expectNoErrors(window);
+      await window.close();
+    });
 
-  test(`stored ${attempt} text is inert in the dialogs of a user`, async () => {
-    const window = await signedIn(service, `#/realms/${home.realm}/users/${home.user}`);
-    const { page } = window;
-    for (const name of [/^Edit$/, /^Delete$/, /^Add OIDC link$/, /^Edit ./, /^Remove ./, /^History of ./]) {
-      await page.getByRole('button', { name }).first().click();
-      await page.getByRole('dialog').waitFor();
-      await page.waitForLoadState('networkidle');
-      await expectSound(window);
-      await page.keyboard.press('Escape');
-      await page.getByRole('dialog').waitFor({ state: 'detached' });
-    }
-    await window.close();
-  });
+    test(`stored ${attempt} text is inert in the dialogs of a user`, async () => {
+      const window = await openSignedIn(service, `#/realms/${home.realm}/users/${home.user}`);
+      const { page } = window;
+      for (const name of [/^Edit$/, /^Delete$/, /^Add OIDC link$/, /^Edit ./, /^Remove ./, /^History of ./]) {
+        await page.getByRole('button', { name }).first().click();
+        await page.getByRole('dialog').waitFor();
+        await page.waitForLoadState('networkidle');
+        await expectNoErrors(window);
+        await page.keyboard.press('Escape');
+        await page.getByRole('dialog').waitFor({ state: 'detached' });
+      }
+      await window.close();
+    });
 
-  test(`stored ${attempt} text is inert in search results`, async () => {
-    const window = await signedIn(service, '#/', { view: { ...WIDE, viewport: PHONE } });
-    const { page } = window;
-    for (const clue of new Set([STRANGE[attempt], USERNAMES[attempt]])) {
-      await page.getByRole('searchbox').fill(clue);
-      const row = page.locator(`a.row[href="#/realms/${home.realm}/users/${home.user}"]`).first();
-      await row
+    test(`stored ${attempt} text is inert in search results`, async () => {
+      const window = await openSignedIn(service, '#/', { view: { ...WIDE, viewport: PHONE } });
+      const { page } = window;
+      for (const clue of new Set([HOSTILE_TEXTS[attempt], USERNAMES[attempt]])) {
+        await page.getByRole('searchbox').fill(clue);
+        const row = page.locator(`a.row[href="#/realms/${home.realm}/users/${home.user}"]`).first();
+        await row
+          .locator('bdi.said', { hasText: beginningOf(attempt) })
+          .first()
+          .waitFor();
+        await waitForPage(window);
+        await expectNoErrors(window);
+      }
+      await window.close();
+    });
+
+    test(`stored ${attempt} text is inert as the label of a session`, async () => {
+      const { code } = await createLink(service, { label: HOSTILE_TEXTS[attempt].slice(0, LABEL_MAX) });
+      const window = await openWindow(service.url);
+      await window.goto(`#code=${code}`);
+      const box = window.page.getByRole('region', { name: 'Session' });
+      await box.locator('bdi.said', { hasText: beginningOf(attempt) }).waitFor();
+      await waitForPage(window);
+      await expectNoErrors(window);
+      await window.close();
+    });
+
+    test(`stored ${attempt} text is inert in lists of realms`, async () => {
+      const window = await openSignedIn(service, '#/clients', { scope: `${WRITE_SCOPE} admin` });
+      const { page } = window;
+      for (const kind of ['client', 'webhook']) {
+        await window.goto(`#/${kind}s`);
+        await page.getByRole('button', { name: `New ${kind}` }).click();
+        const realms = page.getByRole('group', { name: 'Realms' });
+        await realms.getByLabel('Some').check();
+        const choice = realms.locator('label', { hasText: home.realm.slice(-4) });
+        await choice.locator('bdi.said', { hasText: beginningOf(attempt) }).waitFor();
+        await expectNoErrors(window);
+        await page.keyboard.press('Escape');
+      }
+      await window.goto('#/transfer');
+      const option = page.locator(`option[value="${home.realm}"]`).first();
+      await option.waitFor({ state: 'attached' });
+      expect(await option.textContent()).toBe(`${plainText(HOSTILE_TEXTS[attempt])} · ${home.realm}`);
+      await expectNoErrors(window);
+      await window.close();
+    });
+
+    test(`stored ${attempt} text is inert as the name of an imported file`, async () => {
+      const window = await openSignedIn(service, '#/transfer', { view: { ...WIDE, viewport: PHONE } });
+      const { page } = window;
+      const line = {
+        ...{ type: 'user_authentication_info', realm_id: home.realm, id: home.user },
+        ...{ name: HOSTILE_TEXTS[attempt], email: `${attempt}.again@example.com` },
+      };
+      await page.getByLabel('File written by authrealm export').setInputFiles({
+        name: HOSTILE_TEXTS[attempt],
+        mimeType: 'application/x-ndjson',
+        buffer: Buffer.from(`${JSON.stringify(line)}\n{"type":${JSON.stringify(HOSTILE_TEXTS[attempt])}}\n`),
+      });
+      await page.getByRole('combobox', { name: 'Into' }).selectOption(home.realm);
+      await page.getByRole('button', { name: 'Import', exact: true }).click();
+      const card = page.getByRole('region', { name: 'Import', exact: true });
+      await card.getByText('1 created, 1 rejected.').waitFor();
+      await card
         .locator('bdi.said', { hasText: beginningOf(attempt) })
         .first()
         .waitFor();
-      await settled(window);
-      await expectSound(window);
-    }
-    await window.close();
-  });
-
-  test(`stored ${attempt} text is inert as the label of a session`, async () => {
-    const { code } = await createLink(service, { label: STRANGE[attempt].slice(0, LABEL_MAX) });
-    const window = await visit(service.url);
-    await window.goto(`#code=${code}`);
-    const box = window.page.getByRole('region', { name: 'Session' });
-    await box.locator('bdi.said', { hasText: beginningOf(attempt) }).waitFor();
-    await settled(window);
-    await expectSound(window);
-    await window.close();
-  });
-
-  test(`stored ${attempt} text is inert in lists of realms`, async () => {
-    const window = await signedIn(service, '#/clients', { scope: `${WRITING} admin` });
-    const { page } = window;
-    for (const kind of ['client', 'webhook']) {
-      await window.goto(`#/${kind}s`);
-      await page.getByRole('button', { name: `New ${kind}` }).click();
-      const realms = page.getByRole('group', { name: 'Realms' });
-      await realms.getByLabel('Some').check();
-      const choice = realms.locator('label', { hasText: home.realm.slice(-4) });
-      await choice.locator('bdi.said', { hasText: beginningOf(attempt) }).waitFor();
-      await expectSound(window);
-      await page.keyboard.press('Escape');
-    }
-    await window.goto('#/transfer');
-    const option = page.locator(`option[value="${home.realm}"]`).first();
-    await option.waitFor({ state: 'attached' });
-    expect(await option.textContent()).toBe(`${plainText(STRANGE[attempt])} · ${home.realm}`);
-    await expectSound(window);
-    await window.close();
-  });
-
-  test(`stored ${attempt} text is inert as the name of an imported file`, async () => {
-    const window = await signedIn(service, '#/transfer', { view: { ...WIDE, viewport: PHONE } });
-    const { page } = window;
-    const line = {
-      ...{ type: 'user_authentication_info', realm_id: home.realm, id: home.user },
-      ...{ name: STRANGE[attempt], email: `${attempt}.again@example.com` },
-    };
-    await page.getByLabel('File written by authrealm export').setInputFiles({
-      name: STRANGE[attempt],
-      mimeType: 'application/x-ndjson',
-      buffer: Buffer.from(`${JSON.stringify(line)}\n{"type":${JSON.stringify(STRANGE[attempt])}}\n`),
+      await expectNoErrors(window);
+      await window.close();
     });
-    await page.getByRole('combobox', { name: 'Into' }).selectOption(home.realm);
-    await page.getByRole('button', { name: 'Import', exact: true }).click();
-    const card = page.getByRole('region', { name: 'Import', exact: true });
-    await card.getByText('1 created, 1 rejected.').waitFor();
-    await card
-      .locator('bdi.said', { hasText: beginningOf(attempt) })
-      .first()
-      .waitFor();
-    await expectSound(window);
-    await window.close();
-  });
 
-  test(`stored ${attempt} text is inert in an edit conflict`, async () => {
-    const window = await signedIn(service, `#/realms/${home.realm}/users/${home.user}`);
-    const { page } = window;
-    await page.getByRole('button', { name: 'Edit', exact: true }).click();
-    const [mine, theirs] = ['mine', 'theirs'].map((word) => `${word} ${STRANGE[attempt].slice(0, 200)}`);
-    await page.getByLabel('Given name').fill(mine ?? '');
-    const path = `/v2/authentication-realms/${home.realm}/user-authentication-info/${home.user}`;
-    const data = { type: 'user_authentication_info', given_name: theirs };
-    expect((await service.put(path, await service.token(WRITING), { data })).status).toBe(200);
-    await page.getByRole('button', { name: 'Save', exact: true }).click();
-    const compared = page.getByRole('dialog').getByRole('region', { name: 'Given name' });
-    for (const word of [beginningOf(attempt), 'theirs ', 'mine ']) {
-      await compared.locator('bdi.said', { hasText: word }).first().waitFor();
-    }
-    await window.expectTrouble(/status of 412/);
-    await expectSound(window);
-    await window.close();
-  });
+    test(`stored ${attempt} text is inert in an edit conflict`, async () => {
+      const window = await openSignedIn(service, `#/realms/${home.realm}/users/${home.user}`);
+      const { page } = window;
+      await page.getByRole('button', { name: 'Edit', exact: true }).click();
+      const [mine, theirs] = ['mine', 'theirs'].map(
+        (word) => `${word} ${HOSTILE_TEXTS[attempt].slice(0, 200)}`,
+      );
+      await page.getByLabel('Given name').fill(mine ?? '');
+      const path = `/v2/authentication-realms/${home.realm}/user-authentication-info/${home.user}`;
+      const data = { type: 'user_authentication_info', given_name: theirs };
+      expect((await service.put(path, await service.token(WRITE_SCOPE), { data })).status).toBe(200);
+      await page.getByRole('button', { name: 'Save', exact: true }).click();
+      const compared = page.getByRole('dialog').getByRole('region', { name: 'Given name' });
+      for (const word of [beginningOf(attempt), 'theirs ', 'mine ']) {
+        await compared.locator('bdi.said', { hasText: word }).first().waitFor();
+      }
+      await window.expectError(/status of 412/);
+      await expectNoErrors(window);
+      await window.close();
+    });
 
-  test(`${attempt} text is inert in the address`, async () => {
-    const text = encodeURIComponent(STRANGE[attempt]);
-    const window = await signedIn(service, `#/realms/${text}/users/${text}?q=${text}`);
-    await window.page.getByText('Not found, or not visible to this session.').first().waitFor();
-    await window.expectTrouble(/status of 404/);
-    await expectSound(window);
-    await window.close();
-  });
-});
+    test(`${attempt} text is inert in the address`, async () => {
+      const text = encodeURIComponent(HOSTILE_TEXTS[attempt]);
+      const window = await openSignedIn(service, `#/realms/${text}/users/${text}?q=${text}`);
+      await window.page.getByText('Not found, or not visible to this session.').first().waitFor();
+      await window.expectError(/status of 404/);
+      await expectNoErrors(window);
+      await window.close();
+    });
+  },
+);

@@ -5,9 +5,9 @@ import { parseUuid, type Uuid } from '../../src/domain/id.ts';
 import { DESCRIPTIONS } from '../../src/domain/resources.ts';
 import { exportRecords } from '../../src/transfer/export.ts';
 import { freshFolder, type Service, startService } from '../support/service.ts';
+import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE, WRITE_SCOPE } from './console_session.ts';
+import { BROWSER_TEST_MS, type ConsoleWindow, VIEWS } from './console_window.ts';
 import { openShop } from './open_console.ts';
-import { expectSound, READING, STRANGE, signedIn, WRITING } from './signed_in.ts';
-import { BROWSER_TEST_MS, VIEWS, type Visit } from './visits.ts';
 
 /** Export and import of realms in the browser. */
 
@@ -25,13 +25,13 @@ function linesIn(text: string): readonly Line[] {
     .map((line) => JSON.parse(line) as Line);
 }
 
-async function choose({ page }: Visit, text: string, name = 'realm.ndjson'): Promise<void> {
+async function choose({ page }: ConsoleWindow, text: string, name = 'realm.ndjson'): Promise<void> {
   const path = join(freshFolder(), name);
   writeFileSync(path, text);
   await page.getByLabel(FILE).setInputFiles(path, { timeout: BROWSER_TEST_MS });
 }
 
-async function saved({ page }: Visit, button: string): Promise<string> {
+async function saved({ page }: ConsoleWindow, button: string): Promise<string> {
   const [download] = await Promise.all([
     page.waitForEvent('download'),
     page.getByRole('button', { name: button }).click(),
@@ -40,7 +40,7 @@ async function saved({ page }: Visit, button: string): Promise<string> {
 }
 
 /** Starts the import of the chosen file, and waits until it ends. */
-async function run({ page }: Visit): Promise<void> {
+async function run({ page }: ConsoleWindow): Promise<void> {
   await page.getByRole('button', { name: 'Import', exact: true }).click();
   await page.getByText('Import complete.').waitFor();
 }
@@ -93,10 +93,10 @@ const byId = (lines: readonly Line[]) => [...lines].sort((one, other) => (one.id
 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   test('an export in the browser equals authrealm export, and its file can be imported', async () => {
-    const window = await signedIn(service, `${PLACE}?realm=${shop.realm}`, { view });
+    const window = await openSignedIn(service, `${PLACE}?realm=${shop.realm}`, { view });
     const { page } = window;
     await page.getByText('Limits of an import in the browser').click();
-    await expectSound(window);
+    await expectNoErrors(window);
     await page.getByRole('button', { name: 'Export', exact: true }).click();
     await page.getByText('Export complete.').waitFor();
     const file = await saved(window, 'Save file');
@@ -111,16 +111,16 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.getByText(`${types.length} lines`).waitFor();
     await page.getByText('2 OIDC profiles without').waitFor();
     await page.getByRole('combobox', { name: 'Into' }).selectOption(shop.realm);
-    await expectSound(window);
+    await expectNoErrors(window);
     await run(window);
     // Profiles are reused; existing links, and password links without a password, are rejected.
     await page.getByText('8 created, 4 existing, 12 rejected.').waitFor();
-    await window.expectTrouble(/4(00|22)/);
+    await window.expectError(/4(00|22)/);
     const refused = await saved(window, 'Save list');
     expect(refused.trim().split('\n')).toHaveLength(12);
     expect(refused).toMatch(/^line \d+: data\.password: is missing$/m);
     expect(refused).not.toContain('example.com');
-    await expectSound(window);
+    await expectNoErrors(window);
     const { data } = await usersOf(service, shop.realm);
     const token = await service.token('users:write');
     const before = new Set(wanted.map(({ id }) => id));
@@ -144,19 +144,21 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       ...{ type: 'user_authentication_oidc_profile_info', realm_id: REALM, id: ID(number), subject },
       ...{ user_authentication_info_id: ID(user), issuer: 'https://a.example', oidc_profile_id: ID(2) },
     });
-    const users = Object.values(STRANGE).map((strange, index) => userLine(10 + index, { name: strange }));
+    const users = Object.values(HOSTILE_TEXTS).map((strange, index) =>
+      userLine(10 + index, { name: strange }),
+    );
     // Children first, CRLF, a byte order mark and an empty line, which `import` accepts.
     const lines = [link(30, 10, 'one'), link(31, 11, 'one'), ...users, profile, realmLine(name)];
-    const window = await signedIn(service, PLACE, { view });
+    const window = await openSignedIn(service, PLACE, { view });
     await choose(window, `\ufeff${lines.map((line) => JSON.stringify(line)).join('\r\n\r\n')}`);
     await run(window);
     await window.page.getByText('1 rejected.').waitFor();
-    await window.expectTrouble(/422/);
-    await expectSound(window);
+    await window.expectError(/422/);
+    await expectNoErrors(window);
     const realm = await realmNamed(service, name);
     expect(realm).not.toBe(REALM);
     const { data } = await usersOf(service, realm);
-    expect(data.map((each) => each.name).sort()).toEqual(Object.values(STRANGE).sort());
+    expect(data.map((each) => each.name).sort()).toEqual(Object.values(HOSTILE_TEXTS).sort());
     const token = await service.token('oidc-profile-infos:read');
     const query = new URLSearchParams({ filter: 'eq(issuer,"https://a.example"):eq(subject,one)' });
     const path = `/v2/authentication-realms/${realm}/user-authentication-oidc-profile-info?${query}`;
@@ -167,7 +169,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
 });
 
 test('an import lists each invalid line with a reason, and creates the other records', async () => {
-  const window = await signedIn(service, PLACE);
+  const window = await openSignedIn(service, PLACE);
   const { page } = window;
   const long = JSON.stringify({ ...userLine(50), name: 'x'.repeat(70_000) });
   const broken = [
@@ -178,7 +180,7 @@ test('an import lists each invalid line with a reason, and creates the other rec
       '[]',
       'null',
       '"text"',
-      `{"type":"${STRANGE.image.replaceAll('"', "'")}"}`,
+      `{"type":"${HOSTILE_TEXTS.image.replaceAll('"', "'")}"}`,
     ],
     ...[
       JSON.stringify({ ...userLine(51), id: 'x' }),
@@ -196,7 +198,7 @@ test('an import lists each invalid line with a reason, and creates the other rec
   );
   await run(window);
   await page.getByText('2 created, 11 rejected.').waitFor();
-  await window.expectTrouble(/400/);
+  await window.expectError(/400/);
   const refused = (await saved(window, 'Save list')).trim().split('\n');
   expect(refused.slice(0, 4)).toEqual([
     'line 3: is not JSON',
@@ -209,7 +211,7 @@ test('an import lists each invalid line with a reason, and creates the other rec
   expect(refused).toContain('line 11: realm_id: refers to no record created from this file');
   expect(refused).toContain('line 12: exceeds the maximum line length');
   expect(refused.at(-1)).toMatch(/^line 13: data\.email: /);
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 });
 
@@ -218,16 +220,16 @@ test.each([
   ['\n\r\n', 'This file is empty.'],
   ['\u0000\u0001 binary', 'No line of this file is a valid export line.'],
 ])('an import reports a file without valid lines: %j', async (content, words) => {
-  const window = await signedIn(service, PLACE);
+  const window = await openSignedIn(service, PLACE);
   await choose(window, content);
   await window.page.getByText(words).waitFor();
   expect(await window.page.getByRole('button', { name: 'Import', exact: true }).count()).toBe(0);
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('an import of 100,000 lines stays responsive, and can be cancelled', async () => {
-  const window = await signedIn(service, PLACE);
+  const window = await openSignedIn(service, PLACE);
   const { page } = window;
   const users = Array.from({ length: 99_999 }, (_, index) => userLine(index + 1_000));
   await choose(window, text([realmLine('Crowd'), ...users]));
@@ -249,12 +251,12 @@ test('an import of 100,000 lines stays responsive, and can be cancelled', async 
   await page.getByRole('button', { name: 'Import', exact: true }).click();
   await page.getByText('99,999 lines were rejected').waitFor({ timeout: 60_000 });
   expect(await page.getByRole('listitem').count()).toBeLessThan(100);
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 }, 300_000);
 
 test('an import pauses when its session loses a scope, and resumes once it has it again', async () => {
-  const { clientId, secret } = await service.client(WRITING);
+  const { clientId, secret } = await service.client(WRITE_SCOPE);
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
   const { access_token: token } = (await (await service.requestToken(form)).json()) as {
     access_token: string;
@@ -267,35 +269,35 @@ test('an import pauses when its session loses a scope, and resumes once it has i
     expect(answer.status).toBe(200);
     service.clock.advance(1_000);
   };
-  const window = await signedIn(service, PLACE, { token });
+  const window = await openSignedIn(service, PLACE, { token });
   const { page } = window;
   await choose(
     window,
     text([realmLine('Halted'), ...Array.from({ length: 60 }, (_, index) => userLine(index + 100))]),
   );
-  await grant(READING);
+  await grant(READ_SCOPE);
   await page.getByRole('button', { name: 'Import', exact: true }).click();
   await page.getByText('does not have permission').waitFor();
-  await window.expectTrouble(/403/);
-  await grant(WRITING);
+  await window.expectError(/403/);
+  await grant(WRITE_SCOPE);
   await page.getByRole('button', { name: 'Resume' }).click();
   await page.getByText('61 created, 0 rejected.').waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   expect((await usersOf(service, await realmNamed(service, 'Halted'))).meta.results.total).toBe(60);
   await window.close();
 });
 
 test('an import waits for a busy service, and creates nothing twice', async () => {
   const busy = await startService({ offline: 'true', clientRate: '20/4' });
-  const window = await signedIn(busy, PLACE);
+  const window = await openSignedIn(busy, PLACE);
   await choose(
     window,
     text([realmLine('Rated'), ...Array.from({ length: 40 }, (_, index) => userLine(index + 100))]),
   );
   await run(window);
   await window.page.getByText('41 created, 0 rejected.').waitFor();
-  await window.expectTrouble(/429/);
-  await expectSound(window);
+  await window.expectError(/429/);
+  await expectNoErrors(window);
   expect((await usersOf(busy, await realmNamed(busy, 'Rated'))).meta.results.total).toBe(40);
   await window.close();
   await busy.stop();
@@ -303,7 +305,7 @@ test('an import waits for a busy service, and creates nothing twice', async () =
 
 test('an import continues after a restart of the service, and creates nothing twice', async () => {
   const before = await startService({ offline: 'true' });
-  const window = await signedIn(before, PLACE);
+  const window = await openSignedIn(before, PLACE);
   const { page } = window;
   await choose(
     window,
@@ -312,21 +314,23 @@ test('an import continues after a restart of the service, and creates nothing tw
   await page.getByRole('button', { name: 'Import', exact: true }).click();
   await before.stop();
   await page.getByText('The service is unreachable.').waitFor();
-  await window.expectTrouble(/ERR_/);
+  await window.expectError(/ERR_/);
   const { port } = new URL(before.url);
   const after = await startService({ ...before.database.flags, offline: 'true', port });
   after.clock.advance(5_000);
   await page.getByText('401 created, 0 rejected.').waitFor({ timeout: 30_000 });
   // The number of retries depends on how long the restart took.
-  if (window.troubles.length > 0) await window.expectTrouble(/ERR_|50\d/);
-  await expectSound(window);
+  if (window.errors.length > 0) await window.expectError(/ERR_|50\d/);
+  await expectNoErrors(window);
   expect((await usersOf(after, await realmNamed(after, 'Restarted'))).meta.results.total).toBe(400);
   await window.close();
   await after.stop();
 });
 
 test('a session with read scopes exports what it can read, and is offered no import', async () => {
-  const window = await signedIn(service, `${PLACE}?realm=${shop.realm}`, { scope: 'realms:read users:read' });
+  const window = await openSignedIn(service, `${PLACE}?realm=${shop.realm}`, {
+    scope: 'realms:read users:read',
+  });
   const { page } = window;
   await page.getByText('This session cannot read: OIDC profiles').waitFor();
   expect(await page.getByRole('region', { name: 'Import' }).count()).toBe(0);
@@ -334,15 +338,15 @@ test('a session with read scopes exports what it can read, and is offered no imp
   await page.getByText('Export complete.').waitFor();
   const types = new Set(linesIn(await saved(window, 'Save file')).map(({ type }) => type));
   expect([...types]).toEqual(['authentication-realm', 'user_authentication_info']);
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('an import names the missing scopes before it creates anything', async () => {
-  const window = await signedIn(service, PLACE, { scope: `${READING} users:write` });
+  const window = await openSignedIn(service, PLACE, { scope: `${READ_SCOPE} users:write` });
   await choose(window, text([realmLine('Never'), userLine(100)]));
   await window.page.getByText('lacks the scopes to create these records: realms:write').waitFor();
   expect(await window.page.getByRole('button', { name: 'Import', exact: true }).count()).toBe(0);
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 });

@@ -3,54 +3,54 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createLink } from '../support/console_sign_in.ts';
 import { freshFolder } from '../support/service.ts';
+import { expectNoErrors, WRITE_SCOPE } from './console_session.ts';
+import { BROWSER_TEST_MS, type ConsoleWindow, openWindow } from './console_window.ts';
 import { openShop } from './open_console.ts';
-import { expectSound, WRITING } from './signed_in.ts';
-import { BROWSER_TEST_MS, type Visit, visit } from './visits.ts';
 
 /** An export or import belongs to the user who started it, not to a later user of the tab. */
 
 const { service, shop } = await openShop();
 
-async function open({ page }: Visit, label: string): Promise<void> {
-  const { code } = await createLink(service, { scope: WRITING, label });
+async function open({ page }: ConsoleWindow, label: string): Promise<void> {
+  const { code } = await createLink(service, { scope: WRITE_SCOPE, label });
   await page.evaluate(`location.hash = '#code=${code}'`);
   await page.getByRole('region', { name: 'Session' }).getByText(label, { exact: true }).waitFor();
 }
 
-async function opened(label: string): Promise<Visit> {
-  const window = await visit(service.url);
+async function opened(label: string): Promise<ConsoleWindow> {
+  const window = await openWindow(service.url);
   await window.goto(`#/transfer?realm=${shop.realm}`);
   await open(window, label);
   return window;
 }
 
-const tokenOf = async ({ page }: Visit): Promise<string> =>
+const tokenOf = async ({ page }: ConsoleWindow): Promise<string> =>
   JSON.parse((await page.evaluate(`sessionStorage['authrealm.session']`)) as string).grant.access_token;
 
-async function expire(window: Visit): Promise<void> {
+async function expire(window: ConsoleWindow): Promise<void> {
   await service.del('/console/token', await tokenOf(window), { Origin: service.url });
   service.clock.advance(1_000);
 }
 
-async function signOut({ page }: Visit): Promise<void> {
+async function signOut({ page }: ConsoleWindow): Promise<void> {
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByText('You have signed out.').waitFor();
 }
 
-const exportedFile = ({ page }: Visit) => page.getByRole('button', { name: 'Save file' });
+const exportedFile = ({ page }: ConsoleWindow) => page.getByRole('button', { name: 'Save file' });
 
-async function exportShop({ page }: Visit): Promise<void> {
+async function exportShop({ page }: ConsoleWindow): Promise<void> {
   await page.getByRole('button', { name: 'Export', exact: true }).click();
   await page.getByText('Export complete.').waitFor();
 }
 
-async function recordsOf({ page }: Visit): Promise<number> {
-  const said = await page.getByRole('main').textContent();
-  return Number(/Export complete\. (\d+) records/.exec(said ?? '')?.[1]);
+async function recordsOf({ page }: ConsoleWindow): Promise<number> {
+  const text = await page.getByRole('main').textContent();
+  return Number(/Export complete\. (\d+) records/.exec(text ?? '')?.[1]);
 }
 
 /** Starts the import of a realm with many users. */
-async function importCrowd({ page }: Visit, users: number): Promise<void> {
+async function importCrowd({ page }: ConsoleWindow, users: number): Promise<void> {
   const realm = crypto.randomUUID();
   const lines = [
     { type: 'authentication-realm', id: realm, name: 'Crowd' },
@@ -68,7 +68,7 @@ async function importCrowd({ page }: Visit, users: number): Promise<void> {
 }
 
 describe('an exported file', () => {
-  const comings: readonly [string, (window: Visit) => Promise<void>][] = [
+  const comings: readonly [string, (window: ConsoleWindow) => Promise<void>][] = [
     ['over an open session', async (window) => open(window, 'Ben')],
     [
       'after a sign-out',
@@ -83,7 +83,7 @@ describe('an exported file', () => {
         await expire(window);
         await window.page.getByRole('link', { name: 'Realms' }).click();
         await window.page.getByText(/Your session has ended/).waitFor();
-        await window.expectTrouble(/401/);
+        await window.expectError(/401/);
         await open(window, 'Ben');
         await window.page.getByRole('link', { name: 'Import and export' }).click();
       },
@@ -95,7 +95,7 @@ describe('an exported file', () => {
     await come(window);
     await window.page.getByRole('button', { name: 'Export', exact: true }).waitFor();
     expect(await exportedFile(window).count()).toBe(0);
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   });
 
@@ -112,7 +112,7 @@ describe('an exported file', () => {
     await open(window, 'Anna');
     await page.getByRole('button', { name: 'Export', exact: true }).waitFor();
     expect(await exportedFile(window).count()).toBe(0);
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   });
 });
@@ -124,20 +124,20 @@ test('an export is complete although the session expires during it', async () =>
   const whole = await recordsOf(window);
   expect(whole).toBeGreaterThan(20);
   await page.getByRole('button', { name: 'Export another realm' }).click();
-  const asked = Promise.withResolvers<void>();
+  const requested = Promise.withResolvers<void>();
   const expired = Promise.withResolvers<void>();
   await page.route(/user-authentication-info\?.*sort/, async (route) => {
     const response = await route.fetch();
-    asked.resolve();
+    requested.resolve();
     await expired.promise;
     await route.fulfill({ response });
   });
   await page.getByRole('button', { name: 'Export', exact: true }).click();
-  await asked.promise;
+  await requested.promise;
   await expire(window);
   await page.getByRole('link', { name: 'Realms' }).click();
   await page.getByText(/Your session has ended/).waitFor();
-  await window.expectTrouble(/401/);
+  await window.expectError(/401/);
   // The export requests the links of the users after the session has expired.
   const refused = page.waitForResponse(
     (answer) => /profile-info/.test(answer.url()) && answer.status() === 401,
@@ -149,8 +149,8 @@ test('an export is complete although the session expires during it', async () =>
   await page.getByRole('button', { name: 'Resume' }).click();
   await page.getByText('Export complete.').waitFor();
   expect(await recordsOf(window)).toBe(whole);
-  await window.expectTrouble(/401/);
-  await expectSound(window);
+  await window.expectError(/401/);
+  await expectNoErrors(window);
   await window.close();
 });
 
@@ -161,11 +161,11 @@ describe('a running import', () => {
     await importCrowd(window, 600);
     await expire(window);
     await page.getByText(/Your session has ended/).waitFor();
-    await window.expectTrouble(/401/);
+    await window.expectError(/401/);
     await open(window, 'Anna');
     await page.getByRole('button', { name: 'Resume' }).click();
     await page.getByText('601 created, 0 rejected.').waitFor();
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   });
 
@@ -188,7 +188,7 @@ describe('a running import', () => {
     await page.getByRole('link', { name: 'Import and export' }).click();
     await page.getByRole('button', { name: 'Export', exact: true }).waitFor();
     expect(await page.getByRole('progressbar').count()).toBe(0);
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   });
 });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { runCommand } from '../support/processes.ts';
 import { errorsOf, startService } from '../support/service.ts';
+import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE, WRITE_SCOPE } from './console_session.ts';
+import { type ConsoleWindow, VIEWS } from './console_window.ts';
 import { openShop } from './open_console.ts';
-import { expectSound, READING, STRANGE, signedIn, WRITING } from './signed_in.ts';
-import { VIEWS, type Visit } from './visits.ts';
 
 /** Try it: any operation of the API, from the browser. */
 
@@ -11,21 +11,21 @@ const { service, shop } = await openShop();
 
 const USERS = () => `path.realm_id=${shop.realm}`;
 
-function answerOf({ page }: Visit) {
+function answerOf({ page }: ConsoleWindow) {
   return page.getByRole('region', { name: 'Response' });
 }
 
-async function copiedCommand({ page }: Visit): Promise<string> {
+async function copiedCommand({ page }: ConsoleWindow): Promise<string> {
   await page.getByRole('button', { name: 'Copy the command' }).click();
   return String(await page.evaluate('navigator.clipboard.readText()'));
 }
 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   test('Try it finds an operation, sends it with parameters, and shows the response', async () => {
-    const window = await signedIn(service, '#/try', { view });
+    const window = await openSignedIn(service, '#/try', { view });
     const { page } = window;
     await page.getByRole('link', { name: /POST .*realm_id.*oidc-profiles/ }).waitFor();
-    await expectSound(window);
+    await expectNoErrors(window);
     await page.getByRole('searchbox', { name: 'Find an operation' }).fill('list realms:read');
     expect(
       await page
@@ -43,14 +43,14 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await answer.getByText('Buyer Organization').waitFor();
     await answer.getByText('x-request-id').waitFor();
     expect(page.url()).toContain('query.page%5Blimit%5D=1');
-    await expectSound(window);
+    await expectNoErrors(window);
     await page.reload();
     expect(await page.getByLabel('page[limit]', { exact: true }).inputValue()).toBe('1');
     await window.close();
   });
 
   test('Try it sends a write with a body, and shows the response', async () => {
-    const window = await signedIn(service, `#/try/create-user-authentication-info?${USERS()}`, { view });
+    const window = await openSignedIn(service, `#/try/create-user-authentication-info?${USERS()}`, { view });
     const { page } = window;
     const name = `Tried ${view.viewport.width} ${view.scheme}`;
     const data = { type: 'user_authentication_info', name, email: 'tried@example.com' };
@@ -58,32 +58,34 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.getByRole('button', { name: 'Send POST' }).click();
     await answerOf(window).getByText('201 Created').waitFor();
     await answerOf(window).getByText(name).waitFor();
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   });
 
   test('Try it shows markup and invisible characters of a response as text', async () => {
     const id = `path.id=${shop.strange}`;
-    const window = await signedIn(service, `#/try/get-user-authentication-info?${USERS()}&${id}`, { view });
+    const window = await openSignedIn(service, `#/try/get-user-authentication-info?${USERS()}&${id}`, {
+      view,
+    });
     await window.page.getByRole('button', { name: 'Send GET' }).click();
     await answerOf(window).getByText('U+202E').waitFor();
-    await answerOf(window).getByText(STRANGE.script).waitFor();
-    await expectSound(window);
+    await answerOf(window).getByText(HOSTILE_TEXTS.script).waitFor();
+    await expectNoErrors(window);
     await window.close();
   });
 });
 
 test('the copied curl command of Try it sends the same request from a shell, with any body', async () => {
-  const window = await signedIn(service, `#/try/create-user-authentication-info?${USERS()}`);
+  const window = await openSignedIn(service, `#/try/create-user-authentication-info?${USERS()}`);
   const { page } = window;
-  const name = `O'Brien "of" $HOME \`id\` $(id) \\ 🙂 ${STRANGE.script}`;
+  const name = `O'Brien "of" $HOME \`id\` $(id) \\ 🙂 ${HOSTILE_TEXTS.script}`;
   const data = { type: 'user_authentication_info', name, email: 'obrien@example.com' };
   await page.getByLabel('Body').fill(JSON.stringify({ data }, null, 2));
   await page.getByLabel('Idempotency-Key', { exact: true }).fill("it's once");
   const command = await copiedCommand(window);
   expect(command).toContain('$TOKEN');
   expect(command).not.toMatch(/eyJ/);
-  const TOKEN = await service.token(WRITING);
+  const TOKEN = await service.token(WRITE_SCOPE);
   const { code, stdout } = await runCommand(['sh', '-c', command], { TOKEN });
   expect(code).toBe(0);
   const made = JSON.parse(stdout) as { data?: { name: string }; errors?: unknown };
@@ -95,14 +97,14 @@ test('the copied curl command of Try it sends the same request from a shell, wit
   await page.getByRole('button', { name: 'Send POST' }).click();
   await answerOf(window).getByText('201 Created').waitFor();
   await answerOf(window).getByText('$(id)').waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('the copied curl command of Try it sends a query as it was typed', async () => {
-  const window = await signedIn(service, `#/try/list-user-authentication-info?${USERS()}`);
+  const window = await openSignedIn(service, `#/try/list-user-authentication-info?${USERS()}`);
   await window.page.getByLabel('filter', { exact: true }).fill('like(email,jane*):eq(name,"Jane Doe")');
-  const TOKEN = await service.token(READING);
+  const TOKEN = await service.token(READ_SCOPE);
   const { stdout } = await runCommand(['sh', '-c', await copiedCommand(window)], { TOKEN });
   const { data } = JSON.parse(stdout) as { data: readonly { id: string }[] };
   expect(data.map(({ id }) => id)).toEqual([shop.user]);
@@ -111,7 +113,7 @@ test('the copied curl command of Try it sends a query as it was typed', async ()
 
 test('Try it sends a form body, and keeps its secret out of the address', async () => {
   const { clientId, secret } = await service.client('users:read');
-  const window = await signedIn(service, '#/try/get-access-token');
+  const window = await openSignedIn(service, '#/try/get-access-token');
   const { page } = window;
   await page.getByLabel('client_id', { exact: true }).fill(clientId);
   await page.getByLabel('client_secret', { exact: true }).fill(secret);
@@ -122,38 +124,38 @@ test('Try it sends a form body, and keeps its secret out of the address', async 
   expect(JSON.parse(stdout)).toMatchObject({ token_type: 'Bearer', scope: 'users:read' });
   await page.getByRole('button', { name: 'Send POST' }).click();
   await answerOf(window).getByText('200 OK').waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('Try it warns of a body that is not JSON, and sends it unchanged', async () => {
-  const window = await signedIn(service, `#/try/create-user-authentication-info?${USERS()}`);
+  const window = await openSignedIn(service, `#/try/create-user-authentication-info?${USERS()}`);
   await window.page.getByLabel('Body').fill('{"data": ');
   await window.page.getByText('This is not JSON').waitFor();
   await window.page.getByRole('button', { name: 'Send POST' }).click();
   await answerOf(window).getByText('400 Bad Request').waitFor();
-  await window.expectTrouble(/400/);
-  await expectSound(window);
+  await window.expectError(/400/);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('Try it reports a header value that cannot be sent', async () => {
-  const window = await signedIn(service, `#/try/list-user-authentication-info?${USERS()}`);
+  const window = await openSignedIn(service, `#/try/list-user-authentication-info?${USERS()}`);
   await window.page.getByLabel('X-Request-Id', { exact: true }).fill('🙂');
   await window.page.getByRole('button', { name: 'Send GET' }).click();
   await window.page.getByText('Header values must be printable ASCII').waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('Try it offers no Send for an operation whose scope the session lacks', async () => {
-  const window = await signedIn(service, `#/try/create-user-authentication-info?${USERS()}`, {
-    scope: READING,
+  const window = await openSignedIn(service, `#/try/create-user-authentication-info?${USERS()}`, {
+    scope: READ_SCOPE,
   });
   await window.page.getByText('This session lacks the scope').waitFor();
   expect(await window.page.getByRole('button', { name: /^Send / }).count()).toBe(0);
-  await expectSound(window);
-  const TOKEN = await service.token(READING);
+  await expectNoErrors(window);
+  const TOKEN = await service.token(READ_SCOPE);
   const { stdout } = await runCommand(['sh', '-c', await copiedCommand(window)], { TOKEN });
   expect((JSON.parse(stdout) as { errors: readonly { status: string }[] }).errors[0]?.status).toBe('403');
   await window.close();
@@ -166,7 +168,7 @@ test('Try it has a page for every operation of /openapi.json', async () => {
   const ids = Object.values(paths).flatMap((methods) =>
     Object.values(methods).map((each) => each.operationId),
   );
-  const window = await signedIn(service, '#/try', { scope: `${WRITING} admin` });
+  const window = await openSignedIn(service, '#/try', { scope: `${WRITE_SCOPE} admin` });
   for (const id of ids) {
     await window.page.evaluate(`location.hash = '#/try/${id}'`);
     await window.page.locator(`a[href="docs#/${id}"]`).waitFor();
@@ -174,12 +176,12 @@ test('Try it has a page for every operation of /openapi.json', async () => {
   }
   await window.goto('#/try/nothing');
   await window.page.getByText('This release has no such operation').waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 }, 300_000);
 
 test('Try it opens the next operation when the address changes as soon as a page is drawn', async () => {
-  const window = await signedIn(service, '#/try', { scope: READING });
+  const window = await openSignedIn(service, '#/try', { scope: READ_SCOPE });
   // A timer in the frame that draws the page changes the address before the effects of the page have run.
   await window.page.evaluate(`requestAnimationFrame(function look() {
     const isThere = document.querySelector('a[href="docs#/list-authentication-realm"]');
@@ -188,32 +190,32 @@ test('Try it opens the next operation when the address changes as soon as a page
   })`);
   await window.page.evaluate(`location.hash = '#/try/list-authentication-realm'`);
   await window.page.locator('a[href="docs#/list-oidc-profile"]').waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('Try it reports an ended session and an unreachable service', async () => {
   const other = await startService({ offline: 'true' });
-  const token = await other.token(READING);
-  const window = await signedIn(other, '#/try/list-authentication-realm', { token, scope: READING });
+  const token = await other.token(READ_SCOPE);
+  const window = await openSignedIn(other, '#/try/list-authentication-realm', { token, scope: READ_SCOPE });
   const send = window.page.getByRole('button', { name: 'Send GET' });
   await other.stop();
   await send.click();
   await window.page.getByText('No response:').waitFor();
-  await window.expectTrouble(/ERR_CONNECTION_REFUSED/);
-  await expectSound(window);
+  await window.expectError(/ERR_CONNECTION_REFUSED/);
+  await expectNoErrors(window);
   await window.close();
 
-  const ended = await signedIn(service, '#/try/list-authentication-realm', {
+  const ended = await openSignedIn(service, '#/try/list-authentication-realm', {
     token: 'nonsense',
-    scope: READING,
+    scope: READ_SCOPE,
   });
   await ended.page.getByRole('button', { name: 'Send GET' }).click();
   await answerOf(ended).getByText('401 Unauthorized').waitFor();
-  await ended.expectTrouble(/401/);
+  await ended.expectError(/401/);
   await ended.page.getByRole('button', { name: 'Sign in again' }).click();
   await ended.page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
-  await expectSound(ended);
+  await expectNoErrors(ended);
   await ended.close();
   expect((await errorsOf(await service.get('/v2/authentication-realms', 'nonsense')))[0]?.status).toBe('401');
 });

@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'bun:test';
+import { expectNoErrors, openSignedIn, WRITE_SCOPE } from './console_session.ts';
+import { openWindow, VIEWS } from './console_window.ts';
 import { openShop } from './open_console.ts';
-import { type PlaceName, placesOf, settled } from './places.ts';
-import { expectSound, signedIn, WRITING } from './signed_in.ts';
-import { VIEWS, visit } from './visits.ts';
+import { type PageName, pagePaths, waitForPage } from './page_paths.ts';
 
 /** Every page on a phone and a desktop, light and dark, without errors and accessibility violations. */
 
 const { service, shop } = await openShop();
 
 /** A text that appears once the page has loaded. */
-const SIGNS: Readonly<Record<PlaceName, string>> = {
+const SIGNS: Readonly<Record<PageName, string>> = {
   find: 'Type or paste anything you know about a user:',
   found: 'jane.doe@example.com',
   realms: 'Buyer Organization',
@@ -39,31 +39,31 @@ const REFERENCE: readonly (readonly [string, string])[] = [
 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   test('the sign-in page is accessible and free of errors', async () => {
-    const window = await visit(service.url, view);
+    const window = await openWindow(service.url, view);
     await window.goto('');
     await window.page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
     await window.page.getByText('authrealm console link').waitFor();
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   });
 
   test.each(REFERENCE)('the page docs%s is accessible and free of errors', async (fragment, sign) => {
-    const window = await visit(service.url, view);
+    const window = await openWindow(service.url, view);
     await window.page.goto(`${service.url}/docs${fragment}`);
     await window.page.getByRole('main').getByText(sign).first().waitFor();
-    await settled(window);
-    await expectSound(window);
+    await waitForPage(window);
+    await expectNoErrors(window);
     await window.close();
   });
 
   test.each(Object.entries(SIGNS))(
     'the console page %s is accessible and free of errors',
     async (place, sign) => {
-      const fragment = placesOf(shop)[place as PlaceName];
-      const window = await signedIn(service, fragment, { scope: `${WRITING} admin`, view });
+      const fragment = pagePaths(shop)[place as PageName];
+      const window = await openSignedIn(service, fragment, { scope: `${WRITE_SCOPE} admin`, view });
       await window.page.getByText(sign).first().waitFor();
-      await settled(window);
-      await expectSound(window);
+      await waitForPage(window);
+      await expectNoErrors(window);
       expect(await window.page.title()).not.toBe('authrealm');
       await window.close();
     },
@@ -73,7 +73,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
 test.each(['users', 'user', 'oidcProfile', 'passwordProfile'] as const)(
   'the breadcrumbs of the page %s link to its realm',
   async (place) => {
-    const window = await signedIn(service, placesOf(shop)[place]);
+    const window = await openSignedIn(service, pagePaths(shop)[place]);
     const above = window.page.getByRole('navigation', { name: 'Breadcrumbs' });
     await above.getByRole('link', { name: 'Buyer Organization' }).click();
     await window.page.getByRole('heading', { name: 'Buyer Organization', level: 1 }).waitFor();

@@ -15,24 +15,24 @@ import {
   verifySignature,
   type WebhookReceiver,
 } from '../support/webhook_receivers.ts';
-import { expectSound, READING, STRANGE, signedIn } from './signed_in.ts';
-import { BROWSER_TEST_MS, VIEWS, type Visit } from './visits.ts';
+import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, READ_SCOPE } from './console_session.ts';
+import { BROWSER_TEST_MS, type ConsoleWindow, VIEWS } from './console_window.ts';
 
 setDefaultTimeout(BROWSER_TEST_MS);
 
 /** Management of webhooks in a session with the scope `admin`, with a real receiver. */
 
-const ADMIN = `${READING} admin`;
+const ADMIN = `${READ_SCOPE} admin`;
 
 let service: Service;
 let admin: string;
-let planted: Fixture;
+let fixture: Fixture;
 let receiver: WebhookReceiver;
 
 beforeAll(async () => {
   service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
   admin = await service.token('admin');
-  planted = await createFixture(service.db);
+  fixture = await createFixture(service.db);
   receiver = startReceiver();
 });
 afterAll(async () => {
@@ -67,11 +67,11 @@ async function make(name: string, more: object = {}): Promise<Shown> {
 
 async function change(name: string): Promise<void> {
   const id = service.clock.mintId();
-  await insertRecord(service.db, user, [planted.realm, id], { ...userMembers, name });
+  await insertRecord(service.db, user, [fixture.realm, id], { ...userMembers, name });
 }
 
 /** Copies the secret from its dialog and closes the dialog. Checks that nothing on the page holds it. */
-async function takeSecret({ page }: Visit): Promise<string> {
+async function takeSecret({ page }: ConsoleWindow): Promise<string> {
   const dialog = page.getByRole('dialog', { name: 'Secret of this webhook' });
   await dialog.getByRole('button', { name: 'Copy the secret' }).click();
   const secret = String(await page.evaluate('navigator.clipboard.readText()'));
@@ -91,28 +91,28 @@ const signedBy = (secret: string) => (message: ReceivedMessage) => {
   }
 };
 
-const section = ({ page }: Visit, name: string) => page.getByRole('region', { name, exact: true });
+const section = ({ page }: ConsoleWindow, name: string) => page.getByRole('region', { name, exact: true });
 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   test('a webhook is created, edited, given a new secret, disabled, enabled and deleted', async () => {
-    const window = await signedIn(service, '#/webhooks', { scope: ADMIN, view });
+    const window = await openSignedIn(service, '#/webhooks', { scope: ADMIN, view });
     const { page } = window;
     const name = `Search ${view.viewport.width} ${view.scheme}`;
     await page.getByRole('button', { name: 'New webhook' }).click();
     await page.getByRole('button', { name: 'Create' }).click();
     expect(await page.getByText('This field is required').count()).toBe(2);
-    await expectSound(window);
+    await expectNoErrors(window);
     await page.getByLabel('Name').fill(name);
     await page.getByLabel('URL').fill('javascript:globalThis.scriptsRan=true');
     await page.getByRole('button', { name: 'Create' }).click();
     await page.locator('.field-error').filter({ hasText: 'http' }).waitFor();
-    await window.expectTrouble(/400|422/);
+    await window.expectError(/400|422/);
     await page.getByLabel('URL').fill(receiver.url);
     await page.getByLabel('Selected events').check();
     await page.getByLabel('user created').check();
     await page.getByRole('button', { name: 'Create' }).click();
     const secret = await takeSecret(window);
-    await expectSound(window);
+    await expectNoErrors(window);
     const { id, events } = await targetNamed(name);
     expect(events).toEqual(['user-authentication-info.created']);
 
@@ -130,24 +130,24 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await Bun.sleep(200);
     }
     await delivered.waitFor();
-    await expectSound(window);
+    await expectNoErrors(window);
 
     await page.getByRole('button', { name: 'Edit' }).click();
-    await page.getByLabel('Name').fill(`${STRANGE.script}${view.scheme}${view.viewport.width}`);
+    await page.getByLabel('Name').fill(`${HOSTILE_TEXTS.script}${view.scheme}${view.viewport.width}`);
     await page.getByLabel('Maximum events per message').fill('500');
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('A whole number from 1 to 100').waitFor();
     await page.getByLabel('Maximum events per message').fill('50');
     await page.getByLabel('Include the record').check();
     await page.getByRole('button', { name: 'Save' }).click();
-    await page.getByRole('heading', { name: STRANGE.script, level: 1 }).waitFor();
-    expect(await targetNamed(`${STRANGE.script}${view.scheme}${view.viewport.width}`)).toMatchObject({
+    await page.getByRole('heading', { name: HOSTILE_TEXTS.script, level: 1 }).waitFor();
+    expect(await targetNamed(`${HOSTILE_TEXTS.script}${view.scheme}${view.viewport.width}`)).toMatchObject({
       id,
       events_max: 50,
       with_data: true,
       events: ['user-authentication-info.created'],
     });
-    await expectSound(window);
+    await expectNoErrors(window);
 
     await page.getByRole('button', { name: 'New secret' }).click();
     await page.getByRole('button', { name: 'Create secret' }).click();
@@ -163,7 +163,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
 
     await page.getByRole('button', { name: 'Delete' }).click();
     const dialog = page.getByRole('dialog');
-    await expectSound(window);
+    await expectNoErrors(window);
     await dialog.getByRole('textbox').fill(`delete ${id.slice(-4)}`);
     await dialog.getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('heading', { name: 'Webhooks', level: 1 }).waitFor();
@@ -175,30 +175,30 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const { id } = await make(`Gave up ${view.scheme} ${view.viewport.width}`);
     const { realm } = await createFixture(service.db);
     await createDeadLetters(service, id, 3, realm);
-    const window = await signedIn(service, `#/webhooks/${id}`, { scope: ADMIN, view });
+    const window = await openSignedIn(service, `#/webhooks/${id}`, { scope: ADMIN, view });
     const { page } = window;
     const letters = section(window, 'Dead letters');
     await letters.getByText('given up').first().waitFor();
     expect(await letters.getByText('given up').count()).toBe(3);
     await section(window, 'Deliveries').getByText('refused 503').first().waitFor();
-    await expectSound(window);
+    await expectNoErrors(window);
     await letters.getByRole('button', { name: 'Redeliver: change 1' }).click();
     await letters.getByText('redelivered').waitFor();
     expect(await letters.getByText('given up').count()).toBe(2);
     await page.getByRole('button', { name: 'Redeliver all' }).click();
     await letters.getByText('redelivered').nth(2).waitFor();
     expect(await letters.getByText('given up').count()).toBe(0);
-    await expectSound(window);
+    await expectNoErrors(window);
     await letters.getByRole('link', { name: 'Change 1', exact: true }).click();
     await page.getByRole('dialog', { name: 'Realm created' }).waitFor();
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   });
 });
 
 test('a conflicting edit of a webhook shows both versions before saving', async () => {
   const { id, name } = await make('Edited twice');
-  const window = await signedIn(service, `#/webhooks/${id}`, { scope: ADMIN });
+  const window = await openSignedIn(service, `#/webhooks/${id}`, { scope: ADMIN });
   const { page } = window;
   await page.getByRole('button', { name: 'Edit' }).click();
   await page.getByLabel('Name').fill('Mine');
@@ -212,43 +212,43 @@ test('a conflicting edit of a webhook shows both versions before saving', async 
   await page.getByRole('button', { name: 'Overwrite with yours' }).click();
   await page.getByRole('heading', { name: 'Mine', level: 1 }).waitFor();
   expect(await targetNamed('Mine')).toMatchObject({ events_max: 7 });
-  await window.expectTrouble(/412/);
-  await expectSound(window);
+  await window.expectError(/412/);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('webhook names and URLs that hold scripts or invisible characters are shown as text', async () => {
   const url = `${receiver.url}&q=%22%3E%3Cscript%3E`;
-  const names = Object.values(STRANGE).map((text) => text.slice(0, 255));
+  const names = Object.values(HOSTILE_TEXTS).map((text) => text.slice(0, 255));
   for (const name of names) await make(name, { url });
-  const window = await signedIn(service, '#/webhooks', { scope: ADMIN });
-  await window.page.getByText(STRANGE.script).first().waitFor();
+  const window = await openSignedIn(service, '#/webhooks', { scope: ADMIN });
+  await window.page.getByText(HOSTILE_TEXTS.script).first().waitFor();
   await window.page.getByText('U+202E').first().waitFor();
-  await expectSound(window);
-  await window.page.getByRole('link', { name: STRANGE.image }).click();
-  await window.page.getByRole('heading', { name: STRANGE.image, level: 1 }).waitFor();
-  await expectSound(window);
+  await expectNoErrors(window);
+  await window.page.getByRole('link', { name: HOSTILE_TEXTS.image }).click();
+  await window.page.getByRole('heading', { name: HOSTILE_TEXTS.image, level: 1 }).waitFor();
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('a webhook deleted during its edit is reported as not found', async () => {
   const { id } = await make('Vanishes');
-  const window = await signedIn(service, `#/webhooks/${id}`, { scope: ADMIN });
+  const window = await openSignedIn(service, `#/webhooks/${id}`, { scope: ADMIN });
   const { page } = window;
   await page.getByRole('button', { name: 'Edit' }).click();
   await service.del(`/admin/v1/webhooks/${id}`, admin);
   await page.getByLabel('Name').fill('Too late');
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByText('Not found, or not visible to this session.').waitFor();
-  await window.expectTrouble(/404/);
-  await expectSound(window);
+  await window.expectError(/404/);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('the page of a webhook has no controls without the scope admin, and the API answers 403', async () => {
   const { id } = await make('Not for everybody');
-  const token = await service.token(READING);
-  const window = await signedIn(service, `#/webhooks/${id}`, { scope: READING, token });
+  const token = await service.token(READ_SCOPE);
+  const window = await openSignedIn(service, `#/webhooks/${id}`, { scope: READ_SCOPE, token });
   const { page } = window;
   await page.getByText('This session does not have permission to do that.').waitFor();
   expect(await page.getByRole('link', { name: 'Webhooks' }).count()).toBe(1);
@@ -257,22 +257,22 @@ test('the page of a webhook has no controls without the scope admin, and the API
   for (const act of ['rotate', 'disable', 'enable', 'redeliver'])
     expect((await service.post(`/admin/v1/webhooks/${id}/${act}`, token, { data: {} })).status).toBe(403);
   expect((await service.del(`/admin/v1/webhooks/${id}`, token)).status).toBe(403);
-  await window.expectTrouble(/403/);
-  await expectSound(window);
+  await window.expectError(/403/);
+  await expectNoErrors(window);
   await window.close();
 });
 
 test('the Webhooks page without webhooks explains them, and rejects a loopback URL', async () => {
   const fresh = await startService({ offline: 'true' });
-  const window = await signedIn(fresh, '#/webhooks', { scope: ADMIN });
+  const window = await openSignedIn(fresh, '#/webhooks', { scope: ADMIN });
   await window.page.getByText('No webhook yet').waitFor();
   await window.page.getByRole('button', { name: 'New webhook' }).click();
   await window.page.getByLabel('Name').fill('Inside');
   await window.page.getByLabel('URL').fill('http://127.0.0.1:1/inside');
   await window.page.getByRole('button', { name: 'Create' }).click();
   await window.page.locator('.field-error').waitFor();
-  await window.expectTrouble(/422/);
-  await expectSound(window);
+  await window.expectError(/422/);
+  await expectNoErrors(window);
   await window.close();
   await fresh.stop();
 });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import type { Page } from 'playwright-core';
+import { expectNoErrors, openSignedIn, WRITE_SCOPE } from './console_session.ts';
+import { type ConsoleWindow, VIEWS } from './console_window.ts';
 import { openShop } from './open_console.ts';
-import { placesOf } from './places.ts';
-import { expectSound, signedIn, WRITING } from './signed_in.ts';
-import { VIEWS, type Visit } from './visits.ts';
+import { pagePaths } from './page_paths.ts';
 
 /** Every write on the pages of users, realms and profiles. */
 
@@ -11,8 +11,8 @@ const { service, shop } = await openShop();
 
 const saved = (page: Page, words: string) => page.getByRole('status').filter({ hasText: words }).waitFor();
 const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
-const link = ({ page }: Visit, name: string) => page.getByRole('article', { name });
-const fragment = ({ page }: Visit) => page.evaluate('location.hash') as Promise<string>;
+const link = ({ page }: ConsoleWindow, name: string) => page.getByRole('article', { name });
+const fragment = ({ page }: ConsoleWindow) => page.evaluate('location.hash') as Promise<string>;
 
 async function confirm(page: Page, verb: string): Promise<void> {
   const dialog = page.getByRole('dialog');
@@ -37,7 +37,7 @@ async function makePasswordProfile(page: Page): Promise<void> {
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   describe('a user', () => {
     test('a user is created, edited and deleted', async () => {
-      const window = await signedIn(service, placesOf(shop).users, { view });
+      const window = await openSignedIn(service, pagePaths(shop).users, { view });
       const { page } = window;
       await press(page, 'New user');
       await page.getByLabel('Name', { exact: true }).fill('Mary Shelley');
@@ -47,8 +47,8 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await page.getByLabel('Email').fill('no address');
       await press(page, 'Create');
       await page.getByText(/must be an e-mail address/).waitFor();
-      expect(await window.hindrances()).toEqual([]);
-      await window.expectTrouble(/status of 400/);
+      expect(await window.violations()).toEqual([]);
+      await window.expectError(/status of 400/);
       await page.getByLabel('Email').fill('mary@example.com');
       await press(page, 'Create');
       await page.getByRole('heading', { name: 'Mary Shelley' }).waitFor();
@@ -66,19 +66,19 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await Promise.all([saved(page, 'Saved.'), givenName.waitFor({ state: 'detached' })]);
       const id = (await fragment(window)).split('/').at(-1) ?? '';
       const path = `/v2/authentication-realms/${shop.realm}/user-authentication-info/${id}`;
-      const token = await service.token(WRITING);
+      const token = await service.token(WRITE_SCOPE);
       const { data } = (await (await service.get(path, token)).json()) as { data: Record<string, unknown> };
       expect(data).toMatchObject({ name: 'Mary Shelley', email: 'mary@example.com', given_name: null });
       await press(page, 'Delete');
       await confirm(page, 'Delete');
       await page.getByRole('heading', { name: 'Users' }).waitFor();
       expect((await service.get(path, token)).status).toBe(404);
-      await expectSound(window);
+      await expectNoErrors(window);
       await window.close();
     });
 
     test('a user is erased by a session with the scope admin', async () => {
-      const token = await service.token(WRITING);
+      const token = await service.token(WRITE_SCOPE);
       const made = await service.post(
         `/v2/authentication-realms/${shop.realm}/user-authentication-info`,
         token,
@@ -87,8 +87,8 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
         },
       );
       const { id } = ((await made.json()) as { data: { id: string } }).data;
-      const window = await signedIn(service, `${placesOf(shop).users}/${id}`, {
-        scope: `${WRITING} admin`,
+      const window = await openSignedIn(service, `${pagePaths(shop).users}/${id}`, {
+        scope: `${WRITE_SCOPE} admin`,
         view,
       });
       await press(window.page, 'Erase permanently');
@@ -96,14 +96,14 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await saved(window.page, 'The user was erased.');
       const admin = await service.token('admin');
       expect((await service.get(`/admin/v1/erasures/${shop.realm}/${id}`, admin)).status).toBe(200);
-      await expectSound(window);
+      await expectNoErrors(window);
       await window.close();
     });
   });
 
   describe('links of a user', () => {
     test('OIDC links of a user are added, edited and removed', async () => {
-      const window = await signedIn(service, placesOf(shop).user, { view });
+      const window = await openSignedIn(service, pagePaths(shop).user, { view });
       const { page } = window;
       await press(page, 'Add OIDC link');
       await page.getByLabel('OIDC profile').selectOption({ label: 'Partner portal' });
@@ -116,7 +116,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
         .getByText(/must be unique in the realm/)
         .first()
         .waitFor();
-      await window.expectTrouble(/status of 422/);
+      await window.expectError(/status of 422/);
       await page.getByLabel('Issuer').fill('https://partners.example.org');
       await page.getByLabel('Subject').fill('new-subject');
       await press(page, 'Create');
@@ -130,19 +130,19 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await press(page, 'Remove');
       await saved(page, 'The OIDC link was removed.');
       await link(window, 'OIDC link newer-subject').waitFor({ state: 'detached' });
-      await expectSound(window);
+      await expectNoErrors(window);
       await window.close();
     });
 
     test('password links of a user are added, edited and removed without showing a password', async () => {
-      const window = await signedIn(service, placesOf(shop).user, { view });
+      const window = await openSignedIn(service, pagePaths(shop).user, { view });
       const { page } = window;
       await press(page, 'Add password link');
       await page.getByLabel('Username').fill('jane.second');
       await page.getByLabel('Password', { exact: true }).fill('short');
       await press(page, 'Create');
       await page.getByText(/at least 8 characters/).waitFor();
-      await window.expectTrouble(/status of 4\d\d/);
+      await window.expectError(/status of 4\d\d/);
       await page.getByLabel('Password', { exact: true }).fill('correct horse battery');
       await press(page, 'Create');
       await link(window, 'password link jane.second').waitFor();
@@ -154,21 +154,21 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await press(page, 'Remove jane.third');
       await press(page, 'Remove');
       await link(window, 'password link jane.third').waitFor({ state: 'detached' });
-      await expectSound(window);
+      await expectNoErrors(window);
       await window.close();
     });
   });
 
   describe('a realm', () => {
     test('a realm is created, edited and deleted, with profiles of both kinds', async () => {
-      const window = await signedIn(service, '#/realms', { view });
+      const window = await openSignedIn(service, '#/realms', { view });
       const { page } = window;
       await press(page, 'New realm');
       await page.getByLabel('Name', { exact: true }).fill('Outlet');
       await page.getByLabel('Redirect URIs').fill('https://outlet.example/callback\nftp://nowhere');
       await press(page, 'Create');
       await page.getByText(/must be an absolute https URL/).waitFor();
-      await window.expectTrouble(/status of 422/);
+      await window.expectError(/status of 422/);
       await page.getByLabel('Redirect URIs').fill('https://outlet.example/callback\n');
       await page.getByLabel('Duplicate email policy').selectOption('api_only');
       await press(page, 'Create');
@@ -203,34 +203,34 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await confirm(page, 'Delete');
       await page.getByRole('heading', { name: 'Realms' }).waitFor();
       expect(await page.getByText('Outlet store').count()).toBe(0);
-      await expectSound(window);
+      await expectNoErrors(window);
       await window.close();
     });
 
     test('a password profile is created, edited and deleted', async () => {
-      const window = await signedIn(service, placesOf(shop).realm, { view });
+      const window = await openSignedIn(service, pagePaths(shop).realm, { view });
       const { page } = window;
       await makePasswordProfile(page);
       const id = (await fragment(window)).split('/').at(-1) ?? '';
       const path = `/v2/authentication-realms/${shop.realm}/password-profiles/${id}`;
-      const token = await service.token(WRITING);
+      const token = await service.token(WRITE_SCOPE);
       await press(page, 'Edit');
       await page.getByLabel('Name', { exact: true }).fill('Nicknames');
       await page.getByLabel('Username format').selectOption('any');
       await page.getByLabel(/one time password/).uncheck();
-      expect(await window.hindrances()).toEqual([]);
+      expect(await window.violations()).toEqual([]);
       await press(page, 'Save');
       await page.getByRole('heading', { name: 'Nicknames' }).waitFor();
       const { data } = (await (await service.get(path, token)).json()) as { data: Record<string, unknown> };
       expect(data).toMatchObject({ name: 'Nicknames', username_format: 'any' });
-      await expectSound(window);
+      await expectNoErrors(window);
       await press(page, 'Delete');
       await confirm(page, 'Delete');
       await page.getByRole('heading', { name: 'Buyer Organization' }).waitFor();
       await page.getByRole('link', { name: 'Passwords' }).waitFor();
       expect(await page.getByText('Nicknames').count()).toBe(0);
       expect((await service.get(path, token)).status).toBe(404);
-      await expectSound(window);
+      await expectNoErrors(window);
       await window.close();
     });
   });

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { plantShop, type Shop } from '../browser/console_service.ts';
-import { placesOf } from '../browser/places.ts';
-import { expectSound, signedIn } from '../browser/signed_in.ts';
-import { BROWSER_TEST_MS, DESKTOP, PHONE, visit } from '../browser/visits.ts';
+import { expectNoErrors, openSignedIn } from '../browser/console_session.ts';
+import { BROWSER_TEST_MS, DESKTOP, openWindow, PHONE } from '../browser/console_window.ts';
+import { pagePaths } from '../browser/page_paths.ts';
+import { createShop, type Shop } from '../browser/shop_fixture.ts';
 import { type Service, startService } from '../support/service.ts';
 
 /** A first check of the console in a browser; the complete suites are in test/browser/. */
@@ -14,7 +14,7 @@ let shop: Shop;
 
 beforeAll(async () => {
   service = await startService({ offline: 'true' });
-  shop = await plantShop(service);
+  shop = await createShop(service);
 });
 afterAll(() => service.stop());
 
@@ -23,21 +23,21 @@ describe.each([
   { viewport: PHONE, scheme: 'dark' },
 ] as const)('$viewport.width wide, $scheme', (view) => {
   test('the console tells a visitor without a session how to sign in', async () => {
-    const window = await visit(service.url, view);
+    const window = await openWindow(service.url, view);
     await window.goto('');
     await window.page.getByText('authrealm console link').waitFor();
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   });
 
   test('the page of a user shows every way to sign in as them', async () => {
-    const window = await signedIn(service, placesOf(shop).user, { view });
+    const window = await openSignedIn(service, pagePaths(shop).user, { view });
     const { page } = window;
     await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
     const figure = page.getByRole('figure', { name: 'How this user signs in' });
     await figure.getByText('Company login').waitFor();
     expect(await figure.getByRole('article').count()).toBe(4);
-    await expectSound(window);
+    await expectNoErrors(window);
     await window.close();
   });
 });

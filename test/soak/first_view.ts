@@ -58,7 +58,7 @@ try {
   const scrolls = await scrollUsers(bench);
   told.push(judgeScrolls(scrolls));
   for (const { name, window } of stations)
-    complaints.push(...window.troubles.map((each) => `${name}: ${each}`));
+    complaints.push(...window.errors.map((each) => `${name}: ${each}`));
   for (const complaint of complaints) console.error(complaint);
   console.log(`${told.join('; ')}; seed ${seed}`);
 } finally {

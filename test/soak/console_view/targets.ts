@@ -1,5 +1,5 @@
 import { SCOPES } from '../../../src/domain/principal.ts';
-import { type Visit, visit } from '../../browser/visits.ts';
+import { type ConsoleWindow, openWindow } from '../../browser/console_window.ts';
 import { REALM, userAt } from '../../support/population.ts';
 import { AUTHREALM, runCommand, startCommand } from '../../support/processes.ts';
 
@@ -10,7 +10,7 @@ export interface Station {
   readonly name: string;
   readonly url: string;
   readonly realm: string;
-  readonly window: Visit;
+  readonly window: ConsoleWindow;
   /** The ID of a user with a link at least; `chance` is from 0 up to 1. */
   userAt(chance: number): string;
   stop(): Promise<void>;
@@ -77,8 +77,8 @@ async function enterBench(
 }
 
 /** A window that has followed an address that lets in; `script` runs before any of its pages. */
-async function entered(url: string, door: string, script: string): Promise<Visit> {
-  const window = await visit(url);
+async function entered(url: string, door: string, script: string): Promise<ConsoleWindow> {
+  const window = await openWindow(url);
   await window.page.addInitScript(script);
   await window.page.goto(door);
   await window.page.locator('[data-left]').waitFor({ state: 'attached' });
@@ -89,9 +89,9 @@ async function entered(url: string, door: string, script: string): Promise<Visit
 const SESSION = 'authrealm.session';
 
 /** Another window of the same session, as if nobody had ever been there: nothing is cached. */
-export async function strangeWindow({ url, window }: Station, script: string): Promise<Visit> {
+export async function strangeWindow({ url, window }: Station, script: string): Promise<ConsoleWindow> {
   const kept = await window.page.evaluate(`sessionStorage.getItem('${SESSION}')`);
-  const other = await visit(url);
+  const other = await openWindow(url);
   await other.page.addInitScript(script);
   await other.page.addInitScript(
     `if (location.origin === '${url}') sessionStorage.setItem('${SESSION}', ${JSON.stringify(kept)})`,
@@ -100,7 +100,7 @@ export async function strangeWindow({ url, window }: Station, script: string): P
 }
 
 /** The users of a small realm who have an OIDC link. */
-async function linkedUsers({ page }: Visit, realm: string): Promise<readonly string[]> {
+async function linkedUsers({ page }: ConsoleWindow, realm: string): Promise<readonly string[]> {
   const found = await page.evaluate(`(async () => {
     const { opening } = JSON.parse(sessionStorage.getItem('${SESSION}'));
     const headers = { Authorization: 'Bearer ' + opening.access_token };

@@ -8,7 +8,7 @@ import {
 } from '../../src/domain/resources.ts';
 import { createRecord, kindOf, PASSWORD, type ParentIds } from '../support/resource_cases.ts';
 import type { Service } from '../support/service.ts';
-import { STRANGE, WRITING } from './signed_in.ts';
+import { HOSTILE_TEXTS, WRITE_SCOPE } from './console_session.ts';
 
 /** A realm of a shop: several profiles, users with and without links, and hostile texts. */
 export interface Shop extends ParentIds {
@@ -26,8 +26,8 @@ export interface Shop extends ParentIds {
 const NAMES = ['Ada Lovelace', 'Alan Turing', 'Grace Hopper', 'Katherine Johnson', 'Анна Каренина', '王小明'];
 
 /** Creates the shop over HTTP, on a service that runs with --offline. */
-export async function plantShop(service: Service): Promise<Shop> {
-  const token = await service.token(WRITING);
+export async function createShop(service: Service): Promise<Shop> {
+  const token = await service.token(WRITE_SCOPE);
   const write = async (
     resource: Parameters<typeof kindOf>[0],
     home: ParentIds,
@@ -62,30 +62,30 @@ export async function plantShop(service: Service): Promise<Shop> {
     await write(user, home, { name, email: `person${index}@example.com` });
   }
   const strange = await write(user, home, {
-    name: STRANGE.override,
+    name: HOSTILE_TEXTS.override,
     email: 'strange@example.com',
-    given_name: STRANGE.script,
-    middle_name: STRANGE.alike,
-    family_name: STRANGE.emoji,
+    given_name: HOSTILE_TEXTS.script,
+    middle_name: HOSTILE_TEXTS.alike,
+    family_name: HOSTILE_TEXTS.emoji,
   });
   const theirs = { ...home, user: strange };
-  for (const [index, subject] of Object.values(STRANGE).entries()) {
+  for (const [index, subject] of Object.values(HOSTILE_TEXTS).entries()) {
     const id = index % 2 === 0 ? home.oidcProfile : other;
     await write(oidcProfileInfo, theirs, at(`https://login.example.com/${index}`, subject, id));
   }
-  await write(passwordProfileInfo, theirs, { username: STRANGE.image, password: PASSWORD });
-  const client = await administer(service, 'clients', {
+  await write(passwordProfileInfo, theirs, { username: HOSTILE_TEXTS.image, password: PASSWORD });
+  const client = await createManaged(service, 'clients', {
     ...{ name: 'Checkout', scopes: ['users:read', 'profile-infos:read'], realms: [home.realm] },
   });
-  const webhook = await administer(service, 'webhooks', {
+  const webhook = await createManaged(service, 'webhooks', {
     ...{ name: 'Search index', url: 'https://hooks.example.com/authrealm', realms: '*', events: '*' },
   });
-  await administer(service, `webhooks/${webhook}/disable`, {});
+  await createManaged(service, `webhooks/${webhook}/disable`, {});
   return { ...home, user: jane, otherProfile: other, subjectLink, usernameLink, strange, client, webhook };
 }
 
 /** Returns the ID of the created record. */
-async function administer(service: Service, path: string, data: object): Promise<string> {
+async function createManaged(service: Service, path: string, data: object): Promise<string> {
   const response = await service.post(`/admin/v1/${path}`, await service.token('admin'), { data });
   if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
   return ((await response.json()) as { data: { id: string } }).data.id;

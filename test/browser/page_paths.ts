@@ -1,8 +1,8 @@
-import type { Shop } from './console_service.ts';
-import type { Visit } from './visits.ts';
+import type { ConsoleWindow } from './console_window.ts';
+import type { Shop } from './shop_fixture.ts';
 
 /** The address of an example of each page. */
-export function placesOf({ realm, user, strange, oidcProfile, passwordProfile, client, webhook }: Shop) {
+export function pagePaths({ realm, user, strange, oidcProfile, passwordProfile, client, webhook }: Shop) {
   return {
     find: '#/',
     found: '#/?q=jane',
@@ -26,10 +26,10 @@ export function placesOf({ realm, user, strange, oidcProfile, passwordProfile, c
   } as const satisfies Readonly<Record<string, string>>;
 }
 
-export type PlaceName = keyof ReturnType<typeof placesOf>;
+export type PageName = keyof ReturnType<typeof pagePaths>;
 
 /** Resolves when a page has loaded. A stream never becomes idle, so its status is awaited. */
-export async function settled({ page }: Visit): Promise<void> {
+export async function waitForPage({ page }: ConsoleWindow): Promise<void> {
   if (page.url().includes('#/changes')) await page.getByText('Live', { exact: true }).waitFor();
   else await page.waitForLoadState('networkidle');
 }

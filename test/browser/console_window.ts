@@ -20,27 +20,27 @@ export const VIEWS: readonly View[] = [PHONE, DESKTOP].flatMap((viewport) => [
 
 export const WIDE: View = { viewport: DESKTOP, scheme: 'light' };
 
-export interface Visit {
+export interface ConsoleWindow {
   readonly page: Page;
   /** Page errors, CSP violations and requests to other origins. */
-  readonly troubles: readonly string[];
+  readonly errors: readonly string[];
   /** Waits for errors that the test provokes and removes them. Throws if there are none. */
-  expectTrouble(pattern: RegExp): Promise<void>;
+  expectError(pattern: RegExp): Promise<void>;
   /** Accessibility violations on the current page, found by axe. */
-  hindrances(): Promise<readonly string[]>;
+  violations(): Promise<readonly string[]>;
   goto(fragment: string): Promise<void>;
   close(): Promise<void>;
 }
 
 /** What every hostile script does. */
-export const RAN = 'globalThis.scriptsRan = true';
+export const SET_SCRIPTS_RAN = 'globalThis.scriptsRan = true';
 
-const WATCH = `addEventListener('securitypolicyviolation', (event) =>
+const INIT_SCRIPT = `addEventListener('securitypolicyviolation', (event) =>
   console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI));
   globalThis.scriptsRan = false;
-  globalThis.alert = () => { ${RAN} };`;
+  globalThis.alert = () => { ${SET_SCRIPTS_RAN} };`;
 
-export async function visit(url: string, { viewport, scheme }: View = WIDE): Promise<Visit> {
+export async function openWindow(url: string, { viewport, scheme }: View = WIDE): Promise<ConsoleWindow> {
   const browser = await sharedBrowser();
   const context = await browser.newContext({
     viewport,
@@ -52,21 +52,21 @@ export async function visit(url: string, { viewport, scheme }: View = WIDE): Pro
   });
   const page = await context.newPage();
   page.setDefaultTimeout(WAIT_MS);
-  await page.addInitScript(WATCH);
-  const troubles = watch(page, new URL(url).origin);
+  await page.addInitScript(INIT_SCRIPT);
+  const errors = recordErrors(page, new URL(url).origin);
   return {
     page,
-    troubles,
-    async expectTrouble(pattern) {
-      const isIt = (trouble: string) => pattern.test(trouble);
+    errors,
+    async expectError(pattern) {
+      const isExpected = (error: string) => pattern.test(error);
       const end = performance.now() + WAIT_MS;
       // The browser may report a failed request after the page has shown it.
-      while (!troubles.some(isIt) && performance.now() < end) await Bun.sleep(LOOK_MS);
-      const kept = troubles.filter((trouble) => !isIt(trouble));
-      if (kept.length === troubles.length) throw new Error(`no trouble like ${pattern}: ${troubles}`);
-      troubles.splice(0, troubles.length, ...kept);
+      while (!errors.some(isExpected) && performance.now() < end) await Bun.sleep(POLL_MS);
+      const others = errors.filter((error) => !isExpected(error));
+      if (others.length === errors.length) throw new Error(`no error matches ${pattern}: ${errors}`);
+      errors.splice(0, errors.length, ...others);
     },
-    hindrances: () => hindrancesOf(page),
+    violations: () => violationsOf(page),
     goto: (fragment) => page.goto(`${url}/console${fragment}`).then(() => undefined),
     close: () => context.close(),
   };
@@ -75,19 +75,19 @@ export async function visit(url: string, { viewport, scheme }: View = WIDE): Pro
 /** The time-out of a browser test. It ends the shared browser, so single waits time out earlier. */
 export const BROWSER_TEST_MS = 300_000;
 const WAIT_MS = 60_000;
-const LOOK_MS = 20;
+const POLL_MS = 20;
 
-function watch(page: Page, origin: string): string[] {
-  const troubles: string[] = [];
+function recordErrors(page: Page, origin: string): string[] {
+  const errors: string[] = [];
   page.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) troubles.push(`console: ${message.text()}`);
+    if (['error', 'warning'].includes(message.type())) errors.push(`console: ${message.text()}`);
   });
-  page.on('pageerror', (error) => troubles.push(`error: ${error.message}`));
+  page.on('pageerror', (error) => errors.push(`error: ${error.message}`));
   page.on('request', (request) => {
-    const { protocol, origin: asked } = new URL(request.url());
-    if (protocol !== 'data:' && asked !== origin) troubles.push(`elsewhere: ${asked}`);
+    const { protocol, origin: target } = new URL(request.url());
+    if (protocol !== 'data:' && target !== origin) errors.push(`request to another origin: ${target}`);
   });
-  return troubles;
+  return errors;
 }
 
 const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
@@ -98,10 +98,10 @@ interface Violation {
   readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
 }
 
-async function hindrancesOf(page: Page): Promise<readonly string[]> {
+async function violationsOf(page: Page): Promise<readonly string[]> {
   await page.evaluate(AXE);
-  const said = `axe.run(document, { runOnly: ${JSON.stringify(RULES)} }).then(({ violations }) => violations)`;
-  const violations = (await page.evaluate(said)) as readonly Violation[];
+  const script = `axe.run(document, { runOnly: ${JSON.stringify(RULES)} }).then(({ violations }) => violations)`;
+  const violations = (await page.evaluate(script)) as readonly Violation[];
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`),
   );
