@@ -4,10 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import UPNG from 'upng-js';
 import { endBrowser } from '../test/browser/browser.ts';
-import { createShop, type Shop } from '../test/browser/shop_fixture.ts';
-import { pagePaths, waitForPage } from '../test/browser/page_paths.ts';
 import { openSignedIn, WRITE_SCOPE } from '../test/browser/console_session.ts';
-import { DESKTOP, VIEWS, type View, openWindow } from '../test/browser/console_window.ts';
+import { DESKTOP, openWindow, VIEWS, type View } from '../test/browser/console_window.ts';
+import { pagePaths, waitForPage } from '../test/browser/page_paths.ts';
+import { createShop, type Shop } from '../test/browser/shop_fixture.ts';
 import { startService } from '../test/support/service.ts';
 
 /**

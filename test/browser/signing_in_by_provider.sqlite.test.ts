@@ -108,7 +108,9 @@ async function expectSignIn(window: ConsoleWindow, words: RegExp): Promise<void>
 
 /** Like `expectSound`, except for requests to the pages of the provider. */
 async function expectSoundBut(window: ConsoleWindow): Promise<void> {
-  await window.expectError(new RegExp(`request to another origin: (${issuer}|https://fonts.googleapis.com)$`));
+  await window.expectError(
+    new RegExp(`request to another origin: (${issuer}|https://fonts.googleapis.com)$`),
+  );
   await expectNoErrors(window);
 }
 
