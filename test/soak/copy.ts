@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { readableStreamToText, SQL } from 'bun';
 import { prepareBare } from '../../bench/bare.ts';
-import { INSTANCE, TABLES } from '../../src/store/copying/tables.ts';
+import { COPIED_TABLES, INSTANCE } from '../../src/store/copying/tables.ts';
 import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { populationLines, REALM } from '../support/population.ts';
 import { endServers, startServer } from '../support/postgres_server.ts';
@@ -133,7 +133,7 @@ function differences(): number {
   const db = new Database(after, { readwrite: true });
   db.run('attach ? as other', [before]);
   let count = 0;
-  for (const { name, columns } of [INSTANCE, ...TABLES]) {
+  for (const { name, columns } of [INSTANCE, ...COPIED_TABLES]) {
     const [ours, theirs] = [
       `select ${columns.join()} from main.${name}`,
       `select ${columns.join()} from other.${name}`,

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { INSTANCE, TABLES } from '../../src/store/copying/tables.ts';
+import { COPIED_TABLES, INSTANCE } from '../../src/store/copying/tables.ts';
 import { postgresAt, sqliteAt, type TestDatabase } from './database.ts';
 import { type Json, manyUserLines, runImport } from './import_fixtures.ts';
 import { sharedServer } from './postgres_server.ts';
@@ -66,7 +66,7 @@ export async function allRows(
   database: Pick<TestDatabase, 'query'>,
 ): Promise<Readonly<Record<string, readonly Json[]>>> {
   const found: Record<string, readonly Json[]> = {};
-  for (const { name, key } of [INSTANCE, ...TABLES]) {
+  for (const { name, key } of [INSTANCE, ...COPIED_TABLES]) {
     const rows = await database.query<Json>(`select * from ${name} order by ${key.join(', ')}`);
     found[name] = rows.map((row) =>
       Object.fromEntries(

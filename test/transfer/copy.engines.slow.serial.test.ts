@@ -2,7 +2,7 @@ import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { CheckReport } from '../../src/doctor/inspection.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { INSTANCE, TABLES, transferredColumns } from '../../src/store/copying/tables.ts';
+import { COPIED_TABLES, INSTANCE, transferredColumns } from '../../src/store/copying/tables.ts';
 import {
   allRows,
   changedRowCounts,
@@ -173,7 +173,7 @@ describe('the tables of a copy', () => {
       );
       // These tables describe a database's own schema and processes and are not copied.
       for (const name of ['migration', 'lease']) expect(found.delete(name)).toBe(true);
-      const known = new Map([INSTANCE, ...TABLES].map((table) => [table.name, table]));
+      const known = new Map([INSTANCE, ...COPIED_TABLES].map((table) => [table.name, table]));
       expect([...found.keys()].sort()).toEqual([...known.keys()].sort());
       for (const [name, rows] of found) {
         const ownColumns = rows

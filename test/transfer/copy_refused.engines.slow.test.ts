@@ -6,7 +6,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import type { CopyTarget, Installation } from '../../src/store/copying/port.ts';
 import { openPostgresTarget } from '../../src/store/copying/postgres.ts';
 import { openSqliteSource, openSqliteTarget } from '../../src/store/copying/sqlite.ts';
-import { TABLES } from '../../src/store/copying/tables.ts';
+import { COPIED_TABLES } from '../../src/store/copying/tables.ts';
 import { unfinishedCopyOf } from '../../src/store/copying/unfinished_copy.ts';
 import {
   allRows,
@@ -108,7 +108,7 @@ describe.each(ENGINES)('a refused copy on %s', (engine) => {
   test('a target refuses the rows of a copy once another copy into it has begun', async () => {
     const source = await openSqliteSource(pathOf(await createWithRealm('sqlite')), PROGRAM);
     const target = await openTarget(await freshDatabaseOf(engine, key));
-    const [realms] = TABLES.filter(({ name }) => name === realm.table);
+    const [realms] = COPIED_TABLES.filter(({ name }) => name === realm.table);
     if (!realms) throw new Error('no table of realms');
     const rows = await source.rows(realms, { after: undefined, to: undefined });
     const found = await target.installation();

@@ -22,7 +22,7 @@ export interface Archiver {
 }
 
 /** How long a copy waits for recovery of the write-ahead log. */
-const WAIT_MS = 5_000;
+const RECOVERY_WAIT_MS = 5_000;
 
 /** Runs a task in this process. Throws Refusal. */
 export function runArchiverTask(task: ArchiverTask): DatabaseSummary | undefined {
@@ -54,7 +54,7 @@ function copyLiveDatabase(from: string, to: string): void {
   // Where no other process has the database open, a read-only connection would leave -wal and -shm files behind.
   const db = new Database(from, { readwrite: true });
   try {
-    db.run(`pragma busy_timeout = ${WAIT_MS}`);
+    db.run(`pragma busy_timeout = ${RECOVERY_WAIT_MS}`);
     writeCopy(db, to);
   } finally {
     db.close(false);

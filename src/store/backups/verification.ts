@@ -45,17 +45,17 @@ function openImmutable(path: string): Database {
 }
 
 const MAGIC = 'SQLite format 3\0';
-const HEADER_BYTES = 100;
+const DATABASE_HEADER_BYTES = 100;
 /** Offsets of the page size and the number of pages in the header (sqlite.org/fileformat2.html, 1.3). */
 const PAGE_BYTES_AT = 16;
 const PAGES_AT = 28;
 
 /** The header of a SQLite database; undefined for other files. */
 export function headerOf(path: string): Buffer | undefined {
-  const header = Buffer.alloc(HEADER_BYTES);
+  const header = Buffer.alloc(DATABASE_HEADER_BYTES);
   const file = openSync(path, 'r');
   try {
-    readSync(file, header, 0, HEADER_BYTES, 0);
+    readSync(file, header, 0, DATABASE_HEADER_BYTES, 0);
   } finally {
     closeSync(file);
   }
@@ -101,10 +101,10 @@ function textOf(db: Database, sql: string): string | undefined {
   return db.query<{ text: string }, []>(sql).get()?.text;
 }
 
-const TABLES = `select name as text from sqlite_schema where type = 'table' and name not like 'sqlite_%' order by name`;
+const SELECT_TABLES = `select name as text from sqlite_schema where type = 'table' and name not like 'sqlite_%' order by name`;
 
 function countRows(db: Database): Record<string, number> {
-  const names = db.query<{ text: string }, []>(TABLES).all();
+  const names = db.query<{ text: string }, []>(SELECT_TABLES).all();
   return Object.fromEntries(
     names.map(({ text }) => [
       text,

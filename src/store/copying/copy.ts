@@ -1,6 +1,6 @@
 import { Refusal } from '../../domain/fault.ts';
 import type { CopySource, CopyTarget, Installation, KeyRange, PrimaryKey, RangeDigest } from './port.ts';
-import { type CopiedTable, INSTANCE, TABLES } from './tables.ts';
+import { COPIED_TABLES, type CopiedTable, INSTANCE } from './tables.ts';
 import { assertMarked, isUnfinished, isUnfinishedCopyOf, unfinishedCopyOf } from './unfinished_copy.ts';
 
 /** The contents of a table on both sides after the copy. */
@@ -52,7 +52,7 @@ export async function copyAll({ source, target }: Sides, run: CopyRun): Promise<
     await addMissing(differing, context);
     await target.analyze();
   }
-  const tables = TABLES.map((table) => tableComparison(table, pages));
+  const tables = COPIED_TABLES.map((table) => tableComparison(table, pages));
   if (run.isPreparation || !tables.every(hasEqualDigests)) return { tables, ...counts };
   assertMarked(await target.replaceInstallation(markedInstallation, installation));
   const instance = {
@@ -74,7 +74,7 @@ async function assertCopyable(
   if (isUnfinishedCopyOf(sourceInstallation.storeId, targetInstallation.storeId)) return;
   if (isUnfinished(targetInstallation.storeId))
     throw new Refusal('the target is an unfinished copy of another installation: pass an empty database');
-  for (const table of TABLES) {
+  for (const table of COPIED_TABLES) {
     if ((await target.count(table)) === 0) continue;
     throw new Refusal(
       `the target is not empty (table ${table.name}): pass an empty database, or one that was prepared from the same ` +
@@ -109,13 +109,13 @@ async function comparePages(
   { source, target }: Sides,
   { signal, onStage }: CopyRun,
 ): Promise<readonly Page[]> {
-  const counts = await Promise.all(TABLES.map((table) => source.count(table)));
+  const counts = await Promise.all(COPIED_TABLES.map((table) => source.count(table)));
   const report = onStage(
     'comparing',
     counts.reduce((sum, count) => sum + count, 0),
   );
   const pages: Page[] = [];
-  for (const table of TABLES) {
+  for (const table of COPIED_TABLES) {
     const isEmpty = (await target.count(table)) === 0;
     await inParallel(rangesOf(table, source), signal, async (range) => {
       // Ranges arrive in the order of keys, so pages are pushed in that order.
@@ -196,7 +196,7 @@ async function removeDiffering(
     pages.filter((page) => page.target.rows > 0),
     ({ table }) => table,
   );
-  for (const table of TABLES.toReversed()) {
+  for (const table of COPIED_TABLES.toReversed()) {
     const identity = table.isReferredTo ? keyIn(table) : (row: string) => row;
     await inParallel(byTable.get(table) ?? [], run.signal, async (page) => {
       const [sourceRows, targetRows] = await Promise.all([
@@ -223,7 +223,7 @@ async function addMissing(
     pages.reduce((sum, page) => sum + page.source.rows, 0),
   );
   const byTable = Map.groupBy(pages, ({ table }) => table);
-  for (const table of TABLES) {
+  for (const table of COPIED_TABLES) {
     await inParallel(byTable.get(table) ?? [], run.signal, async (page) => {
       const sourceRows = await rowsOf(source, page, page.source);
       const targetRows = new Set(await rowsOf(target, page, page.target));

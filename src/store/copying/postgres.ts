@@ -21,7 +21,7 @@ import {
   selectPageEnd,
   selectRange,
 } from './statements.ts';
-import { type CopiedTable, TABLES, transferredColumns } from './tables.ts';
+import { COPIED_TABLES, type CopiedTable, transferredColumns } from './tables.ts';
 import { assertMarked } from './unfinished_copy.ts';
 
 /** One for each page that a copy processes at once. */
@@ -29,9 +29,9 @@ const CONNECTIONS = 4;
 /** A page takes a fraction of a second, so a server that takes this long has stalled. */
 const STATEMENT_MS_MAX = 300_000;
 
-type Row = Readonly<Record<string, unknown>>;
+type ResultRow = Readonly<Record<string, unknown>>;
 /** Runs a statement on one of the connections. */
-type RunStatement = (text: SqlText) => Promise<readonly Row[]>;
+type RunStatement = (text: SqlText) => Promise<readonly ResultRow[]>;
 
 /** Forces reads by the index of the key. Without current statistics the planner may choose another plan. */
 const USE_KEY_INDEX = ['seqscan', 'bitmapscan', 'sort', 'incremental_sort']
@@ -43,7 +43,7 @@ const BEGIN_COPY_READ = `begin isolation level repeatable read, read only; ${USE
 
 /** A PostgreSQL source, read by several transactions with the same snapshot. */
 export async function openPostgresSource(address: PostgresAddress, program: Program): Promise<CopySource> {
-  await assertSchema(address, 'source', program);
+  await assertPostgresCopySchema(address, 'source', program);
   const sql = await openAtPrimary(address);
   try {
     const connections = await beginSharedRead(sql);
@@ -60,12 +60,12 @@ export async function openPostgresSource(address: PostgresAddress, program: Prog
 
 /** A PostgreSQL target. Its schema is created if it does not exist. */
 export async function openPostgresTarget(address: PostgresAddress, program: Program): Promise<CopyTarget> {
-  await assertSchema(address, 'target', program);
+  await assertPostgresCopySchema(address, 'target', program);
   await prepareSchema(address, 'check', program, undefined);
   return targetOver(await openAtPrimary(address));
 }
 
-async function assertSchema(
+async function assertPostgresCopySchema(
   address: PostgresAddress,
   which: 'source' | 'target',
   program: Program,
@@ -97,7 +97,7 @@ async function beginSharedRead(sql: SQL): Promise<readonly ReservedSQL[]> {
   return connections;
 }
 
-async function query(via: Pick<SQL, 'unsafe'>, { text, values }: SqlText): Promise<readonly Row[]> {
+async function query(via: Pick<SQL, 'unsafe'>, { text, values }: SqlText): Promise<readonly ResultRow[]> {
   const { text: sql, order } = numberParameters(text);
   try {
     return await withStatementTimeout(via.unsafe(sql, parameterValues(values, order)));
@@ -233,7 +233,7 @@ function targetOver(sql: SQL): CopyTarget {
       return (await run({ text: REPLACE_INSTALLATION, values })).length === 1;
     },
     async analyze() {
-      await run({ text: `analyze ${TABLES.map(({ name }) => name).join(', ')}`, values: [] });
+      await run({ text: `analyze ${COPIED_TABLES.map(({ name }) => name).join(', ')}`, values: [] });
     },
   };
 }

@@ -27,13 +27,13 @@ import {
 import { type CopiedTable, transferredColumns } from './tables.ts';
 import { assertMarked } from './unfinished_copy.ts';
 
-type Row = Readonly<Record<string, string | number | null>>;
+type CopiedRow = Readonly<Record<string, string | number | null>>;
 
 /** A SQLite source, read in one transaction, which does not block writers. */
 export async function openSqliteSource(path: string, program: Program): Promise<CopySource> {
   const db = await openToRead(path);
   try {
-    assertSchema(db, 'source', program);
+    assertSqliteCopySchema(db, 'source', program);
     await retryWhileBusy(() => {
       db.run('begin');
       // The first read of the transaction takes its snapshot.
@@ -58,7 +58,7 @@ async function openToRead(path: string): Promise<Database> {
   }, LIMITS.migrationWaitMsMax);
 }
 
-function assertSchema(db: Database, which: 'source' | 'target', { version }: Program): void {
+function assertSqliteCopySchema(db: Database, which: 'source' | 'target', { version }: Program): void {
   const newest = sqliteMigrations().at(-1)?.version ?? 0;
   assertNewest(assertSqliteSchema(db, 'auto', newest, version), newest, which);
 }
@@ -68,7 +68,7 @@ export async function openSqliteTarget(path: string, program: Program): Promise<
   if (existsSync(path) && statSync(path).size > 0) {
     const db = await openToRead(path);
     try {
-      assertSchema(db, 'target', program);
+      assertSqliteCopySchema(db, 'target', program);
     } finally {
       db.close(false);
     }
@@ -98,7 +98,7 @@ function sourceOver(db: Database): CopySource {
       return `sqlite ${dev}:${ino}`;
     },
     async installation() {
-      const row = prepared(SELECT_INSTALLATION).get() as Row | null;
+      const row = prepared(SELECT_INSTALLATION).get() as CopiedRow | null;
       return { storeId: String(row?.store_id ?? ''), accessVersion: Number(row?.access_version ?? 0) };
     },
     count: async ({ name }) => Number(prepared(`select count(*) from ${name}`).values()[0]?.[0]),
@@ -152,7 +152,7 @@ function targetOver(db: Database): CopyTarget {
       );
       return inMarkedTransaction(marker, () => {
         for (const line of rows) {
-          const row = JSON.parse(line) as Row;
+          const row = JSON.parse(line) as CopiedRow;
           removal.run(...table.key.map((column) => row[column] as string | number));
         }
       });
@@ -161,7 +161,7 @@ function targetOver(db: Database): CopyTarget {
       const { text, valuesOf } = insertionOf(table);
       const insert = prepared(text);
       return inMarkedTransaction(marker, () => {
-        for (const line of rows) insert.run(...valuesOf(JSON.parse(line) as Row));
+        for (const line of rows) insert.run(...valuesOf(JSON.parse(line) as CopiedRow));
       });
     },
     replaceInstallation: (old, { storeId, accessVersion }) =>
@@ -175,7 +175,7 @@ function targetOver(db: Database): CopyTarget {
 
 interface Insertion {
   readonly text: string;
-  readonly valuesOf: (row: Row) => SqlValue[];
+  readonly valuesOf: (row: CopiedRow) => SqlValue[];
 }
 
 /** Also fills the columns that only SQLite has, as for any other record. */
@@ -183,7 +183,7 @@ function insertionInto(table: CopiedTable, columnTypes: ReadonlyMap<string, stri
   const { resource, renumberedColumn } = table;
   const columns = transferredColumns(table);
   const isBytes = columns.map((column) => columnTypes.get(column) === 'BLOB');
-  const columnValues = (row: Row): SqlValue[] =>
+  const columnValues = (row: CopiedRow): SqlValue[] =>
     columns.map((column, at) => {
       const value = row[column] ?? null;
       return isBytes[at] && value !== null ? Uint8Array.fromHex(String(value)) : value;

@@ -34,7 +34,7 @@ export const INSTANCE: CopiedTable = table('instance', ['singleton'], ['store_id
  * All other tables. Each follows those that it references. Migrations and leases belong to a database, and are not
  * copied.
  */
-export const TABLES: readonly CopiedTable[] = [
+export const COPIED_TABLES: readonly CopiedTable[] = [
   table('keyring', ['key_id'], ['sealed', 'created_at']),
   table('signing_key', ['kid'], ['public_jwk', 'private_sealed', 'created_at', 'signs_from', 'withdrawn_at']),
   {

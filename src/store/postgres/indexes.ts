@@ -15,7 +15,7 @@ const SELECT_INDEXES = `select t.relname as table_name, c.relname as name, i.ind
   from pg_index i join pg_class c on c.oid = i.indexrelid join pg_class t on t.oid = i.indrelid
   where c.relnamespace = to_regnamespace(quote_ident(current_schema())) and i.indpred is null`;
 
-interface Row {
+interface IndexRow {
   readonly table_name: string;
   readonly name: string;
   readonly is_unique: boolean;
@@ -23,7 +23,7 @@ interface Row {
 }
 
 export async function readIndexes(sql: SqlClient): Promise<IndexCatalog> {
-  const rows = ((await sql.unsafe(SELECT_INDEXES)) as Row[]).map(
+  const rows = ((await sql.unsafe(SELECT_INDEXES)) as IndexRow[]).map(
     ({ table_name: table, name, is_unique, columns }) => ({
       table,
       name,

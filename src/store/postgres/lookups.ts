@@ -47,8 +47,8 @@ function keyColumnArrays(keys: readonly Key[]): readonly string[] {
 }
 
 /**
- * Selects many keys of one realm; `place` is the number of the key. Undefined for the realm itself, which has no other
- * key.
+ * Selects many keys of one realm; `query_number` is the number of the key. Undefined for the realm itself, which has no
+ * other key.
  */
 function selectManyStatement(resource: Resource): string | undefined {
   const { table } = resource;
@@ -58,7 +58,7 @@ function selectManyStatement(resource: Resource): string | undefined {
   const arrays = below.map((_, at) => `$${at + 2}::uuid[]`).join(', ');
   const names = below.map((column) => `key_${column}`);
   const keyMatches = below.map((column) => `${table}.${column} = k.key_${column}`);
-  return `select ${visible.join(', ')}, k.place::integer as place
-    from unnest(${arrays}) with ordinality as k (${names.join(', ')}, place)
+  return `select ${visible.join(', ')}, k.query_number::integer as query_number
+    from unnest(${arrays}) with ordinality as k (${names.join(', ')}, query_number)
     join ${table} on ${[`${table}.${realm} = $1`, ...keyMatches].join(' and ')}${unlessPurged}`;
 }

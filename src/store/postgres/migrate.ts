@@ -31,7 +31,7 @@ const STATEMENT_WAIT_MS_MAX = LIMITS.migrationWaitMsMax + LIMITS.storeWaitMsMax;
  * How long an attempt waits for the lock of a table: readers queue behind it, and run in the pauses between attempts.
  */
 const TABLE_WAIT_MS_MAX = 200;
-const PAUSE_MS = 1_000;
+const LOCK_RETRY_PAUSE_MS = 1_000;
 const CONFLICTS_MAX = 20;
 
 const MIGRATION_TABLE = `create table if not exists migration (
@@ -92,7 +92,7 @@ async function waitForOtherMigration(error: unknown, attempt: number, deadline: 
   if (isConcurrentMigration(error) && attempt <= CONFLICTS_MAX) return;
   if (!hasState(error, LOCK_NOT_AVAILABLE)) throw error;
   if (performance.now() > deadline) throw schemaLocked(error);
-  await Bun.sleep(PAUSE_MS);
+  await Bun.sleep(LOCK_RETRY_PAUSE_MS);
 }
 
 /** Runs `work` in a transaction. The client must have one connection. */

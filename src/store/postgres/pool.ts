@@ -32,7 +32,7 @@ interface Client {
   readonly sql: SQL;
 }
 
-type Values = readonly ParameterValue[];
+type ParameterValues = readonly ParameterValue[];
 type OpenClient = (host: Host | undefined) => SQL;
 
 /** The hosts to connect to; by default one host, whose availability is not watched. */
@@ -87,7 +87,7 @@ export function openConnectionPool(
     });
   }
 
-  async function queryOn(client: Client, via: SQL | ReservedSQL, text: string, values: Values) {
+  async function queryOn(client: Client, via: SQL | ReservedSQL, text: string, values: ParameterValues) {
     const rows = await responseInTime(client, via.unsafe(text, [...values]));
     return { rows, count: (rows as { count?: number }).count ?? 0 };
   }

@@ -27,7 +27,7 @@ const SELECT_STATE = `select pg_is_in_recovery() as is_standby, current_setting(
 
 /** Finds the primary. Rejects with DatabaseError where no host is one. */
 export async function openPrimary(address: PostgresAddress): Promise<Primary> {
-  const found = await Promise.allSettled(address.hosts.map((host) => assertWritable(address, host)));
+  const found = await Promise.allSettled(address.hosts.map((host) => assertHostWritable(address, host)));
   const first = address.hosts.find((_, at) => found[at]?.status === 'fulfilled');
   if (first) return trackPrimary(address, first);
   // The error of a host that answers is more helpful than that of an unreachable one.
@@ -66,7 +66,7 @@ function trackPrimary(address: PostgresAddress, first: Host): Primary {
   }
 
   async function check(candidate: Host, own: Timer): Promise<void> {
-    const failure = await assertWritable(address, candidate).then(
+    const failure = await assertHostWritable(address, candidate).then(
       () => undefined,
       (error) => databaseError(error) ?? new DatabaseError(ERROR_CODES.timeout),
     );
@@ -103,7 +103,7 @@ function trackPrimary(address: PostgresAddress, first: Host): Primary {
 }
 
 /** Resolves where a host accepts writes. Rejects with DatabaseError otherwise, at the latest after a timeout. */
-async function assertWritable(address: PostgresAddress, host: Host): Promise<void> {
+async function assertHostWritable(address: PostgresAddress, host: Host): Promise<void> {
   const client = openClient({ ...address, isPrepared: false }, 1, host);
   try {
     await withTimeout(checkState(client, address, host), LIMITS.answerMsMax, () => {

@@ -43,7 +43,7 @@ export function openQueryBatches<Q, A>(
       if (sent.length < next.length) admission.giveUp(next.length - sent.length);
       if (sent.length === 0) continue;
       queue.inFlight += 1;
-      execute(queue.realm, sent).finally(() => {
+      runQueries(queue.realm, sent).finally(() => {
         queue.inFlight -= 1;
         send(queue);
       });
@@ -51,7 +51,7 @@ export function openQueryBatches<Q, A>(
     if (queue.waiting.length === 0 && queue.inFlight === 0) queues.delete(queue.realm);
   }
 
-  async function execute(realm: string, sent: readonly BatchedQuery<Q, A>[]): Promise<void> {
+  async function runQueries(realm: string, sent: readonly BatchedQuery<Q, A>[]): Promise<void> {
     try {
       const queries = sent.map(({ query }) => query);
       const results = await runTogether(realm, queries);
@@ -85,13 +85,13 @@ function isDue({ waiting, inFlight }: RealmQueue<unknown, never>): boolean {
   return waiting.length >= LIMITS.lookupsPerStatementMax && inFlight < LIMITS.lookupStatementsMax;
 }
 
-/** For each query the row whose `place` is its number; undefined where there is none or more than one. */
+/** For each query the row whose `query_number` is its number; undefined where there is none or more than one. */
 export function uniqueRowPerQuery(rows: readonly Row[], count: number): readonly (Row | undefined)[] {
   const found = new Array<Row | undefined>(count);
   const ambiguous = new Set<number>();
   for (const row of rows) {
-    const at = (row.place as number) - 1;
-    delete row.place;
+    const at = (row.query_number as number) - 1;
+    delete row.query_number;
     if (found[at] !== undefined) ambiguous.add(at);
     found[at] = row;
   }

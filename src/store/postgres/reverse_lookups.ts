@@ -7,7 +7,7 @@ import { postgresStatements } from './dialect.ts';
 import type { ConnectionPool } from './pool.ts';
 import { openQueryBatches, uniqueRowPerQuery } from './query_batches.ts';
 
-type Values = LookupKey['values'];
+type LookupValues = LookupKey['values'];
 
 interface LookupDeps {
   readonly pool: ConnectionPool;
@@ -37,9 +37,9 @@ export function openPostgresReverseLookups(pool: ConnectionPool, admission: Admi
 function lookupBy(resource: Resource, members: readonly string[], { pool, admission }: LookupDeps) {
   const { one, many } = lookupStatements(resource, members);
   const { decodeKeyed } = postgresStatements(resource);
-  return openQueryBatches<Values, KeyedRecord | undefined>(admission, async (realm, queries) => {
+  return openQueryBatches<LookupValues, KeyedRecord | undefined>(admission, async (realm, queries) => {
     if (queries.length === 1) {
-      const { rows } = await pool.query(one, [realm, ...(queries[0] as Values).map(String)]);
+      const { rows } = await pool.query(one, [realm, ...(queries[0] as LookupValues).map(String)]);
       const [row] = rows;
       return [row && rows.length === 1 ? decodeKeyed(row) : undefined];
     }
@@ -55,22 +55,23 @@ function textArray(texts: readonly string[]): string {
 }
 
 /**
- * Statements for one lookup and for many, where `place` is the number of the lookup. Two rows mean an ambiguous lookup.
+ * Statements for one lookup and for many, where `query_number` is the number of the lookup. Two rows mean an ambiguous
+ * lookup.
  */
 function lookupStatements(resource: Resource, members: readonly string[]) {
   const { table } = resource;
   const columns = [...keyColumns(resource).slice(0, -1), ...postgresStatements(resource).visible];
-  const conditions = (place: (at: number) => string) =>
-    members.map((member, at) => `and ${comparedColumn(resource, member)} = ${place(at)}`).join(' ');
-  const selectRows = (place: (at: number) => string) =>
-    `select ${columns.join(', ')} from ${table} where realm_id = $1 ${conditions(place)} limit 2`;
+  const conditions = (placeholder: (at: number) => string) =>
+    members.map((member, at) => `and ${comparedColumn(resource, member)} = ${placeholder(at)}`).join(' ');
+  const selectRows = (placeholder: (at: number) => string) =>
+    `select ${columns.join(', ')} from ${table} where realm_id = $1 ${conditions(placeholder)} limit 2`;
   const arrays = members.map((member, at) => `$${at + 2}::${columnType(resource, member)}[]`).join(', ');
-  const names = members.map((_, at) => `sought_${at}`).join(', ');
+  const names = members.map((_, at) => `member_${at}`).join(', ');
   return {
     one: selectRows((at) => `$${at + 2}`),
-    many: `select k.place::integer as place, found.*
-      from unnest(${arrays}) with ordinality as k (${names}, place)
-      join lateral (${selectRows((at) => `k.sought_${at}`)}) as found on true`,
+    many: `select k.query_number::integer as query_number, found.*
+      from unnest(${arrays}) with ordinality as k (${names}, query_number)
+      join lateral (${selectRows((at) => `k.member_${at}`)}) as found on true`,
   };
 }
 

@@ -12,11 +12,11 @@ export const TABLE_RIGHTS: readonly string[] = ['select', 'insert', 'update', 'd
 const ALL_RIGHTS = TABLE_RIGHTS.join(', ');
 
 const RIGHTS = `unnest(array[${TABLE_RIGHTS.map((right) => `'${right}'`).join(', ')}]) as r (privilege)`;
-const IN_SCHEMA = `c.relkind in ('r', 'p') and c.relnamespace = to_regnamespace(quote_ident(current_schema()))`;
+const IS_TABLE_IN_SCHEMA = `c.relkind in ('r', 'p') and c.relnamespace = to_regnamespace(quote_ident(current_schema()))`;
 
 /** Tables on which the current role lacks a privilege. */
 const SELECT_TABLES_WITHOUT_RIGHTS = `select distinct c.relname::text as name from pg_class c cross join ${RIGHTS}
-  where ${IN_SCHEMA} and not has_table_privilege(c.oid, r.privilege) order by 1`;
+  where ${IS_TABLE_IN_SCHEMA} and not has_table_privilege(c.oid, r.privilege) order by 1`;
 
 /** Throws Refusal with the missing grants where the current role lacks a privilege to serve. */
 export async function assertTableRights(sql: SqlClient, { role, schema }: RoleSchema): Promise<void> {
@@ -38,7 +38,7 @@ const SELECT_MISSING_GRANTS = `select not has_schema_privilege($1::text, current
       and a.grantee = to_regrole(quote_ident($1::text)) and lower(a.privilege_type) = any(array['${TABLE_RIGHTS.join("','")}']))
     < ${TABLE_RIGHTS.length} as has_no_default,
   (select string_agg(distinct quote_ident(c.relname), ', ') from pg_class c cross join ${RIGHTS}
-    where ${IN_SCHEMA} and pg_has_role(c.relowner, 'usage')
+    where ${IS_TABLE_IN_SCHEMA} and pg_has_role(c.relowner, 'usage')
       and not has_table_privilege($1::text, c.oid, r.privilege)) as tables`;
 
 interface MissingGrants {

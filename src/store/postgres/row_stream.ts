@@ -23,7 +23,10 @@ export type InspectionQuery = <T>(text: string, ...values: readonly SqlValue[]) 
 export function openRowStream(sql: SQL, waitMsMax: number): RowStream {
   const client = clientWithTimeout(sql, waitMsMax);
 
-  async function execute(text: string, values: readonly ParameterValue[] = []): Promise<readonly unknown[]> {
+  async function runStatement(
+    text: string,
+    values: readonly ParameterValue[] = [],
+  ): Promise<readonly unknown[]> {
     try {
       return await client.unsafe(text, [...values]);
     } catch (error) {
@@ -33,17 +36,17 @@ export function openRowStream(sql: SQL, waitMsMax: number): RowStream {
 
   return {
     async *rows<T>(begin: string, text: string, values: readonly SqlValue[]) {
-      for (const statement of begin.split('; ')) await execute(statement);
+      for (const statement of begin.split('; ')) await runStatement(statement);
       try {
         const { text: numbered, order } = numberParameters(text);
-        await execute(`declare batch no scroll cursor for ${numbered}`, parameterValues(values, order));
+        await runStatement(`declare batch no scroll cursor for ${numbered}`, parameterValues(values, order));
         for (;;) {
-          const rows = (await execute(`fetch ${BATCH_ROWS} from batch`)) as readonly T[];
+          const rows = (await runStatement(`fetch ${BATCH_ROWS} from batch`)) as readonly T[];
           yield* rows;
           if (rows.length < BATCH_ROWS) return;
         }
       } finally {
-        await execute('rollback').catch(() => undefined);
+        await runStatement('rollback').catch(() => undefined);
       }
     },
     close: () => sql.close({ timeout: 0 }),

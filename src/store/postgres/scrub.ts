@@ -6,7 +6,7 @@ import { connectToPrimary } from './primary.ts';
 import { clientWithTimeout } from './sql_client.ts';
 
 /** The tables that hold values of users, in plain text or encrypted. */
-const TABLES = [...RESOURCES.map(({ table }) => table), 'user_salt', 'idempotency'];
+const TABLES_WITH_USER_VALUES = [...RESOURCES.map(({ table }) => table), 'user_salt', 'idempotency'];
 const MAY_VACUUM = `select bool_and(pg_has_role(c.relowner, 'usage')) as may from pg_class c
   where c.relkind in ('r', 'p') and c.relnamespace = to_regnamespace(quote_ident(current_schema()))
     and c.relname = any($1::text[])`;
@@ -20,9 +20,11 @@ export async function scrubPostgres(address: PostgresAddress): Promise<ScrubResu
   const client = await connectToPrimary(address);
   try {
     const own = clientWithTimeout(client, LIMITS.doctorQueryMsMax);
-    const [rights] = await own.unsafe<{ may: boolean }[]>(MAY_VACUUM, [`{${TABLES.join()}}`]);
+    const [rights] = await own.unsafe<{ may: boolean }[]>(MAY_VACUUM, [
+      `{${TABLES_WITH_USER_VALUES.join()}}`,
+    ]);
     const isVacuumed = rights?.may === true;
-    if (isVacuumed) await own.unsafe(`vacuum (index_cleanup on) ${TABLES.join(', ')}`);
+    if (isVacuumed) await own.unsafe(`vacuum (index_cleanup on) ${TABLES_WITH_USER_VALUES.join(', ')}`);
     const [row] = await own.unsafe<{ position: string }[]>(POSITION);
     return { kind: 'archived', position: row?.position ?? '', isVacuumed };
   } finally {

@@ -122,7 +122,7 @@ interface Group {
 
 /** Attempts of a transaction that conflicts with others, and how much longer it pauses before each. */
 const ATTEMPTS_MAX = 10;
-const PAUSE_MS = 20;
+const CONFLICT_PAUSE_MS = 20;
 
 const SAVEPOINT = 'savepoint job';
 /** Each of these two leaves a savepoint for the next job. */
@@ -221,7 +221,7 @@ function openGroupCommit(
       const settled = await attempt(scope, left, attempts === ATTEMPTS_MAX);
       if (settled > 0) attempts = 0;
       // A random pause keeps transactions that conflicted from conflicting again.
-      else await Bun.sleep(Math.random() * attempts * PAUSE_MS);
+      else await Bun.sleep(Math.random() * attempts * CONFLICT_PAUSE_MS);
       left = rejectExpired(left.slice(settled));
     }
   };

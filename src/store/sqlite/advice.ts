@@ -9,7 +9,7 @@ export interface Advice {
   readonly advice: string | undefined;
 }
 
-const BUSY = /^SQLITE_(BUSY|LOCKED)/;
+const BUSY_CODES = /^SQLITE_(BUSY|LOCKED)/;
 
 /** The advice for an error code; the first match applies. */
 const ADVICE: readonly (readonly [codes: RegExp, advise: (path: string | undefined) => string])[] = [
@@ -41,7 +41,7 @@ const ADVICE: readonly (readonly [codes: RegExp, advise: (path: string | undefin
     /^(SQLITE_IOERR|EIO)/,
     () => 'the disk or its file system returned an error: check the system log, and use a local file system',
   ],
-  [BUSY, () => 'try again'],
+  [BUSY_CODES, () => 'try again'],
   [/^SQLITE_CANTOPEN/, permissions],
   [
     /^SQLITE_(ERROR|SCHEMA)/,
@@ -83,6 +83,6 @@ export function sqliteAdvice(error: unknown, path: string | undefined): Advice |
 }
 
 function adviceFor(code: string, message: string, path: string | undefined): Advice {
-  const why = BUSY.test(code) ? 'another process held the lock' : message;
+  const why = BUSY_CODES.test(code) ? 'another process held the lock' : message;
   return { why, advice: ADVICE.find(([codes]) => codes.test(code))?.[1](path) };
 }

@@ -16,7 +16,7 @@ import { openSqliteTransactions } from './transactions.ts';
 import { openSqliteWriter } from './writer.ts';
 
 /** How long a query waits for recovery of the write-ahead log. Blocking is fine: nothing else runs in this process. */
-const WAIT_MS = 5_000;
+const RECOVERY_WAIT_MS = 5_000;
 const CACHE_KIB = 65_536;
 /** The integrity check of the engine ends after this number of errors. */
 const INTEGRITY_ERRORS_MAX = 1_000;
@@ -28,7 +28,7 @@ const INTEGRITY_ERRORS_MAX = 1_000;
 export function inspectSqlite(path: string, known: readonly Migration[]): EngineInspection {
   if (!existsSync(path)) throw new Refusal(`there is no database ${path}: create it with authrealm init`);
   const { db, isImmutable } = openReadOnly(path);
-  db.run(`pragma busy_timeout = ${WAIT_MS}`);
+  db.run(`pragma busy_timeout = ${RECOVERY_WAIT_MS}`);
   db.run(`pragma cache_size = -${CACHE_KIB}`);
   db.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
   const rows: Rows = <T>(sql: string, ...values: readonly SqlValue[]) =>

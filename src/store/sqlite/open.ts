@@ -40,7 +40,7 @@ export async function openSqlite(path: string, mode: MigrateMode, program: Progr
   const newest = migrations.at(-1)?.version ?? 0;
   if (path !== ':memory:') {
     assertNoOrphanedLog(path);
-    if (existsSync(path)) assertWritable(path);
+    if (existsSync(path)) assertFileWritable(path);
     else if (mode === 'off') throw noSchema();
   }
   return openPrepared(path, async (db) => {
@@ -54,7 +54,7 @@ export async function openSqlite(path: string, mode: MigrateMode, program: Progr
 }
 
 /** Throws the error of the system. The engine itself would open a read-only file, and fail at the first write. */
-function assertWritable(path: string): void {
+function assertFileWritable(path: string): void {
   accessSync(path, constants.R_OK | constants.W_OK);
   accessSync(dirname(realpathSync(path)), constants.W_OK | constants.X_OK);
 }

@@ -9,10 +9,10 @@ import { sqliteStatements } from './dialect.ts';
 import { readRetrying, type SharedReadTransaction } from './shared_read_transaction.ts';
 
 type Row = Record<string, unknown>;
-type Values = LookupKey['values'];
+type LookupValues = LookupKey['values'];
 
 /** Returns the row with these values; undefined where there is none or more than one. */
-type FindRow = (realm: string, values: Values) => Row | undefined;
+type FindRow = (realm: string, values: LookupValues) => Row | undefined;
 
 /**
  * Reverse lookups over one connection, for each set of members that a resource can be looked up by. A member with a
@@ -42,7 +42,7 @@ function lookupBy(db: Database, resource: Resource, members: readonly string[]) 
   const selected = visible.filter((column) => !exact.some(({ member }) => member === column));
   const parents = keyColumns(resource).slice(1, -1);
   const findRow = rowFinder(db, resource, members, [...selected, ...parents]);
-  return (realm: string, values: Values): KeyedRecord | undefined => {
+  return (realm: string, values: LookupValues): KeyedRecord | undefined => {
     const row = findRow(realm, values);
     if (row === undefined) return undefined;
     const key = [realm];

@@ -97,7 +97,7 @@ function shareReads(db: Database, header: Uint32Array): SharedReadTransaction {
 const CHANGES = 2;
 const LAST_FRAME = 4;
 const CHECKSUM = 10;
-const HEADER_BYTES = 48;
+const WAL_INDEX_HEADER_BYTES = 48;
 
 /**
  * The header of the WAL index at the address where SQLite has mapped it. The file must not be opened again, because
@@ -113,7 +113,9 @@ function logHeader(db: Database): Uint32Array | undefined {
       .split('\n')
       .find((each) => each.endsWith(` ${file}`) && each.includes(' 00000000 '));
     const address = line && Number.parseInt(line, 16);
-    return address ? new Uint32Array(toArrayBuffer(address as Pointer, 0, HEADER_BYTES)) : undefined;
+    return address
+      ? new Uint32Array(toArrayBuffer(address as Pointer, 0, WAL_INDEX_HEADER_BYTES))
+      : undefined;
   } catch {
     return undefined;
   }

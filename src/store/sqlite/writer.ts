@@ -78,13 +78,13 @@ export function openSqliteWriter(
     } catch (error) {
       if (isBusy(error)) {
         retries += 1;
-        rejectExpired(error);
+        rejectExpiredJobs(error);
       } else rejectJobs(queue.splice(0), sqliteFault(error));
       return false;
     }
   }
 
-  function rejectExpired(cause: unknown): void {
+  function rejectExpiredJobs(cause: unknown): void {
     const now = performance.now();
     const expired = queue.filter((job) => job.deadline <= now);
     if (expired.length === 0) return;
