@@ -1,7 +1,7 @@
 import { RESOURCES } from '../src/domain/resources.ts';
-import { postgresStatements as postgresStatementsOf } from '../src/store/postgres/dialect.ts';
+import { postgresStatements } from '../src/store/postgres/dialect.ts';
 import { numberParameters } from '../src/store/postgres/parameters.ts';
-import { sqliteStatements as sqliteStatementsOf } from '../src/store/sqlite/dialect.ts';
+import { sqliteStatements } from '../src/store/sqlite/dialect.ts';
 
 /**
  * Prints the SQL that the store derives from the description of a resource, on both engines:
@@ -15,8 +15,8 @@ if (!resource) {
   process.exit(2);
 }
 const engines = [
-  ['SQLite', sqliteStatementsOf(resource), (text: string) => text],
-  ['PostgreSQL', postgresStatementsOf(resource), (text: string) => numberParameters(text).text],
+  ['SQLite', sqliteStatements(resource), (text: string) => text],
+  ['PostgreSQL', postgresStatements(resource), (text: string) => numberParameters(text).text],
 ] as const;
 for (const [engine, statements, write] of engines) {
   console.log(`-- ${engine}`);

@@ -125,8 +125,8 @@ type Request = LocalRequest & { readonly id?: string };
 function refusalBy(error: unknown, missing: string): unknown {
   if (!(error instanceof Fault)) return error;
   if (error.code === 'not_found') return new Refusal(missing);
-  if (error.complaints.length === 0) return error;
-  const sentences = error.complaints.map(({ field, rule }) => `${field.replace(/^data\./, '')}: ${rule}`);
+  if (error.fieldErrors.length === 0) return error;
+  const sentences = error.fieldErrors.map(({ field, rule }) => `${field.replace(/^data\./, '')}: ${rule}`);
   return new Refusal(sentences.join('\n'));
 }
 

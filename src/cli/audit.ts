@@ -10,7 +10,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
 import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
-import { type SourceLine as FileLine, splitLines } from '../transfer/line_reader.ts';
+import { type SourceLine, splitLines } from '../transfer/line_reader.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 import { assertDatabaseExists, existingCheckpointFile } from './existing_database.ts';
 import { newFile, type Output, standardOutput } from './output.ts';
@@ -91,7 +91,7 @@ async function readCheckpoints(path: string | undefined, { logKeys }: OpenDataba
   const unsigned: number[] = [];
   let restored: Restoration | undefined;
   const decoder = new TextDecoder();
-  const readCheckpointLine = ({ number, bytes }: FileLine): void => {
+  const readCheckpointLine = ({ number, bytes }: SourceLine): void => {
     const read = bytes && readLine(decoder.decode(bytes), logKeys);
     if (!read || read.kind === 'malformed' || !read.isSigned) {
       unsigned.push(number);

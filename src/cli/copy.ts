@@ -66,11 +66,11 @@ function addressOf(side: 'from' | 'to', options: CopyOptions, argv: readonly str
   if (isInMemory(address))
     throw refusal(`--${side}: an in-memory database ends with its process; use a file`);
   const isOnCommandLine = argv.some((word) => word === url || word === `--${side}=${url}`);
-  const complaints = [
+  const problems = [
     ...(isOnCommandLine ? disclosure(side, `AUTHREALM_COPY_${side.toUpperCase()}`, address) : []),
     ...databaseContradictions({ database: address, databasePasswordFile: passwordFile }),
   ];
-  if (complaints.length > 0) throw refusal(complaints.join('\n'));
+  if (problems.length > 0) throw refusal(problems.join('\n'));
   return address.engine === 'postgres' ? { ...address, passwordFile } : address;
 }
 

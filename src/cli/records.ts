@@ -1,5 +1,11 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { Collection, FindableCollection, RecordOf, SortKey, WriteOptions } from '../client/client.ts';
+import type {
+  Collection,
+  FindableCollection,
+  ResourceRecord,
+  SortKey,
+  WriteOptions,
+} from '../client/client.ts';
 import { rawFilter } from '../client/client.ts';
 import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -32,7 +38,7 @@ interface Call {
   readonly options: RecordOptions;
 }
 
-type AnyEntry = RecordOf<Resource> & { readonly etag?: string };
+type AnyEntry = ResourceRecord<Resource> & { readonly etag?: string };
 
 /** `get`, `list`, `find`, `create`, `update`, `delete`: the records of a running service, through its HTTP API. */
 export function addRecordCommands(program: Command, context: CliContext, secret: string | undefined): void {

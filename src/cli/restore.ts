@@ -13,7 +13,7 @@ import { checkpointSinksOf } from '../service/checkpoint_sinks.ts';
 import { openDatabase, proveKeysOf } from '../service/open_database.ts';
 import type { RestoreResult } from '../store/backups/restoration.ts';
 import { type Engine, fileOf, isInMemory } from '../store/open.ts';
-import { type SourceLine as FileLine, splitLines } from '../transfer/line_reader.ts';
+import { type SourceLine, splitLines } from '../transfer/line_reader.ts';
 import { openArchiver } from './archiver.ts';
 import { POSTGRES_TOOLS, totalOf } from './backup.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
@@ -196,7 +196,7 @@ export async function readErasures(
   const found = new Map<string, Erasure>();
   const unsigned: number[] = [];
   const decoder = new TextDecoder();
-  const take = ({ number, bytes }: FileLine): void => {
+  const take = ({ number, bytes }: SourceLine): void => {
     const line = bytes && readLine(decoder.decode(bytes), keys);
     if (!line || line.kind === 'malformed') throw malformedLine(name, number);
     if (!line.isSigned && !takesUnsigned) throw unsignedLine(name, number, keys !== undefined);

@@ -12,7 +12,7 @@ import { WIRE_FORMATS, type WireFormat } from './wires.ts';
 
 export type { Fetch } from './attempt.ts';
 export type * from './collection.ts';
-export { AuthrealmError, type ErrorObject as Complaint, isAbsent, isStale } from './error.ts';
+export { AuthrealmError, type ErrorObject, isAbsent, isStale } from './error.ts';
 export * from './filter.ts';
 export type {
   ChangesOf,
@@ -20,8 +20,8 @@ export type {
   FieldOf,
   KeyOf,
   NewOf,
-  RecordWithEtag as TaggedOf,
-  ResourceRecord as RecordOf,
+  RecordWithEtag,
+  ResourceRecord,
   ScopeOf,
   SortKey,
 } from './record_types.ts';

@@ -1,4 +1,4 @@
-import { type Complaint, FAULTS, Fault } from '../domain/fault.ts';
+import { FAULTS, Fault, type FieldError } from '../domain/fault.ts';
 import type { Clock, Revision } from '../domain/id.ts';
 import type { JsonObject } from '../domain/json_object.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -196,7 +196,7 @@ function assertWritten(result: WriteResult): void {
   }
 }
 
-function fieldError(member: string, rule: string): Complaint {
+function fieldError(member: string, rule: string): FieldError {
   return { field: `data.${member}`, rule };
 }
 

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { type Complaint, Fault } from '../domain/fault.ts';
+import { Fault, type FieldError } from '../domain/fault.ts';
 import { parseUuid } from '../domain/id.ts';
 import type { JsonObject } from '../domain/json_object.ts';
 import type { Key, Resource } from '../domain/resource.ts';
@@ -15,11 +15,11 @@ export interface Input {
   readonly passwords: Readonly<Record<string, string>>;
 }
 
-/** Parses the `data` of a request. Throws Fault `invalid` or `conflict` with all complaints. */
+/** Parses the `data` of a request. Throws Fault `invalid` or `conflict` with all field errors. */
 export type InputReader = (data: JsonObject) => Input;
 
 /**
- * Creates the input reader of a verb. In a create, a missing member has its default or is a complaint; in an update it
+ * Creates the input reader of a verb. In a create, a missing member has its default or is an error; in an update it
  * stays as it is (docs/wire.md#updates). Unknown and read-only members are ignored.
  */
 export function inputReaderFor(resource: Resource, verb: InputVerb): InputReader {
@@ -80,20 +80,20 @@ interface FieldErrors {
 }
 
 function collectFieldErrors(): FieldErrors {
-  const invalid: Complaint[] = [];
-  const impossible: Complaint[] = [];
+  const invalid: FieldError[] = [];
+  const impossible: FieldError[] = [];
   return {
     add: (field, rule) => invalid.push({ field, rule }),
     addIssues(field, value, issues) {
       // A missing value is reported once, as missing.
       if (value === undefined) {
-        if (!invalid.some((complaint) => complaint.field === field))
+        if (!invalid.some((fieldError) => fieldError.field === field))
           invalid.push({ field, rule: 'is missing' });
         return;
       }
       for (const issue of issues) {
-        const complaint = { field: [field, ...issue.path].join('.'), rule: violatedRule(issue) };
-        (isImpossible(issue) ? impossible : invalid).push(complaint);
+        const fieldError = { field: [field, ...issue.path].join('.'), rule: violatedRule(issue) };
+        (isImpossible(issue) ? impossible : invalid).push(fieldError);
       }
     },
     throwIfAny() {

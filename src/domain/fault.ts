@@ -1,5 +1,5 @@
 /** The member or parameter that breaks a rule, and the rule: names only, never values. */
-export interface Complaint {
+export interface FieldError {
   readonly field: string;
   readonly rule: string;
 }
@@ -10,10 +10,10 @@ interface FaultRow {
   readonly detail: string;
   /** The same request may succeed a second later: the answer has `Retry-After`. */
   readonly isRetryable?: true;
-  /** The kind of a complaint's field. Complaints of a fault without a source are not returned. */
+  /** The kind of field that its errors name. Field errors of a fault without a source are not returned. */
   readonly source?: 'pointer' | 'parameter' | 'dependency';
-  /** A complaint for the OpenAPI document. */
-  readonly example?: Complaint;
+  /** A field error for the OpenAPI document. */
+  readonly example?: FieldError;
 }
 
 /**
@@ -194,17 +194,17 @@ export type FaultCode = keyof typeof ROWS;
 
 export const FAULTS: Readonly<Record<FaultCode, FaultRow>> = ROWS;
 
-/** The thrown form of an error answer. `complaints` are public; `cause` is only logged. */
+/** The thrown form of an error answer. `fieldErrors` are public; `cause` is only logged. */
 export class Fault extends Error {
   readonly code: FaultCode;
-  readonly complaints: readonly Complaint[];
+  readonly fieldErrors: readonly FieldError[];
   /** The same request may succeed later: no idempotency record keeps this answer. */
   readonly isPassing: boolean;
 
-  constructor(code: FaultCode, complaints: readonly Complaint[] = [], cause?: unknown, isPassing = false) {
+  constructor(code: FaultCode, fieldErrors: readonly FieldError[] = [], cause?: unknown, isPassing = false) {
     super(code, { cause });
     this.code = code;
-    this.complaints = complaints;
+    this.fieldErrors = fieldErrors;
     this.isPassing = isPassing;
   }
 }

@@ -216,7 +216,7 @@ export const LIMITS = Object.freeze({
   /** Levels of nesting of a JSON body. A deeper one is answered 400. */
   bodyDepthMax: 64,
   /** Errors in one answer. Further ones are left out. */
-  complaintsMax: 20,
+  fieldErrorsMax: 20,
   /** `Idempotency-Key`. A longer one is answered 400. */
   idempotencyKeyCharactersMax: 255,
   /** Time for which an answer can be repeated by its `Idempotency-Key`. */

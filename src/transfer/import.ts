@@ -168,8 +168,8 @@ function parseLine({ plan }: Run, { number, bytes }: SourceLine): ParsedLine | R
     return plan.read(bytes);
   } catch (error) {
     if (!(error instanceof Fault) || error.code !== 'invalid') throw error;
-    const complaints = error.complaints.map(({ field, rule }) => `${field} ${rule}`.trim());
-    return { line: number, reason: complaints.join('; ') };
+    const problems = error.fieldErrors.map(({ field, rule }) => `${field} ${rule}`.trim());
+    return { line: number, reason: problems.join('; ') };
   }
 }
 

@@ -241,7 +241,7 @@ function parseMembers(
   const completed = format.defaulted.length === 0 ? given : withDefaults(format, given, context);
   const parsed = format.schema.safeParse(completed);
   if (parsed.success) return parsed.data;
-  const complaints = parsed.error.issues.map(({ path, message }) => {
+  const fieldErrors = parsed.error.issues.map(({ path, message }) => {
     const [name, ...inner] = path as string[];
     const within = format.members.find((member) => member.name === name)?.annotation.within;
     return {
@@ -249,7 +249,7 @@ function parseMembers(
       rule: inner.length === 0 && completed[name ?? ''] === undefined ? 'is missing' : message,
     };
   });
-  throw new Fault('invalid', complaints);
+  throw new Fault('invalid', fieldErrors);
 }
 
 /** Adds the derived defaults of missing members. */

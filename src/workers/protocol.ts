@@ -1,5 +1,5 @@
 import { type ErrorTrace, errorFromTrace, errorTrace } from '../domain/error_trace.ts';
-import { type Complaint, Fault, type FaultCode, Refusal } from '../domain/fault.ts';
+import { Fault, type FaultCode, type FieldError, Refusal } from '../domain/fault.ts';
 
 /** Everything that a worker process and its parent send each other. Either of them may send requests. */
 export type Message =
@@ -12,7 +12,7 @@ export type Message =
 /** What was thrown. Only a Refusal is sent with its message: the message of another error may hold a value. */
 type Failure =
   | { readonly refusal: string; readonly isUsage: boolean }
-  | { readonly fault: FaultCode; readonly complaints: readonly Complaint[]; readonly trace: ErrorTrace };
+  | { readonly fault: FaultCode; readonly fieldErrors: readonly FieldError[]; readonly trace: ErrorTrace };
 
 export type Handle = (request: unknown) => unknown;
 
@@ -73,12 +73,12 @@ export function openChannel(send: (message: Message) => void, handle: Handle): C
 function failureOf(error: unknown): Failure {
   if (error instanceof Refusal) return { refusal: error.message, isUsage: error.isUsage };
   if (error instanceof Fault) {
-    return { fault: error.code, complaints: error.complaints, trace: errorTrace(error.cause) };
+    return { fault: error.code, fieldErrors: error.fieldErrors, trace: errorTrace(error.cause) };
   }
-  return { fault: 'internal', complaints: [], trace: errorTrace(error) };
+  return { fault: 'internal', fieldErrors: [], trace: errorTrace(error) };
 }
 
 function errorOfFailure(failure: Failure): Error {
   if ('refusal' in failure) return new Refusal(failure.refusal, { isUsage: failure.isUsage });
-  return new Fault(failure.fault, failure.complaints, errorFromTrace(failure.trace));
+  return new Fault(failure.fault, failure.fieldErrors, errorFromTrace(failure.trace));
 }

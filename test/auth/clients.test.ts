@@ -25,7 +25,7 @@ const access = () => service.db.engine.access;
 /** The code and the first rule of the thrown fault. */
 const faultOf = async (work: Promise<unknown>): Promise<readonly [string, string | undefined]> => {
   const error = await work.catch((caught: unknown) => caught);
-  if (error instanceof Fault) return [error.code, error.complaints[0]?.rule];
+  if (error instanceof Fault) return [error.code, error.fieldErrors[0]?.rule];
   throw new Error('no fault was thrown', { cause: error });
 };
 

@@ -91,7 +91,7 @@ test.each([
       ...proxy.environment,
     });
     expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toBe('Jane Doe\nJane Doe jane@example.com\n1\nsomebody was faster\n');
+    expect(stdout).toBe('Jane Doe\nJane Doe jane@example.com\n1\nchanged by another writer\n');
     expect(proxy.methods).toEqual([]);
     await proxy.stop();
   },

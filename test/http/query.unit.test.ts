@@ -29,7 +29,7 @@ function complaintsOf(query: string): readonly string[] {
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     expect(error.code).toBe('invalid_query');
-    return error.complaints.map(({ field, rule }) => `${field}: ${rule}`);
+    return error.fieldErrors.map(({ field, rule }) => `${field}: ${rule}`);
   }
 }
 

@@ -26,8 +26,8 @@ export function ruleOf(text: string): string | undefined {
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     expect(error.code).toBe('malformed_filter');
-    expect(error.complaints.map(({ field }) => field)).toEqual(['filter']);
-    return error.complaints[0]?.rule;
+    expect(error.fieldErrors.map(({ field }) => field)).toEqual(['filter']);
+    return error.fieldErrors[0]?.rule;
   }
 }
 

@@ -86,7 +86,7 @@ describe('requests to a worker pool', () => {
     const pool = open();
     const act = (what: string) => pool.request({ act: 'throw', what, value: 'hunter2hunter2' });
     const fault = await faultOf(act('fault'));
-    expect([fault.code, fault.complaints]).toEqual(['conflict', [{ field: 'username', rule: 'unique' }]]);
+    expect([fault.code, fault.fieldErrors]).toEqual(['conflict', [{ field: 'username', rule: 'unique' }]]);
     const bug = await faultOf(act('bug'));
     expect([bug.code, (bug.cause as { code?: string }).code]).toEqual(['internal', 'TypeError']);
     expect((bug.cause as Error).stack).toContain('worker_child.ts');

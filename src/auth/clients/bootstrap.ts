@@ -33,10 +33,8 @@ function parseMembers(path: string, text: string): z.output<typeof bootstrapClie
   }
   const parsed = bootstrapClient.safeParse(json);
   if (parsed.success) return parsed.data;
-  const complaints = parsed.error.issues.map(
-    ({ path: at, message }) => `${path}: ${at.join('.')} ${message}`,
-  );
-  throw new Refusal(complaints.join('\n'));
+  const problems = parsed.error.issues.map(({ path: at, message }) => `${path}: ${at.join('.')} ${message}`);
+  throw new Refusal(problems.join('\n'));
 }
 
 function realmId(raw: string, path: string): Uuid {

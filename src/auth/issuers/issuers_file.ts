@@ -84,11 +84,11 @@ const right = z
   })
   .superRefine(({ value, scopes: given, realms }, context) => {
     const isWide = intersectScopes(given, INSTALLATION_SCOPES).size > 0;
-    const complain = (path: string, message: string) =>
+    const addIssue = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
     if (isWide && value === ANY_VALUE)
-      complain('value', 'must name a value where scopes contain admin: "*" matches everybody');
-    if (!areGrantable(given, realms)) complain('realms', 'must be "*" where scopes contain admin');
+      addIssue('value', 'must name a value where scopes contain admin: "*" matches everybody');
+    if (!areGrantable(given, realms)) addIssue('realms', 'must be "*" where scopes contain admin');
   });
 
 const SAFE = { error: 'must be https; http is for providers on this machine' };
@@ -136,16 +136,16 @@ const issuer = z
   })
   .superRefine(({ console, audience, typ, rights }, context) => {
     if (!console) return;
-    const complain = (path: string, message: string) =>
+    const addIssue = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
     if (audience === console.client_id && normalizeTyp(typ) === 'jwt')
-      complain(
+      addIssue(
         'audience',
         'must not be the client_id of its console: its ID tokens would be accepted as access tokens',
       );
     const named = new Set(rights.flatMap(({ realms }) => (realms === '*' ? [] : [...realms])));
     if (named.size > LIMITS.tokenRealmsMax)
-      complain('rights', `must name at most ${LIMITS.tokenRealmsMax} realms where console is set`);
+      addIssue('rights', `must name at most ${LIMITS.tokenRealmsMax} realms where console is set`);
   });
 
 const issuersFile = z.strictObject({
@@ -173,10 +173,10 @@ export function parseIssuers(path: string, content: string): readonly ExternalIs
   if (!json) throw new Refusal(`${path} is not a JSON object, or has a duplicate key`, { isUsage: true });
   const parsed = issuersFile.safeParse(json);
   if (!parsed.success) {
-    const complaints = parsed.error.issues.map(
+    const problems = parsed.error.issues.map(
       ({ path: at, message }) => `${path}: ${at.join('.')} ${message}`,
     );
-    throw new Refusal(complaints.join('\n'), { isUsage: true });
+    throw new Refusal(problems.join('\n'), { isUsage: true });
   }
   return parsed.data.issuers.map(({ jwks_uri: jwksUri, typ, console, ...rest }) =>
     Object.freeze({ ...rest, jwksUri, type: normalizeTyp(typ), console: console && consoleOf(console) }),

@@ -68,7 +68,7 @@ export type FilterCondition =
 export type ParsedFilter = readonly (readonly FilterCondition[])[];
 
 /**
- * Parses a percent-decoded filter. Throws Fault `malformed_filter` with one complaint, which names the position and the
+ * Parses a percent-decoded filter. Throws Fault `malformed_filter` with one field error, which names the position and the
  * rule, never a value.
  */
 export function parseFilter(text: string, filterables: Filterables): ParsedFilter {

@@ -245,7 +245,7 @@ export const errorsShape = {
       }),
     )
     .min(1)
-    .max(LIMITS.complaintsMax),
+    .max(LIMITS.fieldErrorsMax),
 };
 
 export const errorsSchema = z.strictObject(errorsShape).meta({

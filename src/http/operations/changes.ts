@@ -1,5 +1,5 @@
 import type { Store } from '../../directory/store.ts';
-import { type Complaint, Fault } from '../../domain/fault.ts';
+import { Fault, type FieldError } from '../../domain/fault.ts';
 import { parseUuid, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
@@ -186,20 +186,20 @@ type BackwardQuery = FeedQuery & { readonly before: string };
  */
 function readFeedQuery(url: string): FeedQuery {
   const parameters = new URLSearchParams(/\?([^#]*)/.exec(url)?.[1] ?? '');
-  const complaints: Complaint[] = [];
+  const fieldErrors: FieldError[] = [];
   for (const name of ['after', 'before', 'limit', 'user_id']) {
     if (parameters.getAll(name).length > 1)
-      complaints.push({ field: name, rule: 'must be given at most once' });
+      fieldErrors.push({ field: name, rule: 'must be given at most once' });
   }
   const text = parameters.get('limit') ?? String(LIMITS.pageRecordsMax);
   const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
   if (limit < 1 || limit > LIMITS.pageRecordsMax) {
-    complaints.push({ field: 'limit', rule: `must be a whole number from 1 to ${LIMITS.pageRecordsMax}` });
+    fieldErrors.push({ field: 'limit', rule: `must be a whole number from 1 to ${LIMITS.pageRecordsMax}` });
   }
   const named = parameters.get('user_id');
   const user = named === null ? undefined : parseUuid(named);
-  if (named !== null && !user) complaints.push({ field: 'user_id', rule: 'must be the ID of a user' });
-  if (complaints.length > 0) throw new Fault('invalid_query', complaints);
+  if (named !== null && !user) fieldErrors.push({ field: 'user_id', rule: 'must be the ID of a user' });
+  if (fieldErrors.length > 0) throw new Fault('invalid_query', fieldErrors);
   return {
     after: parameters.get('after') ?? undefined,
     before: parameters.get('before') ?? undefined,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ZodOpenApiResponseObject } from 'zod-openapi';
 import type { AuthCache } from '../../auth/tokens/auth_cache.ts';
 import type { Store } from '../../directory/store.ts';
-import { type Complaint, FAULTS, Fault } from '../../domain/fault.ts';
+import { FAULTS, Fault, type FieldError } from '../../domain/fault.ts';
 import { faultExample } from '../openapi/examples.ts';
 import { ALWAYS, EXTENSION, HEADERS } from '../openapi/responses.ts';
 import { errorsShape } from '../openapi/schemas.ts';
@@ -35,11 +35,11 @@ export function readiness({ store, access }: ReadinessDeps, caching: string): Ca
   return async () => {
     const failures = await Promise.all(DEPENDENCIES.map((name) => failureOf(probes[name])));
     if (failures.every((failure) => failure === undefined)) return ready;
-    const complaints = DEPENDENCIES.map(
-      (field, place): Complaint => ({ field, rule: failures[place] ? 'in trouble' : 'ok' }),
+    const fieldErrors = DEPENDENCIES.map(
+      (field, place): FieldError => ({ field, rule: failures[place] ? 'in trouble' : 'ok' }),
     );
     const first = failures.find((failure) => failure !== undefined);
-    throw new Fault('not_ready', complaints, first?.cause ?? first);
+    throw new Fault('not_ready', fieldErrors, first?.cause ?? first);
   };
 }
 
@@ -69,12 +69,15 @@ export const READY = {
 
 /** The response of a service that is not ready; it names the failing dependencies if they were found in time. */
 export function unreadyResponse(): ZodOpenApiResponseObject {
-  const complaints = DEPENDENCIES.map((field, place) => ({ field, rule: place === 0 ? 'ok' : 'in trouble' }));
+  const fieldErrors = DEPENDENCIES.map((field, place) => ({
+    field,
+    rule: place === 0 ? 'ok' : 'in trouble',
+  }));
   const schema = z
     .strictObject({ ...errorsShape, dependencies: dependenciesOf(z.enum(STATES)).optional() })
     .meta({ id: 'Unready' });
   const examples = {
-    not_ready: { value: JSON.parse(replyOf(new Fault('not_ready', complaints)).body as string) },
+    not_ready: { value: JSON.parse(replyOf(new Fault('not_ready', fieldErrors)).body as string) },
     unavailable: { value: faultExample('unavailable') },
   };
   return {

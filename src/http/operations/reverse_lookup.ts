@@ -263,6 +263,6 @@ export function inBody<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw error instanceof Fault ? new Fault('invalid', error.complaints) : error;
+    throw error instanceof Fault ? new Fault('invalid', error.fieldErrors) : error;
   }
 }

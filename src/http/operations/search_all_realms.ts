@@ -114,11 +114,11 @@ function readAllRealmsRequest(body: string): AllRealmsRequest {
   const value = parseJson(body);
   const parsed = searchRequestSchema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const complaints = parsed.error.issues.map((issue) => ({
+  const fieldErrors = parsed.error.issues.map((issue) => ({
     field: issue.path.length === 0 ? 'body' : issue.path.join('.'),
     rule: violatedRule(issue),
   }));
-  throw new Fault('invalid', complaints);
+  throw new Fault('invalid', fieldErrors);
 }
 
 /** Reads a filter that names one of the sets, each member with one value or prefix. Throws Fault `invalid_query`. */

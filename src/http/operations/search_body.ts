@@ -1,4 +1,4 @@
-import { type Complaint, Fault } from '../../domain/fault.ts';
+import { Fault, type FieldError } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { parseJson } from '../pipeline/body.ts';
 
@@ -11,33 +11,33 @@ export interface SearchRequest {
 
 /** Reads the body of a search. Throws Fault `malformed` if it is not JSON, `invalid` if it is not a search. */
 export function readSearch(body: string): SearchRequest {
-  const complaints: Complaint[] = [];
-  const { filter, page } = membersOfObject(parseJson(body), 'body', complaints);
-  const { limit, offset } = page === undefined ? {} : membersOfObject(page, 'page', complaints);
+  const fieldErrors: FieldError[] = [];
+  const { filter, page } = membersOfObject(parseJson(body), 'body', fieldErrors);
+  const { limit, offset } = page === undefined ? {} : membersOfObject(page, 'page', fieldErrors);
   const number = (field: string, value: unknown, [min, max]: readonly [number, number]) => {
     if (value === undefined) return undefined;
     if (Number.isInteger(value) && Number(value) >= min && Number(value) <= max) return Number(value);
-    complaints.push({ field, rule: `must be a whole number from ${min} to ${max}` });
+    fieldErrors.push({ field, rule: `must be a whole number from ${min} to ${max}` });
     return undefined;
   };
   if (filter !== undefined && typeof filter !== 'string') {
-    complaints.push({ field: 'filter', rule: 'must be a string' });
+    fieldErrors.push({ field: 'filter', rule: 'must be a string' });
   }
   const request = {
     filter: typeof filter === 'string' ? filter : undefined,
     limit: number('page.limit', limit, [1, LIMITS.pageRecordsMax]),
     offset: number('page.offset', offset, [0, LIMITS.pageOffsetMax]),
   };
-  if (complaints.length > 0) throw new Fault('invalid', complaints);
+  if (fieldErrors.length > 0) throw new Fault('invalid', fieldErrors);
   return request;
 }
 
 function membersOfObject(
   value: unknown,
   field: string,
-  complaints: Complaint[],
+  fieldErrors: FieldError[],
 ): Readonly<Record<string, unknown>> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
-  complaints.push({ field, rule: 'must be a JSON object' });
+  fieldErrors.push({ field, rule: 'must be a JSON object' });
   return {};
 }

@@ -1,5 +1,5 @@
 import type { PagePosition, Sort } from '../../directory/store.ts';
-import { type Complaint, Fault } from '../../domain/fault.ts';
+import { Fault, type FieldError } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { readPageCursor, SORT_KEYS } from './paging.ts';
 
@@ -73,13 +73,13 @@ interface RawParameter {
 export function readQuery(url: string, rules: QueryRules): ListQuery {
   const start = url.indexOf('?') + 1;
   if (start === 0 || start === url.length) return DEFAULT_QUERY;
-  const complaints: Complaint[] = [];
-  const parameters = parametersOf(url, start, rules, complaints);
-  const limit = numberOf('page[limit]', parameters, [1, LIMITS.pageRecordsMax], complaints);
-  const offset = numberOf('page[offset]', parameters, [0, LIMITS.pageOffsetMax], complaints);
-  const sort = sortOf(parameters.get('sort'), complaints);
-  const after = afterOf(parameters, sort, complaints);
-  if (complaints.length > 0) throw new Fault('invalid_query', complaints);
+  const fieldErrors: FieldError[] = [];
+  const parameters = parametersOf(url, start, rules, fieldErrors);
+  const limit = numberOf('page[limit]', parameters, [1, LIMITS.pageRecordsMax], fieldErrors);
+  const offset = numberOf('page[offset]', parameters, [0, LIMITS.pageOffsetMax], fieldErrors);
+  const sort = sortOf(parameters.get('sort'), fieldErrors);
+  const after = afterOf(parameters, sort, fieldErrors);
+  if (fieldErrors.length > 0) throw new Fault('invalid_query', fieldErrors);
   const filter = parameters.get('filter');
   const carried = linkPart('filter', filter) + linkPart('sort', parameters.get('sort'));
   return { limit, offset, after, filter: filter?.text, sort, carried };
@@ -89,19 +89,19 @@ function parametersOf(
   url: string,
   start: number,
   { hasFilter, hasSort }: QueryRules,
-  complaints: Complaint[],
+  fieldErrors: FieldError[],
 ): ReadonlyMap<Name, RawParameter> {
   const parameters = new Map<Name, RawParameter>();
   const end = orEnd(url.indexOf('#', start), url.length);
   for (let from = start, to = 0; from < end; from = to + 1) {
     to = orEnd(url.indexOf('&', from), end);
     const nameEnd = orEnd(url.indexOf('=', from), to);
-    const name = nameOf(url.slice(from, nameEnd), complaints);
+    const name = nameOf(url.slice(from, nameEnd), fieldErrors);
     if (name === undefined || (name === 'filter' && !hasFilter) || (name === 'sort' && !hasSort)) continue;
-    if (parameters.has(name)) complaints.push({ field: name, rule: 'must be given at most once' });
+    if (parameters.has(name)) fieldErrors.push({ field: name, rule: 'must be given at most once' });
     const raw = url.slice(Math.min(nameEnd + 1, to), to);
     const text = decoded(raw);
-    if (text === undefined) complaints.push({ field: name, rule: NOT_DECODABLE });
+    if (text === undefined) fieldErrors.push({ field: name, rule: NOT_DECODABLE });
     parameters.set(name, { raw, text: text ?? '' });
   }
   return parameters;
@@ -115,11 +115,11 @@ function orEnd(found: number, end: number): number {
 const NOT_DECODABLE = 'must be UTF-8, percent-encoded';
 
 /** The parameter of this name, raw or encoded; undefined for an unknown one. */
-function nameOf(raw: string, complaints: Complaint[]): Name | undefined {
+function nameOf(raw: string, fieldErrors: FieldError[]): Name | undefined {
   const known = NAMES.get(raw);
   if (known !== undefined || !raw.includes('%')) return known;
   const name = decoded(raw);
-  if (name === undefined) complaints.push({ field: 'query', rule: `a name in it ${NOT_DECODABLE}` });
+  if (name === undefined) fieldErrors.push({ field: 'query', rule: `a name in it ${NOT_DECODABLE}` });
   return name === undefined ? undefined : NAMES.get(name);
 }
 
@@ -140,38 +140,38 @@ function numberOf(
   name: Name,
   parameters: ReadonlyMap<Name, RawParameter>,
   [min, max]: readonly [number, number],
-  complaints: Complaint[],
+  fieldErrors: FieldError[],
 ): number | undefined {
   const text = parameters.get(name)?.text;
   if (text === undefined) return undefined;
   const value = NUMBER.test(text) ? Number(text) : Number.NaN;
   if (value >= min && value <= max) return value;
-  complaints.push({ field: name, rule: `must be a whole number from ${min} to ${max}` });
+  fieldErrors.push({ field: name, rule: `must be a whole number from ${min} to ${max}` });
   return undefined;
 }
 
-function sortOf(parameter: RawParameter | undefined, complaints: Complaint[]): Sort {
+function sortOf(parameter: RawParameter | undefined, fieldErrors: FieldError[]): Sort {
   if (parameter === undefined) return NEWEST_FIRST;
   const sort = SORTS.get(parameter.text);
-  if (!sort) complaints.push({ field: 'sort', rule: `must be one of ${[...SORTS.keys()].join(', ')}` });
+  if (!sort) fieldErrors.push({ field: 'sort', rule: `must be one of ${[...SORTS.keys()].join(', ')}` });
   return sort ?? NEWEST_FIRST;
 }
 
 function afterOf(
   parameters: ReadonlyMap<Name, RawParameter>,
   sort: Sort,
-  complaints: Complaint[],
+  fieldErrors: FieldError[],
 ): ListQuery['after'] {
   const text = parameters.get('page[after]')?.text;
   if (text === undefined) return undefined;
   if (parameters.has('page[offset]')) {
-    complaints.push({ field: 'page[after]', rule: 'cannot be combined with page[offset]' });
+    fieldErrors.push({ field: 'page[after]', rule: 'cannot be combined with page[offset]' });
   }
   if (text === '') return 'start';
   const position = readPageCursor(text, sort);
   if (!position) {
     const rule = 'must be empty, or come from links.next of a list in the same order';
-    complaints.push({ field: 'page[after]', rule });
+    fieldErrors.push({ field: 'page[after]', rule });
   }
   return position;
 }

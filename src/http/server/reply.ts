@@ -1,8 +1,8 @@
 import {
-  type Complaint,
   FAULTS,
   type Fault,
   type FaultCode,
+  type FieldError,
   type GrantFaultCode,
 } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -44,7 +44,7 @@ function headersOf(code: FaultCode): Readonly<Record<string, string>> {
   return Object.freeze({ 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store', ...retry });
 }
 
-/** The reply of a fault without complaints: always the same bytes. */
+/** The reply of a fault without field errors: always the same bytes. */
 function plainReply(code: FaultCode): Reply {
   const { status, title, detail } = FAULTS[code];
   return Object.freeze({
@@ -67,32 +67,33 @@ export function faultReply(code: FaultCode, headers?: Readonly<Record<string, st
 /** The shared reply to shed load, which must be cheap. */
 export const OVERLOADED: Reply = Object.freeze({ ...faultReply('overloaded') });
 
-/** The reply of a fault: one error for each complaint, with its member or parameter. */
-export function replyOf({ code, complaints }: Fault): Reply {
+/** The reply of a fault: one entry for each field error, with its member or parameter. */
+export function replyOf({ code, fieldErrors }: Fault): Reply {
   const { status, title, source } = FAULTS[code];
-  if (source === undefined || complaints.length === 0) return faultReply(code);
-  if (source === 'dependency') return dependenciesReply(code, complaints);
-  const errors = complaints.slice(0, LIMITS.complaintsMax).map(
-    (complaint): ErrorEntry => ({
+  if (source === undefined || fieldErrors.length === 0) return faultReply(code);
+  if (source === 'dependency') return dependenciesReply(code, fieldErrors);
+  const errors = fieldErrors.slice(0, LIMITS.fieldErrorsMax).map(
+    (fieldError): ErrorEntry => ({
       status: String(status),
       title,
-      detail: detailOf(code, complaint),
-      source: source === 'pointer' ? { pointer: pointerTo(complaint.field) } : { parameter: complaint.field },
+      detail: detailOf(code, fieldError),
+      source:
+        source === 'pointer' ? { pointer: pointerTo(fieldError.field) } : { parameter: fieldError.field },
     }),
   );
   return { status, headers: headersOf(code), body: JSON.stringify({ errors }), fault: code };
 }
 
 /** The reply of the readiness check: the error and the state of each dependency. */
-function dependenciesReply(code: FaultCode, complaints: readonly Complaint[]): Reply {
+function dependenciesReply(code: FaultCode, fieldErrors: readonly FieldError[]): Reply {
   const { status, title, detail } = FAULTS[code];
-  const dependencies = Object.fromEntries(complaints.map(({ field, rule }) => [field, rule]));
+  const dependencies = Object.fromEntries(fieldErrors.map(({ field, rule }) => [field, rule]));
   const body = { ...errorBody(status, title, detail), dependencies };
   return { status, headers: headersOf(code), body: JSON.stringify(body), fault: code };
 }
 
 /** Clients compare the detail of a rejected filter (docs/wire.md#filters). */
-function detailOf(code: FaultCode, { field, rule }: Complaint): string {
+function detailOf(code: FaultCode, { field, rule }: FieldError): string {
   return code === 'malformed_filter' ? `${FAULTS[code].detail}: ${rule}` : `${field}: ${rule}`;
 }
 

@@ -1,25 +1,25 @@
 import { z } from 'zod';
-import { type Complaint, Fault } from '../../../domain/fault.ts';
+import { Fault, type FieldError } from '../../../domain/fault.ts';
 import { violatedRule } from '../../../domain/rule.ts';
 import { dataOf } from '../../pipeline/body.ts';
 
-/** Reads the `data` of a body. Throws Fault `invalid` with all complaints. */
+/** Reads the `data` of a body. Throws Fault `invalid` with all field errors. */
 export function readData<S extends z.ZodObject>(schema: S, body: string): z.output<S> {
   return checkData(schema, dataOf(body));
 }
 
-/** Throws Fault `invalid` with all complaints. */
+/** Throws Fault `invalid` with all field errors. */
 export function checkData<S extends z.ZodObject>(schema: S, data: object): z.output<S> {
   const parsed = schema.safeParse(data);
   if (parsed.success) return parsed.data;
-  const complaints = parsed.error.issues.map((issue): Complaint => {
+  const fieldErrors = parsed.error.issues.map((issue): FieldError => {
     const isMissing = issue.code === 'invalid_type' && valueAt(data, issue.path) === undefined;
     return {
       field: ['data', ...issue.path].join('.'),
       rule: isMissing || isMissingChoice(issue, data) ? 'is missing' : violatedRule(issue),
     };
   });
-  throw new Fault('invalid', complaints);
+  throw new Fault('invalid', fieldErrors);
 }
 
 /** Whether the issue is a missing value of a union or a refined type, whose issues do not name the type. */
@@ -37,7 +37,7 @@ function valueAt(data: unknown, path: readonly PropertyKey[]): unknown {
  */
 export function readParameters<S extends z.ZodObject>(schema: S, url: string): z.output<S> {
   const given = new URLSearchParams(/\?([^#]*)/.exec(url)?.[1] ?? '');
-  const complaints: Complaint[] = [];
+  const fieldErrors: FieldError[] = [];
   const values: Record<string, unknown> = {};
   for (const [name, each] of Object.entries(schema.shape as Record<string, z.ZodType>)) {
     const [text, ...more] = given.getAll(name);
@@ -47,10 +47,10 @@ export function readParameters<S extends z.ZodObject>(schema: S, url: string): z
       ...(more.length > 0 ? ['must be given at most once'] : []),
       ...(parsed.error?.issues ?? []).map(violatedRule),
     ];
-    complaints.push(...rules.map((rule) => ({ field: name, rule })));
+    fieldErrors.push(...rules.map((rule) => ({ field: name, rule })));
     values[name] = parsed.data;
   }
-  if (complaints.length > 0) throw new Fault('invalid_query', complaints);
+  if (fieldErrors.length > 0) throw new Fault('invalid_query', fieldErrors);
   return values as z.output<S>;
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Complaint, Fault } from '../../../domain/fault.ts';
+import { Fault, type FieldError } from '../../../domain/fault.ts';
 import { parseUuid, type Uuid } from '../../../domain/id.ts';
 import type { Realms } from '../../../domain/principal.ts';
 import { realm } from '../../../domain/resources.ts';
@@ -35,8 +35,8 @@ export function showRealms(realms: Realms): '*' | readonly string[] {
 
 /** The realms of the input, which all exist. Throws Fault `conflict` that names those that do not. */
 export async function existingRealms(input: RealmsInput, deps: RealmDeps): Promise<Realms> {
-  const complaints = await complaintsAboutRealms(input, deps);
-  if (complaints.length > 0) throw new Fault('conflict', complaints);
+  const fieldErrors = await absentRealmErrors(input, deps);
+  if (fieldErrors.length > 0) throw new Fault('conflict', fieldErrors);
   return readRealms(input);
 }
 
@@ -45,14 +45,14 @@ export function readRealms(input: RealmsInput): Realms {
   return input === '*' ? input : new Set(idsOf(input));
 }
 
-/** A complaint for each realm that does not exist. */
-export async function complaintsAboutRealms(
+/** A field error for each realm that does not exist. */
+export async function absentRealmErrors(
   input: RealmsInput,
   { store }: RealmDeps,
-): Promise<readonly Complaint[]> {
+): Promise<readonly FieldError[]> {
   if (input === '*' || !store) return [];
   const found = await Promise.all(idsOf(input).map((id) => store.get(realm, [id])));
-  return found.flatMap((record, at): Complaint[] =>
+  return found.flatMap((record, at): FieldError[] =>
     record ? [] : [{ field: `data.realms.${at}`, rule: 'is no realm of this installation' }],
   );
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Complaint, Fault } from '../../../domain/fault.ts';
+import { Fault, type FieldError } from '../../../domain/fault.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import { assertFound } from '../../../domain/managed.ts';
 import { httpUrl } from '../../../domain/text/text.ts';
@@ -21,7 +21,7 @@ import { link } from '../../openapi/schemas.ts';
 import { type ManagedDeps, type ManagedKind, managedOperations } from './managed.ts';
 import type { AdminDeps, AdminRequest } from './operation.ts';
 import { pageSlice } from './page.ts';
-import { complaintsAboutRealms, REALMS_INPUT, REALMS_OUTPUT, readRealms, showRealms } from './realms.ts';
+import { absentRealmErrors, REALMS_INPUT, REALMS_OUTPUT, readRealms, showRealms } from './realms.ts';
 
 export const WEBHOOK_ID = '019c1318-a400-7000-8000-000000000096';
 /** The segment of a path that names a target. */
@@ -90,11 +90,11 @@ type WebhookInput = z.output<typeof change>;
 /** Throws Fault `conflict` if the URL is not allowed or a realm does not exist. */
 async function assertReachable({ url, realms = '*' }: WebhookInput, deps: ManagedDeps): Promise<void> {
   const isAllowed = url === undefined || deps.webhooks.isAllowed(url);
-  const complaints: readonly Complaint[] = [
+  const fieldErrors: readonly FieldError[] = [
     ...(isAllowed ? [] : [{ field: 'data.url', rule: WEBHOOK_URL_RULE }]),
-    ...(await complaintsAboutRealms(realms, deps)),
+    ...(await absentRealmErrors(realms, deps)),
   ];
-  if (complaints.length > 0) throw new Fault('conflict', complaints);
+  if (fieldErrors.length > 0) throw new Fault('conflict', fieldErrors);
 }
 
 /** The members that a body contains. */
