@@ -8,70 +8,80 @@ import { sqliteAt, type TestDatabase } from '../support/database.ts';
 import { AUTHREALM, runClientCreate, runCommand } from '../support/processes.ts';
 import { FULL_SCOPE, kindOf, uniqueWord } from '../support/resource_cases.ts';
 import { freePort } from '../support/service.ts';
-import { complaintsAbout, type Expected, type Held, heldIn } from './backup_model.ts';
+import { backupErrors, type DatabaseContent, type Expected, readContent } from './backup_model.ts';
 import { requestClientToken } from './random_service.ts';
 import { type RestartableService, startRestartable } from './restartable_service.ts';
-import { type Gone, type Ground, startWriters, type Told, type WriteLoad } from './write_load.ts';
+import {
+  type ErasedUser,
+  type LoadFixture,
+  type LoadRecord,
+  startWriters,
+  type WriteLoad,
+} from './write_load.ts';
 
-export interface Rounds {
+export interface BackupRunOptions {
   readonly folder: string;
   readonly backups: number;
-  /** Users that are there before, so that a backup takes a while. */
+  /** Users imported beforehand, so that a backup takes a while. */
   readonly users: number;
   readonly writers: number;
   readonly chance: () => number;
 }
 
-export interface Outcome {
+export interface BackupRunReport {
   readonly complaints: readonly string[];
   readonly acknowledged: number;
-  /** Users that had been removed since and were in a backup: each was looked for in what was restored. */
+  /** Users in a backup that were deleted after it, whose erasure was checked in the restored database. */
   readonly erased: number;
-  /** Writes a second while a backup was made, and while none was. */
-  readonly rates: { readonly beside: number; readonly alone: number };
-  /** Milliseconds that a backup took, the median. */
+  /** Writes per second during backups and between them. */
+  readonly rates: { readonly duringBackup: number; readonly withoutBackup: number };
+  /** Median duration of a backup. */
   readonly backupMs: number;
 }
 
-interface Taken {
+interface TakenBackup {
   readonly path: string;
   readonly acknowledgedBefore: number;
 }
 
 /**
- * Backups are taken while writers write as fast as they are answered. Each is restored and held against the model at its
- * moment; then again with the ledger of those who were removed since, of whom nothing may be there.
+ * Takes backups under full write load. Each is restored and compared with the model at that moment; then it is restored again
+ * with the erasures made since, and no data of erased users may be left.
  */
-export async function runBackupRounds(rounds: Rounds): Promise<Outcome> {
-  const database = sqliteAt(join(rounds.folder, 'live.db'));
+export async function runBackupRounds(options: BackupRunOptions): Promise<BackupRunReport> {
+  const database = sqliteAt(join(options.folder, 'live.db'));
   const made = await runClientCreate(database, FULL_SCOPE, '--json');
   if (made.code !== 0) throw new Error(made.stderr);
   const port = await freePort();
-  const mortal = await startRestartable({ database, port, logFile: join(rounds.folder, 'service.log') }, 1);
+  const service = await startRestartable({ database, port, logFile: join(options.folder, 'service.log') }, 1);
   try {
-    const token = await requestClientToken(mortal, JSON.parse(made.stdout));
-    const ground = await settle(mortal, token, rounds.chance);
-    await populate(database, ground, rounds.users);
-    const start = heldIn(database.address.engine === 'sqlite' ? database.address.path : '');
-    const load = startWriters(ground, rounds.writers);
-    const { taken, spans } = await takeAll(rounds, database, load);
+    const token = await requestClientToken(service, JSON.parse(made.stdout));
+    const fixture = await createRealms(service, token, options.chance);
+    await populate(database, fixture, options.users);
+    const start = readContent(database.address.engine === 'sqlite' ? database.address.path : '');
+    const load = startWriters(fixture, options.writers);
+    const { taken, spans } = await takeBackups(options, database, load);
     await load.stop();
-    await mortal.stop();
-    const end = heldIn(join(rounds.folder, 'live.db'));
-    const judged = await judgeAll(rounds, taken, { start, end, told: load });
+    await service.stop();
+    const end = readContent(join(options.folder, 'live.db'));
+    const checked = await checkBackups(options, taken, { start, end, writes: load });
     return {
-      ...judged,
-      complaints: [...load.complaints, ...judged.complaints],
+      ...checked,
+      complaints: [...load.complaints, ...checked.complaints],
       acknowledged: load.acknowledged.length,
-      ...measured(spans),
+      ...ratesOf(spans),
     };
   } finally {
-    await mortal.end();
+    await service.end();
   }
 }
 
-/** Three realms, each with a profile. */
-async function settle({ url }: RestartableService, token: string, chance: () => number): Promise<Ground> {
+/** Creates three realms, each with an OIDC profile. */
+async function createRealms(
+  { url }: RestartableService,
+  token: string,
+  chance: () => number,
+): Promise<LoadFixture> {
   const nowhere = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
   const post = async (path: string, data: object): Promise<string> => {
     const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
@@ -79,7 +89,7 @@ async function settle({ url }: RestartableService, token: string, chance: () => 
     if (answer.status !== 201) throw new Error(await answer.text());
     return ((await answer.json()) as { data: { id: string } }).data.id;
   };
-  const realms: Ground['realms'][number][] = [];
+  const realms: LoadFixture['realms'][number][] = [];
   while (realms.length < 3) {
     const id = await post(kindOf(realm).collection(nowhere), kindOf(realm).fresh(nowhere));
     const home = { ...nowhere, realm: id };
@@ -89,7 +99,7 @@ async function settle({ url }: RestartableService, token: string, chance: () => 
   return { url, token, chance, realms };
 }
 
-async function populate({ args }: TestDatabase, { realms }: Ground, users: number): Promise<void> {
+async function populate({ args }: TestDatabase, { realms }: LoadFixture, users: number): Promise<void> {
   const lines = Array.from({ length: users }, (_, at) =>
     JSON.stringify({
       type: user.type,
@@ -103,31 +113,31 @@ async function populate({ args }: TestDatabase, { realms }: Ground, users: numbe
   if (code !== 0) throw new Error(stderr);
 }
 
-/** How many writes were acknowledged within so many milliseconds. */
+/** Number of writes acknowledged in a span of time. */
 interface Span {
-  readonly isBeside: boolean;
+  readonly isDuringBackup: boolean;
   readonly writes: number;
   readonly ms: number;
 }
 
-const APART_MS = 500;
+const PAUSE_MS = 500;
 
-async function takeAll({ folder, backups }: Rounds, { args }: TestDatabase, load: WriteLoad) {
-  const taken: Taken[] = [];
+async function takeBackups({ folder, backups }: BackupRunOptions, { args }: TestDatabase, load: WriteLoad) {
+  const taken: TakenBackup[] = [];
   const spans: Span[] = [];
-  const shelf = join(folder, 'backups');
-  mkdirSync(shelf);
-  const during = async <T>(isBeside: boolean, work: () => Promise<T>): Promise<T> => {
+  const backupFolder = join(folder, 'backups');
+  mkdirSync(backupFolder);
+  const measure = async <T>(isDuringBackup: boolean, work: () => Promise<T>): Promise<T> => {
     const [since, before] = [performance.now(), load.acknowledged.length];
     const result = await work();
-    spans.push({ isBeside, writes: load.acknowledged.length - before, ms: performance.now() - since });
+    spans.push({ isDuringBackup, writes: load.acknowledged.length - before, ms: performance.now() - since });
     return result;
   };
   while (taken.length < backups) {
-    await during(false, () => Bun.sleep(APART_MS));
+    await measure(false, () => Bun.sleep(PAUSE_MS));
     const acknowledgedBefore = load.acknowledged.length;
-    const made = await during(true, () =>
-      runCommand([AUTHREALM, 'backup', '--into', shelf, '--json', ...args]),
+    const made = await measure(true, () =>
+      runCommand([AUTHREALM, 'backup', '--into', backupFolder, '--json', ...args]),
     );
     if (made.code !== 0) throw new Error(made.stderr);
     taken.push({ path: (JSON.parse(made.stdout) as { path: string }).path, acknowledgedBefore });
@@ -135,45 +145,49 @@ async function takeAll({ folder, backups }: Rounds, { args }: TestDatabase, load
   return { taken, spans };
 }
 
-type Known = Omit<Expected, 'acknowledgedBefore'>;
+type ModelInput = Omit<Expected, 'acknowledgedBefore'>;
 
-async function judgeAll({ folder, chance }: Rounds, taken: readonly Taken[], known: Known) {
+async function checkBackups(
+  { folder, chance }: BackupRunOptions,
+  taken: readonly TakenBackup[],
+  model: ModelInput,
+) {
   const complaints: string[] = [];
   let erased = 0;
   for (const [at, { path, acknowledgedBefore }] of taken.entries()) {
-    const plain = await restored(folder, path, `plain-${at}.db`, []);
-    complaints.push(...complaintsAbout(plain, { ...known, acknowledgedBefore }));
-    const held = heldIn(plain);
-    const gone = drawn(goneSince(known.told, held), chance);
+    const plain = await restoreBackup(folder, path, `plain-${at}.db`, []);
+    complaints.push(...backupErrors(plain, { ...model, acknowledgedBefore }));
+    const held = readContent(plain);
+    const gone = drawErased(erasedSince(model.writes, held), chance);
     erased += gone.length;
-    const clean = await restored(folder, path, `clean-${at}.db`, gone);
-    complaints.push(...unseen(plain, gone), ...traces(clean, held, gone));
+    const clean = await restoreBackup(folder, path, `clean-${at}.db`, gone);
+    complaints.push(...undetectable(plain, gone), ...erasureErrors(clean, held, gone));
   }
   return { complaints, erased };
 }
 
-/** Those who were removed and are in the backup. */
-function goneSince({ gone }: Told, { records }: Held): readonly Gone[] {
+/** Users that were deleted and are in the backup. */
+function erasedSince({ erased: gone }: LoadRecord, { records }: DatabaseContent): readonly ErasedUser[] {
   return gone.filter(({ user: id }) => records.has(id));
 }
 
-/** Each is looked for in every byte. */
-const GONE_MAX = 25;
+/** Each erased user costs a search through the whole file. */
+const ERASED_MAX = 25;
 
-function drawn(gone: readonly Gone[], chance: () => number): readonly Gone[] {
+function drawErased(gone: readonly ErasedUser[], chance: () => number): readonly ErasedUser[] {
   const tickets = gone.map((one) => ({ one, ticket: chance() }));
   return tickets
     .sort((left, right) => left.ticket - right.ticket)
-    .slice(0, GONE_MAX)
+    .slice(0, ERASED_MAX)
     .map(({ one }) => one);
 }
 
-/** Restores a backup into a place of its own. */
-async function restored(
+/** Restores a backup into a new file, with these erasures. */
+async function restoreBackup(
   folder: string,
   backup: string,
   name: string,
-  gone: readonly Gone[],
+  gone: readonly ErasedUser[],
 ): Promise<string> {
   const path = join(folder, name);
   const ledger = `${path}.ledger`;
@@ -189,39 +203,46 @@ async function restored(
   return path;
 }
 
-/** Those whom the search through bytes would miss: each e-mail address stands in what was restored as it was. */
-function unseen(path: string, gone: readonly Gone[]): readonly string[] {
+/** Users that a search through bytes would miss: before the erasure each e-mail address must be found. */
+function undetectable(path: string, gone: readonly ErasedUser[]): readonly string[] {
   const bytes = readFileSync(path);
   return gone
     .filter(({ texts }) => !bytes.includes(texts[1] ?? ''))
-    .map(({ user: id }) => `${id} is not found by bytes`);
+    .map(({ user: id }) => `the e-mail address of ${id} is not in the file`);
 }
 
-/** What is left of people who were erased, and who else is missing. */
-function traces(path: string, before: Held, gone: readonly Gone[]): readonly string[] {
+/** Data of erased users that is left, and other records that changed. */
+function erasureErrors(
+  path: string,
+  before: DatabaseContent,
+  gone: readonly ErasedUser[],
+): readonly string[] {
   const bytes = readFileSync(path);
-  const { records } = heldIn(path);
+  const { records } = readContent(path);
   const ids = new Set(gone.map(({ user: id }) => id));
-  const isGone = ([id, says]: readonly [string, string]) => ids.has(id) || ids.has(JSON.parse(says)[0]);
+  const isGone = ([id, value]: readonly [string, string]) => ids.has(id) || ids.has(JSON.parse(value)[0]);
   const found = gone.flatMap(({ user: id, texts }) => [
-    ...(records.has(id) ? [`${id} came back`] : []),
+    ...(records.has(id) ? [`${id} is still there`] : []),
     ...texts.filter((text) => bytes.includes(text)).map((text) => `${text} of ${id} is in the file`),
   ]);
   const lost = [...before.records].filter(
     (record) => !isGone(record) && records.get(record[0]) !== record[1],
   );
-  return [...found, ...lost.map(([id]) => `${id} was not erased and is not what it was`)];
+  return [...found, ...lost.map(([id]) => `${id} was not erased and has changed`)];
 }
 
-function measured(spans: readonly Span[]): Pick<Outcome, 'rates' | 'backupMs'> {
+function ratesOf(spans: readonly Span[]): Pick<BackupRunReport, 'rates' | 'backupMs'> {
   const rateOf = (chosen: readonly Span[]): number => {
     const sum = (of: 'writes' | 'ms') => chosen.reduce((total, span) => total + span[of], 0);
     return Math.round((sum('writes') / Math.max(1, sum('ms'))) * 1_000);
   };
-  const beside = spans.filter(({ isBeside }) => isBeside);
-  const times = beside.map(({ ms }) => ms).sort((one, other) => one - other);
+  const duringBackup = spans.filter(({ isDuringBackup }) => isDuringBackup);
+  const times = duringBackup.map(({ ms }) => ms).sort((one, other) => one - other);
   return {
-    rates: { beside: rateOf(beside), alone: rateOf(spans.filter(({ isBeside }) => !isBeside)) },
+    rates: {
+      duringBackup: rateOf(duringBackup),
+      withoutBackup: rateOf(spans.filter(({ isDuringBackup }) => !isDuringBackup)),
+    },
     backupMs: Math.round(times[Math.floor(times.length / 2)] ?? 0),
   };
 }

@@ -12,19 +12,19 @@ import { endServers, startServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 
 /**
- * A file with records by the million is copied to PostgreSQL and back. Each preparation is killed half way and run again;
- * the copy that completes it finds nothing to do. All of them print the same checksums, and both files hold the same rows.
+ * Copies a file with millions of records to PostgreSQL and back. Each preparation is killed half way and run again; the final
+ * copy must find nothing to add. All must print the same checksums, and both files must hold the same rows.
  */
-const { values: given } = parseArgs({ options: { users: { type: 'string', default: '1000000' } } });
-const users = Number(given.users);
+const { values: options } = parseArgs({ options: { users: { type: 'string', default: '1000000' } } });
+const users = Number(options.users);
 const records = 3 + 3 * users;
 const folder = mkdtempSync(join(tmpdir(), 'authrealm-copy-'));
 const [before, after] = [join(folder, 'before.db'), join(folder, 'after.db')];
 
 const COMMIT_LINES = 30_000;
-const LOOK_MS = 50;
+const POLL_MS = 50;
 
-/** The population with its changes, in a database that has clients and keys. */
+/** Writes the population with its changes into a database that has a client and keys. */
 async function fill(path: string): Promise<void> {
   const words = ['--name', 'n', '--scope', 'profile-infos:read', '--database', `sqlite:${path}`];
   const { code, stderr } = await runCommand([AUTHREALM, 'client', 'create', ...words]);
@@ -46,8 +46,8 @@ async function fill(path: string): Promise<void> {
   db.close();
 }
 
-interface Told {
-  /** A line for each table: rows and checksum. */
+interface CopyResult {
+  /** A line per table: rows and checksum. */
   readonly checksums: string;
   readonly added: number;
   readonly seconds: number;
@@ -58,8 +58,7 @@ const command = (from: string, to: string, ...more: string[]) => [
   ...more,
 ];
 
-/** Runs a copy to its end. */
-async function copied(from: string, to: string, ...more: string[]): Promise<Told> {
+async function runCopy(from: string, to: string, ...more: string[]): Promise<CopyResult> {
   const since = performance.now();
   const { code, stdout, stderr } = await runCommand(command(from, to, ...more));
   if (code !== 0) throw new Error(`${stdout}${stderr}`);
@@ -68,15 +67,15 @@ async function copied(from: string, to: string, ...more: string[]): Promise<Told
   return { checksums, added, seconds: (performance.now() - since) / 1_000 };
 }
 
-/** Runs a preparation until all records and none of their changes are there, which is half of the rows; then kills it. */
-async function killedHalfWay(from: string, to: string, isHalfWay: () => Promise<boolean>): Promise<number> {
+/** Runs a preparation until it copies the first changes, after all records and half of the rows; then kills it. */
+async function killHalfWay(from: string, to: string, isHalfWay: () => Promise<boolean>): Promise<number> {
   const since = performance.now();
   const child = Bun.spawn(command(from, to, '--prepare'), { stdio: ['ignore', 'ignore', 'pipe'] });
   const errors = readableStreamToText(child.stderr);
-  while (child.exitCode === null && !(await isHalfWay())) await Bun.sleep(LOOK_MS);
+  while (child.exitCode === null && !(await isHalfWay())) await Bun.sleep(POLL_MS);
   child.kill('SIGKILL');
   await child.exited;
-  if (child.signalCode !== 'SIGKILL') throw new Error(`it ended before it was killed: ${await errors}`);
+  if (child.signalCode !== 'SIGKILL') throw new Error(`the copy ended before it was killed: ${await errors}`);
   return (performance.now() - since) / 1_000;
 }
 
@@ -85,7 +84,7 @@ const HAS_CHANGES = 'select 1 from change limit 1';
 async function hasChangesIn(sql: SQL): Promise<boolean> {
   return sql.unsafe(HAS_CHANGES).then(
     (rows) => rows.length > 0,
-    // The tables are not there yet.
+    // The tables do not exist yet.
     () => false,
   );
 }
@@ -103,32 +102,33 @@ async function hasChangesAt(path: string): Promise<boolean> {
   }
 }
 
-interface Moved extends Told {
-  /** Of the run that was killed and the one after it. */
-  readonly whole: number;
-  /** Of the copy that has nothing to move and completes the target: the pause of a switch-over. */
-  readonly again: number;
+interface KilledCopyResult extends CopyResult {
+  /** Duration of the killed run and the one after it. */
+  readonly totalSeconds: number;
+  /** Duration of the final copy, which only compares: the pause of a switch-over. */
+  readonly compareSeconds: number;
 }
 
-async function moved(
+async function copyWithKill(
   what: string,
   { from, to }: { readonly from: string; readonly to: string },
   isHalfWay: () => Promise<boolean>,
-): Promise<Moved> {
-  const first = await killedHalfWay(from, to, isHalfWay);
-  const rest = await copied(from, to, '--prepare');
-  const again = await copied(from, to);
-  const isFine = rest.added > 0 && again.added === 0 && again.checksums.startsWith(rest.checksums);
-  const whole = first + rest.seconds;
+): Promise<KilledCopyResult> {
+  const first = await killHalfWay(from, to, isHalfWay);
+  const rest = await runCopy(from, to, '--prepare');
+  const compareSeconds = await runCopy(from, to);
+  const isFine =
+    rest.added > 0 && compareSeconds.added === 0 && compareSeconds.checksums.startsWith(rest.checksums);
+  const totalSeconds = first + rest.seconds;
   console.log(
-    `${what}: killed after ${Math.round(first)} s, ended in ${Math.round(rest.seconds)} s more with ${rest.added} rows, ` +
-      `compared again in ${Math.round(again.seconds)} s: ${isFine ? 'ok' : 'NOT ok'}`,
+    `${what}: killed after ${Math.round(first)} s, finished in ${Math.round(rest.seconds)} s more with ${rest.added} rows, ` +
+      `compared again in ${Math.round(compareSeconds.seconds)} s: ${isFine ? 'ok' : 'NOT ok'}`,
   );
-  if (!isFine) throw new Error(`${rest.checksums}\n${again.checksums}`);
-  return { ...rest, whole, again: again.seconds };
+  if (!isFine) throw new Error(`${rest.checksums}\n${compareSeconds.checksums}`);
+  return { ...rest, totalSeconds, compareSeconds: compareSeconds.seconds };
 }
 
-/** How many rows of a table one file has and the other one has not. */
+/** Number of rows that only one of the files has. */
 function differences(): number {
   const db = new Database(after, { readwrite: true });
   db.run('attach ? as other', [before]);
@@ -149,17 +149,21 @@ function differences(): number {
   return count;
 }
 
-async function prove(): Promise<boolean> {
+async function copyBothWays(): Promise<boolean> {
   await fill(before);
   const server = await startServer();
   const url = await server.freshDatabase();
   const sql = new SQL(url, { max: 1 });
-  const there = await moved('to PostgreSQL', { from: `sqlite:${before}`, to: url }, () => hasChangesIn(sql));
+  const there = await copyWithKill('to PostgreSQL', { from: `sqlite:${before}`, to: url }, () =>
+    hasChangesIn(sql),
+  );
   await sql.close();
-  const back = await moved('back', { from: url, to: `sqlite:${after}` }, () => hasChangesAt(after));
+  const back = await copyWithKill('back', { from: url, to: `sqlite:${after}` }, () => hasChangesAt(after));
   const found = differences();
   const isFine = there.checksums === back.checksums && found === 0;
-  const seconds = [there.whole, back.whole, there.again, back.again].map(Math.round);
+  const seconds = [there.totalSeconds, back.totalSeconds, there.compareSeconds, back.compareSeconds].map(
+    Math.round,
+  );
   console.log(
     `${records} records to PostgreSQL in ${seconds[0]} s and back in ${seconds[1]} s, compared alone in ${seconds[2]} s and ` +
       `${seconds[3]} s, each killed once: ${isFine ? 'the same rows' : `${found} rows differ`}`,
@@ -168,7 +172,7 @@ async function prove(): Promise<boolean> {
 }
 
 try {
-  process.exitCode = (await prove()) ? 0 : 1;
+  process.exitCode = (await copyBothWays()) ? 0 : 1;
 } finally {
   await endServers();
   rmSync(folder, { recursive: true, force: true });

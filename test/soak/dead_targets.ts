@@ -4,20 +4,20 @@ import { createServer, type Server, type Socket } from 'node:net';
 export interface DeadTarget {
   readonly name: string;
   readonly url: string;
-  /** How often it was reached so far; undefined where nobody can be there to count. */
+  /** Number of connections so far; undefined for a target that cannot count them. */
   reached(): number | undefined;
   stop(): void;
 }
 
-/** One of each kind: nobody listens, it accepts and never answers, it answers a byte a second, its name leads nowhere. */
+/** One of each kind: refused connections, no response, a response of one byte a second, a name without address. */
 export async function deadTargets(): Promise<readonly DeadTarget[]> {
-  const nobody = { reached: () => undefined, stop: () => undefined };
+  const unreachable = { reached: () => undefined, stop: () => undefined };
   return [
-    { name: 'one that refuses', url: 'http://127.0.0.1:9/', ...nobody },
-    await listening('one that never answers', () => undefined),
-    await listening('one that trickles', trickle),
-    // No name under it is ever given out (RFC 6761, 6.4).
-    { name: 'one without an address', url: 'https://nobody.invalid/', ...nobody },
+    { name: 'a target that refuses connections', url: 'http://127.0.0.1:9/', ...unreachable },
+    await listening('a target that never responds', () => undefined),
+    await listening('a target that sends a byte a second', trickle),
+    // Names under .invalid never resolve (RFC 6761, 6.4).
+    { name: 'a target without an address', url: 'https://nobody.invalid/', ...unreachable },
   ];
 }
 
@@ -48,7 +48,7 @@ async function listening(name: string, serve: (socket: Socket) => void): Promise
 
 function portOf(server: Server): number {
   const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('it listens on no port');
+  if (address === null || typeof address === 'string') throw new Error('the server has no port');
   return address.port;
 }
 

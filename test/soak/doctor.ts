@@ -5,11 +5,11 @@ import { parseArgs } from 'node:util';
 import { fillByImport } from '../../bench/import_rate.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 
-/** A healthy database of so many users is checked within a minute. */
+/** Time limit for checking a healthy database of a million users. */
 const SECONDS_MAX = 60;
 
-const { values: given } = parseArgs({ options: { users: { type: 'string', default: '1000000' } } });
-const users = Number(given.users);
+const { values: options } = parseArgs({ options: { users: { type: 'string', default: '1000000' } } });
+const users = Number(options.users);
 const folder = mkdtempSync(join(tmpdir(), 'authrealm-doctor-'));
 try {
   const database = `sqlite:${join(folder, 'healthy.db')}`;
@@ -19,8 +19,8 @@ try {
   const seconds = (performance.now() - start) / 1000;
   const isHealthy = code === 0;
   if (!isHealthy) console.log(`${stdout}${stderr}`);
-  const verdict = isHealthy ? 'found nothing' : `ended with ${code}`;
-  console.log(`${users.toLocaleString('en')} users checked in ${seconds.toFixed(1)} s, ${verdict}`);
+  const result = isHealthy ? 'no findings' : `exited with ${code}`;
+  console.log(`${users.toLocaleString('en')} users checked in ${seconds.toFixed(1)} s, ${result}`);
   process.exitCode = isHealthy && seconds < SECONDS_MAX ? 0 : 1;
 } finally {
   rmSync(folder, { recursive: true });

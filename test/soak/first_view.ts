@@ -9,118 +9,118 @@ import { endBrowser } from '../browser/browser.ts';
 import { AUTHREALM } from '../support/processes.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
 import { type Scrolled, scrollUsers, WATCH_FRAMES } from './console_view/scrolling.ts';
-import { benchStation, demoStation, type Station } from './console_view/targets.ts';
+import { openBenchTarget, openDemoTarget, type ViewTarget } from './console_view/targets.ts';
 import { measureViews, scriptBytes, type Views, WATCH_VIEW } from './console_view/view_times.ts';
 
 /**
- * How soon a browser shows a user of the demo and one of a million, and whether it keeps drawing while somebody goes through
- * the list of them. Times are of this machine and want it quiet; what the million costs over the demo is not.
+ * How fast the console shows a user of the demo and one of a million, and whether scrolling through the list stays smooth.
+ * Times depend on the machine, which must be idle; the ratio of a million to the demo does not.
  */
 
-/** What the issue allows. */
+/** p95 of the time until a user is drawn. */
 const VIEW_MS_MAX = 200;
 const SCRIPT_BYTES_MAX = 120 * 1024;
-/** How much longer than on the demo a view may take at a million. */
+/** Allowed ratio of view times, a million users to the demo. */
 const FACTOR_MAX = 1.5;
-/** What an eye takes for a stop. */
+/** A longer gap between frames is visible. */
 const GAP_MS_MAX = 100;
-/** Rows in the page at any time, of a window of 900 pixels. */
+/** Rows in the document at any time, for a window of 900 pixels. */
 const DRAWN_MAX = 60;
-/** How far somebody comes at least, and what a page of the list holds. */
+/** Rows that scrolling must reach. */
 const ROWS_MIN = 10_000;
 const PAGE_ROWS = LIMITS.pageRecordsMax;
 
-const { values: given } = parseArgs({
+const { values: options } = parseArgs({
   options: {
     users: { type: 'string', default: '1000000' },
     rounds: { type: 'string', default: '20' },
     cold: { type: 'string', default: '5' },
     seed: { type: 'string' },
-    /** Of a database of so many users of the bench that is there already. */
+    /** An existing bench database with this number of users. */
     file: { type: 'string' },
   },
 });
-const users = Number(given.users);
-const seed = Number(given.seed ?? freshSeed());
-const plan = { rounds: Number(given.rounds), coldRounds: Number(given.cold), chance: seededRandom(seed) };
+const users = Number(options.users);
+const seed = Number(options.seed ?? freshSeed());
+const plan = { rounds: Number(options.rounds), coldRounds: Number(options.cold), chance: seededRandom(seed) };
 const folder = mkdtempSync(join(tmpdir(), 'authrealm-first-view-'));
-const words = ['--database', `sqlite:${given.file ?? join(folder, 'view.db')}`];
+const words = ['--database', `sqlite:${options.file ?? join(folder, 'view.db')}`];
 const complaints: string[] = [];
-const stations: Station[] = [];
+const targets: ViewTarget[] = [];
 try {
-  if (given.file === undefined) await fillByImport(AUTHREALM, words, users);
-  const demo = await stationed(demoStation(WATCH_VIEW));
-  const bench = await stationed(benchStation(words, users, WATCH_VIEW + WATCH_FRAMES));
+  if (options.file === undefined) await fillByImport(AUTHREALM, words, users);
+  const demo = await openTarget(openDemoTarget(WATCH_VIEW));
+  const bench = await openTarget(openBenchTarget(words, users, WATCH_VIEW + WATCH_FRAMES));
   const [small, large] = await measureViews([demo, bench], plan);
   if (!small || !large) throw new Error('nothing was measured');
-  const told = [judgeViews(demo, small), judgeViews(bench, large), judgeFactor(small, large)];
-  told.push(judgeScript(await scriptBytes(bench.window)));
+  const figures = [checkViews(demo, small), checkViews(bench, large), checkFactor(small, large)];
+  figures.push(checkScript(await scriptBytes(bench.window)));
   const scrolls = await scrollUsers(bench);
-  told.push(judgeScrolls(scrolls));
-  for (const { name, window } of stations)
-    complaints.push(...window.errors.map((each) => `${name}: ${each}`));
+  figures.push(checkScrolling(scrolls));
+  for (const { name, window } of targets) complaints.push(...window.errors.map((each) => `${name}: ${each}`));
   for (const complaint of complaints) console.error(complaint);
-  console.log(`${told.join('; ')}; seed ${seed}`);
+  console.log(`${figures.join('; ')}; seed ${seed}`);
 } finally {
-  for (const { stop } of stations) await stop();
+  for (const { stop } of targets) await stop();
   await endBrowser();
   rmSync(folder, { recursive: true });
 }
 process.exit(complaints.length === 0 ? 0 : 1);
 
-async function stationed(starting: Promise<Station>): Promise<Station> {
+async function openTarget(starting: Promise<ViewTarget>): Promise<ViewTarget> {
   const station = await starting;
-  stations.push(station);
+  targets.push(station);
   return station;
 }
 
-/** A figure in words, with a complaint where it does not hold. */
-function judged(words: string, holds: boolean): string {
+/** Returns the text, and adds it as a complaint when the figure is out of bounds. */
+function figure(words: string, holds: boolean): string {
   if (!holds) complaints.push(words);
   return words;
 }
 
-function judgeViews({ name }: Station, { warm, within, cold }: Views): string {
-  const told = `a user of ${name} is seen after ${spread(warm)}, from another page after ${spread(within)}`;
+function checkViews({ name }: ViewTarget, { warm, fromOtherPage: within, cold }: Views): string {
+  const figures = `a user of ${name} is shown after ${spread(warm)}, from another page after ${spread(within)}`;
   const more = cold.length === 0 ? '' : `, with nothing cached after ${spread(cold)}`;
-  return judged(told + more, late(warm) <= VIEW_MS_MAX && late(within) <= VIEW_MS_MAX);
+  return figure(figures + more, p95(warm) <= VIEW_MS_MAX && p95(within) <= VIEW_MS_MAX);
 }
 
 function spread(times: readonly number[]): string {
-  return `${Math.round(median(times))} ms (p95 ${Math.round(late(times))})`;
+  return `${Math.round(median(times))} ms (p95 ${Math.round(p95(times))})`;
 }
 
-/** Below which 95 of a hundred are. */
-function late(times: readonly number[]): number {
+function p95(times: readonly number[]): number {
   const sorted = times.toSorted((left, right) => left - right);
   return sorted[Math.ceil(sorted.length * 0.95) - 1] ?? Number.NaN;
 }
 
-function judgeFactor(small: Views, large: Views): string {
-  const factors = [median(large.warm) / median(small.warm), median(large.within) / median(small.within)];
+function checkFactor(small: Views, large: Views): string {
+  const factors = [
+    median(large.warm) / median(small.warm),
+    median(large.fromOtherPage) / median(small.fromOtherPage),
+  ];
   const words = factors.map((factor) => factor.toFixed(2)).join(' and ');
-  return judged(`${words} of the demo`, Math.max(...factors) <= FACTOR_MAX);
+  return figure(`${words} of the demo`, Math.max(...factors) <= FACTOR_MAX);
 }
 
-function judgeScript(bytes: number): string {
-  return judged(`${(bytes / 1024).toFixed(1)} KiB of script`, bytes > 0 && bytes < SCRIPT_BYTES_MAX);
+function checkScript(bytes: number): string {
+  return figure(`${(bytes / 1024).toFixed(1)} KiB of script`, bytes > 0 && bytes < SCRIPT_BYTES_MAX);
 }
 
 /**
- * A machine that does something else meanwhile is late in some goes, a list that stutters in every one: of each way the go
- * in the middle counts.
+ * A busy machine delays some samples, a slow list delays all of them: the median of each way counts.
  */
-function judgeScrolls(all: readonly Scrolled[]): string {
-  const ways = all.map(({ way, goes }) => {
+function checkScrolling(all: readonly Scrolled[]): string {
+  const ways = all.map(({ way, samples: goes }) => {
     const gap = median(goes.map(({ gapMs }) => gapMs));
     const most = Math.max(...goes.map(({ gapMs }) => gapMs));
-    return judged(`${way} ${Math.round(gap)} ms (at most ${Math.round(most)})`, gap <= GAP_MS_MAX);
+    return figure(`${way} ${Math.round(gap)} ms (at most ${Math.round(most)})`, gap <= GAP_MS_MAX);
   });
-  const goes = all.flatMap((each) => each.goes);
+  const goes = all.flatMap((each) => each.samples);
   const deepest = Math.max(...goes.map((each) => each.deepest));
   const drawn = Math.max(...goes.map((each) => each.drawn));
   const pages = goes.reduce((sum, each) => sum + each.pages, 0);
-  const told = `${deepest.toLocaleString('en')} rows scrolled in ${pages} pages, at most ${drawn} drawn at once`;
+  const figures = `${deepest.toLocaleString('en')} rows scrolled in ${pages} pages, at most ${drawn} drawn at once`;
   const isRead = deepest >= ROWS_MIN && pages >= (deepest - PAGE_ROWS * 2) / PAGE_ROWS;
-  return `${judged(told, isRead && drawn <= DRAWN_MAX)}; the widest gap between frames: ${ways.join(', ')}`;
+  return `${figure(figures, isRead && drawn <= DRAWN_MAX)}; the widest gap between frames: ${ways.join(', ')}`;
 }

@@ -9,28 +9,28 @@ import { freshSeed, seededRandom } from '../support/random.ts';
 
 const USERS = 20_000;
 
-const { values: given } = parseArgs({
+const { values: options } = parseArgs({
   options: { rounds: { type: 'string', default: '50' }, seed: { type: 'string' } },
 });
-const rounds = Number(given.rounds);
-const seed = Number(given.seed ?? freshSeed());
+const rounds = Number(options.rounds);
+const seed = Number(options.seed ?? freshSeed());
 const chance = seededRandom(seed);
 console.log(`seed ${seed}`);
 
 const folder = mkdtempSync(join(tmpdir(), 'authrealm-kills-'));
-const victims = [await importTarget(folder, USERS), await writersTarget(folder)];
+const targets = [await importTarget(folder, USERS), await writersTarget(folder)];
 const acknowledged = new Map<KillTarget, number>();
-let ill = 0;
+let failedRounds = 0;
 for (let round = 1; round <= rounds; round += 1) {
-  for (const victim of victims) {
-    const aftermath = await victim.round(chance);
-    acknowledged.set(victim, (acknowledged.get(victim) ?? 0) + aftermath.acknowledged);
-    if (aftermath.problems.length > 0) ill += 1;
-    for (const complaint of aftermath.problems) console.log(`round ${round}, ${victim.name}: ${complaint}`);
+  for (const target of targets) {
+    const outcome = await target.round(chance);
+    acknowledged.set(target, (acknowledged.get(target) ?? 0) + outcome.acknowledged);
+    if (outcome.problems.length > 0) failedRounds += 1;
+    for (const complaint of outcome.problems) console.log(`round ${round}, ${target.name}: ${complaint}`);
   }
 }
-const counts = victims.map((victim) => `${victim.name} ${rounds} (${acknowledged.get(victim)} acknowledged)`);
-console.log(`kill -9: ${counts.join(', ')}, ${ill} with complaints, seed ${seed}`);
-if (ill === 0) rmSync(folder, { recursive: true });
-else console.log(`what they left is in ${folder}`);
-process.exitCode = ill === 0 ? 0 : 1;
+const counts = targets.map((target) => `${target.name} ${rounds} (${acknowledged.get(target)} acknowledged)`);
+console.log(`kill -9: ${counts.join(', ')}, ${failedRounds} rounds with complaints, seed ${seed}`);
+if (failedRounds === 0) rmSync(folder, { recursive: true });
+else console.log(`the databases are kept in ${folder}`);
+process.exitCode = failedRounds === 0 ? 0 : 1;

@@ -1,35 +1,34 @@
 import type { Socket } from 'bun';
 
 /**
- * Callers of a service, in a process of their own: `bun test/soak/load_process.ts PLAN`, the plan as JSON. With `callers` each of
- * so many asks again once it is answered; with `perSecond` requests are sent at their time, whatever became of those
- * before, and an answer is late from then on. The last line of standard output is what came of it, as JSON.
+ * Load on a service from a separate process: `bun test/soak/load_process.ts PLAN`, the plan as JSON. With `callers` (closed
+ * loop) each caller sends its next request after a response; with `perSecond` (open loop) requests are sent on schedule, and
+ * latency counts from the scheduled time. The last line of standard output is the result as JSON.
  */
 export interface LoadPlan {
   readonly url: string;
   readonly token: string;
   readonly method: 'GET' | 'POST';
   readonly path: string;
-  /** `{n}` stands for something new each time. */
+  /** `{n}` is replaced by a unique text in each request. */
   readonly body?: string;
   readonly callers?: number;
   readonly perSecond?: number;
-  /** What is not measured yet, and what is. */
   readonly warmUpSeconds: number;
   readonly seconds: number;
 }
 
-export interface Loaded {
-  /** Answers that were a success, by the second. */
+export interface LoadResult {
+  /** Successful responses per second. */
   readonly donePerSecond: number;
-  /** All that was sent, by the second. */
+  /** Requests sent per second. */
   readonly sentPerSecond: number;
   /** 503 and 429. */
   readonly refused: number;
-  /** Milliseconds within which so many of a hundred were refused, and done. */
+  /** Latency of 503 and 429, and of successes, in milliseconds. */
   readonly refusedMs: Quantiles;
   readonly doneMs: Quantiles;
-  /** Any other answer, and connections that were lost. */
+  /** Other responses and lost connections. */
   readonly failed: number;
 }
 
@@ -38,14 +37,14 @@ interface Quantiles {
   readonly p99: number;
 }
 
-interface Line {
-  readonly socket: Socket<Line>;
+interface Connection {
+  readonly socket: Socket<Connection>;
   dueAt: number;
   text: string;
 }
 
-/** More would be sockets that the system does not have. */
-const LINES_MAX = 8_000;
+/** The system has no ports for more. */
+const CONNECTIONS_MAX = 8_000;
 
 if (import.meta.main) {
   const plan = JSON.parse(process.argv[2] ?? '{}') as LoadPlan;
@@ -53,53 +52,53 @@ if (import.meta.main) {
   process.exit(0);
 }
 
-async function perform(plan: LoadPlan): Promise<Loaded> {
-  const begun = performance.now();
-  const from = begun + plan.warmUpSeconds * 1_000;
+async function perform(plan: LoadPlan): Promise<LoadResult> {
+  const start = performance.now();
+  const from = start + plan.warmUpSeconds * 1_000;
   const until = from + plan.seconds * 1_000;
-  const tally = openTally(from, until);
-  const idle: Line[] = [];
-  const lines = openLines(plan, tally, (line) => {
-    if (plan.callers === undefined) idle.push(line);
-    else if (performance.now() < until) lines.send(line, performance.now());
+  const measurement = openMeasurement(from, until);
+  const idle: Connection[] = [];
+  const connections = openConnections(plan, measurement, (connection) => {
+    if (plan.callers === undefined) idle.push(connection);
+    else if (performance.now() < until) connections.send(connection, performance.now());
   });
-  if (plan.callers === undefined) await sendInTime(plan.perSecond ?? 1, { begun, until, idle, lines });
+  if (plan.callers === undefined) await sendAtRate(plan.perSecond ?? 1, { start, until, idle, connections });
   else {
-    for (let caller = 0; caller < plan.callers; caller += 1) lines.open(begun);
+    for (let caller = 0; caller < plan.callers; caller += 1) connections.open(start);
     await Bun.sleep(until - performance.now());
   }
-  // What was sent last is still to be answered.
+  // Waits for the last responses.
   await Bun.sleep(2_000);
-  return tally.told(plan.seconds);
+  return measurement.result(plan.seconds);
 }
 
 interface Timing {
-  readonly begun: number;
+  readonly start: number;
   readonly until: number;
-  readonly idle: Line[];
-  readonly lines: Lines;
+  readonly idle: Connection[];
+  readonly connections: ConnectionPool;
 }
 
-async function sendInTime(perSecond: number, { begun, until, idle, lines }: Timing): Promise<void> {
+async function sendAtRate(perSecond: number, { start, until, idle, connections }: Timing): Promise<void> {
   const everyMs = 1_000 / perSecond;
   for (let due = 0; performance.now() < until; await Bun.sleep(1)) {
-    for (; begun + due * everyMs <= performance.now(); due += 1) {
-      const line = idle.pop();
-      if (line) lines.send(line, begun + due * everyMs);
-      else lines.open(begun + due * everyMs);
+    for (; start + due * everyMs <= performance.now(); due += 1) {
+      const connection = idle.pop();
+      if (connection) connections.send(connection, start + due * everyMs);
+      else connections.open(start + due * everyMs);
     }
   }
 }
 
-interface Tally {
+interface Measurement {
   sent(dueAt: number): void;
   answered(dueAt: number, status: number): void;
   lost(): void;
-  told(seconds: number): Loaded;
+  result(seconds: number): LoadResult;
 }
 
-/** Counts what was due between two moments; what was done between them, whenever it was due. */
-function openTally(from: number, until: number): Tally {
+/** Measures requests scheduled in an interval; throughput counts the successes in it, whenever they were scheduled. */
+function openMeasurement(from: number, until: number): Measurement {
   const isMeasured = (at: number) => at >= from && at < until;
   const refused: number[] = [];
   const done: number[] = [];
@@ -122,7 +121,7 @@ function openTally(from: number, until: number): Tally {
     lost() {
       failed += 1;
     },
-    told: (seconds) => ({
+    result: (seconds) => ({
       donePerSecond: finished / seconds,
       sentPerSecond: sent / seconds,
       refused: refused.length,
@@ -133,76 +132,80 @@ function openTally(from: number, until: number): Tally {
   };
 }
 
-interface Lines {
-  /** Sends one request, which was due at a moment. */
-  send(line: Line, dueAt: number): void;
-  /** The same over a new connection. */
+interface ConnectionPool {
+  /** Sends one request; `dueAt` is its scheduled time. */
+  send(connection: Connection, dueAt: number): void;
+  /** Sends it over a new connection. */
   open(dueAt: number): void;
 }
 
-/** Connections that are kept open; `free` is told of each that was answered. */
-function openLines(plan: LoadPlan, tally: Tally, free: (line: Line) => void): Lines {
+/** Keep-alive connections; `onIdle` is called for each that has received its response. */
+function openConnections(
+  plan: LoadPlan,
+  measurement: Measurement,
+  onIdle: (connection: Connection) => void,
+): ConnectionPool {
   const { hostname, port } = new URL(plan.url);
-  const compose = composing(plan);
+  const compose = requestComposer(plan);
   let count = 0;
-  const lines: Lines = {
-    send(line, dueAt) {
-      line.dueAt = dueAt;
-      tally.sent(dueAt);
-      line.socket.write(compose());
+  const connections: ConnectionPool = {
+    send(connection, dueAt) {
+      connection.dueAt = dueAt;
+      measurement.sent(dueAt);
+      connection.socket.write(compose());
     },
     open(dueAt) {
-      if (count >= LINES_MAX) return tally.lost();
+      if (count >= CONNECTIONS_MAX) return measurement.lost();
       count += 1;
-      const gone = () => {
+      const onClose = () => {
         count -= 1;
-        tally.lost();
+        measurement.lost();
       };
-      Bun.connect<Line>({
+      Bun.connect<Connection>({
         hostname,
         port: Number(port),
         socket: {
           open(socket) {
             socket.data = { socket, dueAt, text: '' };
-            lines.send(socket.data, dueAt);
+            connections.send(socket.data, dueAt);
           },
-          data({ data: line }, piece) {
-            line.text += piece.toString('latin1');
-            const status = take(line);
+          data({ data: connection }, piece) {
+            connection.text += piece.toString('latin1');
+            const status = takeResponse(connection);
             if (status === undefined) return;
-            tally.answered(line.dueAt, status);
-            free(line);
+            measurement.answered(connection.dueAt, status);
+            onIdle(connection);
           },
-          close: gone,
+          close: onClose,
           error() {},
         },
-      }).catch(gone);
+      }).catch(onClose);
     },
   };
-  return lines;
+  return connections;
 }
 
-/** Takes one whole answer off what has come, and says its status. Every answer of the service says how long it is. */
-function take(line: Line): number | undefined {
-  const end = line.text.indexOf('\r\n\r\n');
+/** Removes one complete response from the buffer and returns its status. Every response has a Content-Length. */
+function takeResponse(connection: Connection): number | undefined {
+  const end = connection.text.indexOf('\r\n\r\n');
   if (end < 0) return undefined;
-  const length = /\r\ncontent-length: (\d+)/i.exec(line.text.slice(0, end))?.[1] ?? '0';
+  const length = /\r\ncontent-length: (\d+)/i.exec(connection.text.slice(0, end))?.[1] ?? '0';
   const whole = end + 4 + Number(length);
-  if (line.text.length < whole) return undefined;
-  const status = Number(line.text.slice(9, 12));
-  line.text = line.text.slice(whole);
+  if (connection.text.length < whole) return undefined;
+  const status = Number(connection.text.slice(9, 12));
+  connection.text = connection.text.slice(whole);
   return status;
 }
 
-function composing({ url, token, method, path, body }: LoadPlan): () => string {
+function requestComposer({ url, token, method, path, body }: LoadPlan): () => string {
   const { host } = new URL(url);
   const head = `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\n`;
-  const salt = crypto.randomUUID();
+  const prefix = crypto.randomUUID();
   let count = 0;
   if (body === undefined) return () => `${head}\r\n`;
   return () => {
     count += 1;
-    const text = body.replaceAll('{n}', `${salt}-${count}`);
+    const text = body.replaceAll('{n}', `${prefix}-${count}`);
     return `${head}Content-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
   };
 }

@@ -22,24 +22,23 @@ import {
 } from 'typescript/unstable/ast/is';
 import { API } from 'typescript/unstable/async';
 
-/** A program with one check less, or with one that says the opposite. */
+/** A program with one check removed or inverted. */
 export interface Mutant {
   readonly path: string;
-  /** The declaration it lies in, what stood there and what does now: the same wherever lines move. */
+  /** The enclosing declaration, the original code and its replacement: independent of line numbers. */
   readonly name: string;
-  /** Where it lies in what stood there: the first line and the last, counted from 1. */
+  /** The replaced lines of the original, counted from 1. */
   readonly lines: readonly [first: number, last: number];
   readonly text: string;
 }
 
-/** A piece of a file, and what takes its place. */
 interface Replacement {
   readonly from: number;
   readonly to: number;
-  readonly by: string;
+  readonly replacement: string;
 }
 
-/** Comparisons, each with its opposite and, where it has one, its other side of the bound. */
+/** Comparisons, each with its negation and, for an order, with the bound included or excluded. */
 const COMPARISONS: ReadonlyMap<SyntaxKind, readonly string[]> = new Map([
   [SyntaxKind.EqualsEqualsEqualsToken, ['!==']],
   [SyntaxKind.ExclamationEqualsEqualsToken, ['===']],
@@ -48,13 +47,13 @@ const COMPARISONS: ReadonlyMap<SyntaxKind, readonly string[]> = new Map([
   [SyntaxKind.GreaterThanToken, ['<=', '>=']],
   [SyntaxKind.GreaterThanEqualsToken, ['<', '>']],
 ]);
-const JUNCTIONS: ReadonlySet<SyntaxKind> = new Set([
+const LOGICAL_OPERATORS: ReadonlySet<SyntaxKind> = new Set([
   SyntaxKind.AmpersandAmpersandToken,
   SyntaxKind.BarBarToken,
 ]);
-/** Methods whose function is a check, and links of a chain that are one. */
-const JUDGING: ReadonlySet<string> = new Set(['filter', 'some', 'every', 'find']);
-const LINKS: ReadonlySet<string> = new Set(['refine', 'superRefine', 'min', 'max', 'regex']);
+/** Methods whose callback is a check, and chained calls that add one. */
+const PREDICATE_METHODS: ReadonlySet<string> = new Set(['filter', 'some', 'every', 'find']);
+const CHAINED_CHECKS: ReadonlySet<string> = new Set(['refine', 'superRefine', 'min', 'max', 'regex']);
 
 /** Every mutant of these files, made from their syntax trees. */
 export async function mutantsOf(root: string, paths: readonly string[]): Promise<readonly Mutant[]> {
@@ -65,7 +64,7 @@ export async function mutantsOf(root: string, paths: readonly string[]): Promise
     const mutants: Mutant[] = [];
     for (const path of paths) {
       const file = await project?.program.getSourceFile(join(root, path));
-      if (!file) throw new Error(`${path} is no file of the project`);
+      if (!file) throw new Error(`${path} is not a file of the project`);
       mutants.push(...mutantsOfFile(relative(root, join(root, path)), file.text, file));
     }
     return mutants;
@@ -77,16 +76,16 @@ export async function mutantsOf(root: string, paths: readonly string[]): Promise
 function mutantsOfFile(path: string, text: string, file: Node): readonly Mutant[] {
   const counts = new Map<string, number>();
   const mutants: Mutant[] = [];
-  const visit = (node: Node, within: string): undefined => {
-    for (const { from, to, by } of replacementsOf(node, text)) {
-      const said = `${within}: \`${plain(text.slice(from, to))}\` → \`${plain(by)}\``;
-      const count = (counts.get(said) ?? 0) + 1;
-      counts.set(said, count);
-      const name = count === 1 ? said : `${said} (${count})`;
+  const visit = (node: Node, declaration: string): undefined => {
+    for (const { from, to, replacement } of replacementsOf(node, text)) {
+      const description = `${declaration}: \`${plain(text.slice(from, to))}\` → \`${plain(replacement)}\``;
+      const count = (counts.get(description) ?? 0) + 1;
+      counts.set(description, count);
+      const name = count === 1 ? description : `${description} (${count})`;
       const lines = [lineAt(text, from), lineAt(text, to)] as const;
-      mutants.push({ path, name, lines, text: text.slice(0, from) + by + text.slice(to) });
+      mutants.push({ path, name, lines, text: text.slice(0, from) + replacement + text.slice(to) });
     }
-    const inner = declaredName(node) ?? within;
+    const inner = declaredName(node) ?? declaration;
     if (!isDocumentation(node)) node.forEachChild((child) => visit(child, inner));
     return undefined;
   };
@@ -94,7 +93,7 @@ function mutantsOfFile(path: string, text: string, file: Node): readonly Mutant[
   return mutants;
 }
 
-/** The part of an operation that only the OpenAPI document reads, and that its own suites hold. */
+/** The part of an operation that only the OpenAPI document uses, which has suites of its own. */
 function isDocumentation(node: Node): boolean {
   if (isFunctionDeclaration(node)) return node.name?.getText() === 'documentationOf';
   return (isPropertyAssignment(node) || isMethodDeclaration(node)) && node.name.getText() === 'document';
@@ -104,7 +103,7 @@ function lineAt(text: string, place: number): number {
   return text.slice(0, place).split('\n').length;
 }
 
-/** One line, short enough to be read in a list. */
+/** Code as one short line for a list. */
 function plain(code: string): string {
   const line = code.replaceAll('`', "'").replace(/\s+/g, ' ').trim();
   return line.length > 90 ? `${line.slice(0, 89)}…` : line;
@@ -120,11 +119,11 @@ function replacementsOf(node: Node, text: string): readonly Replacement[] {
   return [...ofConditions(node), ...ofOperators(node, text), ...ofCalls(node, text), ...ofLists(node, text)];
 }
 
-function replace(node: Node, by: string): Replacement {
-  return { from: node.getStart(), to: node.end, by };
+function replace(node: Node, replacement: string): Replacement {
+  return { from: node.getStart(), to: node.end, replacement };
 }
 
-/** Conditions become constant, which drops the guard or what it guards. */
+/** Conditions become constant, which removes the guard or the guarded code. */
 function ofConditions(node: Node): readonly Replacement[] {
   const condition = isIfStatement(node)
     ? node.expression
@@ -134,33 +133,33 @@ function ofConditions(node: Node): readonly Replacement[] {
   return condition ? [replace(condition, 'true'), replace(condition, 'false')] : [];
 }
 
-/** Comparisons are flipped, one half of a junction is dropped, and so is a `!`. */
+/** Comparisons are negated or shifted; an operand of `&&` or `||` and a `!` are removed. */
 function ofOperators(node: Node, text: string): readonly Replacement[] {
-  if (isPrefixUnaryExpression(node) && node.operator === SyntaxKind.ExclamationToken && !isDecided(node)) {
+  if (isPrefixUnaryExpression(node) && node.operator === SyntaxKind.ExclamationToken && !isCondition(node)) {
     return [replace(node, text.slice(node.operand.getStart(), node.operand.end))];
   }
   if (!isBinaryExpression(node)) return [];
   const { left, right, operatorToken } = node;
-  if (JUNCTIONS.has(operatorToken.kind)) {
+  if (LOGICAL_OPERATORS.has(operatorToken.kind)) {
     return [left, right].map((half) => replace(node, text.slice(half.getStart(), half.end)));
   }
   const [opposite, ...bounds] = COMPARISONS.get(operatorToken.kind) ?? [];
-  const flips = opposite === undefined || isDecided(node) ? bounds : [opposite, ...bounds];
-  return flips.map((by) => replace(operatorToken, by));
+  const flips = opposite === undefined || isCondition(node) ? bounds : [opposite, ...bounds];
+  return flips.map((replacement) => replace(operatorToken, replacement));
 }
 
-/** Whether this is a condition, or a part of one: whoever finds it constant finds its opposite. */
-function isDecided(node: Node): boolean {
+/** Whether this is a condition or a part of one: constant conditions already cover its negation. */
+function isCondition(node: Node): boolean {
   const { parent } = node;
   if (isIfStatement(parent)) return parent.expression === node;
   if (isConditionalExpression(parent)) return parent.condition === node;
-  const isPart = isBinaryExpression(parent) && JUNCTIONS.has(parent.operatorToken.kind);
+  const isPart = isBinaryExpression(parent) && LOGICAL_OPERATORS.has(parent.operatorToken.kind);
   return (
-    (isPart || isPrefixUnaryExpression(parent) || isParenthesizedExpression(parent)) && isDecided(parent)
+    (isPart || isPrefixUnaryExpression(parent) || isParenthesizedExpression(parent)) && isCondition(parent)
   );
 }
 
-/** Functions that judge say yes or no to everything; links of a chain and options of a check are dropped. */
+/** Predicates become constant; chained checks and options of `jwtVerify` are removed. */
 function ofCalls(node: Node, text: string): readonly Replacement[] {
   if (!isCallExpression(node)) return [];
   const { expression, arguments: given } = node;
@@ -173,37 +172,36 @@ function ofCalls(node: Node, text: string): readonly Replacement[] {
   }
   if (!isPropertyAccessExpression(expression)) return [];
   const name = expression.name.getText();
-  if (LINKS.has(name))
+  if (CHAINED_CHECKS.has(name))
     return [replace(node, text.slice(expression.expression.getStart(), expression.expression.end))];
-  const isJudged = JUDGING.has(name) && first && isArrowFunction(first) && !isBlock(first.body);
-  return isJudged ? [replace(first, '() => true'), replace(first, '() => false')] : [];
+  const isPredicate = PREDICATE_METHODS.has(name) && first && isArrowFunction(first) && !isBlock(first.body);
+  return isPredicate ? [replace(first, '() => true'), replace(first, '() => false')] : [];
 }
 
-/** Stages of an operation, and members of a list that is written out, are dropped one by one. */
+/** Stages of an operation, and elements of a constant list of strings, are removed one by one. */
 function ofLists(node: Node, text: string): readonly Replacement[] {
   if (!isArrayLiteralExpression(node)) return [];
   const { parent, elements } = node;
-  const isPath =
+  const isStageFunction =
     isArrowFunction(parent) &&
     isPropertyAssignment(parent.parent) &&
     parent.parent.name.getText() === 'stages';
   const isStages = elements.length > 0 && elements.every((each) => isCallExpression(each) || isStage(each));
-  const isWritten = elements.every((each) => isStringLiteral(each)) && isConstant(node);
-  return isPath || isStages || isWritten ? elements.map((each) => drop(each, text)) : [];
+  const isLiteralList = elements.every((each) => isStringLiteral(each)) && isConstant(node);
+  return isStageFunction || isStages || isLiteralList ? elements.map((each) => drop(each, text)) : [];
 }
 
-const isStage = (node: Node): boolean =>
-  isIdentifier(node) && /^(authenticated|permitted|readBody)$/.test(node.text);
+const isStage = (node: Node): boolean => isIdentifier(node) && node.text === 'readBody';
 
-/** Whether a list is the value of a constant of the file, by itself or as a set. */
+/** Whether a list is the value of a constant, directly or through `new Set`. */
 function isConstant(node: Node): boolean {
   const above = isNewExpression(node.parent) ? node.parent.parent : node.parent;
   const declaration = isVariableDeclaration(above) ? above : above.parent;
   return isVariableDeclaration(declaration) && /^[A-Z_]+$/.test(declaration.name.getText());
 }
 
-/** Takes out an element, and the comma behind it. */
+/** Removes an element and the comma after it. */
 function drop(node: Node, text: string): Replacement {
   const comma = /^\s*,/.exec(text.slice(node.end))?.[0].length ?? 0;
-  return { from: node.getStart(), to: node.end + comma, by: '' };
+  return { from: node.getStart(), to: node.end + comma, replacement: '' };
 }

@@ -7,81 +7,81 @@ import { type CoveredLines, isCovered, readCoveredLines } from './covered_lines.
 import { type Mutant, mutantsOf } from './mutants.ts';
 
 /**
- * Takes every single check out of the access code, or turns it round, and has the matrix and the suites of access find it.
- * What they do not find stands with its reason in test/http/matrix/survivors.md; the two lists must be the same. Each suite
- * first passes by itself, which tells how long it takes and which lines it reaches: it is asked only about those.
+ * Removes or inverts every check of the access code, one at a time, and runs the matrix and the access suites on each mutant.
+ * Mutants that no suite finds must be listed, with a reason, in test/http/matrix/survivors.md, and no others. Each suite first
+ * runs on the original code, to measure its duration and the lines it covers: it only runs on mutants of those lines.
  */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SURVIVORS = join(ROOT, 'test/http/matrix/survivors.md');
 const COPIED = ['src', 'test', 'bin', 'docs', 'bench', 'deploy', 'scripts', 'package.json', 'bunfig.toml'];
-/** A suite is late after so many times as long as it takes by itself, and so long beside. */
+/** A suite times out after this multiple of its usual duration, plus this time. */
 const SUITE_TIMES_MAX = 5;
 const SUITE_MS_MAX = 30_000;
-const TRIAL_MS_MAX = 600_000;
-/** A suite that takes longer by itself starts processes, hashes passwords, or waits. */
-const PROMPT_MS_MAX = 3_000;
-/** How often it may fail for no reason of the mutant's. */
+const BASELINE_MS_MAX = 600_000;
+/** Slower suites start processes, hash passwords or wait, so that a failure may come from load. */
+const FAST_SUITE_MS_MAX = 3_000;
+/** How often a suite may fail for another reason than the mutant. */
 const TRIES_MAX = 5;
 
-const OF_TOKENS = ['token', 'token_grant', 'rights', 'matrix', 'parsers'];
-const OF_EXTERNAL = ['external_tokens', 'issuers_file', 'external_provider', 'issuer_keys'];
-const OF_CONSOLE = ['console_links', 'console_id_tokens', 'console_entry', 'console_provider'];
-const OF_PATHS = [
+const TOKEN_SUITES = ['token', 'token_grant', 'rights', 'matrix', 'parsers'];
+const EXTERNAL_TOKEN_SUITES = ['external_tokens', 'issuers_file', 'external_provider', 'issuer_keys'];
+const CONSOLE_SUITES = ['console_links', 'console_id_tokens', 'console_entry', 'console_provider'];
+const PIPELINE_SUITES = [
   ...['api/check_order', 'lookup', 'api/conditional', 'api/not_found', 'matrix', 'api/request_variants'],
   'overload_before_authentication',
 ];
-const OF_CLIENTS = ['auth/clients', 'token_grant', 'rights', 'admin/clients'];
-const OF_KEYS = ['sealed_secrets', 'doctor_access', 'rewrap'];
-const OF_FEED = ['change_feed', 'change_feed_of_user', 'matrix', 'change_streams'];
+const CLIENT_SUITES = ['auth/clients', 'token_grant', 'rights', 'admin/clients'];
+const KEY_SUITES = ['sealed_secrets', 'doctor_access', 'rewrap'];
+const FEED_SUITES = ['change_feed', 'change_feed_of_user', 'matrix', 'change_streams'];
 
-/** The files, and the suites that hold their checks. */
+/** The suites that test the checks of each file. */
 const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/auth/clients/bootstrap.ts': ['bootstrap'],
-  'src/auth/tokens/claim_rights.ts': OF_EXTERNAL,
+  'src/auth/tokens/claim_rights.ts': EXTERNAL_TOKEN_SUITES,
   'src/auth/clients/client_credentials.ts': ['token_grant', 'revocation', 'rights'],
-  'src/auth/clients/clients.ts': [...OF_CLIENTS, 'bootstrap'],
-  'src/auth/sessions/console_links.ts': OF_CONSOLE,
-  'src/auth/sessions/console_providers.ts': OF_CONSOLE,
-  'src/auth/tokens/external_tokens.ts': OF_EXTERNAL,
-  'src/auth/tokens/token_grant.ts': [...OF_TOKENS, 'grants_logged'],
+  'src/auth/clients/clients.ts': [...CLIENT_SUITES, 'bootstrap'],
+  'src/auth/sessions/console_links.ts': CONSOLE_SUITES,
+  'src/auth/sessions/console_providers.ts': CONSOLE_SUITES,
+  'src/auth/tokens/external_tokens.ts': EXTERNAL_TOKEN_SUITES,
+  'src/auth/tokens/token_grant.ts': [...TOKEN_SUITES, 'grants_logged'],
   'src/auth/keys/imported_keys.ts': ['imported_keys', 'auth_cache'],
   'src/auth/inspection.ts': ['doctor_access'],
-  'src/auth/issuers/issuer_keys.ts': ['issuer_key_sets', ...OF_EXTERNAL],
-  'src/auth/tokens/external_jwt.ts': [...OF_EXTERNAL, ...OF_CONSOLE],
+  'src/auth/issuers/issuer_keys.ts': ['issuer_key_sets', ...EXTERNAL_TOKEN_SUITES],
+  'src/auth/tokens/external_jwt.ts': [...EXTERNAL_TOKEN_SUITES, ...CONSOLE_SUITES],
   'src/auth/issuers/issuers_file.ts': ['issuers_file', 'issuers_console', 'external_tokens', 'console_entry'],
-  'src/auth/issuers/jwk_set.ts': ['issuer_key_sets', ...OF_EXTERNAL],
-  'src/auth/keys/keyring.ts': OF_KEYS,
-  'src/auth/keys/live_keyring.ts': OF_KEYS,
-  'src/auth/keys/master_key.ts': ['master_key', ...OF_KEYS],
+  'src/auth/issuers/jwk_set.ts': ['issuer_key_sets', ...EXTERNAL_TOKEN_SUITES],
+  'src/auth/keys/keyring.ts': KEY_SUITES,
+  'src/auth/keys/live_keyring.ts': KEY_SUITES,
+  'src/auth/keys/master_key.ts': ['master_key', ...KEY_SUITES],
   'src/auth/keys/rewrap.ts': ['rewrap'],
-  'src/auth/issuers/provider_metadata.ts': OF_CONSOLE,
-  'src/auth/sessions/sessions.ts': OF_CONSOLE,
-  'src/auth/keys/signing.ts': [...OF_TOKENS, 'signing', 'clock_skew', 'admin/signing_keys'],
-  'src/auth/tokens/unique_key_json.ts': OF_EXTERNAL,
-  'src/auth/tokens/auth_cache.ts': ['auth_cache', ...OF_TOKENS, 'clock_skew'],
+  'src/auth/issuers/provider_metadata.ts': CONSOLE_SUITES,
+  'src/auth/sessions/sessions.ts': CONSOLE_SUITES,
+  'src/auth/keys/signing.ts': [...TOKEN_SUITES, 'signing', 'clock_skew', 'admin/signing_keys'],
+  'src/auth/tokens/unique_key_json.ts': EXTERNAL_TOKEN_SUITES,
+  'src/auth/tokens/auth_cache.ts': ['auth_cache', ...TOKEN_SUITES, 'clock_skew'],
   'src/auth/tokens/token.ts': [
-    ...['auth_cache', ...OF_TOKENS, 'external_tokens', 'revocation', 'clock_skew'],
+    ...['auth_cache', ...TOKEN_SUITES, 'external_tokens', 'revocation', 'clock_skew'],
     'bad_tokens',
     'console_links',
   ],
   'src/auth/tokens/introspection.ts': ['revocation'],
   'src/auth/tokens/client_usage.ts': ['refused_access_log', 'token_grant', 'external_tokens'],
-  'src/auth/tokens/verified_tokens.ts': ['verified_token_cache', ...OF_TOKENS, 'external_tokens'],
-  'src/domain/principal.ts': [...OF_TOKENS, 'issuers_file', 'bootstrap', 'admin/clients'],
+  'src/auth/tokens/verified_tokens.ts': ['verified_token_cache', ...TOKEN_SUITES, 'external_tokens'],
+  'src/domain/principal.ts': [...TOKEN_SUITES, 'issuers_file', 'bootstrap', 'admin/clients'],
   'src/domain/token_buckets.ts': ['token_buckets', 'rate_limits'],
-  'src/events/feed/cursor.ts': OF_FEED,
-  'src/events/feed/write_events.ts': OF_FEED,
+  'src/events/feed/cursor.ts': FEED_SUITES,
+  'src/events/feed/write_events.ts': FEED_SUITES,
   'src/http/operations/admin/clients.ts': ['admin/clients', 'matrix'],
   'src/http/operations/admin/realms.ts': ['admin/clients', 'admin/invalid_webhooks', 'openapi'],
   'src/http/operations/admin/operation.ts': ['matrix', 'admin/clients', 'admin/log', 'admin/signing_keys'],
   'src/http/operations/admin/signing_keys.ts': ['admin/signing_keys', 'matrix'],
   'src/http/pipeline/bearer.ts': ['token', 'matrix', 'bad_tokens', 'rate_limits', 'issuer_keys'],
   'src/http/server/caller_address.ts': ['caller_address', 'rate_limits'],
-  'src/http/operations/changes.ts': OF_FEED,
-  'src/http/operations/feed.ts': OF_FEED,
-  'src/http/operations/change_streams.ts': ['stream_polling', ...OF_FEED],
-  'src/http/operations/console_sessions.ts': [...OF_CONSOLE, 'external_tokens', 'matrix'],
+  'src/http/operations/changes.ts': FEED_SUITES,
+  'src/http/operations/feed.ts': FEED_SUITES,
+  'src/http/operations/change_streams.ts': ['stream_polling', ...FEED_SUITES],
+  'src/http/operations/console_sessions.ts': [...CONSOLE_SUITES, 'external_tokens', 'matrix'],
   'src/http/operations/search_realm_by_realm.ts': [
     'search_realm_by_realm',
     'search_all_realms',
@@ -104,76 +104,77 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
     'refused_access_log',
   ],
   'src/http/operations/record_writes.ts': [
-    ...OF_PATHS,
+    ...PIPELINE_SUITES,
     'api/precondition',
     'api/write_responses',
     'api/deletes',
     'api/idempotency',
   ],
   'src/http/server/own_origin.ts': ['console_links', 'matrix'],
-  'src/http/pipeline/pipeline.ts': OF_PATHS,
+  'src/http/pipeline/pipeline.ts': PIPELINE_SUITES,
   'src/http/server/rate_limits.ts': ['rate_limits', 'bad_tokens'],
   'src/http/operations/resources.ts': ['matrix', 'reverse_lookup', 'openapi'],
 };
 
-const { values: given } = parseArgs({
+const { values: options } = parseArgs({
   options: {
     only: { type: 'string', multiple: true, default: [''] },
     workers: { type: 'string', default: '2' },
   },
 });
-const access = [...new Bun.Glob('src/auth/**/*.ts').scanSync(ROOT)];
-const unheld = access.filter((path) => !(path in SUITES) && path !== 'src/auth/port.ts');
-if (unheld.length > 0) throw new Error(`no suites are named for ${unheld.join(', ')}`);
-const isChosen = (line: string): boolean => given.only.some((part) => line.includes(part));
-const mutants = (await mutantsOf(ROOT, Object.keys(SUITES))).filter((each) => isChosen(lineOf(each)));
+const authFiles = [...new Bun.Glob('src/auth/**/*.ts').scanSync(ROOT)];
+const filesWithoutSuites = authFiles.filter((path) => !(path in SUITES) && path !== 'src/auth/port.ts');
+if (filesWithoutSuites.length > 0)
+  throw new Error(`no suites are listed for ${filesWithoutSuites.join(', ')}`);
+const isSelected = (line: string): boolean => options.only.some((part) => line.includes(part));
+const mutants = (await mutantsOf(ROOT, Object.keys(SUITES))).filter((each) => isSelected(lineOf(each)));
 const paths = [...new Set(mutants.map(({ path }) => path))];
-const folders = Array.from({ length: Number(given.workers) }, () =>
+const folders = Array.from({ length: Number(options.workers) }, () =>
   mkdtempSync(join(tmpdir(), 'authrealm-mutations-')),
 );
 const survivors: string[] = [];
 try {
   for (const folder of folders) copyTo(folder);
   const suites = [...new Set(paths.flatMap((path) => SUITES[path] ?? []))];
-  const trials = new Map<string, Trial>();
-  await each(suites, async (name, folder) => {
-    const trial = await tried(folder, name);
-    trials.set(name, trial);
-    console.error(`${name} passes in ${Math.round(trial.ms)} ms`);
+  const baselines = new Map<string, Baseline>();
+  await forEachInFolders(suites, async (name, folder) => {
+    const baseline = await measureBaseline(folder, name);
+    baselines.set(name, baseline);
+    console.error(`${name} passes in ${Math.round(baseline.ms)} ms`);
   });
-  await each(mutants, async (mutant, folder, place) => {
-    const finder = await finderIn(folder, mutant, trials);
-    if (!finder) survivors.push(lineOf(mutant));
-    const said = finder ? `found by ${finder}` : 'SURVIVES';
-    console.error(`${place + 1}/${mutants.length} ${said}: ${lineOf(mutant)}`);
+  await forEachInFolders(mutants, async (mutant, folder, place) => {
+    const foundBy = await findingSuite(folder, mutant, baselines);
+    if (!foundBy) survivors.push(lineOf(mutant));
+    const stderr = foundBy ? `found by ${foundBy}` : 'SURVIVES';
+    console.error(`${place + 1}/${mutants.length} ${stderr}: ${lineOf(mutant)}`);
   });
 } finally {
   for (const folder of folders) rmSync(folder, { recursive: true });
 }
-const known = readSurvivors().filter(isChosen);
-const unargued = survivors.filter((line) => !known.includes(line)).sort();
-const gone = known.filter((line) => !survivors.includes(line));
-for (const line of unargued) console.log(`survives without a reason: ${line}`);
-for (const line of gone) console.log(`is listed and does not survive: ${line}`);
+const known = readSurvivors().filter(isSelected);
+const withoutReason = survivors.filter((line) => !known.includes(line)).sort();
+const notSurviving = known.filter((line) => !survivors.includes(line));
+for (const line of withoutReason) console.log(`survives and is not in survivors.md: ${line}`);
+for (const line of notSurviving) console.log(`is in survivors.md and does not survive: ${line}`);
 console.log(
   `${mutants.length} mutants of ${paths.length} files: ${mutants.length - survivors.length} found, ${survivors.length} survive, ` +
-    `${unargued.length} of them without a reason`,
+    `${withoutReason.length} of them without a reason`,
 );
-process.exitCode = unargued.length + gone.length === 0 ? 0 : 1;
+process.exitCode = withoutReason.length + notSurviving.length === 0 ? 0 : 1;
 
-/** How a mutant stands in the list of survivors, and what `--only` chooses by. */
+/** The line of a mutant in the list of survivors, which `--only` is matched with. */
 function lineOf({ path, name }: Mutant): string {
   return `${path} ${name}`;
 }
 
-/** What a suite comes to where nothing is taken out. */
-interface Trial {
+/** Duration and coverage of a suite on the original code. */
+interface Baseline {
   readonly ms: number;
-  readonly reached: CoveredLines;
+  readonly covered: CoveredLines;
 }
 
-/** Does something with each of these, one after the other in every folder. */
-async function each<T>(
+/** Processes all items, one at a time in each folder. */
+async function forEachInFolders<T>(
   all: readonly T[],
   act: (one: T, folder: string, place: number) => Promise<void>,
 ): Promise<void> {
@@ -190,35 +191,35 @@ function copyTo(folder: string): void {
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
 }
 
-/** Runs a suite over what stands here. Throws where it does not pass: then it would find everything. */
-async function tried(folder: string, suite: string): Promise<Trial> {
+/** Runs a suite on the original code. Throws when it fails, because then it would find every mutant. */
+async function measureBaseline(folder: string, suite: string): Promise<Baseline> {
   const into = join(folder, '.reached', suite);
   const counting = ['--coverage', '--coverage-reporter=lcov', `--coverage-dir=${into}`];
   for (let tries = 1; ; tries += 1) {
     const start = performance.now();
-    const ended = await endOf(folder, suite, TRIAL_MS_MAX, counting);
+    const result = await runSuite(folder, suite, BASELINE_MS_MAX, counting);
     const ms = performance.now() - start;
-    if (ended === 'passed') return { ms, reached: readCoveredLines(join(into, 'lcov.info')) };
-    if (tries === TRIES_MAX) throw new Error(`${suite} does not pass by itself`);
+    if (result === 'passed') return { ms, covered: readCoveredLines(join(into, 'lcov.info')) };
+    if (tries === TRIES_MAX) throw new Error(`${suite} fails on the original code`);
   }
 }
 
-/** The suite that finds this mutant, the quickest asked first. */
-async function finderIn(
+/** The suite that finds this mutant; the fastest suites run first. */
+async function findingSuite(
   folder: string,
   { path, lines, text }: Mutant,
-  trials: ReadonlyMap<string, Trial>,
+  baselines: ReadonlyMap<string, Baseline>,
 ): Promise<string | undefined> {
-  const asked = (SUITES[path] ?? []).flatMap((name) => {
-    const trial = trials.get(name);
-    return trial && isCovered(trial.reached, path, lines) ? [{ name, ms: trial.ms }] : [];
+  const suites = (SUITES[path] ?? []).flatMap((name) => {
+    const baseline = baselines.get(name);
+    return baseline && isCovered(baseline.covered, path, lines) ? [{ name, ms: baseline.ms }] : [];
   });
   const original = readFileSync(join(folder, path), 'utf8');
   try {
-    for (const { name, ms } of asked.sort((one, other) => one.ms - other.ms)) {
+    for (const { name, ms } of suites.sort((one, other) => one.ms - other.ms)) {
       const msMax = ms * SUITE_TIMES_MAX + SUITE_MS_MAX;
-      const isPrompt = ms < PROMPT_MS_MAX;
-      if (await finds(name, { folder, path, text, original, msMax, isPrompt })) return name;
+      const isFast = ms < FAST_SUITE_MS_MAX;
+      if (await failsWithMutant(name, { folder, path, text, original, msMax, isFast })) return name;
     }
     return undefined;
   } finally {
@@ -226,70 +227,71 @@ async function finderIn(
   }
 }
 
-interface Asking {
+interface MutantRun {
   readonly folder: string;
   readonly path: string;
   readonly text: string;
   readonly original: string;
   readonly msMax: number;
-  readonly isPrompt: boolean;
+  readonly isFast: boolean;
 }
 
 /**
- * Whether a suite fails with the mutant, twice: it may have failed because the machine has too much else to do. One that
- * came too late, or takes long, is believed where it passes without the mutant in between.
+ * Whether a suite fails with the mutant, twice, because once may be due to load. After a timeout, and for a slow suite, it must
+ * also pass without the mutant in between.
  */
-async function finds(
+async function failsWithMutant(
   name: string,
-  { folder, path, text, original, msMax, isPrompt }: Asking,
+  { folder, path, text, original, msMax, isFast }: MutantRun,
 ): Promise<boolean> {
   const run = (content: string) => {
     writeFileSync(join(folder, path), content);
-    return endOf(folder, name, msMax);
+    return runSuite(folder, name, msMax);
   };
   for (let tries = 0; tries < TRIES_MAX; tries += 1) {
-    const ended = await run(text);
-    if (ended === 'passed') return false;
-    if (ended === 'failed' && isPrompt) {
+    const result = await run(text);
+    if (result === 'passed') return false;
+    if (result === 'failed' && isFast) {
       if ((await run(text)) === 'failed') return true;
       continue;
     }
     if ((await run(original)) === 'passed') return (await run(text)) !== 'passed';
   }
-  throw new Error(`${name} does not pass by itself any more: the machine has too much else to do`);
+  throw new Error(`${name} now fails on the original code: the machine is too busy`);
 }
 
-/** Runs a suite. `late`: a test took longer than it may, or all of them did. */
-async function endOf(
+/** Runs a suite. `late`: a test, or the suite, timed out. */
+async function runSuite(
   folder: string,
   suite: string,
   msMax: number,
   words: readonly string[] = [],
 ): Promise<'passed' | 'failed' | 'late'> {
   const command = [process.execPath, 'test', '--bail', ...words, `./${pathOf(folder, suite)}`];
-  // A group of its own, so that what it started ends with it.
+  // A process group of its own, so that its children are killed with it.
   const child = Bun.spawn(command, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'], detached: true });
   let isLate = false;
   const timer = setTimeout(() => {
     isLate = true;
     process.kill(-child.pid, 'SIGKILL');
   }, msMax);
-  const said = await new Response(child.stderr).text();
+  const stderr = await new Response(child.stderr).text();
   const code = await child.exited;
   clearTimeout(timer);
   if (code === 0) return 'passed';
-  return isLate || /timed out after/.test(said) ? 'late' : 'failed';
+  return isLate || /timed out after/.test(stderr) ? 'late' : 'failed';
 }
 
-/** The one file of a suite, whose name may also say on which engine and when it runs. */
+/** The file of a suite. Its name may have suffixes for engine and schedule. */
 function pathOf(folder: string, suite: string): string {
   const found = [...new Bun.Glob(`test/**/${suite}{.*,}.test.ts`).scanSync(folder)];
   const [path, ...others] = found.filter((each) => !each.startsWith('test/browser/'));
-  if (path === undefined || others.length > 0) throw new Error(`no suite, or several, named ${suite}`);
+  if (path === undefined || others.length > 0)
+    throw new Error(`there must be exactly one suite named ${suite}, outside test/browser`);
   return path;
 }
 
-/** The survivors that have their reason: a list item each, with what it is indented below. */
+/** Reads the listed survivors: list items, each with its reason indented below. */
 function readSurvivors(): readonly string[] {
   const lines: string[] = [];
   let path = '';

@@ -8,16 +8,16 @@ import { postgresAt, sqliteAt, type TestDatabase } from '../support/database.ts'
 import { sharedServer } from '../support/postgres_server.ts';
 import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp_proxy.ts';
-import type { Loaded, LoadPlan } from './load_process.ts';
+import type { LoadPlan, LoadResult } from './load_process.ts';
 
 /**
- * Overload: what a service does at twice the best rate it was seen to keep. It must keep KEPT_MIN of that rate, and
- * whoever is refused must hear so within REFUSED_MS_MAX (99 of a hundred). Each row has a service of its own.
+ * A service at twice its best measured rate must keep THROUGHPUT_MIN of that rate and reject the excess within REFUSED_MS_MAX
+ * (p99). Each row starts a service of its own.
  */
-const KEPT_MIN = 0.9;
+const THROUGHPUT_MIN = 0.9;
 const REFUSED_MS_MAX = 50;
 
-const { values: given } = parseArgs({
+const { values: options } = parseArgs({
   options: {
     only: { type: 'string', multiple: true },
     seconds: { type: 'string', default: '10' },
@@ -25,45 +25,45 @@ const { values: given } = parseArgs({
     rounds: { type: 'string', default: '3' },
   },
 });
-const seconds = Number(given.seconds);
-const rounds = Number(given.rounds);
-const warmUpSeconds = Number(given['warm-up']);
+const seconds = Number(options.seconds);
+const rounds = Number(options.rounds);
+const warmUpSeconds = Number(options['warm-up']);
 const folder = mkdtempSync(join(tmpdir(), 'authrealm-overload-'));
 const SCOPE = 'realms:write realms:read users:write users:read profiles:write profile-infos:write';
 
 const REALMS = '/v2/authentication-realms';
 const USER = { type: 'user_authentication_info', name: 'Jane Doe', email: 'jane-{n}@example.com' };
 
-/** What is asked for again and again. */
-type Question = Pick<LoadPlan, 'method' | 'path' | 'body'>;
+/** The request that is repeated. */
+type LoadRequest = Pick<LoadPlan, 'method' | 'path' | 'body'>;
 
 interface Row {
   readonly name: string;
   open(): Promise<TestDatabase>;
-  ask(served: ServiceProcess, token: string): Promise<Question>;
-  /** Milliseconds that each message between service and engine takes. */
+  prepare(served: ServiceProcess, token: string): Promise<LoadRequest>;
+  /** Delay of each message between service and PostgreSQL. */
   readonly delayMs?: number;
-  /** How many ask at once while the best rate is looked for. */
+  /** Numbers of concurrent callers that are tried for the best rate. */
   readonly callers: readonly number[];
 }
 
 const proxies: TcpProxy[] = [];
 
 const ROWS: readonly Row[] = [
-  { name: 'creates on SQLite', open: onSqlite, ask: creatingUsers, callers: [32, 128] },
-  { name: 'passwords on SQLite', open: onSqlite, ask: creatingPasswords, callers: [4, 16] },
-  { name: 'creates on PostgreSQL', open: onPostgres, ask: creatingUsers, callers: [32, 128, 512] },
+  { name: 'creates on SQLite', open: onSqlite, prepare: creatingUsers, callers: [32, 128] },
+  { name: 'passwords on SQLite', open: onSqlite, prepare: creatingPasswords, callers: [4, 16] },
+  { name: 'creates on PostgreSQL', open: onPostgres, prepare: creatingUsers, callers: [32, 128, 512] },
   {
     name: 'creates on PostgreSQL, 20 ms away',
     open: onPostgres,
-    ask: creatingUsers,
+    prepare: creatingUsers,
     delayMs: 10,
     callers: [128, 512, 1_024],
   },
   {
     name: 'lookups on PostgreSQL, 100 ms away',
     open: onPostgres,
-    ask: lookingUp,
+    prepare: lookingUp,
     delayMs: 50,
     callers: [128, 512, 1_024],
   },
@@ -71,27 +71,27 @@ const ROWS: readonly Row[] = [
 
 let failures = 0;
 const figures: string[] = [];
-for (const row of ROWS.filter(({ name }) => given.only === undefined || given.only.includes(name))) {
-  const { text, holds } = await prove(row);
+for (const row of ROWS.filter(({ name }) => options.only === undefined || options.only.includes(name))) {
+  const { text, passes } = await runRow(row);
   console.log(text);
   figures.push(text);
-  if (!holds) failures += 1;
+  if (!passes) failures += 1;
 }
 for (const proxy of proxies) proxy.stop();
 rmSync(folder, { recursive: true });
 console.log(figures.join('; '));
 process.exit(failures === 0 ? 0 : 1);
 
-async function prove(row: Row): Promise<{ text: string; holds: boolean }> {
+async function runRow(row: Row): Promise<{ text: string; passes: boolean }> {
   const database = await row.open();
   const served = await startServiceProcess({ database, scope: SCOPE, flags: ['--offline'] });
   try {
     const token = await served.token();
-    const question = { url: served.url, token, ...(await row.ask(served, token)) };
+    const request = { url: served.url, token, ...(await row.prepare(served, token)) };
     for (const proxy of proxies) proxy.delay(row.delayMs ?? 0);
-    const found: Round[] = [];
-    for (let round = 0; round < rounds; round += 1) found.push(await perform(row, question));
-    return judge(row, found);
+    const measured: Round[] = [];
+    for (let round = 0; round < rounds; round += 1) measured.push(await runRound(row, request));
+    return summarize(row, measured);
   } finally {
     for (const proxy of proxies) proxy.delay(0);
     await served.running.stop();
@@ -100,50 +100,50 @@ async function prove(row: Row): Promise<{ text: string; holds: boolean }> {
 
 interface Round {
   readonly best: number;
-  readonly twice: Loaded;
+  readonly overloaded: LoadResult;
 }
 
-/** One right after the other: a machine is not as fast in every minute. */
-async function perform(
+/** Measures the best rate and the overload directly after each other, because the speed of a machine varies. */
+async function runRound(
   { callers }: Row,
-  question: Question & Pick<LoadPlan, 'url' | 'token'>,
+  request: LoadRequest & Pick<LoadPlan, 'url' | 'token'>,
 ): Promise<Round> {
   let best = 0;
   for (const each of callers) {
-    const { donePerSecond } = await load({ ...question, callers: each, warmUpSeconds, seconds });
+    const { donePerSecond } = await load({ ...request, callers: each, warmUpSeconds, seconds });
     best = Math.max(best, donePerSecond);
   }
-  return { best, twice: await load({ ...question, perSecond: 2 * best, warmUpSeconds, seconds }) };
+  return { best, overloaded: await load({ ...request, perSecond: 2 * best, warmUpSeconds, seconds }) };
 }
 
 /** The medians of all rounds. */
-function judge({ name }: Row, found: readonly Round[]): { text: string; holds: boolean } {
-  const of = (figure: (round: Round) => number) => median(found.map(figure));
-  const kept = of(({ best, twice }) => twice.donePerSecond / best);
-  const refusedMs = of(({ twice }) => twice.refusedMs.p99);
-  const refused = of(({ twice }) => twice.refused / seconds);
-  const holds = kept >= KEPT_MIN && refused > 0 && refusedMs <= REFUSED_MS_MAX;
+function summarize({ name }: Row, measured: readonly Round[]): { text: string; passes: boolean } {
+  const of = (figure: (round: Round) => number) => median(measured.map(figure));
+  const throughput = of(({ best, overloaded }) => overloaded.donePerSecond / best);
+  const refusedMs = of(({ overloaded }) => overloaded.refusedMs.p99);
+  const refused = of(({ overloaded }) => overloaded.refused / seconds);
+  const passes = throughput >= THROUGHPUT_MIN && refused > 0 && refusedMs <= REFUSED_MS_MAX;
   const text =
-    `${name}: best ${of(({ best }) => best).toFixed(0)}/s, at ${of(({ twice }) => twice.sentPerSecond).toFixed(0)}/s ` +
-    `${kept.toFixed(2)} of it is kept, p50 ${of(({ twice }) => twice.doneMs.p50).toFixed(0)} ms; ` +
-    `${refused.toFixed(0)}/s refused, p99 ${refusedMs.toFixed(0)} ms, ` +
-    `${of(({ twice }) => twice.failed).toFixed(0)} failed${holds ? '' : ' (!)'}`;
-  return { text, holds };
+    `${name}: best ${of(({ best }) => best).toFixed(0)}/s, at ${of(({ overloaded }) => overloaded.sentPerSecond).toFixed(0)}/s ` +
+    `${throughput.toFixed(2)} of it under overload, p50 ${of(({ overloaded }) => overloaded.doneMs.p50).toFixed(0)} ms; ` +
+    `${refused.toFixed(0)}/s rejected, p99 ${refusedMs.toFixed(0)} ms, ` +
+    `${of(({ overloaded }) => overloaded.failed).toFixed(0)} failed${passes ? '' : ' (!)'}`;
+  return { text, passes };
 }
 
-async function load(plan: LoadPlan): Promise<Loaded> {
+async function load(plan: LoadPlan): Promise<LoadResult> {
   const command = [process.execPath, join(import.meta.dir, 'load_process.ts'), JSON.stringify(plan)];
   const child = Bun.spawn(command, { stdio: ['ignore', 'pipe', 'inherit'] });
   const output = await new Response(child.stdout).text();
-  if ((await child.exited) !== 0) throw new Error('the load broke off');
-  return JSON.parse(output.trim().split('\n').at(-1) ?? '') as Loaded;
+  if ((await child.exited) !== 0) throw new Error('the load process failed');
+  return JSON.parse(output.trim().split('\n').at(-1) ?? '') as LoadResult;
 }
 
 async function onSqlite(): Promise<TestDatabase> {
   return sqliteAt(join(mkdtempSync(join(folder, 'sqlite-')), 'overload.db'));
 }
 
-/** Through a proxy, which can be told to be slow. */
+/** Through a proxy that can delay messages. */
 async function onPostgres(): Promise<TestDatabase> {
   const server = await sharedServer();
   const proxy = await startTcpProxy(server.port);
@@ -157,8 +157,8 @@ async function onPostgres(): Promise<TestDatabase> {
 }
 
 async function make(served: ServiceProcess, token: string, path: string, data: object): Promise<string> {
-  const said = JSON.stringify({ data }).replaceAll('{n}', crypto.randomUUID());
-  const answer = await served.post(path, token, said);
+  const body = JSON.stringify({ data }).replaceAll('{n}', crypto.randomUUID());
+  const answer = await served.post(path, token, body);
   if (answer.status !== 201) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`);
   return ((await answer.json()) as { data: { id: string } }).data.id;
 }
@@ -167,12 +167,12 @@ async function realmOf(served: ServiceProcess, token: string): Promise<string> {
   return `${REALMS}/${await make(served, token, REALMS, { type: 'authentication-realm', name: 'Overload' })}`;
 }
 
-async function creatingUsers(served: ServiceProcess, token: string): Promise<Question> {
+async function creatingUsers(served: ServiceProcess, token: string): Promise<LoadRequest> {
   const path = `${await realmOf(served, token)}/user-authentication-info`;
   return { method: 'POST', path, body: JSON.stringify({ data: USER }) };
 }
 
-async function creatingPasswords(served: ServiceProcess, token: string): Promise<Question> {
+async function creatingPasswords(served: ServiceProcess, token: string): Promise<LoadRequest> {
   const realm = await realmOf(served, token);
   const profile = await make(served, token, `${realm}/password-profiles`, {
     type: 'password_profile',
@@ -189,7 +189,7 @@ async function creatingPasswords(served: ServiceProcess, token: string): Promise
   return { method: 'POST', path, body: JSON.stringify({ data }) };
 }
 
-async function lookingUp(served: ServiceProcess, token: string): Promise<Question> {
+async function lookingUp(served: ServiceProcess, token: string): Promise<LoadRequest> {
   const users = `${await realmOf(served, token)}/user-authentication-info`;
   return { method: 'GET', path: `${users}/${await make(served, token, users, USER)}` };
 }

@@ -9,92 +9,99 @@ import { endServers, startServer } from '../support/postgres_server.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
 import { startStandbyPair } from '../support/standby.ts';
 
-/** What the load of a round goes on for, and when in it the engine may die and come back. */
+/** Duration of the load of a round, and bounds of when PostgreSQL is killed and for how long it is down. */
 const LOAD_MS = 1_500;
-const LIFE_MS = 900;
-const DEATH_MS = 500;
+const KILL_AFTER_MS_MAX = 900;
+const DOWN_MS_MAX = 500;
 
-const { values: given } = parseArgs({
+const { values: options } = parseArgs({
   options: { rounds: { type: 'string', default: '20' }, seed: { type: 'string' } },
 });
-const rounds = Number(given.rounds);
-const seed = Number(given.seed ?? freshSeed());
+const rounds = Number(options.rounds);
+const seed = Number(options.seed ?? freshSeed());
 const chance = seededRandom(seed);
 console.log(`seed ${seed}`);
 
-/** What rounds came to. */
-interface Seen {
+interface KillReport {
   acknowledged: number;
-  /** Answers that the write may have landed. */
+  /** Responses 503 unknown_outcome: the write may have been committed. */
   unknown: number;
   slowestMs: number;
   recoveryMs: number;
   readonly complaints: string[];
 }
 
-function nothing(): Seen {
+function emptyReport(): KillReport {
   return { acknowledged: 0, unknown: 0, slowestMs: 0, recoveryMs: 0, complaints: [] };
 }
 
-/** Loads the service while the engine dies and comes back. Then every write is there once, and nothing else is. */
-async function round(seen: Seen, troubled: FaultyService, dieAndReturn: () => Promise<void>, found?: string) {
-  const [known, before] = [troubled.service.log.length, troubled.acknowledged.size];
-  const loading = troubled.runLoad(LOAD_MS);
-  await Bun.sleep(chance() * LIFE_MS);
-  await dieAndReturn();
-  const recoveryMs = await troubled.measureRecovery();
-  const heard = await loading;
-  const users = await troubled.users(found);
-  const news = troubled.service.log.slice(known);
-  seen.acknowledged += troubled.acknowledged.size - before;
-  seen.unknown += news.filter((said) => said.event === 'fault' && said.code === 'unknown_outcome').length;
-  seen.slowestMs = Math.max(seen.slowestMs, ...heard.map(({ ms }) => ms));
-  seen.recoveryMs = Math.max(seen.recoveryMs, recoveryMs);
-  for (const id of troubled.acknowledged) if (!users.has(id)) seen.complaints.push(`${id} is lost`);
-  for (const id of users) if (!troubled.acknowledged.has(id)) seen.complaints.push(`${id} was done twice`);
+/** Loads the service while PostgreSQL is killed and restarted. Then every acknowledged write must exist exactly once. */
+async function round(
+  report: KillReport,
+  service: FaultyService,
+  restartEngine: () => Promise<void>,
+  found?: string,
+) {
+  const [logStart, before] = [service.service.log.length, service.acknowledged.size];
+  const loading = service.runLoad(LOAD_MS);
+  await Bun.sleep(chance() * KILL_AFTER_MS_MAX);
+  await restartEngine();
+  const recoveryMs = await service.measureRecovery();
+  const responses = await loading;
+  const users = await service.users(found);
+  const newEntries = service.service.log.slice(logStart);
+  report.acknowledged += service.acknowledged.size - before;
+  report.unknown += newEntries.filter(
+    (entry) => entry.event === 'fault' && entry.code === 'unknown_outcome',
+  ).length;
+  report.slowestMs = Math.max(report.slowestMs, ...responses.map(({ ms }) => ms));
+  report.recoveryMs = Math.max(report.recoveryMs, recoveryMs);
+  for (const id of service.acknowledged) if (!users.has(id)) report.complaints.push(`${id} is missing`);
+  for (const id of users)
+    if (!service.acknowledged.has(id)) report.complaints.push(`${id} was created without an acknowledgement`);
 }
 
-async function kills(): Promise<Seen> {
-  const seen = nothing();
+async function kills(): Promise<KillReport> {
+  const report = emptyReport();
   const server = await startServer();
-  const troubled = await startFaultyService(await databaseThrough(server, [server.port]));
+  const service = await startFaultyService(await databaseThrough(server, [server.port]));
   for (let number = 1; number <= rounds; number += 1) {
-    await round(seen, troubled, async () => {
+    await round(report, service, async () => {
       await server.kill();
-      await Bun.sleep(chance() * DEATH_MS);
+      await Bun.sleep(chance() * DOWN_MS_MAX);
       await server.start();
     });
-    const disagreements = await troubled.service.database.findInconsistencies();
-    seen.complaints.push(...disagreements.map((says) => `round ${number}: ${says}`));
+    const disagreements = await service.service.database.findInconsistencies();
+    report.complaints.push(...disagreements.map((says) => `round ${number}: ${says}`));
   }
-  await troubled.stop();
-  return seen;
+  await service.stop();
+  return report;
 }
 
-/** The primary dies, and the standby that has received every acknowledged write takes its place. */
-async function failover(): Promise<Seen> {
-  const seen = nothing();
+/** Kills the primary and promotes the synchronous standby, which has every acknowledged write. */
+async function failover(): Promise<KillReport> {
+  const report = emptyReport();
   const pair = await startStandbyPair();
   const database = await databaseThrough(pair.primary, [pair.primary.port, pair.standbyPort]);
-  const troubled = await startFaultyService(database);
+  const service = await startFaultyService(database);
   await round(
-    seen,
-    troubled,
+    report,
+    service,
     async () => {
       await pair.primary.kill();
-      await Bun.sleep(chance() * DEATH_MS);
+      await Bun.sleep(chance() * DOWN_MS_MAX);
       await pair.promote();
     },
     urlThrough(new URL(database.direct).pathname, [pair.standbyPort]),
   );
-  await troubled.stop();
+  await service.stop();
   await pair.stop();
-  return seen;
+  return report;
 }
 
-function toldOf({ acknowledged, unknown, slowestMs, recoveryMs, complaints }: Seen): string {
+function summaryOf({ acknowledged, unknown, slowestMs, recoveryMs, complaints }: KillReport): string {
   return (
-    `${acknowledged} writes (${unknown} asked again because nobody knew), slowest answer ${Math.round(slowestMs)} ms, ` +
+    `${acknowledged} writes (${unknown} retried after an unknown outcome), slowest answer ${Math.round(slowestMs)} ms, ` +
     `slowest recovery ${Math.round(recoveryMs)} ms, ${complaints.length} complaints`
   );
 }
@@ -104,7 +111,7 @@ try {
   const failed = await failover();
   const complaints = [...killed.complaints, ...failed.complaints];
   for (const complaint of complaints) console.log(complaint);
-  console.log(`kill -9 ${rounds}: ${toldOf(killed)}; failover: ${toldOf(failed)}, seed ${seed}`);
+  console.log(`kill -9 ${rounds}: ${summaryOf(killed)}; failover: ${summaryOf(failed)}, seed ${seed}`);
   process.exitCode = complaints.length === 0 ? 0 : 1;
 } finally {
   await endServers();

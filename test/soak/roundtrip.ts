@@ -7,20 +7,20 @@ import { populationLines } from '../support/population.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 
 /**
- * Import, export --with-secrets, import into a fresh database, export again: the two exports are the same bytes. An
- * import killed ten times and resumed exports the same bytes as one that was not.
+ * Import, export --with-secrets, import into a fresh database, export again: both exports must be identical. An import killed
+ * ten times and resumed must give the same export as one that was not killed.
  */
 const KILLS = 10;
 const HASH = '$argon2id$v=19$m=19456,t=2,p=1$b25lIHNhbHQgb2YgbWFueQ$ZG8gbm90IHVzZSB0aGlzIGhhc2ggYW55d2hlcmU';
 
-const { values: given } = parseArgs({ options: { users: { type: 'string', default: '1000000' } } });
-const users = Number(given.users);
+const { values: options } = parseArgs({ options: { users: { type: 'string', default: '1000000' } } });
+const users = Number(options.users);
 const records = 3 + 3 * users;
 const folder = mkdtempSync(join(tmpdir(), 'authrealm-roundtrip-'));
 const at = (name: string): string => join(folder, name);
 const database = (name: string): string => `sqlite:${at(name)}`;
 
-/** The population, with secrets of both kinds and texts beyond ASCII. */
+/** Writes the population, with password hashes, client secrets and non-ASCII texts. */
 async function writeSource(path: string): Promise<void> {
   const writer = Bun.file(path).writer();
   for (const group of populationLines(users)) {
@@ -42,7 +42,7 @@ async function writeSource(path: string): Promise<void> {
 
 async function command(...words: string[]): Promise<string> {
   const { code, stdout, stderr } = await runCommand([AUTHREALM, ...words]);
-  if (code !== 0) throw new Error(`authrealm ${words.join(' ')} ended with ${code}: ${stdout}${stderr}`);
+  if (code !== 0) throw new Error(`authrealm ${words.join(' ')} exited with ${code}: ${stdout}${stderr}`);
   return stdout;
 }
 
@@ -52,14 +52,14 @@ function importedInto(name: string): number {
   try {
     return db.query<{ n: number | null }, []>('select sum(seq) as n from realm_clock').get()?.n ?? 0;
   } catch {
-    // It is only just being made.
+    // The tables do not exist yet.
     return 0;
   } finally {
     db.close();
   }
 }
 
-/** Runs an import until so many records are there, and kills it. */
+/** Kills an import once this many records exist. */
 async function killAt(name: string, enough: number): Promise<void> {
   const from = ['--from-line', String(importedInto(name) + 1)];
   const child = Bun.spawn([AUTHREALM, 'import', at('source'), '--database', database(name), ...from], {
@@ -70,7 +70,7 @@ async function killAt(name: string, enough: number): Promise<void> {
   await child.exited;
 }
 
-/** Whether two files have the same bytes, compared in pieces. */
+/** Compares two files in pieces. */
 async function isSame(left: string, right: string): Promise<boolean> {
   const size = statSync(left).size;
   if (size !== statSync(right).size) return false;
@@ -93,11 +93,9 @@ async function exportOf(name: string): Promise<string> {
   return path;
 }
 
-function told(what: string, isFine: boolean, since: number): boolean {
+function printResult(what: string, isFine: boolean, since: number): boolean {
   const seconds = Math.round((performance.now() - since) / 1_000);
-  console.log(
-    `${what}: ${isFine ? 'the same bytes' : 'NOT the same bytes'} (${records} records, ${seconds} s)`,
-  );
+  console.log(`${what}: ${isFine ? 'identical' : 'NOT identical'} (${records} records, ${seconds} s)`);
   return isFine;
 }
 
@@ -111,22 +109,22 @@ async function roundTrip(): Promise<boolean> {
   const isFine = keys[0] !== keys[1] && (await isSame(first, second));
   for (const gone of ['second', 'second-wal', 'second-shm', 'second.ndjson'])
     rmSync(at(gone), { force: true });
-  return told('import, export --with-secrets, import, export', isFine, since);
+  return printResult('import, export --with-secrets, import, export', isFine, since);
 }
 
 async function killedAndResumed(): Promise<boolean> {
   const since = performance.now();
   for (let kill = 1; kill <= KILLS; kill += 1)
     await killAt('killed', Math.floor((kill * records) / (KILLS + 1)));
-  // The whole file again: what is there is found to be the same.
+  // Imports the whole file again: records that exist unchanged are skipped.
   await command('import', at('source'), '--database', database('killed'));
   const isFine =
     importedInto('killed') === records && (await isSame(at('first.ndjson'), await exportOf('killed')));
-  return told(`an import killed ${KILLS} times and resumed`, isFine, since);
+  return printResult(`an import killed ${KILLS} times and resumed`, isFine, since);
 }
 
 await writeSource(at('source'));
 const isFine = (await roundTrip()) && (await killedAndResumed());
 if (isFine) rmSync(folder, { recursive: true });
-else console.log(`what they left is in ${folder}`);
+else console.log(`the databases are kept in ${folder}`);
 process.exitCode = isFine ? 0 : 1;

@@ -7,65 +7,66 @@ import { AUTHREALM, runClientCreate, runCommand } from '../support/processes.ts'
 import { type ServiceProcess, serveWithClient } from '../support/service_process.ts';
 import { startReceiver, type WebhookReceiver } from '../support/webhook_receivers.ts';
 import { type DeadTarget, deadTargets } from './dead_targets.ts';
-import { startWriting } from './webhook_writer.ts';
+import { startUserWriter } from './webhook_writer.ts';
 
 /**
- * A consumer that fails for some minutes under a steady load of writes, and then catches up in order with nothing lost; and how
- * long a write takes beside dead targets of several kinds, against one without any, over interleaved rounds. Without minutes only the
- * latter.
+ * A receiver that fails for some minutes under a steady write load must then catch up, in order and without loss; and dead
+ * targets of several kinds must not slow down writes, measured in interleaved rounds. With --minutes 0 only the latter.
  */
 
-const { values: given } = parseArgs({
+const { values: options } = parseArgs({
   options: {
     minutes: { type: 'string', default: '10' },
     rate: { type: 'string', default: '200' },
     rounds: { type: 'string', default: '10' },
   },
 });
-const minutes = Number(given.minutes);
-const rate = Number(given.rate);
-const rounds = Number(given.rounds);
-/** What the issue allows. */
+const minutes = Number(options.minutes);
+const rate = Number(options.rate);
+const rounds = Number(options.rounds);
+/** Allowed write latency with a dead target, relative to that without. */
 const LATENCY_FACTOR_MAX = 1.25;
 
-const folder = mkdtempSync(join(tmpdir(), 'authrealm-prove-webhooks-'));
+const folder = mkdtempSync(join(tmpdir(), 'authrealm-webhooks-'));
 const database = sqliteAt(join(folder, 'webhooks.db'));
 const { stdout } = await runCommand([AUTHREALM, 'init', ...database.args]);
 const realm = /^realm +(\S+)$/m.exec(stdout)?.[1] ?? '';
-const made = await runClientCreate(database, 'users:write', '--json');
-const served = await serveWithClient(database, JSON.parse(made.stdout), [
+const client = await runClientCreate(database, 'users:write', '--json');
+const served = await serveWithClient(database, JSON.parse(client.stdout), [
   '--offline',
   '--allow-loopback-webhooks',
 ]);
 const complaints: string[] = [];
 try {
-  const told = minutes > 0 ? `${await catchUp()}; ` : '';
+  const catchUpResult = minutes > 0 ? `${await catchUp()}; ` : '';
   const factors = await latencyFactors();
   for (const complaint of complaints) console.error(complaint);
-  console.log(`${told}a write takes longer by, medians of ${rounds} rounds: ${factors.join(', ')}`);
+  console.log(
+    `${catchUpResult}write latency relative to no target, medians of ${rounds} rounds: ${factors.join(', ')}`,
+  );
 } finally {
   await served.running.stop();
   rmSync(folder, { recursive: true });
 }
 process.exit(complaints.length === 0 ? 0 : 1);
 
-async function target(url: string): Promise<string> {
-  const words = ['webhook', 'create', '--name', 'prove', '--url', url, '--events-max', '100'];
+async function createTarget(url: string): Promise<string> {
+  const words = ['webhook', 'create', '--name', 'soak', '--url', url, '--events-max', '100'];
   const command = [AUTHREALM, ...words, '--allow-loopback-webhooks', '--json', ...database.args];
-  const { stdout: said, stderr } = await runCommand(command);
-  if (said === '') throw new Error(stderr);
-  return (JSON.parse(said) as { webhook_id: string }).webhook_id;
+  const { stdout, stderr } = await runCommand(command);
+  if (stdout === '') throw new Error(stderr);
+  return (JSON.parse(stdout) as { webhook_id: string }).webhook_id;
 }
 
-async function forget(id: string): Promise<void> {
+async function deleteTarget(id: string): Promise<void> {
   await runCommand([AUTHREALM, 'webhook', 'delete', id, ...database.args]);
 }
 
-/** Fails for the whole time, then takes everything. Answers what came, in words. */
+/** Fails for the whole time, then accepts everything. Returns a summary. */
 async function catchUp(): Promise<string> {
   const receiver = startReceiver();
   receiver.respond(() => new Response(null, { status: 503 }));
-  const id = await target(receiver.url);
+  const id = await createTarget(receiver.url);
   const [before] = await database.query<{ seq: number }>(
     'select seq from realm_clock where realm_id = ?',
     realm,
@@ -74,37 +75,39 @@ async function catchUp(): Promise<string> {
   const written = await writeFor(minutes * 60_000, served);
   const attempts = receiver.received.length;
   receiver.respond(() => new Response());
-  const begun = performance.now();
+  const start = performance.now();
   const last = first + written - 1;
-  let more = 0;
-  // It goes on to be written to while it catches up.
-  const writing = startWriting(served, realm, rate, () => {
-    more += 1;
+  let writtenMeanwhile = 0;
+  // Writes continue while it catches up.
+  const writing = startUserWriter(served, realm, rate, () => {
+    writtenMeanwhile += 1;
   });
-  // The longest pause is five minutes, a quarter more.
+  // The longest retry delay is five minutes plus jitter of a quarter.
   await receiver.until(() => (receiver.sequences(realm).at(-1) ?? 0) >= last, 1_000_000);
   await writing.stop();
-  await receiver.until(() => receiver.sequences(realm).length >= written + more, 60_000);
-  const seconds = Math.round((performance.now() - begun) / 1000);
-  judge(receiver, first, written + more);
+  await receiver.until(() => receiver.sequences(realm).length >= written + writtenMeanwhile, 60_000);
+  const seconds = Math.round((performance.now() - start) / 1000);
+  checkDeliveries(receiver, first, written + writtenMeanwhile);
   receiver.stop();
-  await forget(id);
-  return `${written + more} changes after ${attempts} failures in ${minutes} min at ${rate}/s, caught up ${seconds} s after`;
+  await deleteTarget(id);
+  return `${written + writtenMeanwhile} changes after ${attempts} failures in ${minutes} min at ${rate}/s, caught up ${seconds} s after`;
 }
 
-function judge(receiver: WebhookReceiver, first: number, count: number): void {
-  const places = receiver.sequences(realm);
-  const told = new Set(places);
-  const firsts = [...told];
-  const lost = Array.from({ length: count }, (_, at) => first + at).filter((place) => !told.has(place));
-  if (lost.length > 0) complaints.push(`${lost.length} changes were lost, the first at place ${lost[0]}`);
+function checkDeliveries(receiver: WebhookReceiver, first: number, count: number): void {
+  const sequences = receiver.sequences(realm);
+  const catchUpResult = new Set(sequences);
+  const firsts = [...catchUpResult];
+  const lost = Array.from({ length: count }, (_, at) => first + at).filter(
+    (place) => !catchUpResult.has(place),
+  );
+  if (lost.length > 0) complaints.push(`${lost.length} changes were lost, the first at sequence ${lost[0]}`);
   const disordered = firsts.find((place, at) => at > 0 && place < (firsts[at - 1] as number));
   if (disordered !== undefined) complaints.push(`place ${disordered} came after a later one`);
 }
 
 async function writeFor(ms: number, to: ServiceProcess): Promise<number> {
   let written = 0;
-  const writing = startWriting(to, realm, rate, () => {
+  const writing = startUserWriter(to, realm, rate, () => {
     written += 1;
   });
   await Bun.sleep(ms);
@@ -112,26 +115,26 @@ async function writeFor(ms: number, to: ServiceProcess): Promise<number> {
   return written;
 }
 
-/** Of each kind of dead target: the median of a write beside it, over that without; the median of all rounds, in words. */
+/** For each kind of dead target: median write latency with it over that without, as the median of all rounds. */
 async function latencyFactors(): Promise<readonly string[]> {
   const dead = await deadTargets();
-  const quotients = new Map(dead.map((each): [DeadTarget, number[]] => [each, []]));
+  const factors = new Map(dead.map((each): [DeadTarget, number[]] => [each, []]));
   for (let round = 0; round < rounds; round += 1) {
-    for (const [each, found] of quotients) found.push(await quotientBeside(each));
+    for (const [each, measured] of factors) measured.push(await latencyFactor(each));
   }
   for (const each of dead) each.stop();
-  return [...quotients].map(([{ name }, found]) => {
-    const factor = median(found);
-    const said = `${factor.toFixed(3)} beside ${name}`;
-    if (factor > LATENCY_FACTOR_MAX) complaints.push(`a write takes longer by ${said}`);
-    return said;
+  return [...factors].map(([{ name }, measured]) => {
+    const factor = median(measured);
+    const stdout = `${factor.toFixed(3)} with ${name}`;
+    if (factor > LATENCY_FACTOR_MAX) complaints.push(`write latency relative to no target is ${stdout}`);
+    return stdout;
   });
 }
 
-async function quotientBeside(dead: DeadTarget): Promise<number> {
+async function latencyFactor(dead: DeadTarget): Promise<number> {
   const without = await medianOfWrites();
   const before = dead.reached() ?? 0;
-  const id = await target(dead.url);
+  const id = await createTarget(dead.url);
   await Bun.sleep(1_500);
   const beside = await medianOfWrites();
   const [row] = await database.query<{ tried: number }>(
@@ -139,14 +142,14 @@ async function quotientBeside(dead: DeadTarget): Promise<number> {
     id,
   );
   if ((dead.reached() ?? Number(row?.tried)) <= before) complaints.push(`nothing was sent to ${dead.name}`);
-  await forget(id);
+  await deleteTarget(id);
   await Bun.sleep(1_500);
   return beside / without;
 }
 
 async function medianOfWrites(): Promise<number> {
   const times: number[] = [];
-  const writing = startWriting(served, realm, 100, (ms) => times.push(ms));
+  const writing = startUserWriter(served, realm, 100, (ms) => times.push(ms));
   await Bun.sleep(4_000);
   await writing.stop();
   return median(times);

@@ -5,22 +5,22 @@ import { AUTHREALM, runCommand, startCommand } from '../../support/processes.ts'
 
 type Command = ReturnType<typeof startCommand>;
 
-/** A service that runs in a process of its own, and a window that is signed in to its console. */
-export interface Station {
+/** A service in a process of its own, and a window that is signed in to its console. */
+export interface ViewTarget {
   readonly name: string;
   readonly url: string;
   readonly realm: string;
   readonly window: ConsoleWindow;
-  /** The ID of a user with a link at least; `chance` is from 0 up to 1. */
+  /** The ID of a user with at least one link; `chance` is from 0 to 1, exclusive. */
   userAt(chance: number): string;
   stop(): Promise<void>;
 }
 
-/** Runs a command for as long as a station needs it; where there comes to be none, it ends. */
-async function running(
+/** Starts a command for a target, and stops it when signing in fails. */
+async function withCommand(
   words: readonly string[],
-  enter: (command: Command) => Promise<Omit<Station, 'stop'>>,
-): Promise<Station> {
+  enter: (command: Command) => Promise<Omit<ViewTarget, 'stop'>>,
+): Promise<ViewTarget> {
   const command = startCommand([AUTHREALM, ...words]);
   const stop = () => command.stop().then(() => undefined);
   try {
@@ -31,16 +31,16 @@ async function running(
   }
 }
 
-/** `authrealm demo`, entered by its door. */
-export function demoStation(script: string): Promise<Station> {
-  return running(['demo'], (command) => enterDemo(command, script));
+/** `authrealm demo`, signed in by the printed link. */
+export function openDemoTarget(script: string): Promise<ViewTarget> {
+  return withCommand(['demo'], (command) => signInToDemo(command, script));
 }
 
-async function enterDemo(command: Command, script: string): Promise<Omit<Station, 'stop'>> {
-  const door = await command.line(/^http\S+\/demo$/);
+async function signInToDemo(command: Command, script: string): Promise<Omit<ViewTarget, 'stop'>> {
+  const signInUrl = await command.line(/^http\S+\/demo$/);
   const [, realm = ''] = /authentication-realms\/([\w-]+)/.exec(command.output()) ?? [];
-  const { origin: url } = new URL(door);
-  const window = await entered(url, door, script);
+  const { origin: url } = new URL(signInUrl);
+  const window = await signIn(url, signInUrl, script);
   const users = await linkedUsers(window, realm);
   return {
     name: 'the demo',
@@ -51,22 +51,28 @@ async function enterDemo(command: Command, script: string): Promise<Omit<Station
   };
 }
 
-/** `authrealm serve` on a database of the bench, entered by a link of `authrealm console link`. */
-export function benchStation(words: readonly string[], users: number, script: string): Promise<Station> {
-  return running(['serve', '--port', '0', ...words], (command) => enterBench(command, words, users, script));
+/** `authrealm serve` on a bench database, signed in by a link of `authrealm console link`. */
+export function openBenchTarget(
+  words: readonly string[],
+  users: number,
+  script: string,
+): Promise<ViewTarget> {
+  return withCommand(['serve', '--port', '0', ...words], (command) =>
+    signInToBench(command, words, users, script),
+  );
 }
 
-async function enterBench(
+async function signInToBench(
   command: Command,
   words: readonly string[],
   users: number,
   script: string,
-): Promise<Omit<Station, 'stop'>> {
+): Promise<Omit<ViewTarget, 'stop'>> {
   const url = (await command.line(/^listening on /)).slice('listening on '.length);
-  const asked = ['console', 'link', '--scope', SCOPES.join(' '), '--base-url', url, '--json'];
-  const { stdout, stderr } = await runCommand([AUTHREALM, ...asked, ...words]);
+  const linkCommand = ['console', 'link', '--scope', SCOPES.join(' '), '--base-url', url, '--json'];
+  const { stdout, stderr } = await runCommand([AUTHREALM, ...linkCommand, ...words]);
   if (stdout === '') throw new Error(stderr);
-  const window = await entered(url, (JSON.parse(stdout) as { url: string }).url, script);
+  const window = await signIn(url, (JSON.parse(stdout) as { url: string }).url, script);
   return {
     name: `${users.toLocaleString('en')} users`,
     url,
@@ -76,30 +82,30 @@ async function enterBench(
   };
 }
 
-/** A window that has followed an address that lets in; `script` runs before any of its pages. */
-async function entered(url: string, door: string, script: string): Promise<ConsoleWindow> {
+/** Opens a sign-in link in a new window; `script` runs before the scripts of every page. */
+async function signIn(url: string, signInUrl: string, script: string): Promise<ConsoleWindow> {
   const window = await openWindow(url);
   await window.page.addInitScript(script);
-  await window.page.goto(door);
+  await window.page.goto(signInUrl);
   await window.page.locator('[data-left]').waitFor({ state: 'attached' });
   return window;
 }
 
-/** What a session is kept as, in the storage of its tab. */
+/** The session storage key of the console's session. */
 const SESSION = 'authrealm.session';
 
-/** Another window of the same session, as if nobody had ever been there: nothing is cached. */
-export async function strangeWindow({ url, window }: Station, script: string): Promise<ConsoleWindow> {
-  const kept = await window.page.evaluate(`sessionStorage.getItem('${SESSION}')`);
+/** Another window of the same session, with an empty cache. */
+export async function uncachedWindow({ url, window }: ViewTarget, script: string): Promise<ConsoleWindow> {
+  const session = await window.page.evaluate(`sessionStorage.getItem('${SESSION}')`);
   const other = await openWindow(url);
   await other.page.addInitScript(script);
   await other.page.addInitScript(
-    `if (location.origin === '${url}') sessionStorage.setItem('${SESSION}', ${JSON.stringify(kept)})`,
+    `if (location.origin === '${url}') sessionStorage.setItem('${SESSION}', ${JSON.stringify(session)})`,
   );
   return other;
 }
 
-/** The users of a small realm who have an OIDC link. */
+/** The users of a realm that have an OIDC link. */
 async function linkedUsers({ page }: ConsoleWindow, realm: string): Promise<readonly string[]> {
   const found = await page.evaluate(`(async () => {
     const { opening } = JSON.parse(sessionStorage.getItem('${SESSION}'));
