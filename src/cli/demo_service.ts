@@ -58,7 +58,7 @@ async function performLookups(
   const reader = await addClient(db, 'demo', 'profile-infos:read');
   const writer = await addClient(db, 'shop front', 'users:write profile-infos:write');
   const token = await fetchToken(reader, baseUrl);
-  console.log(`serving a demo realm at ${baseUrl}\n`);
+  console.log(`serving a demo realm on ${baseUrl}\n`);
   for (const link of links) await printLookup(link, token);
   console.log('Try it yourself:\n');
   for (const link of links) console.log(`curl -H 'Authorization: Bearer ${token}' ${link}\n`);

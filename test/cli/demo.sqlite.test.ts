@@ -21,7 +21,7 @@ let signInUrl: string;
 
 beforeAll(async () => {
   running = startCommand([AUTHREALM, 'demo']);
-  url = (await running.line(/^serving a demo realm at /)).slice('serving a demo realm at '.length);
+  url = (await running.line(/^serving a demo realm on /)).slice('serving a demo realm at '.length);
   signInUrl = await running.line(/^http:\/\/127\.0\.0\.1:\d+\/demo$/);
 }, 300_000);
 afterAll(() => running.stop());
