@@ -20,7 +20,7 @@ export function password() {
     .meta({ minLength: LIMITS.passwordCharactersMin, format: 'password' });
 }
 
-/** The form of a password that is hashed and compared with hashes. */
+/** The form of a password that is hashed (`src/workers/hasher.ts`) and compared with hashes. */
 export function normalisedPassword(value: string): string {
   return value.normalize('NFKC');
 }

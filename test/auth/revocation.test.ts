@@ -141,7 +141,7 @@ describe('revocation', () => {
     ).toHaveLength(1);
   });
 
-  test('a revocation applies to other services on the same database, and after a restart', async () => {
+  test('a revoked token is rejected by every service on the same database, and after a restart', async () => {
     const { form, token } = await newClient();
     const { baseUrl = service.url } = service.settings;
     const other = await startService({ ...service.database.flags, baseUrl });

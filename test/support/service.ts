@@ -297,7 +297,7 @@ export interface Fixture {
   readonly username: string;
 }
 
-/** Creates the records of a fixture through the store, but for those whose IDs are given. */
+/** Creates a realm with profiles, a user and its links through the store, except records whose IDs are passed. */
 export async function createFixture(db: OpenDatabase, existing: Partial<Fixture> = {}): Promise<Fixture> {
   const mint = systemClock.mintId;
   const ids = {

@@ -95,8 +95,8 @@ function reportGap(
 }
 
 /**
- * The pause after so many failed attempts: it doubles each time up to a bound, plus or minus a quarter, so that the realms of
- * one target do not retry at once. `chance` is from 0 to 1.
+ * The pause after a number of failed attempts: 1 s at first, doubled each time up to 5 minutes, plus or minus a quarter, so that
+ * the realms of one target do not retry at once. `chance` is from 0 to 1.
  */
 export function backoffMs(attempts: number, chance: number): number {
   const doubled = LIMITS.webhookBackoffMsMin * 2 ** Math.min(attempts - 1, 30);

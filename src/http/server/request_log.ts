@@ -20,6 +20,7 @@ export interface RequestLog {
   endpointOf(route: Route, method: string | undefined, answer: CallHandler): Endpoint;
   /** Whether `record` needs the start time of requests; otherwise it need not be called. */
   readonly isTimed: boolean;
+  /** Turns a thrown error into the HTTP error response; logs it if the status is 500 or above. */
   failureReply(error: unknown, call: Call, endpoint: Endpoint): Reply;
   record(call: Call, endpoint: Endpoint, reply: Reply, start: number): void;
   /** Counts load that was shed without a fault. */

@@ -24,7 +24,7 @@ export interface ScopedListRequest {
   readonly listing: ListRequest;
 }
 
-/** Limits of reading in this process, and the known total. */
+/** Decides whether a list is read on the event loop or in a reader process, and holds the known total. */
 export interface ReadBudget {
   /** No more than LIMITS.listRecordsInlineMax rows may be touched. */
   readonly isBounded: boolean;

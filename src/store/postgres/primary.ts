@@ -13,7 +13,7 @@ import {
   TOO_MANY_CONNECTIONS,
 } from './errors.ts';
 
-/** Tracks which host of a database is the primary. */
+/** Tracks which host of a database is the primary, also through a failover. */
 export interface Primary {
   /** The current primary. Throws Fault `unavailable` while none is reachable. */
   current(): Host;
