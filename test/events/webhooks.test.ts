@@ -229,7 +229,7 @@ describe('a target', () => {
     const rejectedFields = () =>
       addTarget(service, receiver.url, {}).then(
         () => [],
-        (error) => error.complaints.map(({ field }: { field: string }) => field),
+        (error) => error.fieldErrors.map(({ field }: { field: string }) => field),
       );
     const existing = (await service.db.engine.webhooks.list()).length;
     for (let count = existing; count < LIMITS.webhooksMax; count += 1)
