@@ -6,7 +6,7 @@ import { codePointOf, piecesOf } from './confusables.ts';
  */
 export function UntrustedText({ text }: { readonly text: string }) {
   return (
-    <bdi class="said">
+    <bdi class="untrusted">
       {piecesOf(text).map(({ kind, text: piece }, index) => {
         if (kind === 'plain') return piece;
         const code = codePointOf(piece);

@@ -128,8 +128,8 @@ describe('an erasure by a process that was killed before its report', () => {
 
   test('an erased user does not return with an older backup, whether the database is lost or replaced', async () => {
     for (const isLost of [true, false]) {
-      const { path, planted } = await createStoredDatabase(2);
-      const [erased, retained] = planted as [Fixture, Fixture];
+      const { path, users } = await createStoredDatabase(2);
+      const [erased, retained] = users as [Fixture, Fixture];
       const backup = join(freshFolder(), 'taken.db');
       await backUp(path, { file: backup }, program, inProcessArchiver);
       const flags = { database: `sqlite:${path}` };

@@ -25,13 +25,13 @@ const two = await createKeyPair('two');
 
 let acme: IssuerServer;
 let service: Service;
-let planted: Fixture;
+let realmFixture: Fixture;
 
 beforeEach(async () => {
   acme = await startIssuer();
   acme.publish(one.publicJwk);
   service = await startTrustingService(issuerEntry(acme));
-  planted = await createFixture(service.db);
+  realmFixture = await createFixture(service.db);
 });
 afterEach(async () => {
   await service.stop();
@@ -40,7 +40,7 @@ afterEach(async () => {
 
 async function statusOf(pair: IssuerKeyPair, more: object = {}): Promise<number> {
   const token = await issue(pair, { ...claimsOf(acme, service), ...more });
-  return (await service.get(path(planted), token)).status;
+  return (await service.get(path(realmFixture), token)).status;
 }
 
 const keyReads = () => acme.requestCounts.get('/keys') ?? 0;
@@ -145,7 +145,7 @@ test('tokens of a removed issuer key are 401, also if they were verified before'
     ...claimsOf(acme, service),
     exp: Math.floor(service.clock.now() / 1000) + 3_000,
   });
-  const ask = async () => (await service.get(path(planted), token)).status;
+  const ask = async () => (await service.get(path(realmFixture), token)).status;
   expect(await ask()).toBe(200);
   acme.publish(two.publicJwk);
   service.clock.advance(LIMITS.issuerKeysFreshMs);
@@ -159,7 +159,7 @@ test('tokens of a removed issuer key are 401, also if they were verified before'
 test('tokens of an issuer key that is read again stay valid', async () => {
   const exp = Math.floor(service.clock.now() / 1000) + 3_000;
   const token = await issue(one, { ...claimsOf(acme, service), exp });
-  const ask = async () => (await service.get(path(planted), token)).status;
+  const ask = async () => (await service.get(path(realmFixture), token)).status;
   expect(await ask()).toBe(200);
   service.clock.advance(LIMITS.issuerKeysFreshMs);
   expect(await ask()).toBe(200);
@@ -318,7 +318,7 @@ describe('an issuer that misbehaves', () => {
     for (let round = 0; round < 4; round += 1) {
       seen.push([
         await statusOf(round % 2 === 0 ? one : two),
-        (await service.get(path(planted), token)).status,
+        (await service.get(path(realmFixture), token)).status,
       ]);
       service.clock.advance(LIMITS.issuerKeysPauseMs);
     }
@@ -343,7 +343,7 @@ describe('an issuer that misbehaves', () => {
       immediate = await Promise.race([more, Bun.sleep(200)]);
       if (immediate === undefined) waiting.push(more);
     }
-    expect((await service.get(path(planted), own)).status).toBe(200);
+    expect((await service.get(path(realmFixture), own)).status).toBe(200);
     expect(performance.now() - start).toBeLessThan(LIMITS.issuerKeysWaitMsMax);
     expect(new Set(await Promise.all(waiting))).toEqual(new Set([401]));
     const took = performance.now() - start;

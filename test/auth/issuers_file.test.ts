@@ -24,8 +24,8 @@ const entry = { name: 'acme', issuer: 'https://login.example/', audience: 'direc
 const read = (...entries: readonly unknown[]) =>
   parseIssuers('issuers.json', JSON.stringify({ issuers: entries }));
 
-/** The complaints about a file. */
-function complaints(run: () => unknown): readonly string[] {
+/** The problems of a file. */
+function problemsOf(run: () => unknown): readonly string[] {
   try {
     run();
   } catch (error) {
@@ -133,22 +133,22 @@ const QUIET = { write: () => undefined, written: async () => undefined };
 
 describe('invalid issuers files', () => {
   test.each(WRONG)('an issuers file is refused with %s', (_what, entry, complaint) => {
-    const found = complaints(() => read(entry));
+    const found = problemsOf(() => read(entry));
     expect(found).toHaveLength(1);
     expect(found[0]).toMatch(complaint);
   });
 
   test('an issuers file is refused with an issuer that is not a URL', () => {
-    expect(complaints(() => read({ ...entry, issuer: 'nonsense', jwks_uri: 'nonsense' })).join()).toMatch(
+    expect(problemsOf(() => read({ ...entry, issuer: 'nonsense', jwks_uri: 'nonsense' })).join()).toMatch(
       /issuers\.0\.issuer must be an absolute .*issuers\.0\.jwks_uri must be an absolute/,
     );
   });
 
   test('an issuers file is refused with a repeated name or issuer', () => {
-    expect(complaints(() => read(entry, { ...entry, issuer: 'https://other.example' }))).toEqual([
+    expect(problemsOf(() => read(entry, { ...entry, issuer: 'https://other.example' }))).toEqual([
       'issuers.json: issuers.1.name is already used by another issuer',
     ]);
-    expect(complaints(() => read(entry, { ...entry, name: 'other' }))).toEqual([
+    expect(problemsOf(() => read(entry, { ...entry, name: 'other' }))).toEqual([
       'issuers.json: issuers.1.issuer is already used by another issuer',
     ]);
   });
@@ -160,11 +160,11 @@ describe('invalid issuers files', () => {
         name: `n${place}`,
         issuer: `https://${place}.example`,
       }));
-    expect(complaints(() => read(...entries(LIMITS.issuersMax)))).toEqual([]);
-    expect(complaints(() => read(...entries(LIMITS.issuersMax + 1)))).toEqual([
+    expect(problemsOf(() => read(...entries(LIMITS.issuersMax)))).toEqual([]);
+    expect(problemsOf(() => read(...entries(LIMITS.issuersMax + 1)))).toEqual([
       'issuers.json: issuers must be at most 32',
     ]);
-    expect(complaints(() => read({ ...entry, rights: Array(LIMITS.issuerRightsMax).fill(right) }))).toEqual(
+    expect(problemsOf(() => read({ ...entry, rights: Array(LIMITS.issuerRightsMax).fill(right) }))).toEqual(
       [],
     );
   });
@@ -177,7 +177,7 @@ describe('invalid issuers files', () => {
       '{"issuers":[],"issuers":[]}',
       '{"issuers":[{"name":"a","n\\u0061me":"b"}]}',
     ]) {
-      expect(complaints(() => parseIssuers('issuers.json', content))).toEqual([
+      expect(problemsOf(() => parseIssuers('issuers.json', content))).toEqual([
         'issuers.json is not a JSON object, or has a duplicate key',
       ]);
     }
@@ -185,7 +185,7 @@ describe('invalid issuers files', () => {
 
   test('all mistakes of an issuers file are reported at once', () => {
     const wrong = { ...entry, name: '', algorithms: ['HS256'], rights: [{ ...right, scopes: 'x' }] };
-    expect(complaints(() => read(wrong))).toHaveLength(3);
+    expect(problemsOf(() => read(wrong))).toHaveLength(3);
   });
 });
 
@@ -228,7 +228,7 @@ describe('the setting', () => {
     const path = join(freshFolder(), 'issuers.json');
     writeFileSync(path, '{"issuers":[]}');
     const run = () => readSettings({ database: 'sqlite::memory:', issuersFile: path, offline: 'true' }, {});
-    expect(complaints(run).join()).toMatch(/--offline/);
+    expect(problemsOf(run).join()).toMatch(/--offline/);
   });
 });
 

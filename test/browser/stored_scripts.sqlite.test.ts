@@ -86,7 +86,7 @@ describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
       const view = { ...WIDE, viewport: PHONE };
       const window = await openSignedIn(service, place(), { view, scope: `${WRITE_SCOPE} admin` });
       await window.page
-        .locator('main bdi.said', { hasText: beginningOf(attempt) })
+        .locator('main bdi.untrusted', { hasText: beginningOf(attempt) })
         .first()
         .waitFor();
       await waitForPage(window);
@@ -115,7 +115,7 @@ describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
         await page.getByRole('searchbox').fill(clue);
         const row = page.locator(`a.row[href="#/realms/${home.realm}/users/${home.user}"]`).first();
         await row
-          .locator('bdi.said', { hasText: beginningOf(attempt) })
+          .locator('bdi.untrusted', { hasText: beginningOf(attempt) })
           .first()
           .waitFor();
         await waitForPage(window);
@@ -129,7 +129,7 @@ describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
       const window = await openWindow(service.url);
       await window.goto(`#code=${code}`);
       const box = window.page.getByRole('region', { name: 'Session' });
-      await box.locator('bdi.said', { hasText: beginningOf(attempt) }).waitFor();
+      await box.locator('bdi.untrusted', { hasText: beginningOf(attempt) }).waitFor();
       await waitForPage(window);
       await expectNoErrors(window);
       await window.close();
@@ -144,7 +144,7 @@ describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
         const realms = page.getByRole('group', { name: 'Realms' });
         await realms.getByLabel('Some').check();
         const choice = realms.locator('label', { hasText: home.realm.slice(-4) });
-        await choice.locator('bdi.said', { hasText: beginningOf(attempt) }).waitFor();
+        await choice.locator('bdi.untrusted', { hasText: beginningOf(attempt) }).waitFor();
         await expectNoErrors(window);
         await page.keyboard.press('Escape');
       }
@@ -173,7 +173,7 @@ describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
       const card = page.getByRole('region', { name: 'Import', exact: true });
       await card.getByText('1 created, 1 rejected.').waitFor();
       await card
-        .locator('bdi.said', { hasText: beginningOf(attempt) })
+        .locator('bdi.untrusted', { hasText: beginningOf(attempt) })
         .first()
         .waitFor();
       await expectNoErrors(window);
@@ -194,7 +194,7 @@ describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
       await page.getByRole('button', { name: 'Save', exact: true }).click();
       const compared = page.getByRole('dialog').getByRole('region', { name: 'Given name' });
       for (const word of [beginningOf(attempt), 'theirs ', 'mine ']) {
-        await compared.locator('bdi.said', { hasText: word }).first().waitFor();
+        await compared.locator('bdi.untrusted', { hasText: word }).first().waitFor();
       }
       await window.expectError(/status of 412/);
       await expectNoErrors(window);

@@ -173,10 +173,10 @@ describe('a running import', () => {
     const window = await opened('Anna');
     const { page } = window;
     await importCrowd(window, 20_000);
-    const askedBy: (string | undefined)[] = [];
+    const authorizations: (string | undefined)[] = [];
     page.on('request', (request) => {
       if (request.method() === 'POST' && request.url().includes('/user-authentication-info')) {
-        askedBy.push(request.headers().authorization);
+        authorizations.push(request.headers().authorization);
       }
     });
     await open(window, 'Ben');
@@ -184,7 +184,7 @@ describe('a running import', () => {
     await page.getByText('You are now signed in as Ben.').waitFor();
     await page.getByRole('link', { name: 'Realms' }).click();
     await page.getByText('Buyer Organization').waitFor();
-    expect(askedBy).not.toContain(`Bearer ${await tokenOf(window)}`);
+    expect(authorizations).not.toContain(`Bearer ${await tokenOf(window)}`);
     await page.getByRole('link', { name: 'Import and export' }).click();
     await page.getByRole('button', { name: 'Export', exact: true }).waitFor();
     expect(await page.getByRole('progressbar').count()).toBe(0);

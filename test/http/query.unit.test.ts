@@ -21,8 +21,8 @@ const DEFAULTS = {
 
 const read = (query: string, rules = FILTER_AND_SORT): ListQuery => readQuery(`${URL_START}${query}`, rules);
 
-/** The complaints about a query; empty if it is valid. */
-function complaintsOf(query: string): readonly string[] {
+/** The errors about a query; empty if it is valid. */
+function fieldErrorsOf(query: string): readonly string[] {
   try {
     read(query);
     return [];
@@ -120,18 +120,16 @@ describe('readQuery rejects', () => {
   ];
   for (const [query, ...rules] of INVALID) {
     test(`readQuery rejects ${query} with the parameter and the rule`, () =>
-      expect(complaintsOf(`?${query}`)).toEqual(rules));
+      expect(fieldErrorsOf(`?${query}`)).toEqual(rules));
   }
 
-  test('complaints about a query never contain its values', () => {
+  test('errors about a query never contain its values', () => {
     const names = fc.constantFrom('page[limit]', 'page[offset]', 'page[after]', 'sort', 'filter', 'page%5');
     const query = fc.array(fc.tuple(names, fc.string({ unit: 'grapheme', minLength: 8 })), { maxLength: 8 });
     fc.assert(
       fc.property(query, (pairs) => {
-        const complaints = complaintsOf(
-          `?${pairs.map(([name, value]) => `${name}=${value}`).join('&')}`,
-        ).join();
-        for (const [, value] of pairs) expect(complaints).not.toContain(value);
+        const errors = fieldErrorsOf(`?${pairs.map(([name, value]) => `${name}=${value}`).join('&')}`).join();
+        for (const [, value] of pairs) expect(errors).not.toContain(value);
       }),
     );
   });
@@ -198,9 +196,9 @@ describe('page cursors', () => {
 test('a query of the maximum request line is read within 200 ms', () => {
   const long = '&page[after]=%20+x'.repeat(LIMITS.headerBytesMax / 18);
   const start = performance.now();
-  complaintsOf(`?${long}`);
-  complaintsOf(`?filter=${'%41'.repeat(LIMITS.headerBytesMax / 3)}`);
-  complaintsOf(`?${'&'.repeat(LIMITS.headerBytesMax)}`);
+  fieldErrorsOf(`?${long}`);
+  fieldErrorsOf(`?filter=${'%41'.repeat(LIMITS.headerBytesMax / 3)}`);
+  fieldErrorsOf(`?${'&'.repeat(LIMITS.headerBytesMax)}`);
   expect(performance.now() - start).toBeLessThan(200);
 });
 

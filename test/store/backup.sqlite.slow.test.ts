@@ -55,7 +55,7 @@ describe('a backup', () => {
   });
 
   test('a backup does not contain the master key, and its manifest has no personal data', async () => {
-    const { path, planted: users } = await createStoredDatabase(2);
+    const { path, users } = await createStoredDatabase(2);
     const to = join(freshFolder(), 'there.db');
     expect((await runOnFile(path, 'backup', '--to', to)).code).toBe(EXIT.done);
     const encodedKey = readFileSync(`${path}.key`, 'utf8').trim();
@@ -69,7 +69,7 @@ describe('a backup', () => {
   });
 
   test('a backup does not contain deleted records', async () => {
-    const { path, planted: users } = await createStoredDatabase(40);
+    const { path, users } = await createStoredDatabase(40);
     const deleted = users.slice(0, 30);
     const db = new Database(path);
     db.run('pragma secure_delete = off');

@@ -201,7 +201,7 @@ const WITHOUT_ROWS =
 
 let sql: SQL;
 let texts: ReadonlySet<string>;
-const judgements = new Map<string, PlanRealms>();
+const planRealms = new Map<string, PlanRealms>();
 
 beforeAll(async () => {
   await lookUp(await freshUrl(databases.lookups));
@@ -258,8 +258,8 @@ describe('the statements of the PostgreSQL engine', () => {
   test('the log contains statements beyond those derived from the descriptions', async () => {
     const derived = derivedTexts(await readIndexes(sql));
     texts = (await loggedTexts(...Object.values(databases))).union(derived);
-    for (const text of [...texts].filter(touching)) judgements.set(text, await inspectPlan(sql, text));
-    expect(judgements.size).toBeGreaterThan(derived.size);
+    for (const text of [...texts].filter(touching)) planRealms.set(text, await inspectPlan(sql, text));
+    expect(planRealms.size).toBeGreaterThan(derived.size);
   }, 300_000);
 
   test('every SQL fragment in the source is part of a checked statement', () => {
@@ -268,7 +268,7 @@ describe('the statements of the PostgreSQL engine', () => {
   });
 
   test('every statement names the realm of every row, or is listed', () => {
-    const found = [...judgements].filter(([, { unscoped }]) => unscoped.length > 0).map(([text]) => text);
+    const found = [...planRealms].filter(([, { unscoped }]) => unscoped.length > 0).map(([text]) => text);
     const patterns = Object.entries(WITHOUT_REALM);
     const listings = found.map((text) => [text, patterns.filter(([, pattern]) => pattern.test(text)).length]);
     expect(listings.filter(([, count]) => count !== 1)).toEqual([]);
@@ -279,7 +279,7 @@ describe('the statements of the PostgreSQL engine', () => {
   test('every statement of a lookup by ID or a reverse lookup names the realm', async () => {
     const lookups = [...(await loggedTexts(databases.lookups))]
       .filter(touching)
-      .map((text) => [text, judgements.get(text)] as const);
+      .map((text) => [text, planRealms.get(text)] as const);
     expect(lookups.filter(([, found]) => found === undefined || found.unscoped.length > 0)).toEqual([]);
     const tables = new Set(lookups.flatMap(([, found]) => found?.scanned ?? []));
     expect([...tables].sort()).toEqual([...RESOURCES.map(({ table }) => table), 'purge'].sort());

@@ -24,7 +24,7 @@ import { type Fixture, freshFolder } from '../support/service.ts';
 setDefaultTimeout(300_000);
 
 async function createBackup(userCount: number) {
-  const { path, planted: users } = await createStoredDatabase(userCount);
+  const { path, users } = await createStoredDatabase(userCount);
   const backup = join(freshFolder(), 'taken.db');
   await backUp(path, { file: backup }, program, inProcessArchiver);
   return { path, users, backup, ledger: join(freshFolder(), 'ledger.jsonl') };
@@ -84,7 +84,7 @@ describe('a user erased after the backup', () => {
   });
 
   test('an erasure is applied once: a later user with the same ID is not erased', async () => {
-    const { path, planted: users } = await createStoredDatabase(3);
+    const { path, users } = await createStoredDatabase(3);
     const [first] = users as [Fixture, Fixture];
     const { realm, user } = first;
     const at = program.clock.now();
@@ -135,7 +135,7 @@ describe('a user erased after the backup', () => {
   });
 
   test('an erasure in the backup with a time after the backup does not prevent the erasure of the user', async () => {
-    const { path, planted: users } = await createStoredDatabase(2);
+    const { path, users } = await createStoredDatabase(2);
     const [first, second] = users as [Fixture, Fixture];
     const year = program.clock.now() + 366 * 86_400_000;
     queryRows(path, [
@@ -151,7 +151,7 @@ describe('a user erased after the backup', () => {
   });
 
   test('an applied erasure removes all records below the user, and its idempotency records', async () => {
-    const { path, planted: users } = await createStoredDatabase(1);
+    const { path, users } = await createStoredDatabase(1);
     const [only] = users as [Fixture];
     const { realm, user, oidcProfile } = only;
     const more = Array.from({ length: LIMITS.cascadeRecordsMax + 5 }, (_, at) => ({

@@ -44,10 +44,10 @@ export function runOnFile(path: string, ...words: readonly string[]) {
 
 /** A closed database with this many users and their links. */
 export async function createStoredDatabase(
-  users: number,
-): Promise<{ readonly path: string; readonly planted: readonly Fixture[] }> {
+  count: number,
+): Promise<{ readonly path: string; readonly users: readonly Fixture[] }> {
   const path = join(freshFolder(), 'stored.db');
-  return { path, planted: await addUsers(path, users) };
+  return { path, users: await addUsers(path, count) };
 }
 
 /** Adds a realm with this many users to a database, which is closed afterwards. */
@@ -190,10 +190,10 @@ export interface BackupFixture {
 }
 
 export async function createBackupFixture(users = 5): Promise<BackupFixture> {
-  const { path, planted } = await createStoredDatabase(users);
+  const { path, users: before } = await createStoredDatabase(users);
   const backup = join(freshFolder(), 'backup.db');
   await backUp(path, { file: backup }, program, inProcessArchiver);
-  return { path, backup, before: planted, later: await addUsers(path, 2) };
+  return { path, backup, before, later: await addUsers(path, 2) };
 }
 
 /** A copy of the database and its backup, to tamper with. */

@@ -36,7 +36,7 @@ export async function createErasureFixture(): Promise<ErasureFixture> {
     oidcLink: systemClock.mintId(),
     passwordLink: systemClock.mintId(),
   };
-  const planted = await createFixture(service.db, given);
+  const created = await createFixture(service.db, given);
   const token = await service.token(FULL_SCOPE);
   const path = `/v2/authentication-realms/${base.realm}/user-authentication-info/${id}`;
   const data = { type: 'user_authentication_info', email: `new-${unique}@example.com` };
@@ -49,7 +49,7 @@ export async function createErasureFixture(): Promise<ErasureFixture> {
   ];
   return {
     database: service.database,
-    fixture: planted,
+    fixture: created,
     texts: texts.flatMap((text) => [text, text.toLowerCase()]),
   };
 }
