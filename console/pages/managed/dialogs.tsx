@@ -113,12 +113,13 @@ interface EditManagedDialogProps<Input, Created> {
   readonly onClose: () => void;
 }
 
-/** Edits a client or target. */
+/** Edits a client or target as it was when the dialog opened: a reload of the page keeps the input. */
 export function EditManagedDialog<Input, Created extends Input>(
   props: EditManagedDialogProps<Input, Created>,
 ) {
-  const { kind, loaded, onChanged, onClose } = props;
+  const { kind, onChanged, onClose } = props;
   const { what, collection, labels, Form } = kind;
+  const [loaded] = useState(props.loaded);
   const { id } = loaded.record;
   const send = async (from: Input, mine: Input, etag: string | undefined) => {
     const input = memberNames<Input>(labels)
