@@ -58,7 +58,7 @@ function FieldFrame({ label, isOptional, hint, error, children }: FieldFrameProp
     <div class="field">
       <label for={id}>
         {label}
-        {isOptional && <span class="wanted"> (optional)</span>}
+        {isOptional && <span class="optional"> (optional)</span>}
       </label>
       {children({
         id,

@@ -185,7 +185,7 @@ export function printAll(descriptions: readonly Properties[], asJson: true | und
   else for (const each of descriptions) printProperties(each, undefined);
 }
 
-export function printProperties(description: Properties, asJson: true | undefined): void {
+function printProperties(description: Properties, asJson: true | undefined): void {
   if (asJson) {
     console.log(JSON.stringify(description, null, 2));
     return;

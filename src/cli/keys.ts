@@ -65,8 +65,8 @@ export function addKeyCommands(program: Command, context: CliContext): void {
 
 /** Prints the result, and what the operator must still do. */
 function printRewrapResult(done: Awaited<ReturnType<typeof rewrap>>, file: string): void {
-  const { keyId, ended, resealed, isKeyMade, source } = done;
-  if (isKeyMade) console.log(`created the master key ${file}: back it up separately from the database`);
+  const { keyId, ended, resealed, isKeyCreated, source } = done;
+  if (isKeyCreated) console.log(`created the master key ${file}: back it up separately from the database`);
   if (ended.length === 0) {
     console.log(`key ${keyId} is already the master key; nothing was changed`);
     return;

@@ -10,7 +10,7 @@ import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { VERSION } from '../platform/version.ts';
 import { checkpointSinksOf } from '../service/checkpoint_sinks.ts';
-import { openDatabase, proveKeysOf } from '../service/open_database.ts';
+import { assertKeysOf, openDatabase } from '../service/open_database.ts';
 import type { RestoreResult } from '../store/backups/restoration.ts';
 import { type Engine, fileOf, isInMemory } from '../store/open.ts';
 import { type SourceLine, splitLines } from '../transfer/line_reader.ts';
@@ -56,7 +56,7 @@ export function addRestore(program: Command, context: CliContext): void {
           database,
           replaces: options.replace === true,
           hasManifest: options.manifest,
-          assertKeys: (path) => proveKeysOf(settings, path, systemClock),
+          assertKeys: (path) => assertKeysOf(settings, path, systemClock),
           async erasuresBy(keys) {
             if (ledger === undefined) return [];
             const how = { name: ledger, keys, takesUnsigned: options.takeUnsigned === true };

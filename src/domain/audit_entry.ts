@@ -28,7 +28,7 @@ export const AUDIT_ACTIONS = {
   'log.adopted': 'entries of an older release were chained',
   'log.exported': 'the log was exported',
   'log.trimmed': 'expired entries were removed from a log',
-  'records.imported': 'an import was completed',
+  'records.imported': 'an import ended, completely or not',
   'database.restored': 'the database was restored from a backup',
 } as const;
 

@@ -20,7 +20,7 @@ interface ManagedChange<T> {
   save(changed: T, found: T): Promise<boolean>;
 }
 
-/** Applies a patch; returns undefined if there is nothing to change. */
+/** Applies a patch; returns undefined if `find` finds nothing. */
 export async function changeManaged<T extends Managed>(
   { find, edit, save }: ManagedChange<T>,
   { now, mintRevision }: Pick<AuditContext, 'now' | 'mintRevision'>,
@@ -44,7 +44,7 @@ interface ManagedDeletion<T> {
   remove(found: T): Promise<boolean>;
 }
 
-/** Returns false if there is nothing to delete. Rejects with Fault `precondition_failed`. */
+/** Returns false if `find` finds nothing. Rejects with Fault `precondition_failed`. */
 export async function deleteManaged<T extends Managed>({
   find,
   expected,

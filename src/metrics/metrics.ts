@@ -58,12 +58,12 @@ function processMetrics(): readonly Family[] {
 }
 
 /** Measures how late timers of this process are. */
-export interface EventLoopWatch {
+interface EventLoopWatch {
   collect(): readonly Family[];
   stop(): void;
 }
 
-export function watchEventLoop(): EventLoopWatch {
+function watchEventLoop(): EventLoopWatch {
   const delays = openHistogramCounts();
   let due = performance.now() + EVENT_LOOP_SAMPLE_MS;
   const timer = setInterval(() => {

@@ -48,8 +48,8 @@ interface UrlSinkDeps {
 }
 
 /**
- * Sends lines to a receiver, one JSON object a line, which keeps them behind each other. The message is signed as Standard
- * Webhooks has it for Ed25519 (`v1a`), by the key that signs the lines. Rejects unless it is answered 2xx in time.
+ * Sends lines to a receiver, which appends them: one JSON object a line. The message is signed by the key of the lines, in
+ * the Ed25519 scheme of Standard Webhooks (`v1a`). Rejects unless the response is 2xx and in time.
  */
 function openUrlSink({ url, keys, post, clock }: UrlSinkDeps): CheckpointSink {
   return async (lines) => {
@@ -71,7 +71,7 @@ function openUrlSink({ url, keys, post, clock }: UrlSinkDeps): CheckpointSink {
   };
 }
 
-/** The lease holder renews every minute; after that another process takes over from the second minute on. */
+/** The lease holder renews every minute; after two minutes another process takes over. */
 const TERM_MS = 1.5 * LIMITS.checkpointMs;
 
 /** Writes checkpoints and erasures to the sinks of these settings every minute. */

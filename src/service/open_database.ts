@@ -27,31 +27,31 @@ import {
   toRefusal,
 } from '../store/open.ts';
 
-/** A database and the keyring that opens its secrets: what every command works on. */
+/** A database and the keyring that decrypts its secrets. */
 export interface OpenDatabase {
   readonly engine: Engine;
   readonly keyring: LiveKeyring;
   readonly logKeys: LogKeys;
-  /** The key file this opening made, if it made one. */
-  readonly keyFileMade: string | undefined;
+  /** The key file, if it was created now. */
+  readonly createdKeyFile: string | undefined;
 }
 
 /**
- * Opens the database, brings its schema up, proves the master key and makes sure there is a signing key. However many
- * processes do so at once, they end with the same database. Throws Refusal with what to do.
+ * Opens the database: migrates its schema, checks the master key and creates the first signing key. Concurrent processes
+ * all open the same result. Throws Refusal.
  */
 export async function openDatabase(settings: Settings, clock: Clock): Promise<OpenDatabase> {
   const source = masterKeySource(settings);
   assertKeyConfigured(source);
   const engine = await openEngineFor(settings, clock);
   try {
-    const hasProof = (await engine.access.keyChecks()).length > 0;
-    const { keys, createdPath: made } = obtainMasterKeys(source, hasProof, clock);
+    const hasKeyCheck = (await engine.access.keyChecks()).length > 0;
+    const { keys, createdPath } = obtainMasterKeys(source, hasKeyCheck, clock);
     const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), clock);
     await assertKeyringMatches(keyring, engine.access, clock);
     const logKeys = await startAuditLog(engine, keyring, clock);
     await ensureSigningKey(engine.access, keyring, clock);
-    return { engine, keyring, logKeys, keyFileMade: made };
+    return { engine, keyring, logKeys, createdKeyFile: createdPath };
   } catch (error) {
     await closeQuietly(engine);
     throw toRefusal(error, addressName(settings.database));
@@ -64,7 +64,7 @@ export function openEngineFor(settings: Settings, clock: Clock): Promise<Engine>
   return openEngine(database, migrate, { version: VERSION, clock }, migrateDatabase);
 }
 
-/** Opens what another process has already made ready. */
+/** Opens a database that the parent process has opened before. */
 export async function reopenDatabase(settings: Settings, clock: Clock): Promise<OpenDatabase> {
   const engine = await reopenEngine(settings.database, { version: VERSION, clock });
   try {
@@ -73,23 +73,23 @@ export async function reopenDatabase(settings: Settings, clock: Clock): Promise<
     const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), clock);
     keyring.activateNewest((await engine.access.keyChecks()).map(({ keyId }) => keyId));
     const logKeys = await startAuditLog(engine, keyring, clock);
-    return { engine, keyring, logKeys, keyFileMade: undefined };
+    return { engine, keyring, logKeys, createdKeyFile: undefined };
   } catch (error) {
     await closeQuietly(engine);
     throw toRefusal(error, addressName(settings.database));
   }
 }
 
-/** The keys that are given now, over no database in particular. Makes none. */
+/** A keyring of the configured master keys, which must exist. */
 export function givenKeyring(settings: Settings, clock: Clock): LiveKeyring {
   return openLiveKeyring(obtainMasterKeys(masterKeySource(settings), true, clock).keys, () => [], clock);
 }
 
 /**
- * Throws Refusal unless the master keys of these settings are those of a database file. Makes none. Answers the keys of its
- * log; undefined where it has none yet.
+ * Throws Refusal unless the configured master keys, which must exist, are those of a database file. Returns the keys of
+ * its audit log; undefined if it has none yet.
  */
-export async function proveKeysOf(
+export async function assertKeysOf(
   settings: Settings,
   path: string,
   clock: Clock,
@@ -97,30 +97,30 @@ export async function proveKeysOf(
   const database = await inspectEngine({ engine: 'sqlite', path });
   try {
     const { access } = database.accessOf();
-    const proofs = await access.keyChecks();
-    if (proofs.length === 0) return undefined;
+    const keyChecks = await access.keyChecks();
+    if (keyChecks.length === 0) return undefined;
     const keyring = givenKeyring(settings, clock);
-    assertOpensAll(keyring, proofs);
+    assertOpensAll(keyring, keyChecks);
     return await findLogKeys(access, keyring, clock);
   } finally {
     await database.close();
   }
 }
 
-/** The database of these settings, to be looked at and never written. */
+/** Opens a read-only view of the database. */
 export function inspect({ database }: Settings): ReturnType<typeof inspectEngine> {
   return inspectEngine(database);
 }
 
 /**
- * Changes the master key to the one in `nextKeyFile`, made there where the file does not exist, while others go on. The
- * key file in force gets the new key; a key given by value is the operator's to replace.
+ * Changes the master key to the one in `nextKeyFile`, which is created if it does not exist, while other processes keep
+ * running. Writes the new key to the current key file; the operator must replace a key that is given by value.
  */
 export async function rewrap(
   settings: Settings,
   nextKeyFile: string,
   clock: Clock,
-): Promise<MasterKeyChanged & { readonly isKeyMade: boolean; readonly source: MasterKeySource }> {
+): Promise<MasterKeyChanged & { readonly isKeyCreated: boolean; readonly source: MasterKeySource }> {
   const source = masterKeySource(settings);
   if (source.from === 'nowhere')
     throw new Refusal('the master key of an in-memory database cannot be replaced: it ends with its process');
@@ -136,7 +136,7 @@ export async function rewrap(
     const { keys: currentKeys } = obtainMasterKeys(source, true, clock);
     const keyring = openLiveKeyring(currentKeys, () => [], clock);
     await startAuditLog(engine, keyring, clock);
-    const { key: next, isCreated: isMade } = obtainNextKey(nextKeyFile, clock);
+    const { key: next, isCreated } = obtainNextKey(nextKeyFile, clock);
     const changed = await changeMasterKey({
       currentKeys,
       nextKey: next,
@@ -144,7 +144,7 @@ export async function rewrap(
       store: { ...engine.sealed, keyChecks: engine.access.keyChecks },
       clock,
     });
-    return { ...changed, isKeyMade: isMade, source };
+    return { ...changed, isKeyCreated: isCreated, source };
   } finally {
     await engine.close();
   }

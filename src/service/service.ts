@@ -82,7 +82,7 @@ function openStoreWithReaders({ database }: Settings, engine: Engine): StoreWith
 export interface ServedDatabase extends Pick<OpenDatabase, 'engine' | 'keyring' | 'logKeys'> {
   /** Reads the metrics of all serving processes; default: those of this process. */
   readonly readAllMetrics?: () => Promise<Snapshot>;
-  /** Makes one more route, given the URL of the listener. */
+  /** Creates a further route, given the URL of the listener. */
   readonly extraRoute?: (url: string) => Route;
 }
 

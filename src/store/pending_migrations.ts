@@ -10,13 +10,13 @@ import { assertSqliteSchema } from './sqlite/migrate.ts';
 
 /** How far a database is behind the program. */
 export interface PendingMigrations {
-  /** The newest schema that this program knows, or that a newer one has left. */
+  /** The newest schema that this program knows, or that of the database if it is newer. */
   readonly newest: number;
-  /** What brings the database there, in order. */
+  /** The missing migrations, in order. */
   readonly migrations: readonly Migration[];
 }
 
-/** Looks, and changes nothing. Throws Refusal for a database that is newer than the program, or another program's. */
+/** Reads the state of the schema without a change. Throws Refusal for a database that is newer than the program, or another program's. */
 export async function pendingMigrations(
   address: DatabaseAddress,
   program: Program,

@@ -28,8 +28,8 @@ export interface PoolSettings {
 export interface Pool {
   /**
    * Resolves with the response of a worker; both values must be cloneable. Rejects with the Fault that the worker threw,
-   * `internal` for any other error, and `overloaded` where too many requests wait, where the response is late or could not
-   * come in time any more, or where two workers died. So a request may be worked on twice.
+   * `internal` for any other error, and `overloaded` where too many requests wait, where the response is late or cannot be
+   * in time any more, or where two workers died. A request may therefore run twice.
    */
   request<T>(request: unknown): Promise<T>;
   figures(): PoolFigures;
@@ -236,8 +236,8 @@ interface LatencyEstimate {
 }
 
 /**
- * How long a request may well take: the estimate that TCP makes of a round trip, the mean and four mean deviations (RFC
- * 6298, 2). At most three quarters of what a request has, so that one that comes in time is always worked on, and an
+ * Estimates the longest usual duration of a request as TCP does for a round trip: the mean plus four mean deviations (RFC
+ * 6298, 2). At most three quarters of the time limit of a request, so that a request without a wait always runs, and an
  * estimate that is too long corrects itself.
  */
 function openLatencyEstimate(waitMsMax: number): LatencyEstimate {

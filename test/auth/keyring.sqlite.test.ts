@@ -21,10 +21,10 @@ describe('the key file next to a database', () => {
 
   test('the key file next to a database is created once with mode 0600 and logged once', async () => {
     const { database, keyFile, db } = await createDatabase();
-    expect(db.keyFileMade).toBe(keyFile);
+    expect(db.createdKeyFile).toBe(keyFile);
     for (const file of [database, keyFile]) expect(statSync(file).mode & 0o777).toBe(0o600);
     const reopened = await open(database);
-    expect(reopened.keyFileMade).toBeUndefined();
+    expect(reopened.createdKeyFile).toBeUndefined();
     expect(reopened.keyring.keyId).toBe(db.keyring.keyId);
     reopened.engine.close();
   });

@@ -18,7 +18,7 @@ import type { Uuid } from '../../src/domain/id.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { VERSION } from '../../src/platform/version.ts';
-import { openDatabase, proveKeysOf } from '../../src/service/open_database.ts';
+import { assertKeysOf, openDatabase } from '../../src/service/open_database.ts';
 import type { Archiver } from '../../src/store/backups/archiver.ts';
 import { runArchiverTask } from '../../src/store/backups/archiver.ts';
 import { backUp } from '../../src/store/backups/backup.ts';
@@ -139,7 +139,7 @@ export async function logKeysOf(path: string): Promise<LogKeys> {
   // A copy, because the engine closes a file late.
   const copy = join(freshFolder(), 'keys.db');
   for (const ending of ['', '.key']) copyFileSync(path + ending, copy + ending);
-  const keys = await proveKeysOf(readSettings({ database: `sqlite:${copy}` }, {}), copy, systemClock);
+  const keys = await assertKeysOf(readSettings({ database: `sqlite:${copy}` }, {}), copy, systemClock);
   if (!keys) throw new Error(`${path} has no log`);
   return keys;
 }

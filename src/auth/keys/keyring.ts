@@ -110,7 +110,9 @@ export function opensKeyCheck(keyring: Keyring, { sealed }: KeyCheck): boolean {
 
 /** Throws Refusal unless the configured keys decrypt every key check of a database. */
 export function assertOpensAll(keyring: Keyring, keyChecks: readonly KeyCheck[]): void {
-  const unopened = keyChecks.filter((proof) => !opensKeyCheck(keyring, proof)).map(({ keyId }) => keyId);
+  const unopened = keyChecks
+    .filter((keyCheck) => !opensKeyCheck(keyring, keyCheck))
+    .map(({ keyId }) => keyId);
   if (unopened.length === 0) return;
   if (unopened.length < keyChecks.length) throw halfChanged(unopened);
   throw new Refusal(

@@ -38,13 +38,13 @@ export function parseMasterKey(raw: string): Uint8Array | undefined {
 
 /**
  * Loads the configured master keys. Creates a key file only next to a SQLite database that never had a key:
- * `hasProof` is true where the database stores a key check, so that a lost file is reported and not replaced.
+ * `hasKeyCheck` is true where the database stores a key check, so that a lost file is reported and not replaced.
  * `createdPath` names a file that was created. A file contains one key, or one per line while the master key
  * is being changed. Throws Refusal.
  */
 export function obtainMasterKeys(
   source: MasterKeySource,
-  hasProof: boolean,
+  hasKeyCheck: boolean,
   clock: Clock,
 ): { readonly keys: readonly Uint8Array[]; readonly createdPath?: string } {
   switch (source.from) {
@@ -58,7 +58,7 @@ export function obtainMasterKeys(
       return { keys: [clock.randomBytes(MASTER_KEY_BYTES)] };
     case 'default': {
       const isThere = existsSync(source.path);
-      if (!isThere && hasProof) throw keyFileMissing(source.path);
+      if (!isThere && hasKeyCheck) throw keyFileMissing(source.path);
       const createdPath = !isThere && createKeyFile(source.path, clock);
       const keys = readKeyFile(source.path);
       removeDrafts(source.path);

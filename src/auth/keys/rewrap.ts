@@ -38,10 +38,10 @@ export async function changeMasterKey(change: MasterKeyChange): Promise<MasterKe
   const target = openKeyring(nextKey, clock);
   const keys = [nextKey, ...currentKeys];
   const keyring = openLiveKeyring(keys, () => [], clock);
-  const proofs = await store.keyChecks();
-  const unopened = proofs.find((proof) => !opensKeyCheck(keyring, proof));
+  const keyChecks = await store.keyChecks();
+  const unopened = keyChecks.find((keyCheck) => !opensKeyCheck(keyring, keyCheck));
   if (unopened) throw keyMissing(unopened.keyId);
-  const ended = proofs.map(({ keyId }) => keyId).filter((keyId) => keyId !== target.keyId);
+  const ended = keyChecks.map(({ keyId }) => keyId).filter((keyId) => keyId !== target.keyId);
   if (ended.length > 0) keep(keys);
   if (!(await store.addKeyCheck(keyCheckOf(target), clock.now()))) {
     keep(currentKeys);

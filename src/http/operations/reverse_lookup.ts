@@ -165,7 +165,7 @@ interface LookupListRequest extends Pick<ListRequest, 'filter' | 'page'> {
 }
 
 /**
- * Makes the function that answers a reverse lookup. A filter in the plain spelling that matches one record is answered by an
+ * Creates the function that answers a reverse lookup. A filter in the plain spelling that matches one record is answered by an
  * index; any other is parsed by `readWhole` and answered as a list.
  */
 function lookupResponder<Input>(

@@ -158,7 +158,7 @@ function openGroupCommit(
     } catch (error) {
       counts.retries += Number(isRetryableConflict(error));
       if (isRetryableConflict(error) && !isLast) return 0;
-      // Jobs that were not begun are tried again, unless none was begun.
+      // Jobs that were not started are tried again, unless none was started.
       const concerned = taken.length > 0 ? taken : jobs;
       for (const { reject } of concerned) reject(postgresFault(error));
       return concerned.length;
@@ -168,7 +168,7 @@ function openGroupCommit(
   /**
    * Runs jobs until they have written LIMITS.cascadeRecordsMax rows, or taken half of the time that is left to the
    * first one: all of them wait for the commit. The others stay for the next transaction. `taken` collects those that
-   * were begun.
+   * were started.
    */
   async function run(
     scope: WriteScope,
