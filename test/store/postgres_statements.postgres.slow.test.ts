@@ -52,16 +52,16 @@ const WITHOUT_REALM: Readonly<Record<string, RegExp>> = {
     /^select realm_id from realm_clock where realm_id = any\(\S+\) |^insert into realm_clock .* from unnest\(/,
   'whether anything is being purged':
     /^select 1 from purge limit 1$|^select case when exists \(select 1 from purge\) then/,
-  'the stored answer to the creation of a realm that is being purged':
+  'the idempotency record of the creation of a realm that is being purged':
     /^select .* from idempotency m where realm_id = /,
-  'the ordinal of a stored answer':
+  'the ordinal of an idempotency record':
     /^insert into idempotency .*\(select max\(ordinal\) from idempotency where client_id =/,
-  'the oldest stored answers of a client':
+  'the oldest idempotency records of a client':
     /^delete from idempotency .* where client_id = \S+ and ordinal <= /,
-  'expired stored answers': /^delete from idempotency .* where expires_at <= /,
-  'stored answers of a removed user or realm':
+  'expired idempotency records': /^delete from idempotency .* where expires_at <= /,
+  'idempotency records of a deleted user or realm':
     /^delete from idempotency where \(realm_id, client_id, key\) in \(select .* where realm_id = /,
-  'stored answers under another master key': /^delete from idempotency .* where encode\(/,
+  'idempotency records under another master key': /^delete from idempotency .* where encode\(/,
   'secrets under another master key': /^select .* length\(client_secret_sealed\) > 0 and encode\(/,
   'lists of realms': /^select .* from realm where (true|realm_id = any\()/,
   'the feed heads of realms': /^select k\.realm_id, c\.seq, /,
