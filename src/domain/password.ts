@@ -58,7 +58,7 @@ export function costRule({ memoryKib, passes }: PasswordCost): string | undefine
     return `must name at least ${needed.passes} passes with so little memory (OWASP)`;
   if (memoryKib * passes <= KIB_HASHED_MAX) return undefined;
   return (
-    `must not exceed ${KIB_HASHED_MAX} KiB, memory times passes: ` +
+    `must be at most ${KIB_HASHED_MAX} KiB, memory times passes: ` +
     `a hash that takes longer than ${LIMITS.hashMsMax} ms is given up`
   );
 }
