@@ -34,15 +34,24 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
   const ends = new Set<Socket>();
   let port = target;
   let late = 0;
+  /** When the last delayed data of a connection will be written. */
+  const dueAt = new WeakMap<Socket, number>();
   let waiting: (() => void)[] | undefined;
   let trap: Trap | undefined;
 
-  /** Keeps the order, because all pieces of one direction have the same delay. */
+  /** Writes data after the delay, and after all data that is already delayed on that connection. */
   function pass(to: Socket, piece: Uint8Array): void {
     const write = () => void (to.destroyed || to.write(piece));
+    const now = performance.now();
+    const due = Math.max(now + late, dueAt.get(to) ?? 0);
     if (waiting) waiting.push(write);
-    else if (late > 0) setTimeout(write, late);
-    else write();
+    else if (late > 0 || dueAt.has(to)) {
+      dueAt.set(to, due);
+      setTimeout(() => {
+        if (dueAt.get(to) === due) dueAt.delete(to);
+        write();
+      }, due - now);
+    } else write();
   }
 
   const server = createServer((client) => {
