@@ -2,62 +2,69 @@ import { join } from 'node:path';
 import { type Load, type LoadPlan, load } from './load.ts';
 import { LOAD_CORE, pinned } from './server.ts';
 
-/** What else the service is asked while it answers lookups. */
-export type Company =
-  /** So many creates a second, and more passwords to hash than may wait. */
+/** Requests that the service handles concurrently with the measured lookups. */
+export type BackgroundLoad =
+  /** Creates at a fixed rate, and more password hashes than the queue holds. */
   | { readonly kind: 'writes'; readonly perSecond: number }
-  /** Lists with exact totals, so many a second. */
+  /** Lists with exact totals, at a fixed rate. */
   | { readonly kind: 'lists'; readonly perSecond: number }
-  /** So many callers that search for a part of an e-mail address, again as soon as they are answered. */
+  /** Callers that search for a part of an e-mail address, each without a pause between its requests. */
   | { readonly kind: 'searches'; readonly callers: number };
 
-/** How often one kind of work was answered with success, and how often that it must come again. */
-export interface Count {
-  readonly done: number;
-  readonly deferred: number;
+/** Responses to one operation: 2xx, and 503 with Retry-After. */
+export interface ResponseCounts {
+  readonly succeeded: number;
+  readonly unavailable: number;
 }
 
-/** How the company was treated, each kind of work by itself, and for how long. */
-export interface Treatment {
+/** The responses to a background load by operation, and its duration. */
+export interface BackgroundResult {
   readonly seconds: number;
-  readonly counts: Readonly<Record<Work, Count>>;
+  readonly counts: Readonly<Record<BackgroundOperation, ResponseCounts>>;
 }
 
-export type Work = 'links' | 'passwords' | 'lists' | 'searches';
+export type BackgroundOperation = 'links' | 'passwords' | 'lists' | 'searches';
 
-/** How much of the pace that was meant was kept, and answered with success; 1 where there was none to keep. */
-export function paceKept(company: Company, treatments: readonly Treatment[]): number {
-  if (company.kind === 'searches') return 1;
-  const work: Work = company.kind === 'writes' ? 'links' : 'lists';
-  return perSecond(treatments, work).done / company.perSecond;
+/** The rate of successful responses divided by the planned rate; 1 for a load without a planned rate. */
+export function backgroundRateRatio(
+  background: BackgroundLoad,
+  results: readonly BackgroundResult[],
+): number {
+  if (background.kind === 'searches') return 1;
+  const operation: BackgroundOperation = background.kind === 'writes' ? 'links' : 'lists';
+  return responsesPerSecond(results, operation).succeeded / background.perSecond;
 }
 
-/** How often a second one kind of work was answered so, over all rounds. */
-export function perSecond(treatments: readonly Treatment[], work: Work): Count {
-  const sum = (of: (each: Treatment) => number) => treatments.reduce((total, each) => total + of(each), 0);
-  const seconds = sum((each) => each.seconds);
+/** Responses per second to one operation, over all rounds. */
+export function responsesPerSecond(
+  results: readonly BackgroundResult[],
+  operation: BackgroundOperation,
+): ResponseCounts {
+  const sum = (value: (result: BackgroundResult) => number) =>
+    results.reduce((total, result) => total + value(result), 0);
+  const seconds = sum((result) => result.seconds);
   return {
-    done: sum(({ counts }) => counts[work].done) / seconds,
-    deferred: sum(({ counts }) => counts[work].deferred) / seconds,
+    succeeded: sum(({ counts }) => counts[operation].succeeded) / seconds,
+    unavailable: sum(({ counts }) => counts[operation].unavailable) / seconds,
   };
 }
 
-/** Measures lookups while the service has company, from the core the service does not have. */
-export async function loadInCompany(
+/** Measures lookups while a separate process runs the background load; both run on the core of the load. */
+export async function loadWithBackground(
   url: string,
   plan: LoadPlan,
-  company: Company,
-): Promise<{ readonly lookup: Load; readonly treatment: Treatment }> {
-  const asked = JSON.stringify({ url, token: plan.token, company });
+  background: BackgroundLoad,
+): Promise<{ readonly lookup: Load; readonly result: BackgroundResult }> {
+  const options = JSON.stringify({ url, token: plan.token, background });
   const script = join(import.meta.dir, 'background_load_process.ts');
-  const child = Bun.spawn(pinned(LOAD_CORE, [process.execPath, script, asked]), {
+  const child = Bun.spawn(pinned(LOAD_CORE, [process.execPath, script, options]), {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   const output = new Response(child.stdout).text();
   await Bun.sleep(1_000);
   const lookup = await load(url, plan);
   child.stdin.end();
-  const treatment = JSON.parse(await output) as Treatment;
+  const result = JSON.parse(await output) as BackgroundResult;
   await child.exited;
-  return { lookup, treatment };
+  return { lookup, result };
 }

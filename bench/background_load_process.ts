@@ -1,111 +1,133 @@
 import { ISSUER, OIDC_PROFILE, PASSWORD_PROFILE, USERS_PATH, userAt } from '../test/support/population.ts';
-import type { Company, Count, Treatment, Work } from './background_load.ts';
+import type {
+  BackgroundLoad,
+  BackgroundOperation,
+  BackgroundResult,
+  ResponseCounts,
+} from './background_load.ts';
 
-/** Keeps a service company until standard input ends; then tells on standard output how it was treated. */
-const { url, token, company } = JSON.parse(process.argv[2] ?? '') as {
+/** Runs a background load until standard input ends, then prints its `BackgroundResult` as JSON. */
+const { url, token, background } = JSON.parse(process.argv[2] ?? '') as {
   readonly url: string;
   readonly token: string;
-  readonly company: Company;
+  readonly background: BackgroundLoad;
 };
 
 const PASSWORDS_IN_FLIGHT = 80;
 const PAUSE_MS = 1;
-/** What was begun at the very end is answered within this time, or was not in time. */
-const GRACE_MS = 250;
-/** What a 503 asks for in Retry-After. */
+/** Responses that arrive later than this after the end are not counted. */
+const DRAIN_MS_MAX = 250;
+/** The Retry-After of a 503. */
 const RETRY_AFTER_MS = 1_000;
-type Counted = { -readonly [K in keyof Count]: number };
-const none = (): Counted => ({ done: 0, deferred: 0 });
-const counts: Record<Work, Counted> = { links: none(), passwords: none(), lists: none(), searches: none() };
+type MutableCounts = { -readonly [K in keyof ResponseCounts]: number };
+const zeroCounts = (): MutableCounts => ({ succeeded: 0, unavailable: 0 });
+const counts: Record<BackgroundOperation, MutableCounts> = {
+  links: zeroCounts(),
+  passwords: zeroCounts(),
+  lists: zeroCounts(),
+  searches: zeroCounts(),
+};
 const startedAt = performance.now();
 const SALT = `${process.pid}-${performance.timeOrigin}`;
 let count = 0;
-let isOver = false;
+let isStopping = false;
 
-/** Answers whether it was done; else it must come again later. */
-async function ask(work: Work, path: string, body?: object): Promise<boolean> {
+/** Sends one request and counts its response. Returns false for a 503. */
+async function sendRequest(operation: BackgroundOperation, path: string, body?: object): Promise<boolean> {
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
   const init = body ? { method: 'POST', headers, body: JSON.stringify({ data: body }) } : { headers };
-  const answer = await fetch(url + path, init);
-  await answer.arrayBuffer();
-  if (!answer.ok && answer.status !== 503) throw new Error(`${path} was answered ${answer.status}`);
-  counts[work][answer.ok ? 'done' : 'deferred'] += 1;
-  return answer.ok;
+  const response = await fetch(url + path, init);
+  await response.arrayBuffer();
+  if (!response.ok && response.status !== 503) throw new Error(`${path} returned ${response.status}`);
+  counts[operation][response.ok ? 'succeeded' : 'unavailable'] += 1;
+  return response.ok;
 }
 
 function createLink(): Promise<boolean> {
   count += 1;
-  return ask('links', `${USERS_PATH}/${userAt(count % 1_000).user}/user-authentication-oidc-profile-info`, {
-    type: 'user_authentication_oidc_profile_info',
-    subject: `company|${SALT}-${count}`,
-    issuer: ISSUER,
-    oidc_profile_id: OIDC_PROFILE,
-  });
+  return sendRequest(
+    'links',
+    `${USERS_PATH}/${userAt(count % 1_000).user}/user-authentication-oidc-profile-info`,
+    {
+      type: 'user_authentication_oidc_profile_info',
+      subject: `background|${SALT}-${count}`,
+      issuer: ISSUER,
+      oidc_profile_id: OIDC_PROFILE,
+    },
+  );
 }
 
-/** Totals are kept a second for each filter: of five filters, each is counted once a second. */
+/** A total is cached for a second per filter, so five filters in turn are counted once a second each. */
 const LIST_FILTERS = 5;
 
-function list(): Promise<boolean> {
+function listUsers(): Promise<boolean> {
   count += 1;
   const since = `2026-01-01T00:00:00.00${count % LIST_FILTERS}Z`;
-  return ask('lists', `${USERS_PATH}?page%5Blimit%5D=25&page%5Boffset%5D=50&filter=ge(created_at,${since})`);
+  return sendRequest(
+    'lists',
+    `${USERS_PATH}?page%5Blimit%5D=25&page%5Boffset%5D=50&filter=ge(created_at,${since})`,
+  );
 }
 
 function createUsername(): Promise<boolean> {
   count += 1;
-  return ask(
+  return sendRequest(
     'passwords',
     `${USERS_PATH}/${userAt(count % 1_000).user}/user-authentication-password-profile-info`,
     {
       type: 'user_authentication_password_profile_info',
-      username: `company-${SALT}-${count}`,
+      username: `background-${SALT}-${count}`,
       password: 'correct horse battery staple',
       password_profile_id: PASSWORD_PROFILE,
     },
   );
 }
 
-/** Begins one piece of work after the other at an even pace, without waiting for the one before. */
-async function paced(perSecond: number, work: () => Promise<boolean>): Promise<void> {
+/** Sends requests at a constant rate, without waiting for earlier responses. */
+async function runAtRate(perSecond: number, send: () => Promise<boolean>): Promise<void> {
   const start = performance.now();
   const running = new Set<Promise<boolean>>();
-  for (let begun = 0; !isOver; ) {
+  for (let started = 0; !isStopping; ) {
     const due = ((performance.now() - start) / 1_000) * perSecond;
-    for (; begun < due; begun += 1) {
-      const one = work().finally(() => running.delete(one));
-      running.add(one);
+    for (; started < due; started += 1) {
+      const promise = send().finally(() => running.delete(promise));
+      running.add(promise);
     }
     await Bun.sleep(PAUSE_MS);
   }
   await Promise.all(running);
 }
 
-/** So many callers, each of whom asks again when it has been answered. */
-async function busy(callers: number, work: () => Promise<boolean>): Promise<void> {
+/** Each caller sends its next request after the response to the previous one. */
+async function runConcurrently(callers: number, send: () => Promise<boolean>): Promise<void> {
   await Promise.all(
     Array.from({ length: callers }, async () => {
-      while (!isOver) if (!(await work())) await Bun.sleep(RETRY_AFTER_MS);
+      while (!isStopping) if (!(await send())) await Bun.sleep(RETRY_AFTER_MS);
     }),
   );
 }
 
-function keep(): Promise<unknown> {
-  switch (company.kind) {
+function runBackgroundLoad(): Promise<unknown> {
+  switch (background.kind) {
     case 'writes':
-      return Promise.all([paced(company.perSecond, createLink), busy(PASSWORDS_IN_FLIGHT, createUsername)]);
+      return Promise.all([
+        runAtRate(background.perSecond, createLink),
+        runConcurrently(PASSWORDS_IN_FLIGHT, createUsername),
+      ]);
     case 'lists':
-      return paced(company.perSecond, list);
+      return runAtRate(background.perSecond, listUsers);
     case 'searches':
-      return busy(company.callers, () => ask('searches', `${USERS_PATH}?filter=ilike(email,*zz*)`));
+      return runConcurrently(background.callers, () =>
+        sendRequest('searches', `${USERS_PATH}?filter=ilike(email,*zz*)`),
+      );
   }
 }
 
-const kept = keep();
+const completion = runBackgroundLoad();
 for await (const _ of Bun.stdin.stream());
-isOver = true;
+isStopping = true;
 const seconds = (performance.now() - startedAt) / 1_000;
-await Promise.race([kept, Bun.sleep(GRACE_MS)]);
-const treatment: Treatment = { seconds, counts: structuredClone(counts) };
-await kept;
-console.log(JSON.stringify(treatment));
+await Promise.race([completion, Bun.sleep(DRAIN_MS_MAX)]);
+const result: BackgroundResult = { seconds, counts: structuredClone(counts) };
+await completion;
+console.log(JSON.stringify(result));

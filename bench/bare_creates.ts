@@ -1,11 +1,12 @@
 import { connectSqlite } from '../src/store/sqlite/connection.ts';
 import { ISSUER, OIDC_PROFILE, REALM, subjectAt, userAt } from '../test/support/population.ts';
-import { type BareInsert, prepareBare } from './bare.ts';
+import { type BareInsert, prepareBare } from './bare_inserts.ts';
 
 /**
- * Durable creates a second of the engine alone, one at a time: each commit is one link, its change, and its user's new
- * instant. A script of its own, so that it runs on the core the service has; on a database that `fillBare` filled. What is
- * written is made ready before the clock starts. Arguments: database, users in it, creates, number of the first one.
+ * Prints the durable creates per second of SQLite without the service, one at a time: each commit inserts one link and its
+ * change, and updates the user's timestamp. It runs in a separate process, so that it can be pinned to the core of the
+ * service, on a database that `fillBare` filled. All values are prepared before the clock starts. Arguments: database,
+ * users in it, creates, number of the first user to create.
  */
 const [path = '', users = '', creates = '', first = ''] = process.argv.slice(2);
 const AT = '2026-01-31T09:00:00.000Z';

@@ -2,28 +2,28 @@ import type { Database } from 'bun:sqlite';
 import { connectSqlite } from '../src/store/sqlite/connection.ts';
 import { sqliteMigrations } from '../src/store/sqlite/open.ts';
 import { populationLines, type UserOf } from '../test/support/population.ts';
-import { type BareInsert, prepareBare } from './bare.ts';
+import { type BareInsert, prepareBare } from './bare_inserts.ts';
 import { memoryOf } from './server.ts';
 
 const COMMIT_LINES = 10_000;
 const WRITE_CHARACTERS = 1 << 20;
 
-/** What an import came to. */
-export interface Filling {
-  /** The start of the process included. */
+/** Rate and peak memory of an import. */
+export interface ImportResult {
+  /** Includes the start of the process. */
   readonly recordsPerSecond: number;
-  /** The most that was seen of either. */
+  /** Peak values. */
   readonly anonymousMb: number;
   readonly fileMb: number;
 }
 
-/** Fills a database through `import`. `flags` say which. */
+/** Fills a database through `import`. `flags` name the database. */
 export async function fillByImport(
   authrealm: string,
   flags: readonly string[],
   users: number,
   userOf?: UserOf,
-): Promise<Filling> {
+): Promise<ImportResult> {
   const start = performance.now();
   const child = Bun.spawn([authrealm, 'import', '-', ...flags], {
     stdio: ['pipe', 'ignore', 'inherit'],
@@ -47,8 +47,8 @@ export async function fillByImport(
 }
 
 /**
- * The same rows and their change records by a bare loop of prepared inserts, in commits of the same size and as
- * durable; records per second. Only the engine is timed: the rows are made ready before.
+ * Inserts the same rows and change records in a bare loop of prepared inserts, with the same commit size and durability.
+ * Returns records per second of the engine alone: the rows are prepared before the clock starts.
  */
 export function fillBare(path: string, users: number): number {
   const db = connectSqlite(path);
@@ -57,8 +57,8 @@ export function fillBare(path: string, users: number): number {
   const prepare = prepareBare(db);
   let ready: BareInsert[] = [];
   let milliseconds = 0;
-  for (const group of populationLines(users)) {
-    for (const line of group.split('\n')) ready.push(...prepare(line));
+  for (const lines of populationLines(users)) {
+    for (const line of lines.split('\n')) ready.push(...prepare(line));
     if (ready.length < COMMIT_LINES * 2) continue;
     milliseconds += insertAll(db, ready);
     ready = [];

@@ -1,5 +1,5 @@
--- Asks for each path of a file in turn, with one bearer token. Environment: BENCH_PATHS, BENCH_TOKEN; with BENCH_BODY
--- every request posts that text, each `{n}` in it replaced by BENCH_SALT and the number of the request.
+-- Requests each path of a file in turn, with one bearer token. Environment: BENCH_PATHS, BENCH_TOKEN; with BENCH_BODY
+-- every request posts that text, with each `{n}` replaced by BENCH_SALT and the number of the request.
 local paths = {}
 for line in io.lines(os.getenv("BENCH_PATHS")) do paths[#paths + 1] = line end
 local headers = { ["Authorization"] = "Bearer " .. os.getenv("BENCH_TOKEN") }
@@ -10,7 +10,7 @@ local count = 0
 
 function init(_)
   if body then headers["Content-Type"] = "application/json" end
-  for each, path in ipairs(paths) do requests[each] = wrk.format("GET", path, headers) end
+  for index, path in ipairs(paths) do requests[index] = wrk.format("GET", path, headers) end
 end
 
 function request()
@@ -20,7 +20,7 @@ function request()
   return wrk.format("POST", paths[index], headers, (body:gsub("{n}", salt .. count)))
 end
 
--- One line of JSON, for the bench to read: latencies in microseconds, `failed` anything but a 2xx.
+-- Prints one line of JSON for bench/load.ts: latencies in microseconds; `failed` counts all responses but 2xx and all errors.
 function done(summary, latency, _)
   io.write(string.format(
     '{"requests":%d,"microseconds":%d,"p50":%d,"p99":%d,"failed":%d}\n',

@@ -9,7 +9,7 @@ export interface Load {
   readonly p99: number;
 }
 
-/** Until what is asked most has been compiled. */
+/** Until hot code has been compiled. */
 export const WARM_UP_SECONDS = 5;
 
 export interface LoadPlan {
@@ -17,16 +17,16 @@ export interface LoadPlan {
   readonly seconds: number;
   readonly paths: string;
   readonly token: string;
-  /** False where the load shares all cores with what it measures. */
+  /** False if the load and the measured server share all cores. */
   readonly isPinned?: boolean;
-  /** Posted by every request, `{n}` replaced by something new each time. */
+  /** Posted by every request, with `{n}` replaced by a unique value. */
   readonly body?: string;
 }
 
-/** Makes what one run posts differ from what every other run posts. */
-let runs = 0;
+/** Makes the posted values unique across runs. */
+let runCount = 0;
 
-/** Runs wrk against a server from the core the server does not have. Throws where any answer was not a 2xx. */
+/** Runs wrk against a server, on the other core. Throws if any response was not a 2xx. */
 export async function load(url: string, plan: LoadPlan): Promise<Load> {
   const { connections, seconds, paths, token, body, isPinned = true } = plan;
   const wrk = [
@@ -38,17 +38,17 @@ export async function load(url: string, plan: LoadPlan): Promise<Load> {
     join(import.meta.dir, 'load.lua'),
     url,
   ];
-  // At a lower priority than the callers who keep the lookups company, who have the same core.
+  // At a lower priority than the background load, which runs on the same core.
   const command = isPinned ? pinned(LOAD_CORE, ['nice', '-n', '10', ...wrk]) : wrk;
   const child = Bun.spawn(command, {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, BENCH_PATHS: paths, BENCH_TOKEN: token, ...posted(body) },
+    env: { ...process.env, BENCH_PATHS: paths, BENCH_TOKEN: token, ...bodyEnvironment(body) },
   });
   const output = await new Response(child.stdout).text();
   const line = output.split('\n').find((each) => each.startsWith('{'));
   if ((await child.exited) !== 0 || line === undefined) throw new Error(`wrk failed: ${output}`);
   const { requests, microseconds, p50, p99, failed } = JSON.parse(line) as Record<string, number>;
-  if (failed !== 0) throw new Error(`${failed} of ${requests} answers were no success`);
+  if (failed !== 0) throw new Error(`${failed} of ${requests} requests failed`);
   return {
     requestsPerSecond: Number(requests) / (Number(microseconds) / 1e6),
     p50: Number(p50) / 1000,
@@ -56,52 +56,51 @@ export async function load(url: string, plan: LoadPlan): Promise<Load> {
   };
 }
 
-export interface Turns {
+export interface Rounds {
   readonly rounds: number;
   /** The database. */
   readonly file: string;
 }
 
 /**
- * Each measurement in turn, round by round; answers what every round came to, for each measurement. Every second round
- * goes the other way, so that none is always the first one behind a file that was just read.
+ * Runs each measurement once per round, and returns the loads of all rounds for each measurement. Every second round runs in
+ * reverse order, so that no measurement is always the first after the file was read.
  */
-export async function inTurn(
-  { rounds, file }: Turns,
+export async function runInterleaved(
+  { rounds, file }: Rounds,
   measurements: readonly (() => Promise<Load>)[],
 ): Promise<Load[][]> {
   const loads: Load[][] = measurements.map(() => []);
-  const onwards = [...measurements.entries()];
+  const inOrder = [...measurements.entries()];
   for (let round = 0; round < rounds; round += 1) {
-    await readThrough(file);
-    for (const [index, measure] of round % 2 === 0 ? onwards : onwards.toReversed()) {
+    await readIntoPageCache(file);
+    for (const [index, measure] of round % 2 === 0 ? inOrder : inOrder.toReversed()) {
       loads[index]?.push(await measure());
     }
   }
   return loads;
 }
 
-/** Reads a file to its end, so that the system has it in memory: it may have taken that back since the last time. */
-export async function readThrough(file: string): Promise<void> {
+/** Reads a file to its end: the system may have evicted it from the page cache since the last round. */
+export async function readIntoPageCache(file: string): Promise<void> {
   for await (const _ of createReadStream(file, { highWaterMark: READ_BYTES }));
 }
 
 const READ_BYTES = 1 << 20;
 
-function posted(body: string | undefined): Record<string, string> {
+function bodyEnvironment(body: string | undefined): Record<string, string> {
   if (body === undefined) return {};
-  runs += 1;
-  return { BENCH_BODY: body, BENCH_SALT: `${process.pid}-${runs}-` };
+  runCount += 1;
+  return { BENCH_BODY: body, BENCH_SALT: `${process.pid}-${runCount}-` };
 }
 
-/** The middle one, or the mean of the two in the middle. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((left, right) => left - right);
   const middle = (sorted.length - 1) / 2;
   return ((sorted[Math.floor(middle)] ?? Number.NaN) + (sorted[Math.ceil(middle)] ?? Number.NaN)) / 2;
 }
 
-/** The medians of several rounds, each figure by itself. */
+/** The median of each figure over several rounds. */
 export function medianOf(loads: readonly Load[]): Load {
   return {
     requestsPerSecond: median(loads.map((each) => each.requestsPerSecond)),
@@ -111,9 +110,13 @@ export function medianOf(loads: readonly Load[]): Load {
 }
 
 /**
- * What a figure comes to of another one: the median of what it came to in each round. The two were measured within
- * seconds of each other there, and a machine is not as fast in every minute.
+ * The median over the rounds of the ratio of one figure to another. Within a round the two are measured seconds apart; the
+ * speed of a machine varies from minute to minute.
  */
-export function medianRatio(of: readonly Load[], by: readonly Load[], figure: keyof Load): number {
-  return median(of.map((each, round) => each[figure] / (by[round] as Load)[figure]));
+export function medianRatio(
+  numerators: readonly Load[],
+  denominators: readonly Load[],
+  member: keyof Load,
+): number {
+  return median(numerators.map((each, round) => each[member] / (denominators[round] as Load)[member]));
 }

@@ -2,59 +2,58 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import type { Load } from './load.ts';
 
-/** Debian puts what is not for everybody's path here. */
+/** Debian does not put pgbench on the PATH. */
 export const PGBENCH = '/usr/lib/postgresql/15/bin/pgbench';
 
 export interface PgbenchPlan {
   readonly clients: number;
   readonly seconds: number;
-  /** One of them is drawn for each transaction. */
+  /** Each transaction runs one of them, chosen at random. */
   readonly scripts: readonly string[];
   readonly folder: string;
 }
 
 /**
- * Has pgbench select rows as fast as it can, prepared, over loopback; its latencies are those of its own log. Throws
- * where it fails.
+ * Runs pgbench with prepared statements at its maximum rate. Latencies come from its log. Throws if it fails.
  */
 export async function pgbench(url: string, plan: PgbenchPlan): Promise<Load> {
   const { clients, seconds, folder } = plan;
-  const own = join(folder, 'pgbench');
-  rmSync(own, { recursive: true, force: true });
-  mkdirSync(own);
+  const workFolder = join(folder, 'pgbench');
+  rmSync(workFolder, { recursive: true, force: true });
+  mkdirSync(workFolder);
   const scripts = plan.scripts.map((script, index) => {
-    const path = join(own, `${index}.sql`);
+    const path = join(workFolder, `${index}.sql`);
     writeFileSync(path, `${script}\n`);
     return path;
   });
-  // One in so many transactions is logged: writing them all would slow down what is measured.
-  const rate = clients === 1 ? 1 : 0.05;
+  // With many clients only a sample is logged: writing every transaction would reduce the rate.
+  const samplingRate = clients === 1 ? 1 : 0.05;
   const child = Bun.spawn(
     [
       PGBENCH,
       ...['--no-vacuum', '--protocol', 'prepared', '--client', String(clients)],
       ...['--jobs', String(Math.min(clients, 2)), '--time', String(seconds)],
-      ...['--log', '--log-prefix', join(own, 'log'), '--sampling-rate', String(rate)],
+      ...['--log', '--log-prefix', join(workFolder, 'log'), '--sampling-rate', String(samplingRate)],
       ...scripts.flatMap((path) => ['--file', path]),
       url,
     ],
-    { stdio: ['ignore', 'pipe', 'pipe'], cwd: own },
+    { stdio: ['ignore', 'pipe', 'pipe'], cwd: workFolder },
   );
   const [output, errors] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
   ]);
-  const rateTold = /tps = ([\d.]+) \(without/.exec(output)?.[1];
-  if ((await child.exited) !== 0 || rateTold === undefined) throw new Error(`pgbench failed: ${errors}`);
-  const latencies = readdirSync(own)
+  const tps = /tps = ([\d.]+) \(without/.exec(output)?.[1];
+  if ((await child.exited) !== 0 || tps === undefined) throw new Error(`pgbench failed: ${errors}`);
+  const latencies = readdirSync(workFolder)
     .filter((name) => name.startsWith('log'))
-    .flatMap((name) => readFileSync(join(own, name), 'utf8').trim().split('\n'))
+    .flatMap((name) => readFileSync(join(workFolder, name), 'utf8').trim().split('\n'))
     // Client, transaction, microseconds, …
     .map((line) => Number(line.split(' ')[2]) / 1000);
-  return { requestsPerSecond: Number(rateTold), ...quantilesOf(latencies) };
+  return { requestsPerSecond: Number(tps), ...quantilesOf(latencies) };
 }
 
-/** The median and the 99th percentile, milliseconds. */
+/** The median and the 99th percentile, in milliseconds. Sorts its input. */
 export function quantilesOf(latencies: number[]): Pick<Load, 'p50' | 'p99'> {
   latencies.sort((left, right) => left - right);
   const at = (share: number) => latencies[Math.floor(share * (latencies.length - 1))] ?? Number.NaN;

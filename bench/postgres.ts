@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import { SQL } from 'bun';
 import { lookupPaths } from '../test/support/population.ts';
 import { startServer as startPostgres } from '../test/support/postgres_server.ts';
-import { fetchToken } from './clients.ts';
+import { fetchToken } from './access_token.ts';
 import { fillByImport } from './import_rate.ts';
 import { type Load, load, median, medianOf, WARM_UP_SECONDS } from './load.ts';
 import { pgbench } from './pgbench.ts';
@@ -13,14 +13,14 @@ import { hashedUserAt, lookupScripts } from './postgres_population.ts';
 import { type PostgresRun, reportPostgres } from './postgres_report.ts';
 import { type BenchServer, startServer } from './server.ts';
 
-/** Lookups through the service on PostgreSQL, beside pgbench and the bare driver on the same server, round by round. */
+/** Lookups through the service on PostgreSQL, and by pgbench and the driver on the same server, interleaved in rounds. */
 
 const AUTHREALM = join(import.meta.dir, '../bin/authrealm');
 const PATHS = 20_000;
 const PORT = 18_090;
 const CLIENTS = [16, 64, 256];
 
-const { values: given } = parseArgs({
+const { values: options } = parseArgs({
   options: {
     users: { type: 'string', default: '1000000' },
     seconds: { type: 'string', default: '3' },
@@ -29,20 +29,20 @@ const { values: given } = parseArgs({
     out: { type: 'string', default: join(import.meta.dir, 'results') },
   },
 });
-const users = Number(given.users);
-const seconds = Number(given.seconds);
-const rounds = Number(given.rounds);
+const users = Number(options.users);
+const seconds = Number(options.seconds);
+const rounds = Number(options.rounds);
 
-/** What is measured in every round. */
+/** The loads of one round. */
 interface Round {
   readonly service: readonly Load[];
   readonly pgbench: readonly Load[];
-  readonly alone: { readonly service: Load; readonly pgbench: Load; readonly driver: Load };
+  readonly singleClient: { readonly service: Load; readonly pgbench: Load; readonly driver: Load };
 }
 
-/** One caller in a process of its own, which prints what it came to. */
-async function alone(script: string, words: readonly string[], token = ''): Promise<Load> {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, script), ...words, String(seconds)], {
+/** Runs a script that measures one caller in a separate process and prints its `Load`. */
+async function runProcess(script: string, args: readonly string[], token = ''): Promise<Load> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, script), ...args, String(seconds)], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, BENCH_TOKEN: token },
   });
@@ -51,7 +51,7 @@ async function alone(script: string, words: readonly string[], token = ''): Prom
   return JSON.parse(output);
 }
 
-interface Setting {
+interface Setup {
   readonly url: string;
   readonly service: BenchServer;
   readonly folder: string;
@@ -59,59 +59,66 @@ interface Setting {
   readonly token: string;
 }
 
-function measurementsOf({ url, service, folder, paths, token }: Setting) {
+function createMeasurements({ url, service, folder, paths, token }: Setup) {
   const scripts = lookupScripts(users, PATHS);
   return {
     service: (connections: number, forSeconds = seconds) =>
       load(service.url, { connections, seconds: forSeconds, paths, token, isPinned: false }),
     pgbench: (clients: number) => pgbench(url, { clients, seconds, scripts, folder }),
-    alone: () => alone('lone_caller.ts', [service.url, paths], token),
-    driver: () => alone('bare_driver.ts', [url, String(users)]),
+    singleClient: () => runProcess('single_client.ts', [service.url, paths], token),
+    driver: () => runProcess('bare_driver.ts', [url, String(users)]),
   };
 }
 
-async function measure(setting: Setting): Promise<readonly Round[]> {
-  const ask = measurementsOf(setting);
-  await ask.service(64, WARM_UP_SECONDS);
-  const done: Round[] = [];
+async function measureRounds(setup: Setup): Promise<readonly Round[]> {
+  const measurements = createMeasurements(setup);
+  await measurements.service(64, WARM_UP_SECONDS);
+  const completed: Round[] = [];
   for (let round = 0; round < rounds; round += 1) {
     const service: Load[] = [];
-    const reference: Load[] = [];
+    const pgbenchLoads: Load[] = [];
     for (const clients of CLIENTS) {
-      service.push(await ask.service(clients));
-      reference.push(await ask.pgbench(clients));
+      service.push(await measurements.service(clients));
+      pgbenchLoads.push(await measurements.pgbench(clients));
     }
-    const alone = {
-      service: await ask.alone(),
-      pgbench: await ask.pgbench(1),
-      driver: await ask.driver(),
+    const singleClient = {
+      service: await measurements.singleClient(),
+      pgbench: await measurements.pgbench(1),
+      driver: await measurements.driver(),
     };
-    done.push({ service, pgbench: reference, alone });
+    completed.push({ service, pgbench: pgbenchLoads, singleClient });
   }
-  return done;
+  return completed;
 }
 
-function summed(done: readonly Round[]): Pick<PostgresRun, 'compared' | 'ofPgbench' | 'alone'> {
+function summarize(
+  completed: readonly Round[],
+): Pick<PostgresRun, 'comparisons' | 'ratioToPgbench' | 'singleClient'> {
   const best = (loads: readonly Load[]) => Math.max(...loads.map((each) => each.requestsPerSecond));
-  const alone = (of: keyof Round['alone']) => medianOf(done.map((round) => round.alone[of]));
+  const single = (target: keyof Round['singleClient']) =>
+    medianOf(completed.map((round) => round.singleClient[target]));
   return {
-    compared: CLIENTS.map((clients, index) => ({
+    comparisons: CLIENTS.map((clients, index) => ({
       clients,
-      service: medianOf(done.map((round) => round.service[index] as Load)),
-      pgbench: medianOf(done.map((round) => round.pgbench[index] as Load)),
+      service: medianOf(completed.map((round) => round.service[index] as Load)),
+      pgbench: medianOf(completed.map((round) => round.pgbench[index] as Load)),
     })),
-    ofPgbench: median(done.map((round) => best(round.service) / best(round.pgbench))),
-    alone: {
-      service: alone('service'),
-      pgbench: alone('pgbench'),
-      driver: alone('driver'),
-      p50OfPgbench: median(done.map((round) => round.alone.service.p50 / round.alone.pgbench.p50)),
-      p99OfDriver: median(done.map((round) => round.alone.service.p99 / round.alone.driver.p99)),
+    ratioToPgbench: median(completed.map((round) => best(round.service) / best(round.pgbench))),
+    singleClient: {
+      service: single('service'),
+      pgbench: single('pgbench'),
+      driver: single('driver'),
+      p50RatioToPgbench: median(
+        completed.map((round) => round.singleClient.service.p50 / round.singleClient.pgbench.p50),
+      ),
+      p99RatioToDriver: median(
+        completed.map((round) => round.singleClient.service.p99 / round.singleClient.driver.p99),
+      ),
     },
   };
 }
 
-async function describe(url: string): Promise<{ server: string; databaseMb: number }> {
+async function describeDatabase(url: string): Promise<{ server: string; databaseMb: number }> {
   const sql = new SQL(url, { max: 1 });
   const [row] = await sql.unsafe(
     `select current_setting('server_version_num')::integer / 10000 as version,
@@ -137,22 +144,22 @@ async function run(): Promise<PostgresRun> {
     });
     const flags = ['--database', url, '--master-key-file', keyFile];
     const { recordsPerSecond } = await fillByImport(AUTHREALM, flags, users, hashedUserAt);
-    const described = await describe(url);
-    const serve = [AUTHREALM, 'serve', '--port', String(PORT), '--processes', given.processes, ...flags];
+    const description = await describeDatabase(url);
+    const serve = [AUTHREALM, 'serve', '--port', String(PORT), '--processes', options.processes, ...flags];
     const service = await startServer(serve, PORT, { isPinned: false });
     const token = await fetchToken(AUTHREALM, flags, service.url);
     const paths = join(folder, 'paths');
     writeFileSync(paths, lookupPaths(users, PATHS, hashedUserAt).join('\n'));
-    const done = await measure({ url, service, folder, paths, token });
+    const completed = await measureRounds({ url, service, folder, paths, token });
     await service.stop();
     return {
       at: new Date(Date.now()).toISOString(),
       machine: { cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length },
-      ...described,
+      ...description,
       users,
       rounds,
       seconds,
-      ...summed(done),
+      ...summarize(completed),
       importedPerSecond: recordsPerSecond,
     };
   } finally {
@@ -161,6 +168,6 @@ async function run(): Promise<PostgresRun> {
   }
 }
 
-mkdirSync(given.out, { recursive: true });
-console.log(reportPostgres(await run(), given.out));
+mkdirSync(options.out, { recursive: true });
+console.log(reportPostgres(await run(), options.out));
 process.exit(0);

@@ -4,34 +4,38 @@ import { postgresStatements } from '../src/store/postgres/dialect.ts';
 import { numberParameters } from '../src/store/postgres/parameters.ts';
 import { REALM, type User } from '../test/support/population.ts';
 
-/** What the identifiers of a user are made from, with the user's number behind it. */
-const SALTS = { user: 'u', oidcLink: 'o', passwordLink: 'p' } as const;
+/** The IDs of a user are the MD5 of a prefix and the user's number. */
+const ID_PREFIXES = { user: 'u', oidcLink: 'o', passwordLink: 'p' } as const;
 
-/** The same users with identifiers that pgbench, too, can make from a number: `md5` of it, as a UUID. */
+/** The users of the population with IDs that pgbench can compute from a number as well: an MD5 as a UUID. */
 export function hashedUserAt(number: number): User {
-  const uuid = (salt: string) =>
+  const uuid = (prefix: string) =>
     createHash('md5')
-      .update(`${salt}${number}`)
+      .update(`${prefix}${number}`)
       .digest('hex')
       .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
-  return { user: uuid(SALTS.user), oidcLink: uuid(SALTS.oidcLink), passwordLink: uuid(SALTS.passwordLink) };
+  return {
+    user: uuid(ID_PREFIXES.user),
+    oidcLink: uuid(ID_PREFIXES.oidcLink),
+    passwordLink: uuid(ID_PREFIXES.passwordLink),
+  };
 }
 
-/** A lookup as the service asks it of the database. */
+/** The statement that the service runs for a lookup. */
 export interface LookupStatement {
   readonly text: string;
   readonly values: readonly string[];
 }
 
-const KINDS = [
+const LINK_KINDS = [
   { resource: oidcProfileInfo, link: 'oidcLink' },
   { resource: passwordProfileInfo, link: 'passwordLink' },
 ] as const;
 
-/** `count` lookups, drawn evenly over all users, both kinds in turn. */
+/** `count` lookups, spread evenly over all users, with both link kinds in turn. */
 export function lookupStatements(users: number, count: number): readonly LookupStatement[] {
   return Array.from({ length: count }, (_, index) => {
-    const { resource, link } = KINDS[index % 2] as (typeof KINDS)[number];
+    const { resource, link } = LINK_KINDS[index % 2] as (typeof LINK_KINDS)[number];
     const user = hashedUserAt(Math.floor((index * users) / count));
     return {
       text: numberParameters(postgresStatements(resource).select).text,
@@ -40,13 +44,13 @@ export function lookupStatements(users: number, count: number): readonly LookupS
   });
 }
 
-/** A script for pgbench that draws one of those lookups each time, one script for each kind. */
+/** One pgbench script for each link kind; each transaction runs one of those lookups, chosen at random. */
 export function lookupScripts(users: number, count: number): readonly string[] {
-  return KINDS.map(({ resource, link }, kind) => {
+  return LINK_KINDS.map(({ resource, link }, kind) => {
     const { text } = numberParameters(postgresStatements(resource).select);
-    const made = (salt: string) => `md5('${salt}' || :number)::uuid`;
-    const places = [`'${REALM}'`, made(SALTS.user), made(SALTS[link])];
-    const select = text.replace(/\$(\d)/g, (_, place: string) => places[Number(place) - 1] ?? '');
+    const uuidSql = (prefix: string) => `md5('${prefix}' || :number)::uuid`;
+    const parameters = [`'${REALM}'`, uuidSql(ID_PREFIXES.user), uuidSql(ID_PREFIXES[link])];
+    const select = text.replace(/\$(\d)/g, (_, position: string) => parameters[Number(position) - 1] ?? '');
     return [
       `\\set index 2 * random(0, ${Math.floor((count - 2) / 2)}) + ${kind}`,
       `\\set number :index * ${users} / ${count}`,

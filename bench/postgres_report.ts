@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Load } from './load.ts';
 
-/** Loads of so many callers, the medians of all rounds. */
-export interface Compared {
+/** Loads with one number of clients; medians over all rounds. */
+export interface Comparison {
   readonly clients: number;
   readonly service: Load;
   readonly pgbench: Load;
@@ -16,22 +16,22 @@ export interface PostgresRun {
   readonly users: number;
   readonly rounds: number;
   readonly seconds: number;
-  readonly compared: readonly Compared[];
-  /** The most lookups a second through the service, of the most of pgbench; the median over the rounds. */
-  readonly ofPgbench: number;
-  readonly alone: {
+  readonly comparisons: readonly Comparison[];
+  /** The best rate through the service divided by the best rate of pgbench; the median over the rounds. */
+  readonly ratioToPgbench: number;
+  readonly singleClient: {
     readonly service: Load;
     readonly pgbench: Load;
     readonly driver: Load;
-    /** The service's median latency of pgbench's, and its 99th percentile of the driver's. */
-    readonly p50OfPgbench: number;
-    readonly p99OfDriver: number;
+    /** The service's median latency divided by pgbench's, and its 99th percentile divided by the driver's. */
+    readonly p50RatioToPgbench: number;
+    readonly p99RatioToDriver: number;
   };
   readonly importedPerSecond: number;
   readonly databaseMb: number;
 }
 
-/** Writes the run as JSON and Markdown, and answers the Markdown. */
+/** Writes the run as JSON and Markdown, and returns the Markdown. */
 export function reportPostgres(run: PostgresRun, folder: string): string {
   const table = markdown(run);
   writeFileSync(join(folder, 'postgres.json'), `${JSON.stringify(run, null, 2)}\n`);
@@ -44,26 +44,27 @@ const ms = (value: number) => value.toFixed(3);
 const ratio = (value: number) => value.toFixed(2);
 
 function markdown(run: PostgresRun): string {
-  const { compared, alone, server, users, rounds, seconds, machine, at } = run;
+  const { comparisons, singleClient, server, users, rounds, seconds, machine, at } = run;
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
-  const loads = (load: Load) => [whole(load.requestsPerSecond), ms(load.p50), ms(load.p99)];
+  const loadCells = (load: Load) => [whole(load.requestsPerSecond), ms(load.p50), ms(load.p99)];
   return [
     line([`${server}, ${whole(users)} users`, 'lookups/s', 'p50, ms', 'p99, ms']),
     line(['---', '---:', '---:', '---:']),
-    ...[...compared].flatMap(({ clients, service, pgbench }) => [
-      line([`authrealm over HTTP, ${clients} callers`, ...loads(service)]),
-      line([`pgbench, the same rows, ${clients} callers`, ...loads(pgbench)]),
+    ...[...comparisons].flatMap(({ clients, service, pgbench }) => [
+      line([`authrealm over HTTP, ${clients} callers`, ...loadCells(service)]),
+      line([`pgbench, the same rows, ${clients} callers`, ...loadCells(pgbench)]),
     ]),
-    line(['authrealm over HTTP, one caller', ...loads(alone.service)]),
-    line(['pgbench, one caller', ...loads(alone.pgbench)]),
-    line(['bare `Bun.SQL`, one caller', ...loads(alone.driver)]),
+    line(['authrealm over HTTP, one caller', ...loadCells(singleClient.service)]),
+    line(['pgbench, one caller', ...loadCells(singleClient.pgbench)]),
+    line(['bare `Bun.SQL`, one caller', ...loadCells(singleClient.driver)]),
     '',
-    `The best of authrealm is ${ratio(run.ofPgbench)} of the best of pgbench; for one caller the median is ` +
-      `${ratio(alone.p50OfPgbench)} of pgbench's, the 99th percentile ${ratio(alone.p99OfDriver)} of the driver's. ` +
+    `The best rate of authrealm is ${ratio(run.ratioToPgbench)} times the best rate of pgbench. For one caller, the ` +
+      `median latency is ${ratio(singleClient.p50RatioToPgbench)} times that of pgbench, and the 99th percentile ` +
+      `${ratio(singleClient.p99RatioToDriver)} times that of the driver. ` +
       `Import: ${whole(run.importedPerSecond)} records/s, ${whole(run.databaseMb)} MB.`,
     '',
-    `${machine.cpu}, ${machine.cores} cores, which the service, the database and the load share. Median of ${rounds} ` +
-      `interleaved rounds of ${seconds} s, of ratios that of each round, ${at.slice(0, 10)}.`,
+    `${machine.cpu}, ${machine.cores} cores, shared by the service, the database and the load. Medians of ${rounds} ` +
+      `interleaved rounds of ${seconds} s; ratios are computed in each round; ${at.slice(0, 10)}.`,
     '',
   ].join('\n');
 }

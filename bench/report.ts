@@ -1,25 +1,25 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { perSecond, type Treatment, type Work } from './background_load.ts';
+import { type BackgroundOperation, type BackgroundResult, responsesPerSecond } from './background_load.ts';
 import type { Load } from './load.ts';
-import type { Accompanied, Operations } from './operations.ts';
+import type { LookupsUnderLoad, Operations } from './operations.ts';
 
-/** What one size of database came to. */
+/** The figures for one database size. */
 export interface Result {
   readonly users: number;
   readonly lookup: Load;
   readonly nginx: Load;
-  readonly ofNginx: number;
+  readonly ratioToNginx: number;
   readonly constant: Load;
-  readonly ofConstant: number;
+  readonly ratioToConstant: number;
   readonly anonymousMb: number;
   readonly fileMb: number;
-  readonly firstAnswerMs: number;
+  readonly firstResponseMs: number;
   readonly databaseMb: number;
-  /** The widest stretch of rows that nobody asks for, in mean stretches. */
+  /** The widest gap between two requested keys, as a multiple of the mean gap. */
   readonly widestGap: number;
   readonly importedPerSecond: number;
-  /** The most that was seen while it ran. */
+  /** The peak during the import. */
   readonly importAnonymousMb: number;
   readonly bareInsertsPerSecond: number;
   readonly operations: Operations;
@@ -34,7 +34,7 @@ export interface Run {
   readonly results: readonly Result[];
 }
 
-/** Writes the run as JSON, Markdown and SVG, and answers the Markdown. */
+/** Writes the run as JSON, Markdown and SVG, and returns the Markdown. */
 export function report(run: Run, folder: string): string {
   const table = markdown(run);
   writeFileSync(join(folder, 'lookups.json'), `${JSON.stringify(run, null, 2)}\n`);
@@ -52,17 +52,20 @@ function markdown({ results, machine, connections, seconds, rounds, at }: Run): 
     ['lookups/s', ({ lookup }) => whole(lookup.requestsPerSecond)],
     ['p50, ms', ({ lookup }) => ms(lookup.p50)],
     ['p99, ms', ({ lookup }) => ms(lookup.p99)],
-    ['nginx, the same bytes as a constant, /s', ({ nginx }) => whole(nginx.requestsPerSecond)],
-    ['of nginx', ({ ofNginx }) => ratio(ofNginx)],
-    ['bare `Bun.serve`, the same constant, /s', ({ constant }) => whole(constant.requestsPerSecond)],
-    ['of bare `Bun.serve`', ({ ofConstant }) => ratio(ofConstant)],
+    ['nginx returning the same bytes, /s', ({ nginx }) => whole(nginx.requestsPerSecond)],
+    ['ratio to nginx', ({ ratioToNginx }) => ratio(ratioToNginx)],
+    ['bare `Bun.serve` returning the same bytes, /s', ({ constant }) => whole(constant.requestsPerSecond)],
+    ['ratio to bare `Bun.serve`', ({ ratioToConstant }) => ratio(ratioToConstant)],
     ['anonymous memory, MB', ({ anonymousMb }) => whole(anonymousMb)],
     ['file-backed memory, MB', ({ fileMb }) => whole(fileMb)],
-    ['start to first 200, ms', ({ firstAnswerMs }) => whole(firstAnswerMs)],
+    ['process start to first 200 response, ms', ({ firstResponseMs }) => whole(firstResponseMs)],
     ['database, MB', ({ databaseMb }) => whole(databaseMb)],
     ['import, records/s', ({ importedPerSecond }) => whole(importedPerSecond)],
     ['import, anonymous memory, MB', ({ importAnonymousMb }) => whole(importAnonymousMb)],
-    ['of bare prepared inserts', (result) => ratio(result.importedPerSecond / result.bareInsertsPerSecond)],
+    [
+      'import, ratio to bare prepared inserts',
+      (result) => ratio(result.importedPerSecond / result.bareInsertsPerSecond),
+    ],
     ...operationRows().map(([name, cell]): [string, (result: Result) => string] => [
       name,
       ({ operations }) => cell(operations),
@@ -75,75 +78,86 @@ function markdown({ results, machine, connections, seconds, rounds, at }: Run): 
     ...rows.map(([name, cell]) => line([name, ...results.map(cell)])),
     '',
     `${machine.cpu}, ${machine.cores} cores: the service on one, the load on the other. ${connections} connections, ` +
-      `median of ${rounds} interleaved rounds of ${seconds} s, of ratios that of each round, the database read into ` +
-      `memory before each, ${at.slice(0, 10)}.`,
+      `medians of ${rounds} interleaved rounds of ${seconds} s; ratios are computed in each round; the database is read ` +
+      `into the page cache before each round; ${at.slice(0, 10)}.`,
     '',
   ].join('\n');
 }
 
-/** How one kind of work fared, over all rounds. */
-function treatedAs(treatments: readonly Treatment[], work: Work): string {
-  const { done, deferred } = perSecond(treatments, work);
-  return `${work} ${whole(done)}/s, 503 ${whole(deferred)}/s`;
+/** The responses to one background operation, over all rounds. */
+function formatResponses(results: readonly BackgroundResult[], operation: BackgroundOperation): string {
+  const { succeeded, unavailable } = responsesPerSecond(results, operation);
+  return `${operation} ${whole(succeeded)}/s, 503 ${whole(unavailable)}/s`;
 }
 
-/** The rows of everything beside the lookups. */
+/** The rows of all operations other than lookups by ID. */
 function operationRows(): readonly [string, (operations: Operations) => string][] {
-  const kept = ({ rateKept, p99Grown }: Accompanied) => `${ratio(rateKept)}, ${ratio(p99Grown)}`;
-  const treated = ({ treatments }: Accompanied, ...works: readonly Work[]) =>
-    works.map((work) => treatedAs(treatments, work)).join('; ');
+  const ratios = ({ rateRatio, p99Ratio }: LookupsUnderLoad) => `${ratio(rateRatio)}, ${ratio(p99Ratio)}`;
+  const responses = (
+    { backgroundResults: results }: LookupsUnderLoad,
+    ...operations: readonly BackgroundOperation[]
+  ) => operations.map((operation) => formatResponses(results, operation)).join('; ');
   return [
-    ['reverse lookups/s, both kinds', ({ find }) => whole(find.requestsPerSecond)],
-    ['cost of one, in lookups by ID', ({ findCost }) => ratio(findCost)],
+    ['reverse lookups/s, both kinds', ({ reverseLookup }) => whole(reverseLookup.requestsPerSecond)],
+    ['cost of a reverse lookup, in lookups by ID', ({ reverseLookupCost }) => ratio(reverseLookupCost)],
     ['first page of 100 users by key, one caller, ms', ({ firstPageMs }) => ms(firstPageMs)],
     [
-      'a deep page of the first one (which page)',
+      'time of a deep page, ratio to the first page (page number)',
       ({ deepPageMs, firstPageMs, deepPage }) => `${ratio(deepPageMs / firstPageMs)} (${whole(deepPage)})`,
     ],
-    ['page of 25 users with an exact total, one caller, ms', ({ totalledPageMs }) => ms(totalledPageMs)],
-    ['durable creates/s, one caller', ({ createAlone }) => whole(createAlone.requestsPerSecond)],
+    ['page of 25 users with an exact total, one caller, ms', ({ pageWithTotalMs }) => ms(pageWithTotalMs)],
     [
-      'durable creates/s, 64 callers, whose commits are shared',
-      ({ createTogether }) => whole(createTogether.requestsPerSecond),
+      'durable creates/s, one caller',
+      ({ singleClientCreates }) => whole(singleClientCreates.requestsPerSecond),
     ],
     [
-      'the engine alone, one commit after the other, /s',
+      'durable creates/s, 64 callers that share commits',
+      ({ concurrentCreates }) => whole(concurrentCreates.requestsPerSecond),
+    ],
+    [
+      'SQLite without the service, sequential commits/s',
       ({ bareCreatesPerSecond }) => whole(bareCreatesPerSecond),
     ],
     [
-      'of the engine alone, one caller and 64',
-      ({ createAlone, createTogether, bareCreatesPerSecond: bare }) =>
-        `${ratio(createAlone.requestsPerSecond / bare)}, ${ratio(createTogether.requestsPerSecond / bare)}`,
+      'creates, ratio to SQLite without the service: one caller, 64 callers',
+      ({ singleClientCreates, concurrentCreates, bareCreatesPerSecond: bare }) =>
+        `${ratio(singleClientCreates.requestsPerSecond / bare)}, ${ratio(concurrentCreates.requestsPerSecond / bare)}`,
     ],
     [
-      'lookups beside 500 writes/s and a full password queue: rate, p99',
-      ({ company }) => kept(company.writes),
+      'lookups with 500 writes/s and a full password queue: ratio of rate, of p99',
+      ({ background }) => ratios(background.writes),
     ],
-    ['what that company was answered', ({ company }) => treated(company.writes, 'links', 'passwords')],
     [
-      'lookups beside 20 lists/s, five totals counted a second: rate, p99',
-      ({ company }) => kept(company.lists),
+      'responses to the background writes',
+      ({ background }) => responses(background.writes, 'links', 'passwords'),
     ],
-    ['what that company was answered', ({ company }) => treated(company.lists, 'lists')],
-    ['lookups beside 64 callers of `ilike(email,*zz*)`: rate, p99', ({ company }) => kept(company.searches)],
-    ['what that company was answered', ({ company }) => treated(company.searches, 'searches')],
+    [
+      'lookups with 20 lists/s, five totals counted per second: ratio of rate, of p99',
+      ({ background }) => ratios(background.lists),
+    ],
+    ['responses to the background lists', ({ background }) => responses(background.lists, 'lists')],
+    [
+      'lookups with 64 callers of `ilike(email,*zz*)`: ratio of rate, of p99',
+      ({ background }) => ratios(background.searches),
+    ],
+    ['responses to the background searches', ({ background }) => responses(background.searches, 'searches')],
   ];
 }
 
 const BAR = { height: 26, gap: 8, left: 250, width: 420 };
 
-/** A bar for each server and size, as long as its requests per second. */
+/** A bar for each server and size; its length is the requests per second. */
 function chart({ results }: Run): string {
   const bars = results.flatMap(({ users, lookup, nginx, constant }) => [
     { name: `authrealm, ${whole(users)} users`, load: lookup, color: '#2563eb' },
     { name: 'bare Bun.serve, a constant', load: constant, color: '#94a3b8' },
     { name: 'nginx, a constant', load: nginx, color: '#94a3b8' },
   ]);
-  const most = Math.max(...bars.map(({ load }) => load.requestsPerSecond));
+  const fastest = Math.max(...bars.map(({ load }) => load.requestsPerSecond));
   const height = bars.length * (BAR.height + BAR.gap) + BAR.gap;
-  const drawn = bars.map(({ name, load, color }, index) => {
+  const elements = bars.map(({ name, load, color }, index) => {
     const top = BAR.gap + index * (BAR.height + BAR.gap);
-    const width = (load.requestsPerSecond / most) * BAR.width;
+    const width = (load.requestsPerSecond / fastest) * BAR.width;
     const text = `y="${top + BAR.height / 2 + 5}" font-size="14" fill="#475569"`;
     return (
       `<text x="${BAR.left - 10}" text-anchor="end" ${text}>${name}</text>` +
@@ -154,6 +168,6 @@ function chart({ results }: Run): string {
   const size = `width="${BAR.left + BAR.width + 100}" height="${height}"`;
   return (
     `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="system-ui, sans-serif" role="img" ` +
-    `aria-label="Requests per second on one core">\n${drawn.join('\n')}\n</svg>\n`
+    `aria-label="Requests per second on one core">\n${elements.join('\n')}\n</svg>\n`
   );
 }

@@ -3,30 +3,30 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { lookupPaths } from '../test/support/population.ts';
-import { fetchToken } from './clients.ts';
+import { fetchToken } from './access_token.ts';
 import { fillBare, fillByImport } from './import_rate.ts';
 import { assertSpread } from './key_spread.ts';
 import {
-  inTurn,
   type Load,
   type LoadPlan,
   load,
   median,
   medianOf,
   medianRatio,
-  readThrough,
+  readIntoPageCache,
+  runInterleaved,
   WARM_UP_SECONDS,
 } from './load.ts';
 import { measureOperations } from './operations.ts';
-import { sampleOf, startConstant, startNginx } from './references.ts';
+import { startConstant, startNginx, toSample } from './reference_servers.ts';
 import { type Result, type Run, report } from './report.ts';
-import { answered, type BenchServer, startServer } from './server.ts';
+import { type BenchServer, startServer, waitForResponse } from './server.ts';
 
 const AUTHREALM = join(import.meta.dir, '../bin/authrealm');
 const PATHS = 20_000;
 const PORT = 18_080;
 
-const { values: given } = parseArgs({
+const { values: options } = parseArgs({
   options: {
     users: { type: 'string', default: '10000,1000000' },
     seconds: { type: 'string', default: '3' },
@@ -37,19 +37,21 @@ const { values: given } = parseArgs({
 });
 
 const plan = {
-  seconds: Number(given.seconds),
-  rounds: Number(given.rounds),
-  connections: Number(given.connections),
+  seconds: Number(options.seconds),
+  rounds: Number(options.rounds),
+  connections: Number(options.connections),
 };
 
-/** Milliseconds from the start of the process to the first lookup that is answered with 200, the median of five. */
-async function firstAnswerMs(serve: readonly string[], path: string, token: string): Promise<number> {
+/** Milliseconds from the start of the process to the first 200 response to a lookup; the median of five starts. */
+async function measureFirstResponse(serve: readonly string[], path: string, token: string): Promise<number> {
   const headers = { Authorization: `Bearer ${token}` };
   const times: number[] = [];
   for (let round = 0; round < 5; round += 1) {
     const child = Bun.spawn([...serve], { stdio: ['ignore', 'ignore', 'inherit'] });
-    const { answer, ms } = await answered(() => fetch(`http://127.0.0.1:${PORT}${path}`, { headers }));
-    if (answer.status !== 200) throw new Error(`the first answer was ${answer.status}`);
+    const { response, ms } = await waitForResponse(() =>
+      fetch(`http://127.0.0.1:${PORT}${path}`, { headers }),
+    );
+    if (response.status !== 200) throw new Error(`the first response was ${response.status}`);
     times.push(ms);
     child.kill('SIGTERM');
     await child.exited;
@@ -57,20 +59,20 @@ async function firstAnswerMs(serve: readonly string[], path: string, token: stri
   return median(times);
 }
 
-/** The three servers, each under the same load, round by round in turn. */
-async function interleaved(
+/** The loads of the servers under the same requests, interleaved in rounds. */
+async function measureInterleaved(
   servers: readonly BenchServer[],
-  asked: LoadPlan,
+  lookupPlan: LoadPlan,
   file: string,
 ): Promise<Load[][]> {
-  await readThrough(file);
-  for (const server of servers) await load(server.url, { ...asked, seconds: WARM_UP_SECONDS });
-  return inTurn(
+  await readIntoPageCache(file);
+  for (const server of servers) await load(server.url, { ...lookupPlan, seconds: WARM_UP_SECONDS });
+  return runInterleaved(
     { rounds: plan.rounds, file },
     servers.map(
       ({ url }) =>
         () =>
-          load(url, asked),
+          load(url, lookupPlan),
     ),
   );
 }
@@ -85,37 +87,37 @@ async function measure(users: number): Promise<Result> {
     const serve = [AUTHREALM, 'serve', '--port', String(PORT), ...flags];
     const service = await startServer(serve, PORT);
     const token = await fetchToken(AUTHREALM, flags, service.url);
-    const all = lookupPaths(users, Math.min(PATHS, users * 2));
+    const lookups = lookupPaths(users, Math.min(PATHS, users * 2));
     const paths = join(folder, 'paths');
-    writeFileSync(paths, all.join('\n'));
+    writeFileSync(paths, lookups.join('\n'));
     const databaseMb = statSync(file).size / 1e6;
-    const widestGap = assertSpread(file, all);
+    const widestGap = assertSpread(file, lookups);
     const headers = { Authorization: `Bearer ${token}` };
-    const sample = await sampleOf(await fetch(`${service.url}${all[0]}`, { headers }));
+    const sample = await toSample(await fetch(`${service.url}${lookups[0]}`, { headers }));
     const nginx = await startNginx(folder, PORT + 1, sample);
     const constant = await startConstant(folder, PORT + 2, sample);
-    const asked = { ...plan, paths, token };
-    const loads = await interleaved([service, nginx, constant], asked, file);
+    const lookupPlan = { ...plan, paths, token };
+    const loads = await measureInterleaved([service, nginx, constant], lookupPlan, file);
     const [lookup = [], nginxLoad = [], constantLoad = []] = loads;
     const memory = service.memory();
     for (const server of [nginx, constant]) await server.stop();
     const operations = await measureOperations(service.url, {
-      ...asked,
+      ...lookupPlan,
       users,
       folder,
       file,
     });
     await service.stop();
-    const firstMs = await firstAnswerMs(serve, all[0] ?? '', token);
+    const firstResponseMs = await measureFirstResponse(serve, lookups[0] ?? '', token);
     return {
       users,
       lookup: medianOf(lookup),
       nginx: medianOf(nginxLoad),
-      ofNginx: medianRatio(lookup, nginxLoad, 'requestsPerSecond'),
+      ratioToNginx: medianRatio(lookup, nginxLoad, 'requestsPerSecond'),
       constant: medianOf(constantLoad),
-      ofConstant: medianRatio(lookup, constantLoad, 'requestsPerSecond'),
+      ratioToConstant: medianRatio(lookup, constantLoad, 'requestsPerSecond'),
       ...memory,
-      firstAnswerMs: firstMs,
+      firstResponseMs,
       databaseMb,
       widestGap,
       importedPerSecond: imported.recordsPerSecond,
@@ -129,12 +131,12 @@ async function measure(users: number): Promise<Result> {
 }
 
 const results: Result[] = [];
-for (const users of given.users.split(',').map(Number)) results.push(await measure(users));
+for (const users of options.users.split(',').map(Number)) results.push(await measure(users));
 const run: Run = {
   at: new Date(Date.now()).toISOString(),
   machine: { cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length },
   ...plan,
   results,
 };
-mkdirSync(given.out, { recursive: true });
-console.log(report(run, given.out));
+mkdirSync(options.out, { recursive: true });
+console.log(report(run, options.out));

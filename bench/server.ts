@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 
-/** A server of the bench. */
 export interface BenchServer {
   readonly url: string;
   /** Anonymous and file-backed memory of the process, in MB. */
@@ -15,7 +14,7 @@ export function pinned(core: number, command: readonly string[]): string[] {
   return ['taskset', '-c', String(core), ...command];
 }
 
-/** Starts a server, on the first core unless it is told otherwise, and waits until it listens. */
+/** Starts a server, by default pinned to the first core, and waits until it responds. */
 export async function startServer(
   command: readonly string[],
   port: number,
@@ -24,10 +23,10 @@ export async function startServer(
   const child = Bun.spawn(isPinned ? pinned(SERVER_CORE, command) : [...command], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  // A bench that fails must not leave a server behind for the next one to measure.
+  // A bench that fails must not leave a server running that uses the port and the core of the next one.
   process.once('exit', () => child.kill('SIGKILL'));
   const url = `http://127.0.0.1:${port}`;
-  await answered(() => fetch(url));
+  await waitForResponse(() => fetch(url));
   return {
     url,
     memory: () => memoryOf(child.pid),
@@ -38,21 +37,23 @@ export async function startServer(
   };
 }
 
-/** Asks until there is any answer; milliseconds it took. */
-export async function answered(ask: () => Promise<Response>): Promise<{ answer: Response; ms: number }> {
+/** Repeats a request until the server responds; returns the response and the milliseconds that passed. */
+export async function waitForResponse(
+  request: () => Promise<Response>,
+): Promise<{ response: Response; ms: number }> {
   const start = performance.now();
   while (performance.now() - start < 30_000) {
     try {
-      const answer = await ask();
-      return { answer, ms: performance.now() - start };
+      const response = await request();
+      return { response, ms: performance.now() - start };
     } catch {
       await Bun.sleep(1);
     }
   }
-  throw new Error('the server did not answer within 30 s');
+  throw new Error('the server did not respond within 30 s');
 }
 
-/** What a process holds of its own, and what it has mapped of files, which the system may take back. */
+/** Anonymous memory, and mapped file pages, which the system may evict. */
 export function memoryOf(pid: number) {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   const megabytes = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1024;

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { quantilesOf } from './pgbench.ts';
 
 /**
- * One caller who asks for one record after the other over one connection, in a process of its own. Arguments: the URL, the
- * file of paths, seconds; BENCH_TOKEN. Prints what it came to as JSON. wrk would not do: it adds samples of its own to the
- * latencies for every pause it meets, and a driver or pgbench does not.
+ * One caller that requests one record after another over one connection, in a separate process. Arguments: URL, file of
+ * paths, seconds; environment: BENCH_TOKEN. Prints its `Load` as JSON. wrk is unsuitable here: it corrects for coordinated
+ * omission by adding latency samples after every pause, which the driver and pgbench do not.
  */
 const [url = '', paths = '', seconds = ''] = process.argv.slice(2);
 const { hostname, port, host } = new URL(url);
@@ -16,41 +16,42 @@ const requests = readFileSync(paths, 'utf8')
   );
 
 const WARM_UP_MS = 1_000;
-const begun = performance.now();
+const startedAt = performance.now();
 const latencies: number[] = [];
-let asked = 0;
-let askedAt = 0;
-const { promise: isDone, resolve, reject } = Promise.withResolvers<void>();
+let requestCount = 0;
+let requestedAt = 0;
+const { promise: done, resolve, reject } = Promise.withResolvers<void>();
 
-function ask(socket: Bun.Socket): void {
-  askedAt = performance.now();
-  if (askedAt - begun > WARM_UP_MS + Number(seconds) * 1_000) {
+function sendNext(socket: Bun.Socket): void {
+  requestedAt = performance.now();
+  if (requestedAt - startedAt > WARM_UP_MS + Number(seconds) * 1_000) {
     socket.end();
     resolve();
     return;
   }
-  socket.write(requests[asked % requests.length] as string);
-  asked += 1;
+  socket.write(requests[requestCount % requests.length] as string);
+  requestCount += 1;
 }
 
 await Bun.connect({
   hostname,
   port: Number(port),
   socket: {
-    open: ask,
-    // An answer is a few hundred bytes: it comes whole.
+    open: sendNext,
+    // A response is a few hundred bytes and arrives in one piece.
     data(socket, bytes) {
-      const answered = performance.now();
-      if (answered - begun > WARM_UP_MS) latencies.push(answered - askedAt);
-      const said = bytes.toString();
-      const [head = '', body = ''] = said.split('\r\n\r\n');
+      const receivedAt = performance.now();
+      if (receivedAt - startedAt > WARM_UP_MS) latencies.push(receivedAt - requestedAt);
+      const response = bytes.toString();
+      const [head = '', body = ''] = response.split('\r\n\r\n');
       const length = Number(/content-length: (\d+)/i.exec(head)?.[1]);
-      if (!head.startsWith('HTTP/1.1 200') || body.length !== length) reject(new Error(`answered: ${head}`));
-      else ask(socket);
+      if (!head.startsWith('HTTP/1.1 200') || body.length !== length)
+        reject(new Error(`unexpected response: ${head}`));
+      else sendNext(socket);
     },
   },
 });
-await isDone;
+await done;
 console.log(
   JSON.stringify({ requestsPerSecond: latencies.length / Number(seconds), ...quantilesOf(latencies) }),
 );

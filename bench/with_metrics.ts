@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { lookupPaths } from '../test/support/population.ts';
-import { fetchToken } from './clients.ts';
+import { fetchToken } from './access_token.ts';
 import { fillByImport } from './import_rate.ts';
-import { inTurn, load, medianOf, medianRatio, readThrough, WARM_UP_SECONDS } from './load.ts';
+import { load, medianOf, medianRatio, readIntoPageCache, runInterleaved, WARM_UP_SECONDS } from './load.ts';
 import { startServer } from './server.ts';
 
 /**
- * The lookup rate of a service with metrics and rate limits per client and per address, against that of a service without,
- * on the same database file.
+ * Compares the lookup rate of a service with metrics and rate limits per client and per address to that of a service without
+ * them, on the same database file.
  */
 
 const AUTHREALM = join(import.meta.dir, '../bin/authrealm');
@@ -36,28 +36,28 @@ try {
   await fillByImport(AUTHREALM, flags, users);
   const serve = [AUTHREALM, 'serve', '--base-url', 'http://127.0.0.1', ...flags];
   const metricsFlags = ['--metrics-port', '0', '--client-rate', RATE, '--address-rate', RATE];
-  const plain = await startServer([...serve, '--port', String(PORT)], PORT);
+  const withoutMetrics = await startServer([...serve, '--port', String(PORT)], PORT);
   const withMetrics = await startServer([...serve, '--port', String(PORT + 1), ...metricsFlags], PORT + 1);
-  const token = await fetchToken(AUTHREALM, flags, plain.url);
+  const token = await fetchToken(AUTHREALM, flags, withoutMetrics.url);
   const paths = join(folder, 'paths');
   writeFileSync(paths, lookupPaths(users, Math.min(PATHS, users * 2)).join('\n'));
   const plan = { connections: Number(options.connections), seconds: Number(options.seconds), paths, token };
-  await readThrough(file);
-  for (const { url } of [plain, withMetrics]) await load(url, { ...plan, seconds: WARM_UP_SECONDS });
-  const [plainRuns = [], metricsRuns = []] = await inTurn(
+  await readIntoPageCache(file);
+  for (const { url } of [withoutMetrics, withMetrics]) await load(url, { ...plan, seconds: WARM_UP_SECONDS });
+  const [plainRuns = [], metricsRuns = []] = await runInterleaved(
     { rounds: Number(options.rounds), file },
-    [plain, withMetrics].map(
+    [withoutMetrics, withMetrics].map(
       ({ url }) =>
         () =>
           load(url, plan),
     ),
   );
-  await Promise.all([plain.stop(), withMetrics.stop()]);
+  await Promise.all([withoutMetrics.stop(), withMetrics.stop()]);
   console.log(
     JSON.stringify({
       users,
       ratio: medianRatio(metricsRuns, plainRuns, 'requestsPerSecond'),
-      plain: medianOf(plainRuns),
+      withoutMetrics: medianOf(plainRuns),
       withMetrics: medianOf(metricsRuns),
     }),
   );

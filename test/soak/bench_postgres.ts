@@ -10,15 +10,15 @@ const THRESHOLDS: readonly {
   readonly of: (run: PostgresRun) => number;
   readonly passes: (figure: number) => boolean;
 }[] = [
-  { name: 'best of pgbench', of: ({ ofPgbench }) => ofPgbench, passes: (figure) => figure >= 1 },
+  { name: 'best of pgbench', of: ({ ratioToPgbench }) => ratioToPgbench, passes: (figure) => figure >= 1 },
   {
     name: 'median of pgbench, alone',
-    of: ({ alone }) => alone.p50OfPgbench,
+    of: ({ singleClient }) => singleClient.p50RatioToPgbench,
     passes: (figure) => figure <= 1.5,
   },
   {
     name: 'p99 of the driver, alone',
-    of: ({ alone }) => alone.p99OfDriver,
+    of: ({ singleClient }) => singleClient.p99RatioToDriver,
     passes: (figure) => figure <= 2.5,
   },
 ];

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { readableStreamToText, SQL } from 'bun';
-import { prepareBare } from '../../bench/bare.ts';
+import { prepareBare } from '../../bench/bare_inserts.ts';
 import { COPIED_TABLES, INSTANCE } from '../../src/store/copying/tables.ts';
 import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { populationLines, REALM } from '../support/population.ts';

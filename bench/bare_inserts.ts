@@ -23,7 +23,7 @@ interface Line {
 
 const REVISION = '0123456789abcdef';
 
-/** The statements of the tables, by hand: what filling costs at the least. */
+/** Handwritten inserts into each table: the lower bound of the cost of an import. */
 const TABLES: Readonly<Record<string, { columns: string; values: (line: Line) => Value[] }>> = {
   'authentication-realm': {
     columns: 'realm(realm_id, name, redirect_uris, duplicate_email_policy, preset',
@@ -74,13 +74,13 @@ const owner = (line: Line): string[] => [line.user_authentication_info_id ?? '']
 const texts = (line: Line, ...names: string[]): string[] => names.map((name) => line[name] as string);
 
 /** Turns lines into prepared inserts: the row and its change record. No two records of this population share a
- * slot. Changes are numbered behind `lastSeq`. */
+ * row ID. Change numbers start after `lastSeq`. */
 export function prepareBare(db: Database, lastSeq = 0): (line: string) => readonly BareInsert[] {
   const statements = new Map(
     Object.entries(TABLES).map(([type, { columns }]) => {
-      const all = `${columns}, created_at, updated_at, revision, slot)`;
-      const places = all.split(',').map(() => '?');
-      return [type, db.prepare<unknown, Value[]>(`insert into ${all} values (${places})`)];
+      const columnList = `${columns}, created_at, updated_at, revision, slot)`;
+      const placeholders = columnList.split(',').map(() => '?');
+      return [type, db.prepare<unknown, Value[]>(`insert into ${columnList} values (${placeholders})`)];
     }),
   );
   const change = db.prepare<unknown, Value[]>(

@@ -1,4 +1,4 @@
-/** The bare reference: `Bun.serve` answering one constant, read from a JSON file: headers and body. */
+/** A reference server: `Bun.serve` returning one constant response, read from a JSON file with headers and body. */
 const [port, file = ''] = process.argv.slice(2);
 const { headers, body } = (await Bun.file(file).json()) as { headers: Record<string, string>; body: string };
 Bun.serve({
@@ -7,6 +7,5 @@ Bun.serve({
   development: false,
   fetch: () => new Response(body, { headers }),
 });
-console.log('listening on it');
 
 export {};
