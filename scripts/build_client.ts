@@ -12,8 +12,8 @@ import { WIRE_FORMATS } from '../src/client/wires.ts';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const DIST = join(ROOT, 'dist');
 
-for (const made of ['types', 'client.js', 'client.d.ts']) {
-  rmSync(join(DIST, made), { recursive: true, force: true });
+for (const output of ['types', 'client.js', 'client.d.ts']) {
+  rmSync(join(DIST, output), { recursive: true, force: true });
 }
 await writeTypes();
 await writeProgram();

@@ -36,7 +36,7 @@ interface Asset {
 const assets = await bundle();
 rmSync(OUT, { recursive: true, force: true });
 mkdirSync(OUT, { recursive: true });
-const zipped = new Map(assets.map(({ name, bytes }) => [name, keep(name, bytes)]));
+const gzippedSizes = new Map(assets.map(({ name, bytes }) => [name, writeCompressed(name, bytes)]));
 const template = readFileSync(join(ROOT, 'console/page.html'), 'utf8');
 for (const [name, { script, title, rest }] of Object.entries(PAGES)) {
   const page = template
@@ -45,10 +45,12 @@ for (const [name, { script, title, rest }] of Object.entries(PAGES)) {
     .replace('{{style}}', `console/${entry('console', '.css').name}`)
     .replace('{{script}}', `console/${entry(script, '.js').name}`)
     .replace('{{chunks}}', chunksOf(entry(script, '.js')).map(preload).join('\n    '));
-  keep(name, new TextEncoder().encode(page));
+  writeCompressed(name, new TextEncoder().encode(page));
 }
 
-const script = [...zipped].filter(([name]) => name.endsWith('.js')).reduce((sum, [, size]) => sum + size, 0);
+const script = [...gzippedSizes]
+  .filter(([name]) => name.endsWith('.js'))
+  .reduce((sum, [, size]) => sum + size, 0);
 console.log(`console: ${(script / 1024).toFixed(1)} KiB of script, gzipped`);
 if (script > SCRIPT_BYTES_MAX) {
   throw new Error(`the console has ${script} bytes of gzipped script, of at most ${SCRIPT_BYTES_MAX}`);
@@ -97,11 +99,11 @@ function schemaModule(): BunPlugin {
 
 /** An asset that a page begins with. */
 function entry(stem: string, ending: string): Asset {
-  const found = assets.find(
+  const asset = assets.find(
     ({ name, isEntry }) => isEntry && name.startsWith(`${stem}-`) && name.endsWith(ending),
   );
-  if (!found) throw new Error(`the build made no ${stem}${ending}`);
-  return found;
+  if (!asset) throw new Error(`the build made no ${stem}${ending}`);
+  return asset;
 }
 
 /** The names of what a script cannot begin without. */
@@ -116,9 +118,9 @@ function preload(name: string): string {
 }
 
 /** Writes a file, and beside it the same gzipped; answers the size of that. */
-function keep(name: string, bytes: Uint8Array<ArrayBuffer>): number {
-  const small = Bun.gzipSync(bytes, { level: 9 });
+function writeCompressed(name: string, bytes: Uint8Array<ArrayBuffer>): number {
+  const gzipped = Bun.gzipSync(bytes, { level: 9 });
   writeFileSync(join(OUT, name), bytes);
-  writeFileSync(join(OUT, `${name}.gz`), small);
-  return small.length;
+  writeFileSync(join(OUT, `${name}.gz`), gzipped);
+  return gzipped.length;
 }

@@ -34,7 +34,7 @@ export function describeForConsole(version: string): ConsoleSchema {
 }
 
 function describe(resource: Resource): Description {
-  const { name, type, parent, scope, summary, protectedBy: keptBy } = resource;
+  const { name, type, parent, scope, summary, protectedBy } = resource;
   const passwords = Object.entries(resource.inputs ?? {}).map(
     ([input, { schema }]): Field => ({
       ...fieldOf(resource, { name: input, schema, annotation: {} }),
@@ -47,7 +47,7 @@ function describe(resource: Resource): Description {
     collections: ancestry(resource).map(({ collection }) => collection),
     namesAbove: parentFields(resource),
     ...(parent ? { parent: parent.name } : {}),
-    ...(keptBy === undefined ? {} : { protectedBy: keptBy }),
+    ...(protectedBy === undefined ? {} : { protectedBy }),
     fields: [...membersOf(resource).map((member) => fieldOf(resource, member)), ...passwords].filter(
       ({ isShown, writableBy }) => isShown || writableBy !== 'none',
     ),
@@ -75,7 +75,7 @@ function fieldOf(resource: Resource, member: Member): Field {
   const { name, annotation } = member;
   const outer = schemaOf(member);
   const inner = outer.anyOf?.find(({ type }) => type !== 'null') ?? outer;
-  const asked = writableMembers(resource, 'create').find((each) => each.name === name);
+  const writable = writableMembers(resource, 'create').find((each) => each.name === name);
   const most = inner.maxLength ?? inner.maxItems;
   const [example] = (inner.examples ?? outer.examples ?? []).flat();
   const fallback = outer.default;
@@ -86,7 +86,8 @@ function fieldOf(resource: Resource, member: Member): Field {
     within: annotation.within ?? 'data',
     writableBy: annotation.writableBy ?? 'anyone',
     isShown: isVisible(member),
-    isRequired: asked !== undefined && (asked.isRequired || !asked.schema.safeParse(undefined).success),
+    isRequired:
+      writable !== undefined && (writable.isRequired || !writable.schema.safeParse(undefined).success),
     isNullable: outer !== inner,
     choices: inner.enum ?? [],
     ...(most === undefined ? {} : { most }),

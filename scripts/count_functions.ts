@@ -49,22 +49,22 @@ plugin({
   },
 });
 // Imported only now: what was loaded before is not counted.
-const kit = await import('../test/support/service.ts');
+const support = await import('../test/support/service.ts');
 const { endServers } = await import('../test/support/postgres_server.ts');
 
 for (const engine of ['sqlite', 'postgres']) {
   process.env.AUTHREALM_TEST_ENGINE = engine;
-  const service = await kit.startService();
-  const fixture = await kit.createFixture(service.db);
+  const service = await support.startService();
+  const fixture = await support.createFixture(service.db);
   const token = await service.token('profile-infos:read profile-infos:write');
-  const path = kit.oidcPath(fixture);
+  const path = support.oidcPath(fixture);
   report(`GET by ID, ${engine}`, await measure(() => service.get(path, token)));
   const collection = path.slice(0, path.lastIndexOf('/'));
   const relationships = { oidc_profile_id: fixture.oidcProfile };
   report(
     `POST, ${engine}`,
     await measure(() => {
-      const members = { subject: crypto.randomUUID(), issuer: kit.ISSUER, ...relationships };
+      const members = { subject: crypto.randomUUID(), issuer: support.ISSUER, ...relationships };
       return service.post(collection, token, {
         data: { type: 'user_authentication_oidc_profile_info', ...members },
       });
@@ -73,7 +73,7 @@ for (const engine of ['sqlite', 'postgres']) {
   await service.stop();
 }
 await endServers();
-rmSync(kit.RUN_FOLDER, { recursive: true, force: true });
+rmSync(support.RUN_FOLDER, { recursive: true, force: true });
 process.exit();
 
 /** Every file of src/ with a call at the beginning of each of its functions. */
@@ -81,7 +81,7 @@ async function instrument(): Promise<ReadonlyMap<string, string>> {
   const api = new API({ cwd: ROOT });
   const snapshot = await api.updateSnapshot({ openProjects: [join(ROOT, 'tsconfig.json')] });
   const [project] = snapshot.getProjects();
-  const found = new Map<string, string>();
+  const instrumented = new Map<string, string>();
   for (const path of new Bun.Glob('src/**/*.ts').scanSync({ cwd: ROOT, absolute: true })) {
     const file = await project?.program.getSourceFile(path);
     if (!file) continue;
@@ -93,14 +93,14 @@ async function instrument(): Promise<ReadonlyMap<string, string>> {
     };
     visit(file);
     // From the end, so that earlier positions stay valid.
-    const backwards = insertions.toSorted((a, b) => b.at - a.at);
-    found.set(
+    const fromEnd = insertions.toSorted((a, b) => b.at - a.at);
+    instrumented.set(
       path,
-      backwards.reduce((text, { at, text: more }) => text.slice(0, at) + more + text.slice(at), file.text),
+      fromEnd.reduce((text, { at, text: more }) => text.slice(0, at) + more + text.slice(at), file.text),
     );
   }
   await api.close();
-  return found;
+  return instrumented;
 }
 
 function callAtStart(node: Node, path: string, text: string): readonly Insertion[] {
@@ -130,10 +130,10 @@ async function measure(send: () => Promise<Response>): Promise<ReadonlyMap<numbe
   for (let at = 0; at < REQUESTS; at += 1) {
     await Bun.sleep(PAUSE_MS);
     calls = new Map();
-    const answer = await send();
+    const response = await send();
     const ran = calls;
     calls = new Map();
-    if (!answer.ok) throw new Error(`answered ${answer.status}: ${await answer.text()}`);
+    if (!response.ok) throw new Error(`answered ${response.status}: ${await response.text()}`);
     common = common ? new Map([...common].filter(([id]) => ran.has(id))) : ran;
   }
   return common ?? new Map();

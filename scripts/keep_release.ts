@@ -13,17 +13,17 @@ import { VERSION } from '../src/platform/version.ts';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const AUTHREALM = join(ROOT, 'bin', 'authrealm');
 const RELEASES = join(ROOT, 'test', 'fixtures', 'releases');
-const KEPT = join(RELEASES, VERSION);
+const RELEASE = join(RELEASES, VERSION);
 const folder = mkdtempSync(join(tmpdir(), 'authrealm-release-'));
 const path = join(folder, 'authrealm.db');
 const DATABASE = ['--database', `sqlite:${path}`];
 const SCOPES =
   'realms:read realms:write profiles:read profiles:write users:read users:write profile-infos:read';
 
-async function run(...words: readonly string[]): Promise<string> {
-  const child = Bun.spawn([AUTHREALM, ...words], { stdio: ['ignore', 'pipe', 'inherit'] });
+async function run(...args: readonly string[]): Promise<string> {
+  const child = Bun.spawn([AUTHREALM, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   const output = await new Response(child.stdout).text();
-  if ((await child.exited) !== 0) throw new Error(`authrealm ${words[0]} failed`);
+  if ((await child.exited) !== 0) throw new Error(`authrealm ${args[0]} failed`);
   return output;
 }
 
@@ -44,22 +44,22 @@ async function serve(): Promise<{ url: string; stop(): Promise<unknown> }> {
   throw new Error('the service did not start');
 }
 
-interface Issued {
+interface ClientCredentials {
   readonly client_id: string;
   readonly client_secret: string;
 }
 
 /** Says everything that can be said of every resource, over HTTP, with a repetition and a removal among it. */
-async function fill(url: string, { client_id, client_secret }: Issued): Promise<void> {
+async function createRecords(url: string, { client_id, client_secret }: ClientCredentials): Promise<void> {
   const form = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
-  const granted = await fetch(`${url}/oauth/access_token`, { method: 'POST', body: form });
-  const { access_token } = (await granted.json()) as { access_token: string };
+  const tokenResponse = await fetch(`${url}/oauth/access_token`, { method: 'POST', body: form });
+  const { access_token } = (await tokenResponse.json()) as { access_token: string };
   const send = async (method: string, at: string, data?: object, key?: string): Promise<string> => {
     const headers = { Authorization: `Bearer ${access_token}`, ...(key ? { 'Idempotency-Key': key } : {}) };
     const init = data ? { body: JSON.stringify({ data }) } : {};
-    const answer = await fetch(`${url}${at}`, { method, headers, ...init });
-    const text = await answer.text();
-    if (!answer.ok) throw new Error(`${method} ${at}: ${answer.status} ${text}`);
+    const response = await fetch(`${url}${at}`, { method, headers, ...init });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${at}: ${response.status} ${text}`);
     return text === '' ? '' : ((JSON.parse(text) as { data: { id: string } }).data.id ?? '');
   };
   const realms = '/v2/authentication-realms';
@@ -80,8 +80,8 @@ async function fill(url: string, { client_id, client_secret }: Issued): Promise<
     username_format: 'email',
   });
   const users = `${realms}/${realm}/user-authentication-info`;
-  const person = { type: 'user_authentication_info', name: 'Jane Doe', email: 'Jane@Example.com' };
-  const jane = await send('POST', users, { ...person, given_name: 'Jane', family_name: 'Doe' }, 'user-1');
+  const userBody = { type: 'user_authentication_info', name: 'Jane Doe', email: 'Jane@Example.com' };
+  const jane = await send('POST', users, { ...userBody, given_name: 'Jane', family_name: 'Doe' }, 'user-1');
   const link = { type: 'user_authentication_oidc_profile_info', oidc_profile_id: oidc };
   const issuer = 'https://login.example.com';
   const first = `${users}/${jane}/user-authentication-oidc-profile-info`;
@@ -93,68 +93,68 @@ async function fill(url: string, { client_id, client_secret }: Issued): Promise<
     password: 'correct horse battery staple',
     password_profile_id: passwords,
   });
-  const gone = await send('POST', users, { ...person, name: 'Gone', email: 'gone@example.com' });
-  await send('POST', `${users}/${gone}/user-authentication-oidc-profile-info`, {
+  const deletedUser = await send('POST', users, { ...userBody, name: 'Gone', email: 'gone@example.com' });
+  await send('POST', `${users}/${deletedUser}/user-authentication-oidc-profile-info`, {
     ...link,
     issuer,
     subject: 'gone',
   });
-  await send('DELETE', `${users}/${gone}`);
+  await send('DELETE', `${users}/${deletedUser}`);
 }
 
 /** What a lookup suite is run by, beside the program. */
 const PROGRAM = ['bin', 'src', 'package.json', 'bunfig.toml'];
 const SUITE = ['test/http/lookup.test.ts', 'test/support/preload.ts'];
 
-async function git(...words: readonly string[]): Promise<string> {
-  const child = Bun.spawn(['git', '-C', ROOT, ...words], { stdio: ['ignore', 'pipe', 'inherit'] });
+async function git(...args: readonly string[]): Promise<string> {
+  const child = Bun.spawn(['git', '-C', ROOT, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   const output = await new Response(child.stdout).text();
-  if ((await child.exited) !== 0) throw new Error(`git ${words[0]} failed`);
+  if ((await child.exited) !== 0) throw new Error(`git ${args[0]} failed`);
   return output;
 }
 
 /** Files that one of a commit imports, itself among them, but those of the program. */
-async function filesOf(commit: string, path: string, found: Set<string>): Promise<void> {
+async function collectImports(commit: string, path: string, found: Set<string>): Promise<void> {
   if (found.has(path) || path.startsWith('src/')) return;
   found.add(path);
   const imports = new Bun.Transpiler({ loader: 'ts' }).scanImports(await git('show', `${commit}:${path}`));
   for (const { path: from } of imports) {
-    if (from.startsWith('.')) await filesOf(commit, join(dirname(path), from), found);
+    if (from.startsWith('.')) await collectImports(commit, join(dirname(path), from), found);
   }
 }
 
 /** The program as a commit has it, and its lookup suite with all that this imports. */
-async function keepCode(commit: string): Promise<void> {
+async function archiveCode(commit: string): Promise<void> {
   const { version } = JSON.parse(await git('show', `${commit}:package.json`)) as { version: string };
   const files = new Set<string>();
-  for (const path of SUITE) await filesOf(commit, path, files);
+  for (const path of SUITE) await collectImports(commit, path, files);
   const to = join(RELEASES, version, 'code.tgz');
   await git('archive', '--format=tar.gz', '-9', '-o', to, commit, ...PROGRAM, ...files);
   console.log(`kept ${to}`);
 }
 
-async function keepDatabase(): Promise<void> {
+async function saveDatabase(): Promise<void> {
   await run('init', '--preset-realms', ...DATABASE);
-  const words = ['--name', 'kept', '--scope', `${SCOPES} profile-infos:write`, '--json'];
-  const client = JSON.parse(await run('client', 'create', ...words, ...DATABASE)) as Issued;
+  const args = ['--name', 'kept', '--scope', `${SCOPES} profile-infos:write`, '--json'];
+  const client = JSON.parse(await run('client', 'create', ...args, ...DATABASE)) as ClientCredentials;
   const { url, stop } = await serve();
-  await fill(url, client).finally(stop);
-  mkdirSync(KEPT, { recursive: true });
-  await run('export', join(KEPT, 'export.jsonl'), ...DATABASE);
-  copyFileSync(path, join(KEPT, 'authrealm.db'));
-  copyFileSync(`${path}.key`, join(KEPT, 'authrealm.db.key'));
-  writeFileSync(join(KEPT, 'client.json'), `${JSON.stringify(client, null, 2)}\n`);
-  console.log(`kept ${KEPT}`);
+  await createRecords(url, client).finally(stop);
+  mkdirSync(RELEASE, { recursive: true });
+  await run('export', join(RELEASE, 'export.jsonl'), ...DATABASE);
+  copyFileSync(path, join(RELEASE, 'authrealm.db'));
+  copyFileSync(`${path}.key`, join(RELEASE, 'authrealm.db.key'));
+  writeFileSync(join(RELEASE, 'client.json'), `${JSON.stringify(client, null, 2)}\n`);
+  console.log(`kept ${RELEASE}`);
 }
 
 const [option, tag] = process.argv.slice(2);
 try {
-  if (option === '--code' && tag !== undefined) await keepCode(tag);
+  if (option === '--code' && tag !== undefined) await archiveCode(tag);
   else {
     if ((await git('status', '--porcelain')) !== '')
       throw new Error('there are changes that are not committed');
-    await keepDatabase();
-    await keepCode('HEAD');
+    await saveDatabase();
+    await archiveCode('HEAD');
   }
 } finally {
   rmSync(folder, { recursive: true });

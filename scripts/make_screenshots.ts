@@ -15,9 +15,9 @@ import { startService } from '../test/support/service.ts';
  * `--pages FOLDER` one of every page into a folder, light and dark, for phones and for desks.
  */
 
-const { values: words } = parseArgs({ options: { pages: { type: 'string' } } });
-const PICTURE = fileURLToPath(new URL('../docs/console.png', import.meta.url));
-const PICTURE_BYTES_MAX = 300_000;
+const { values: options } = parseArgs({ options: { pages: { type: 'string' } } });
+const README_IMAGE = fileURLToPath(new URL('../docs/console.png', import.meta.url));
+const IMAGE_BYTES_MAX = 300_000;
 const COLOURS = 200;
 /** Until charts have something to show. */
 const CHARTS_MS = 9_000;
@@ -25,29 +25,31 @@ const CHARTS_MS = 9_000;
 const service = await startService({ offline: 'true', metricsPort: '0' });
 try {
   const shop = await createShop(service);
-  if (words.pages === undefined) await makePicture(shop);
-  else await makePages(shop, words.pages);
+  if (options.pages === undefined) await makeReadmeImage(shop);
+  else await makePageImages(shop, options.pages);
 } finally {
   await endBrowser();
   await service.stop();
 }
 
-async function makePicture(shop: Shop): Promise<void> {
+async function makeReadmeImage(shop: Shop): Promise<void> {
   const view: View = { viewport: { width: DESKTOP.width, height: 860 }, scheme: 'light' };
-  const shot = await shoot(view, pagePaths(shop).user);
-  const { width, height } = UPNG.decode(shot);
-  const small = new Uint8Array(UPNG.encode(UPNG.toRGBA8(UPNG.decode(shot)), width, height, COLOURS));
-  if (small.length > PICTURE_BYTES_MAX) throw new Error(`the picture has ${small.length} bytes`);
-  writeFileSync(PICTURE, small);
-  console.log(`${PICTURE}: ${small.length} bytes`);
+  const screenshot = await takeScreenshot(view, pagePaths(shop).user);
+  const { width, height } = UPNG.decode(screenshot);
+  const compressed = new Uint8Array(
+    UPNG.encode(UPNG.toRGBA8(UPNG.decode(screenshot)), width, height, COLOURS),
+  );
+  if (compressed.length > IMAGE_BYTES_MAX) throw new Error(`the picture has ${compressed.length} bytes`);
+  writeFileSync(README_IMAGE, compressed);
+  console.log(`${README_IMAGE}: ${compressed.length} bytes`);
 }
 
-async function makePages(shop: Shop, folder: string): Promise<void> {
+async function makePageImages(shop: Shop, folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true });
   for (const view of VIEWS) {
     const kind = `${view.viewport.width === DESKTOP.width ? 'desktop' : 'phone'}-${view.scheme}`;
     for (const [name, fragment] of Object.entries(pagePaths(shop))) {
-      writeFileSync(join(folder, `${name}-${kind}.png`), await shoot(view, fragment));
+      writeFileSync(join(folder, `${name}-${kind}.png`), await takeScreenshot(view, fragment));
     }
     const window = await openWindow(service.url, view);
     await window.goto('');
@@ -60,11 +62,11 @@ async function makePages(shop: Shop, folder: string): Promise<void> {
   }
 }
 
-async function shoot(view: View, fragment: string): Promise<Buffer> {
+async function takeScreenshot(view: View, fragment: string): Promise<Buffer> {
   const window = await openSignedIn(service, fragment, { scope: `${WRITE_SCOPE} admin`, view });
   await waitForPage(window);
   if (fragment.startsWith('#/health')) await Bun.sleep(CHARTS_MS);
-  const shot = await window.page.screenshot({ fullPage: view.viewport.width !== DESKTOP.width });
+  const screenshot = await window.page.screenshot({ fullPage: view.viewport.width !== DESKTOP.width });
   await window.close();
-  return shot;
+  return screenshot;
 }

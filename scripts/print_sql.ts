@@ -8,8 +8,8 @@ import { sqliteStatements } from '../src/store/sqlite/dialect.ts';
  * `npx bun scripts/print_sql.ts oidc-profile-info`. Without a name it lists the resources.
  */
 
-const [name] = process.argv.slice(2);
-const resource = RESOURCES.find((each) => each.name === name);
+const [resourceName] = process.argv.slice(2);
+const resource = RESOURCES.find((each) => each.name === resourceName);
 if (!resource) {
   console.error(`name a resource: ${RESOURCES.map((each) => each.name).join(', ')}`);
   process.exit(2);
@@ -18,9 +18,9 @@ const engines = [
   ['SQLite', sqliteStatements(resource), (text: string) => text],
   ['PostgreSQL', postgresStatements(resource), (text: string) => numberParameters(text).text],
 ] as const;
-for (const [engine, statements, write] of engines) {
+for (const [engine, statements, format] of engines) {
   console.log(`-- ${engine}`);
   for (const [statement, text] of Object.entries(statements))
-    if (typeof text === 'string') console.log(`\n-- ${statement}\n${write(text)}`);
+    if (typeof text === 'string') console.log(`\n-- ${statement}\n${format(text)}`);
   console.log();
 }

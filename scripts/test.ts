@@ -23,7 +23,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const TEST_MS_MAX = 300_000;
 
 /** What runs on PostgreSQL in `npm test` as well. */
-const PROMPT_ON_POSTGRES = /^test\/(store\/store|http\/api\/.*)\.test\.ts$/;
+const POSTGRES_IN_NPM_TEST = /^test\/(store\/store|http\/api\/.*)\.test\.ts$/;
 
 type Engine = 'none' | 'sqlite' | 'postgres';
 type Tests = ReadonlyMap<string, number>;
@@ -33,21 +33,21 @@ interface Suite {
   readonly engine: Engine;
   /** It runs on both engines. */
   readonly isShared: boolean;
-  readonly isLate: boolean;
+  readonly isRest: boolean;
 }
 
 interface Result {
-  readonly isGood: boolean;
+  readonly isPassing: boolean;
   readonly output: string;
   /** How many tests each file had. */
   readonly tests: Tests;
 }
 
 /** Groups run one after the other. */
-const GROUPS: readonly { readonly words: readonly string[]; isMember(path: string): boolean }[] = [
-  { words: ['--parallel=2'], isMember: (path) => !isSerial(path) && !isBrowser(path) },
-  { words: ['--parallel=3'], isMember: isBrowser },
-  { words: [], isMember: isSerial },
+const GROUPS: readonly { readonly args: readonly string[]; isMember(path: string): boolean }[] = [
+  { args: ['--parallel=2'], isMember: (path) => !isSerial(path) && !isBrowser(path) },
+  { args: ['--parallel=3'], isMember: isBrowser },
+  { args: [], isMember: isSerial },
 ];
 
 function isBrowser(path: string): boolean {
@@ -58,31 +58,31 @@ function isSerial(path: string): boolean {
   return path.includes('.serial.');
 }
 
-function suites(): readonly Suite[] {
+function findSuites(): readonly Suite[] {
   const paths = [...new Bun.Glob('test/**/*.test.ts').scanSync(ROOT)]
     .filter((path) => !/^test\/(durability|distro)\//.test(path))
     .sort();
   return paths.flatMap((path): Suite[] => {
     const isSlow = path.includes('.slow.') || isBrowser(path);
     const kind = /\.(unit|sqlite|postgres|engines)\./.exec(path)?.[1];
-    if (kind === 'unit') return [{ path, engine: 'none', isShared: false, isLate: isSlow }];
-    if (kind !== undefined) return [{ path, engine: 'sqlite', isShared: false, isLate: isSlow }];
-    const isPrompt = PROMPT_ON_POSTGRES.test(path.replace('.serial', ''));
+    if (kind === 'unit') return [{ path, engine: 'none', isShared: false, isRest: isSlow }];
+    if (kind !== undefined) return [{ path, engine: 'sqlite', isShared: false, isRest: isSlow }];
+    const isInNpmTest = POSTGRES_IN_NPM_TEST.test(path.replace('.serial', ''));
     return [
-      { path, engine: 'sqlite', isShared: true, isLate: isSlow },
-      { path, engine: 'postgres', isShared: true, isLate: isSlow || !isPrompt },
+      { path, engine: 'sqlite', isShared: true, isRest: isSlow },
+      { path, engine: 'postgres', isShared: true, isRest: isSlow || !isInNpmTest },
     ];
   });
 }
 
 /** Runs `bun test` with these words. Its output is printed as it comes, or returned where another run prints. */
-async function run(engine: Engine, words: readonly string[], isPrinting: boolean): Promise<Result> {
+async function run(engine: Engine, args: readonly string[], isPrinting: boolean): Promise<Result> {
   const folder = mkdtempSync(join(tmpdir(), 'authrealm-report-'));
   const report = join(folder, 'report.xml');
   const options = [`--timeout=${TEST_MS_MAX}`, '--reporter=junit', `--reporter-outfile=${report}`];
   try {
     const child = Bun.spawn(
-      ['sh', '-c', 'exec "$@" 2>&1', 'sh', process.execPath, 'test', ...options, ...words],
+      ['sh', '-c', 'exec "$@" 2>&1', 'sh', process.execPath, 'test', ...options, ...args],
       {
         cwd: ROOT,
         env: { ...process.env, AUTHREALM_TEST_ENGINE: engine },
@@ -90,14 +90,14 @@ async function run(engine: Engine, words: readonly string[], isPrinting: boolean
       },
     );
     const output = child.stdout ? await new Response(child.stdout).text() : '';
-    return { isGood: (await child.exited) === 0, output, tests: testsOf(report) };
+    return { isPassing: (await child.exited) === 0, output, tests: parseReport(report) };
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
 /** The tests of each file in a JUnit report. */
-function testsOf(report: string): Tests {
+function parseReport(report: string): Tests {
   const text = existsSync(report) ? readFileSync(report, 'utf8') : '';
   const found = text.matchAll(/<testsuite name="([^"]+)" file="\1" tests="(\d+)"/g);
   return new Map([...found].map(([, path = '', count]) => [path, Number(count)]));
@@ -105,16 +105,16 @@ function testsOf(report: string): Tests {
 
 /** Runs the files of one group, those of PostgreSQL at the same time as those of SQLite where the group is serial. */
 async function runGroup(
-  chosen: readonly Suite[],
-  words: readonly string[],
+  suites: readonly Suite[],
+  args: readonly string[],
 ): Promise<ReadonlyMap<Engine, Result>> {
   const results = new Map<Engine, Result>();
   const runEngine = async (engine: Engine, isPrinting: boolean) => {
-    const paths = chosen.filter((suite) => suite.engine === engine).map(({ path }) => `./${path}`);
-    if (paths.length > 0) results.set(engine, await run(engine, [...words, ...paths], isPrinting));
+    const paths = suites.filter((suite) => suite.engine === engine).map(({ path }) => `./${path}`);
+    if (paths.length > 0) results.set(engine, await run(engine, [...args, ...paths], isPrinting));
   };
   await runEngine('none', true);
-  if (words.length > 0) {
+  if (args.length > 0) {
     await runEngine('sqlite', true);
     await runEngine('postgres', true);
   } else {
@@ -124,39 +124,39 @@ async function runGroup(
   return results;
 }
 
-async function runSuites(isChosen: (suite: Suite) => boolean): Promise<boolean> {
-  const all = suites().filter(isChosen);
+async function runSuites(includes: (suite: Suite) => boolean): Promise<boolean> {
+  const all = findSuites().filter(includes);
   const shared = new Set(all.filter(({ isShared }) => isShared).map(({ path }) => path));
-  const counted = { none: new Map<string, number>(), sqlite: new Map(), postgres: new Map() };
-  let isGood = true;
-  for (const { words, isMember } of GROUPS) {
+  const counts = { none: new Map<string, number>(), sqlite: new Map(), postgres: new Map() };
+  let isPassing = true;
+  for (const { args, isMember } of GROUPS) {
     const results = await runGroup(
       all.filter(({ path }) => isMember(path)),
-      words,
+      args,
     );
     for (const [engine, result] of results) {
-      isGood &&= result.isGood;
-      for (const [path, count] of result.tests) counted[shared.has(path) ? engine : 'none'].set(path, count);
+      isPassing &&= result.isPassing;
+      for (const [path, count] of result.tests) counts[shared.has(path) ? engine : 'none'].set(path, count);
     }
   }
   const sum = (tests: Tests) => [...tests.values()].reduce((total, count) => total + count, 0);
-  const { none, sqlite, postgres } = counted;
+  const { none, sqlite, postgres } = counts;
   console.log(
     `${sum(none)} tests of one engine or none, ${sum(sqlite)} on SQLite, ${sum(postgres)} on PostgreSQL`,
   );
   const isOnBoth = (path: string) => all.filter((suite) => suite.path === path).length === 2;
   const differing = [...shared].filter((path) => isOnBoth(path) && sqlite.get(path) !== postgres.get(path));
   if (differing.length > 0) console.log(`the engines did not run the same tests: ${differing.join(', ')}`);
-  return isGood && differing.length === 0;
+  return isPassing && differing.length === 0;
 }
 
-const PARTS: Readonly<Record<string, (suite: Suite) => boolean>> = {
-  '': ({ isLate }) => !isLate,
-  '--rest': ({ isLate }) => isLate,
+const SELECTIONS: Readonly<Record<string, (suite: Suite) => boolean>> = {
+  '': ({ isRest }) => !isRest,
+  '--rest': ({ isRest }) => isRest,
   '--engines': () => true,
 };
-const words = process.argv.slice(2);
-const part = PARTS[words.join(' ')];
+const args = process.argv.slice(2);
+const selection = SELECTIONS[args.join(' ')];
 const engine = (process.env.AUTHREALM_TEST_ENGINE ?? 'sqlite') as Engine;
-const isGood = part ? await runSuites(part) : (await run(engine, words, true)).isGood;
-process.exitCode = isGood ? 0 : 1;
+const isPassing = selection ? await runSuites(selection) : (await run(engine, args, true)).isPassing;
+process.exitCode = isPassing ? 0 : 1;

@@ -235,8 +235,8 @@ function read(path: string): string {
 }
 
 /** Words as code; `value` is the placeholder of an option. */
-function code(words: string, value?: string): string {
-  return `\`${words}${value === undefined ? '' : ` ${value}`}\``;
+function code(text: string, value?: string): string {
+  return `\`${text}${value === undefined ? '' : ` ${value}`}\``;
 }
 
 function sentence(text: string): string {
@@ -248,10 +248,10 @@ function plain(text: string): string {
   return text.replaceAll('<', '\\<');
 }
 
-function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   const cell = (text: string) => (text === '' ? ' ' : ` ${text.replaceAll('|', '\\|')} `);
   const line = (cells: readonly string[]) => `|${cells.map(cell).join('|')}|`;
-  return [line(heads), `|${'---|'.repeat(heads.length)}`, ...rows.map(line)].join('\n');
+  return [line(headings), `|${'---|'.repeat(headings.length)}`, ...rows.map(line)].join('\n');
 }
 
 function page(title: string, source: string, ...parts: readonly string[]): string {
