@@ -96,7 +96,7 @@ const ROWS = {
   expired_cursor: {
     status: 410,
     title: 'Gone',
-    detail: 'The change of this cursor was removed, or was never in this database',
+    detail: 'The change that this cursor stands behind is gone, or never was in this database',
   },
   /** The record has changed since it was read. */
   precondition_failed: {
