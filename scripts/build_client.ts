@@ -5,8 +5,8 @@ import type { BunPlugin } from 'bun';
 import { WIRE_FORMATS } from '../src/client/wires.ts';
 
 /**
- * Builds the client library into dist/: one file of JavaScript that runs in Node.js, Bun and browsers, and its types.
- * `npm run build` runs it, and so does the packing of a release.
+ * Builds the client library into dist/: one JavaScript file that runs in Node.js, Bun and browsers, and its types.
+ * `npm run build` runs it, and so does `npm pack`.
  */
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -18,7 +18,7 @@ for (const output of ['types', 'client.js', 'client.d.ts']) {
 await writeTypes();
 await writeProgram();
 
-/** The descriptions as plain data: what makes and validates them stays behind. */
+/** The wire formats as plain data, without the code that builds and validates them. */
 function wireFormatsAsData(): BunPlugin {
   return {
     name: 'wires',
@@ -47,7 +47,7 @@ async function writeTypes(): Promise<void> {
     stderr: 'inherit',
   });
   if ((await tsc.exited) !== 0) throw new Error('the types of the client library could not be written');
-  // The compiler leaves the names of the sources in declarations; resolvers look for those of programs.
+  // tsc leaves `.ts` in the import specifiers of declarations; module resolvers look for `.js`.
   for (const path of new Bun.Glob('types/**/*.d.ts').scanSync(DIST)) {
     const file = join(DIST, path);
     writeFileSync(file, readFileSync(file, 'utf8').replaceAll(/(['"]\.{1,2}\/[^'"]+)\.ts(?=['"])/g, '$1.js'));

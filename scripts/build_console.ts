@@ -5,25 +5,25 @@ import type { BunPlugin } from 'bun';
 import { describeForConsole } from './console_description.ts';
 
 /**
- * Builds the console into dist/console/: the pages `index.html` and `docs.html`, and their assets with their content in their names, each
- * with its `.gz` beside it. `npm ci` runs it, as `prepare`. Pages and assets name each other relatively, so that a path
- * prefix works.
+ * Builds the console into dist/console/: the pages `index.html` and `docs.html`, and their assets with content hashes in their
+ * names, each also as `.gz`. `npm ci` runs it, as `prepare`. Links between pages and assets are relative, so that a path prefix
+ * works.
  */
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const OUT = join(ROOT, 'dist/console');
-/** Gzipped script, of all pages together. */
+/** Gzipped scripts of all pages together. */
 const SCRIPT_BYTES_MAX = 120 * 1024;
 
-/** The pages, and what each of them begins with. */
+/** The pages, and the entry script, title and noscript text of each. */
 const PAGES = {
   'index.html': {
     ...{ script: 'main', title: 'authrealm' },
-    rest: 'The console needs JavaScript. The API does not.',
+    noscript: 'The console needs JavaScript. The API does not.',
   },
   'docs.html': {
     ...{ script: 'docs', title: 'authrealm API' },
-    rest: 'This page needs JavaScript. What it shows is <a href="openapi.json">openapi.json</a>.',
+    noscript: 'This page needs JavaScript. It shows <a href="openapi.json">openapi.json</a>.',
   },
 } as const;
 
@@ -38,10 +38,10 @@ rmSync(OUT, { recursive: true, force: true });
 mkdirSync(OUT, { recursive: true });
 const gzippedSizes = new Map(assets.map(({ name, bytes }) => [name, writeCompressed(name, bytes)]));
 const template = readFileSync(join(ROOT, 'console/page.html'), 'utf8');
-for (const [name, { script, title, rest }] of Object.entries(PAGES)) {
+for (const [name, { script, title, noscript }] of Object.entries(PAGES)) {
   const page = template
     .replace('{{title}}', title)
-    .replace('{{rest}}', rest)
+    .replace('{{noscript}}', noscript)
     .replace('{{style}}', `console/${entry('console', '.css').name}`)
     .replace('{{script}}', `console/${entry(script, '.js').name}`)
     .replace('{{chunks}}', chunksOf(entry(script, '.js')).map(preload).join('\n    '));
@@ -53,7 +53,7 @@ const script = [...gzippedSizes]
   .reduce((sum, [, size]) => sum + size, 0);
 console.log(`console: ${(script / 1024).toFixed(1)} KiB of script, gzipped`);
 if (script > SCRIPT_BYTES_MAX) {
-  throw new Error(`the console has ${script} bytes of gzipped script, of at most ${SCRIPT_BYTES_MAX}`);
+  throw new Error(`the console has ${script} bytes of gzipped script; the maximum is ${SCRIPT_BYTES_MAX}`);
 }
 
 async function bundle(): Promise<readonly Asset[]> {
@@ -97,7 +97,7 @@ function schemaModule(): BunPlugin {
   };
 }
 
-/** An asset that a page begins with. */
+/** The entry point of a page. */
 function entry(stem: string, ending: string): Asset {
   const asset = assets.find(
     ({ name, isEntry }) => isEntry && name.startsWith(`${stem}-`) && name.endsWith(ending),
@@ -106,18 +106,18 @@ function entry(stem: string, ending: string): Asset {
   return asset;
 }
 
-/** The names of what a script cannot begin without. */
+/** The names of the chunks that a script imports statically. */
 function chunksOf({ bytes }: Asset): readonly string[] {
   const imports = new Bun.Transpiler({ loader: 'js' }).scanImports(bytes);
   return imports.filter(({ kind }) => kind === 'import-statement').map(({ path }) => basename(path));
 }
 
-/** So that it is asked for together with the script, and not when that has come. */
+/** Lets the browser load the chunk in parallel with the script. */
 function preload(name: string): string {
   return `<link rel="modulepreload" href="console/${name}" />`;
 }
 
-/** Writes a file, and beside it the same gzipped; answers the size of that. */
+/** Writes a file and its gzipped copy; returns the gzipped size. */
 function writeCompressed(name: string, bytes: Uint8Array<ArrayBuffer>): number {
   const gzipped = Bun.gzipSync(bytes, { level: 9 });
   writeFileSync(join(OUT, name), bytes);

@@ -15,7 +15,7 @@ import { DESCRIPTIONS } from '../src/domain/resources.ts';
 import { writableMembers } from '../src/domain/writable_members.ts';
 import { EVENT_NAMES } from '../src/events/webhooks/targets.ts';
 
-/** What the console knows of resources and limits: derived from the descriptions of the service, and from nothing else. */
+/** The resources, limits, scopes and events in the form that the console uses, derived from the descriptions of the service. */
 export function describeForConsole(version: string): ConsoleSchema {
   const described = Object.entries(DESCRIPTIONS).map(([name, resource]) => [name, describe(resource)]);
   return {
@@ -54,7 +54,7 @@ function describe(resource: Resource): Description {
   };
 }
 
-/** As much of a JSON Schema as a form asks about. */
+/** The parts of a JSON Schema that a form uses. */
 interface Schema {
   readonly type?: string;
   readonly format?: string;
@@ -120,7 +120,7 @@ const CAPITALS = new Map([
   ['url', 'URL'],
 ]);
 
-/** `discovery_url` is `Discovery URL`; an identifier of a record is labelled by the record. */
+/** `discovery_url` becomes `Discovery URL`; `oidc_profile_id` becomes `OIDC profile`. */
 function labelOf(name: string): string {
   const words = name
     .replace(/(profile)_id$/, '$1')

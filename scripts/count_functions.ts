@@ -15,13 +15,13 @@ import {
 import { API } from 'typescript/unstable/async';
 
 /**
- * Counts the functions and files of src/ that run during one GET of a record by its identifier and one POST of an OIDC link,
- * each with a warm token, on both engines: how far a reader has to follow a request. `--names` lists them.
+ * Counts the functions and files of src/ that run during one GET of a record by ID and one POST of an OIDC link, with a cached
+ * token, on both engines. `--names` lists them.
  */
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
 const REQUESTS = 5;
-/** Spreads the requests over several turns of every timer, so that none falls into each of them. */
+/** Spreads the requests over several periods of every timer, so that no timer runs during all of them. */
 const PAUSE_MS = 150;
 
 interface Insertion {
@@ -29,7 +29,7 @@ interface Insertion {
   readonly text: string;
 }
 
-/** `path:line` of every function, by the number it counts under. */
+/** `path:line` and first line of every function; the index is its ID. */
 const functions: string[] = [];
 let calls = new Map<number, number>();
 Object.assign(globalThis, {
@@ -48,7 +48,7 @@ plugin({
     }));
   },
 });
-// Imported only now: what was loaded before is not counted.
+// Imported after the plugin was installed: modules loaded earlier are not instrumented.
 const support = await import('../test/support/service.ts');
 const { endServers } = await import('../test/support/postgres_server.ts');
 
@@ -76,7 +76,7 @@ await endServers();
 rmSync(support.RUN_FOLDER, { recursive: true, force: true });
 process.exit();
 
-/** Every file of src/ with a call at the beginning of each of its functions. */
+/** The text of every file of src/ with a counting call at the start of each function. */
 async function instrument(): Promise<ReadonlyMap<string, string>> {
   const api = new API({ cwd: ROOT });
   const snapshot = await api.updateSnapshot({ openProjects: [join(ROOT, 'tsconfig.json')] });
@@ -92,7 +92,7 @@ async function instrument(): Promise<ReadonlyMap<string, string>> {
       return undefined;
     };
     visit(file);
-    // From the end, so that earlier positions stay valid.
+    // From the end, so that earlier positions remain valid.
     const fromEnd = insertions.toSorted((a, b) => b.at - a.at);
     instrumented.set(
       path,
@@ -123,7 +123,7 @@ function callAtStart(node: Node, path: string, text: string): readonly Insertion
   ];
 }
 
-/** The functions that run in each of several requests: a timer started what runs in some of them only. */
+/** The functions that run during every request; those that run during some only were started by timers. */
 async function measure(send: () => Promise<Response>): Promise<ReadonlyMap<number, number>> {
   await send();
   let common: Map<number, number> | undefined;
@@ -133,7 +133,7 @@ async function measure(send: () => Promise<Response>): Promise<ReadonlyMap<numbe
     const response = await send();
     const ran = calls;
     calls = new Map();
-    if (!response.ok) throw new Error(`answered ${response.status}: ${await response.text()}`);
+    if (!response.ok) throw new Error(`the service returned ${response.status}: ${await response.text()}`);
     common = common ? new Map([...common].filter(([id]) => ran.has(id))) : ran;
   }
   return common ?? new Map();

@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url';
 import { VERSION } from '../src/platform/version.ts';
 
 /**
- * Keeps a database as this release leaves it, and its code, for the tests of later ones: `bun scripts/keep_release.ts`, run
- * once, when a release is tagged. `--code TAG` keeps the code alone, of an earlier release. What it writes is never changed
- * again.
+ * Stores a database that this release wrote, and the release's code, as fixtures for the tests of later releases: run
+ * `bun scripts/keep_release.ts` once, when a release is tagged. `--code TAG` stores only the code, of an earlier release. These
+ * fixtures never change.
  */
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -27,7 +27,7 @@ async function run(...args: readonly string[]): Promise<string> {
   return output;
 }
 
-/** Starts the service and answers its address, and what stops it. */
+/** Starts the service; returns its URL and a function that stops it. */
 async function serve(): Promise<{ url: string; stop(): Promise<unknown> }> {
   const child = Bun.spawn([AUTHREALM, 'serve', '--port', '0', '--offline', ...DATABASE], {
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -49,7 +49,7 @@ interface ClientCredentials {
   readonly client_secret: string;
 }
 
-/** Says everything that can be said of every resource, over HTTP, with a repetition and a removal among it. */
+/** Creates records of every resource with all members over HTTP, repeats one request with its idempotency key, deletes a user. */
 async function createRecords(url: string, { client_id, client_secret }: ClientCredentials): Promise<void> {
   const form = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
   const tokenResponse = await fetch(`${url}/oauth/access_token`, { method: 'POST', body: form });
@@ -102,8 +102,8 @@ async function createRecords(url: string, { client_id, client_secret }: ClientCr
   await send('DELETE', `${users}/${deletedUser}`);
 }
 
-/** What a lookup suite is run by, beside the program. */
 const PROGRAM = ['bin', 'src', 'package.json', 'bunfig.toml'];
+/** The suite that runs against the archived program. */
 const SUITE = ['test/http/lookup.test.ts', 'test/support/preload.ts'];
 
 async function git(...args: readonly string[]): Promise<string> {
@@ -113,7 +113,7 @@ async function git(...args: readonly string[]): Promise<string> {
   return output;
 }
 
-/** Files that one of a commit imports, itself among them, but those of the program. */
+/** Adds a file of a commit and all files that it imports, except those of src/, to `found`. */
 async function collectImports(commit: string, path: string, found: Set<string>): Promise<void> {
   if (found.has(path) || path.startsWith('src/')) return;
   found.add(path);
@@ -123,14 +123,14 @@ async function collectImports(commit: string, path: string, found: Set<string>):
   }
 }
 
-/** The program as a commit has it, and its lookup suite with all that this imports. */
+/** Archives the program of a commit, and its lookup suite with all imports. */
 async function archiveCode(commit: string): Promise<void> {
   const { version } = JSON.parse(await git('show', `${commit}:package.json`)) as { version: string };
   const files = new Set<string>();
   for (const path of SUITE) await collectImports(commit, path, files);
   const to = join(RELEASES, version, 'code.tgz');
   await git('archive', '--format=tar.gz', '-9', '-o', to, commit, ...PROGRAM, ...files);
-  console.log(`kept ${to}`);
+  console.log(`wrote ${to}`);
 }
 
 async function saveDatabase(): Promise<void> {
@@ -144,7 +144,7 @@ async function saveDatabase(): Promise<void> {
   copyFileSync(path, join(RELEASE, 'authrealm.db'));
   copyFileSync(`${path}.key`, join(RELEASE, 'authrealm.db.key'));
   writeFileSync(join(RELEASE, 'client.json'), `${JSON.stringify(client, null, 2)}\n`);
-  console.log(`kept ${RELEASE}`);
+  console.log(`wrote ${RELEASE}`);
 }
 
 const [option, tag] = process.argv.slice(2);
@@ -152,7 +152,7 @@ try {
   if (option === '--code' && tag !== undefined) await archiveCode(tag);
   else {
     if ((await git('status', '--porcelain')) !== '')
-      throw new Error('there are changes that are not committed');
+      throw new Error('commit all changes before you run this script');
     await saveDatabase();
     await archiveCode('HEAD');
   }

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
- * Writes what a release is made of as a CycloneDX document to standard output: the packages that package-lock.json names
- * for use, or with `--development` those of the tests as well. npm makes it. Two things are put right: it calls the program
- * by the name of the folder, and its `--omit dev` leaves out what both need, such as jose.
+ * Prints the software bill of materials of a release as a CycloneDX document: the production packages of package-lock.json, and
+ * with `--development` those of the tests as well. `npm sbom` generates it, with two corrections: npm names the component after
+ * the folder, and its `--omit dev` leaves out packages that both sets need, such as jose.
  */
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -29,7 +29,7 @@ export interface Component {
   readonly licenses?: readonly object[];
 }
 
-/** Throws where npm cannot make it. */
+/** Throws if npm fails. */
 export async function makeSbom(isWithDevelopment: boolean): Promise<Sbom> {
   const command = ['npm', 'sbom', '--sbom-format', 'cyclonedx', '--package-lock-only'];
   const child = Bun.spawn(command, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });

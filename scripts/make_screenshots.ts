@@ -11,15 +11,15 @@ import { createShop, type Shop } from '../test/browser/shop_fixture.ts';
 import { startService } from '../test/support/service.ts';
 
 /**
- * Makes pictures of the console. `bun scripts/make_screenshots.ts` writes the README's, `docs/console.png`;
- * `--pages FOLDER` one of every page into a folder, light and dark, for phones and for desks.
+ * Takes screenshots of the console. `bun scripts/make_screenshots.ts` writes `docs/console.png` for the README;
+ * `--pages FOLDER` writes every page to a folder, in light and dark, at phone and desktop size.
  */
 
 const { values: options } = parseArgs({ options: { pages: { type: 'string' } } });
 const README_IMAGE = fileURLToPath(new URL('../docs/console.png', import.meta.url));
 const IMAGE_BYTES_MAX = 300_000;
 const COLOURS = 200;
-/** Until charts have something to show. */
+/** Until the charts have data. */
 const CHARTS_MS = 9_000;
 
 const service = await startService({ offline: 'true', metricsPort: '0' });
@@ -39,7 +39,8 @@ async function makeReadmeImage(shop: Shop): Promise<void> {
   const compressed = new Uint8Array(
     UPNG.encode(UPNG.toRGBA8(UPNG.decode(screenshot)), width, height, COLOURS),
   );
-  if (compressed.length > IMAGE_BYTES_MAX) throw new Error(`the picture has ${compressed.length} bytes`);
+  if (compressed.length > IMAGE_BYTES_MAX)
+    throw new Error(`the image has ${compressed.length} bytes; the maximum is ${IMAGE_BYTES_MAX}`);
   writeFileSync(README_IMAGE, compressed);
   console.log(`${README_IMAGE}: ${compressed.length} bytes`);
 }

@@ -4,14 +4,14 @@ import { numberParameters } from '../src/store/postgres/parameters.ts';
 import { sqliteStatements } from '../src/store/sqlite/dialect.ts';
 
 /**
- * Prints the SQL that the store derives from the description of a resource, on both engines:
- * `npx bun scripts/print_sql.ts oidc-profile-info`. Without a name it lists the resources.
+ * Prints the SQL that the store derives from the description of a resource, for both engines:
+ * `npx bun scripts/print_sql.ts oidc-profile-info`. Without an argument it lists the resources.
  */
 
 const [resourceName] = process.argv.slice(2);
 const resource = RESOURCES.find((each) => each.name === resourceName);
 if (!resource) {
-  console.error(`name a resource: ${RESOURCES.map((each) => each.name).join(', ')}`);
+  console.error(`pass the name of a resource: ${RESOURCES.map((each) => each.name).join(', ')}`);
   process.exit(2);
 }
 const engines = [

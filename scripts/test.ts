@@ -4,17 +4,17 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
- * Runs the suites, and checks that both engines ran the same tests. A file's name says where it runs
+ * Runs the suites, and checks that both engines ran the same tests. The file name determines where a suite runs
  * (CONTRIBUTING.md, "Tests"):
  *
- * - `x.unit.test.ts` opens no database; `x.sqlite.test.ts` and `x.postgres.test.ts` are about one engine and
- *   `x.engines.test.ts` chooses engines itself: these run once. All others run on SQLite and on PostgreSQL.
+ * - `x.unit.test.ts` opens no database; `x.sqlite.test.ts` and `x.postgres.test.ts` test one engine, and
+ *   `x.engines.test.ts` chooses its engines: these run once. All others run on SQLite and on PostgreSQL.
  * - `x.slow.test.ts` is left out of `npm test`.
  * - `x.serial.test.ts` measures time or hashes passwords: nothing else runs next to it but the same suites on the
  *   other engine.
  *
- * Without arguments: what a few minutes are enough for. `--rest`: what that leaves out. `--engines`: everything. Other
- * arguments are passed to one `bun test`.
+ * Without arguments: the suites that finish within a few minutes. `--rest`: all others. `--engines`: all. Any other arguments are
+ * passed to one `bun test`.
  */
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -22,7 +22,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Bounds a hanging test; on a busy machine a healthy one may take minutes. */
 const TEST_MS_MAX = 300_000;
 
-/** What runs on PostgreSQL in `npm test` as well. */
+/** The shared suites that `npm test` runs on PostgreSQL as well. */
 const POSTGRES_IN_NPM_TEST = /^test\/(store\/store|http\/api\/.*)\.test\.ts$/;
 
 type Engine = 'none' | 'sqlite' | 'postgres';
@@ -31,15 +31,16 @@ type Tests = ReadonlyMap<string, number>;
 interface Suite {
   readonly path: string;
   readonly engine: Engine;
-  /** It runs on both engines. */
+  /** Runs on both engines. */
   readonly isShared: boolean;
+  /** Not in `npm test`. */
   readonly isRest: boolean;
 }
 
 interface Result {
   readonly isPassing: boolean;
   readonly output: string;
-  /** How many tests each file had. */
+  /** The number of tests by file. */
   readonly tests: Tests;
 }
 
@@ -75,7 +76,7 @@ function findSuites(): readonly Suite[] {
   });
 }
 
-/** Runs `bun test` with these words. Its output is printed as it comes, or returned where another run prints. */
+/** Runs `bun test` with these arguments. Its output is either printed directly or returned. */
 async function run(engine: Engine, args: readonly string[], isPrinting: boolean): Promise<Result> {
   const folder = mkdtempSync(join(tmpdir(), 'authrealm-report-'));
   const report = join(folder, 'report.xml');
@@ -96,14 +97,14 @@ async function run(engine: Engine, args: readonly string[], isPrinting: boolean)
   }
 }
 
-/** The tests of each file in a JUnit report. */
+/** The number of tests by file in a JUnit report. */
 function parseReport(report: string): Tests {
   const text = existsSync(report) ? readFileSync(report, 'utf8') : '';
   const found = text.matchAll(/<testsuite name="([^"]+)" file="\1" tests="(\d+)"/g);
   return new Map([...found].map(([, path = '', count]) => [path, Number(count)]));
 }
 
-/** Runs the files of one group, those of PostgreSQL at the same time as those of SQLite where the group is serial. */
+/** Runs the files of one group. In the serial group, the suites on PostgreSQL run concurrently with those on SQLite. */
 async function runGroup(
   suites: readonly Suite[],
   args: readonly string[],

@@ -1,13 +1,13 @@
-/** The parts of upng-js (MIT) that pictures are written with. */
+/** The functions of upng-js (MIT) that make_screenshots.ts uses. */
 declare module 'upng-js' {
   interface Image {
     readonly width: number;
     readonly height: number;
   }
   function decode(bytes: Uint8Array): Image;
-  /** The first frame as bytes of red, green, blue and opacity. */
+  /** The frames as RGBA bytes. */
   function toRGBA8(image: Image): ArrayBuffer[];
-  /** With at most so many colours; 0 keeps all. */
+  /** `colours` is the size of the palette; 0 keeps all colours. */
   function encode(frames: ArrayBuffer[], width: number, height: number, colours: number): ArrayBuffer;
   const UPNG: {
     readonly decode: typeof decode;

@@ -4,8 +4,8 @@ import { writeTable } from '../test/http/matrix/table.ts';
 import { RUN_FOLDER } from '../test/support/folder.ts';
 
 /**
- * Writes the tables of who may do what as the program answers now: `bun scripts/write_matrix.ts`, run where an operation
- * or a scope was added. What it changed is to be read: the test that compares with the tables never writes them.
+ * Writes the permission tables in test/http/matrix/ from the current responses of the program: run `bun scripts/write_matrix.ts`
+ * after adding an operation or a scope, and review the changes. The test that compares with the tables never writes them.
  */
 
 const { rights, tokens } = await computeMatrix();

@@ -48,7 +48,7 @@ ${DATABASE_SETTINGS.length} settings, \`--database\` to \`--migrate\`, the *data
   );
 }
 
-/** Units in the names of limits, as they are written after a number. */
+/** The units in the names of limits, and how the page writes them after a number. */
 const UNITS = {
   Bytes: 'bytes',
   Characters: 'characters',
@@ -234,7 +234,7 @@ function read(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8');
 }
 
-/** Words as code; `value` is the placeholder of an option. */
+/** Formats a text as code; `value` is the placeholder of an option. */
 function code(text: string, value?: string): string {
   return `\`${text}${value === undefined ? '' : ` ${value}`}\``;
 }
@@ -243,7 +243,7 @@ function sentence(text: string): string {
   return plain(`${text.charAt(0).toUpperCase()}${text.slice(1)}.`);
 }
 
-/** A help text; its placeholders are not HTML. */
+/** Escapes the placeholders of a help text, which are not HTML. */
 function plain(text: string): string {
   return text.replaceAll('<', '\\<');
 }

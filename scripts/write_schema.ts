@@ -7,8 +7,8 @@ import { SCHEMA_TABLE, schemaTable } from '../test/support/postgres_schema_table
 import { endServers, startServer } from '../test/support/postgres_server.ts';
 
 /**
- * Writes `src/store/postgres/schema.tsv`, which `doctor` compares a schema with, from a PostgreSQL database that the
- * migrations have just made: `npx bun scripts/write_schema.ts`, run after a migration was added.
+ * Writes `src/store/postgres/schema.tsv`, with which `doctor` compares the schema of a database, from a freshly migrated
+ * PostgreSQL database: run `npx bun scripts/write_schema.ts` after adding a migration.
  */
 
 const server = await startServer();
