@@ -29,7 +29,7 @@ const counts: Record<BackgroundOperation, MutableCounts> = {
 };
 const startedAt = performance.now();
 const SALT = `${process.pid}-${performance.timeOrigin}`;
-let count = 0;
+let requestNumber = 0;
 let isStopping = false;
 
 /** Sends one request and counts its response. Returns false for a 503. */
@@ -44,13 +44,13 @@ async function sendRequest(operation: BackgroundOperation, path: string, body?: 
 }
 
 function createLink(): Promise<boolean> {
-  count += 1;
+  requestNumber += 1;
   return sendRequest(
     'links',
-    `${USERS_PATH}/${userAt(count % 1_000).user}/user-authentication-oidc-profile-info`,
+    `${USERS_PATH}/${userAt(requestNumber % 1_000).user}/user-authentication-oidc-profile-info`,
     {
       type: 'user_authentication_oidc_profile_info',
-      subject: `background|${SALT}-${count}`,
+      subject: `background|${SALT}-${requestNumber}`,
       issuer: ISSUER,
       oidc_profile_id: OIDC_PROFILE,
     },
@@ -61,8 +61,8 @@ function createLink(): Promise<boolean> {
 const LIST_FILTERS = 5;
 
 function listUsers(): Promise<boolean> {
-  count += 1;
-  const since = `2026-01-01T00:00:00.00${count % LIST_FILTERS}Z`;
+  requestNumber += 1;
+  const since = `2026-01-01T00:00:00.00${requestNumber % LIST_FILTERS}Z`;
   return sendRequest(
     'lists',
     `${USERS_PATH}?page%5Blimit%5D=25&page%5Boffset%5D=50&filter=ge(created_at,${since})`,
@@ -70,13 +70,13 @@ function listUsers(): Promise<boolean> {
 }
 
 function createUsername(): Promise<boolean> {
-  count += 1;
+  requestNumber += 1;
   return sendRequest(
     'passwords',
-    `${USERS_PATH}/${userAt(count % 1_000).user}/user-authentication-password-profile-info`,
+    `${USERS_PATH}/${userAt(requestNumber % 1_000).user}/user-authentication-password-profile-info`,
     {
       type: 'user_authentication_password_profile_info',
-      username: `background-${SALT}-${count}`,
+      username: `background-${SALT}-${requestNumber}`,
       password: 'correct horse battery staple',
       password_profile_id: PASSWORD_PROFILE,
     },

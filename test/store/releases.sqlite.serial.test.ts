@@ -8,7 +8,7 @@ import { runDoctorOnFile } from '../support/doctor_report.ts';
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
-/** Every release keeps the databases and the code of all releases before it (scripts/keep_release.ts). */
+/** Every release keeps the databases and the code of all releases before it (scripts/write_release_fixture.ts). */
 
 const RELEASES = join(import.meta.dir, '../fixtures/releases');
 

@@ -6,7 +6,7 @@ import { VERSION } from '../src/platform/version.ts';
 
 /**
  * Stores a database that this release wrote, and the release's code, as fixtures for the tests of later releases: run
- * `bun scripts/keep_release.ts` once, when a release is tagged. `--code TAG` stores only the code, of an earlier release. These
+ * `bun scripts/write_release_fixture.ts` once, when a release is tagged. `--code TAG` stores only the code, of an earlier release. These
  * fixtures never change.
  */
 
