@@ -46,7 +46,7 @@ export class Problem extends Error {
 export function toProblem(error: unknown): Problem {
   return error instanceof Problem
     ? error
-    : new Problem('broken', `Unexpected error on this page:  ${String(error)}`);
+    : new Problem('broken', `Unexpected error on this page: ${String(error)}`);
 }
 
 const WORDS: Readonly<Record<ProblemKind, string>> = {

@@ -95,8 +95,8 @@ function LinkInstructions({ isAlone }: { readonly isAlone: boolean }) {
   const words = (
     <div class="stack">
       <p>
-        Run this command on the machine of the service. It prints a link that works once, within one minute.
-        Open it in this browser.
+        Run this command on the machine that runs the service. It prints a link that works once, within one
+        minute. Open it in this browser.
       </p>
       <div class="command">
         <code>{COMMAND}</code>

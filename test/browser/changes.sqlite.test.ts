@@ -146,7 +146,7 @@ test('the Changes page shows no personal data of an erased user', async () => {
   const { page } = window;
   await rows(window).filter({ hasText: 'erased' }).first().waitFor();
   await rows(window).filter({ hasText: user }).filter({ hasText: 'created' }).click();
-  await page.getByText('Its personal data were erased with the user.').waitFor();
+  await page.getByText('Its personal data was erased with the user.').waitFor();
   expect(await page.content()).not.toContain('Somebody Erasable');
   await expectNoErrors(window);
   await window.close();
@@ -173,9 +173,9 @@ test('the Changes page loads a long feed in pages, and reports how far a search 
   await page.getByText('232 changes').waitFor();
   expect(await rows(window).last().boundingBox()).toEqual(seen);
 
-  await page.getByLabel('Who').fill('nobody of this name');
+  await page.getByLabel('Actor').fill('nobody of this name');
   await page.getByText('No matching changes').waitFor();
-  await page.getByText('Looked through the newest 232 changes.').waitFor();
+  await page.getByText('Searched the newest 232 changes.').waitFor();
   await expectNoErrors(window);
   await window.close();
 }, 300_000);
@@ -201,7 +201,7 @@ test('an invalid sign-in code leaves the filters of the Changes page and the add
   const window = await openSignedIn(service, `#/changes?realm=${shop.realm}`);
   const { page } = window;
   await live(window);
-  await page.getByLabel('Who').fill('somebody');
+  await page.getByLabel('Actor').fill('somebody');
   const address = /#\/changes\?.*somebody/;
   await page.waitForURL(address);
   await window.goto(`#code=${'A'.repeat(22)}`);
@@ -210,7 +210,7 @@ test('an invalid sign-in code leaves the filters of the Changes page and the add
     .filter({ hasText: /more than a minute old/ })
     .waitFor();
   expect(page.url()).toMatch(address);
-  expect(await page.getByLabel('Who').inputValue()).toBe('somebody');
+  expect(await page.getByLabel('Actor').inputValue()).toBe('somebody');
   await window.expectError(/status of 400/);
   await expectNoErrors(window);
   await window.close();

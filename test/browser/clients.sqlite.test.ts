@@ -104,7 +104,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.getByRole('button', { name: 'New secret' }).click();
     await page
       .getByLabel('Keep accepting the current secret for')
-      .selectOption({ label: 'not at all: it stops working immediately' });
+      .selectOption({ label: '0 hours: it stops working immediately' });
     await page.getByRole('button', { name: 'Create secret' }).click();
     const other = await takeSecret(window);
     expect([await tokenWorks(id, secret), await tokenWorks(id, other)]).toEqual([false, true]);

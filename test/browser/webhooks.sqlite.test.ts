@@ -265,7 +265,7 @@ test('the page of a webhook has no controls without the scope admin, and the API
 test('the Webhooks page without webhooks explains them, and rejects a loopback URL', async () => {
   const fresh = await startService({ offline: 'true' });
   const window = await openSignedIn(fresh, '#/webhooks', { scope: ADMIN });
-  await window.page.getByText('No webhook yet').waitFor();
+  await window.page.getByText('No webhooks yet').waitFor();
   await window.page.getByRole('button', { name: 'New webhook' }).click();
   await window.page.getByLabel('Name').fill('Inside');
   await window.page.getByLabel('URL').fill('http://127.0.0.1:1/inside');

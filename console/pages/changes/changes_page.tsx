@@ -150,7 +150,7 @@ function Entries({ feed, view, shown, hrefOf, hasFilters }: EntriesProps) {
         <EmptyState icon="changes" title={hasFilters ? 'No matching changes' : 'No changes yet'}>
           <p>
             {hasFilters
-              ? `Looked through the newest ${view.entries.length} changes. New matching changes appear here.`
+              ? `Searched the newest ${view.entries.length} changes. New matching changes appear here.`
               : 'Writes in this realm appear here.'}
           </p>
           {!view.isWhole && (

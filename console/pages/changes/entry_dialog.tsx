@@ -53,10 +53,10 @@ function EntryFacts({ entry }: { readonly entry: Entry }) {
   const { seq, at, kind, record, user, what, who, requestId, members, label } = entry;
   return (
     <dl class="facts">
-      <Fact label="When">
+      <Fact label="Time">
         <Timestamp at={at} />
       </Fact>
-      <Fact label="Who">
+      <Fact label="Actor">
         <UntrustedText text={who} />
       </Fact>
       {label !== undefined && (
@@ -132,7 +132,7 @@ async function readEntry(realm: string, seq: number, signal: AbortSignal): Promi
 }
 
 const WITHHELD = {
-  erased: 'Its personal data were erased with the user.',
+  erased: 'Its personal data was erased with the user.',
   unreadable: 'Its personal data cannot be decrypted: the log was modified. Run “authrealm audit verify”.',
 } as const;
 

@@ -56,7 +56,7 @@ export function FilterBar({ realms, filters, entries, onFilters }: FilterBarProp
         onValue={(what) => choose({ what })}
       />
       <div class="field">
-        <label for={`${ids}-who`}>Who</label>
+        <label for={`${ids}-who`}>Actor</label>
         <input
           id={`${ids}-who`}
           list={`${ids}-writers`}

@@ -29,7 +29,7 @@ const ENDS: Readonly<Record<string, string>> = {
 const INTERRUPTED = 'The connection was interrupted.';
 const NO_DATA = 'The service stopped sending data.';
 const TOO_MANY_STREAMS =
-  'The service has no free streams: the limit is 4 per session and 100 in total. Close another tab with this page, or wait.';
+  'The service has no free streams: the limit is 4 per session and 100 per process. Close another tab with this page, or wait.';
 
 /** Two keep-alive messages were missed. */
 const IDLE_MS_MAX = 2.5 * SCHEMA.limits.streamKeepAliveMs;

@@ -31,7 +31,7 @@ export function ClientsPage() {
           read={read}
           row={(client) => <ClientRow client={client} />}
           empty={
-            <EmptyState icon="clients" title="No client yet">
+            <EmptyState icon="clients" title="No clients yet">
               <p>Create one for each program that calls this service, with the scopes it needs.</p>
             </EmptyState>
           }

@@ -76,13 +76,13 @@ const COUNTED = [
     ],
   },
   {
-    title: 'Latency of lookups',
+    title: 'Lookup latency',
     format: milliseconds,
     none: 'no lookups',
     lines: [
       line('median', '--accent', ({ figures }) => figures?.median),
-      line('95 %', '--good', ({ figures }) => figures?.p95, [8, 3]),
-      line('99 %', '--warn', ({ figures }) => figures?.p99, [2, 3]),
+      line('95th percentile', '--good', ({ figures }) => figures?.p95, [8, 3]),
+      line('99th percentile', '--warn', ({ figures }) => figures?.p99, [2, 3]),
     ],
   },
   {
@@ -90,8 +90,8 @@ const COUNTED = [
     format: rate,
     none: '–',
     lines: [
-      line('failed (5xx)', '--danger', ({ figures }) => figures?.failed),
-      line('refused (4xx)', '--ink-faint', ({ figures }) => figures?.refused, [4, 4]),
+      line('server errors (5xx)', '--danger', ({ figures }) => figures?.failed),
+      line('client errors (4xx)', '--ink-faint', ({ figures }) => figures?.refused, [4, 4]),
     ],
   },
 ];
@@ -100,8 +100,8 @@ const ALWAYS = [
   {
     title: 'Webhook lag',
     format: duration,
-    none: 'no webhook',
-    lines: [line('oldest change not received', '--accent', ({ lag }) => lag)],
+    none: 'no webhooks',
+    lines: [line('oldest undelivered change', '--accent', ({ lag }) => lag)],
   },
 ];
 
@@ -118,7 +118,7 @@ function Service({ snapshot }: { readonly snapshot: Snapshot }) {
         <Fact label="Release">{labelOf(snapshot, 'authrealm_build_info', 'version')}</Fact>
         <Fact label="Processes">{(answering ?? 1).toLocaleString()}</Fact>
         <Fact label="Memory">{memory === undefined ? '–' : `${Math.round(memory / 2 ** 20)} MiB`}</Fact>
-        <Fact label="Streams of changes">{(streams ?? 0).toLocaleString()}</Fact>
+        <Fact label="Change streams">{(streams ?? 0).toLocaleString()}</Fact>
         <Fact label="Started">
           {started === undefined ? '–' : <Timestamp at={new Date(started * 1_000).toISOString()} />}
         </Fact>

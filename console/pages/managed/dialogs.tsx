@@ -156,7 +156,7 @@ export function EditManagedDialog<Input, Created extends Input>(
 const HOUR_SECONDS = 3_600;
 const DAY_SECONDS = 24 * HOUR_SECONDS;
 const OVERLAPS: readonly (readonly [seconds: number, label: string])[] = [
-  [0, 'not at all: it stops working immediately'],
+  [0, '0 hours: it stops working immediately'],
   [HOUR_SECONDS, '1 hour'],
   [DAY_SECONDS, '24 hours'],
   [7 * DAY_SECONDS, '7 days'],

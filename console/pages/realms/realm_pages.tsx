@@ -33,7 +33,7 @@ export function RealmsPage() {
         hrefOf={({ id }) => href('realms', id)}
         more={({ id }) => id}
         empty={
-          <EmptyState icon="realms" title="No realm yet">
+          <EmptyState icon="realms" title="No realms yet">
             <p>A realm holds users and the profiles they sign in through. Create one to start.</p>
           </EmptyState>
         }
@@ -145,7 +145,7 @@ export function UsersPage({ parameters: { realm = '' } }: PageProps) {
         hrefOf={({ id }) => href('realms', realm, 'users', id)}
         more={({ email }) => String(email)}
         empty={
-          <EmptyState icon="user" title="No user in this realm yet">
+          <EmptyState icon="user" title="No users in this realm yet">
             <p>
               Create the first one here, or import many at once with <code>authrealm import</code>.
             </p>

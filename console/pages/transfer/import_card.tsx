@@ -191,7 +191,7 @@ function blockedBy(
   if (lines === 0) return 'This file is empty.';
   if (counts.size === 0) return 'No line of this file is a valid export line.';
   if (target !== undefined && realms.size > 1) {
-    return 'This file holds several realms: import them as new realms, or export them one by one with --realm.';
+    return 'This file contains several realms: import them as new realms, or export them one by one with --realm.';
   }
   const missingScopes = IMPORT_ORDER.filter(
     ({ name, parent }) => counts.has(name) && !(target !== undefined && !parent),

@@ -139,8 +139,7 @@ function EraseUserDialog({ realm, loaded, onClose }: UserDialogTarget) {
         <strong>
           <UntrustedText text={String(record.name)} />
         </strong>{' '}
-        and all of its links are deleted, and so are all personal data in the audit log. This cannot be
-        undone.
+        and all of its links are deleted, and so is all personal data in the audit log. This cannot be undone.
       </p>
       <ActionError problem={problem} />
     </Confirmation>

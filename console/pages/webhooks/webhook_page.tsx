@@ -106,7 +106,7 @@ function WebhookFacts({ webhook }: { readonly webhook: Webhook }) {
       </Fact>
       {skipped !== null && (
         <Fact label="Skips">
-          what <UntrustedText text={skipped} /> changes
+          changes made by <UntrustedText text={skipped} />
         </Fact>
       )}
     </>
@@ -164,7 +164,7 @@ function WebhookForm({ initial, verb, save, onCancel }: FormProps<WebhookInput, 
         label="Maximum events per message"
         value={Number.isNaN(input.events_max) ? '' : String(input.events_max)}
         error={errorOf('events_max')}
-        hint={`1 to ${SCHEMA.limits.webhookEventsMax}. With 1, each message is a single event; otherwise it is a list, which copes with many writes.`}
+        hint={`1 to ${SCHEMA.limits.webhookEventsMax}. With 1, each message is a single event; otherwise it is a list, which suits a high rate of writes.`}
         inputMode="numeric"
         isRequired
         onText={(text) => change({ events_max: /^\d+$/.test(text.trim()) ? Number(text) : Number.NaN })}
@@ -173,7 +173,7 @@ function WebhookForm({ initial, verb, save, onCancel }: FormProps<WebhookInput, 
         label="Skip changes made by this client"
         value={input.skipped_client ?? ''}
         error={errorOf('skipped_client')}
-        hint="The ID of a client that both writes here and receives at this target."
+        hint="The ID of a client that both writes here and receives messages at this target."
         onText={(text) => change({ skipped_client: text.trim() === '' ? null : text.trim() })}
       />
       {verb === 'create' && (

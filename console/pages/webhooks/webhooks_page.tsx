@@ -20,14 +20,14 @@ export function WebhooksPage() {
         actions={<CreateManagedButton kind={WEBHOOK} onCreated={() => setRound(round + 1)} />}
       />
       <p class="page-lead">
-        Servers that receive changes. Each message is signed and retried until it is received.
+        Servers that receive changes. Each message is signed; failed messages are retried for about a day.
       </p>
       <VirtualList
         label="Webhooks"
         read={read}
         row={(webhook) => <WebhookRow webhook={webhook} />}
         empty={
-          <EmptyState icon="webhook" title="No webhook yet">
+          <EmptyState icon="webhook" title="No webhooks yet">
             <p>Create one for each server that should receive changes as they happen.</p>
           </EmptyState>
         }
