@@ -62,7 +62,7 @@ export function openChainVerifier(
         report(anchor.seq, 'no entry is left, and retention always leaves one');
       if (chain) checkEnd(head, chain, report);
       if (chain && head.seq !== last)
-        report(head.seq, `the log head is at this position, and the last entry is ${last}`);
+        report(head.seq, `the log head is at this position, but the last entry is ${last}`);
       compare('the end');
     },
   };
@@ -100,10 +100,10 @@ function checkEntry(
   report: ReportFinding,
 ): void {
   if (!chain) {
-    report(seq, 'the entry is tagged, and its log has no chain');
+    report(seq, 'the entry is tagged, but its log has no chain');
     return;
   }
-  if (seq > end) report(seq, 'the entry is tagged, and is after the end of the chain');
+  if (seq > end) report(seq, 'the entry is tagged, but is after the end of the chain');
   const missing = seq - chain.seq - 1;
   if (missing > 0) report(seq, `${missing} entries before this one are missing`);
   const expected = chain.next(seq, Object.values(columns));
@@ -119,12 +119,12 @@ function checkEnd({ chain: stored }: LogHead, chain: Chain, report: ReportFindin
   if (chain.seq !== end.seq)
     report(
       end.seq,
-      `the chain ends here according to the log head, and the last entry is ${chain.seq}: some were removed`,
+      `the chain ends here according to the log head, but the last entry is ${chain.seq}: some were removed`,
     );
   else if (Buffer.compare(chain.tag, end.tag) !== 0)
     report(end.seq, 'the tag in the log head is not that of the last entry');
   if (chain.entries !== end.entries)
-    report(end.seq, `the log has ${chain.entries} entries, and its head counts ${end.entries}`);
+    report(end.seq, `the log has ${chain.entries} entries, but its head counts ${end.entries}`);
 }
 
 /** Compares the chain with every checkpoint of a position. */
@@ -141,7 +141,7 @@ function openCheckpointComparison(
         if (firstPosition !== undefined && position < firstPosition) continue;
         report(
           position,
-          'a checkpoint covers this entry, and it does not exist: entries were removed, or the database is older',
+          'a checkpoint covers this entry, but it does not exist: entries were removed, or the database is older',
         );
       }
       return;
@@ -206,7 +206,7 @@ export function checkTrimming(
 ): void {
   if (before === undefined) return;
   if (!(first.at < before)) {
-    report(first.seq, 'entries before this one were removed, and they were too recent for retention');
+    report(first.seq, 'entries before this one were removed, but they were too recent for retention');
   }
   // Entries after a checkpoint were written later than it, as far as clocks agree.
   const late = before + LIMITS.retentionIntervalMs;
@@ -215,6 +215,6 @@ export function checkTrimming(
   const latestCutoff = new Date(recent.at).toISOString();
   report(
     recent.position,
-    `a checkpoint of ${latestCutoff} covers this entry, and it was removed too early for retention`,
+    `a checkpoint of ${latestCutoff} covers this entry, but it was removed too early for retention`,
   );
 }

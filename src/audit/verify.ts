@@ -67,7 +67,7 @@ export async function verifyLogs(options: VerificationOptions): Promise<Verifica
     report({
       log,
       seq: checkpoint?.position,
-      message: 'a checkpoint covers this log, and the log does not exist',
+      message: 'a checkpoint covers this log, but the log does not exist',
     });
   }
   return result;
@@ -280,7 +280,7 @@ export async function readLogStarts(
       [...unseen].map((log) => ({
         log,
         seq: startsByLog.get(log)?.[0],
-        message: 'this log was started, and it does not exist',
+        message: 'this log was started, but it does not exist',
       })),
   };
 }

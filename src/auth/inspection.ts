@@ -72,7 +72,7 @@ function opens(keyring: Keyring, { location, sealed }: SealedValue): boolean {
 function unreadableValue({ location, sealed }: SealedValue) {
   const { table, column, realm, id } = location;
   return {
-    says: `${column} does not decrypt; it was sealed by key ${ciphertextKeyId(sealed)}`,
+    says: `${column} cannot be decrypted; it was encrypted with key ${ciphertextKeyId(sealed)}`,
     table,
     realm,
     ids: [id],

@@ -31,7 +31,7 @@ export function addBackup(program: Command, context: CliContext): void {
     .addOption(
       new Option(
         '--keep <DAYS>',
-        'then remove backups of this database that are older than this from the folder',
+        'then remove backups of this database older than this number of days from the folder',
       ).argParser(days),
     )
     .option('--json', 'write JSON')

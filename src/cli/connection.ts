@@ -19,7 +19,9 @@ export interface ConnectionOptions {
 /** Adds the options for the service and the client to a command. All commands share their environment variables. */
 export function addConnection(command: Command): Command {
   return command
-    .addOption(new Option('--url <URL>', `URL of the service (default ${URL_FALLBACK})`).env('AUTHREALM_URL'))
+    .addOption(
+      new Option('--url <URL>', `URL of the service (default: ${URL_FALLBACK})`).env('AUTHREALM_URL'),
+    )
     .addOption(new Option('--client-id <ID>', 'client ID').env('AUTHREALM_CLIENT_ID'))
     .addOption(
       new Option(

@@ -83,7 +83,7 @@ async function erasePerson(
 
 function unrecordedErasure({ user: id }: Person, { code = 'unknown' }: NodeJS.ErrnoException): Refusal {
   return new Refusal(
-    `user ${id} is erased, but the erasure could not be recorded outside the database (${code}): until then, restoring ` +
+    `user ${id} is erased, but the erasure could not be recorded outside the database (${code}): until it is, restoring ` +
       'an older backup may bring the user back. Run the same command again, or wait for the next checkpoint of the service',
   );
 }
@@ -95,7 +95,7 @@ function printScrubbed(scrubbed: ScrubResult): void {
   }
   if (scrubbed.kind === 'left') {
     console.log(
-      'some erased data is still in the database file: stop other programs that write to the file, and run this again',
+      'some erased data is still in the database file: stop other programs that write to the file, and run this command again',
     );
   }
   if (scrubbed.kind === 'archived') {

@@ -37,7 +37,7 @@ export function addInit(program: Command, context: CliContext): void {
     )
     .option(
       '--preset-realms',
-      'create the three preset realms of stores and use the last one; on a database with clients, create only these realms',
+      'create the three preset realms (see docs/wire.md) and use the last one; on a database with clients, create only these realms',
     )
     .action(async (options: { presetRealms?: true }, command: Command) => {
       const settings = context.settingsOf(command);
@@ -48,7 +48,7 @@ export function addInit(program: Command, context: CliContext): void {
         if (isInUse && options.presetRealms) return;
         if (isInUse) {
           throw new Refusal(
-            'this database already has clients: create another one with "authrealm client create"',
+            'this database already has clients: create another client with "authrealm client create"',
           );
         }
         const result = await createFirstRecords(db, account);

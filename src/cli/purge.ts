@@ -13,7 +13,7 @@ import { openProgress } from './progress.ts';
 export function addPurge(program: Command, context: CliContext): void {
   addDatabaseSettings(program.command('purge'))
     .argument('<resource>', `one of ${resourceNames().join(', ')}`)
-    .argument('<id...>', 'the IDs of its path, realm first')
+    .argument('<id...>', 'the IDs in its path, realm first')
     .description('delete a record and everything below it, in batches of 1,000; if interrupted, run it again')
     .action(async (word: string, ids: readonly string[], _options, command: Command) => {
       const resource = parseResourceName(word);

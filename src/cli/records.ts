@@ -57,8 +57,13 @@ export function addRecordCommands(program: Command, context: CliContext, secret:
         }
       });
 
-  add('get', 'show a record', 'the IDs of its path', get).option('--json', JSON_HELP);
-  add('list', 'list the records of a realm or of a user', 'the IDs of their path', list)
+  add('get', 'show a record', 'the IDs in its path, realm first', get).option('--json', JSON_HELP);
+  add(
+    'list',
+    'list the records of a realm or of a user',
+    'the IDs in the path of the list, realm first',
+    list,
+  )
     .option('--json', JSON_HELP)
     .option('--filter <FILTER>', 'only records that match, for example eq(name,Jane Doe)')
     .addOption(
@@ -71,7 +76,12 @@ export function addRecordCommands(program: Command, context: CliContext, secret:
     'the realm ID; then the values as name=value',
     find,
   ).option('--json', JSON_HELP);
-  add('create', 'create a record and show it', `the IDs above it; then ${MEMBERS_HELP}`, create)
+  add(
+    'create',
+    'create a record and show it',
+    `the IDs of the records above it, realm first; then ${MEMBERS_HELP}`,
+    create,
+  )
     .option('--json', JSON_HELP)
     .option('--id', 'print only the ID of the record')
     .option('--body <FILE>', 'file with a JSON object of members; - for standard input')
@@ -80,11 +90,16 @@ export function addRecordCommands(program: Command, context: CliContext, secret:
       'idempotency key: repeated with the same members, the command creates one record',
       visible,
     );
-  add('update', 'change members of a record and show it', `the IDs of its path; then ${MEMBERS_HELP}`, update)
+  add(
+    'update',
+    'change members of a record and show it',
+    `the IDs in its path, realm first; then ${MEMBERS_HELP}`,
+    update,
+  )
     .option('--json', JSON_HELP)
     .option('--body <FILE>', 'file with a JSON object of members; - for standard input')
     .option('--if-match <ETAG>', 'only if the record still has this ETag', visible);
-  add('delete', 'delete a record and everything below it', 'the IDs of its path', remove).option(
+  add('delete', 'delete a record and everything below it', 'the IDs in its path, realm first', remove).option(
     '--if-match <ETAG>',
     'only if the record still has this ETag',
     visible,

@@ -111,7 +111,7 @@ function contradictionsOf(settings: Partial<Settings>): string[] {
   const { checkpointUrl, allowLoopbackWebhooks: allowLoopback = false } = settings;
   if (checkpointUrl !== undefined && !isAllowedUrl(checkpointUrl, { allowLoopback })) {
     found.push(
-      '--checkpoint-url must be an https URL at port 443, with a host name or a public IP address; --allow-loopback-webhooks allows this machine, by http and at any port',
+      '--checkpoint-url must be an https URL on port 443, with a host name or a public IP address; --allow-loopback-webhooks allows this machine, over http and on any port',
     );
   }
   for (const name of ['clientRate', 'addressRate', 'badTokenRate'] as const) {

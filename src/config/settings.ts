@@ -35,7 +35,7 @@ export const SETTINGS = {
     defaultValue: 'sqlite:./authrealm.db',
     doc: 'URL of the database',
     details:
-      '`sqlite::memory:` is a database in memory, which exists as long as its one process. The variable may contain a password, ' +
+      '`sqlite::memory:` is an in-memory database, which exists as long as its one process. The variable may contain a password, ' +
       'the flag must not; the password is never displayed. [PostgreSQL](../guides/postgresql.md) has the parameters of its URL.',
     parse: parseDatabase,
     expects: 'sqlite:PATH or postgres://USER@HOST:PORT/DATABASE',
@@ -69,7 +69,7 @@ export const SETTINGS = {
     flag: 'master-key-file',
     doc: 'file with the key that encrypts stored secrets; for SQLite, <database>.key is created by default',
     details:
-      'Required for PostgreSQL; `authrealm keys make` creates one. The file has two keys, one a line, while the key is ' +
+      'Required for PostgreSQL; `authrealm keys make` creates one. The file has two keys, one per line, while the key is ' +
       '[being changed](../guides/keys.md#change-the-master-key).',
   }),
   masterKey: optional<string>({
@@ -250,14 +250,14 @@ export const SETTINGS = {
   allowLoopbackDiscovery: toggle({
     env: 'AUTHREALM_ALLOW_LOOPBACK_DISCOVERY',
     flag: 'allow-loopback-discovery',
-    doc: 'allow identity providers on this machine, by http too; for tests',
-    details: 'At any port.',
+    doc: 'allow identity providers on this machine, also over http; for tests',
+    details: 'On any port.',
   }),
   allowLoopbackWebhooks: toggle({
     env: 'AUTHREALM_ALLOW_LOOPBACK_WEBHOOKS',
     flag: 'allow-loopback-webhooks',
-    doc: 'allow webhook targets and --checkpoint-url on this machine, by http too; for tests',
-    details: 'At any port.',
+    doc: 'allow webhook targets and --checkpoint-url on this machine, also over http; for tests',
+    details: 'On any port.',
   }),
   retentionDays: defaulted<number>({
     env: 'AUTHREALM_RETENTION_DAYS',

@@ -139,7 +139,7 @@ export const LIMITS = Object.freeze({
   providerCodesAtOnceMax: 16,
   /** Interval at which a process saves when clients were last used. */
   clientUseSaveMs: 60_000,
-  /** Audit entries of token grants that wait in memory while the database takes no writes. Further ones are only counted. */
+  /** Audit entries of token grants that wait in memory while the database accepts no writes. Further ones are only counted. */
   grantsWaitingMax: 1_000,
   /** Interval at which writing them is retried. */
   grantRetryMs: 1_000,
@@ -241,7 +241,7 @@ export const LIMITS = Object.freeze({
   metricsReplyMsMax: 1_000,
   /** Time to collect one metric. Then it is left out. */
   collectorMsMax: 500,
-  /** Interval at which the parent reads the metrics of its processes. What a killed process counted since is lost. */
+  /** Interval at which the parent reads the metrics of its processes. Counts of a killed process since the last reading are lost. */
   metricsPollMs: 1_000,
   /** Error causes with a metric series of their own. Further ones are counted as `other`. */
   errorCausesMax: 100,

@@ -75,7 +75,7 @@ export type LogRecord =
    */
   | { readonly event: 'overloaded'; readonly cause: string; readonly count: number }
   /**
-   * The database takes no writes, and audit entries of token grants wait. `pending` is 0 when they were written, except those
+   * The database accepts no writes, and audit entries of token grants wait. `pending` is 0 when they were written, except those
    * that were `dropped`.
    */
   | { readonly event: 'audit_entries_pending'; readonly pending: number; readonly dropped: number }

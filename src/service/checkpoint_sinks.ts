@@ -67,7 +67,7 @@ function openUrlSink({ url, keys, post, clock }: UrlSinkDeps): CheckpointSink {
     const posted = await post(url, { headers, body: Buffer.from(text) }, late);
     if (posted.kind === 'answered' && posted.isSuccess) return;
     const code = posted.kind === 'answered' ? `HTTP_${posted.status}` : 'RECEIVER_UNREACHABLE';
-    throw Object.assign(new Error('the receiver of checkpoints did not take them'), { code });
+    throw Object.assign(new Error('the receiver of checkpoints did not accept them'), { code });
   };
 }
 

@@ -90,7 +90,7 @@ export function noSchema(): Refusal {
 
 function tooOld(found: number, newest: number): Refusal {
   return new Refusal(
-    `the database has schema ${found}, this program needs ${newest}: start authrealm serve of this release, or pass ` +
+    `the database has schema ${found}, but this program needs ${newest}: start authrealm serve of this release, or pass ` +
       '--migrate auto. UPGRADING.md says whether programs of the older release still work then',
   );
 }

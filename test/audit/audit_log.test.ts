@@ -222,7 +222,7 @@ describe('a log with its end cut off', () => {
     );
     expect(await findingsOf(db)).toEqual([]);
     expect((await findingsOf(db, checkpoints)).map(({ message }) => message)).toEqual([
-      'a checkpoint covers this entry, and it does not exist: entries were removed, or the database is older',
+      'a checkpoint covers this entry, but it does not exist: entries were removed, or the database is older',
     ]);
     await db.engine.close();
   });
@@ -297,9 +297,9 @@ describe('an older database in place of a newer one', () => {
         log: NIL_UUID,
         seq: expect.any(Number),
         message:
-          'a checkpoint covers this entry, and it does not exist: entries were removed, or the database is older',
+          'a checkpoint covers this entry, but it does not exist: entries were removed, or the database is older',
       },
-      { log: later, seq: 1, message: 'a checkpoint covers this log, and the log does not exist' },
+      { log: later, seq: 1, message: 'a checkpoint covers this log, but the log does not exist' },
     ]);
     await restored.engine.close();
   });

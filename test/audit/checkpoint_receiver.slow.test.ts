@@ -235,12 +235,12 @@ describe('--checkpoint-url', () => {
   };
 
   test.each([
-    ['http://receiver.example/', {}, 'must be an https URL at port 443'],
-    ['https://receiver.example:8443/', {}, 'must be an https URL at port 443'],
-    ['http://127.0.0.1:8080/', {}, 'must be an https URL at port 443'],
+    ['http://receiver.example/', {}, 'must be an https URL on port 443'],
+    ['https://receiver.example:8443/', {}, 'must be an https URL on port 443'],
+    ['http://127.0.0.1:8080/', {}, 'must be an https URL on port 443'],
     ['https://10.0.0.1/', {}, 'a host name or a public IP address'],
     ['https://[fd00::1]/', { allowLoopbackWebhooks: 'true' }, 'a host name or a public IP address'],
-    ['http://receiver.example/', { allowLoopbackWebhooks: 'true' }, 'must be an https URL at port 443'],
+    ['http://receiver.example/', { allowLoopbackWebhooks: 'true' }, 'must be an https URL on port 443'],
     ['https://user:secret@receiver.example/', {}, 'must be an https URL without userinfo'],
     ['https://receiver.example/#here', {}, 'must be an https URL without userinfo'],
     ['receiver.example', {}, 'must be an https URL without userinfo'],

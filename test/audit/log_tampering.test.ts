@@ -87,7 +87,7 @@ describe('tampering without the master key', () => {
     withLog(async ({ database, db, fixture }) => {
       await database.tamper('delete from change where realm_id = ?', fixture.realm);
       await database.tamper('delete from realm_clock where realm_id = ?', fixture.realm);
-      expect((await verify(db)).messages).toEqual(['this log was started, and it does not exist']);
+      expect((await verify(db)).messages).toEqual(['this log was started, but it does not exist']);
     }));
 
   test('an entry inserted in the format of an older release is reported, before and after its adoption', () =>

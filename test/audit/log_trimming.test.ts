@@ -100,8 +100,8 @@ async function moveStart({ database, db, id }: TestLog, lastRemoved: number, for
 }
 
 const NOW = START + WRITES * DAY_MS;
-const TOO_YOUNG = 'entries before this one were removed, and they were too recent for retention';
-const TOO_EARLY = expect.stringContaining('covers this entry, and it was removed too early for retention');
+const TOO_YOUNG = 'entries before this one were removed, but they were too recent for retention';
+const TOO_EARLY = expect.stringContaining('covers this entry, but it was removed too early for retention');
 
 describe('a log start moved with the master key', () => {
   test('a log start moved to any position is found by checkpoints alone', async () => {

@@ -35,7 +35,7 @@ const WRONG: [string, object, object, RegExp][] = [
   ['no secret', { client_id: 'console' }, {}, /console must have one of client_secret/],
   ['two secrets', { ...client, client_secret_file: 'a' }, {}, /console must have one of client_secret/],
   ['an unknown member', { ...client, redirect_uri: 'x' }, {}, /redirect_uri/],
-  ['a scope without openid', { ...client, scope: 'profile' }, {}, /console\.scope must hold openid/],
+  ['a scope without openid', { ...client, scope: 'profile' }, {}, /console\.scope must contain openid/],
   ['a quote in scope', { ...client, scope: 'openid "' }, {}, /console\.scope must be words/],
   ['no claim in person', { ...client, person: [] }, {}, /console\.person must name at least one claim/],
   [

@@ -26,7 +26,7 @@ describe('invalid console entries', () => {
     [
       'nine person claims',
       { console: { ...console, person: Array(9).fill('email') } },
-      /^issuers\.json: issuers\.0\.console\.person must be at most 8$/,
+      /^issuers\.json: issuers\.0\.console\.person must name at most 8 claims$/,
     ],
     [
       'access tokens that look like its ID tokens',

@@ -121,7 +121,7 @@ const WRONG: [what: string, wrong: unknown, complaint: RegExp][] = [
   [
     'too many rights',
     { ...entry, rights: Array(LIMITS.issuerRightsMax + 1).fill(right) },
-    /rights must be at most 100/,
+    /rights must have at most 100 entries/,
   ],
 ];
 
@@ -162,7 +162,7 @@ describe('invalid issuers files', () => {
       }));
     expect(problemsOf(() => read(...entries(LIMITS.issuersMax)))).toEqual([]);
     expect(problemsOf(() => read(...entries(LIMITS.issuersMax + 1)))).toEqual([
-      'issuers.json: issuers must be at most 32',
+      'issuers.json: issuers must have at most 32 entries',
     ]);
     expect(problemsOf(() => read({ ...entry, rights: Array(LIMITS.issuerRightsMax).fill(right) }))).toEqual(
       [],

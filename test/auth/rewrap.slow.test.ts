@@ -186,7 +186,7 @@ describe('keys rewrap', () => {
     await database.query(`update oidc_profile set client_secret_sealed = ${foreign} where id = ?`, id);
     const file = newKeyFile();
     expect(rewrap(database.settings(), file, systemClock)).rejects.toThrow(
-      new RegExp(`do not decrypt.*${id}`),
+      new RegExp(`cannot be decrypted.*${id}`),
     );
     const db = await openDatabase(database.settings(), systemClock);
     await insertSecret(db, realm);

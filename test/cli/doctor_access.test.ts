@@ -90,7 +90,7 @@ test('doctor names a value that was sealed for another row', async () => {
   const { findings, total } = await reportOf('sealed values');
   expect(total).toBe(1);
   expect(findings[0]).toMatchObject({
-    says: `private_sealed does not decrypt; it was sealed by key ${keyring.keyId}`,
+    says: `private_sealed cannot be decrypted; it was encrypted with key ${keyring.keyId}`,
     table: 'signing_key',
   });
   expect(findings[0]?.ids).not.toContain(kid);

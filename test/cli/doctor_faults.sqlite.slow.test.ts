@@ -109,7 +109,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a value that was sealed for another row',
     check: 'sealed values',
-    says: /client_secret_sealed does not decrypt/,
+    says: /client_secret_sealed cannot be decrypted/,
     inject: (db, { oidcProfile: id }) =>
       db.run(
         `update oidc_profile set client_secret_sealed =
@@ -121,20 +121,20 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a signing key that does not decrypt',
     check: 'sealed values',
-    says: /private_sealed does not decrypt/,
+    says: /private_sealed cannot be decrypted/,
     inject: (db) => db.run(`update signing_key set private_sealed = cast(private_sealed || x'00' as blob)`),
   },
   {
     name: 'a sealed value of one byte',
     check: 'sealed values',
-    says: /client_secret_sealed does not decrypt/,
+    says: /client_secret_sealed cannot be decrypted/,
     inject: (db) =>
       db.run(`update oidc_profile set client_secret_sealed = x'01' where client_secret_sealed is not null`),
   },
   {
     name: 'a log secret that does not decrypt',
     check: 'sealed values',
-    says: /sealed does not decrypt/,
+    says: /sealed cannot be decrypted/,
     inject: (db) => db.run(`update instance_secret set sealed = cast(sealed || x'00' as blob)`),
     id: () => 'log',
   },

@@ -229,7 +229,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a signing key that does not decrypt',
     check: 'sealed values',
-    says: /private_sealed does not decrypt/,
+    says: /private_sealed cannot be decrypted/,
     inject: () => `update signing_key set private_sealed = private_sealed || '\\x00'::bytea`,
   },
   {

@@ -25,7 +25,7 @@ const IMPORTS = { requests: /^line \d+: /, acknowledges: /^line \d+: / };
 const LINES = join(freshFolder(), 'lines.ndjson');
 const FILE = acknowledgedLines(7_000);
 writeFileSync(LINES, `${FILE.join('\n')}\n`);
-const ALREADY_INITIALIZED = expect.stringContaining('already has clients: create another one with');
+const ALREADY_INITIALIZED = expect.stringContaining('already has clients: create another client with');
 const SYNCHRONOUS = ['off', 'normal'] as const;
 
 function weakenedSync(to: (typeof SYNCHRONOUS)[number]): Record<string, string> {

@@ -75,7 +75,7 @@ describe('the schema', () => {
     const [newest = 0, before = 0] = NOW.toReversed();
     await superuserClient(url).unsafe(`delete from migration where version = ${newest}`);
     expect(await rejectionMessage(openPostgres(url, 'check'))).toStartWith(
-      `the database has schema ${before}, this program needs ${newest}`,
+      `the database has schema ${before}, but this program needs ${newest}`,
     );
     await (await openPostgres(url, 'off')).close();
     expect(await migrationVersions(url)).toEqual(NOW.slice(0, -1));

@@ -133,7 +133,7 @@ describe('a start on an unusable PostgreSQL', () => {
       plain,
       `alter database ${new URL(url).pathname.slice(1)} set default_transaction_read_only = on`,
     );
-    expect(await refusal(url)).toMatch(/it is read-only \(25006\)/);
+    expect(await refusal(url)).toMatch(/the server is read-only \(25006\)/);
   });
 
   test('a start on a server without a connection left is refused with advice', async () => {

@@ -64,7 +64,7 @@ describe('two roles', () => {
     const { url, owner, app, appName } = await createTwoRoles('closed');
     await superuserClient(url).unsafe(`grant usage on schema closed to ${appName}`);
     expect(await rejectionMessage(openPostgres(app))).toMatch(
-      /^role app_\w+ may not change schema closed \(.*\): pass its owner by --migrate-database, or run as its owner: grant create/,
+      /^role app_\w+ may not change schema closed \(.*\): pass its owner with --migrate-database, or run as its owner: grant create/,
     );
     await (await openPostgres(owner)).close();
     const toGrant = `grant select, insert, update, delete on all tables in schema "closed" to "${appName}"`;
@@ -90,7 +90,7 @@ describe('two roles', () => {
       openPostgres(app, 'auto', `${owner.replace('-secret@', '-guess@')}?prepare=off`),
     );
     expect(message).toMatch(
-      /of --migrate-database cannot be opened: .* \(28P01\); pass it by --migrate-database-password-file/,
+      /of --migrate-database cannot be opened: .* \(28P01\); pass it with --migrate-database-password-file/,
     );
     expect(message).toMatch(/AUTHREALM_MIGRATE_DATABASE$/);
     expect(message).not.toContain('guess');

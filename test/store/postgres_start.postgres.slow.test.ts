@@ -44,7 +44,7 @@ describe.concurrent('a start on a server that stalls', () => {
       const elapsed = performance.now() - started;
       await intercepted;
       proxy.stop();
-      expect(message).toMatch(/cannot be opened: it did not answer in time \(DATABASE_TIMEOUT\)/);
+      expect(message).toMatch(/cannot be opened: the server did not answer in time \(DATABASE_TIMEOUT\)/);
       expect([elapsed > storeWaitMsMax - 100, elapsed < storeWaitMsMax + GRACE_MS]).toEqual([true, true]);
     }, 300_000);
   }

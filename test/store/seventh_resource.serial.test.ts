@@ -34,7 +34,7 @@ afterAll(async () => {
 test('a database without the added resource is migrated by a start, and by no other command', async () => {
   const create = ['client', 'create', '--name', 'n', '--scope', SCOPES, ...base.database.args];
   const refused = await runCommand([program.authrealm, ...create]);
-  const reason = expect.stringContaining('has schema 2, this program needs 3');
+  const reason = expect.stringContaining('has schema 2, but this program needs 3');
   expect([refused.code, refused.stderr]).toEqual([1, reason]);
   service = await startSevenResourceService(program, base);
   for (const [name, id, line] of [

@@ -264,7 +264,7 @@ test('a role without privileges and an unreachable server are refused, without p
   const wrong = await copyWithPasswordFile();
   expect([wrong.code, wrong.stderr]).toEqual([
     1,
-    expect.stringContaining('pass it by --to-password-file FILE'),
+    expect.stringContaining('pass it with --to-password-file FILE'),
   ]);
   expect(wrong.stderr).toContain('in the URL of AUTHREALM_COPY_TO');
   writeFileSync(passwordFile, 'geheim');

@@ -101,12 +101,12 @@ const consoleClient = z
     scope: z
       .string()
       .regex(/^[\x21\x23-\x5b\x5d-\x7e ]{1,1024}$/, 'must be words separated by spaces')
-      .refine((value) => value.split(' ').includes('openid'), 'must hold openid')
+      .refine((value) => value.split(' ').includes('openid'), 'must contain openid')
       .default('openid profile email'),
     person: z
       .array(text(255))
       .min(1, 'must name at least one claim')
-      .max(8, 'must be at most 8')
+      .max(8, 'must name at most 8 claims')
       .default(['email', 'preferred_username', 'name']),
   })
   .refine(
@@ -131,7 +131,7 @@ const issuer = z
       .array(z.enum(ASYMMETRIC, { error: `must be one of ${ASYMMETRIC.join(', ')}` }))
       .min(1, 'must name at least one')
       .default(['RS256']),
-    rights: z.array(right).max(LIMITS.issuerRightsMax, `must be at most ${LIMITS.issuerRightsMax}`),
+    rights: z.array(right).max(LIMITS.issuerRightsMax, `must have at most ${LIMITS.issuerRightsMax} entries`),
     console: consoleClient.optional(),
   })
   .superRefine(({ console, audience, typ, rights }, context) => {
@@ -151,7 +151,7 @@ const issuer = z
 const issuersFile = z.strictObject({
   issuers: z
     .array(issuer)
-    .max(LIMITS.issuersMax, `must be at most ${LIMITS.issuersMax}`)
+    .max(LIMITS.issuersMax, `must have at most ${LIMITS.issuersMax} entries`)
     .superRefine((issuers, context) => {
       for (const member of ['name', 'issuer'] as const) {
         const values = issuers.map((each) => each[member]);

@@ -78,7 +78,7 @@ async function resealAll(
     if (await store.retireOtherKeys(target.keyId, auditEntry)) return resealed;
   }
   throw new Refusal(
-    'other processes keep sealing with the old master key: run this command again when they have ended',
+    'other processes still encrypt with the old master key: run this command again after they have exited',
   );
 }
 
@@ -113,12 +113,12 @@ function reseal(
 }
 
 function describeValue({ location, sealed }: SealedValue): string {
-  return `${location.table} ${location.id} (sealed by key ${ciphertextKeyId(sealed)})`;
+  return `${location.table} ${location.id} (encrypted with key ${ciphertextKeyId(sealed)})`;
 }
 
 function valuesUnreadable(unreadable: readonly string[]): Refusal {
   return new Refusal(
-    `${unreadable.length} sealed values do not decrypt, so the old master key stays in use next to the new one: ` +
+    `${unreadable.length} encrypted values cannot be decrypted, so the old master key stays in use next to the new one: ` +
       `${unreadable.slice(0, 5).join(', ')}. Withdraw these signing keys, enter these client secrets again, then run this command again`,
   );
 }

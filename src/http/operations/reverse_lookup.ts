@@ -72,7 +72,7 @@ function lookupByQuery(resource: Resource, deps: ListDeps): Stage {
  */
 export function search(resource: Resource, path: string): Operation<ListDeps> {
   return searchOperation(resource, path, {
-    filters: `The filter is ${lookupDescription(lookupRulesOf(resource))}`,
+    filters: `The filter is one of: ${lookupForms(lookupRulesOf(resource))}`,
     stages: (deps) => [
       ...shedLoad(deps.store.overloaded.find),
       ...authorizeRead(resource, deps),
@@ -235,17 +235,17 @@ function lookupFilters({ filterables, by }: LookupRules): readonly string[] {
   return by.map((members) => members.map(terms).join(':'));
 }
 
-/** The same as a sentence for the OpenAPI document. */
-function lookupDescription(rules: LookupRules): string {
+/** The same as a list for the OpenAPI document. */
+function lookupForms(rules: LookupRules): string {
   const ways = lookupFilters(rules).map((filter) => `\`${filter}\``);
-  return `One of: ${ways.join('; ')}.`;
+  return `${ways.join('; ')}.`;
 }
 
 /** The parameters of a reverse lookup; the filter is required. */
 function findParameters(resource: Resource): z.ZodObject {
   const filter = FILTER_PARAMETER.meta({
     param: {
-      description: lookupDescription(lookupRulesOf(resource)),
+      description: `One of: ${lookupForms(lookupRulesOf(resource))}`,
       example: filterExample(resource, resource.reverseLookup?.by[0] ?? []),
     },
   });

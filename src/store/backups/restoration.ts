@@ -123,7 +123,7 @@ function checkBackup({ backup, hasManifest }: RestoreOptions, path: string): Man
   const manifest = hasManifest ? manifestFor(backup) : undefined;
   if (manifest && manifest.bytes !== found.size) {
     throw new Refusal(
-      `the backup ${backup} has ${found.size} bytes, and its manifest says ${manifest.bytes}: it is truncated, or another ` +
+      `the backup ${backup} has ${found.size} bytes, but its manifest says ${manifest.bytes}: it is truncated, or another ` +
         'file; pass another backup',
     );
   }

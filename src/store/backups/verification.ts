@@ -72,7 +72,7 @@ function assertLength(path: string): void {
   const expected = (pageBytes === 1 ? 65_536 : pageBytes) * header.readUInt32BE(PAGES_AT);
   if (size !== expected)
     throw new Refusal(
-      `it has ${size} bytes, and its own header says ${expected}: it is truncated or damaged`,
+      `it has ${size} bytes, but its own header says ${expected}: it is truncated or damaged`,
     );
 }
 

@@ -78,7 +78,7 @@ async function assertCopyable(
     if ((await target.count(table)) === 0) continue;
     throw new Refusal(
       `the target is not empty (table ${table.name}): pass an empty database, or one that was prepared from the same ` +
-        'source by --prepare',
+        'source with --prepare',
     );
   }
 }

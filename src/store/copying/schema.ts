@@ -5,12 +5,12 @@ export function assertNewest(found: number | undefined, newest: number, which: '
   if (found === newest) return;
   if (found !== undefined && found > newest) {
     throw new Refusal(
-      `it has schema ${found}, and this program copies ${newest}: use the release that migrated it`,
+      `it has schema ${found}, but this program copies ${newest}: use the release that migrated it`,
     );
   }
   if (found !== undefined) {
     throw new Refusal(
-      `it has schema ${found}, and this program needs ${newest}: run authrealm migrate of this release first (UPGRADING.md ` +
+      `it has schema ${found}, but this program needs ${newest}: run authrealm migrate of this release first (UPGRADING.md ` +
         'lists whether programs of the older release can still serve it then)',
     );
   }

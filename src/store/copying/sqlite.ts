@@ -47,7 +47,7 @@ export async function openSqliteSource(path: string, program: Program): Promise<
 }
 
 async function openToRead(path: string): Promise<Database> {
-  if (path === ':memory:') throw new Refusal('a database in memory cannot be copied: pass a file');
+  if (path === ':memory:') throw new Refusal('an in-memory database cannot be copied: pass a file');
   assertNoOrphanedLog(path);
   if (!existsSync(path)) throw new Refusal('there is no database at this path');
   return retryWhileBusy(() => {

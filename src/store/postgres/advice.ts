@@ -17,7 +17,7 @@ const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[]
   [
     /^ERR_POSTGRES_CONNECTION_(TIMEOUT|FAILED)/,
     'the host did not answer with the PostgreSQL protocol',
-    'check the host, the port, the server log, and any firewall between',
+    'check the host, the port, the server log, and any firewall between the two',
   ],
   [/^28P01/, 'the server rejected the password', passwordAdvice()],
   [
@@ -28,14 +28,14 @@ const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[]
   [
     exactly(ERROR_CODES.passwordFile),
     'the password file cannot be read',
-    'make the file readable by the user of this process, or pass another one by --database-password-file',
+    'make the file readable by the user of this process, or pass another one with --database-password-file',
   ],
   [
     /^28/,
     'the server does not allow this user to connect',
     'create the role with login if it does not exist, and allow it in pg_hba.conf for this database and client address',
   ],
-  [/^3D000/, 'the server has no such database', 'create it (createdb), or pass another one by --database'],
+  [/^3D000/, 'the server has no such database', 'create it (createdb), or pass another one with --database'],
   [
     /^42501/,
     'the role lacks a privilege',
@@ -44,7 +44,7 @@ const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[]
   ],
   [
     /^(42P01|42703|3F000)/,
-    'its schema does not match this program',
+    'the schema does not match this program',
     'run authrealm migrate as the role that owns the schema',
   ],
   [
@@ -54,54 +54,62 @@ const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[]
   ],
   [
     /^53300/,
-    'it has no connection left',
+    'the server has no connection left',
     'raise max_connections, end other sessions, or use a connection pooler (docs/guides/postgresql.md says how ' +
       'many connections a process uses)',
   ],
-  [/^53100/, 'its disk is full', 'free space there and try again; committed writes are not lost'],
+  [
+    /^53100/,
+    'the disk of the server is full',
+    'free space there and try again; committed writes are not lost',
+  ],
   [
     exactly(ERROR_CODES.noPrimary),
-    'it is a standby or does not accept writes',
+    'the server is a standby or does not accept writes',
     'list every host in --database, separated by commas: the service finds the primary',
   ],
   [
     /^25006/,
-    'it is read-only',
+    'the server is read-only',
     'check default_transaction_read_only there, or pass the host that accepts writes',
   ],
-  [/^57P/, 'it is starting up or being shut down', 'try again'],
+  [/^57P/, 'the server is starting up or shutting down', 'try again'],
   [/^(57014|55P03|25P0[34])/, 'a statement timed out because of other transactions', 'try again'],
   [
     exactly(ERROR_CODES.timeout),
-    'it did not answer in time',
+    'the server did not answer in time',
     'check its load and the network, and try again',
   ],
-  [exactly(ERROR_CODES.connectionsBusy), 'all connections to it were busy', 'try again'],
-  [/^(ERR_POSTGRES_CONNECTION|08)/, 'the connection was closed', 'check its log, and try again'],
+  [exactly(ERROR_CODES.connectionsBusy), 'all connections to the server were busy', 'try again'],
+  [
+    /^(ERR_POSTGRES_CONNECTION|08)/,
+    'the connection was closed',
+    'check the log of the server, and try again',
+  ],
   [
     /^ERR_POSTGRES_TLS/,
     'the server does not support TLS',
-    'turn ssl on there, or set sslmode=disable on a network that nobody can listen to',
+    'set ssl=on there, or pass sslmode=disable on a network that is protected otherwise',
   ],
   [
     /^ERR_TLS_CERT_ALTNAME_INVALID/,
-    'its certificate is for another host name',
+    'the certificate of the server is for another host name',
     'use the host name of the certificate, or set sslmode=verify-ca, which accepts any name',
   ],
   [
     /^CERT_(HAS_EXPIRED|NOT_YET_VALID)/,
-    'its certificate is expired or not yet valid',
+    'the certificate of the server is expired or not yet valid',
     'renew it, and check the clocks of both machines',
   ],
   [
     /^(DEPTH_|SELF_|UNABLE_|CERT_|INVALID_|ERR_TLS|ERR_SSL)/,
-    'its certificate is not signed by a trusted authority',
-    'pass a file with the certificate of the authority that signed it by sslrootcert',
+    'the certificate of the server is not signed by a trusted authority',
+    'pass a file with the certificate of the authority that signed it in the parameter sslrootcert',
   ],
   [
     /^(DATABASE_ROOT_CERTIFICATES|ERR_BORINGSSL|ERR_OSSL)/,
     'the sslrootcert file cannot be used',
-    'make it readable; it must hold certificates in PEM form',
+    'make it readable; it must contain certificates in PEM format',
   ],
 ];
 
@@ -110,7 +118,7 @@ function exactly(code: string): RegExp {
 }
 
 function passwordAdvice(): string {
-  return 'pass it by --database-password-file FILE, or in the URL of AUTHREALM_DATABASE';
+  return 'pass it with --database-password-file FILE, or in the URL of AUTHREALM_DATABASE';
 }
 
 /** The advice for an error of PostgreSQL or the connection; undefined for other errors and for bugs. */
@@ -121,7 +129,7 @@ export function postgresAdvice(error: unknown): Advice | undefined {
 }
 
 function adviceFor({ code }: DatabaseError): Advice {
-  const [, why = 'it returned an error', advice] = ADVICE.find(([codes]) => codes.test(code)) ?? [];
+  const [, why = 'the server returned an error', advice] = ADVICE.find(([codes]) => codes.test(code)) ?? [];
   return { why: `${why} (${code})`, advice };
 }
 
@@ -132,7 +140,7 @@ export async function withOwnerSettings<T>(work: Promise<T>): Promise<T> {
   } catch (error) {
     const found = postgresAdvice(error);
     if (!found) throw error;
-    const advice = (found.advice ?? 'check its log')
+    const advice = (found.advice ?? 'check the log of the server')
       .replaceAll('--database', '--migrate-database')
       .replace('AUTHREALM_DATABASE', 'AUTHREALM_MIGRATE_DATABASE');
     const what = 'the database of --migrate-database cannot be opened';

@@ -69,7 +69,7 @@ export async function roleState(rows: InspectionQuery): Promise<EngineState> {
 
 const ROLE_ADVICE =
   'a service needs only select, insert, update and delete; serve with a role that has no more, and pass the owner of ' +
-  'the schema by --migrate-database';
+  'the schema with --migrate-database';
 
 function tableFindings(role: string, rights: readonly TableRight[]): readonly string[] {
   const tablesWhere = (holds: (right: TableRight) => boolean) =>

@@ -59,7 +59,7 @@ function durabilityFindings({
 }: ServerSettings): readonly string[] {
   const found: (string | false)[] = [
     (version < MAJOR_MIN || version > MAJOR_MAX) &&
-      `this is PostgreSQL ${version}, and this program is tested on ${MAJOR_MIN} to ${MAJOR_MAX}`,
+      `this is PostgreSQL ${version}, but this program is tested on ${MAJOR_MIN} to ${MAJOR_MAX}`,
     fsync === 'off' && 'fsync is off: a crash of the machine can damage every table or lose committed writes',
     synchronous_commit === 'off' && 'synchronous_commit is off: a crash loses the last acknowledged writes',
     full_page_writes === 'off' &&

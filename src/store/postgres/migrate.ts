@@ -122,7 +122,7 @@ async function beginMigration(
 
 function schemaNotPermitted(cause: unknown, { role, schema }: RoleSchema): Refusal {
   return new Refusal(
-    `role ${role} may not change schema ${schema} (${(cause as Error).message}): pass its owner by --migrate-database, ` +
+    `role ${role} may not change schema ${schema} (${(cause as Error).message}): pass its owner with --migrate-database, ` +
       `or run as its owner: grant create on schema ${quoteIdentifier(schema)} to ${quoteIdentifier(role)}`,
     { cause },
   );
@@ -148,7 +148,7 @@ async function grantMissing(sql: SQL, grantee: string, { role, schema }: RoleSch
     if (!hasState(error, INSUFFICIENT_PRIVILEGE)) throw error;
     throw new Refusal(
       `role ${role} may not grant the use of schema ${schema} to ${grantee} (${(error as Error).message}): pass the ` +
-        'owner of the schema by --migrate-database',
+        'owner of the schema with --migrate-database',
       { cause: error },
     );
   }

@@ -18,13 +18,13 @@ const ADVICE: readonly (readonly [codes: RegExp, advise: (path: string | undefin
   [/^EROFS/, () => 'its file system is mounted read-only: remount it for writing, or move the database'],
   [
     /^(ENOENT|ENOTDIR)/,
-    (path) => `folder ${folderOf(path)} does not exist: create it, or pass another path by --database`,
+    (path) => `folder ${folderOf(path)} does not exist: create it, or pass another path with --database`,
   ],
-  [/^EISDIR/, () => 'the path is a folder: pass a file in it by --database'],
+  [/^EISDIR/, () => 'the path is a folder: pass a file in it with --database'],
   [
     /^SQLITE_NOTADB/,
     () =>
-      'the file is not a SQLite database, or its header is damaged: pass another path by --database, or restore a ' +
+      'the file is not a SQLite database, or its header is damaged: pass another path with --database, or restore a ' +
       'backup (docs/guides/backup-and-restore.md)',
   ],
   [
@@ -46,7 +46,7 @@ const ADVICE: readonly (readonly [codes: RegExp, advise: (path: string | undefin
   [
     /^SQLITE_(ERROR|SCHEMA)/,
     () =>
-      'its schema does not match this program: start once with --migrate auto; if that is what failed, nothing was ' +
+      'the schema does not match this program: start once with --migrate auto; if that is what failed, nothing was ' +
       'changed, and the previous release can still serve the database',
   ],
   [
