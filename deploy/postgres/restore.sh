@@ -18,7 +18,7 @@ fi
 tables=$(psql --no-psqlrc --tuples-only --no-align --command \
   "select count(*) from pg_catalog.pg_tables where schemaname not in ('pg_catalog', 'information_schema')")
 if [ "$tables" != 0 ]; then
-  echo "restore.sh: $PGDATABASE has $tables tables: name an empty database, nothing is overwritten" >&2
+  echo "restore.sh: $PGDATABASE has $tables tables: set PGDATABASE to an empty database; nothing is overwritten" >&2
   exit 1
 fi
 
