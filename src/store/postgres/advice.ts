@@ -89,7 +89,7 @@ const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[]
   [
     /^ERR_POSTGRES_TLS/,
     'the server does not support TLS',
-    'set ssl=on there, or pass sslmode=disable on a network that is protected otherwise',
+    'turn on ssl there, or pass sslmode=disable on a network that is protected otherwise',
   ],
   [
     /^ERR_TLS_CERT_ALTNAME_INVALID/,
