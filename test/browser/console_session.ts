@@ -3,7 +3,7 @@ import { parseUuid, type Uuid } from '../../src/domain/id.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
 import { createLink } from '../support/console_sign_in.ts';
 import type { Service } from '../support/service.ts';
-import { type ConsoleWindow, openWindow, SET_SCRIPTS_RAN, type View, WIDE } from './console_window.ts';
+import { type ConsoleWindow, openWindow, SET_SCRIPTS_RAN, VIEWS, type View, WIDE } from './console_window.ts';
 
 export const READ_SCOPE = 'realms:read profiles:read users:read profile-infos:read changes:read';
 export const WRITE_SCOPE = `${READ_SCOPE} realms:write profiles:write users:write profile-infos:write`;
@@ -69,12 +69,20 @@ export async function openMenu({ page }: ConsoleWindow): Promise<void> {
 }
 
 /** Expects no errors, no accessibility violations, no executed script and no horizontal scrolling. */
-export async function expectNoErrors(window: ConsoleWindow): Promise<void> {
-  expect(await window.violations()).toEqual([]);
-  expect(window.errors).toEqual([]);
-  expect(await window.page.evaluate('globalThis.scriptsRan')).toBe(false);
+export async function expectNoErrors(window: ConsoleWindow, message?: string): Promise<void> {
+  expect(await window.violations(), message).toEqual([]);
+  expect(window.errors, message).toEqual([]);
+  expect(await window.page.evaluate('globalThis.scriptsRan'), message).toBe(false);
   const wider = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
-  expect(await window.page.evaluate(wider)).toBeLessThanOrEqual(0);
+  expect(await window.page.evaluate(wider), message).toBeLessThanOrEqual(0);
+}
+
+/** Expects the same of the current page on a phone and a desktop, light and dark. */
+export async function expectNoErrorsInAnyView(window: ConsoleWindow): Promise<void> {
+  for (const view of VIEWS) {
+    await window.show(view);
+    await expectNoErrors(window, `${view.viewport.width} wide, ${view.scheme}`);
+  }
 }
 
 /** Hostile and unusual texts. */

@@ -29,6 +29,10 @@ export interface ConsoleWindow {
   /** Accessibility violations on the current page, found by axe. */
   violations(): Promise<readonly string[]>;
   goto(fragment: string): Promise<void>;
+  /** Loads the console anew at this fragment, and forgets the errors of the page before. */
+  load(fragment: string): Promise<void>;
+  /** Shows the current page in another size and colour scheme. */
+  show(view: View): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -68,9 +72,22 @@ export async function openWindow(url: string, { viewport, scheme }: View = WIDE)
     },
     violations: () => violationsOf(page),
     goto: (fragment) => page.goto(`${url}/console${fragment}`).then(() => undefined),
+    async load(fragment) {
+      await page.goto(`${url}/console${fragment}`);
+      errors.length = 0;
+      await page.reload();
+    },
+    async show({ viewport, scheme }) {
+      await page.setViewportSize(viewport);
+      await page.emulateMedia({ colorScheme: scheme });
+      await page.evaluate(NEXT_FRAME);
+    },
     close: () => context.close(),
   };
 }
+
+/** Resolves when the page has been laid out again. */
+const NEXT_FRAME = 'new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))';
 
 /** The time-out of a browser test. It ends the shared browser, so single waits time out earlier. */
 export const BROWSER_TEST_MS = 300_000;
@@ -99,7 +116,7 @@ interface Violation {
 }
 
 async function violationsOf(page: Page): Promise<readonly string[]> {
-  await page.evaluate(AXE);
+  if (await page.evaluate(`typeof axe === 'undefined'`)) await page.evaluate(AXE);
   const script = `axe.run(document, { runOnly: ${JSON.stringify(RULES)} }).then(({ violations }) => violations)`;
   const violations = (await page.evaluate(script)) as readonly Violation[];
   return violations.flatMap(({ id, nodes }) =>

@@ -12,7 +12,7 @@ import { createLink } from '../support/console_sign_in.ts';
 import { createRecord, kindOf, PASSWORD, type ParentIds } from '../support/resource_cases.ts';
 import { type Service, startService } from '../support/service.ts';
 import { expectNoErrors, HOSTILE_TEXTS, openSignedIn, WRITE_SCOPE } from './console_session.ts';
-import { BROWSER_TEST_MS, openWindow, PHONE, WIDE } from './console_window.ts';
+import { BROWSER_TEST_MS, type ConsoleWindow, openWindow, PHONE, WIDE } from './console_window.ts';
 import { waitForPage } from './page_paths.ts';
 
 /** Hostile texts in every member that can store them, on every page that shows them. */
@@ -69,9 +69,16 @@ describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
   'the stored text %s',
   (attempt) => {
     let home: ParentIds;
+    /** Two windows that each test loads anew: one of a phone. */
+    let narrow: ConsoleWindow;
+    let wide: ConsoleWindow;
     beforeAll(async () => {
       home = await createAll(attempt);
+      const scope = `${WRITE_SCOPE} admin`;
+      narrow = await openSignedIn(service, '#/', { view: { ...WIDE, viewport: PHONE }, scope });
+      wide = await openSignedIn(service, '#/', { scope });
     });
+    afterAll(() => Promise.all([narrow.close(), wide.close()]));
 
     const places: readonly [string, () => string][] = [
       ['realms', () => '#/realms'],
@@ -83,34 +90,31 @@ describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
       ['password profile', () => `#/realms/${home.realm}/password-profiles/${home.passwordProfile}`],
     ];
     test.each(places)(`stored ${attempt} text is inert on the page of %s`, async (_, place) => {
-      const view = { ...WIDE, viewport: PHONE };
-      const window = await openSignedIn(service, place(), { view, scope: `${WRITE_SCOPE} admin` });
-      await window.page
+      await narrow.load(place());
+      await narrow.page
         .locator('main bdi.untrusted', { hasText: beginningOf(attempt) })
         .first()
         .waitFor();
-      await waitForPage(window);
-      await expectNoErrors(window);
-      await window.close();
+      await waitForPage(narrow);
+      await expectNoErrors(narrow);
     });
 
     test(`stored ${attempt} text is inert in the dialogs of a user`, async () => {
-      const window = await openSignedIn(service, `#/realms/${home.realm}/users/${home.user}`);
-      const { page } = window;
+      await wide.load(`#/realms/${home.realm}/users/${home.user}`);
+      const { page } = wide;
       for (const name of [/^Edit$/, /^Delete$/, /^Add OIDC link$/, /^Edit ./, /^Remove ./, /^History of ./]) {
         await page.getByRole('button', { name }).first().click();
         await page.getByRole('dialog').waitFor();
         await page.waitForLoadState('networkidle');
-        await expectNoErrors(window);
+        await expectNoErrors(wide);
         await page.keyboard.press('Escape');
         await page.getByRole('dialog').waitFor({ state: 'detached' });
       }
-      await window.close();
     });
 
     test(`stored ${attempt} text is inert in search results`, async () => {
-      const window = await openSignedIn(service, '#/', { view: { ...WIDE, viewport: PHONE } });
-      const { page } = window;
+      await narrow.load('#/');
+      const { page } = narrow;
       for (const clue of new Set([HOSTILE_TEXTS[attempt], USERNAMES[attempt]])) {
         await page.getByRole('searchbox').fill(clue);
         const row = page.locator(`a.row[href="#/realms/${home.realm}/users/${home.user}"]`).first();
@@ -118,10 +122,9 @@ describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
           .locator('bdi.untrusted', { hasText: beginningOf(attempt) })
           .first()
           .waitFor();
-        await waitForPage(window);
-        await expectNoErrors(window);
+        await waitForPage(narrow);
+        await expectNoErrors(narrow);
       }
-      await window.close();
     });
 
     test(`stored ${attempt} text is inert as the label of a session`, async () => {
@@ -136,29 +139,28 @@ describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
     });
 
     test(`stored ${attempt} text is inert in lists of realms`, async () => {
-      const window = await openSignedIn(service, '#/clients', { scope: `${WRITE_SCOPE} admin` });
-      const { page } = window;
+      await wide.load('#/clients');
+      const { page } = wide;
       for (const kind of ['client', 'webhook']) {
-        await window.goto(`#/${kind}s`);
+        await wide.goto(`#/${kind}s`);
         await page.getByRole('button', { name: `New ${kind}` }).click();
         const realms = page.getByRole('group', { name: 'Realms' });
         await realms.getByLabel('Some').check();
         const choice = realms.locator('label', { hasText: home.realm.slice(-4) });
         await choice.locator('bdi.untrusted', { hasText: beginningOf(attempt) }).waitFor();
-        await expectNoErrors(window);
+        await expectNoErrors(wide);
         await page.keyboard.press('Escape');
       }
-      await window.goto('#/transfer');
+      await wide.goto('#/transfer');
       const option = page.locator(`option[value="${home.realm}"]`).first();
       await option.waitFor({ state: 'attached' });
       expect(await option.textContent()).toBe(`${plainText(HOSTILE_TEXTS[attempt])} · ${home.realm}`);
-      await expectNoErrors(window);
-      await window.close();
+      await expectNoErrors(wide);
     });
 
     test(`stored ${attempt} text is inert as the name of an imported file`, async () => {
-      const window = await openSignedIn(service, '#/transfer', { view: { ...WIDE, viewport: PHONE } });
-      const { page } = window;
+      await narrow.load('#/transfer');
+      const { page } = narrow;
       const line = {
         ...{ type: 'user_authentication_info', realm_id: home.realm, id: home.user },
         ...{ name: HOSTILE_TEXTS[attempt], email: `${attempt}.again@example.com` },
@@ -176,13 +178,12 @@ describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
         .locator('bdi.untrusted', { hasText: beginningOf(attempt) })
         .first()
         .waitFor();
-      await expectNoErrors(window);
-      await window.close();
+      await expectNoErrors(narrow);
     });
 
     test(`stored ${attempt} text is inert in an edit conflict`, async () => {
-      const window = await openSignedIn(service, `#/realms/${home.realm}/users/${home.user}`);
-      const { page } = window;
+      await wide.load(`#/realms/${home.realm}/users/${home.user}`);
+      const { page } = wide;
       await page.getByRole('button', { name: 'Edit', exact: true }).click();
       const [mine, theirs] = ['mine', 'theirs'].map(
         (word) => `${word} ${HOSTILE_TEXTS[attempt].slice(0, 200)}`,
@@ -196,18 +197,16 @@ describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
       for (const word of [beginningOf(attempt), 'theirs ', 'mine ']) {
         await compared.locator('bdi.untrusted', { hasText: word }).first().waitFor();
       }
-      await window.expectError(/status of 412/);
-      await expectNoErrors(window);
-      await window.close();
+      await wide.expectError(/status of 412/);
+      await expectNoErrors(wide);
     });
 
     test(`${attempt} text is inert in the address`, async () => {
       const text = encodeURIComponent(HOSTILE_TEXTS[attempt]);
-      const window = await openSignedIn(service, `#/realms/${text}/users/${text}?q=${text}`);
-      await window.page.getByText('Not found, or not visible to this session.').first().waitFor();
-      await window.expectError(/status of 404/);
-      await expectNoErrors(window);
-      await window.close();
+      await wide.load(`#/realms/${text}/users/${text}?q=${text}`);
+      await wide.page.getByText('Not found, or not visible to this session.').first().waitFor();
+      await wide.expectError(/status of 404/);
+      await expectNoErrors(wide);
     });
   },
 );
