@@ -46,7 +46,7 @@ interface Result {
 
 /** Groups run one after the other. */
 const GROUPS: readonly { readonly args: readonly string[]; isMember(path: string): boolean }[] = [
-  { args: ['--parallel=2'], isMember: (path) => !isSerial(path) && !isBrowser(path) },
+  { args: ['--parallel=3'], isMember: (path) => !isSerial(path) && !isBrowser(path) },
   { args: ['--parallel=4'], isMember: isBrowser },
   { args: [], isMember: isSerial },
 ];

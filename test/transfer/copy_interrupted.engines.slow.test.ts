@@ -23,7 +23,7 @@ import { serveWithClient } from '../support/service_process.ts';
 
 setDefaultTimeout(300_000);
 
-const USERS = 12_000;
+const USERS = 5_000;
 const KILLS = 4;
 const key = newMasterKey();
 const sources = new Map<Engine, TestDatabase>();
