@@ -10,8 +10,7 @@ import { fileURLToPath } from 'node:url';
  * - `x.unit.test.ts` opens no database; `x.sqlite.test.ts` and `x.postgres.test.ts` test one engine, and
  *   `x.engines.test.ts` chooses its engines: these run once. All others run on SQLite and on PostgreSQL.
  * - `x.slow.test.ts` is left out of `npm test`.
- * - `x.serial.test.ts` measures time or hashes passwords: nothing else runs next to it but the same suites on the
- *   other engine.
+ * - `x.serial.test.ts` measures time or hashes passwords: at most one other serial suite runs at the same time.
  *
  * Without arguments: the suites that finish within a few minutes. `--rest`: all others. `--engines`: all. Any other arguments are
  * passed to one `bun test`.
@@ -104,7 +103,15 @@ function parseReport(report: string): Tests {
   return new Map([...found].map(([, path = '', count]) => [path, Number(count)]));
 }
 
-/** Runs the files of one group. In the serial group, the suites on PostgreSQL run concurrently with those on SQLite. */
+/**
+ * Prints a text to the end. `console.log` does not wait for a slow reader, and the output of the next process would land in the
+ * middle of the text.
+ */
+function print(text: string): Promise<void> {
+  return new Promise((done) => process.stdout.write(text, () => done()));
+}
+
+/** Runs the files of one group. In the serial group, the suites on PostgreSQL run concurrently with all others. */
 async function runGroup(
   suites: readonly Suite[],
   args: readonly string[],
@@ -114,13 +121,16 @@ async function runGroup(
     const paths = suites.filter((suite) => suite.engine === engine).map(({ path }) => `./${path}`);
     if (paths.length > 0) results.set(engine, await run(engine, [...args, ...paths], isPrinting));
   };
-  await runEngine('none', true);
-  if (args.length > 0) {
+  const runOthers = async () => {
+    await runEngine('none', true);
     await runEngine('sqlite', true);
+  };
+  if (args.length > 0) {
+    await runOthers();
     await runEngine('postgres', true);
   } else {
-    await Promise.all([runEngine('sqlite', true), runEngine('postgres', false)]);
-    process.stdout.write(results.get('postgres')?.output ?? '');
+    await Promise.all([runOthers(), runEngine('postgres', false)]);
+    await print(results.get('postgres')?.output ?? '');
   }
   return results;
 }
@@ -142,12 +152,12 @@ async function runSuites(includes: (suite: Suite) => boolean): Promise<boolean> 
   }
   const sum = (tests: Tests) => [...tests.values()].reduce((total, count) => total + count, 0);
   const { none, sqlite, postgres } = counts;
-  console.log(
-    `${sum(none)} tests of one engine or none, ${sum(sqlite)} on SQLite, ${sum(postgres)} on PostgreSQL`,
+  await print(
+    `${sum(none)} tests of one engine or none, ${sum(sqlite)} on SQLite, ${sum(postgres)} on PostgreSQL\n`,
   );
   const isOnBoth = (path: string) => all.filter((suite) => suite.path === path).length === 2;
   const differing = [...shared].filter((path) => isOnBoth(path) && sqlite.get(path) !== postgres.get(path));
-  if (differing.length > 0) console.log(`the engines did not run the same tests: ${differing.join(', ')}`);
+  if (differing.length > 0) await print(`the engines did not run the same tests: ${differing.join(', ')}\n`);
   return isPassing && differing.length === 0;
 }
 

@@ -1,13 +1,31 @@
-import { expect, test } from 'bun:test';
+import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { SQL } from 'bun';
-import { startPgBouncer } from '../support/pgbouncer.ts';
+import { type PostgresAddress, parsePostgres } from '../../src/store/open.ts';
+import { openStore, runContracts } from '../store/contract/contracts.ts';
+import { type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 
+/** The contract of the store through PgBouncer of Debian in transaction mode. */
+
+async function freshName(): Promise<string> {
+  return new URL(await (await sharedServer()).freshDatabase()).pathname.slice(1);
+}
+
+let bouncer: PgBouncer;
+beforeAll(async () => {
+  // Fewer connections than callers: transactions change connections.
+  bouncer = await startPgBouncer(await sharedServer(), { default_pool_size: '5' });
+});
+afterAll(() => bouncer.stop());
+
+runContracts('PgBouncer of Debian in transaction mode', async () =>
+  openStore(parsePostgres(`${bouncer.url(await freshName())}?prepare=off`) as PostgresAddress),
+);
+
 test('two clients share one connection of a transaction pool', async () => {
-  const server = await sharedServer();
-  const database = new URL(await server.freshDatabase()).pathname.slice(1);
-  const bouncer = await startPgBouncer(server, { default_pool_size: '1' });
-  const clients = [1, 2].map(() => new SQL(bouncer.url(database), { max: 1, prepare: false }));
+  const database = await freshName();
+  const ofOneConnection = await startPgBouncer(await sharedServer(), { default_pool_size: '1' });
+  const clients = [1, 2].map(() => new SQL(ofOneConnection.url(database), { max: 1, prepare: false }));
   const backends = new Set<number>();
   for (const number of [1, 2, 3]) {
     for (const client of clients) {
@@ -18,6 +36,6 @@ test('two clients share one connection of a transaction pool', async () => {
   }
   expect(backends.size).toBe(1);
   await Promise.all(clients.map((client) => client.close()));
-  await bouncer.stop();
-  await expect(new SQL(bouncer.url(database), { max: 1 }).unsafe('select 1')).rejects.toThrow();
+  await ofOneConnection.stop();
+  await expect(new SQL(ofOneConnection.url(database), { max: 1 }).unsafe('select 1')).rejects.toThrow();
 });
