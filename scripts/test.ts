@@ -10,7 +10,8 @@ import { fileURLToPath } from 'node:url';
  * - `x.unit.test.ts` opens no database; `x.sqlite.test.ts` and `x.postgres.test.ts` test one engine, and
  *   `x.engines.test.ts` chooses its engines: these run once. All others run on SQLite and on PostgreSQL.
  * - `x.slow.test.ts` is left out of `npm test`.
- * - `x.serial.test.ts` measures time or hashes passwords: at most one other serial suite runs at the same time.
+ * - `x.serial.test.ts` measures time or hashes passwords: nothing else runs at the same time but a serial suite on the other
+ *   engine.
  *
  * Without arguments: the suites that finish within a few minutes. `--rest`: all others. `--engines`: all. Any other arguments are
  * passed to one `bun test`.
@@ -21,8 +22,8 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Bounds a hanging test; on a busy machine a healthy one may take minutes. */
 const TEST_MS_MAX = 300_000;
 
-/** The shared suites that `npm test` runs on PostgreSQL as well. */
-const POSTGRES_IN_NPM_TEST = /^test\/(store\/store|http\/api\/.*)\.test\.ts$/;
+/** The shared suites that `npm test` runs on PostgreSQL as well, besides serial ones. */
+const POSTGRES_IN_NPM_TEST = /^test\/http\/api\//;
 
 type Engine = 'none' | 'sqlite' | 'postgres';
 type Tests = ReadonlyMap<string, number>;
@@ -43,11 +44,18 @@ interface Result {
   readonly tests: Tests;
 }
 
+interface Group {
+  readonly args: readonly string[];
+  /** Whether SQLite and PostgreSQL run at the same time. */
+  readonly hasBothAtOnce: boolean;
+  isMember(path: string): boolean;
+}
+
 /** Groups run one after the other. */
-const GROUPS: readonly { readonly args: readonly string[]; isMember(path: string): boolean }[] = [
-  { args: ['--parallel=3'], isMember: (path) => !isSerial(path) && !isBrowser(path) },
-  { args: ['--parallel=4'], isMember: isBrowser },
-  { args: [], isMember: isSerial },
+const GROUPS: readonly Group[] = [
+  { args: ['--parallel=3'], hasBothAtOnce: false, isMember: (path) => !isSerial(path) && !isBrowser(path) },
+  { args: ['--parallel=5'], hasBothAtOnce: false, isMember: isBrowser },
+  { args: [], hasBothAtOnce: true, isMember: isSerial },
 ];
 
 function isBrowser(path: string): boolean {
@@ -67,7 +75,7 @@ function findSuites(): readonly Suite[] {
     const kind = /\.(unit|sqlite|postgres|engines)\./.exec(path)?.[1];
     if (kind === 'unit') return [{ path, engine: 'none', isShared: false, isRest: isSlow }];
     if (kind !== undefined) return [{ path, engine: 'sqlite', isShared: false, isRest: isSlow }];
-    const isInNpmTest = POSTGRES_IN_NPM_TEST.test(path.replace('.serial', ''));
+    const isInNpmTest = isSerial(path) || POSTGRES_IN_NPM_TEST.test(path);
     return [
       { path, engine: 'sqlite', isShared: true, isRest: isSlow },
       { path, engine: 'postgres', isShared: true, isRest: isSlow || !isInNpmTest },
@@ -111,26 +119,23 @@ function print(text: string): Promise<void> {
   return new Promise((done) => process.stdout.write(text, () => done()));
 }
 
-/** Runs the files of one group. In the serial group, the suites on PostgreSQL run concurrently with all others. */
+/** Runs the files of one group. */
 async function runGroup(
   suites: readonly Suite[],
-  args: readonly string[],
+  { args, hasBothAtOnce }: Group,
 ): Promise<ReadonlyMap<Engine, Result>> {
   const results = new Map<Engine, Result>();
   const runEngine = async (engine: Engine, isPrinting: boolean) => {
     const paths = suites.filter((suite) => suite.engine === engine).map(({ path }) => `./${path}`);
     if (paths.length > 0) results.set(engine, await run(engine, [...args, ...paths], isPrinting));
   };
-  const runOthers = async () => {
-    await runEngine('none', true);
-    await runEngine('sqlite', true);
-  };
-  if (args.length > 0) {
-    await runOthers();
-    await runEngine('postgres', true);
-  } else {
-    await Promise.all([runOthers(), runEngine('postgres', false)]);
+  await runEngine('none', true);
+  if (hasBothAtOnce) {
+    await Promise.all([runEngine('sqlite', true), runEngine('postgres', false)]);
     await print(results.get('postgres')?.output ?? '');
+  } else {
+    await runEngine('sqlite', true);
+    await runEngine('postgres', true);
   }
   return results;
 }
@@ -140,10 +145,10 @@ async function runSuites(includes: (suite: Suite) => boolean): Promise<boolean> 
   const shared = new Set(all.filter(({ isShared }) => isShared).map(({ path }) => path));
   const counts = { none: new Map<string, number>(), sqlite: new Map(), postgres: new Map() };
   let isPassing = true;
-  for (const { args, isMember } of GROUPS) {
+  for (const group of GROUPS) {
     const results = await runGroup(
-      all.filter(({ path }) => isMember(path)),
-      args,
+      all.filter(({ path }) => group.isMember(path)),
+      group,
     );
     for (const [engine, result] of results) {
       isPassing &&= result.isPassing;

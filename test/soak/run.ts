@@ -37,6 +37,7 @@ const CHECKS: readonly Check[] = [
   { name: 'copy', arguments: [], needs: [], minutesMax: 40 },
   { name: 'doctor', arguments: [], needs: [], minutesMax: 10 },
   { name: 'overload', arguments: [], needs: [], minutesMax: 25 },
+  { name: 'worker_pool', arguments: [], needs: [], minutesMax: 5 },
   { name: 'webhooks', arguments: [], needs: [], minutesMax: 30 },
   { name: 'first_view', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 15 },
   { name: 'bench', arguments: [], needs: ['wrk', 'nginx', 'taskset'], minutesMax: 25 },

@@ -288,61 +288,6 @@ describe('limits of a worker pool', () => {
   });
 });
 
-/** Milliseconds of work that the pool does in a millisecond, on this machine and now, without overload. */
-async function capacityOf(pool: Pool, workersMax: number, mix: readonly number[]): Promise<number> {
-  const began = performance.now();
-  const isOver = () => performance.now() - began >= 2_000;
-  let workedMs = 0;
-  async function client(): Promise<void> {
-    for (let count = 0; !isOver(); count += 1) {
-      const ms = mix[count % mix.length] as number;
-      await pool.request(work(ms));
-      if (!isOver()) workedMs += ms;
-    }
-  }
-  // Twice as many clients as workers, so that a request always waits.
-  await Promise.all(Array.from({ length: 2 * workersMax }, client));
-  return workedMs / 2_000;
-}
-
-describe('a worker pool at twice its capacity for 5 s', () => {
-  test.each<[string, Partial<PoolSettings>, readonly number[]]>([
-    ['one worker that may finish late', { workMsMax: 60_000 }, [50]],
-    ['two workers that are killed when late', { workersMax: 2, waitingMax: 64 }, [100]],
-    ['two workers with long and short requests', { workersMax: 2, waitingMax: 16 }, [10, 500]],
-  ])(
-    'a worker pool at twice its capacity does 0.8 of its possible work: %s',
-    async (_, settings, mix) => {
-      const { command, starts } = recordStarts(EXEC_WORKER);
-      const pool = open({ command, waitMsMax: 2_000, ...settings });
-      const workersMax = settings.workersMax ?? 1;
-      const state = (): Promise<State> => pool.request<State>(STATE).catch(state);
-      await Promise.all(Array.from({ length: workersMax }, state));
-      const capacityBefore = await capacityOf(pool, workersMax, mix);
-      const everyMs = mix.reduce((sum, ms) => sum + ms) / mix.length / capacityBefore / 2;
-      const began = performance.now();
-      let answeredMs = 0;
-      const requests: Promise<unknown>[] = [];
-      while (performance.now() - began < 5_000) {
-        const ms = mix[requests.length % mix.length] as number;
-        const count = () => {
-          answeredMs += ms;
-        };
-        requests.push(
-          pool.request(work(ms)).then(count, (error: Fault) => expect(error.code).toBe('overloaded')),
-        );
-        await Bun.sleep(Math.max(0, began + requests.length * everyMs - performance.now()));
-      }
-      const rate = answeredMs / (performance.now() - began);
-      expect(starts()).toBeLessThanOrEqual(3);
-      await Promise.all(requests);
-      const capacityAfter = await capacityOf(pool, workersMax, mix);
-      expect(rate / Math.min(capacityBefore, capacityAfter)).toBeGreaterThan(0.8);
-    },
-    300_000,
-  );
-});
-
 describe('closing a worker pool', () => {
   test('closing a worker pool kills its workers and rejects waiting and new requests', async () => {
     const pool = open();
