@@ -107,7 +107,7 @@ describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
         await page.getByRole('dialog').waitFor();
         await page.waitForLoadState('networkidle');
         await expectNoErrors(wide);
-        await page.keyboard.press('Escape');
+        await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
         await page.getByRole('dialog').waitFor({ state: 'detached' });
       }
     });
