@@ -7,14 +7,14 @@ import { fileURLToPath } from 'node:url';
  * Runs the suites, and checks that both engines ran the same tests. The file name determines where a suite runs
  * (CONTRIBUTING.md, "Tests"):
  *
- * - `x.unit.test.ts` opens no database; `x.sqlite.test.ts` and `x.postgres.test.ts` test one engine, and
- *   `x.engines.test.ts` chooses its engines: these run once. All others run on SQLite and on PostgreSQL.
+ * - `x.unit.test.ts` opens no database; `x.sqlite.test.ts`, `x.postgres.test.ts` and `x.citus.test.ts` test one engine, and
+ *   `x.engines.test.ts` chooses its engines: these run once. All others run on SQLite, on PostgreSQL and on Citus.
  * - `x.slow.test.ts` is left out of `npm test`.
  * - `x.serial.test.ts` measures time or hashes passwords: nothing else runs at the same time but a serial suite on the other
  *   engine.
  *
- * Without arguments: the suites that finish within a few minutes. `--rest`: all others. `--engines`: all. Any other arguments are
- * passed to one `bun test`.
+ * Without arguments: the suites that finish within a few minutes. `--rest`: all others. `--engines`: all. `--citus`: those of
+ * CITUS_SUITES, on a Citus cluster; `--citus-all`: all that run there. Any other arguments are passed to one `bun test`.
  */
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -25,7 +25,11 @@ const TEST_MS_MAX = 300_000;
 /** The shared suites that `npm test` runs on PostgreSQL as well, besides serial ones. */
 const POSTGRES_IN_NPM_TEST = /^test\/http\/api\//;
 
-type Engine = 'none' | 'sqlite' | 'postgres';
+/** The contract of the store, and lookups, writes, lists and the feed. */
+const CITUS_SUITES =
+  /^test\/(store\/(store\.serial|concurrent_writes|cascade|\w+\.citus)\.|http\/(api\/|lookup\.|reverse_lookup\.|list\.|paging\.|readiness\.)|events\/change_feed)/;
+
+type Engine = 'none' | 'sqlite' | 'postgres' | 'citus';
 type Tests = ReadonlyMap<string, number>;
 
 interface Suite {
@@ -72,13 +76,15 @@ function findSuites(): readonly Suite[] {
     .sort();
   return paths.flatMap((path): Suite[] => {
     const isSlow = path.includes('.slow.') || isBrowser(path);
-    const kind = /\.(unit|sqlite|postgres|engines)\./.exec(path)?.[1];
+    const kind = /\.(unit|sqlite|postgres|engines|citus)\./.exec(path)?.[1];
+    if (kind === 'citus') return [{ path, engine: 'citus', isShared: false, isRest: isSlow }];
     if (kind === 'unit') return [{ path, engine: 'none', isShared: false, isRest: isSlow }];
     if (kind !== undefined) return [{ path, engine: 'sqlite', isShared: false, isRest: isSlow }];
     const isInNpmTest = isSerial(path) || POSTGRES_IN_NPM_TEST.test(path);
     return [
       { path, engine: 'sqlite', isShared: true, isRest: isSlow },
       { path, engine: 'postgres', isShared: true, isRest: isSlow || !isInNpmTest },
+      { path, engine: 'citus', isShared: true, isRest: isSlow },
     ];
   });
 }
@@ -140,10 +146,42 @@ async function runGroup(
   return results;
 }
 
+/** The suites that run on a Citus cluster: those with time limits alone, two of the others at a time. */
+async function runOnCitus(isIncluded: (suite: Suite) => boolean): Promise<boolean> {
+  if (process.env.AUTHREALM_TEST_CITUS === undefined) {
+    await print(
+      'the suites on Citus did not run: AUTHREALM_TEST_CITUS names no folder with a build of Citus\n',
+    );
+    return true;
+  }
+  const paths = findSuites()
+    .filter((suite) => suite.engine === 'citus' && isIncluded(suite))
+    .map(({ path }) => path);
+  let isPassing = true;
+  let count = 0;
+  for (const [args, isMember] of [
+    [['--parallel=2'], (path: string) => !isSerial(path)],
+    [[], isSerial],
+  ] as const) {
+    const members = paths.filter((path) => isMember(path) && !isBrowser(path)).map((path) => `./${path}`);
+    if (members.length === 0) continue;
+    const result = await run('citus', [...args, ...members], true);
+    isPassing &&= result.isPassing;
+    for (const tests of result.tests.values()) count += tests;
+  }
+  await print(`${count} tests on Citus\n`);
+  return isPassing;
+}
+
 async function runSuites(includes: (suite: Suite) => boolean): Promise<boolean> {
-  const all = findSuites().filter(includes);
+  const all = findSuites().filter((suite) => suite.engine !== 'citus' && includes(suite));
   const shared = new Set(all.filter(({ isShared }) => isShared).map(({ path }) => path));
-  const counts = { none: new Map<string, number>(), sqlite: new Map(), postgres: new Map() };
+  const counts = {
+    none: new Map<string, number>(),
+    sqlite: new Map(),
+    postgres: new Map(),
+    citus: new Map<string, number>(),
+  };
   let isPassing = true;
   for (const group of GROUPS) {
     const results = await runGroup(
@@ -174,5 +212,14 @@ const SELECTIONS: Readonly<Record<string, (suite: Suite) => boolean>> = {
 const args = process.argv.slice(2);
 const selection = SELECTIONS[args.join(' ')];
 const engine = (process.env.AUTHREALM_TEST_ENGINE ?? 'sqlite') as Engine;
-const isPassing = selection ? await runSuites(selection) : (await run(engine, args, true)).isPassing;
+const citusSelections: typeof SELECTIONS = {
+  '--citus': ({ path }) => CITUS_SUITES.test(path) && !path.includes('.slow.'),
+  '--citus-all': () => true,
+};
+const citusSelection = citusSelections[args.join(' ')];
+async function runSelected(): Promise<boolean> {
+  if (citusSelection) return runOnCitus(citusSelection);
+  return selection ? runSuites(selection) : (await run(engine, args, true)).isPassing;
+}
+const isPassing = await runSelected();
 process.exitCode = isPassing ? 0 : 1;

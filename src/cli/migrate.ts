@@ -6,31 +6,18 @@ import { VERSION } from '../platform/version.ts';
 import { openEngineFor } from '../service/open_database.ts';
 import { isInMemory } from '../store/open.ts';
 import { pendingMigrations } from '../store/pending_migrations.ts';
-import { citusSql } from '../store/postgres/citus.ts';
 import { addSettings, type CliContext } from './context.ts';
-
-/** SQL that --print writes instead of running it. */
-const PRINTABLE_SQL: Readonly<Record<string, (settings: Settings) => string | Promise<string>>> = {
-  pending: pendingSql,
-  citus: citusSql,
-};
 
 /** `migrate`: applies pending migrations, so that serving processes need no rights to do so. It ignores --migrate. */
 export function addMigrate(program: Command, context: CliContext): void {
   const names = DATABASE_SETTINGS.filter((name) => name !== 'migrate');
   addSettings(program.command('migrate'), names)
     .description('apply pending schema migrations, and list them')
-    .addOption(
-      new Option(
-        '--print <WHAT>',
-        'only print SQL: the pending migrations, or the statements that distribute the tables with Citus',
-      ).choices(Object.keys(PRINTABLE_SQL)),
-    )
+    .addOption(new Option('--print <WHAT>', 'only print the SQL of pending migrations').choices(['pending']))
     .action(async ({ print }: { print?: string }, command: Command) => {
       const settings = context.settingsOf(command);
-      const printed = await PRINTABLE_SQL[print ?? '']?.(settings);
-      if (printed === undefined) console.log(await applyPending(settings));
-      else process.stdout.write(printed);
+      if (print === undefined) console.log(await applyPending(settings));
+      else process.stdout.write(await pendingSql(settings));
     });
 }
 

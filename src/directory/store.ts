@@ -254,8 +254,17 @@ export interface Store {
   /** Whether to reject a request before it begins. Undefined for kinds of work that never wait. */
   readonly overloaded: OverloadChecks;
 
-  /** Settles when a read would succeed now; throws or rejects with Fault `unavailable` otherwise. */
-  ready(): MaybePromise<void>;
+  /**
+   * Settles when a read would succeed now; throws or rejects with Fault `unavailable` otherwise. A database on several nodes
+   * returns their counts.
+   */
+  ready(): MaybePromise<NodeCounts | undefined>;
+}
+
+/** The nodes of a distributed database. Records on a node that is not reachable cannot be read. */
+export interface NodeCounts {
+  readonly reachable: number;
+  readonly total: number;
 }
 
 /** The result of comparing a loaded record with the stored one of the same key. */

@@ -37,6 +37,8 @@ export const LIMITS = Object.freeze({
   statementMsMax: 3_500,
   /** Interval of the search for a writable PostgreSQL host while there is none. */
   primarySearchMs: 500,
+  /** Time for a node of a Citus cluster to answer the readiness check of another one; then it is not reachable. */
+  nodeCheckMsMax: 1_000,
   /** PostgreSQL connections of a process for what every request needs: clients, signing keys and readiness. */
   accessConnectionsMax: 1,
   /**
@@ -221,7 +223,7 @@ export const LIMITS = Object.freeze({
   idempotencyKeyCharactersMax: 255,
   /** Time for which an answer can be repeated by its `Idempotency-Key`. */
   idempotencyMsMax: 86_400_000,
-  /** Answers remembered for a client. The oldest is dropped for another. */
+  /** Answers remembered for a client in a realm. The oldest is dropped for another. */
   idempotencyKeysPerClientMax: 10_000,
   /**
    * Time to fetch a discovery document or key set, including name resolution; then it is unreachable. Less than

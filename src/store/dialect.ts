@@ -28,6 +28,11 @@ export interface Dialect {
   readonly lists: ListDialect;
   /** Row locks, to append to a select. */
   readonly rowLocks: RowLocks;
+  /**
+   * Waits for writers of all realms and of the installation, and blocks others until the end of the transaction; undefined
+   * for an engine with a single writer.
+   */
+  readonly lockClocks: string | undefined;
   readonly clockOrder: ClockOrder;
 }
 

@@ -2,7 +2,6 @@ import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { SQL } from 'bun';
 import { migrationsIn } from '../../src/store/migrations.ts';
-import { citusSql } from '../../src/store/postgres/citus.ts';
 import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
@@ -109,19 +108,10 @@ describe.each(Object.entries(TARGETS))('a newer schema that was only expanded, o
 });
 
 describe('migrate', () => {
-  test('migrate --print citus needs no database', async () => {
-    const { stdout, stderr, code } = await migrate(
-      { url: 'postgres://unused@127.0.0.1:9/none', change: async () => undefined },
-      '--print',
-      'citus',
-    );
-    expect({ stdout, stderr, code }).toEqual({ stdout: citusSql(), stderr: '', code: 0 });
-  });
-
   test('migrate --print refuses other values', async () => {
     const { stderr, code } = await runCommand([AUTHREALM, 'migrate', '--print', 'oracle']);
     expect(code).toBe(2);
-    expect(stderr).toContain('Allowed choices are pending, citus');
+    expect(stderr).toContain('Allowed choices are pending');
   });
 
   test('migrate refuses an in-memory database', async () => {

@@ -15,6 +15,7 @@ const PLAIN: PostgresAddress = {
   tls: 'disable',
   rootCertificates: undefined,
   isPrepared: true,
+  isBalanced: false,
 };
 const remote = (host: string, port = 5432) => ({ hosts: [{ host, port }], tls: 'verify-full' as const });
 
@@ -49,6 +50,8 @@ describe('a PostgreSQL URL is parsed', () => {
     ],
     ['postgres://clerk@db.example/shop?sslmode=disable', { ...remote('db.example'), tls: 'disable' }],
     ['postgres://clerk@db.example/shop?sslmode=require', { ...remote('db.example'), tls: 'require' }],
+    ['postgres://clerk@localhost/shop?load_balance_hosts=random', { isBalanced: true }],
+    ['postgres://clerk@localhost/shop?load_balance_hosts=disable', {}],
     ['postgres://clerk@localhost/shop?sslmode=verify-ca', { tls: 'verify-ca' }],
     [
       'postgres://clerk@localhost/shop?sslrootcert=/etc/ca.pem',
@@ -93,9 +96,13 @@ describe('a PostgreSQL URL is refused', () => {
     ['postgres://clerk@localhost/shop?sslmode=allow', MODES],
     ['postgres://clerk@localhost/shop?sslmode=', MODES],
     ['postgres://clerk@localhost/shop?sslmode=VERIFY-FULL', MODES],
-    ['postgres://clerk@localhost/shop?ssl=true', 'the parameters are sslmode, sslrootcert, prepare'],
+    [
+      'postgres://clerk@localhost/shop?ssl=true',
+      'the parameters are sslmode, sslrootcert, prepare, load_balance_hosts',
+    ],
     ['postgres://clerk@localhost/shop?options=-c%20x=y', 'the parameters are'],
     ['postgres://clerk@localhost/shop?password=s3cret', 'the parameters are'],
+    ['postgres://clerk@localhost/shop?load_balance_hosts=on', 'load_balance_hosts must be disable or random'],
     ['postgres://clerk@localhost/shop?prepare=no', 'prepare must be on or off'],
     ['postgres://clerk@localhost/shop?sslrootcert=', 'sslrootcert must be a path'],
     ['postgres://clerk@localhost/shop?sslmode=disable&sslrootcert=a', 'sslrootcert has no meaning'],

@@ -48,25 +48,15 @@ const page = readFileSync(fileURLToPath(new URL('../../docs/scale.md', import.me
 
 /** Statements that do not; docs/scale.md has a row with the reason for each. */
 const WITHOUT_REALM: Readonly<Record<string, RegExp>> = {
-  'the clocks of several realms':
-    /^select realm_id from realm_clock where realm_id = any\(\S+\) |^insert into realm_clock .* from unnest\(/,
-  'whether anything is being purged':
-    /^select 1 from purge limit 1$|^select case when exists \(select 1 from purge\) then/,
-  'the idempotency record of the creation of a realm that is being purged':
-    /^select .* from idempotency m where realm_id = /,
-  'the ordinal of an idempotency record':
-    /^insert into idempotency .*\(select max\(ordinal\) from idempotency where client_id =/,
-  'the oldest idempotency records of a client':
-    /^delete from idempotency .* where client_id = \S+ and ordinal <= /,
-  'expired idempotency records': /^delete from idempotency .* where expires_at <= /,
-  'idempotency records of a deleted user or realm':
-    /^delete from idempotency where \(realm_id, client_id, key\) in \(select .* where realm_id = /,
-  'idempotency records under another master key': /^delete from idempotency .* where encode\(/,
+  'whether anything is being purged': /^select case when exists \(select 1 from purge\) then/,
+  'expired idempotency records': /^select realm_id, client_id, key from idempotency where expires_at <= /,
+  'idempotency records under another master key':
+    /^select realm_id, client_id, key from idempotency where encode\(/,
   'secrets under another master key': /^select .* length\(client_secret_sealed\) > 0 and encode\(/,
   'lists of realms': /^select .* from realm where (true|realm_id = any\()/,
   'the feed heads of realms': /^select k\.realm_id, c\.seq, /,
   'changes not yet sent to a webhook target':
-    /^select k\.realm_id, k\.moved, k\.seq as head|^insert into webhook_progress .* select w\.webhook_id/,
+    /^select realm_id, moved, seq as head from realm_clock where (\(moved|realm_id = any)|^insert into webhook_progress .* select w\.webhook_id/,
   'erasures not yet reported': /^select .* from erasure where told_at is null and /,
   'exports, counts and walks over all realms':
     /^select count\(\*\) as n from \w+$|^select .* where \(?realm_id(, (id|user_id)\))? > /,
@@ -197,7 +187,7 @@ async function checkForPooler(url: string): Promise<void> {
 
 /** Statements that touch no row: transaction control, table creation and grants. */
 const WITHOUT_ROWS =
-  /^(begin|commit|rollback|savepoint \w+|release savepoint \w+|rollback to savepoint \w+|create table|alter default privileges|grant|set|begin isolation level repeatable read, read only)\b/i;
+  /^(begin|commit|rollback|lock table|savepoint \w+|release savepoint \w+|rollback to savepoint \w+|create table|alter default privileges|grant|set|begin isolation level repeatable read, read only)\b/i;
 
 let sql: SQL;
 let texts: ReadonlySet<string>;

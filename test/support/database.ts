@@ -7,6 +7,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { openEngineFor } from '../../src/service/open_database.ts';
 import { type DatabaseAddress, type Engine, parseDatabase } from '../../src/store/open.ts';
 import { numberParameters } from '../../src/store/postgres/parameters.ts';
+import { isCitusEngine, sharedCluster } from './citus_cluster.ts';
 import { CONSISTENCY_CHECKS, type ConsistencyCheck, findInconsistencies } from './consistency.ts';
 import { freshFolder } from './folder.ts';
 import { ROLES, sharedServer } from './postgres_server.ts';
@@ -41,11 +42,11 @@ export interface TestDatabase {
 
 type Query = <R>(sql: string, ...values: readonly string[]) => Promise<R[]>;
 
-type EngineName = DatabaseAddress['engine'];
-
-const ENGINES: { readonly [E in EngineName]: () => Promise<TestDatabase> } = {
+/** What creates an empty database of each engine. */
+const ENGINES: Readonly<Record<string, () => Promise<TestDatabase>>> = {
   sqlite: async () => sqliteAt(join(freshFolder(), 'test.db')),
-  postgres: freshPostgres,
+  postgres: async () => postgresAt(await (await sharedServer()).freshDatabase(), freshMasterKey()),
+  citus: async () => postgresAt(await (await sharedCluster()).freshDatabase(), freshMasterKey()),
 };
 
 /**
@@ -54,8 +55,9 @@ const ENGINES: { readonly [E in EngineName]: () => Promise<TestDatabase> } = {
  */
 export async function freshDatabase(): Promise<TestDatabase> {
   const name = process.env.AUTHREALM_TEST_ENGINE ?? 'sqlite';
-  if (!(name in ENGINES)) throw new Error(`AUTHREALM_TEST_ENGINE is ${Object.keys(ENGINES).join(' or ')}`);
-  const database = await ENGINES[name as EngineName]();
+  const create = ENGINES[name];
+  if (!create) throw new Error(`AUTHREALM_TEST_ENGINE is ${Object.keys(ENGINES).join(' or ')}`);
+  const database = await create();
   const upgrade = process.env.AUTHREALM_TEST_UPGRADE;
   if (upgrade !== undefined) await upgradeBy(upgrade, database);
   return database;
@@ -79,13 +81,12 @@ export async function databaseOf({ database, migrateDatabase, masterKeyFile }: F
   return postgresAt(roleUrl(database, 'postgres'), masterKeyFile, roles);
 }
 
-async function freshPostgres(): Promise<TestDatabase> {
-  const server = await sharedServer();
+function freshMasterKey(): string {
   const masterKeyFile = join(freshFolder(), 'master.key');
   writeFileSync(masterKeyFile, Buffer.from(systemClock.randomBytes(32)).toString('base64url'), {
     mode: 0o600,
   });
-  return postgresAt(await server.freshDatabase(), masterKeyFile);
+  return masterKeyFile;
 }
 
 const [OWNER, SERVICE] = ROLES;
@@ -194,16 +195,18 @@ export function postgresAt(url: string, masterKeyFile: string, roles: Flags = tw
     async tamper(sql, ...values) {
       const client = new SQL(url, { max: 1 });
       const { text, order } = numberParameters(sql);
-      await client.unsafe('set session_replication_role = replica');
-      const { count } = await client
-        .unsafe(
-          text,
-          order.map((place) => values[place]),
-        )
+      const places = order.map((place) => values[place]);
+      return client
+        .begin(async (transaction) => {
+          // The nodes of a cluster take over what is set for a transaction.
+          if (isCitusEngine) await transaction.unsafe(`set local citus.propagate_set_commands to 'local'`);
+          await transaction.unsafe('set local session_replication_role = replica');
+          return (await transaction.unsafe(text, places)).count;
+        })
         .finally(() => client.close());
-      return count;
     },
     async copy() {
+      if (isCitusEngine) return postgresAt(await (await sharedCluster()).copyDatabase(url), masterKeyFile);
       const other = new URL(url);
       const name = other.pathname.slice(1);
       other.pathname = `/${name}_${systemClock.mintId().replaceAll('-', '')}`;
@@ -222,16 +225,8 @@ export function postgresAt(url: string, masterKeyFile: string, roles: Flags = tw
       return found.flat();
     },
     async findPlaintext(texts) {
-      await ask('checkpoint');
-      const [location] = await ask<{ folder: string; database: string }>(
-        `select current_setting('data_directory') as folder, oid::text as database from pg_database
-         where datname = current_database()`,
-      );
-      const { folder = '', database = '' } = location ?? {};
-      return textsInFiles(
-        ['pg_wal', join('base', database)].flatMap((part) => filesOf(join(folder, part))),
-        texts,
-      );
+      const urls = isCitusEngine ? await (await sharedCluster()).urlsOf(url) : [url];
+      return textsInFiles((await Promise.all(urls.map(filesOfDatabase))).flat(), texts);
     },
     async lockWriters() {
       const client = new SQL(url, { max: 1 });
@@ -242,6 +237,21 @@ export function postgresAt(url: string, masterKeyFile: string, roles: Flags = tw
       };
     },
   };
+}
+
+/** The files of a database, and of the write-ahead log of its server. */
+async function filesOfDatabase(url: string): Promise<readonly string[]> {
+  const sql = new SQL(url, { max: 1 });
+  try {
+    await sql.unsafe('checkpoint');
+    const [{ folder, database }] = await sql.unsafe(
+      `select current_setting('data_directory') as folder, oid::text as database from pg_database
+       where datname = current_database()`,
+    );
+    return ['pg_wal', join('base', database)].flatMap((part) => filesOf(join(folder, part)));
+  } finally {
+    await sql.close();
+  }
 }
 
 /** A row whose big integers are numbers, as in SQLite. */

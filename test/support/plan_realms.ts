@@ -1,5 +1,5 @@
 import type { SQL } from 'bun';
-import { REALM_COLUMN, REALM_TABLES } from '../../src/store/postgres/tables.ts';
+import { distributionColumn, REALM_TABLES } from '../../src/store/postgres/tables.ts';
 
 /** The used members of a plan node of `explain (verbose, format json)`. */
 interface PlanNode {
@@ -64,7 +64,8 @@ function accessesRealmData(node: PlanNode): boolean {
 
 const VALUE = String.raw`(?:\$[1-9]\d*|'[0-9a-f-]{36}'::uuid)`;
 const IS_VALUE = new RegExp(`^${VALUE}$`);
-const IS_REALM = new RegExp(String.raw`^(?:\w+\.)?${REALM_COLUMN} = ${VALUE}$`);
+const REALM_COLUMNS = [...new Set(REALM_TABLES.map(distributionColumn))].join('|');
+const IS_REALM = new RegExp(String.raw`^(?:\w+\.)?(?:${REALM_COLUMNS}) = ${VALUE}$`);
 
 function isScoped(node: PlanNode): boolean {
   if (node.Operation === 'Insert') {

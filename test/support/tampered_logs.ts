@@ -1,3 +1,4 @@
+import { isCitusEngine } from './citus_cluster.ts';
 import type { TestDatabase } from './database.ts';
 
 /** The tables of the log and of its anchors, with the columns of their keys. */
@@ -10,6 +11,16 @@ const LOG_TABLES: Readonly<Record<string, readonly string[]>> = {
 
 /** Columns of these tables that are not part of the log: webhooks use this one to find a realm sooner (decision 0020). */
 const UNPROTECTED = ['realm_clock.moved'];
+
+/** SQLite generates this column, and Citus distributes by it. */
+const UNCHANGEABLE = ['act.log_id'];
+/** Citus distributes these tables by this column, which cannot change then. */
+const UNCHANGEABLE_ON_CITUS = [
+  'change.realm_id',
+  'realm_clock.realm_id',
+  'user_salt.realm_id',
+  'erasure.realm_id',
+];
 
 type Value = string | number | Uint8Array | null;
 
@@ -30,7 +41,8 @@ export async function tamperWithLog(
   const table = tables[draw(tables.length)] as string;
   const rows = await database.query<Record<string, Value>>(`select * from ${table}`);
   const row = rows[draw(rows.length)] as Record<string, Value>;
-  const columns = Object.keys(row).filter((name) => !UNPROTECTED.includes(`${table}.${name}`));
+  const excluded = [...UNPROTECTED, ...UNCHANGEABLE, ...(isCitusEngine ? UNCHANGEABLE_ON_CITUS : [])];
+  const columns = Object.keys(row).filter((name) => !excluded.includes(`${table}.${name}`));
   const column = columns[draw(columns.length)] as string;
   const literal = literalsOf(database);
   const was = row[column] as Value;

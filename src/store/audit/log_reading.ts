@@ -24,14 +24,16 @@ const HEAD = `realm_id, seq, tagged_seq, tag, entries, anchor_seq, anchor_tag, a
 const HEADS = `select ${HEAD} where realm_id > ? order by realm_id limit ?`;
 const ONE_HEAD = `select ${HEAD} where realm_id = ?`;
 const CHANGES = `select ${CHANGE_COLUMNS}, tag from change where realm_id = ? and seq > ? order by seq limit ?`;
-const ACTS = `select ${AUDIT_COLUMNS}, tag from act where seq > ? order by seq limit ?`;
-const ACT = 'select 1 from act where id = ?';
+/** The log of the installation. Its rows name it, so that they are on one node of a cluster. */
+const FROM_ACT = `from act where log_id = '${NIL_UUID}'`;
+const ACTS = `select ${AUDIT_COLUMNS}, tag ${FROM_ACT} and seq > ? order by seq limit ?`;
+const ACT = `select 1 ${FROM_ACT} and id = ?`;
 /** The index is named, because an engine without statistics would read all changes of the realm. */
 const changesOf = ({ lists }: Pick<Dialect, 'lists'>) => `select ${CHANGE_COLUMNS}, tag
   from change${lists.indexHint('change_of_user')}
   where realm_id = ? and user_id = ? and seq > ? order by seq limit ?`;
-const ACTS_OF = `select ${AUDIT_COLUMNS}, tag from act
-  where realm_id = ? and user_id = ? and seq > ? order by seq limit ?`;
+const ACTS_OF = `select ${AUDIT_COLUMNS}, tag ${FROM_ACT}
+  and realm_id = ? and user_id = ? and seq > ? order by seq limit ?`;
 const LAGGING = `select realm_id from realm_clock
   where realm_id > ? and (tagged_seq is null or tagged_seq < seq) order by realm_id limit ?`;
 const ERASURE = 'select at from erasure where realm_id = ? and user_id = ?';
@@ -197,11 +199,11 @@ function entryFrom({ tag, ...row }: Row): StoredEntry {
 
 const OLD_CHANGES = `select ${CHANGE_COLUMNS}, tag from change
   where realm_id = ? and seq > ? and seq <= ? order by seq limit ?`;
-const OLD_ACTS = `select ${AUDIT_COLUMNS}, tag from act where seq > ? and seq <= ? order by seq limit ?`;
+const OLD_ACTS = `select ${AUDIT_COLUMNS}, tag ${FROM_ACT} and seq > ? and seq <= ? order by seq limit ?`;
 const REMOVE_HISTORY = `delete from change where realm_id = ?1 and seq in (
   select seq from change where realm_id = ?1 and seq <= ?2 and at < ?3 order by seq limit ?4)`;
 const REMOVE_CHANGES = 'delete from change where realm_id = ? and seq > ? and seq <= ?';
-const REMOVE_ACTS = 'delete from act where seq <= ?';
+const REMOVE_ACTS = `delete ${FROM_ACT} and seq <= ?`;
 const MOVE_ANCHOR = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = ?, anchor_mac = ?
   where realm_id = ?`;
 

@@ -170,8 +170,9 @@ function openUses({
         return new Map(rows.map(({ client_id, at }) => [client_id, Number(at)]));
       }),
     recordClientUsage: (clientIds, at) =>
-      write('instance', function* () {
-        yield* executeAll(clientIds.map((id) => ({ text: SAVE_USE, values: [at, id] })));
+      // In one order, so that two processes do not wait for each other.
+      write([], function* () {
+        yield* executeAll([...clientIds].sort().map((id) => ({ text: SAVE_USE, values: [at, id] })));
         return { value: undefined, keep: true, rows: clientIds.length };
       }),
   };

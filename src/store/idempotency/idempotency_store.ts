@@ -4,16 +4,25 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Key, Resource } from '../../domain/resource.ts';
 import { realm, user } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
-import { unlessPurged } from '../records/purge_mark.ts';
-import { execute, first, type Long, type Work } from '../transaction_work.ts';
+import { selectPurgeMark } from '../records/purge_mark.ts';
+import {
+  all,
+  execute,
+  executeAll,
+  first,
+  type Long,
+  type SqlValue,
+  type Statement,
+  type Work,
+} from '../transaction_work.ts';
 
 /** Stores the answers to requests with an `Idempotency-Key`. */
 export interface IdempotencyStore {
   /** The record of a request, unless it has expired at `now`, or its realm or user is being purged. */
   load(key: IdempotencyRecordKey, now: number): Work<IdempotencyRecord | undefined>;
   /**
-   * Stores a record; returns false if `load` would return one. Also deletes some expired records, and the oldest of a
-   * client that has too many.
+   * Stores a record; returns false if `load` would return one. Also deletes the oldest of a client that has too many in
+   * the realm.
    */
   save(record: IdempotencyRecord): Work<boolean>;
   /** Deletes at most `limit` records that have expired at `now`. Returns how many. */
@@ -27,57 +36,73 @@ export interface IdempotencyStore {
   deleteOwned(resource: Resource, key: Key, limit: number): Work<number>;
 }
 
-/** Expired records that are deleted when one is stored: more than one, so that their number shrinks. */
-const EXPIRED_PER_SAVE = 10;
-
 const COLUMNS =
   'realm_id, client_id, key, ordinal, body, status, record_id, user_id, answer_sealed, at, expires_at';
 
-/** The mark of a purged realm has its own ID; the record of its creation names no realm. */
-const UNLESS_PURGED = [
-  unlessPurged(realm, 'm.realm_id', 'm.realm_id'),
-  unlessPurged(realm, 'm.record_id', 'm.record_id'),
-  unlessPurged(user, 'm.realm_id', 'm.user_id'),
-  unlessPurged(user, 'm.realm_id', 'm.record_id'),
-].join('');
-
-const SELECT_RECORD = `select ${COLUMNS} from idempotency m
-  where realm_id = ? and client_id = ? and key = ? and expires_at > ?${UNLESS_PURGED}`;
+const SELECT_RECORD = `select ${COLUMNS} from idempotency
+  where realm_id = ? and client_id = ? and key = ? and expires_at > ?`;
+const MARK = selectPurgeMark('?', '?', '?');
 const CLEAR = 'delete from idempotency where realm_id = ? and client_id = ? and key = ?';
-// A client's ordinals increase as long as it has a record: the newest is the last entry of the index.
-const INSERT = `insert into idempotency (${COLUMNS})
-  values (?1, ?2, ?3, coalesce((select max(ordinal) from idempotency where client_id = ?2), 0) + 1,
-    ?4, ?5, ?6, ?7, ?8, ?9, ?10) returning ordinal`;
+const INSERT = `insert into idempotency (${COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+/** Ordinals increase as long as a client has a record in the realm. */
+const LAST_ORDINAL =
+  'select ordinal from idempotency where realm_id = ? and client_id = ? order by ordinal desc limit 1';
+const EXPIRED = `select realm_id, client_id, key from idempotency where expires_at <= ?
+  order by expires_at, realm_id, client_id, key limit ?`;
 
-/** Deletes the records that a condition selects. */
-export function deleteWhere(selection: string): string {
-  return `delete from idempotency where (realm_id, client_id, key) in
-    (select realm_id, client_id, key from idempotency where ${selection})`;
+type PrimaryKey = Pick<IdempotencyRow, 'realm_id' | 'client_id' | 'key'>;
+
+/** Deletes the records that a query of their primary keys returns. Returns how many. */
+export function* deleteFound(text: string, ...values: readonly SqlValue[]): Work<number> {
+  const rows = yield* all<PrimaryKey>(text, ...values);
+  yield* executeAll(
+    rows.map(
+      ({ realm_id, client_id, key }): Statement => ({ text: CLEAR, values: [realm_id, client_id, key] }),
+    ),
+  );
+  return rows.length;
 }
 
 export function openIdempotencyStore(dialect: Pick<Dialect, 'rowLocks'>): IdempotencyStore {
-  const { deleteOldest, sweep, owned } = deleteStatements(dialect);
+  const { deleteOldest, owned } = deleteStatements(dialect);
 
   /** The statements about the records that are deleted with a record. */
-  function ownedBy({ foreignKey }: Resource): readonly CountAndDelete[] {
+  function ownedBy({ foreignKey }: Resource): readonly OwnedRecords[] {
     return foreignKey ? owned[foreignKey] : [];
   }
 
+  /** The row of a record, unless it has expired or what it is about is being purged. */
+  function* present(
+    { realm: at, clientId, key }: IdempotencyRecordKey,
+    now: number,
+  ): Work<IdempotencyRow | undefined> {
+    const row = yield* first<IdempotencyRow>(SELECT_RECORD, at, clientId, key, now);
+    if (!row) return undefined;
+    for (const [resource, realmId, id] of purgeableBy(row)) {
+      if (yield* first(MARK, realmId, id, resource.name)) return undefined;
+    }
+    return row;
+  }
+
   return {
-    *load({ realm: at, clientId, key }, now) {
-      const row = yield* first<IdempotencyRow>(SELECT_RECORD, at, clientId, key, now);
+    *load(key, now) {
+      const row = yield* present(key, now);
       return row && recordOf(row);
     },
     *save({ realm: where, clientId, key, body, status, recordId, user: owner, sealed, at, expiresAt }) {
-      if (yield* first(SELECT_RECORD, where, clientId, key, at)) return false;
-      yield* execute(CLEAR, where, clientId, key);
-      yield* execute(sweep, at, EXPIRED_PER_SAVE);
+      if (yield* present({ realm: where, clientId, key }, at)) return false;
+      const last = yield* first<{ readonly ordinal: Long }>(LAST_ORDINAL, where, clientId);
+      const ordinal = Number(last?.ordinal ?? 0) + 1;
       const values = [body, status, recordId ?? null, owner ?? null, sealed, at, expiresAt];
-      const row = yield* first<{ ordinal: Long }>(INSERT, where, clientId, key, ...values);
-      yield* execute(deleteOldest, clientId, Number(row?.ordinal ?? 0) - LIMITS.idempotencyKeysPerClientMax);
+      yield* executeAll([
+        { text: CLEAR, values: [where, clientId, key] },
+        { text: INSERT, values: [where, clientId, key, ordinal, ...values] },
+      ]);
+      const lowest = ordinal - LIMITS.idempotencyKeysPerClientMax;
+      if (lowest > 0) yield* execute(deleteOldest, where, clientId, lowest);
       return true;
     },
-    deleteExpired: (now, limit) => execute(sweep, now, limit),
+    deleteExpired: (now, limit) => deleteFound(EXPIRED, now, limit),
     *countOwned(resource, key, limit) {
       let sum = 0;
       for (const { count } of ownedBy(resource)) {
@@ -88,60 +113,68 @@ export function openIdempotencyStore(dialect: Pick<Dialect, 'rowLocks'>): Idempo
     },
     *deleteOwned(resource, key, limit) {
       let sum = 0;
-      for (const { remove } of ownedBy(resource)) {
-        sum += yield* execute(remove, key[0], key.at(-1) as Uuid, limit - sum);
+      for (const { select } of ownedBy(resource)) {
+        sum += yield* deleteFound(select, key[0], key.at(-1) as Uuid, limit - sum);
       }
       return sum;
     },
   };
 }
 
-/** Counts and deletes a limited number of records. Parameters: realm, ID, limit. */
-interface CountAndDelete {
-  readonly count: string;
-  readonly remove: string;
+/** The records with which a row is deleted. That of a realm's creation names the realm as its record alone. */
+function purgeableBy({ realm_id, user_id, record_id }: IdempotencyRow): readonly [Resource, Uuid, Uuid][] {
+  const users = [user_id, record_id].filter((id) => id !== null);
+  return [
+    realm_id === NIL_UUID && record_id !== null ? [realm, record_id, record_id] : [realm, realm_id, realm_id],
+    ...users.map((id): [Resource, Uuid, Uuid] => [user, realm_id, id]),
+  ];
 }
 
-type OwnedStatements = Readonly<Record<NonNullable<Resource['foreignKey']>, readonly CountAndDelete[]>>;
+/** Counts records, and selects their primary keys, up to a limit. Parameters: realm, ID, limit. */
+interface OwnedRecords {
+  readonly count: string;
+  readonly select: string;
+}
+
+type OwnedStatements = Readonly<Record<NonNullable<Resource['foreignKey']>, readonly OwnedRecords[]>>;
 
 /**
- * The statements that delete records. Those by client or time touch realms of other writers, and skip rows that these have
- * locked; those by deleted record must delete all.
+ * The statements that find records to delete. Each names the realm, so that one node of a cluster runs it. That by client
+ * skips rows that other writers have locked; those by deleted record must find all.
  */
 function deleteStatements({ rowLocks }: Pick<Dialect, 'rowLocks'>) {
-  const statementsFor = (condition: string): CountAndDelete => ({
-    count: `select count(*) as n from (select 1 from idempotency where ${condition} limit ?3) as counted`,
-    remove: deleteWhere(`${condition} limit ?3${rowLocks.exclusive}`),
-  });
+  const statementsFor = (realmId: string, condition: string): OwnedRecords => {
+    const selection = `from idempotency where realm_id = ${realmId} and ${condition} limit ?3`;
+    return {
+      count: `select count(*) as n from (select 1 ${selection}) as counted`,
+      select: `select realm_id, client_id, key ${selection}${rowLocks.exclusive}`,
+    };
+  };
   const owned: OwnedStatements = {
     realm_id: [
-      'realm_id = ?1 and realm_id = ?2',
+      statementsFor('?1', 'realm_id = ?2'),
       // The record of a realm's creation was stored before the realm existed.
-      `realm_id = '${NIL_UUID}' and record_id = ?1 and record_id = ?2`,
-    ].map(statementsFor),
+      statementsFor(`'${NIL_UUID}'`, 'record_id = ?1 and record_id = ?2'),
+    ],
     user_id: [
-      'realm_id = ?1 and user_id = ?2',
-      'realm_id = ?1 and record_id = ?2 and user_id is distinct from ?2',
-    ].map(statementsFor),
+      statementsFor('?1', 'user_id = ?2'),
+      statementsFor('?1', 'record_id = ?2 and user_id is distinct from ?2'),
+    ],
   };
   return {
-    deleteOldest: deleteWhere(`client_id = ? and ordinal <= ?${rowLocks.skipLocked}`),
-    sweep: deleteWhere(`expires_at <= ?1 order by expires_at limit ?2${rowLocks.skipLocked}`),
+    deleteOldest: `delete from idempotency where realm_id = ?1 and (client_id, key) in
+    (select client_id, key from idempotency where realm_id = ?1 and client_id = ?2 and ordinal <= ?3${rowLocks.skipLocked})`,
     owned,
   };
 }
 
 /** Every statement about idempotency records. */
 export function idempotencyTexts(dialect: Pick<Dialect, 'rowLocks'>): readonly string[] {
-  const { deleteOldest, sweep, owned } = deleteStatements(dialect);
+  const { deleteOldest, owned } = deleteStatements(dialect);
   const ofOwned = Object.values(owned).flat();
   return [
-    SELECT_RECORD,
-    CLEAR,
-    INSERT,
-    deleteOldest,
-    sweep,
-    ...ofOwned.flatMap(({ count, remove }) => [count, remove]),
+    ...[SELECT_RECORD, CLEAR, INSERT, LAST_ORDINAL, EXPIRED, deleteOldest],
+    ...ofOwned.flatMap(({ count, select }) => [count, select]),
   ];
 }
 

@@ -5,7 +5,7 @@ import { INSERT_CHECK, IS_KEY_KNOWN, TOUCH_ACCESS } from '../auth/access.ts';
 import type { Dialect } from '../dialect.ts';
 import { all, execute, first, type Long, type Work, type WorkResult } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { deleteWhere } from './idempotency_store.ts';
+import { deleteFound } from './idempotency_store.ts';
 import { SEALED_COLUMNS, type SealedColumn, sealedColumnsIn } from './sealed_columns.ts';
 
 /** Not a key ID, and so in no ciphertext, however short. */
@@ -63,11 +63,8 @@ export function openSealedStore(
   sealedColumns = SEALED_COLUMNS,
 ): SealedStore {
   const columns = sealedColumns.map((column) => textsOf(column, dialect));
-  const deleteRecords = deleteWhere(
-    `${dialect.hexAfterFirst('answer_sealed')} <> ? limit ${LIMITS.cascadeRecordsMax}${dialect.rowLocks.exclusive}`,
-  );
-
-  const otherChecks = `select key_id from keyring where key_id <> ?${dialect.rowLocks.exclusive}`;
+  const otherRecords = `select realm_id, client_id, key from idempotency
+    where ${dialect.hexAfterFirst('answer_sealed')} <> ? limit ?`;
 
   function* valuesAfter(
     notBy: string,
@@ -96,13 +93,13 @@ export function openSealedStore(
     auditEntry: AuditEntry,
   ): Work<WorkResult<'refused' | 'continue' | 'retired'>> {
     if (!(yield* first(IS_KEY_KNOWN, keyId))) return { value: 'refused', keep: false };
-    // These locks keep other writers from storing values of other keys, so that the check below sees all of them.
-    yield* all(otherChecks, keyId);
+    // Keeps other writers from storing values of other keys, so that the check below sees all of them.
+    if (dialect.lockClocks) yield* execute(dialect.lockClocks);
     for (const { hasOther } of columns) {
       if (yield* first(hasOther, keyId)) return { value: 'refused', keep: false };
     }
     // These records cannot be found any more: their keys are digests under the retired key.
-    const rows = yield* execute(deleteRecords, keyId);
+    const rows = yield* deleteFound(otherRecords, keyId, LIMITS.cascadeRecordsMax);
     if (rows >= LIMITS.cascadeRecordsMax) return { value: 'continue', keep: true, rows };
     yield* execute(RETIRE, keyId);
     yield* execute(TOUCH_ACCESS);

@@ -11,6 +11,8 @@ export interface PostgresAddress {
   readonly engine: 'postgres';
   /** One of them is the primary. The service searches for it at start and after connection errors. */
   readonly hosts: readonly Host[];
+  /** Whether each process prefers a random host: for hosts that all accept writes, as the nodes of Citus do. */
+  readonly isBalanced: boolean;
   readonly database: string;
   readonly user: string;
   readonly password: string | undefined;
@@ -31,7 +33,7 @@ const PORT_MAX = 65_535;
 const FORM = 'postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?sslmode=MODE';
 
 const TLS_MODES: readonly string[] = ['disable', 'require', 'verify-ca', 'verify-full'];
-const PARAMETERS: readonly string[] = ['sslmode', 'sslrootcert', 'prepare'];
+const PARAMETERS: readonly string[] = ['sslmode', 'sslrootcert', 'prepare', 'load_balance_hosts'];
 
 /** Scheme, user and password, hosts, database, parameters. */
 const URL_FORM = /^postgres(?:ql)?:\/\/(?:([^/?#]*)@)?([^/?#@]*)(?:\/([^/?#]*))?(?:\?([^#]*))?$/;
@@ -101,7 +103,7 @@ function readHost(text: string): Host | undefined {
   return { host, port };
 }
 
-type Parameters = Pick<PostgresAddress, 'tls' | 'rootCertificates' | 'isPrepared'>;
+type Parameters = Pick<PostgresAddress, 'tls' | 'rootCertificates' | 'isPrepared' | 'isBalanced'>;
 
 function readParameters(query: string, hosts: readonly Host[]): Parameters | string {
   const given = new Map(new URLSearchParams(query));
@@ -112,6 +114,8 @@ function readParameters(query: string, hosts: readonly Host[]): Parameters | str
   if (rootCertificates === '') return 'sslrootcert must be a path';
   const prepare = given.get('prepare') ?? 'on';
   if (prepare !== 'on' && prepare !== 'off') return 'prepare must be on or off';
+  const balance = given.get('load_balance_hosts') ?? 'disable';
+  if (balance !== 'disable' && balance !== 'random') return 'load_balance_hosts must be disable or random';
   // Plain text is the default only for connections that never leave this machine.
   const isLocal = rootCertificates === undefined && hosts.every(({ host }) => isLoopbackHost(host));
   const tls = given.get('sslmode') ?? (isLocal ? 'disable' : 'verify-full');
@@ -121,5 +125,10 @@ function readParameters(query: string, hosts: readonly Host[]): Parameters | str
   if (tls === 'disable' && rootCertificates !== undefined) {
     return 'sslrootcert has no meaning with sslmode=disable';
   }
-  return { tls: tls as TlsMode, rootCertificates, isPrepared: prepare === 'on' };
+  return {
+    tls: tls as TlsMode,
+    rootCertificates,
+    isPrepared: prepare === 'on',
+    isBalanced: balance === 'random',
+  };
 }

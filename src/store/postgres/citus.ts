@@ -1,29 +1,134 @@
-import { INSTANCE_TABLES, REALM_COLUMN, REALM_TABLES } from './tables.ts';
+import type { SQL } from 'bun';
+import type { NodeCounts } from '../../directory/store.ts';
+import { Refusal } from '../../domain/fault.ts';
+import { NIL_UUID } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { ConnectionPool } from './pool.ts';
+import type { SqlClient } from './sql_client.ts';
+import { distributionColumn, REALM_TABLES, REFERENCE_TABLES, SINGLE_NODE_TABLES } from './tables.ts';
 
-const HEADING = `-- Turns the tables of authrealm into Citus tables: tables of the installation become reference tables, and tables of
--- realm data are distributed by their realm, with all rows of a realm on one node. Run it on the coordinator as the owner
--- of the tables, and again after every migration: it skips tables that are distributed already.`;
+/** The first version whose single-shard tables and reference tables work as this program needs them. */
+const VERSION_MIN = 12;
 
-/** A referenced table may already be in the catalog of Citus as a local table, so its kind is compared. */
-const IS_REFERENCE = `partmethod = 'n' and repmodel = 't'`;
-const IS_DISTRIBUTED = `partmethod = 'h'`;
+const SELECT_VERSION = `select extversion as version from pg_extension where extname = 'citus'`;
 
-/** The SQL that turns the tables into Citus tables, co-located by realm. */
-export function citusSql(): string {
-  const [first = '', ...others] = REALM_TABLES;
-  const calls = [
-    ...INSTANCE_TABLES.map((table) => callUnless(table, IS_REFERENCE, `create_reference_table('${table}')`)),
-    callUnless(first, IS_DISTRIBUTED, distribute(first, 'none')),
-    ...others.map((table) => callUnless(table, IS_DISTRIBUTED, distribute(table, first))),
-  ];
-  return `${[HEADING, ...calls].join('\n\n')}\n`;
+/** Whether the database has the Citus extension. Throws Refusal where it is too old. */
+export async function isCitus(sql: SqlClient): Promise<boolean> {
+  const [found] = await sql.unsafe<readonly { readonly version: string }[]>(SELECT_VERSION);
+  if (!found) return false;
+  if (Number.parseInt(found.version, 10) >= VERSION_MIN) return true;
+  throw new Refusal(
+    `the database has Citus ${found.version}, and this program needs ${VERSION_MIN} or later: update the packages on every ` +
+      'node, then run alter extension citus update on each',
+  );
 }
 
-function distribute(table: string, colocated: string): string {
-  return `create_distributed_table('${table}', '${REALM_COLUMN}', colocate_with => '${colocated}')`;
+/** How a table is distributed, and the call that does it. */
+interface Distribution {
+  readonly table: string;
+  readonly call: string;
 }
 
-function callUnless(table: string, kind: string, call: string): string {
-  const isDone = `select 1 from pg_dist_partition where logicalrelid = '${table}'::regclass and ${kind}`;
-  return `select ${call}\n  where not exists (${isDone});`;
+const [FIRST_REALM_TABLE = '', ...OTHER_REALM_TABLES] = REALM_TABLES;
+const [FIRST_SINGLE = '', ...OTHER_SINGLES] = SINGLE_NODE_TABLES;
+
+/** In the order of foreign keys. */
+const DISTRIBUTIONS: readonly Distribution[] = [
+  ...REFERENCE_TABLES.map((table) => ({ table, call: `create_reference_table('${table}')` })),
+  distributedBy(FIRST_REALM_TABLE, 'none'),
+  ...OTHER_REALM_TABLES.map((table) => distributedBy(table, FIRST_REALM_TABLE)),
+  onOneNode(FIRST_SINGLE, 'none'),
+  ...OTHER_SINGLES.map((table) => onOneNode(table, FIRST_SINGLE)),
+];
+
+function distributedBy(table: string, colocated: string): Distribution {
+  const column = distributionColumn(table);
+  return {
+    table,
+    call: `create_distributed_table('${table}', '${column}', colocate_with => '${colocated}')`,
+  };
+}
+
+function onOneNode(table: string, colocated: string): Distribution {
+  return { table, call: `create_distributed_table('${table}', null, colocate_with => '${colocated}')` };
+}
+
+/** A local table that a reference table refers to is in the catalogue too, as one that is not replicated. */
+const SELECT_LOCAL_TABLES = `select t.name from unnest(array[${DISTRIBUTIONS.map(({ table }) => `'${table}'`).join()}])
+    with ordinality as t (name, place)
+  where to_regclass(t.name) is not null and not exists (select 1 from pg_dist_partition
+    where logicalrelid = to_regclass(t.name) and (partmethod = 'h' or repmodel = 't' or (partmethod = 'n' and colocationid > 0)))
+  order by t.place`;
+
+async function localTables(sql: SqlClient): Promise<readonly string[]> {
+  const rows = await sql.unsafe<readonly { readonly name: string }[]>(SELECT_LOCAL_TABLES);
+  return rows.map(({ name }) => name);
+}
+
+/** Of the processes that distribute tables; the number is arbitrary. */
+const LOCK = 'select pg_advisory_xact_lock(7260241)';
+
+/**
+ * Moves the tables on one node to the node with the log of the installation, so that a grant, or the record of a delivery,
+ * needs one node.
+ */
+const GATHER = `select citus_move_shard_placement(own.shardid, own.nodename, own.nodeport, home.nodename, home.nodeport,
+    'block_writes')
+  from pg_dist_shard_placement own, pg_dist_shard_placement home
+  where own.shardid = (select shardid from pg_dist_shard where logicalrelid = '${FIRST_SINGLE}'::regclass)
+    and home.shardid = get_shard_id_for_distribution_column('realm_clock', '${NIL_UUID}'::uuid)
+    and (own.nodename, own.nodeport) <> (home.nodename, home.nodeport)`;
+
+/**
+ * Distributes the tables of the schema that are not distributed yet: those of a new schema, or of a migration. Each is a
+ * transaction of its own; one process does it. `sql` has one connection, to the coordinator.
+ */
+export async function distributeTables(sql: SQL, own: SqlClient): Promise<void> {
+  const local = new Set(await localTables(own));
+  for (const { table, call } of DISTRIBUTIONS.filter((each) => local.has(each.table))) {
+    const isMissing = `select 1 where exists (${SELECT_LOCAL_TABLES.replace('order by t.place', `and t.name = '${table}'`)})`;
+    // Without a timeout: the table may have many rows.
+    await sql.begin(async (transaction) => {
+      await transaction.unsafe(LOCK);
+      const [found] = await transaction.unsafe(isMissing);
+      if (found) await transaction.unsafe(`select ${call}`);
+    });
+  }
+  if (local.has(FIRST_SINGLE)) await sql.unsafe(GATHER);
+}
+
+/** Throws Refusal where a table is not distributed: its rows would be on the node that a process happens to use. */
+export async function assertDistributed(sql: SqlClient): Promise<void> {
+  const local = await localTables(sql);
+  if (local.length === 0) return;
+  throw new Refusal(
+    `these tables are not distributed with Citus: ${local.join(', ')}. Run authrealm migrate as their owner, connected to ` +
+      'the coordinator',
+  );
+}
+
+const SELECT_NODES = `select nodename as host, nodeport::text as port from pg_dist_node
+  where noderole = 'primary' and isactive order by nodeid`;
+const CHECK = 'select citus_check_connection_to_node($1::text, $2::integer) as is_reachable';
+const BEGIN_CHECK = `begin read only; set local statement_timeout = ${LIMITS.nodeCheckMsMax}`;
+
+/** Counts the nodes of the cluster, and those that the connected node reaches. */
+export function openNodeCounts(pool: ConnectionPool): () => Promise<NodeCounts> {
+  async function isReachable(values: readonly string[]): Promise<boolean> {
+    try {
+      return await pool.transaction(BEGIN_CHECK, async (connection) => {
+        const { rows } = await connection.query(CHECK, values);
+        return { value: rows[0]?.is_reachable === true, shouldCommit: false };
+      });
+    } catch {
+      return false;
+    }
+  }
+
+  return async () => {
+    const { rows } = await pool.query(SELECT_NODES, []);
+    const nodes = rows as readonly { readonly host: string; readonly port: string }[];
+    const found = await Promise.all(nodes.map(({ host, port }) => isReachable([host, port])));
+    return { reachable: found.filter(Boolean).length, total: nodes.length };
+  };
 }

@@ -32,6 +32,7 @@ export const POSTGRES: Dialect = {
     isInRowIds: undefined,
   },
   rowLocks: { exclusive: ' for update', skipLocked: ' for update skip locked', shared: ' for share' },
+  lockClocks: 'lock table realm_clock in exclusive mode',
   // A transaction that a snapshot does not see has an ID no lower than the oldest one that ran at that time.
   clockOrder: {
     now: `(${roundedDown('pg_current_xact_id()')})`,
@@ -41,3 +42,20 @@ export const POSTGRES: Dialect = {
 };
 
 export const postgresStatements = statementsOver(RESOURCES, POSTGRES);
+
+/** Clocks of different nodes may differ by this, and a transaction may take this long from its time to its commit. */
+const CLOCK_WINDOW_S = 60;
+
+const EPOCH_SECONDS = 'floor(extract(epoch from clock_timestamp()))::bigint';
+
+/**
+ * PostgreSQL with Citus. Transaction IDs of two nodes are not comparable, so clocks are ordered by the time of the node that
+ * routed the write: a realm is looked at again for CLOCK_WINDOW_S after its last change.
+ */
+export const CITUS: Dialect = {
+  ...POSTGRES,
+  clockOrder: {
+    now: `(${EPOCH_SECONDS})`,
+    bounds: `select ${EPOCH_SECONDS} - ${CLOCK_WINDOW_S} as begins, ${EPOCH_SECONDS} + ${CLOCK_WINDOW_S} as ends`,
+  },
+};

@@ -8,6 +8,7 @@ import {
   type Program,
   servesFromOf,
 } from '../migrations.ts';
+import { distributeTables, isCitus } from './citus.ts';
 import { isRetryableConflict } from './connection.ts';
 import { INSUFFICIENT_PRIVILEGE, sqlState, UNIQUE_VIOLATION } from './errors.ts';
 import { grantTableRights, hasMissingGrants, quoteIdentifier, type RoleSchema } from './rights.ts';
@@ -45,7 +46,8 @@ const INSERT_INSTANCE =
 /**
  * Applies all pending migrations, each in its own transaction. Inserting the row of the migration takes the lock: one
  * process applies it, and the others wait for the row and find it applied. On an empty database one transaction applies
- * all of them, so that no process sees half a schema. The role `user` gets the privileges to serve.
+ * all of them, so that no process sees half a schema. The role `user` gets the privileges to serve. With Citus, the tables are
+ * distributed.
  */
 export async function migratePostgres(
   sql: SQL,
@@ -79,6 +81,7 @@ export async function migratePostgres(
     pending = later;
   }
   if (grantee !== undefined) await grantMissing(sql, grantee, { role, schema });
+  if (await isCitus(reader)) await distributeTables(sql, reader);
 }
 
 /** The migrations of the next transaction. */

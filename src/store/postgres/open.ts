@@ -10,14 +10,13 @@ import type { MigrateMode, Program } from '../migrations.ts';
 import { openWebhookStore } from '../webhooks/webhooks.ts';
 import type { PostgresAddress } from './address.ts';
 import { openClient } from './client.ts';
-import { POSTGRES } from './dialect.ts';
-import type { IndexCatalog } from './indexes.ts';
+import { CITUS, POSTGRES } from './dialect.ts';
 import { openLongReads } from './long_reads.ts';
 import { openConnectionPool } from './pool.ts';
 import { assertNoSharedStatementNames } from './pooler.ts';
 import { openPrimary, type Primary } from './primary.ts';
 import { openPostgresRecords } from './records.ts';
-import { prepareSchema } from './schema_setup.ts';
+import { type PreparedSchema, prepareSchema } from './schema_setup.ts';
 import { scrubPostgres } from './scrub.ts';
 import { openPostgresSession } from './session.ts';
 import { openPostgresReading, openPostgresTransactions } from './transactions.ts';
@@ -35,11 +34,23 @@ export async function openPostgres(
 ): Promise<Engine> {
   await assertNoSharedStatementNames(address, '--database');
   if (owner && mode !== 'off') await assertNoSharedStatementNames(owner, '--migrate-database');
-  const indexes = await prepareSchema(address, mode, program, owner);
-  return engineOver(address, indexes, await openPrimary(address));
+  const schema = await prepareSchema(address, mode, program, owner);
+  return engineOver(address, schema, await openPrimary(balanced(address)));
 }
 
-function engineOver(address: PostgresAddress, indexes: IndexCatalog, primary: Primary): Engine {
+/** The address with its hosts in another order where connections are to be balanced. */
+function balanced(address: PostgresAddress): PostgresAddress {
+  if (!address.isBalanced) return address;
+  const first = Math.floor(Math.random() * address.hosts.length);
+  return { ...address, hosts: [...address.hosts.slice(first), ...address.hosts.slice(0, first)] };
+}
+
+function engineOver(
+  address: PostgresAddress,
+  { indexes, isDistributed }: PreparedSchema,
+  primary: Primary,
+): Engine {
+  const dialect = isDistributed ? CITUS : POSTGRES;
   const open = (from: PostgresAddress, connectionsMax: number) =>
     openConnectionPool((host) => openClient(from, connectionsMax, host), LIMITS.storeWaitMsMax, primary);
   // Callers choose filters and sorts of lists, so the number of prepared statements would be unlimited.
@@ -54,22 +65,22 @@ function engineOver(address: PostgresAddress, indexes: IndexCatalog, primary: Pr
     long: open(unprepared, LIMITS.readersMax),
   };
   const session = openPostgresSession(indexes.columnsOf);
-  const log = openAuditLog(POSTGRES);
+  const log = openAuditLog(dialect);
   const writer = openPostgresWriter(pools.transactions, session.perform, log);
   const transactions = openPostgresTransactions(pools.transactions, session.perform, writer);
   const long = openLongReads(pools.long, session.perform);
-  const deps = { session, transactions, indexes, readLong: long.read };
+  const deps = { session, transactions, indexes, readLong: long.read, dialect };
   const records = openPostgresRecords(pools, deps);
   return {
     figures: () => ({ ...writer.figures(), lists: long.figures() }),
     records,
     access: openAuthStore({ ...transactions, read: openPostgresReading(pools.access, session.perform) }),
-    sealed: openSealedStore(transactions, POSTGRES),
-    log: openLogStore(transactions, log, POSTGRES),
+    sealed: openSealedStore(transactions, dialect),
+    log: openLogStore(transactions, log, dialect),
     leases: openLeaseStore(transactions),
     scrub: () => scrubPostgres(address),
-    feed: openFeedStore(transactions, POSTGRES),
-    webhooks: openWebhookStore(transactions, POSTGRES),
+    feed: openFeedStore(transactions, dialect),
+    webhooks: openWebhookStore(transactions, dialect),
     embedded: undefined,
     close: async (): Promise<void> => {
       await Promise.all(Object.values(pools).map((pool) => pool.close()));

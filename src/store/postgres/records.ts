@@ -1,10 +1,12 @@
 import type { Eraser } from '../../audit/port.ts';
 import type { Loader, Scanner, Store } from '../../directory/store.ts';
 import { openAdmission } from '../admission.ts';
+import type { Dialect } from '../dialect.ts';
 import { openCountBelow } from '../lists/count_below.ts';
 import { openProbe, openRecords } from '../records/records.ts';
 import type { Transactions } from '../transactions.ts';
-import { POSTGRES, postgresStatements } from './dialect.ts';
+import { openNodeCounts } from './citus.ts';
+import { CITUS, postgresStatements } from './dialect.ts';
 import type { IndexCatalog } from './indexes.ts';
 import { openPostgresLists } from './lists.ts';
 import type { LongReads } from './long_reads.ts';
@@ -32,17 +34,20 @@ interface RecordDeps {
   readonly indexes: IndexCatalog;
   /** For reads that may take long. */
   readonly readLong: LongReads['read'];
+  readonly dialect: Dialect;
 }
 
 /** Records and their changes in a PostgreSQL database. */
 export function openPostgresRecords(
   pools: Pools,
-  { session: { perform, forget }, transactions, indexes, readLong }: RecordDeps,
+  { session: { perform, forget }, transactions, indexes, readLong, dialect }: RecordDeps,
 ): Store & Loader & Scanner & Eraser {
   const readShort = openPostgresReading(pools.lists, perform);
   const admissions = { lookups: openAdmission(), reverseLookups: openAdmission() };
+  const probe = openProbe({ read: openPostgresReading(pools.access, perform) });
+  const countNodes = dialect === CITUS ? openNodeCounts(pools.lists) : undefined;
   return {
-    ...openRecords(postgresStatements, POSTGRES, transactions),
+    ...openRecords(postgresStatements, dialect, transactions),
     get: openLookups(pools.lookups, admissions.lookups),
     find: openPostgresReverseLookups(pools.reverseLookups, admissions.reverseLookups),
     overloaded: {
@@ -52,7 +57,10 @@ export function openPostgresRecords(
     },
     list: openPostgresLists({ readShort, readLong, indexes, forget }),
     countBelow: openCountBelow({ read: readLong }),
-    ready: openProbe({ read: openPostgresReading(pools.access, perform) }),
+    async ready() {
+      await probe();
+      return countNodes?.();
+    },
     openSnapshot: () => takePostgresSnapshot(pools.transactions),
   };
 }

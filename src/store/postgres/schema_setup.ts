@@ -3,6 +3,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { type MigrateMode, type Migration, migrationsIn, type Program } from '../migrations.ts';
 import type { PostgresAddress } from './address.ts';
 import { withOwnerSettings } from './advice.ts';
+import { assertDistributed, isCitus } from './citus.ts';
 import { type IndexCatalog, readIndexes } from './indexes.ts';
 import { assertPostgresSchema, migratePostgres } from './migrate.ts';
 import { connectToPrimary } from './primary.ts';
@@ -17,16 +18,23 @@ export function postgresMigrations(): readonly Migration[] {
   return migrationsIn(MIGRATIONS_URL);
 }
 
+/** What the engine needs to know of a schema. */
+export interface PreparedSchema {
+  readonly indexes: IndexCatalog;
+  /** Whether its tables are distributed with Citus. */
+  readonly isDistributed: boolean;
+}
+
 /**
  * Migrates the schema as `mode` says, as the role of `owner` where one is given, and checks that the role of `address`
- * can serve. Returns the indexes of the schema. Throws Refusal where it cannot be served.
+ * can serve. Throws Refusal where it cannot be served.
  */
 export async function prepareSchema(
   address: PostgresAddress,
   mode: MigrateMode,
   program: Program,
   owner: PostgresAddress | undefined,
-): Promise<IndexCatalog> {
+): Promise<PreparedSchema> {
   const migrations = postgresMigrations();
   const serving = await connectToPrimary(address);
   try {
@@ -37,7 +45,9 @@ export async function prepareSchema(
     }
     const client = clientWithTimeout(serving, LIMITS.storeWaitMsMax);
     await assertTableRights(client, await currentRoleSchema(client));
-    return await readIndexes(client);
+    const isDistributed = await isCitus(client);
+    if (isDistributed) await assertDistributed(client);
+    return { indexes: await readIndexes(client), isDistributed };
   } finally {
     await serving.close();
   }

@@ -98,6 +98,11 @@ function violatedConstraint(error: unknown, columnsOf: IndexColumns): Constraint
   const state = sqlState(error);
   if (state === FOREIGN_KEY_VIOLATION) return { kind: 'foreign_key' };
   if (state !== UNIQUE_VIOLATION) return undefined;
-  const columns = columnsOf(String((error as SQL.PostgresError).constraint));
+  const columns = columnsOf(violatedIndex(error as SQL.PostgresError));
   return columns && { kind: 'unique', columns };
+}
+
+/** Citus sends no constraint; its message has the name of the index of a shard: `password_profile_info_username_102034`. */
+function violatedIndex({ constraint, message }: SQL.PostgresError): string {
+  return constraint ?? /"([a-z_]+?)(?:_\d+)?"/.exec(message)?.[1] ?? '';
 }

@@ -1,11 +1,11 @@
 import type { Guard, IdempotencyRecord, Insert, Write, WriteResult } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
+import type { Uuid } from '../../domain/id.ts';
 import { type AnyRecord, keyColumns, type Resource, referencedResource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import { type ChangeEntry, entryOf } from '../audit/entry.ts';
 import { ANY_CHECK, IS_KEY_KNOWN } from '../auth/access.ts';
-import type { Dialect } from '../dialect.ts';
 import type { IdempotencyStore } from '../idempotency/idempotency_store.ts';
 import { sealedMembers } from '../idempotency/sealed_columns.ts';
 import { first, type SqlValue, type Work, type WorkResult } from '../transaction_work.ts';
@@ -18,7 +18,6 @@ interface CommitDeps {
   readonly of: (resource: Resource) => Statements;
   readonly purges: Purges;
   readonly idempotency: IdempotencyStore;
-  readonly rowLocks: Dialect['rowLocks'];
 }
 
 const ALREADY_ANSWERED: WriteResult = Object.freeze({ kind: 'already_answered' });
@@ -43,11 +42,8 @@ interface GuardQuery {
 const SEALED_MEMBERS = new Map(RESOURCES.map((resource) => [resource, sealedMembers(resource)]));
 
 /** The work of commits and of bulk loads. */
-export function openCommits({ of, purges, idempotency, rowLocks }: CommitDeps) {
+export function openCommits({ of, purges, idempotency }: CommitDeps) {
   const guardQueries = guardQueriesOf(of);
-  // A writer that removes a key check waits for writers that store secrets sealed by that key.
-  const selectKeyCheck = `${IS_KEY_KNOWN}${rowLocks.shared}`;
-
   /** The steps of a write in its transaction, in order; the first one that returns a result ends the commit. */
   const steps: readonly Step[] = [
     readBefore,
@@ -92,10 +88,10 @@ export function openCommits({ of, purges, idempotency, rowLocks }: CommitDeps) {
 
   /**
    * Rejects a secret that was sealed by a key without a key check: a process that missed the end of a master key change
-   * would store a secret that cannot be decrypted.
+   * would store a secret that cannot be decrypted. That end waits for the clocks of all realms, and this write holds one.
    */
   function* assertKeyIsKnown(sealed: unknown): Work<void> {
-    if (!(sealed instanceof Uint8Array) || (yield* first(selectKeyCheck, ciphertextKeyId(sealed)))) return;
+    if (!(sealed instanceof Uint8Array) || (yield* first(IS_KEY_KNOWN, ciphertextKeyId(sealed)))) return;
     // A database without any key check has never had a master key.
     if (yield* first(ANY_CHECK)) {
       throw new Fault('unavailable', [], new Error('the master key was changed while this process ran'));
@@ -111,10 +107,10 @@ export function openCommits({ of, purges, idempotency, rowLocks }: CommitDeps) {
       // Saved before the writes: a repetition of a request would violate the unique indexes that the first one filled.
       if (!(yield* idempotency.save(answer))) return { value: ALREADY_ANSWERED, keep: false };
     }
-    const isPurging = yield* purges.areRunning();
+    const arePurging = new Map<Uuid, boolean>();
     const written: PendingWrite[] = [];
     for (const write of writes) {
-      const pending: PendingWrite = { write, isPurging };
+      const pending: PendingWrite = { write, isPurging: yield* isPurgingIn(write.key[0], arePurging) };
       const refused = yield* runSteps(steps, pending);
       if (refused) return { value: refused, keep: false };
       written.push(pending);
@@ -122,15 +118,23 @@ export function openCommits({ of, purges, idempotency, rowLocks }: CommitDeps) {
     return { value: writeResultOf(written), keep: true, entries: entriesOf(written) };
   }
 
-  function* applier(): Work<Applier> {
-    const isPurging = yield* purges.areRunning();
+  /** Whether a record of the realm is being purged, asked once for each realm. */
+  function* isPurgingIn(realm: Uuid, known: Map<Uuid, boolean>): Work<boolean> {
+    const found = known.get(realm) ?? (yield* purges.areRunning(realm));
+    known.set(realm, found);
+    return found;
+  }
+
+  function applier(): Applier {
+    const arePurging = new Map<Uuid, boolean>();
     return {
       *apply(write) {
+        const isPurging = yield* isPurgingIn(write.key[0], arePurging);
         return (yield* runSteps(loadSteps, { write, isPurging })) ?? WRITTEN;
       },
       *applyAll(inserts) {
-        if (isPurging) return false;
-        for (const write of inserts) yield* checkSealKey({ write, isPurging });
+        for (const { key } of inserts) if (yield* isPurgingIn(key[0], arePurging)) return false;
+        for (const write of inserts) yield* checkSealKey({ write, isPurging: false });
         return yield* insertAll(inserts, of);
       },
     };

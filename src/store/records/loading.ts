@@ -8,7 +8,7 @@ import type { Statements } from './statements.ts';
 
 interface LoadingDeps {
   readonly of: (resource: Resource) => Statements;
-  readonly applier: () => Work<Applier>;
+  readonly applier: () => Applier;
   readonly insertsPerBatch: number;
 }
 
@@ -62,7 +62,7 @@ export function openLoading({ of, applier, insertsPerBatch }: LoadingDeps) {
   return function* (loads: readonly Load[], stopAtFirst: boolean): Work<WorkResult<LoadOutcome[]>> {
     const value: LoadOutcome[] = [];
     const entries: ChangeEntry[] = [];
-    const progress: LoadProgress = { by: yield* applier(), at: 0, tried: 0, isLikelyStored: false };
+    const progress: LoadProgress = { by: applier(), at: 0, tried: 0, isLikelyStored: false };
     while (progress.at < loads.length) {
       for (const { outcome, entry } of yield* loadNext(loads, progress)) {
         value.push(outcome);

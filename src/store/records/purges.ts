@@ -1,30 +1,32 @@
 import type { WriteResult } from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { ancestry, type Key, type Resource } from '../../domain/resource.ts';
-import { execute, first, type Work } from '../transaction_work.ts';
+import type { ListDialect } from '../dialect.ts';
+import { execute, first, type SqlValue, type Work } from '../transaction_work.ts';
 import { selectPurgeMark } from './purge_mark.ts';
 import { NOT_FOUND, type PendingWrite, writtenValue } from './row_write.ts';
 import type { Statements } from './statements.ts';
 
 /** The marks of records that are being deleted in several commits. */
 export interface Purges {
-  /** Whether any record is marked; if not, no other check is needed. */
-  areRunning(): Work<boolean>;
+  /** Whether any record of a realm is marked; if not, no other check is needed. */
+  areRunning(realm: Uuid): Work<boolean>;
   /** Whether a record, or one of its parents, is being purged: writes then treat it as absent. */
   isAbsent(resource: Resource, key: Key): Work<boolean>;
   begin(resource: Resource, key: Key, at: number): Work<void>;
-  /** Removes the mark of a deleted record. */
-  end(resource: Resource, key: Key): Work<void>;
+  /** Removes the marks of deleted records of one realm. */
+  end(resource: Resource, realm: Uuid, ids: SqlValue): Work<void>;
   /** The result of a write to, below, or with a reference to a record that is being purged; undefined if there is none. */
   checkNotPurged(pending: PendingWrite): Work<WriteResult | undefined>;
 }
 
-const ANY = 'select 1 from purge limit 1';
+const ANY = 'select 1 from purge where realm_id = ? limit 1';
 const SELECT = selectPurgeMark('?', '?', '?');
 const INSERT = 'insert into purge (realm_id, id, resource, since) values (?, ?, ?, ?) on conflict do nothing';
-const REMOVE = 'delete from purge where realm_id = ? and id = ? and resource = ?';
 
-export function openPurges(of: (resource: Resource) => Statements): Purges {
+export function openPurges(of: (resource: Resource) => Statements, { isAmong }: ListDialect): Purges {
+  const removeAmong = `delete from purge where realm_id = ? and resource = ? and ${isAmong('id')}`;
+
   function* isMarked({ name }: Resource, realm: Uuid, id: Uuid): Work<boolean> {
     return (yield* first(SELECT, realm, id, name)) !== undefined;
   }
@@ -36,15 +38,15 @@ export function openPurges(of: (resource: Resource) => Statements): Purges {
   }
 
   return {
-    *areRunning() {
-      return (yield* first(ANY)) !== undefined;
+    *areRunning(realm) {
+      return (yield* first(ANY, realm)) !== undefined;
     },
     isAbsent: (resource, key) => isAnyMarked(ancestry(resource), key),
     *begin(resource, key, at) {
       yield* execute(INSERT, key[0], key.at(-1) as Uuid, resource.name, at);
     },
-    *end(resource, key) {
-      yield* execute(REMOVE, key[0], key.at(-1) as Uuid, resource.name);
+    *end(resource, realm, ids) {
+      yield* execute(removeAmong, realm, resource.name, ids);
     },
     *checkNotPurged({ write, isPurging }) {
       if (!isPurging) return undefined;

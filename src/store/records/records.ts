@@ -1,5 +1,5 @@
 import type { Eraser } from '../../audit/port.ts';
-import type { Loader, Store } from '../../directory/store.ts';
+import type { Loader, MaybePromise, Store } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { openErasing } from '../audit/erase.ts';
@@ -26,10 +26,10 @@ export function openRecords(
   transactions: Transactions,
 ): Omit<Store, OfEngine> & Loader & Eraser {
   const { read, write, yieldToWriters } = transactions;
-  const purges = openPurges(of);
+  const purges = openPurges(of, dialect.lists);
   const idempotency = openIdempotencyStore(dialect);
-  const removals = openRemovals({ of, purges, idempotency });
-  const { commit, applier } = openCommits({ of, purges, idempotency, rowLocks: dialect.rowLocks });
+  const removals = openRemovals({ of, purges, idempotency, among: dialect.lists.among });
+  const { commit, applier } = openCommits({ of, purges, idempotency });
   const load = openLoading({ of, applier, insertsPerBatch: dialect.insertsPerBatch });
 
   return {
@@ -85,9 +85,10 @@ export function nextValueText({ table }: Resource, member: string): string {
 const PROBE = 'select store_id from instance';
 
 /** Reads one row, to prove that a read succeeds. */
-export function openProbe({ read }: Pick<Transactions, 'read'>): Store['ready'] {
+export function openProbe({ read }: Pick<Transactions, 'read'>): () => MaybePromise<undefined> {
   return () =>
     read(function* () {
       yield* first(PROBE);
+      return undefined;
     });
 }

@@ -5,8 +5,9 @@ import { LIMITS } from '../../domain/limits.ts';
 import { type AnyRecord, type Key, keyColumns, parentKey, type Resource } from '../../domain/resource.ts';
 import { type ChangeEntry, entryOf } from '../audit/entry.ts';
 import { TOUCH_ACCESS } from '../auth/access.ts';
+import type { ListDialect } from '../dialect.ts';
 import type { IdempotencyStore } from '../idempotency/idempotency_store.ts';
-import { all, execute, executeAll, first, type Work, type WorkResult } from '../transaction_work.ts';
+import { all, execute, first, type Work, type WorkResult } from '../transaction_work.ts';
 import { CASCADES } from './cascade.ts';
 import type { Purges } from './purges.ts';
 import { runPatch } from './row_write.ts';
@@ -23,6 +24,7 @@ interface RemovalDeps {
   readonly of: (resource: Resource) => Statements;
   readonly purges: Purges;
   readonly idempotency: IdempotencyStore;
+  readonly among: ListDialect['among'];
 }
 
 /** A record to delete. */
@@ -72,17 +74,22 @@ function targetOf(
   return { resource, key, record, touchedParent: resource.parent?.parent && resource.parent };
 }
 
-export function openRemovals({ of, purges, idempotency }: RemovalDeps): Removals {
+export function openRemovals({ of, purges, idempotency, among }: RemovalDeps): Removals {
   /** Deletes the rows in their order, and updates the users that lost one and stay. Returns the log entries. */
   function* removeRows(
     targets: readonly RemovalTarget[],
     by: Omit<Removal, 'expectedRevision'>,
   ): Work<ChangeEntry[]> {
     const entries: ChangeEntry[] = [];
-    const arePurgesRunning = yield* purges.areRunning();
-    yield* executeAll(targets.map(({ resource, key }) => ({ text: of(resource).remove, values: key })));
+    const arePurgesRunning = yield* purges.areRunning(by.key[0]);
+    // Children come before their parents, and all targets are in one realm.
+    for (const [resource, group] of Map.groupBy(targets, (target) => target.resource)) {
+      const realm = (group[0] as RemovalTarget).key[0];
+      const ids = among(group.map(({ key }) => key.at(-1) as Uuid));
+      yield* execute(of(resource).removeAmong, realm, ids);
+      if (arePurgesRunning) yield* purges.end(resource, realm, ids);
+    }
     for (const { resource, key, record } of targets) {
-      if (arePurgesRunning) yield* purges.end(resource, key);
       if (!resource.parent) yield* revokeRealmRights(key[0]);
       const change = changeOf(resource, 'deleted', { key, revision: record.revision }, by.origin);
       entries.push(by.isErasure ? { change } : entryOf(change, resource, { before: record }));
@@ -116,7 +123,7 @@ export function openRemovals({ of, purges, idempotency }: RemovalDeps): Removals
       const { resource, key, expectedRevision } = removal;
       const stored = yield* first<RemovalRow>(of(resource).selectForRemoval, ...key);
       if (!stored) return refused('not_found');
-      if ((yield* purges.areRunning()) && (yield* purges.isAbsent(resource, key)))
+      if ((yield* purges.areRunning(key[0])) && (yield* purges.isAbsent(resource, key)))
         return refused('not_found');
       if (stored.is_protected === 1) return refused('protected');
       const below = yield* targetsOf(removal, ROWS_MAX + 1, of);
@@ -141,8 +148,12 @@ export function openRemovals({ of, purges, idempotency }: RemovalDeps): Removals
       const isDone = targets.length < ROWS_MAX && deleted < ROWS_MAX;
       const rowsToRemove = isDone ? [...targets, targetOf(removal, stored, of)] : targets;
       const entries = yield* removeRows(rowsToRemove, removal);
-      const rows = deleted + (yield* idempotency.deleteExpired(origin.at, ROWS_MAX));
-      return { value: { kind: 'purged', records: rowsToRemove.length, isDone }, keep: true, entries, rows };
+      return {
+        value: { kind: 'purged', records: rowsToRemove.length, isDone },
+        keep: true,
+        entries,
+        rows: deleted,
+      };
     },
   };
 }

@@ -21,7 +21,7 @@ type Of = (resource: Resource) => Statements;
 /** A write in its transaction; the steps of the commit add to it. */
 export interface PendingWrite {
   readonly write: Write;
-  /** Whether any record is being removed by several commits. */
+  /** Whether any record of the realm is being removed by several commits. */
   readonly isPurging: boolean;
   /** The record before and after the write, for the log. */
   before?: AnyRecord | undefined;

@@ -44,8 +44,8 @@ export interface Statements {
   readonly insert: string;
   /** Parameters: `replaceValues`, then the key. */
   readonly replace: string;
-  /** Parameters: the key. */
-  readonly remove: string;
+  /** Deletes records of one realm. Parameters: the realm, the IDs. */
+  readonly removeAmong: string;
   /** Parameters: the key. Selects the visible members and `is_protected`, also while the record is being purged. */
   readonly selectForRemoval: string;
   /** Parameters: realm, ID. Selects a row if the realm has this record, below any user. */
@@ -132,7 +132,7 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
     columns: written,
     insert: insertion.text,
     replace: `update ${table} set ${assignments} where ${where}`,
-    remove: `delete from ${table} where ${where}`,
+    removeAmong: `delete from ${table} where realm_id = ? and ${dialect.lists.isAmong(keys.at(-1) as string)}`,
     selectForRemoval: `select ${visible.join(', ')}, ${resource.protectedBy ?? '0'} as is_protected from ${table} where ${where}`,
     selectInRealm: `select 1 from ${table} where realm_id = ?1 and ${keys.at(-1)} = ?2`,
     ...scansOf(resource, names(stored)),
@@ -164,7 +164,10 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
   });
 }
 
-type StatementDialect = Pick<Dialect, 'greatest' | 'hasHashColumns' | 'insertion' | 'returnsLongsAsText'>;
+type StatementDialect = Pick<
+  Dialect,
+  'greatest' | 'hasHashColumns' | 'insertion' | 'lists' | 'returnsLongsAsText'
+>;
 
 function referenceOf(member: string, target: Resource): Reference {
   return { member, target, exists: `select 1 from ${target.table} where realm_id = ? and id = ?` };

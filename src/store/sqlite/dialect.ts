@@ -32,6 +32,7 @@ export const SQLITE: Dialect = {
     isInRowIds: 'slot in (select value from json_each(?))',
   },
   rowLocks: { exclusive: '', skipLocked: '', shared: '' },
+  lockClocks: undefined,
   // With one writer at a time, transactions that are not visible yet get greater numbers.
   clockOrder: {
     now: `(select ${NEXT_MOVE} from realm_clock)`,

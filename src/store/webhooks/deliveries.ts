@@ -228,8 +228,8 @@ function progressColumns(webhookId: string, progress: RealmProgress): readonly S
   return [webhookId, realm, seq, attempts, nextAt, failedSeq, behindSince];
 }
 
-/** Every statement about deliveries, without row locks. */
-export const deliveryTexts = ({ lists }: Dialect): readonly string[] => [
+/** Every statement about deliveries. */
+export const deliveryTexts = ({ lists, rowLocks }: Dialect): readonly string[] => [
   ...[NEWEST, NEWEST_BEFORE, DEAD_LETTERS, DEAD_LETTERS_AFTER, pendingBy(lists), REQUEUE, REQUEUE_ALL],
   ...[
     SAVE_PROGRESS,
@@ -241,5 +241,5 @@ export const deliveryTexts = ({ lists }: Dialect): readonly string[] => [
     TARGETS,
     OLD_DEAD_LETTERS,
   ],
-  ...[REMOVE_DEAD_LETTER, TARGET, LISTED],
+  ...[REMOVE_DEAD_LETTER, `${TARGET}${rowLocks.shared}`, LISTED],
 ];

@@ -2,18 +2,19 @@ import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ProgressStore, RealmCursor } from '../../events/webhooks/port.ts';
 import type { Dialect, ListDialect } from '../dialect.ts';
-import { all, first, type Long } from '../transaction_work.ts';
+import { all, first, type Long, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 
-const COLUMNS = `k.realm_id, k.moved, k.seq as head, coalesce(p.seq, 0) as seq, coalesce(p.attempts, 0) as attempts,
-  coalesce(p.next_at, 0) as next_at, coalesce(p.failed_seq, 0) as failed_seq`;
-const CURSOR = `select ${COLUMNS} from realm_clock k
-  left join webhook_progress p on p.webhook_id = ? and p.realm_id = k.realm_id`;
-const MOVED = `${CURSOR} where (k.moved, k.realm_id) > (?, ?) and k.moved < ? and k.realm_id <> ?
-  order by k.moved, k.realm_id limit ?`;
-const AFTER = `${CURSOR} where k.realm_id > ? order by k.realm_id limit ?`;
-const DUE = `select ${COLUMNS} from webhook_progress p join realm_clock k on k.realm_id = p.realm_id
-  where p.webhook_id = ? and p.next_at > 0 and p.next_at <= ? order by p.next_at limit ?`;
+/** Clocks and progress are read by separate statements: they are on different nodes of a cluster. */
+const CLOCK = 'select realm_id, moved, seq as head from realm_clock';
+const MOVED = `${CLOCK} where (moved, realm_id) > (?, ?) and moved < ? and realm_id <> ?
+  order by moved, realm_id limit ?`;
+const AFTER = `${CLOCK} where realm_id > ? order by realm_id limit ?`;
+const amongRealms = ({ isAmong }: ListDialect): string => `${CLOCK} where ${isAmong('realm_id')}`;
+const PROGRESS =
+  'select realm_id, seq, attempts, next_at, failed_seq from webhook_progress where webhook_id = ?';
+const progressAmong = ({ isAmong }: ListDialect): string => `${PROGRESS} and ${isAmong('realm_id')}`;
+const DUE = `${PROGRESS} and next_at > 0 and next_at <= ? order by next_at limit ?`;
 const OLDEST_LAG = `select behind_since from webhook_progress where webhook_id = ? and behind_since > 0
   order by behind_since limit 1`;
 const LAGGING_REALMS = `select count(*) as n from (select 1 from webhook_progress
@@ -27,6 +28,17 @@ export function openProgressStore(
   { clockOrder, lists }: Dialect,
 ): ProgressStore {
   const countDeadLetters = deadLettersBy(lists);
+  const selectProgress = progressAmong(lists);
+  const selectClocks = amongRealms(lists);
+
+  /** The cursors of a target in the realms of these clocks, in their order. */
+  function* cursorsOf(webhookId: string, clocks: readonly ClockRow[]): Work<readonly RealmCursor[]> {
+    if (clocks.length === 0) return [];
+    const realms = lists.among(clocks.map(({ realm_id }) => realm_id));
+    const progress = byRealm(yield* all<ProgressRow>(selectProgress, webhookId, realms));
+    return clocks.map((clock) => cursorOf(clock, progress.get(clock.realm_id)));
+  }
+
   return {
     clockBounds: () =>
       read(function* () {
@@ -35,16 +47,24 @@ export function openProgressStore(
       }),
     movedRealms: (webhookId, { moved, realm }, end, limit) =>
       read(function* () {
-        const rows = yield* all<CursorRow>(MOVED, webhookId, moved, realm, end, NIL_UUID, limit);
-        return rows.map((row) => ({ ...cursorOf(row), moved: Number(row.moved) }));
+        const clocks = yield* all<ClockRow>(MOVED, moved, realm, end, NIL_UUID, limit);
+        const cursors = yield* cursorsOf(webhookId, clocks);
+        return cursors.map((cursor, at) => ({ ...cursor, moved: Number(clocks[at]?.moved) }));
       }),
     realmsAfter: (webhookId, after, limit) =>
       read(function* () {
-        return (yield* all<CursorRow>(AFTER, webhookId, after, limit)).map(cursorOf);
+        return yield* cursorsOf(webhookId, yield* all<ClockRow>(AFTER, after, limit));
       }),
     dueRealms: (webhookId, now, limit) =>
       read(function* () {
-        return (yield* all<CursorRow>(DUE, webhookId, now, limit)).map(cursorOf);
+        const due = yield* all<ProgressRow>(DUE, webhookId, now, limit);
+        if (due.length === 0) return [];
+        const realms = lists.among(due.map(({ realm_id }) => realm_id));
+        const clocks = byRealm(yield* all<ClockRow>(selectClocks, realms));
+        return due.flatMap((progress) => {
+          const clock = clocks.get(progress.realm_id);
+          return clock ? [cursorOf(clock, progress)] : [];
+        });
       }),
     lag: (webhookId) =>
       read(function* () {
@@ -66,22 +86,38 @@ interface BoundsRow {
   readonly ends: Long;
 }
 
-interface CursorRow {
+interface ClockRow {
   readonly realm_id: Uuid;
   readonly moved: Long;
   readonly head: Long;
+}
+
+interface ProgressRow {
+  readonly realm_id: Uuid;
   readonly seq: Long;
   readonly attempts: number;
   readonly next_at: Long;
   readonly failed_seq: Long;
 }
 
-function cursorOf({ realm_id, head, seq, attempts, next_at, failed_seq }: CursorRow): RealmCursor {
-  const sequences = { head: Number(head), seq: Number(seq), failedSeq: Number(failed_seq) };
-  return { realm: realm_id, ...sequences, attempts, nextAt: Number(next_at) };
+function byRealm<Row extends { readonly realm_id: Uuid }>(rows: readonly Row[]): ReadonlyMap<Uuid, Row> {
+  return new Map(rows.map((row) => [row.realm_id, row]));
+}
+
+/** A target without progress in a realm has been sent nothing of it. */
+function cursorOf({ realm_id, head }: ClockRow, progress: ProgressRow | undefined): RealmCursor {
+  return {
+    realm: realm_id,
+    head: Number(head),
+    seq: Number(progress?.seq ?? 0),
+    failedSeq: Number(progress?.failed_seq ?? 0),
+    attempts: progress?.attempts ?? 0,
+    nextAt: Number(progress?.next_at ?? 0),
+  };
 }
 
 /** Every statement about progress. */
 export const webhookProgressTexts = ({ clockOrder, lists }: Dialect): readonly string[] => [
-  ...[MOVED, AFTER, DUE, clockOrder.bounds, OLDEST_LAG, LAGGING_REALMS, deadLettersBy(lists)],
+  ...[MOVED, AFTER, amongRealms(lists), progressAmong(lists), DUE, clockOrder.bounds],
+  ...[OLDEST_LAG, LAGGING_REALMS, deadLettersBy(lists)],
 ];

@@ -122,6 +122,13 @@ export async function createUserWithLinks(store: Store, count: number): Promise<
     oidcLink(ids, `subject-${index}`),
     usernameLink(ids, `user-${index}@example.com`),
   ]).flat();
-  await Promise.all(links.map((link) => commitWithChange(store, link)));
+  // A cluster commits a few hundred writes of a realm before the last of them would time out.
+  for (let start = 0; start < links.length; start += CONCURRENT_COMMITS) {
+    await Promise.all(
+      links.slice(start, start + CONCURRENT_COMMITS).map((link) => commitWithChange(store, link)),
+    );
+  }
   return ids;
 }
+
+const CONCURRENT_COMMITS = 200;

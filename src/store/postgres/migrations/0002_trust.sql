@@ -28,8 +28,9 @@ alter table realm_clock add column moved bigint not null default 0;
 create index realm_clock_moved on realm_clock (moved, realm_id);
 
 create table act (
-  seq bigint not null primary key,
-  id uuid unique,
+  log_id uuid not null default '00000000-0000-0000-0000-000000000000',
+  seq bigint not null,
+  id uuid,
   action text collate "C" not null,
   actor text collate "C" not null,
   object text collate "C",
@@ -39,10 +40,17 @@ create table act (
   request_id text collate "C",
   detail text collate "C" not null,
   at bigint not null,
-  tag bytea not null
+  tag bytea not null,
+  primary key (log_id, seq),
+  unique (log_id, id)
 );
 
 create index act_of_user on act (realm_id, user_id, seq) where user_id is not null;
+
+-- A client's stored answers are counted in each realm.
+
+drop index idempotency_ordinal;
+create index idempotency_ordinal on idempotency (realm_id, client_id, ordinal);
 
 -- Secrets of the installation, sealed by the master key.
 

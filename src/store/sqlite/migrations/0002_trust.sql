@@ -39,10 +39,16 @@ create table act (
   request_id text,
   detail text not null,
   at integer not null,
-  tag blob not null
+  tag blob not null,
+  log_id text generated always as ('00000000-0000-0000-0000-000000000000') virtual
 ) strict;
 
 create index act_of_user on act (realm_id, user_id, seq) where user_id is not null;
+
+-- A client's stored answers are counted in each realm.
+
+drop index idempotency_ordinal;
+create index idempotency_ordinal on idempotency (realm_id, client_id, ordinal);
 
 -- Secrets of the installation, sealed by the master key.
 

@@ -2,8 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { SQL } from 'bun';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openEngine, parseDatabase } from '../../src/store/open.ts';
-import { citusSql } from '../../src/store/postgres/citus.ts';
-import { INSTANCE_TABLES, REALM_COLUMN, REALM_TABLES } from '../../src/store/postgres/tables.ts';
+import { distributionColumn, INSTANCE_TABLES, REALM_TABLES } from '../../src/store/postgres/tables.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 
 /** The PostgreSQL schema, checked for the requirements of a distributed engine. */
@@ -61,7 +60,7 @@ describe('the schema', () => {
       where i.indisunique and t.relnamespace = ${OURS}`);
     const ofRealm = keys.filter(({ table }) => REALM_TABLES.includes(table));
     expect(new Set(ofRealm.map(({ table }) => table))).toEqual(new Set(REALM_TABLES));
-    expect(ofRealm.filter(({ first }) => first !== REALM_COLUMN)).toEqual([]);
+    expect(ofRealm.filter(({ table, first }) => first !== distributionColumn(table))).toEqual([]);
   });
 
   test('the realm of a row is its first column, not null, and a UUID', async () => {
@@ -69,7 +68,8 @@ describe('the schema', () => {
       `select a.attrelid::regclass::text as table, a.attnum as position, a.atttypid::regtype::text as type,
          a.attnotnull as not_null
        from pg_attribute a join pg_class t on t.oid = a.attrelid
-       where a.attname = '${REALM_COLUMN}' and t.relkind = 'r' and t.relnamespace = ${OURS}`,
+       where (t.relname, a.attname) in (${REALM_TABLES.map((table) => `('${table}', '${distributionColumn(table)}')`)})
+         and t.relkind = 'r' and t.relnamespace = ${OURS}`,
     );
     const ofRealm = columns.filter(({ table }) => REALM_TABLES.includes(table));
     expect(ofRealm.map(({ table }) => table).toSorted()).toEqual(REALM_TABLES.toSorted());
@@ -83,7 +83,8 @@ describe('the schema', () => {
     expect(found.length).toBeGreaterThan(0);
     const isInside = ({ table, target, columns }: ForeignKey) =>
       REALM_TABLES.includes(table)
-        ? REALM_TABLES.includes(target) && columns.split(' ').includes(`${REALM_COLUMN}=${REALM_COLUMN}`)
+        ? REALM_TABLES.includes(target) &&
+          columns.split(' ').includes(`${distributionColumn(table)}=${distributionColumn(target)}`)
         : INSTANCE_TABLES.includes(target);
     expect(found.filter((each) => !isInside(each))).toEqual([]);
   });
@@ -114,66 +115,5 @@ describe('the schema', () => {
     ['extension', `select extname from pg_extension where extname <> 'plpgsql'`],
   ])('the schema has no %s', async (_kind, text) => {
     expect(await rows(text)).toEqual([]);
-  });
-});
-
-/**
- * Stubs of the Citus functions and catalogue, by the names, arguments and columns of its documentation; they record
- * each call. As in Citus, a local table that refers to a new reference table is added to the catalogue.
- * The stubs cannot prove that Citus accepts the tables.
- */
-const STUBS = `create schema stub;
-  create table stub.pg_dist_partition (logicalrelid regclass primary key, partmethod "char" not null,
-    partkey text, colocate_with text, repmodel "char" not null);
-  create table stub.calls (position integer generated always as identity, call text not null);
-  create function stub.create_reference_table(table_name regclass) returns void language sql as $$
-    insert into stub.calls (call) values ('reference ' || table_name);
-    insert into stub.pg_dist_partition values (table_name, 'n', null, null, 't')
-      on conflict (logicalrelid) do update set repmodel = excluded.repmodel;
-    insert into stub.pg_dist_partition
-      select conrelid, 'n', null, null, 's' from pg_constraint where contype = 'f' and confrelid = table_name
-      on conflict do nothing;
-  $$;
-  create function stub.create_distributed_table(table_name regclass, distribution_column text,
-    distribution_type text default 'hash', colocate_with text default 'default', shard_count int default null)
-  returns void language sql as $$
-    insert into stub.calls (call)
-      values ('distributed ' || table_name || ' by ' || distribution_column || ' with ' || colocate_with);
-    insert into stub.pg_dist_partition values (table_name, 'h', distribution_column, colocate_with, 's');
-  $$;
-  set search_path = public, stub`;
-
-describe('migrate --print citus, over stubs of the Citus functions and catalogue', () => {
-  const [first, ...others] = REALM_TABLES;
-  const all = [
-    ...INSTANCE_TABLES.map((table) => `reference ${table}`),
-    `distributed ${first} by ${REALM_COLUMN} with none`,
-    ...others.map((table) => `distributed ${table} by ${REALM_COLUMN} with ${first}`),
-  ];
-
-  /** The calls that one run of the script makes. */
-  async function citusCalls(): Promise<readonly string[]> {
-    await sql.unsafe('delete from calls').simple();
-    await sql.unsafe(citusSql()).simple();
-    return (await rows<{ call: string }>('select call from calls order by position')).map(({ call }) => call);
-  }
-
-  beforeAll(async () => {
-    await sql.unsafe(STUBS).simple();
-  });
-
-  test('the Citus script distributes every table once, each after the tables it refers to', async () => {
-    expect(await citusCalls()).toEqual(all);
-  });
-
-  test('the Citus script makes no calls when it runs again', async () => {
-    expect(await citusCalls()).toEqual([]);
-  });
-
-  test('the Citus script resumes after an interruption and distributes tables of later migrations', async () => {
-    const missing = ['client_realm', 'user_info', 'change'];
-    const names = missing.map((table) => `'${table}'::regclass`).join();
-    await sql.unsafe(`delete from pg_dist_partition where logicalrelid in (${names})`);
-    expect(await citusCalls()).toEqual(all.filter((call) => missing.includes(call.split(' ')[1] ?? '')));
   });
 });

@@ -1,0 +1,159 @@
+import { SQL } from 'bun';
+import { systemClock } from '../../src/platform/clock.ts';
+import { openEngine, parseDatabase } from '../../src/store/open.ts';
+import { type PostgresServer, ROLES, startServer } from './postgres_server.ts';
+
+/** A Citus cluster from the files in AUTHREALM_TEST_CITUS: a coordinator and workers. */
+export interface CitusCluster {
+  /** The coordinator, then the workers. */
+  readonly nodes: readonly PostgresServer[];
+  readonly coordinator: PostgresServer;
+  readonly workers: readonly PostgresServer[];
+  /** Servers that are in no database's cluster yet. */
+  readonly spares: readonly PostgresServer[];
+  /** The URL of a new database with the extension on every node, but without tables, for the role `postgres`. */
+  emptyDatabase(): Promise<string>;
+  /** The same with the migrated and distributed schema. */
+  freshDatabase(): Promise<string>;
+  /** A copy of a database on every node. No connection to it may be open. */
+  copyDatabase(url: string): Promise<string>;
+  /** The URLs of a database on each node. */
+  urlsOf(url: string): readonly string[];
+  /** The worker with the rows of a realm. */
+  workerOf(url: string, realm: string): Promise<PostgresServer>;
+  /** Runs SQL in a database of one node, or of the coordinator. */
+  run<R>(url: string, sql: string, node?: PostgresServer): Promise<R[]>;
+}
+
+/** As ../shared/citus/README.md says; a shard count that leaves both workers some realms. */
+export const CITUS_SETTINGS = {
+  shared_preload_libraries: 'citus',
+  'citus.node_conninfo': 'sslmode=disable',
+  'citus.shard_count': '4',
+  max_connections: '400',
+  max_prepared_transactions: '400',
+  // A database with Citus tables has a background worker.
+  max_worker_processes: '100',
+  wal_level: 'logical',
+};
+
+const WORKERS = 2;
+
+/** Whether the suites run on Citus. */
+export const isCitusEngine = process.env.AUTHREALM_TEST_ENGINE === 'citus';
+
+let shared: Promise<CitusCluster> | undefined;
+
+/** The cluster that the suites of a test process share. */
+export function sharedCluster(): Promise<CitusCluster> {
+  shared ??= startCluster();
+  return shared;
+}
+
+/** Starts a separate cluster. `settings` apply to every node; `nodes` are its servers if they are running already. */
+export async function startCluster({
+  spares: spareCount = 0,
+  settings = {},
+  firstWorker,
+}: {
+  readonly spares?: number;
+  readonly settings?: Readonly<Record<string, string>>;
+  /** Replaces the first worker. */
+  readonly firstWorker?: PostgresServer;
+} = {}): Promise<CitusCluster> {
+  const start = () => startServer({ ...CITUS_SETTINGS, ...settings });
+  const nodes = await Promise.all([
+    start(),
+    firstWorker ?? start(),
+    ...Array.from({ length: WORKERS - 1 + spareCount }, start),
+  ]);
+  return clusterOf(nodes.slice(0, WORKERS + 1), nodes.slice(WORKERS + 1));
+}
+
+function clusterOf(nodes: readonly PostgresServer[], spares: readonly PostgresServer[]): CitusCluster {
+  const [coordinator, ...workers] = nodes as readonly [PostgresServer, ...PostgresServer[]];
+  let databases = 0;
+  let template: Promise<string> | undefined;
+
+  const run: CitusCluster['run'] = (url, sql, node = coordinator) => runOn(node.url(nameOf(url)), sql);
+
+  async function createOnAll(source: string): Promise<string> {
+    databases += 1;
+    const name = `citus_${databases}_${systemClock.mintId().replaceAll('-', '').slice(0, 8)}`;
+    const like = `owner ${ROLES[0]} template ${source} encoding 'UTF8' locale 'C' strategy file_copy`;
+    await Promise.all(
+      [...nodes, ...spares].map((node) => runOn(node.url(), `create database ${name} ${like}`)),
+    );
+    return coordinator.url(name);
+  }
+
+  async function emptyDatabase(): Promise<string> {
+    const url = await createOnAll('template0');
+    await Promise.all([...nodes, ...spares].map((node) => run(url, 'create extension citus', node)));
+    await run(url, `select citus_set_coordinator_host('${coordinator.host}', ${coordinator.port})`);
+    for (const { host, port } of workers) await run(url, `select citus_add_node('${host}', ${port})`);
+    return url;
+  }
+
+  /** A database that is copied must have no connections, so none is allowed to the template. */
+  async function migratedTemplate(): Promise<string> {
+    const url = await emptyDatabase();
+    const address = parseDatabase(url.replace('//postgres@', `//${ROLES[0]}@`));
+    if (!address) throw new Error(`${url} is not a database URL`);
+    await (await openEngine(address, 'auto', { version: 'test', clock: systemClock })).close();
+    await run(url, `grant select, insert, update, delete on all tables in schema public to ${ROLES[1]}`);
+    await closeDatabase(url);
+    return nameOf(url);
+  }
+
+  async function closeDatabase(url: string): Promise<void> {
+    const name = nameOf(url);
+    const statement = `alter database ${name} with allow_connections false`;
+    const end = `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '${name}'`;
+    await Promise.all(
+      [...nodes, ...spares].map(async (node) => {
+        await runOn(node.url(), statement);
+        await runOn(node.url(), end);
+      }),
+    );
+  }
+
+  return {
+    nodes,
+    coordinator,
+    workers,
+    spares,
+    run,
+    emptyDatabase,
+    async freshDatabase() {
+      template ??= migratedTemplate();
+      const url = await createOnAll(await template);
+      await run(url, `update instance set store_id = '${systemClock.mintId()}'`);
+      return url;
+    },
+    async copyDatabase(url) {
+      await closeDatabase(url);
+      return createOnAll(nameOf(url));
+    },
+    urlsOf: (url) => nodes.map((node) => node.url(nameOf(url))),
+    async workerOf(url, realm) {
+      const [found] = await run<{ port: number }>(
+        url,
+        `select nodeport as port from pg_dist_shard_placement
+         where shardid = get_shard_id_for_distribution_column('realm_clock', '${realm}'::uuid)`,
+      );
+      const worker = nodes.find(({ port }) => port === Number(found?.port));
+      if (!worker) throw new Error(`realm ${realm} is on no node of the cluster`);
+      return worker;
+    },
+  };
+}
+
+function nameOf(url: string): string {
+  return new URL(url).pathname.slice(1);
+}
+
+async function runOn<R>(url: string, statement: string): Promise<R[]> {
+  const sql = new SQL(url, { max: 1 });
+  return sql.unsafe(statement).finally(() => sql.close());
+}
