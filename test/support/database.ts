@@ -81,7 +81,8 @@ export async function databaseOf({ database, migrateDatabase, masterKeyFile }: F
   return postgresAt(roleUrl(database, 'postgres'), masterKeyFile, roles);
 }
 
-function freshMasterKey(): string {
+/** A file with a new master key. */
+export function freshMasterKey(): string {
   const masterKeyFile = join(freshFolder(), 'master.key');
   writeFileSync(masterKeyFile, Buffer.from(systemClock.randomBytes(32)).toString('base64url'), {
     mode: 0o600,

@@ -74,6 +74,36 @@ function targetOf(
   return { resource, key, record, touchedParent: resource.parent?.parent && resource.parent };
 }
 
+/** The IDs of each resource in the realm of all targets, children before parents. */
+function groupsOf(targets: readonly RemovalTarget[]): readonly [Resource, Uuid, readonly Uuid[]][] {
+  return [...Map.groupBy(targets, (target) => target.resource)].map(([resource, group]) => {
+    const keys = group.map(({ key }) => key);
+    return [resource, (keys[0] as Key)[0], keys.map((key) => key.at(-1) as Uuid)];
+  });
+}
+
+/** Updates the parents that lost a child and stay. Returns their log entries. */
+function* touchParents(
+  targets: readonly RemovalTarget[],
+  { origin, mintRevision }: Omit<Removal, 'expectedRevision'>,
+  of: RemovalDeps['of'],
+): Work<ChangeEntry[]> {
+  const parents = new Map<string, { readonly resource: Resource; readonly key: Key }>();
+  for (const { key, touchedParent } of targets) {
+    const above = parentKey(key);
+    if (touchedParent && above) parents.set(above.join(), { resource: touchedParent, key: above });
+  }
+  const entries: ChangeEntry[] = [];
+  for (const { resource, key } of parents.values()) {
+    const patch = { members: {}, revision: mintRevision(), at: origin.at };
+    const touched = yield* runPatch({ op: 'patch', resource, key, patch }, of(resource));
+    // A parent that is being purged counts as absent.
+    if (touched)
+      entries.push({ change: changeOf(resource, 'updated', { key, revision: patch.revision }, origin) });
+  }
+  return entries;
+}
+
 export function openRemovals({ of, purges, idempotency, among }: RemovalDeps): Removals {
   /** Deletes the rows in their order, and updates the users that lost one and stay. Returns the log entries. */
   function* removeRows(
@@ -82,39 +112,16 @@ export function openRemovals({ of, purges, idempotency, among }: RemovalDeps): R
   ): Work<ChangeEntry[]> {
     const entries: ChangeEntry[] = [];
     const arePurgesRunning = yield* purges.areRunning(by.key[0]);
-    // Children come before their parents, and all targets are in one realm.
-    for (const [resource, group] of Map.groupBy(targets, (target) => target.resource)) {
-      const realm = (group[0] as RemovalTarget).key[0];
-      const ids = among(group.map(({ key }) => key.at(-1) as Uuid));
-      yield* execute(of(resource).removeAmong, realm, ids);
-      if (arePurgesRunning) yield* purges.end(resource, realm, ids);
+    for (const [resource, realm, ids] of groupsOf(targets)) {
+      yield* execute(of(resource).removeAmong, realm, among(ids));
+      if (arePurgesRunning) yield* purges.end(resource, realm, among(ids));
     }
     for (const { resource, key, record } of targets) {
       if (!resource.parent) yield* revokeRealmRights(key[0]);
       const change = changeOf(resource, 'deleted', { key, revision: record.revision }, by.origin);
       entries.push(by.isErasure ? { change } : entryOf(change, resource, { before: record }));
     }
-    entries.push(...(yield* touchParents(targets, by)));
-    return entries;
-  }
-
-  function* touchParents(
-    targets: readonly RemovalTarget[],
-    { origin, mintRevision }: Omit<Removal, 'expectedRevision'>,
-  ): Work<ChangeEntry[]> {
-    const parents = new Map<string, { readonly resource: Resource; readonly key: Key }>();
-    for (const { key, touchedParent } of targets) {
-      const above = parentKey(key);
-      if (touchedParent && above) parents.set(above.join(), { resource: touchedParent, key: above });
-    }
-    const entries: ChangeEntry[] = [];
-    for (const { resource, key } of parents.values()) {
-      const patch = { members: {}, revision: mintRevision(), at: origin.at };
-      const touched = yield* runPatch({ op: 'patch', resource, key, patch }, of(resource));
-      // A parent that is being purged counts as absent.
-      if (touched)
-        entries.push({ change: changeOf(resource, 'updated', { key, revision: patch.revision }, origin) });
-    }
+    entries.push(...(yield* touchParents(targets, by, of)));
     return entries;
   }
 
