@@ -1,5 +1,6 @@
 import type { Keyring } from '../auth/keys/keyring.ts';
 import type { AuthStore, SecretLocation } from '../auth/port.ts';
+import { Fault } from '../domain/fault.ts';
 import { type Clock, NIL_UUID } from '../domain/id.ts';
 import { LOG_SECRET_BYTES, type LogKeys, openLogKeys } from './log_keys.ts';
 import type { LogStore } from './port.ts';
@@ -18,7 +19,12 @@ export async function startAuditLog(
 ): Promise<LogKeys> {
   const keys = await obtainLogKeys(access, keyring, clock);
   log.useKeys(keys);
-  await log.catchUp(clock.now());
+  try {
+    await log.catchUp(clock.now());
+  } catch (error) {
+    // A node of a cluster may be away. The next write in a realm, or the next start, tags what is left.
+    if (!(error instanceof Fault && error.code === 'unavailable')) throw error;
+  }
   return keys;
 }
 

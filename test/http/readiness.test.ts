@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { isCitusEngine } from '../support/citus_cluster.ts';
 import { type Service, startService } from '../support/service.ts';
 
 /** The dependencies in the readiness response, with real errors of the database: renamed tables. */
@@ -21,7 +22,11 @@ async function readiness(): Promise<{ status: number; body: Record<string, unkno
 
 const READY = {
   status: 200,
-  body: { status: 'ok', dependencies: { database: 'ok', access_table: 'ok' } },
+  body: {
+    status: 'ok',
+    dependencies: { database: 'ok', access_table: 'ok' },
+    ...(isCitusEngine ? { nodes: { reachable: 3, total: 3 } } : {}),
+  },
 };
 
 /** The whole response of an unready service, without the address of the database or the reason. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ZodOpenApiResponseObject } from 'zod-openapi';
 import type { AuthCache } from '../../auth/tokens/auth_cache.ts';
-import type { Store } from '../../directory/store.ts';
+import type { MaybePromise, Store } from '../../directory/store.ts';
 import { FAULTS, Fault, type FieldError } from '../../domain/fault.ts';
 import { faultExample } from '../openapi/examples.ts';
 import { ALWAYS, EXTENSION, HEADERS } from '../openapi/responses.ts';
@@ -17,8 +17,11 @@ const STATES = ['ok', 'in trouble'] as const;
 
 type Dependency = (typeof DEPENDENCIES)[number];
 
-/** Returns or resolves if the dependency works; throws or rejects with a Fault of status 503 if it does not. */
-type Probes = Readonly<Record<Dependency, () => unknown>>;
+/** The result of a probe: what it returned, or why the dependency does not work. */
+interface ProbeResult<T> {
+  readonly value?: T;
+  readonly failure?: Fault;
+}
 
 export interface ReadinessDeps {
   readonly store: Pick<Store, 'ready'>;
@@ -30,26 +33,34 @@ export interface ReadinessDeps {
  * dependency.
  */
 export function readiness({ store, access }: ReadinessDeps, caching: string): CallHandler {
-  const probes: Probes = { database: () => store.ready(), access_table: () => access.fresh() };
   const ready = documentReply(READY.example(), caching);
   return async () => {
-    const failures = await Promise.all(DEPENDENCIES.map((name) => failureOf(probes[name])));
-    if (failures.every((failure) => failure === undefined)) return ready;
+    const [database, accessTable] = await Promise.all([
+      probe(() => store.ready()),
+      probe(() => access.fresh()),
+    ]);
+    const results: Readonly<Record<Dependency, ProbeResult<unknown>>> = {
+      database,
+      access_table: accessTable,
+    };
+    const failure = database.failure ?? accessTable.failure;
+    if (!failure) {
+      const nodes = database.value;
+      return nodes ? documentReply({ ...READY.example(), nodes }, caching) : ready;
+    }
     const fieldErrors = DEPENDENCIES.map(
-      (field, place): FieldError => ({ field, rule: failures[place] ? 'in trouble' : 'ok' }),
+      (field): FieldError => ({ field, rule: results[field].failure ? 'in trouble' : 'ok' }),
     );
-    const first = failures.find((failure) => failure !== undefined);
-    throw new Fault('not_ready', fieldErrors, first?.cause ?? first);
+    throw new Fault('not_ready', fieldErrors, failure.cause ?? failure);
   };
 }
 
-/** The failure that a dependency reports; any other error is rethrown. */
-async function failureOf(probe: () => unknown): Promise<Fault | undefined> {
+/** Runs a probe, which throws or rejects with a Fault of status 503 where the dependency does not work. */
+async function probe<T>(work: () => MaybePromise<T>): Promise<ProbeResult<T>> {
   try {
-    await probe();
-    return undefined;
+    return { value: await work() };
   } catch (error) {
-    if (error instanceof Fault && FAULTS[error.code].status === 503) return error;
+    if (error instanceof Fault && FAULTS[error.code].status === 503) return { failure: error };
     throw error;
   }
 }
@@ -60,7 +71,18 @@ function dependenciesOf(state: z.ZodType) {
 
 /** The response of a service that is ready. */
 export const READY = {
-  schema: () => z.strictObject({ status: z.literal('ok'), dependencies: dependenciesOf(z.literal('ok')) }),
+  schema: () =>
+    z.strictObject({
+      status: z.literal('ok'),
+      dependencies: dependenciesOf(z.literal('ok')),
+      nodes: z
+        .strictObject({ reachable: z.int().min(0), total: z.int().min(1) })
+        .optional()
+        .meta({
+          description:
+            'On a Citus cluster: its nodes, and those that answer. Requests for records on another node get 503.',
+        }),
+    }),
   example: () => ({
     status: 'ok',
     dependencies: Object.fromEntries(DEPENDENCIES.map((name) => [name, 'ok'])),
