@@ -31,6 +31,12 @@ const CHECKS: readonly Check[] = [
     needs: ['cc'],
     minutesMax: 60,
   },
+  {
+    name: 'torture',
+    arguments: ['--engine', 'citus', '--rounds', '50', '--seed', 'SEED'],
+    needs: ['cc'],
+    minutesMax: 60,
+  },
   { name: 'backups', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 10 },
   { name: 'mutations', arguments: [], needs: [], minutesMax: 90 },
   { name: 'roundtrip', arguments: [], needs: [], minutesMax: 40 },

@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import { endServers } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshSeed } from '../support/random.ts';
-import { type EngineName, openTortureEnvironment } from './torture/environment.ts';
+import { ENGINES, openTortureEnvironment } from './torture/environment.ts';
 import { type RoundReport, torture } from './torture/rounds.ts';
 
 /**
@@ -22,11 +22,11 @@ const { values: options } = parseArgs({
     seed: { type: 'string' },
   },
 });
-if (options.engine !== 'sqlite' && options.engine !== 'postgres') {
-  console.error('--engine must be sqlite or postgres');
+const engine = ENGINES.find((name) => name === options.engine);
+if (!engine) {
+  console.error(`--engine must be one of ${ENGINES.join(', ')}`);
   process.exit(2);
 }
-const engine: EngineName = options.engine;
 const seed = Number(options.seed ?? freshSeed());
 console.log(`seed ${seed}`);
 const folder = mkdtempSync(join(tmpdir(), 'authrealm-torture-'));

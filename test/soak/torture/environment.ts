@@ -1,6 +1,7 @@
 import { closeSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildLibrary } from '../../durability/disk.ts';
+import { startCluster } from '../../support/citus_cluster.ts';
 import { postgresAt, sqliteAt, type TestDatabase } from '../../support/database.ts';
 import { writeMasterKey } from '../../support/fault_injection.ts';
 import { type PostgresServer, startServer } from '../../support/postgres_server.ts';
@@ -10,7 +11,8 @@ import { freePort } from '../../support/service.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcp_proxy.ts';
 import { type RestartableService, startRestartable } from '../restartable_service.ts';
 
-export type EngineName = 'sqlite' | 'postgres';
+export const ENGINES = ['sqlite', 'postgres', 'citus'] as const;
+export type EngineName = (typeof ENGINES)[number];
 
 /** A service with its database, disk, clock and network, each of which can be made to fail. */
 export interface TortureEnvironment {
@@ -47,7 +49,8 @@ export async function openTortureEnvironment(
   engine: EngineName,
   folder: string,
 ): Promise<TortureEnvironment> {
-  return engine === 'sqlite' ? onSqlite(folder) : onPostgres(folder);
+  const open = { sqlite: onSqlite, postgres: onPostgres, citus: onCitus };
+  return open[engine](folder);
 }
 
 /** Libraries loaded by LD_PRELOAD, which need a C compiler. */
@@ -159,6 +162,47 @@ async function onPostgres(folder: string): Promise<TortureEnvironment> {
       await service.end();
       network.stop();
     },
+  };
+}
+
+/** Transactions of several nodes that a killed node left prepared are ended after this, so that no round waits long. */
+const RECOVERY = { 'citus.recover_2pc_interval': '2s' };
+
+/** The service prefers the coordinator and may use every worker. Each kill takes another node. */
+async function onCitus(folder: string): Promise<TortureEnvironment> {
+  const { environment, setClock } = openShims(folder);
+  const cluster = await startCluster({ settings: RECOVERY });
+  const direct = await cluster.freshDatabase();
+  const masterKeyFile = writeMasterKey();
+  const hosts = cluster.nodes.map(({ host, port }) => `${host}:${port}`).join();
+  const listed = direct.replace(/(?<=@)[^/]+/, hosts);
+  const logFile = join(folder, 'torture.log');
+  const options = {
+    database: postgresAt(listed, masterKeyFile),
+    logFile,
+    flags: FLAGS,
+    environment,
+    isSupervised: true,
+  };
+  const service = await startRestartable({ ...options, port: await freePort() }, PROCESSES);
+  let kills = 0;
+  const target = () => cluster.nodes[kills % cluster.nodes.length] as PostgresServer;
+  return {
+    database: postgresAt(direct, masterKeyFile),
+    service,
+    logFile,
+    setClock,
+    disk: undefined,
+    engine: {
+      kill: () => target().kill(),
+      async start() {
+        await target().start();
+        kills += 1;
+      },
+    },
+    network: undefined,
+    previous: undefined,
+    end: () => service.end(),
   };
 }
 
