@@ -55,11 +55,14 @@ export async function startCluster({
   spares: spareCount = 0,
   settings = {},
   firstWorker,
+  portOf = ({ port }) => port,
 }: {
   readonly spares?: number;
   readonly settings?: Readonly<Record<string, string>>;
   /** Replaces the first worker. */
   readonly firstWorker?: PostgresServer;
+  /** The port at which the other nodes reach a worker, for example that of a proxy. */
+  readonly portOf?: (worker: PostgresServer) => number | Promise<number>;
 } = {}): Promise<CitusCluster> {
   const start = () => startServer({ ...CITUS_SETTINGS, ...settings });
   const nodes = await Promise.all([
@@ -67,11 +70,21 @@ export async function startCluster({
     firstWorker ?? start(),
     ...Array.from({ length: WORKERS - 1 + spareCount }, start),
   ]);
-  return clusterOf(nodes.slice(0, WORKERS + 1), nodes.slice(WORKERS + 1));
+  const [coordinator, ...others] = nodes as [PostgresServer, ...PostgresServer[]];
+  const workers = others.slice(0, WORKERS);
+  const ports = new Map<number, PostgresServer>();
+  for (const worker of workers) ports.set(await portOf(worker), worker);
+  return clusterOf(coordinator, ports, others.slice(WORKERS));
 }
 
-function clusterOf(nodes: readonly PostgresServer[], spares: readonly PostgresServer[]): CitusCluster {
-  const [coordinator, ...workers] = nodes as readonly [PostgresServer, ...PostgresServer[]];
+/** `ports` has the workers by the port at which the other nodes reach them. */
+function clusterOf(
+  coordinator: PostgresServer,
+  ports: ReadonlyMap<number, PostgresServer>,
+  spares: readonly PostgresServer[],
+): CitusCluster {
+  const workers = [...ports.values()];
+  const nodes = [coordinator, ...workers];
   let databases = 0;
   let template: Promise<string> | undefined;
 
@@ -91,7 +104,7 @@ function clusterOf(nodes: readonly PostgresServer[], spares: readonly PostgresSe
     const url = await createOnAll('template0');
     await Promise.all([...nodes, ...spares].map((node) => run(url, 'create extension citus', node)));
     await run(url, `select citus_set_coordinator_host('${coordinator.host}', ${coordinator.port})`);
-    for (const { host, port } of workers) await run(url, `select citus_add_node('${host}', ${port})`);
+    for (const port of ports.keys()) await run(url, `select citus_add_node('${coordinator.host}', ${port})`);
     return url;
   }
 
@@ -142,7 +155,9 @@ function clusterOf(nodes: readonly PostgresServer[], spares: readonly PostgresSe
         `select nodeport as port from pg_dist_shard_placement
          where shardid = get_shard_id_for_distribution_column('realm_clock', '${realm}'::uuid)`,
       );
-      const worker = nodes.find(({ port }) => port === Number(found?.port));
+      const worker = [...ports, ...spares.map((spare) => [spare.port, spare] as const)].find(
+        ([port]) => port === Number(found?.port),
+      )?.[1];
       if (!worker) throw new Error(`realm ${realm} is on no node of the cluster`);
       return worker;
     },

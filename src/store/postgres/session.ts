@@ -98,11 +98,15 @@ function violatedConstraint(error: unknown, columnsOf: IndexColumns): Constraint
   const state = sqlState(error);
   if (state === FOREIGN_KEY_VIOLATION) return { kind: 'foreign_key' };
   if (state !== UNIQUE_VIOLATION) return undefined;
-  const columns = columnsOf(violatedIndex(error as SQL.PostgresError));
+  const index = violatedIndex(error as SQL.PostgresError);
+  const columns = columnsOf(index) ?? columnsOf(index.replace(SHARD_NUMBER, ''));
   return columns && { kind: 'unique', columns };
 }
 
-/** Citus sends no constraint; its message has the name of the index of a shard: `password_profile_info_username_102034`. */
+/** Citus appends it to the names of the indexes of a shard: `password_profile_info_username_102034`. */
+const SHARD_NUMBER = /_\d+$/;
+
+/** A node of Citus sends no constraint for a shard on another node; the name is in its message alone. */
 function violatedIndex({ constraint, message }: SQL.PostgresError): string {
-  return constraint ?? /"([a-z_]+?)(?:_\d+)?"/.exec(message)?.[1] ?? '';
+  return constraint ?? /"(\w+)"/.exec(message)?.[1] ?? '';
 }

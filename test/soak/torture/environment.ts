@@ -24,7 +24,7 @@ export interface TortureEnvironment {
   setClock: ((milliseconds: number) => void) | undefined;
   readonly disk: Disk | undefined;
   readonly engine: Pick<PostgresServer, 'kill' | 'start'> | undefined;
-  readonly network: TcpProxy | undefined;
+  readonly network: Pick<TcpProxy, 'cut' | 'delay' | 'stall' | 'resume'> | undefined;
   /** A service of the previous release on the same database, started before the migration to the current schema. */
   readonly previous: RestartableService | undefined;
   end(): Promise<void>;
@@ -168,10 +168,21 @@ async function onPostgres(folder: string): Promise<TortureEnvironment> {
 /** Transactions of several nodes that a killed node left prepared are ended after this, so that no round waits long. */
 const RECOVERY = { 'citus.recover_2pc_interval': '2s' };
 
-/** The service prefers the coordinator and may use every worker. Each kill takes another node. */
+/**
+ * The service prefers the coordinator and may use every worker. Each kill takes another node, and the network between the nodes
+ * can fail.
+ */
 async function onCitus(folder: string): Promise<TortureEnvironment> {
   const { environment, setClock } = openShims(folder);
-  const cluster = await startCluster({ settings: RECOVERY });
+  const proxies: TcpProxy[] = [];
+  const cluster = await startCluster({
+    settings: RECOVERY,
+    async portOf({ port }) {
+      const proxy = await startTcpProxy(port);
+      proxies.push(proxy);
+      return proxy.port;
+    },
+  });
   const direct = await cluster.freshDatabase();
   const masterKeyFile = writeMasterKey();
   const hosts = cluster.nodes.map(({ host, port }) => `${host}:${port}`).join();
@@ -200,9 +211,23 @@ async function onCitus(folder: string): Promise<TortureEnvironment> {
         kills += 1;
       },
     },
-    network: undefined,
+    network: allOf(proxies),
     previous: undefined,
-    end: () => service.end(),
+    async end() {
+      await service.end();
+      for (const proxy of proxies) proxy.stop();
+    },
+  };
+}
+
+/** Several proxies that fail together. */
+function allOf(proxies: readonly TcpProxy[]): TortureEnvironment['network'] {
+  const each = (act: (proxy: TcpProxy) => void) => () => proxies.forEach(act);
+  return {
+    cut: each((proxy) => proxy.cut()),
+    stall: each((proxy) => proxy.stall()),
+    resume: each((proxy) => proxy.resume()),
+    delay: (milliseconds) => each((proxy) => proxy.delay(milliseconds))(),
   };
 }
 
