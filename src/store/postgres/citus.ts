@@ -3,6 +3,7 @@ import type { NodeCounts } from '../../directory/store.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { postgresFault } from './connection.ts';
 import type { ConnectionPool } from './pool.ts';
 import type { SqlClient } from './sql_client.ts';
 import { distributionColumn, REALM_TABLES, REFERENCE_TABLES, SINGLE_NODE_TABLES } from './tables.ts';
@@ -112,7 +113,7 @@ const SELECT_NODES = `select nodename as host, nodeport::text as port from pg_di
 const CHECK = 'select citus_check_connection_to_node($1::text, $2::integer) as is_reachable';
 const BEGIN_CHECK = `begin read only; set local statement_timeout = ${LIMITS.nodeCheckMsMax}`;
 
-/** Counts the nodes of the cluster, and those that the connected node reaches. */
+/** Counts the nodes of the cluster, and those that the connected node reaches. Rejects with Fault `unavailable`. */
 export function openNodeCounts(pool: ConnectionPool): () => Promise<NodeCounts> {
   async function isReachable(values: readonly string[]): Promise<boolean> {
     try {
@@ -126,7 +127,9 @@ export function openNodeCounts(pool: ConnectionPool): () => Promise<NodeCounts> 
   }
 
   return async () => {
-    const { rows } = await pool.query(SELECT_NODES, []);
+    const { rows } = await pool.query(SELECT_NODES, []).catch((error) => {
+      throw postgresFault(error);
+    });
     const nodes = rows as readonly { readonly host: string; readonly port: string }[];
     const found = await Promise.all(nodes.map(({ host, port }) => isReachable([host, port])));
     return { reachable: found.filter(Boolean).length, total: nodes.length };
