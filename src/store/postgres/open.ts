@@ -9,6 +9,7 @@ import { openLeaseStore } from '../leases.ts';
 import type { MigrateMode, Program } from '../migrations.ts';
 import { openWebhookStore } from '../webhooks/webhooks.ts';
 import type { PostgresAddress } from './address.ts';
+import { BEGIN_CITUS_WRITE, BEGIN_WRITE } from './begin_statements.ts';
 import { openClient } from './client.ts';
 import { CITUS, POSTGRES } from './dialect.ts';
 import { openLongReads } from './long_reads.ts';
@@ -66,7 +67,8 @@ function engineOver(
   };
   const session = openPostgresSession(indexes.columnsOf);
   const log = openAuditLog(dialect);
-  const writer = openPostgresWriter(pools.transactions, session.perform, log);
+  const begin = isDistributed ? BEGIN_CITUS_WRITE : BEGIN_WRITE;
+  const writer = openPostgresWriter(pools.transactions, begin, session.perform, log);
   const transactions = openPostgresTransactions(pools.transactions, session.perform, writer);
   const long = openLongReads(pools.long, session.perform);
   const deps = { session, transactions, indexes, readLong: long.read, dialect };

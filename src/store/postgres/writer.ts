@@ -8,7 +8,6 @@ import type { AuditLog } from '../audit/log.ts';
 import type { WriterFigures } from '../engine.ts';
 import type { Work, WorkResult } from '../transaction_work.ts';
 import type { WriteScope } from '../transactions.ts';
-import { BEGIN_WRITE } from './begin_statements.ts';
 import { type Connection, isRetryableConflict, postgresFault } from './connection.ts';
 import type { ConnectionPool, TransactionResult } from './pool.ts';
 import { type QueuedWork, rejectExpired } from './queued_work.ts';
@@ -22,14 +21,18 @@ export interface PostgresWriter {
   readonly isOverloaded: IsOverloaded;
 }
 
-/** Writes of one scope wait for the commit before theirs and share the next one. Scopes do not wait for each other. */
+/**
+ * Writes of one scope wait for the commit before theirs and share the next one. Scopes do not wait for each other. `begin` starts
+ * a transaction.
+ */
 export function openPostgresWriter(
   pool: ConnectionPool,
+  begin: string,
   perform: Perform,
   log: Pick<AuditLog, 'write'>,
 ): PostgresWriter {
   const counts = { commits: 0, retries: 0 };
-  const commit = openGroupCommit(pool, perform, log, counts);
+  const commit = openGroupCommit((work) => pool.transaction(begin, work), perform, log, counts);
   const queues = new Map<string, ScopeQueue>();
   const admission = openAdmission();
   /** Jobs in all queues, including those being committed. Queues run concurrently, and share the connections. */
@@ -140,7 +143,7 @@ interface Counts {
  * savepoint of its own unless it is alone. Resolves when all of them are settled.
  */
 function openGroupCommit(
-  pool: ConnectionPool,
+  transact: (work: (connection: Connection) => Promise<TransactionResult<Group>>) => Promise<Group>,
   perform: Perform,
   log: Pick<AuditLog, 'write'>,
   counts: Counts,
@@ -149,9 +152,7 @@ function openGroupCommit(
   async function attempt(scope: WriteScope, jobs: readonly Job[], isLast: boolean): Promise<number> {
     const taken: Job[] = [];
     try {
-      const { settles, isKept } = await pool.transaction(BEGIN_WRITE, (connection) =>
-        run(scope, jobs, connection, taken),
-      );
+      const { settles, isKept } = await transact((connection) => run(scope, jobs, connection, taken));
       counts.commits += Number(isKept);
       for (const settle of settles) settle();
       return settles.length;
