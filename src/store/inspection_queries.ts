@@ -114,8 +114,9 @@ type CountRow = { readonly realm: string } & Readonly<Record<`stored${number}` |
 
 /** Reads the changes once for all tables. */
 async function* recordCounts({ rows }: QueryRunner, canBeTrimmed: boolean): AsyncGenerator<RecordCount> {
-  const untrimmed = 'k.realm_id not in (select realm_id from realm_clock where anchor_entries > 0)';
-  const text = canBeTrimmed ? `${RECORD_COUNTS} where ${untrimmed}` : RECORD_COUNTS;
+  const text = canBeTrimmed
+    ? countsOf([...COUNTS, TRIMMED], 'having sum(trimmed) = 0')
+    : countsOf(COUNTS, '');
   for await (const row of rows<CountRow>(text)) {
     for (const [at, { table }] of RESOURCES.entries()) {
       const [stored, logged] = [Number(row[`stored${at}`]), Number(row[`logged${at}`])];
@@ -124,19 +125,31 @@ async function* recordCounts({ rows }: QueryRunner, canBeTrimmed: boolean): Asyn
   }
 }
 
+/** Rows of a realm that are counted: the expressions by the names of their sums, and the table. */
+interface Count {
+  readonly sums: Readonly<Record<string, string>>;
+  readonly from: string;
+}
+
 const LOGGED = RESOURCES.map(({ name }, at) => {
   const count = (verb: string) => `count(*) filter (where event = '${name}.${verb}')`;
-  return `${count('created')} - ${count('deleted')} as logged${at}`;
+  return [`logged${at}`, `${count('created')} - ${count('deleted')}`] as const;
 });
 
-const COUNTS = RESOURCES.map(
-  ({ table }, at) =>
-    `coalesce(logged${at}, 0) as logged${at},
-     (select count(*) from ${table} r where r.realm_id = k.realm_id) as stored${at}`,
-);
+const COUNTS: readonly Count[] = [
+  { sums: Object.fromEntries(LOGGED), from: 'change' },
+  ...RESOURCES.map(({ table }, at) => ({ sums: { [`stored${at}`]: 'count(*)' }, from: table })),
+];
 
-const RECORD_COUNTS = `
-  with logged as (select realm_id, ${LOGGED.join(', ')} from change group by realm_id),
-    known as (select realm_id from ${realm.table} union select realm_id from logged)
-  select k.realm_id as realm, ${COUNTS.join(', ')}
-  from known k left join logged l on l.realm_id = k.realm_id`;
+const TRIMMED: Count = { sums: { trimmed: 'count(*)' }, from: 'realm_clock where anchor_entries > 0' };
+
+/** A union and no join: each node of a cluster counts the realms that it has. */
+function countsOf(counts: readonly Count[], having: string): string {
+  const names = counts.flatMap(({ sums }) => Object.keys(sums));
+  const parts = counts.map(({ sums, from }) => {
+    const columns = names.map((name) => `${sums[name] ?? 0} as ${name}`);
+    return `select realm_id, ${columns.join(', ')} from ${from} group by realm_id`;
+  });
+  const sums = names.map((name) => `sum(${name}) as ${name}`);
+  return `select realm_id as realm, ${sums.join(', ')} from (${parts.join(' union all ')}) as counted group by realm_id ${having}`;
+}
