@@ -13,7 +13,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { createFixture, insertRecord, realmMembers, startService } from '../support/service.ts';
-import { tamperWithLog } from '../support/tampered_logs.ts';
+import { sqlLiteral, tamperWithLog } from '../support/tampered_logs.ts';
 
 const WRITES = 'realms:write profiles:write users:write profile-infos:write users:read';
 
@@ -163,7 +163,7 @@ describe('verification', () => {
     const reading = openLogReading(damaged.engine.log, damaged.logKeys);
     const before = await reading.entries(id, 0, 100);
     const edited = before.find(({ personal }) => personal !== undefined)?.seq ?? 0;
-    const bytes = ownDatabase.address.engine === 'postgres' ? `decode('00', 'hex')` : `x'00'`;
+    const bytes = sqlLiteral(ownDatabase, new Uint8Array(1));
     await ownDatabase.tamper(
       `update change set personal = ${bytes} where realm_id = ? and seq = ${edited}`,
       id,
@@ -201,8 +201,7 @@ describe('a log with its end cut off', () => {
       creation_status: 'COMPLETE',
     });
     const checkpoints = await checkpointsOf(db);
-    const tag = Buffer.from(before?.tag ?? []).toString('hex');
-    const bytes = database.address.engine === 'postgres' ? `decode('${tag}', 'hex')` : `x'${tag}'`;
+    const bytes = sqlLiteral(database, before?.tag ?? null);
     await database.tamper(`delete from change where realm_id = ? and seq > ${before?.tagged_seq}`, id);
     const setHead = async (assignments: string) =>
       database.tamper(`update realm_clock set ${assignments} where realm_id = ?`, id);
@@ -243,20 +242,17 @@ describe('a rewritten log', () => {
       head?.chain?.anchor ?? { seq: 0, tag: new Uint8Array(32), entries: 0 },
     );
     const chain = resumeChain(keys, anchor);
-    const bytesLiteral = (bytes: Uint8Array) => {
-      const hex = Buffer.from(bytes).toString('hex');
-      return database.address.engine === 'postgres' ? `decode('${hex}', 'hex')` : `x'${hex}'`;
-    };
     await database.tamper(`update change set actor = 'nobody' where realm_id = ? and seq = 2`, id);
     for (const { seq, columns } of await db.engine.log.entries(id, 0, 1_000)) {
       const tag = chain.next(seq, Object.values(columns));
       await database.tamper(
-        `update change set tag = ${bytesLiteral(tag)} where realm_id = ? and seq = ${seq}`,
+        `update change set tag = ${sqlLiteral(database, tag)} where realm_id = ? and seq = ${seq}`,
         id,
       );
     }
     await database.tamper(
-      `update realm_clock set tag = ${bytesLiteral(chain.tag)}, anchor_mac = ${bytesLiteral(anchor.mac)} where realm_id = ?`,
+      `update realm_clock set tag = ${sqlLiteral(database, chain.tag)}, anchor_mac = ${sqlLiteral(database, anchor.mac)}
+         where realm_id = ?`,
       id,
     );
     return { db, checkpoints };

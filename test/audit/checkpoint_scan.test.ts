@@ -8,6 +8,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { createFixture } from '../support/service.ts';
+import { sqlLiteral } from '../support/tampered_logs.ts';
 
 /** Which logs a round of checkpoints writes to a sink. */
 
@@ -104,17 +105,26 @@ const [SPARE, TWIN] = [
 const END = 'seq, tagged_seq, tag, entries';
 const ANCHOR = 'anchor_seq, anchor_tag, anchor_entries, anchor_mac, moved';
 
+/** The literals of columns of a row of the log, in order. Read first: two realms may be on different nodes of a cluster. */
+async function literalsOf(columns: string, from: string, log: Uuid): Promise<string> {
+  const text = `select ${columns} from ${from} where realm_id = ?`;
+  const [row] = await database.query<Record<string, string | number | Uint8Array | null>>(text, log);
+  return Object.values(row ?? {})
+    .map((value) => sqlLiteral(database, value))
+    .join(', ');
+}
+
 /** Creates a log with the head of this one. */
-function copyClock(log: Uuid, copy: Uuid): Promise<unknown> {
+async function copyClock(log: Uuid, copy: Uuid): Promise<unknown> {
   const columns = `${END}, ${ANCHOR}`;
-  const text = `insert into realm_clock (realm_id, ${columns}) select '${copy}', ${columns} from realm_clock where realm_id = ?`;
-  return database.tamper(text, log);
+  const values = await literalsOf(columns, 'realm_clock', log);
+  return database.tamper(`insert into realm_clock (realm_id, ${columns}) values (?, ${values})`, copy);
 }
 
 /** Gives a log the end of another one. */
-function setClock(log: Uuid, source: Uuid): Promise<unknown> {
-  const sourceEnd = `select ${END} from realm_clock where realm_id = ?`;
-  return database.tamper(`update realm_clock set (${END}) = (${sourceEnd}) where realm_id = ?`, source, log);
+async function setClock(log: Uuid, source: Uuid): Promise<unknown> {
+  const end = await literalsOf(END, 'realm_clock', source);
+  return database.tamper(`update realm_clock set (${END}) = (${end}) where realm_id = ?`, log);
 }
 
 test('the first scan writes checkpoints of all logs, later scans of the logs that moved', async () => {
@@ -190,10 +200,8 @@ test('a log is written although tampering first had its end written as that of a
 test('a log with another end at the same position, as after a failover, is written again', async () => {
   await nextScan();
   received = [];
-  await database.tamper(
-    'update realm_clock set tag = (select tag from change where realm_id = ? and seq = 1) where realm_id = ?',
-    ...[other, one],
-  );
+  const tag = await literalsOf('tag', '(select * from change where seq = 1) as first', other);
+  await database.tamper(`update realm_clock set tag = ${tag} where realm_id = ?`, one);
   await nextScan();
   expect(received).toEqual([[one, await positionOf(one)]]);
 });

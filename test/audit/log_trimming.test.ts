@@ -10,6 +10,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { buildRecord, realmMembers, userMembers } from '../support/service.ts';
+import { sqlLiteral } from '../support/tampered_logs.ts';
 
 /** The start of a log: moved by an attacker with the database and the master key, and by retention. */
 
@@ -87,14 +88,10 @@ async function moveStart({ database, db, id }: TestLog, lastRemoved: number, for
     if (seq <= lastRemoved) chain.next(seq, Object.values(columns));
   }
   const { seq, tag, entries, mac } = forged ?? sealAnchor(db.logKeys, id, chain);
-  const bytesLiteral = (bytes: Uint8Array) => {
-    const hex = Buffer.from(bytes).toString('hex');
-    return database.address.engine === 'postgres' ? `decode('${hex}', 'hex')` : `x'${hex}'`;
-  };
   await database.tamper(`delete from change where realm_id = ? and seq <= ${seq}`, id);
   await database.tamper(
-    `update realm_clock set anchor_seq = ${seq}, anchor_tag = ${bytesLiteral(tag)}, anchor_entries = ${entries},
-       anchor_mac = ${bytesLiteral(mac)} where realm_id = ?`,
+    `update realm_clock set anchor_seq = ${seq}, anchor_tag = ${sqlLiteral(database, tag)},
+       anchor_entries = ${entries}, anchor_mac = ${sqlLiteral(database, mac)} where realm_id = ?`,
     id,
   );
 }

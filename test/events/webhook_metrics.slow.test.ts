@@ -3,10 +3,11 @@ import { changeWebhook, deleteWebhook, requestRedelivery } from '../../src/event
 import type { Labels } from '../../src/metrics/family.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { createFixture, type Fixture, type Service, startService } from '../support/service.ts';
+import { sqlLiteral } from '../support/tampered_logs.ts';
 import {
   addTarget,
-  advanceTransactionIds,
   deleteTargets,
+  endRecentWrites,
   startReceiver,
   type WebhookReceiver,
   webhookDeps,
@@ -121,7 +122,7 @@ test('a realm that waits for a slot counts into the lag by the age of its own ch
   await service.database.tamper('update change set at = at - 5000000 where realm_id = ?', late.realm);
   const realms = new Set([fixture, late, ...others].map(({ realm }) => realm));
   const options = { realms, from: 'oldest', eventsMax: 100 } as const;
-  await advanceTransactionIds(service.database);
+  await endRecentWrites(service.database);
   const { webhook } = await addTarget(service, receiver.url, options);
   await receiver.until(() => receiver.received.length === 4);
   const realmIds = receiver.received.flatMap(({ events }) => events.map(({ data }) => data.realm_id));
@@ -138,19 +139,22 @@ test('changes that an internal error keeps from being sent count into the lag un
   const webhook = await createTarget();
   await receiver.until(() => receiver.sequences(fixture.realm).length === CHANGES);
   const stored = (await service.db.engine.webhooks.list()).find(({ webhookId }) => webhookId === webhook);
-  const setSecret = (secret: string) =>
-    service.database.tamper(`update webhook set secret_sealed = ${secret} where webhook_id = ?`, webhook);
-  const bytes = (hex: string) =>
-    service.database.address.engine === 'sqlite' ? `x'${hex}'` : `decode('${hex}', 'hex')`;
+  const setSecret = (secret: Uint8Array) => {
+    const literal = sqlLiteral(service.database, secret);
+    return service.database.tamper(
+      `update webhook set secret_sealed = ${literal} where webhook_id = ?`,
+      webhook,
+    );
+  };
   const sealed = Buffer.from(stored?.secretSealed ?? []);
   const damaged = Buffer.from(sealed);
   damaged[damaged.length - 1] = (damaged.at(-1) ?? 0) ^ 1;
-  await setSecret(bytes(damaged.toString('hex')));
+  await setSecret(damaged);
   await Bun.sleep(1_000);
   await createFixture(service.db, { realm: fixture.realm });
   // Longer than it takes to detect.
   await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => (seconds ?? 0) > 2);
-  await setSecret(bytes(sealed.toString('hex')));
+  await setSecret(sealed);
   await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => seconds === 0);
   expect(receiver.sequences(fixture.realm).length).toBeGreaterThan(CHANGES);
   // The stop reports the error.

@@ -94,9 +94,7 @@ function clusterOf(
     databases += 1;
     const name = `citus_${databases}_${systemClock.mintId().replaceAll('-', '').slice(0, 8)}`;
     const like = `owner ${ROLES[0]} template ${source} encoding 'UTF8' locale 'C' strategy file_copy`;
-    await Promise.all(
-      [...nodes, ...spares].map((node) => runOn(node.url(), `create database ${name} ${like}`)),
-    );
+    await runOnAll(`create database ${name} ${like}`);
     return coordinator.url(name);
   }
 
@@ -119,16 +117,16 @@ function clusterOf(
     return nameOf(url);
   }
 
+  /** Ends the connections to a database, the one of each node's maintenance daemon among them, and allows no others. */
   async function closeDatabase(url: string): Promise<void> {
     const name = nameOf(url);
-    const statement = `alter database ${name} with allow_connections false`;
     const end = `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '${name}'`;
-    await Promise.all(
-      [...nodes, ...spares].map(async (node) => {
-        await runOn(node.url(), statement);
-        await runOn(node.url(), end);
-      }),
-    );
+    await runOnAll(`alter database ${name} with allow_connections false`);
+    await runOnAll(end);
+  }
+
+  function runOnAll(statement: string): Promise<unknown> {
+    return Promise.all([...nodes, ...spares].map((node) => runOn(node.url(), statement)));
   }
 
   return {
@@ -146,7 +144,9 @@ function clusterOf(
     },
     async copyDatabase(url) {
       await closeDatabase(url);
-      return createOnAll(nameOf(url));
+      const copy = await createOnAll(nameOf(url));
+      await runOnAll(`alter database ${nameOf(url)} with allow_connections true`);
+      return copy;
     },
     urlsOf: (url) => nodes.map((node) => node.url(nameOf(url))),
     async workerOf(url, realm) {

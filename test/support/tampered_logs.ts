@@ -44,7 +44,7 @@ export async function tamperWithLog(
   const excluded = [...UNPROTECTED, ...UNCHANGEABLE, ...(isCitusEngine ? UNCHANGEABLE_ON_CITUS : [])];
   const columns = Object.keys(row).filter((name) => !excluded.includes(`${table}.${name}`));
   const column = columns[draw(columns.length)] as string;
-  const literal = literalsOf(database);
+  const literal = (name: string, value: Value) => sqlLiteral(database, value, name);
   const was = row[column] as Value;
   const newValue = otherThan(was, column, draw);
   const places = (LOG_TABLES[table] ?? []).map((name) => [name, row[name] as Value] as const);
@@ -61,19 +61,17 @@ export async function tamperWithLog(
   return { table, column, undo: () => set(was, newKey) };
 }
 
-/** The SQL literal of a value of a column. */
-function literalsOf({ address }: TestDatabase) {
+/** The SQL literal of a value; PostgreSQL compares an ID only if its column is named. */
+export function sqlLiteral({ address }: Pick<TestDatabase, 'address'>, value: Value, column = ''): string {
   const isPostgres = address.engine === 'postgres';
-  return (column: string, value: Value): string => {
-    if (value === null) return 'null';
-    if (value instanceof Uint8Array) {
-      const hex = Buffer.from(value).toString('hex');
-      return isPostgres ? `decode('${hex}', 'hex')` : `x'${hex}'`;
-    }
-    if (typeof value === 'number') return String(value);
-    const text = `'${value.replaceAll("'", "''")}'`;
-    return isPostgres && /^(?:realm|user|record)_id$/.test(column) ? `${text}::uuid` : text;
-  };
+  if (value === null) return 'null';
+  if (value instanceof Uint8Array) {
+    const hex = Buffer.from(value).toString('hex');
+    return isPostgres ? `decode('${hex}', 'hex')` : `x'${hex}'`;
+  }
+  if (typeof value === 'number') return String(value);
+  const text = `'${value.replaceAll("'", "''")}'`;
+  return isPostgres && /^(?:realm|user|record)_id$/.test(column) ? `${text}::uuid` : text;
 }
 
 const LONGS = new Set(['seq', 'at', 'tagged_seq', 'entries', 'anchor_seq', 'anchor_entries']);

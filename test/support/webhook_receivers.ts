@@ -8,6 +8,10 @@ import {
   type WebhookOptions,
 } from '../../src/events/webhooks/targets.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import type { ClockOrder } from '../../src/store/dialect.ts';
+import { CITUS, POSTGRES } from '../../src/store/postgres/dialect.ts';
+import { SQLITE } from '../../src/store/sqlite/dialect.ts';
+import { isCitusEngine } from './citus_cluster.ts';
 import type { TestDatabase } from './database.ts';
 import type { Service } from './service.ts';
 
@@ -140,10 +144,25 @@ export async function deleteTargets({ db }: Service): Promise<void> {
   for (const { webhookId } of await webhooks.list()) await deleteWebhook(webhooks, webhookId, systemClock);
 }
 
-/** Uses up PostgreSQL transaction IDs, so that earlier writes are no longer in the group of the current ones. */
-export async function advanceTransactionIds({ address, connect }: TestDatabase): Promise<void> {
-  if (address.engine === 'sqlite') return;
-  const { ask, close } = connect();
-  for (let count = 0; count < 64; count += 1) await ask('select pg_current_xact_id()::text');
+/** How the engine of a test database orders clocks. */
+export function clockOrderOf({ address }: Pick<TestDatabase, 'address'>): ClockOrder {
+  if (address.engine === 'sqlite') return SQLITE.clockOrder;
+  return (isCitusEngine ? CITUS : POSTGRES).clockOrder;
+}
+
+/**
+ * Makes all writes so far older than those that a scan begun after it reads, and leaves them to the scan that is due now: uses up
+ * PostgreSQL transaction IDs, or sets back the clocks of a cluster, which are ordered by time.
+ */
+export async function endRecentWrites(database: TestDatabase): Promise<void> {
+  if (database.address.engine === 'sqlite') return;
+  const { ask, close } = database.connect();
+  if (isCitusEngine) {
+    // A scan reads the clocks since the second before its predecessor's, so that second must have ended.
+    await Bun.sleep(1_000);
+    const [bounds] = await ask<{ readonly begins: number }>(clockOrderOf(database).bounds);
+    const last = String((bounds?.begins ?? 0) - 1);
+    await database.tamper(`update realm_clock set moved = ${last} where moved > ${last}`);
+  } else for (let count = 0; count < 64; count += 1) await ask('select pg_current_xact_id()::text');
   await close();
 }
