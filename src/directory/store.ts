@@ -301,7 +301,10 @@ export interface ScanPosition {
 /** A record with its key and its secrets as stored. */
 export type StoredRecord = KeyedRecord;
 
-/** All records as of one moment; later commits are not in it. */
+/**
+ * All records as of one moment; commits after it was opened are not in it. The nodes of a cluster have a moment each, so a realm
+ * always has one.
+ */
 export interface RecordSnapshot {
   /**
    * Records of a resource after a position, in the order of realm and ID, at most `limit`. With `within`, only those of that

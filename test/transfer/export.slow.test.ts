@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { newFile } from '../../src/cli/output.ts';
+import type { Uuid } from '../../src/domain/id.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { exportRecords } from '../../src/transfer/export.ts';
@@ -18,10 +19,12 @@ import {
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import {
   createFixture,
+  type Fixture,
   freshFolder,
   oidcPath,
   PASSWORD_HASH,
   passwordPath,
+  type Service,
   startService,
 } from '../support/service.ts';
 
@@ -132,6 +135,66 @@ describe('an export without secrets', () => {
     }
     await service.stop();
   });
+});
+
+describe('an export while records are written', () => {
+  const WRITERS = 4;
+  let service: Service;
+  let fixtures: readonly Fixture[];
+  beforeAll(async () => {
+    service = await startService();
+    fixtures = await Promise.all(Array.from({ length: WRITERS }, () => createFixture(service.db)));
+  });
+  afterAll(() => service.stop());
+
+  /** Exports while each realm gets one user after the other, first its OIDC link and then its password link. */
+  async function exportDuringWrites(within?: Uuid): Promise<readonly Json[]> {
+    let isWriting = true;
+    let count = 0;
+    const writers = fixtures.map(async ({ realm, oidcProfile, passwordProfile }) => {
+      for (; isWriting; count += 1) await createFixture(service.db, { realm, oidcProfile, passwordProfile });
+    });
+    const lines: string[] = [];
+    const snapshot = await service.db.engine.records.openSnapshot();
+    await exportRecords({
+      snapshot,
+      within,
+      open: undefined,
+      signal: new AbortController().signal,
+      async write(text) {
+        lines.push(text);
+        for (const before = count; count < before + 2 * WRITERS; ) await Bun.sleep(5);
+      },
+      onProgress: () => undefined,
+    });
+    await snapshot.close();
+    isWriting = false;
+    await Promise.all(writers);
+    const text = lines.join('').trim();
+    return text.split('\n').map((line) => JSON.parse(line) as Json);
+  }
+
+  function expectOneMoment(lines: readonly Json[], realm: Uuid): void {
+    const ofType = (type: string) => lines.filter((line) => line.realm_id === realm && line.type === type);
+    const users = ofType('user_authentication_info').map(({ id }) => id);
+    const [oidc, password] = ['oidc', 'password'].map((kind) =>
+      ofType(`user_authentication_${kind}_profile_info`).map((line) => line.user_authentication_info_id),
+    ) as [unknown[], unknown[]];
+    expect(users.length).toBeGreaterThan(0);
+    expect(oidc.filter((id) => !users.includes(id as string))).toEqual([]);
+    expect(password.filter((id) => !oidc.includes(id))).toEqual([]);
+    // The writer of the realm was between two of its writes, at one place.
+    expect(users.length - password.length).toBeLessThanOrEqual(1);
+  }
+
+  test('an export of all realms has every realm as of one moment', async () => {
+    const lines = await exportDuringWrites();
+    for (const { realm } of fixtures) expectOneMoment(lines, realm);
+  }, 300_000);
+
+  test('an export of one realm has it as of one moment', async () => {
+    for (const { realm } of fixtures) expectOneMoment(await exportDuringWrites(realm), realm);
+  }, 300_000);
 });
 
 describe('export --realm', () => {

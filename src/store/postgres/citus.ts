@@ -3,6 +3,7 @@ import type { NodeCounts } from '../../directory/store.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { BEGIN_READ } from './begin_statements.ts';
 import { postgresFault } from './connection.ts';
 import type { ConnectionPool } from './pool.ts';
 import type { SqlClient } from './sql_client.ts';
@@ -107,6 +108,12 @@ export async function assertDistributed(sql: SqlClient): Promise<void> {
       'the coordinator',
   );
 }
+
+/**
+ * One snapshot of each node for all statements of a read: over a second connection to a node there would be another one.
+ * Nodes take theirs at the first statement that reads all of them.
+ */
+export const BEGIN_READ_OF_NODES = `${BEGIN_READ}; set local citus.max_adaptive_executor_pool_size = 1`;
 
 const SELECT_NODES = `select nodename as host, nodeport::text as port from pg_dist_node
   where noderole = 'primary' and isactive order by nodeid`;

@@ -5,7 +5,7 @@ import type { Dialect } from '../dialect.ts';
 import { openCountBelow } from '../lists/count_below.ts';
 import { openProbe, openRecords } from '../records/records.ts';
 import type { Transactions } from '../transactions.ts';
-import { openNodeCounts } from './citus.ts';
+import { BEGIN_READ_OF_NODES, openNodeCounts } from './citus.ts';
 import { CITUS, postgresStatements } from './dialect.ts';
 import type { IndexCatalog } from './indexes.ts';
 import { openPostgresLists } from './lists.ts';
@@ -45,7 +45,9 @@ export function openPostgresRecords(
   const readShort = openPostgresReading(pools.lists, perform);
   const admissions = { lookups: openAdmission(), reverseLookups: openAdmission() };
   const probe = openProbe({ read: openPostgresReading(pools.access, perform) });
-  const countNodes = dialect === CITUS ? openNodeCounts(pools.lists) : undefined;
+  const isDistributed = dialect === CITUS;
+  const countNodes = isDistributed ? openNodeCounts(pools.lists) : undefined;
+  const beginSnapshot = isDistributed ? BEGIN_READ_OF_NODES : undefined;
   return {
     ...openRecords(postgresStatements, dialect, transactions),
     get: openLookups(pools.lookups, admissions.lookups),
@@ -61,6 +63,6 @@ export function openPostgresRecords(
       await probe();
       return countNodes?.();
     },
-    openSnapshot: () => takePostgresSnapshot(pools.transactions),
+    openSnapshot: () => takePostgresSnapshot(pools.transactions, beginSnapshot),
   };
 }

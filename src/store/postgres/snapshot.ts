@@ -7,13 +7,16 @@ import { postgresStatements } from './dialect.ts';
 import { numberParameters, parameterValues } from './parameters.ts';
 import type { ConnectionPool } from './pool.ts';
 
-/** Opens a snapshot of the records: a read transaction that stays open until the snapshot is closed. */
-export function takePostgresSnapshot(pool: ConnectionPool): Promise<RecordSnapshot> {
+/**
+ * Opens a snapshot of the records: a read transaction that stays open until the snapshot is closed. `begin` starts it; each
+ * node of a cluster has its own.
+ */
+export function takePostgresSnapshot(pool: ConnectionPool, begin = BEGIN_READ): Promise<RecordSnapshot> {
   return new Promise<RecordSnapshot>((resolve, reject) => {
     pool
-      .transaction(BEGIN_READ, async (connection) => {
-        // The first statement of the transaction takes its snapshot.
-        await connection.query('select 1 from instance', []);
+      .transaction(begin, async (connection) => {
+        // The first statement of the transaction takes its snapshot, on every node that it reads.
+        await connection.query('select 1 from realm limit 1', []);
         await new Promise<void>((end) => resolve(snapshotOver(connection, end)));
         return { value: undefined, shouldCommit: false };
       })
