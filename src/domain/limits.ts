@@ -37,8 +37,17 @@ export const LIMITS = Object.freeze({
   statementMsMax: 3_500,
   /** Interval of the search for a writable PostgreSQL host while there is none. */
   primarySearchMs: 500,
+  /**
+   * Time without a response after which the node that routes is checked, where `--database` names several nodes of a Citus
+   * cluster with `load_balance_hosts=random`. If it does not answer either, another node routes.
+   */
+  routerDelayMs: 300,
   /** Time for a node of a Citus cluster to answer the readiness check of another one; then it is not reachable. */
   nodeCheckMsMax: 1_000,
+  /** Age up to which a process remembers which nodes of a Citus cluster have which realms. */
+  realmNodesAgeMsMax: 60_000,
+  /** Realms whose nodes a process remembers. With more, it looks all of them up again. */
+  realmNodesCachedMax: 10_000,
   /** PostgreSQL connections of a process for what every request needs: clients, signing keys and readiness. */
   accessConnectionsMax: 1,
   /**

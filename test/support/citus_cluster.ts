@@ -2,6 +2,7 @@ import { SQL } from 'bun';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openEngine, parseDatabase } from '../../src/store/open.ts';
 import { type PostgresServer, ROLES, startServer } from './postgres_server.ts';
+import { startTcpProxy, type TcpProxy } from './tcp_proxy.ts';
 
 /** A Citus cluster from the files in AUTHREALM_TEST_CITUS: a coordinator and workers. */
 export interface CitusCluster {
@@ -75,6 +76,32 @@ export async function startCluster({
   const ports = new Map<number, PostgresServer>();
   for (const worker of workers) ports.set(await portOf(worker), worker);
   return clusterOf(coordinator, ports, others.slice(WORKERS));
+}
+
+/** A cluster whose nodes reach each worker through a proxy. */
+export interface ProxiedCluster extends CitusCluster {
+  /** In the order of the workers. */
+  readonly proxies: readonly TcpProxy[];
+}
+
+export async function startProxiedCluster(
+  settings: Readonly<Record<string, string>> = {},
+): Promise<ProxiedCluster> {
+  const proxies: TcpProxy[] = [];
+  const cluster = await startCluster({
+    settings,
+    async portOf({ port }) {
+      const proxy = await startTcpProxy(port);
+      proxies.push(proxy);
+      return proxy.port;
+    },
+  });
+  return { ...cluster, proxies };
+}
+
+/** The URL of a database through several nodes. */
+export function urlThroughNodes(url: string, nodes: readonly PostgresServer[], query = ''): string {
+  return url.replace(/(?<=@)[^/]+/, nodes.map(({ host, port }) => `${host}:${port}`).join()) + query;
 }
 
 /** `ports` has the workers by the port at which the other nodes reach them. */

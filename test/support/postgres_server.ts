@@ -65,11 +65,13 @@ export function sharedServer(): Promise<PostgresServer> {
   return shared;
 }
 
-/** Starts a separate server, with PostgreSQL's default durability. */
-export async function startServer(settings: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
+/** Starts a separate server, with PostgreSQL's default durability. `folder` has its data, for example on a small disk. */
+export async function startServer(
+  settings: Readonly<Record<string, string>> = {},
+  folder: string = freshDaemonFolder(),
+): Promise<PostgresServer> {
   installation ??= install();
   const { binaries, template } = await installation;
-  const folder = freshDaemonFolder();
   const data = join(folder, 'data');
   await runAsDaemon(['cp', '-a', template, data], folder);
   const port = findPort();

@@ -96,17 +96,27 @@ export function openChangeStreams(deps: StreamDeps): ChangeStreams {
 
 async function pollStreams(streams: ReadonlySet<ChangeStream>, deps: StreamDeps): Promise<void> {
   for (const stream of [...streams]) await runIsolated(stream, deps, () => checkStream(stream, deps));
-  const heads = await headsOf([...streams], deps);
+  const open = [...streams];
+  // If one of the realms cannot be read, the others are read one by one.
+  const heads = await headsOf(open, deps).catch((error) => {
+    if (error instanceof Fault) return new Map<Uuid, number>();
+    throw error;
+  });
   const pages = new Map<string, Promise<FeedPage>>();
-  for (const stream of [...streams]) {
-    if (stream.hasRoom() && lagsBehind(stream.place, heads.get(stream.realm))) {
-      await runIsolated(stream, deps, () => sendPage(stream, deps, pages));
-    }
-    stream.keepAlive();
-  }
+  const sent = await Promise.allSettled(
+    open.map(async (stream) => {
+      const isDue = stream.hasRoom() && lagsBehind(stream.place, heads.get(stream.realm));
+      if (isDue) await runIsolated(stream, deps, () => sendPage(stream, deps, pages));
+    }),
+  );
+  for (const stream of open) stream.keepAlive();
+  const failure = sent.find((each) => each.status === 'rejected');
+  if (failure) throw failure.reason;
 }
 
-/** An unexpected error in the work for one stream ends only that stream. */
+/**
+ * An unexpected error in the work for one stream ends only that stream. Rejects with Fault where it waits for the next poll.
+ */
 async function runIsolated(
   stream: ChangeStream,
   { onError }: StreamDeps,

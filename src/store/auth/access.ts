@@ -58,8 +58,11 @@ export const INSERT_CHECK = 'insert into keyring (key_id, sealed, created_at) va
 /** The value of a deleted private key. */
 const DELETED_KEY = new Uint8Array();
 
-/** Clients, signing keys and key checks. */
-export function openAuthStore({ read, write }: Transactions): AuthStore {
+/**
+ * Clients, signing keys and key checks. `read` reads those: it must not wait for tables that change often, such as the use
+ * of clients.
+ */
+export function openAuthStore({ read: readAny, write }: Transactions, read = readAny): AuthStore {
   /** Runs work that returns whether it changed anything. */
   const change = (work: () => Work<boolean>, auditEntry?: AuditEntry) =>
     changing(write, work, Boolean, auditEntry);
@@ -72,8 +75,8 @@ export function openAuthStore({ read, write }: Transactions): AuthStore {
     updateClient: (client, expected, auditEntry) => change(() => updateClient(client, expected), auditEntry),
     removeClient: (clientId, expected, auditEntry) =>
       change(() => removeClient(clientId, expected), auditEntry),
-    ...openUses({ read, write }),
-    ...openLinks({ read, write }),
+    ...openUses({ read: readAny, write }),
+    ...openLinks({ read: readAny, write }),
     ...openKeys({ read, write }),
     withdrawSigningKey: (kid, replacement, auditEntry) =>
       change(function* () {

@@ -20,6 +20,7 @@ export const ERROR_CODES = {
   timeout: 'DATABASE_TIMEOUT',
   connectionsBusy: 'DATABASE_CONNECTIONS_BUSY',
   noPrimary: 'DATABASE_NO_PRIMARY',
+  noClusterNode: 'DATABASE_NO_CLUSTER_NODE',
   rolledBack: 'DATABASE_ROLLED_BACK',
   unknownHost: 'DATABASE_HOST_UNKNOWN',
   passwordFile: 'DATABASE_PASSWORD_FILE',
@@ -44,8 +45,11 @@ export function sqlState(error: unknown): string | undefined {
   return error instanceof SQL.PostgresError ? error.errno : undefined;
 }
 
-/** Invalid data, broken constraints and invalid statements: none of this program's statements should cause them. */
-const BUG = /^(?:2[23]...|42(?!501|703|P01|P05)...)$/;
+/**
+ * Invalid data, broken constraints and invalid statements: none of this program's statements should cause them. A missing
+ * function is one of the Citus extension on another node.
+ */
+const BUG = /^(?:2[23]...|42(?!501|703|883|P01|P05)...)$/;
 
 /** Whether the error is a bug of this program, which no operator can correct. */
 export function isBug({ code }: DatabaseError): boolean {

@@ -3,17 +3,18 @@ import { openFeedStore } from '../audit/feed.ts';
 import { openAuditLog } from '../audit/log.ts';
 import { openLogStore } from '../audit/log_reading.ts';
 import { openAuthStore } from '../auth/access.ts';
-import type { Engine } from '../engine.ts';
+import type { Engine, EngineFigures } from '../engine.ts';
 import { openSealedStore } from '../idempotency/sealed.ts';
 import { openLeaseStore } from '../leases.ts';
 import type { MigrateMode, Program } from '../migrations.ts';
 import { openWebhookStore } from '../webhooks/webhooks.ts';
-import type { PostgresAddress } from './address.ts';
+import type { Host, PostgresAddress } from './address.ts';
 import { BEGIN_CITUS_WRITE, BEGIN_WRITE } from './begin_statements.ts';
+import { openBulkheads, openRealmNodes } from './bulkheads.ts';
 import { openClient } from './client.ts';
 import { CITUS, POSTGRES } from './dialect.ts';
 import { openLongReads } from './long_reads.ts';
-import { openConnectionPool } from './pool.ts';
+import { type ConnectionPool, openConnectionPool } from './pool.ts';
 import { assertNoSharedStatementNames } from './pooler.ts';
 import { openPrimary, type Primary } from './primary.ts';
 import { openPostgresRecords } from './records.ts';
@@ -52,41 +53,69 @@ function engineOver(
   primary: Primary,
 ): Engine {
   const dialect = isDistributed ? CITUS : POSTGRES;
-  const open = (from: PostgresAddress, connectionsMax: number) =>
-    openConnectionPool((host) => openClient(from, connectionsMax, host), LIMITS.storeWaitMsMax, primary);
-  // Callers choose filters and sorts of lists, so the number of prepared statements would be unlimited.
-  const unprepared = { ...address, isPrepared: false };
-  const pools = {
-    // Every request authenticates first, and must not wait behind writes that wait for locks.
-    access: open(address, LIMITS.accessConnectionsMax),
-    lookups: open(address, LIMITS.lookupConnectionsMax),
-    reverseLookups: open(address, LIMITS.reverseLookupConnectionsMax),
-    transactions: open(address, LIMITS.transactionConnectionsMax),
-    lists: open(unprepared, LIMITS.listConnectionsMax),
-    long: open(unprepared, LIMITS.readersMax),
-  };
+  const pools: ConnectionPool[] = [];
+  function openPool(connectionsMax: number, from = address): ConnectionPool {
+    const open = (host: Host | undefined) => openClient(from, connectionsMax, host);
+    const pool = openConnectionPool(open, LIMITS.storeWaitMsMax, primary);
+    pools.push(pool);
+    return pool;
+  }
+  // Every request authenticates first, and must not wait behind writes that wait for locks.
+  const access = openPool(LIMITS.accessConnectionsMax);
   const session = openPostgresSession(indexes.columnsOf);
   const log = openAuditLog(dialect);
-  const begin = isDistributed ? BEGIN_CITUS_WRITE : BEGIN_WRITE;
-  const writer = openPostgresWriter(pools.transactions, begin, session.perform, log);
-  const transactions = openPostgresTransactions(pools.transactions, session.perform, writer);
-  const long = openLongReads(pools.long, session.perform);
-  const deps = { session, transactions, indexes, readLong: long.read, dialect };
-  const records = openPostgresRecords(pools, deps);
+  const figures: (() => EngineFigures)[] = [];
+
+  /** Opens stores with connections and queues of their own. */
+  function openStores() {
+    // Callers choose filters and sorts of lists, so the number of prepared statements would be unlimited.
+    const unprepared = { ...address, isPrepared: false };
+    const own = {
+      access,
+      lookups: openPool(LIMITS.lookupConnectionsMax),
+      reverseLookups: openPool(LIMITS.reverseLookupConnectionsMax),
+      transactions: openPool(LIMITS.transactionConnectionsMax),
+      lists: openPool(LIMITS.listConnectionsMax, unprepared),
+    };
+    const begin = isDistributed ? BEGIN_CITUS_WRITE : BEGIN_WRITE;
+    const writer = openPostgresWriter(own.transactions, begin, session.perform, log);
+    const transactions = openPostgresTransactions(own.transactions, session.perform, writer);
+    const long = openLongReads(openPool(LIMITS.readersMax, unprepared), session.perform);
+    figures.push(() => ({ ...writer.figures(), lists: long.figures() }));
+    const deps = { session, transactions, indexes, readLong: long.read, dialect };
+    const records = openPostgresRecords(own, deps);
+    return { transactions, records, feed: openFeedStore(transactions, dialect) };
+  }
+
+  const { transactions, ...shared } = openStores();
+  const { records, feed } = isDistributed
+    ? openBulkheads(shared, openRealmNodes(access), openStores)
+    : shared;
   return {
-    figures: () => ({ ...writer.figures(), lists: long.figures() }),
+    figures: () => sumOfFigures(figures.map((own) => own())),
     records,
-    access: openAuthStore({ ...transactions, read: openPostgresReading(pools.access, session.perform) }),
+    access: openAuthStore(transactions, openPostgresReading(access, session.perform)),
     sealed: openSealedStore(transactions, dialect),
     log: openLogStore(transactions, log, dialect),
     leases: openLeaseStore(transactions),
     scrub: () => scrubPostgres(address),
-    feed: openFeedStore(transactions, dialect),
+    feed,
     webhooks: openWebhookStore(transactions, dialect),
     embedded: undefined,
     close: async (): Promise<void> => {
-      await Promise.all(Object.values(pools).map((pool) => pool.close()));
+      await Promise.all(pools.map((pool) => pool.close()));
       primary.close();
     },
+  };
+}
+
+function sumOfFigures(all: readonly EngineFigures[]): EngineFigures {
+  const sum = (of: (figures: EngineFigures) => number | undefined) =>
+    all.reduce((total, each) => total + (of(each) ?? 0), 0);
+  return {
+    writesWaiting: sum((each) => each.writesWaiting),
+    commits: sum((each) => each.commits),
+    retries: sum((each) => each.retries),
+    lists: { waiting: sum((each) => each.lists?.waiting), working: sum((each) => each.lists?.working) },
   };
 }

@@ -36,10 +36,16 @@ type ParameterValues = readonly ParameterValue[];
 type OpenClient = (host: Host | undefined) => SQL;
 
 /** The hosts to connect to; by default one host, whose availability is not watched. */
-type Hosts = Pick<Primary, 'reportError'> & { current(): Host | undefined };
+type Hosts = Omit<Primary, 'current' | 'close'> & { current(): Host | undefined };
 
 const ignore = () => undefined;
-const UNWATCHED_HOST: Hosts = { current: ignore, reportError: ignore };
+const UNWATCHED_HOST: Hosts = {
+  current: ignore,
+  reportError: ignore,
+  delayMs: undefined,
+  reportDelay: ignore,
+  onMoved: ignore,
+};
 
 /**
  * Connections to the current primary; `open` creates a client for a host. `waitMsMax` is the timeout of a statement,
@@ -51,12 +57,12 @@ export function openConnectionPool(
   hosts: Hosts = UNWATCHED_HOST,
 ): ConnectionPool {
   let current: Client | undefined;
+  // Statements on the previous host may never be answered.
+  hosts.onMoved(() => current && giveUp(current));
 
   function currentClient(): Client {
     const host = hosts.current();
-    if (current && current.host === host) return current;
-    if (current) giveUp(current);
-    current = { host, sql: open(host) };
+    current ??= { host, sql: open(host) };
     return current;
   }
 
@@ -71,12 +77,15 @@ export function openConnectionPool(
 
   /** The response of the driver, or the error that `onTimeout` throws. Reports errors to the hosts. */
   async function reportingErrors<T>(response: Promise<T>, onTimeout: () => never): Promise<T> {
+    const delay = hosts.delayMs === undefined ? undefined : setTimeout(hosts.reportDelay, hosts.delayMs);
     try {
       return await withTimeout(response, waitMsMax, onTimeout);
     } catch (error) {
       const known = driverError(error);
       if (known) hosts.reportError(known);
       throw databaseError(error) ? error : (known ?? error);
+    } finally {
+      clearTimeout(delay);
     }
   }
 

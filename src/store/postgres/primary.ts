@@ -19,17 +19,32 @@ export interface Primary {
   current(): Host;
   /** Takes every error of a connection. Where it may concern the host, searches for the primary again. */
   reportError(failure: DatabaseError): void;
+  /** After this time without a response, the host may be down; undefined where only a timeout shows that. */
+  readonly delayMs: number | undefined;
+  /** Checks the host after that time. */
+  reportDelay(): void;
+  /** Calls the listener whenever another host has become the primary. */
+  onMoved(listener: () => void): void;
   close(): void;
 }
 
-/** A standby is in recovery. A read-only host is accepted where it is the only one. */
-const SELECT_STATE = `select pg_is_in_recovery() as is_standby, current_setting('transaction_read_only') = 'on' as is_read_only`;
+/**
+ * A standby is in recovery. A read-only host is accepted where it is the only one. A server without the Citus extension, or that
+ * was not added to the cluster, does not have the table.
+ */
+const SELECT_STATE = `select pg_is_in_recovery() as is_standby, current_setting('transaction_read_only') = 'on' as is_read_only,
+  to_regclass('pg_dist_partition') is not null and to_regclass('realm_clock') is not null as is_cluster_node`;
 
-/** Finds the primary. Rejects with DatabaseError where no host is one. */
+/**
+ * Finds the primary. Any node of a cluster is one, and no server that is not in the cluster. Rejects with DatabaseError where no
+ * host is one.
+ */
 export async function openPrimary(address: PostgresAddress): Promise<Primary> {
-  const found = await Promise.allSettled(address.hosts.map((host) => assertHostWritable(address, host)));
-  const first = address.hosts.find((_, at) => found[at]?.status === 'fulfilled');
-  if (first) return trackPrimary(address, first);
+  const found = await Promise.allSettled(address.hosts.map((host) => checkHost(address, host)));
+  const states = found.map((each) => (each.status === 'fulfilled' ? each.value : undefined));
+  const isCluster = states.some((state) => state?.isClusterNode);
+  const first = address.hosts.find((_, at) => states[at] && states[at].isClusterNode === isCluster);
+  if (first) return trackPrimary(address, first, isCluster);
   // The error of a host that answers is more helpful than that of an unreachable one.
   const failures = found.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []));
   throw (
@@ -45,12 +60,14 @@ export async function connectToPrimary(address: PostgresAddress): Promise<SQL> {
   return openClient(address, 1, primary.current());
 }
 
-function trackPrimary(address: PostgresAddress, first: Host): Primary {
+function trackPrimary(address: PostgresAddress, first: Host, isCluster: boolean): Primary {
   let host = first;
   /** Why the primary is unavailable now. */
   let outage: DatabaseError | undefined;
   let search: Timer | undefined;
   let isClosed = false;
+  let checkedAt = 0;
+  const movedListeners: (() => void)[] = [];
 
   function startSearch(): void {
     if (search !== undefined || isClosed) return;
@@ -66,8 +83,9 @@ function trackPrimary(address: PostgresAddress, first: Host): Primary {
   }
 
   async function check(candidate: Host, own: Timer): Promise<void> {
-    const failure = await assertHostWritable(address, candidate).then(
-      () => undefined,
+    const failure = await checkHost(address, candidate).then(
+      ({ isClusterNode }) =>
+        isCluster && !isClusterNode ? new DatabaseError(ERROR_CODES.noClusterNode) : undefined,
       (error) => databaseError(error) ?? new DatabaseError(ERROR_CODES.timeout),
     );
     if (search !== own) return;
@@ -79,7 +97,10 @@ function trackPrimary(address: PostgresAddress, first: Host): Primary {
     }
     clearInterval(own);
     search = outage = undefined;
+    checkedAt = performance.now();
+    if (candidate === host) return;
     host = candidate;
+    for (const listener of movedListeners) listener();
   }
 
   return {
@@ -89,11 +110,18 @@ function trackPrimary(address: PostgresAddress, first: Host): Primary {
     },
     reportError(failure) {
       const state = hostStateAfter(failure);
-      if (state === 'stalled') outage ??= failure;
+      // In a cluster, another node may have stalled: this one answers until its check fails.
+      if (state === 'stalled' && !isCluster) outage ??= failure;
       // A single host that closes or refuses connections fails at once, and accepts new ones as soon as it can.
       if (state === 'reachable' || (state === 'lost' && address.hosts.length === 1)) return;
       startSearch();
     },
+    delayMs: isCluster && address.isBalanced ? LIMITS.routerDelayMs : undefined,
+    reportDelay() {
+      // A slow node of a cluster delays many statements, while the one that routes is well.
+      if (performance.now() - checkedAt > LIMITS.primarySearchMs) startSearch();
+    },
+    onMoved: (listener) => void movedListeners.push(listener),
     close() {
       isClosed = true;
       clearInterval(search);
@@ -102,11 +130,16 @@ function trackPrimary(address: PostgresAddress, first: Host): Primary {
   };
 }
 
-/** Resolves where a host accepts writes. Rejects with DatabaseError otherwise, at the latest after a timeout. */
-async function assertHostWritable(address: PostgresAddress, host: Host): Promise<void> {
+/** What a host that accepts writes is. */
+interface HostState {
+  readonly isClusterNode: boolean;
+}
+
+/** Rejects with DatabaseError where a host does not accept writes, at the latest after a timeout. */
+async function checkHost(address: PostgresAddress, host: Host): Promise<HostState> {
   const client = openClient({ ...address, isPrepared: false }, 1, host);
   try {
-    await withTimeout(checkState(client, address, host), LIMITS.answerMsMax, () => {
+    return await withTimeout(readState(client, address, host), LIMITS.answerMsMax, () => {
       throw new DatabaseError(ERROR_CODES.timeout);
     });
   } finally {
@@ -114,11 +147,12 @@ async function assertHostWritable(address: PostgresAddress, host: Host): Promise
   }
 }
 
-async function checkState(client: SQL, address: PostgresAddress, host: Host): Promise<void> {
+async function readState(client: SQL, address: PostgresAddress, host: Host): Promise<HostState> {
   try {
     const [found] = await client.unsafe(SELECT_STATE);
     const isWritable = !found.is_standby && (!found.is_read_only || address.hosts.length === 1);
     if (!isWritable) throw new DatabaseError(ERROR_CODES.noPrimary);
+    return { isClusterNode: found.is_cluster_node };
   } catch (error) {
     const failure = driverError(error);
     throw failure?.code === REFUSED ? await refusalCause(failure, host) : (failure ?? error);

@@ -1,10 +1,9 @@
-import type { Eraser } from '../../audit/port.ts';
-import type { Loader, Scanner, Store } from '../../directory/store.ts';
 import { openAdmission } from '../admission.ts';
 import type { Dialect } from '../dialect.ts';
 import { openCountBelow } from '../lists/count_below.ts';
 import { openProbe, openRecords } from '../records/records.ts';
 import type { Transactions } from '../transactions.ts';
+import type { RealmStores } from './bulkheads.ts';
 import { BEGIN_READ_OF_NODES, openNodeCounts } from './citus.ts';
 import { CITUS, postgresStatements } from './dialect.ts';
 import type { IndexCatalog } from './indexes.ts';
@@ -41,7 +40,7 @@ interface RecordDeps {
 export function openPostgresRecords(
   pools: Pools,
   { session: { perform, forget }, transactions, indexes, readLong, dialect }: RecordDeps,
-): Store & Loader & Scanner & Eraser {
+): RealmStores['records'] {
   const readShort = openPostgresReading(pools.lists, perform);
   const admissions = { lookups: openAdmission(), reverseLookups: openAdmission() };
   const probe = openProbe({ read: openPostgresReading(pools.access, perform) });

@@ -1,7 +1,7 @@
 import { closeSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildLibrary } from '../../durability/disk.ts';
-import { startCluster } from '../../support/citus_cluster.ts';
+import { startProxiedCluster, urlThroughNodes } from '../../support/citus_cluster.ts';
 import { postgresAt, sqliteAt, type TestDatabase } from '../../support/database.ts';
 import { writeMasterKey } from '../../support/fault_injection.ts';
 import { type PostgresServer, startServer } from '../../support/postgres_server.ts';
@@ -174,19 +174,10 @@ const RECOVERY = { 'citus.recover_2pc_interval': '2s' };
  */
 async function onCitus(folder: string): Promise<TortureEnvironment> {
   const { environment, setClock } = openShims(folder);
-  const proxies: TcpProxy[] = [];
-  const cluster = await startCluster({
-    settings: RECOVERY,
-    async portOf({ port }) {
-      const proxy = await startTcpProxy(port);
-      proxies.push(proxy);
-      return proxy.port;
-    },
-  });
+  const cluster = await startProxiedCluster(RECOVERY);
   const direct = await cluster.freshDatabase();
   const masterKeyFile = writeMasterKey();
-  const hosts = cluster.nodes.map(({ host, port }) => `${host}:${port}`).join();
-  const listed = direct.replace(/(?<=@)[^/]+/, hosts);
+  const listed = urlThroughNodes(direct, cluster.nodes);
   const logFile = join(folder, 'torture.log');
   const options = {
     database: postgresAt(listed, masterKeyFile),
@@ -211,11 +202,11 @@ async function onCitus(folder: string): Promise<TortureEnvironment> {
         kills += 1;
       },
     },
-    network: allOf(proxies),
+    network: allOf(cluster.proxies),
     previous: undefined,
     async end() {
       await service.end();
-      for (const proxy of proxies) proxy.stop();
+      for (const proxy of cluster.proxies) proxy.stop();
     },
   };
 }

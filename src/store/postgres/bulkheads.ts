@@ -1,0 +1,120 @@
+import type { Eraser } from '../../audit/port.ts';
+import type { Loader, MaybePromise, OverloadChecks, Scanner, Store } from '../../directory/store.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { FeedStore } from '../../events/feed/port.ts';
+import { postgresFault } from './connection.ts';
+import type { ConnectionPool } from './pool.ts';
+
+/** The nodes of a cluster that have the rows of realms. */
+export interface RealmNodes {
+  /** The node of a realm, if it was looked up lately. */
+  known(realm: string): string | undefined;
+  /** Looks it up. Rejects with Fault `unavailable`. */
+  find(realm: string): Promise<string>;
+}
+
+/** Any node answers it from its metadata. */
+const SELECT_NODE = `select groupid::text as node from pg_dist_placement
+  where shardid = get_shard_id_for_distribution_column('realm_clock', $1::uuid)`;
+
+/**
+ * Remembers the nodes of realms. A realm that was moved is looked up again within LIMITS.realmNodesAgeMsMax; until then its
+ * requests wait with those of its previous node.
+ */
+export function openRealmNodes(
+  pool: ConnectionPool,
+  now: () => number = () => performance.now(),
+): RealmNodes {
+  const nodes = new Map<string, string>();
+  let since = now();
+  return {
+    known(realm) {
+      if (now() - since > LIMITS.realmNodesAgeMsMax || nodes.size >= LIMITS.realmNodesCachedMax) {
+        nodes.clear();
+        since = now();
+      }
+      return nodes.get(realm);
+    },
+    async find(realm) {
+      const { rows } = await pool.query(SELECT_NODE, [realm]).catch((error) => {
+        throw postgresFault(error);
+      });
+      const node = String(rows[0]?.node);
+      nodes.set(realm, node);
+      return node;
+    },
+  };
+}
+
+/** What reads and writes realms, with its connections and queues. */
+export interface RealmStores {
+  readonly records: Store & Loader & Scanner & Eraser;
+  readonly feed: FeedStore;
+}
+
+/**
+ * Stores of a cluster with a bulkhead for each node: connections and queues for the realms on it, so that work which waits for a
+ * slow node delays no other. Work in several realms, or in all, uses the `shared` ones.
+ */
+export function openBulkheads(shared: RealmStores, nodes: RealmNodes, open: () => RealmStores): RealmStores {
+  const opened = new Map<string, RealmStores>();
+
+  function ofNode(node: string): RealmStores {
+    const stores = opened.get(node) ?? open();
+    opened.set(node, stores);
+    return stores;
+  }
+
+  async function within<T>(
+    realms: readonly string[],
+    work: (stores: RealmStores) => MaybePromise<T>,
+  ): Promise<T> {
+    const [realm, ...others] = new Set(realms);
+    if (realm === undefined || others.length > 0) return work(shared);
+    return work(ofNode(nodes.known(realm) ?? (await nodes.find(realm))));
+  }
+
+  const isOverloaded = (kind: keyof OverloadChecks) => (realm: string | undefined) => {
+    const node = realm === undefined ? undefined : nodes.known(realm.toLowerCase());
+    const { records } = node === undefined ? shared : ofNode(node);
+    return records.overloaded[kind]?.(realm) ?? false;
+  };
+
+  const records: RealmStores['records'] = {
+    ...shared.records,
+    get: (resource, key) => within([key[0]], (own) => own.records.get(resource, key)),
+    find: (resource, realm, lookup) => within([realm], (own) => own.records.find(resource, realm, lookup)),
+    list: (resource, scope, listing) =>
+      within(scope.slice(0, 1), (own) => own.records.list(resource, scope, listing)),
+    distinctValues: (resource, realm, member, limit) =>
+      within([realm], (own) => own.records.distinctValues(resource, realm, member, limit)),
+    changes: (realm, after, limit) => within([realm], (own) => own.records.changes(realm, after, limit)),
+    countBelow: (resource, key) => within([key[0]], (own) => own.records.countBelow(resource, key)),
+    loadIdempotencyRecord: (key, now) =>
+      within([key.realm], (own) => own.records.loadIdempotencyRecord(key, now)),
+    commit: (writes, answer) =>
+      within([...writes.map(({ key }) => key[0]), ...(answer ? [answer.realm] : [])], (own) =>
+        own.records.commit(writes, answer),
+      ),
+    load: (loads, stopAtFirst) =>
+      within(
+        loads.map(({ write }) => write.key[0]),
+        (own) => own.records.load(loads, stopAtFirst),
+      ),
+    remove: (removal) => within([removal.key[0]], (own) => own.records.remove(removal)),
+    purge: (removal) => within([removal.key[0]], (own) => own.records.purge(removal)),
+    erase: (request) => within([request.key[0]], (own) => own.records.erase(request)),
+    markScrubbed: (person, at) => within([person.realm], (own) => own.records.markScrubbed(person, at)),
+    overloaded: {
+      write: isOverloaded('write'),
+      get: isOverloaded('get'),
+      find: isOverloaded('find'),
+    },
+  };
+  const feed: FeedStore = {
+    heads: (after, limit, only) => within(only ?? [], (own) => own.feed.heads(after, limit, only)),
+    userChanges: (user, before, limit) =>
+      within([user.realm], (own) => own.feed.userChanges(user, before, limit)),
+  };
+  return { records, feed };
+}
