@@ -8,7 +8,8 @@ import { fileURLToPath } from 'node:url';
  * (CONTRIBUTING.md, "Tests"):
  *
  * - `x.unit.test.ts` opens no database; `x.sqlite.test.ts`, `x.postgres.test.ts` and `x.citus.test.ts` test one engine, and
- *   `x.engines.test.ts` chooses its engines: these run once. All others run on SQLite, on PostgreSQL and on Citus.
+ *   `x.engines.test.ts` chooses its engines: these run once, those of COPY_SUITES once more with a cluster. All others run on
+ *   SQLite, on PostgreSQL and on Citus.
  * - `x.slow.test.ts` is left out of `npm test`.
  * - `x.serial.test.ts` measures time or hashes passwords: nothing else runs at the same time but a serial suite on the other
  *   engine.
@@ -28,6 +29,9 @@ const POSTGRES_IN_NPM_TEST = /^test\/http\/api\//;
 /** The contract of the store, and lookups, writes, lists and the feed. */
 const CITUS_SUITES =
   /^test\/(store\/(store\.serial|concurrent_writes|cascade|\w+\.citus)\.|http\/(api\/|lookup\.|reverse_lookup\.|list\.|paging\.|readiness\.)|events\/change_feed)/;
+
+/** Suites that choose their engines, and include a cluster where they run on Citus. */
+const COPY_SUITES = /^test\/transfer\/copy\w*\.engines\./;
 
 type Engine = 'none' | 'sqlite' | 'postgres' | 'citus';
 type Tests = ReadonlyMap<string, number>;
@@ -79,7 +83,10 @@ function findSuites(): readonly Suite[] {
     const kind = /\.(unit|sqlite|postgres|engines|citus)\./.exec(path)?.[1];
     if (kind === 'citus') return [{ path, engine: 'citus', isShared: false, isRest: isSlow }];
     if (kind === 'unit') return [{ path, engine: 'none', isShared: false, isRest: isSlow }];
-    if (kind !== undefined) return [{ path, engine: 'sqlite', isShared: false, isRest: isSlow }];
+    if (kind !== undefined) {
+      const engines = COPY_SUITES.test(path) ? (['sqlite', 'citus'] as const) : (['sqlite'] as const);
+      return engines.map((engine) => ({ path, engine, isShared: false, isRest: isSlow }));
+    }
     const isInNpmTest = isSerial(path) || POSTGRES_IN_NPM_TEST.test(path);
     return [
       { path, engine: 'sqlite', isShared: true, isRest: isSlow },

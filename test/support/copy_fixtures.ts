@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { realm } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { COPIED_TABLES, INSTANCE } from '../../src/store/copying/tables.ts';
+import { isCitusEngine, sharedCluster } from './citus_cluster.ts';
 import { postgresAt, sqliteAt, type TestDatabase } from './database.ts';
 import { type Json, manyUserLines, runImport } from './import_fixtures.ts';
 import { sharedServer } from './postgres_server.ts';
@@ -20,15 +21,28 @@ import { comparableResponse, freshFolder, type Service, startService } from './s
 
 /** Fixtures of the `copy` suites: databases of both engines with rows in every table. */
 
-export type Engine = 'sqlite' | 'postgres';
+export type Engine = 'sqlite' | 'postgres' | 'citus';
 
-/** Every pair of source and target engine. */
-export const ENGINE_PAIRS = [
-  ['sqlite', 'postgres'],
-  ['postgres', 'sqlite'],
-  ['sqlite', 'sqlite'],
-  ['postgres', 'postgres'],
-] as const satisfies readonly (readonly [Engine, Engine])[];
+/** The engine with a server: the other one than SQLite, or a cluster. */
+export const SERVER_ENGINE: Engine = isCitusEngine ? 'citus' : 'postgres';
+
+type Pair = readonly [source: Engine, target: Engine];
+
+/** Both directions between two engines. */
+export const DIRECTIONS: readonly [Pair, Pair] = isCitusEngine
+  ? [
+      ['postgres', 'citus'],
+      ['citus', 'postgres'],
+    ]
+  : [
+      ['sqlite', 'postgres'],
+      ['postgres', 'sqlite'],
+    ];
+
+/** Every pair of source and target engine; in a run on Citus, those with a cluster. */
+export const ENGINE_PAIRS: readonly Pair[] = isCitusEngine
+  ? [...DIRECTIONS, ['sqlite', 'citus'], ['citus', 'sqlite'], ['citus', 'citus']]
+  : [...DIRECTIONS, ['sqlite', 'sqlite'], ['postgres', 'postgres']];
 
 export function newMasterKey(): string {
   return Buffer.from(systemClock.randomBytes(32)).toString('base64url');
@@ -39,7 +53,9 @@ export async function freshDatabaseOf(engine: Engine, masterKey: string): Promis
   const path = join(freshFolder(), 'home.db');
   writeFileSync(`${path}.key`, masterKey, { mode: 0o600 });
   if (engine === 'sqlite') return sqliteAt(path);
-  const url = await (await sharedServer()).freshDatabase();
+  const url = await (engine === 'citus'
+    ? (await sharedCluster()).emptyDatabase()
+    : (await sharedServer()).freshDatabase());
   return postgresAt(url, `${path}.key`, { database: url });
 }
 

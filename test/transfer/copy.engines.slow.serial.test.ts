@@ -66,7 +66,8 @@ describe.each(ENGINE_PAIRS)('a copy from %s to %s', (from, to) => {
     const [source, target] = [await freshDatabaseOf(from, key), await freshDatabaseOf(to, key)];
     const service = await startCopyService(source);
     const fixture = await createCopyFixture(service);
-    await runCopyPrepare(source, target);
+    const first = await runCopyPrepare(source, target);
+    expect([first.stderr, first.code]).toEqual(['', 0]);
     const again = await runCopyPrepare(source, target);
     expect([again.stderr, changedRowCounts(again.stdout)]).toEqual(['', [0, 0]]);
 

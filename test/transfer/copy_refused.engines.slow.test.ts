@@ -8,6 +8,7 @@ import { openPostgresTarget } from '../../src/store/copying/postgres.ts';
 import { openSqliteSource, openSqliteTarget } from '../../src/store/copying/sqlite.ts';
 import { COPIED_TABLES } from '../../src/store/copying/tables.ts';
 import { unfinishedCopyOf } from '../../src/store/copying/unfinished_copy.ts';
+import { isCitusEngine } from '../support/citus_cluster.ts';
 import {
   allRows,
   type Engine,
@@ -15,11 +16,11 @@ import {
   newMasterKey,
   runCopy,
   runCopyPrepare,
+  SERVER_ENGINE,
   startCopyService,
 } from '../support/copy_fixtures.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { manyUserLines, runImport } from '../support/import_fixtures.ts';
-import { sharedServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshFolder, insertRecord, realmMembers } from '../support/service.ts';
 
@@ -28,7 +29,7 @@ import { freshFolder, insertRecord, realmMembers } from '../support/service.ts';
 setDefaultTimeout(300_000);
 
 const key = newMasterKey();
-const ENGINES = ['sqlite', 'postgres'] as const;
+const ENGINES: readonly Engine[] = isCitusEngine ? ['citus'] : ['sqlite', 'postgres'];
 
 /** A database with a realm in it. */
 async function createWithRealm(engine: Engine): Promise<TestDatabase> {
@@ -242,7 +243,7 @@ test('a target in a missing folder, or that is a folder, is refused', async () =
 });
 
 test('a role without privileges and an unreachable server are refused, without printing the password', async () => {
-  const [source, target] = [await createWithRealm('sqlite'), await freshDatabaseOf('postgres', key)];
+  const [source, target] = [await createWithRealm('sqlite'), await freshDatabaseOf(SERVER_ENGINE, key)];
   const name = `reader_${systemClock.mintId().replaceAll('-', '')}`;
   await target.query(`create role ${name} login password 'geheim'`);
   const url = new URL(target.url);
@@ -272,7 +273,7 @@ test('a role without privileges and an unreachable server are refused, without p
   expect(message).toStartWith('authrealm: the target ');
   expect(message).toContain(name);
   expect(message).not.toContain('geheim');
-  const { port } = await sharedServer();
+  const { port } = new URL(target.url);
   const unreachable = await refusalOfCopy(source, { url: target.url.replace(`:${port}`, ':1') });
   expect(unreachable).toStartWith('authrealm: the target: ');
 });

@@ -8,6 +8,7 @@ import {
   newMasterKey,
   runCopy,
   runCopyPrepare,
+  SERVER_ENGINE,
   startCopyService,
 } from '../support/copy_fixtures.ts';
 import type { TestDatabase } from '../support/database.ts';
@@ -60,7 +61,7 @@ describe.each(ENGINE_PAIRS)('a copy from %s to %s', (from, to) => {
 
 test('idempotency records with one ordinal in PostgreSQL get distinct ordinals in SQLite', async () => {
   const key = newMasterKey();
-  const [source, target] = [await createSchema('postgres', key), await freshDatabaseOf('sqlite', key)];
+  const [source, target] = [await createSchema(SERVER_ENGINE, key), await freshDatabaseOf('sqlite', key)];
   for (const [name, ordinal] of Object.entries({ a: '1', b: '1', c: '2', d: '2' })) {
     await source.tamper(
       `insert into idempotency

@@ -1,9 +1,11 @@
 import type { ReservedSQL, SQL } from 'bun';
 import { withTimeout } from '../../platform/timeout.ts';
+import type { Dialect } from '../dialect.ts';
 import type { Program } from '../migrations.ts';
 import type { PostgresAddress } from '../postgres/address.ts';
 import { openClient } from '../postgres/client.ts';
 import { postgresFault } from '../postgres/connection.ts';
+import { CITUS, POSTGRES } from '../postgres/dialect.ts';
 import { DatabaseError, ERROR_CODES } from '../postgres/errors.ts';
 import { assertPostgresSchema } from '../postgres/migrate.ts';
 import { numberParameters, parameterValues } from '../postgres/parameters.ts';
@@ -61,8 +63,8 @@ export async function openPostgresSource(address: PostgresAddress, program: Prog
 /** A PostgreSQL target. Its schema is created if it does not exist. */
 export async function openPostgresTarget(address: PostgresAddress, program: Program): Promise<CopyTarget> {
   await assertPostgresCopySchema(address, 'target', program);
-  await prepareSchema(address, 'check', program, undefined);
-  return targetOver(await openAtPrimary(address));
+  const { isDistributed } = await prepareSchema(address, 'check', program, undefined);
+  return targetOver(await openAtPrimary(address), (isDistributed ? CITUS : POSTGRES).rowLocks);
 }
 
 async function assertPostgresCopySchema(
@@ -97,7 +99,10 @@ async function beginSharedRead(sql: SQL): Promise<readonly ReservedSQL[]> {
   return connections;
 }
 
-async function query(via: Pick<SQL, 'unsafe'>, { text, values }: SqlText): Promise<readonly ResultRow[]> {
+async function query(
+  via: Pick<SQL, 'unsafe'>,
+  { text, values }: SqlText,
+): Promise<readonly ResultRow[] & { readonly count: number }> {
   const { text: sql, order } = numberParameters(text);
   try {
     return await withStatementTimeout(via.unsafe(sql, parameterValues(values, order)));
@@ -145,13 +150,14 @@ function sourceOver(sql: SQL, run: RunStatement): CopySource {
     async digest(table, range) {
       await columnTypes.load(table);
       const { from, values } = selectLines(table, table.columns, range);
-      const [row] = await run({ text: `select count(*) as n, ${DIGEST} as digest ${from}`, values });
+      const digest = `encode(sha256(convert_to(${linesOf(table)}, 'UTF8')), 'hex')`;
+      const [row] = await run({ text: `select count(*) as n, ${digest} as digest ${from}`, values });
       return { rows: Number(row?.n), digest: String(row?.digest) };
     },
     async rows(table, range) {
       await columnTypes.load(table);
       const { from, values } = selectLines(table, transferredColumns(table), range);
-      const [row] = await run({ text: `select ${LINES} as lines ${from}`, values });
+      const [row] = await run({ text: `select ${linesOf(table)} as lines ${from}`, values });
       const lines = String(row?.lines ?? '');
       return lines === '' ? [] : lines.split('\n');
     },
@@ -159,8 +165,12 @@ function sourceOver(sql: SQL, run: RunStatement): CopySource {
   };
 }
 
-const LINES = `coalesce(string_agg(row_to_json(r)::text, E'\\n'), '')`;
-const DIGEST = `encode(sha256(convert_to(${LINES}, 'UTF8')), 'hex')`;
+/** The rows `r` as lines. The order is that of the subquery already, except where it comes from several nodes of a cluster. */
+function linesOf({ key }: CopiedTable): string {
+  const order = key.map((column) => `r.${column}`).join(', ');
+  return `coalesce(string_agg(row_to_json(r)::text, E'\\n' order by ${order}), '')`;
+}
+
 const SELECT_IDENTITY = `select ${DATABASE_IDENTITY} || ' ' || current_schema() as identity`;
 
 function jsonValueOf(column: string, type: string): string {
@@ -169,7 +179,7 @@ function jsonValueOf(column: string, type: string): string {
 
 const BYTES = 'bytea';
 
-function targetOver(sql: SQL): CopyTarget {
+function targetOver(sql: SQL, rowLocks: Dialect['rowLocks']): CopyTarget {
   const run: RunStatement = (text) => query(sql, text);
   const columnTypes: ColumnTypes = openColumnTypes(run);
   const runByKeyIndex: RunStatement = async (text) => {
@@ -195,17 +205,15 @@ function targetOver(sql: SQL): CopyTarget {
     return `json_to_recordset(?::text::json) as x (${named.join(', ')})`;
   };
 
-  /**
-   * Locks the marker: another run cannot change it until this statement ends, and later statements of this run then
-   * write nothing.
-   */
+  /** Until the commit, no other run can replace the marker; later writes of this run then write nothing. */
   async function write({ rows, marker }: RowBatch, text: string): Promise<void> {
-    const marked = `with marked as (${SELECT_MARKER} for share)`;
-    const written = await run({
-      text: `${marked}, written as (${text} returning 1) select count(*) as n from written`,
-      values: [marker, jsonArray(rows)],
+    const written = sql.begin(async (transaction) => {
+      const marked = await query(transaction, { text: SELECT_MARKER + rowLocks.shared, values: [marker] });
+      assertMarked(marked.length === 1);
+      const { count } = await query(transaction, { text, values: [jsonArray(rows)] });
+      assertMarked(count === rows.length);
     });
-    assertMarked(Number(written[0]?.n) === rows.length);
+    await withStatementTimeout(written);
   }
 
   return {
@@ -214,7 +222,7 @@ function targetOver(sql: SQL): CopyTarget {
       const { table } = batch;
       await columnTypes.load(table);
       const keyMatches = table.key.map((column) => `t.${column} = x.${column}`).join(' and ');
-      const text = `delete from ${table.name} t using ${recordsetOf(table, table.key)} where ${keyMatches} and ${IS_MARKED}`;
+      const text = `delete from ${table.name} t using ${recordsetOf(table, table.key)} where ${keyMatches}`;
       await write(batch, text);
     },
     async put(batch) {
@@ -224,7 +232,7 @@ function targetOver(sql: SQL): CopyTarget {
       const values = columns.map((column) =>
         columnTypes.of(table, column) === BYTES ? `decode(x.${column}, 'hex')` : `x.${column}`,
       );
-      const from = `from ${recordsetOf(table, columns)} where ${IS_MARKED}`;
+      const from = `from ${recordsetOf(table, columns)}`;
       const text = `insert into ${table.name} (${columns.join(', ')}) select ${values.join(', ')} ${from}`;
       await write(batch, text + onConflict(table));
     },
@@ -237,8 +245,6 @@ function targetOver(sql: SQL): CopyTarget {
     },
   };
 }
-
-const IS_MARKED = 'exists (select 1 from marked)';
 
 function jsonArray(rows: readonly string[]): string {
   return `[${rows.join(',')}]`;

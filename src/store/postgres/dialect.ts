@@ -54,6 +54,8 @@ const EPOCH_SECONDS = 'floor(extract(epoch from clock_timestamp()))::bigint';
  */
 export const CITUS: Dialect = {
   ...POSTGRES,
+  // Shared locks of two transactions on a table that every node has end in a deadlock: Citus takes another one after them.
+  rowLocks: { ...POSTGRES.rowLocks, shared: POSTGRES.rowLocks.exclusive },
   clockOrder: {
     now: `(${EPOCH_SECONDS})`,
     bounds: `select ${EPOCH_SECONDS} - ${CLOCK_WINDOW_S} as begins, ${EPOCH_SECONDS} + ${CLOCK_WINDOW_S} as ends`,
