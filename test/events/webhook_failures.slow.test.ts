@@ -106,25 +106,26 @@ test('a failed message is retried unchanged under its webhook-id although later 
 }, 300_000);
 
 test('changes trimmed before delivery are a dead letter, unless they were trimmed before the target existed', async () => {
-  const { log, webhooks } = service.db.engine;
+  const { log } = service.db.engine;
   await log.trim(fixture.realm, systemClock.now() + 60_000);
-  const realms = '*';
-  const { webhook: late } = await addTarget(service, receiver.url, { realms, from: 'oldest' });
-  const { webhook } = await addTarget(service, receiver.url, { realms });
-  const deps = webhookDeps(service);
-  for (const { webhookId } of [late, webhook]) {
-    await changeWebhook(deps, webhookId, { disabledAt: systemClock.now() }, systemClock);
-  }
+  const { webhook: late } = await addTarget(service, receiver.url, { realms: '*', from: 'oldest' });
+  const { webhook } = await addTarget(service, receiver.url, { realms: '*' });
+  const setDisabled = async (disabledAt: number | undefined) => {
+    for (const { webhookId } of [late, webhook])
+      await changeWebhook(webhookDeps(service), webhookId, { disabledAt }, systemClock);
+  };
+  const hasLeases = async (count: number) =>
+    (await service.database.query(`select 1 from lease where name like 'webhook %'`)).length === count;
+  await until(() => hasLeases(2));
+  await setDisabled(systemClock.now());
+  // The service has noticed, and sends no later change.
+  await until(() => hasLeases(0));
   const { realm } = await createFixture(service.db);
   await log.trim(realm, systemClock.now() + 60_000);
-  for (const { webhookId } of [late, webhook]) {
-    await changeWebhook(deps, webhookId, { disabledAt: undefined }, systemClock);
-  }
+  await setDisabled(undefined);
   for (const { webhookId } of [late, webhook]) {
     await until(async () => (await deadLettersOf(webhookId)).length > 0);
-    expect(await webhooks.deadLetters(webhookId, undefined, 10)).toMatchObject([
-      { realm, firstSeq: 1, lastSeq: CHANGES - 1 },
-    ]);
+    expect(await deadLettersOf(webhookId)).toMatchObject([{ realm, firstSeq: 1, lastSeq: CHANGES - 1 }]);
   }
 }, 300_000);
 

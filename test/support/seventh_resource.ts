@@ -186,7 +186,7 @@ export async function createSevenResourceProgram(): Promise<ProgramCopy> {
   writeFileSync(join(store, 'sqlite/migrations/0003_device.sql'), sqlite);
   writeFileSync(join(store, 'postgres/migrations/0003_device.sql'), migration(POSTGRES));
   const authrealm = join(folder, 'bin/authrealm');
-  if (process.env.AUTHREALM_TEST_ENGINE === 'postgres')
+  if ((process.env.AUTHREALM_TEST_ENGINE ?? 'sqlite') !== 'sqlite')
     writeFileSync(join(store, 'postgres/schema.tsv'), await schemaTable(await migratedBy(authrealm)));
 
   return {
