@@ -4,7 +4,7 @@ import { Refusal } from '../../domain/fault.ts';
 import { NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { BEGIN_READ } from './begin_statements.ts';
-import { postgresFault } from './connection.ts';
+import { isCancelled, postgresFault } from './connection.ts';
 import type { ConnectionPool } from './pool.ts';
 import type { SqlClient } from './sql_client.ts';
 import { distributionColumn, REALM_TABLES, REFERENCE_TABLES, SINGLE_NODE_TABLES } from './tables.ts';
@@ -56,14 +56,20 @@ function onOneNode(table: string, colocated: string): Distribution {
 }
 
 /** A local table that a reference table refers to is in the catalogue too, as one that is not replicated. */
-const SELECT_LOCAL_TABLES = `select t.name from unnest(array[${DISTRIBUTIONS.map(({ table }) => `'${table}'`).join()}])
+const SELECT_UNDISTRIBUTED = `select t.name from unnest(array[${DISTRIBUTIONS.map(({ table }) => `'${table}'`).join()}])
     with ordinality as t (name, place)
-  where to_regclass(t.name) is not null and not exists (select 1 from pg_dist_partition
+  where not exists (select 1 from pg_dist_partition
     where logicalrelid = to_regclass(t.name) and (partmethod = 'h' or repmodel = 't' or (partmethod = 'n' and colocationid > 0)))
   order by t.place`;
 
-async function localTables(sql: SqlClient): Promise<readonly string[]> {
-  const rows = await sql.unsafe<readonly { readonly name: string }[]>(SELECT_LOCAL_TABLES);
+/** Without those that do not exist. */
+const SELECT_LOCAL_TABLES = SELECT_UNDISTRIBUTED.replace(
+  'where',
+  'where to_regclass(t.name) is not null and',
+);
+
+async function tablesOf(sql: SqlClient, select: string): Promise<readonly string[]> {
+  const rows = await sql.unsafe<readonly { readonly name: string }[]>(select);
   return rows.map(({ name }) => name);
 }
 
@@ -86,7 +92,7 @@ const GATHER = `select citus_move_shard_placement(own.shardid, own.nodename, own
  * transaction of its own; one process does it. `sql` has one connection, to the coordinator.
  */
 export async function distributeTables(sql: SQL, own: SqlClient): Promise<void> {
-  const local = new Set(await localTables(own));
+  const local = new Set(await tablesOf(own, SELECT_LOCAL_TABLES));
   for (const { table, call } of DISTRIBUTIONS.filter((each) => local.has(each.table))) {
     const isMissing = `select 1 where exists (${SELECT_LOCAL_TABLES.replace('order by t.place', `and t.name = '${table}'`)})`;
     // Without a timeout: the table may have many rows.
@@ -99,9 +105,12 @@ export async function distributeTables(sql: SQL, own: SqlClient): Promise<void> 
   if (local.has(FIRST_SINGLE)) await sql.unsafe(GATHER);
 }
 
-/** Throws Refusal where a table is not distributed: its rows would be on the node that a process happens to use. */
-export async function assertDistributed(sql: SqlClient): Promise<void> {
-  const local = await localTables(sql);
+/**
+ * Throws Refusal where a table is not distributed: its rows would be on the node that a process happens to use, and other nodes do
+ * not have the table. `isComplete`: the schema has every table of this program.
+ */
+export async function assertDistributed(sql: SqlClient, isComplete: boolean): Promise<void> {
+  const local = await tablesOf(sql, isComplete ? SELECT_UNDISTRIBUTED : SELECT_LOCAL_TABLES);
   if (local.length === 0) return;
   throw new Refusal(
     `these tables are not distributed with Citus: ${local.join(', ')}. Run authrealm migrate as their owner, connected to ` +
@@ -114,6 +123,43 @@ export async function assertDistributed(sql: SqlClient): Promise<void> {
  * Nodes take theirs at the first statement that reads all of them.
  */
 export const BEGIN_READ_OF_NODES = `${BEGIN_READ}; set local citus.max_adaptive_executor_pool_size = 1`;
+
+/** Nodes that are away are not in the result. */
+const SELECT_OTHER_VERSIONS = `select nodename as host, nodeport::text as port, result as version
+  from pg_dist_node join run_command_on_all_nodes($$${SELECT_VERSION}$$) using (nodeid)
+  where success and noderole = 'primary' order by nodeid`;
+
+/** Throws Refusal where a node of the cluster lacks the extension, or has one that is too old. */
+export async function assertNodesHaveCitus(sql: SqlClient): Promise<void> {
+  for (const { host, port, version } of await otherVersions(sql)) {
+    if (Number.parseInt(version, 10) >= VERSION_MIN) continue;
+    const lacks = version === '' ? 'no Citus extension in this database' : `Citus ${version}`;
+    throw new Refusal(
+      `node ${host}:${port} of the cluster has ${lacks}, and this program needs ${VERSION_MIN} or later: ` +
+        `run ${version === '' ? 'create extension citus' : 'alter extension citus update'} there, then ` +
+        `select start_metadata_sync_to_node('${host}', ${port}) on the coordinator`,
+    );
+  }
+}
+
+interface NodeVersion {
+  readonly host: string;
+  readonly port: string;
+  readonly version: string;
+}
+
+/** Of the nodes that answer within a time limit: a start needs no node that is away. */
+async function otherVersions(sql: SqlClient): Promise<readonly NodeVersion[]> {
+  await sql.unsafe(BEGIN_CHECK);
+  try {
+    return await sql.unsafe<readonly NodeVersion[]>(SELECT_OTHER_VERSIONS);
+  } catch (error) {
+    if (isCancelled(error)) return [];
+    throw error;
+  } finally {
+    await sql.unsafe('rollback');
+  }
+}
 
 const SELECT_NODES = `select nodename as host, nodeport::text as port from pg_dist_node
   where noderole = 'primary' and isactive order by nodeid`;

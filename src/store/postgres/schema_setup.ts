@@ -3,7 +3,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { type MigrateMode, type Migration, migrationsIn, type Program } from '../migrations.ts';
 import type { PostgresAddress } from './address.ts';
 import { withOwnerSettings } from './advice.ts';
-import { assertDistributed, isCitus } from './citus.ts';
+import { assertDistributed, assertNodesHaveCitus, isCitus } from './citus.ts';
 import { type IndexCatalog, readIndexes } from './indexes.ts';
 import { assertPostgresSchema, migratePostgres } from './migrate.ts';
 import { connectToPrimary } from './primary.ts';
@@ -37,16 +37,21 @@ export async function prepareSchema(
 ): Promise<PreparedSchema> {
   const migrations = postgresMigrations();
   const serving = await connectToPrimary(address);
+  let version = migrations.at(-1)?.version;
   try {
     if (owner && mode !== 'off') await migrateAsOwner(owner, serving, mode, { migrations, program });
     else {
-      await assertPostgresSchema(serving, mode, migrations, program);
+      const found = await assertPostgresSchema(serving, mode, migrations, program);
+      if (mode === 'off') version = found;
       if (mode !== 'off') await migratePostgres(serving, migrations, program);
     }
     const client = clientWithTimeout(serving, LIMITS.storeWaitMsMax);
     await assertTableRights(client, await currentRoleSchema(client));
     const isDistributed = await isCitus(client);
-    if (isDistributed) await assertDistributed(client);
+    if (isDistributed) {
+      await assertDistributed(client, version === migrations.at(-1)?.version);
+      await assertNodesHaveCitus(client);
+    }
     return { indexes: await readIndexes(client), isDistributed };
   } finally {
     await serving.close();
