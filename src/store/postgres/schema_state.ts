@@ -96,12 +96,26 @@ export async function assertSameSchema(sql: SqlClient, owner: RoleSchema): Promi
 export const DATABASE_IDENTITY = `(select extract(epoch from pg_postmaster_start_time())::text || ' ' || oid::text
   from pg_database where datname = current_database())`;
 
+const SELECT_IDENTITY = `select ${DATABASE_IDENTITY} as identity, to_regclass('pg_dist_node') is not null as has_nodes`;
+const SELECT_CLUSTER_IDENTITY = `select current_database() || string_agg(' ' || nodename || ':' || nodeport, '' order by nodeid)
+    as identity from pg_dist_node`;
+
+interface Identity {
+  readonly identity: string | null;
+}
+
+/** Identifies a database. The nodes of a Citus cluster are one: each of them lists all. */
+async function databaseIdentity(sql: SqlClient): Promise<string | null> {
+  const [own] = await sql.unsafe<[Identity & { readonly has_nodes: boolean }]>(SELECT_IDENTITY);
+  if (!own.has_nodes) return own.identity;
+  const [cluster] = await sql.unsafe<[Identity]>(SELECT_CLUSTER_IDENTITY);
+  return cluster.identity ?? own.identity;
+}
+
 /** Throws Refusal unless the serving role and the owner connect to the same database. */
 export async function assertSameDatabase(serving: SqlClient, owner: SqlClient): Promise<void> {
-  const [[served], [owned]] = (await Promise.all(
-    [serving, owner].map((sql) => sql.unsafe(`select ${DATABASE_IDENTITY} as identity`)),
-  )) as [[{ identity: string }], [{ identity: string }]];
-  if (served.identity === owned.identity) return;
+  const [served, owned] = await Promise.all([serving, owner].map(databaseIdentity));
+  if (served === owned) return;
   throw new Refusal(
     '--database and --migrate-database are different databases: pass the same database in both, with two roles',
     { isUsage: true },
