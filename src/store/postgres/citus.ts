@@ -31,7 +31,9 @@ interface Distribution {
   readonly call: string;
 }
 
-const [FIRST_REALM_TABLE = '', ...OTHER_REALM_TABLES] = REALM_TABLES;
+/** The table whose lock writers take first (scope_locks.ts). Citus locks the tables of a shard in the order of their distribution. */
+const FIRST_REALM_TABLE = 'realm_clock';
+const OTHER_REALM_TABLES = REALM_TABLES.filter((table) => table !== FIRST_REALM_TABLE);
 const [FIRST_SINGLE = '', ...OTHER_SINGLES] = SINGLE_NODE_TABLES;
 
 /** In the order of foreign keys. */

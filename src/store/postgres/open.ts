@@ -9,7 +9,6 @@ import { openLeaseStore } from '../leases.ts';
 import type { MigrateMode, Program } from '../migrations.ts';
 import { openWebhookStore } from '../webhooks/webhooks.ts';
 import type { Host, PostgresAddress } from './address.ts';
-import { BEGIN_CITUS_WRITE, BEGIN_WRITE } from './begin_statements.ts';
 import { openBulkheads, openRealmNodes } from './bulkheads.ts';
 import { openClient } from './client.ts';
 import { CITUS, POSTGRES } from './dialect.ts';
@@ -19,6 +18,7 @@ import { assertNoSharedStatementNames } from './pooler.ts';
 import { openPrimary, type Primary } from './primary.ts';
 import { openPostgresRecords } from './records.ts';
 import { type PreparedSchema, prepareSchema } from './schema_setup.ts';
+import { CITUS_WRITE, POSTGRES_WRITE } from './scope_locks.ts';
 import { scrubPostgres } from './scrub.ts';
 import { openPostgresSession } from './session.ts';
 import { openPostgresReading, openPostgresTransactions } from './transactions.ts';
@@ -77,8 +77,8 @@ function engineOver(
       transactions: openPool(LIMITS.transactionConnectionsMax),
       lists: openPool(LIMITS.listConnectionsMax, unprepared),
     };
-    const begin = isDistributed ? BEGIN_CITUS_WRITE : BEGIN_WRITE;
-    const writer = openPostgresWriter(own.transactions, begin, session.perform, log);
+    const beginning = isDistributed ? CITUS_WRITE : POSTGRES_WRITE;
+    const writer = openPostgresWriter(own.transactions, beginning, session.perform, log);
     const transactions = openPostgresTransactions(own.transactions, session.perform, writer);
     const long = openLongReads(openPool(LIMITS.readersMax, unprepared), session.perform);
     figures.push(() => ({ ...writer.figures(), lists: long.figures() }));

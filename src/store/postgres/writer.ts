@@ -11,7 +11,7 @@ import type { WriteScope } from '../transactions.ts';
 import { type Connection, isRetryableConflict, postgresFault } from './connection.ts';
 import type { ConnectionPool, TransactionResult } from './pool.ts';
 import { type QueuedWork, rejectExpired } from './queued_work.ts';
-import { lockScope } from './scope_locks.ts';
+import { lockScope, type WriteBeginning } from './scope_locks.ts';
 import type { Perform } from './session.ts';
 
 export interface PostgresWriter {
@@ -21,18 +21,20 @@ export interface PostgresWriter {
   readonly isOverloaded: IsOverloaded;
 }
 
-/**
- * Writes of one scope wait for the commit before theirs and share the next one. Scopes do not wait for each other. `begin` starts
- * a transaction.
- */
+/** Writes of one scope wait for the commit before theirs and share the next one. Scopes do not wait for each other. */
 export function openPostgresWriter(
   pool: ConnectionPool,
-  begin: string,
+  beginning: WriteBeginning,
   perform: Perform,
   log: Pick<AuditLog, 'write'>,
 ): PostgresWriter {
   const counts = { commits: 0, retries: 0 };
-  const commit = openGroupCommit((work) => pool.transaction(begin, work), perform, log, counts);
+  const transact: Transact = (scope, work) =>
+    pool.transaction(beginning.begin, async (connection) => {
+      await lockScope(scope, connection, beginning);
+      return work(connection);
+    });
+  const commit = openGroupCommit(transact, perform, log, counts);
   const queues = new Map<string, ScopeQueue>();
   const admission = openAdmission();
   /** Jobs in all queues, including those being committed. Queues run concurrently, and share the connections. */
@@ -123,6 +125,12 @@ interface Group {
   readonly isKept: boolean;
 }
 
+/** Runs work in a transaction that has locked the scope. */
+type Transact = (
+  scope: WriteScope,
+  work: (connection: Connection) => Promise<TransactionResult<Group>>,
+) => Promise<Group>;
+
 /** Attempts of a transaction that conflicts with others, and how much longer it pauses before each. */
 const ATTEMPTS_MAX = 10;
 const CONFLICT_PAUSE_MS = 20;
@@ -143,7 +151,7 @@ interface Counts {
  * savepoint of its own unless it is alone. Resolves when all of them are settled.
  */
 function openGroupCommit(
-  transact: (work: (connection: Connection) => Promise<TransactionResult<Group>>) => Promise<Group>,
+  transact: Transact,
   perform: Perform,
   log: Pick<AuditLog, 'write'>,
   counts: Counts,
@@ -152,7 +160,7 @@ function openGroupCommit(
   async function attempt(scope: WriteScope, jobs: readonly Job[], isLast: boolean): Promise<number> {
     const taken: Job[] = [];
     try {
-      const { settles, isKept } = await transact((connection) => run(scope, jobs, connection, taken));
+      const { settles, isKept } = await transact(scope, (connection) => run(jobs, connection, taken));
       counts.commits += Number(isKept);
       for (const settle of settles) settle();
       return settles.length;
@@ -172,12 +180,10 @@ function openGroupCommit(
    * were started.
    */
   async function run(
-    scope: WriteScope,
     jobs: readonly Job[],
     connection: Connection,
     taken: Job[],
   ): Promise<TransactionResult<Group>> {
-    await lockScope(scope, connection);
     const isAlone = jobs.length === 1;
     if (!isAlone) await connection.query(SAVEPOINT, []);
     const end = halfwayUntil(jobs[0]?.deadline ?? 0);
