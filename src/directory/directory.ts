@@ -140,7 +140,7 @@ function preparations(makers: DirectoryDeps, settings: DirectorySettings) {
 /** A write below a user updates the user as well (docs/wire.md#users); a write directly below a realm does not. */
 function parentTouches({ parent }: Resource, key: Key, stamp: Stamp): readonly Write[] {
   const above = parentKey(key);
-  return parent?.parent && above ? [draftPatch(parent, above, {}, stamp)] : [];
+  return parent?.parent && above ? [{ ...draftPatch(parent, above, {}, stamp), isTouch: true }] : [];
 }
 
 /** Writes records in one commit. Rejects with Fault `conflict` or `not_found` if the store rejects them. */

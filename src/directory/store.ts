@@ -53,6 +53,8 @@ export interface PatchWrite extends AnyWrite {
   /** The revision that the stored record must have. */
   readonly expectedRevision?: Revision;
   readonly guards?: readonly Guard[];
+  /** It only sets the time and revision of a parent, because of another write in the commit. Its record is not returned. */
+  readonly isTouch?: boolean;
 }
 
 /** Replaces the stored record, for imports. */

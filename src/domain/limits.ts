@@ -59,6 +59,8 @@ export const LIMITS = Object.freeze({
   reverseLookupConnectionsMax: 1,
   /** PostgreSQL connections of a process for writes and other work of several statements. */
   transactionConnectionsMax: 4,
+  /** Statements of a PostgreSQL transaction that are on their way at once; then it waits for their results. */
+  statementsUnansweredMax: 1_000,
   /** PostgreSQL connections of a process for lists that touch few rows. */
   listConnectionsMax: 2,
   /** Lookups that share one PostgreSQL statement: of one resource in one realm, or reverse lookups by the same members. */

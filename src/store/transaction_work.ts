@@ -14,7 +14,15 @@ export interface SingleStatement extends Statement {
   readonly returns: 'rows' | 'row' | 'count';
   /** It may violate a constraint: then only this statement is rolled back, and the work continues. */
   readonly mayViolate: boolean;
+  /**
+   * The result that it nearly always has. A remote engine may continue as if it had received this result, and check it before
+   * the commit (docs/decisions/0008-postgresql.md).
+   */
+  readonly expected?: ExpectedResult;
 }
+
+/** One row was written; or no row was found. */
+export type ExpectedResult = 'written' | 'no_row';
 
 /** Writes that run in their order, in one round trip and without results. */
 export interface StatementBatch {
@@ -56,6 +64,18 @@ export function* first<R = Row>(text: string, ...values: readonly SqlValue[]): W
   return rows[0] as R | undefined;
 }
 
+/** The first row of a statement that nearly always finds none. */
+export function* firstUnexpected<R = Row>(text: string, ...values: readonly SqlValue[]): Work<R | undefined> {
+  const { rows } = yield { text, values, returns: 'row', mayViolate: false, expected: 'no_row' };
+  return rows[0] as R | undefined;
+}
+
+/** The rows of a statement that nearly always finds none. */
+export function* allUnexpected<R = Row>(text: string, ...values: readonly SqlValue[]): Work<readonly R[]> {
+  const { rows } = yield { text, values, returns: 'rows', mayViolate: false, expected: 'no_row' };
+  return rows as readonly R[];
+}
+
 /** The number of rows that a statement wrote. */
 export function* execute(text: string, ...values: readonly SqlValue[]): Work<number> {
   const { count } = yield { text, values, returns: 'count', mayViolate: false };
@@ -65,6 +85,12 @@ export function* execute(text: string, ...values: readonly SqlValue[]): Work<num
 /** The number of rows that a write wrote. Throws ConstraintViolation. */
 export function* tryExecute(text: string, values: readonly SqlValue[]): Work<number> {
   const { count } = yield { text, values, returns: 'count', mayViolate: true };
+  return count;
+}
+
+/** The same for a write that nearly always writes one row. */
+export function* tryExecuteExpected(text: string, values: readonly SqlValue[]): Work<number> {
+  const { count } = yield { text, values, returns: 'count', mayViolate: true, expected: 'written' };
   return count;
 }
 

@@ -76,6 +76,32 @@ test('writes to a distant PostgreSQL are answered in time, and a refused write i
   expect(committed.every((id) => after.has(id))).toBe(true);
 }, 300_000);
 
+test('a create takes four round trips, and 20 creates at once share them', async () => {
+  const tripsOf = async (work: () => Promise<unknown>): Promise<number> => {
+    const before = proxy.roundTrips();
+    await work();
+    return proxy.roundTrips() - before;
+  };
+  const many = () => Promise.all(Array.from({ length: 20 }, create));
+  // The driver prepares each statement on each connection first.
+  for (let warmUp = 0; warmUp < 10; warmUp += 1) await many();
+  expect(await tripsOf(create)).toBe(4);
+  // The first one commits alone; the others share a transaction, whose statements may be sent in several pieces.
+  expect(await tripsOf(many)).toBeLessThan(20);
+}, 300_000);
+
+test('of creates that share a transaction, those that are refused fail alone', async () => {
+  const taken = anotherUser(fixture);
+  const others = Array.from({ length: 9 }, () => anotherUser(fixture));
+  const writes = [taken, ...others.slice(0, 4), taken, ...others.slice(4), taken];
+  const results = await Promise.all(writes.map((write) => engine.records.commit([withChange(write)])));
+  const refused = { kind: 'unique', members: ['id'] };
+  expect(results.filter(({ kind }) => kind === 'unique')).toEqual([refused, refused] as typeof results);
+  expect(results.filter(({ kind }) => kind === 'written')).toHaveLength(10);
+  const stored = await usersIn(fixture.realm);
+  expect([taken, ...others].every(({ record }) => stored.has(record.id))).toBe(true);
+}, 300_000);
+
 test('writes that wait for locks do not delay reads of the access table', async () => {
   const fixtures = await Promise.all(
     Array.from({ length: 2 * LIMITS.transactionConnectionsMax }, () => createRealmFixture(engine.records)),

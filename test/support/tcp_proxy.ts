@@ -15,6 +15,8 @@ export interface TcpProxy {
   redirectTo(port: number): void;
   /** Injects this fault into the next connection on which a client sends the word. Resolves then. */
   faultNext(word: string, fault: ConnectionFault): Promise<void>;
+  /** How often data of a client followed data of the server, on all connections. */
+  roundTrips(): number;
   stop(): void;
 }
 
@@ -37,6 +39,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
   /** When the last delayed data of a connection will be written. */
   const dueAt = new WeakMap<Socket, number>();
   let waiting: (() => void)[] | undefined;
+  let roundTrips = 0;
   let trap: Trap | undefined;
 
   /** Writes data after the delay, and after all data that is already delayed on that connection. */
@@ -57,6 +60,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
   const server = createServer((client) => {
     const engine = connect(port, HOST);
     let fault: ConnectionFault | undefined;
+    let isAnswered = true;
     const end = () => {
       client.destroy();
       engine.destroy();
@@ -70,6 +74,8 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
       });
     }
     client.on('data', (piece: Buffer) => {
+      if (isAnswered) roundTrips += 1;
+      isAnswered = false;
       if (trap && piece.includes(trap.word)) {
         fault = trap.fault;
         engine.once(fault === 'unheard' ? 'close' : 'data', trap.sprung);
@@ -79,6 +85,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
       else pass(engine, piece);
     });
     engine.on('data', (piece: Buffer) => {
+      isAnswered = true;
       if (fault === undefined) pass(client, piece);
       else if (fault === 'unanswered') end();
     });
@@ -107,6 +114,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
       new Promise((resolve) => {
         trap = { word, fault, sprung: resolve };
       }),
+    roundTrips: () => roundTrips,
     stop() {
       for (const socket of ends) socket.destroy();
       server.close();

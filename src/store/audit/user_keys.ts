@@ -1,7 +1,8 @@
 import type { LogKeys } from '../../audit/log_keys.ts';
 import type { Change } from '../../domain/change.ts';
 import type { Uuid } from '../../domain/id.ts';
-import { all, first, type Statement, type Work } from '../transaction_work.ts';
+import { user } from '../../domain/resources.ts';
+import { all, allUnexpected, type Statement, type Work } from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
 
 /** The keys that encrypt personal values in the log, one per user, derived from a salt. */
@@ -21,16 +22,25 @@ const USERS_PER_QUERY = 100;
 const SELECT = 'select salt from user_salt where realm_id = ? and user_id = ?';
 const PLACEHOLDERS = Array(USERS_PER_QUERY).fill('?').join(', ');
 const SELECT_MANY = `select user_id, salt from user_salt where realm_id = ? and user_id in (${PLACEHOLDERS})`;
+/** The event of a created user. */
+const CREATED = `${user.name}.created`;
 const INSERT = 'insert into user_salt (realm_id, user_id, salt) values (?, ?, ?)';
 
 export function openUserKeys(keys: LogKeys): UserKeys {
   return {
     *of(realm, entries) {
       const users = new Set<Uuid>();
+      /** Users of these entries that had no entry before; one that was imported again may have a salt. */
+      const created = new Set<Uuid>();
       for (const { change, personal } of entries) {
-        if (change.user !== undefined && personal !== undefined) users.add(change.user);
+        if (change.user === undefined || personal === undefined) continue;
+        users.add(change.user);
+        if (change.event === CREATED) created.add(change.user);
       }
-      const salts = yield* findUserSalts(realm, [...users]);
+      const salts = new Map([
+        ...(yield* readSalts(realm, [...created], allUnexpected)),
+        ...(yield* findUserSalts(realm, [...users.difference(created)])),
+      ]);
       const missing = [...users].filter((user) => !salts.has(user));
       for (const user of missing) salts.set(user, keys.mintUserKey());
       return {
@@ -49,18 +59,26 @@ export function openUserKeys(keys: LogKeys): UserKeys {
 }
 
 /** The salts of these users; users without one are missing. */
-export function* findUserSalts(realm: Uuid, users: readonly Uuid[]): Work<Map<Uuid, Uint8Array>> {
+export function findUserSalts(realm: Uuid, users: readonly Uuid[]): Work<ReadonlyMap<Uuid, Uint8Array>> {
+  return readSalts(realm, users, all);
+}
+
+function* readSalts(
+  realm: Uuid,
+  users: readonly Uuid[],
+  read: typeof all,
+): Work<ReadonlyMap<Uuid, Uint8Array>> {
   const found = new Map<Uuid, Uint8Array>();
   const [only] = users;
   if (users.length === 1 && only) {
-    const row = yield* first<{ readonly salt: Uint8Array }>(SELECT, realm, only);
+    const [row] = yield* read<{ readonly salt: Uint8Array }>(SELECT, realm, only);
     if (row) found.set(only, row.salt);
     return found;
   }
   for (let start = 0; start < users.length; start += USERS_PER_QUERY) {
     const some = users.slice(start, start + USERS_PER_QUERY);
     const ids = Array.from({ length: USERS_PER_QUERY }, (_, at) => (some[at] ?? some.at(-1)) as Uuid);
-    const rows = yield* all<{ readonly user_id: Uuid; readonly salt: Uint8Array }>(
+    const rows = yield* read<{ readonly user_id: Uuid; readonly salt: Uint8Array }>(
       SELECT_MANY,
       realm,
       ...ids,

@@ -10,6 +10,7 @@ import {
   execute,
   executeAll,
   first,
+  firstUnexpected,
   type Long,
   type SqlValue,
   type Statement,
@@ -75,8 +76,9 @@ export function openIdempotencyStore(dialect: Pick<Dialect, 'rowLocks'>): Idempo
   function* present(
     { realm: at, clientId, key }: IdempotencyRecordKey,
     now: number,
+    find: typeof first,
   ): Work<IdempotencyRow | undefined> {
-    const row = yield* first<IdempotencyRow>(SELECT_RECORD, at, clientId, key, now);
+    const row = yield* find<IdempotencyRow>(SELECT_RECORD, at, clientId, key, now);
     if (!row) return undefined;
     for (const [resource, realmId, id] of purgeableBy(row)) {
       if (yield* first(MARK, realmId, id, resource.name)) return undefined;
@@ -86,11 +88,11 @@ export function openIdempotencyStore(dialect: Pick<Dialect, 'rowLocks'>): Idempo
 
   return {
     *load(key, now) {
-      const row = yield* present(key, now);
+      const row = yield* present(key, now, first);
       return row && recordOf(row);
     },
     *save({ realm: where, clientId, key, body, status, recordId, user: owner, sealed, at, expiresAt }) {
-      if (yield* present({ realm: where, clientId, key }, at)) return false;
+      if (yield* present({ realm: where, clientId, key }, at, firstUnexpected)) return false;
       const last = yield* first<{ readonly ordinal: Long }>(LAST_ORDINAL, where, clientId);
       const ordinal = Number(last?.ordinal ?? 0) + 1;
       const values = [body, status, recordId ?? null, owner ?? null, sealed, at, expiresAt];

@@ -13,6 +13,12 @@ export interface TransactionResult<T> {
   readonly shouldCommit: boolean;
 }
 
+/** The work in a transaction. `begun` has the rows of each statement that began it. */
+export type TransactionWork<T> = (
+  connection: Connection,
+  begun: Promise<readonly QueryResult['rows'][]>,
+) => Promise<TransactionResult<T>>;
+
 /** Connections to one database. A statement that times out rejects. */
 export interface ConnectionPool {
   /** Runs one statement outside of a transaction. */
@@ -21,7 +27,7 @@ export interface ConnectionPool {
    * Runs `work` in a transaction that the statements of `begin` start, and ends it. Rejects with Fault
    * `unknown_outcome` where the outcome of the commit is unknown.
    */
-  transaction<T>(begin: string, work: (connection: Connection) => Promise<TransactionResult<T>>): Promise<T>;
+  transaction<T>(begin: string, work: TransactionWork<T>): Promise<T>;
   /** Waits for running statements. */
   close(): Promise<void>;
 }
@@ -138,7 +144,7 @@ export function openConnectionPool(
         // Not awaited, so that it is sent together with the first statement of the work.
         const begun = responseInTime(client, reserved.unsafe(begin).simple());
         begun.catch(ignore);
-        const { value, shouldCommit } = await work(connection);
+        const { value, shouldCommit } = await work(connection, begun);
         await begun;
         if (shouldCommit) await commit(client, reserved);
         else await connection.query('rollback', []);

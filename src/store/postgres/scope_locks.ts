@@ -1,12 +1,15 @@
+import { parseUuid, type Uuid } from '../../domain/id.ts';
 import type { WriteScope } from '../transactions.ts';
 import { BEGIN_CITUS_WRITE, BEGIN_WRITE } from './begin_statements.ts';
-import type { Connection } from './connection.ts';
+import type { Connection, QueryResult } from './connection.ts';
 
 /** How a transaction that writes begins. */
 export interface WriteBeginning {
   readonly begin: string;
-  /** Locks the clock of a realm, which is created where it is missing. */
-  lockClock(realm: string, connection: Connection): Promise<unknown>;
+  /** Locks the clock of the realm `$1`. */
+  readonly lockClock: string;
+  /** Creates that clock and locks it, where `lockClock` finds none. */
+  readonly createClock: readonly string[];
 }
 
 const LOCK_INSTANCE = 'select 1 from instance for update';
@@ -17,11 +20,8 @@ const WRITE_CLOCK = `insert into realm_clock (realm_id, seq) values ($1, 0)
 
 export const POSTGRES_WRITE: WriteBeginning = {
   begin: BEGIN_WRITE,
-  async lockClock(realm, connection) {
-    const { rows } = await connection.query(LOCK_CLOCK, [realm]);
-    if (rows.length > 0) return;
-    await Promise.all([INSERT_CLOCK, LOCK_CLOCK].map((text) => connection.query(text, [realm])));
-  },
+  lockClock: LOCK_CLOCK,
+  createClock: [INSERT_CLOCK, LOCK_CLOCK],
 };
 
 /**
@@ -31,21 +31,46 @@ export const POSTGRES_WRITE: WriteBeginning = {
  */
 export const CITUS_WRITE: WriteBeginning = {
   begin: BEGIN_CITUS_WRITE,
-  lockClock: (realm, connection) => connection.query(WRITE_CLOCK, [realm]),
+  lockClock: WRITE_CLOCK,
+  createClock: [],
 };
 
 /**
- * Locks a scope until the end of the transaction. It must come before any read, so that the transaction sees what the
- * previous writer of the scope committed, and sequence numbers of a realm follow the order of commits. Each realm has a
- * statement of its own, which one node of a cluster runs; all writers lock realms in the same order.
+ * The statements that begin a transaction and lock a scope until its end. The lock must come before any read, so that the
+ * transaction sees what the previous writer of the scope committed, and sequence numbers of a realm follow the order of
+ * commits. Each realm has a statement of its own, which one node of a cluster runs; all writers lock realms in the same order.
+ * The realms stand in the text: statements with parameters would need a round trip of their own.
  */
-export async function lockScope(
+export function beginLocked({ begin, lockClock }: WriteBeginning, scope: WriteScope): string {
+  const locks =
+    scope === 'instance'
+      ? [LOCK_INSTANCE]
+      : sorted(scope).map((realm) => lockClock.replace('$1', literal(realm)));
+  return [begin, ...locks].join('; ');
+}
+
+/** Creates the clocks that `beginLocked` did not find, and locks them. `begun` has the rows of its statements. */
+export async function lockMissingClocks(
   scope: WriteScope,
   connection: Connection,
-  { lockClock }: WriteBeginning,
+  { createClock }: WriteBeginning,
+  begun: Promise<readonly QueryResult['rows'][]>,
 ): Promise<void> {
-  if (scope === 'instance') await connection.query(LOCK_INSTANCE, []);
-  else await Promise.all([...scope].sort().map((realm) => lockClock(realm, connection)));
+  if (scope === 'instance' || createClock.length === 0) return;
+  const realms = sorted(scope);
+  const locked = (await begun).slice(-realms.length);
+  const missing = realms.filter((_, at) => locked[at]?.length === 0);
+  await Promise.all(missing.flatMap((realm) => createClock.map((text) => connection.query(text, [realm]))));
+}
+
+function sorted(realms: readonly Uuid[]): readonly Uuid[] {
+  return [...realms].sort();
+}
+
+/** A literal of SQL. Throws for anything but a UUID. */
+function literal(id: Uuid): string {
+  if (parseUuid(id) === undefined) throw new Error('not a UUID');
+  return `'${id}'`;
 }
 
 /** Every statement that takes a scope lock. */

@@ -1,15 +1,25 @@
 import type { SQL } from 'bun';
-import type { Constraint, StatementRequest, StatementResult, Work } from '../transaction_work.ts';
+import type {
+  Constraint,
+  ExpectedResult,
+  StatementRequest,
+  StatementResult,
+  Work,
+} from '../transaction_work.ts';
 import { ConstraintViolation } from '../transaction_work.ts';
 import type { Connection, QueryResult } from './connection.ts';
 import { sqlState, UNIQUE_VIOLATION } from './errors.ts';
+import type { Expectations } from './expectations.ts';
 import { numberParameters, parameterValues } from './parameters.ts';
 
 /** Returns the columns of a unique index. */
 export type IndexColumns = (index: string) => readonly string[] | undefined;
 
-/** Runs work in the transaction of a connection. It waits for each statement. */
-export type Perform = <T>(connection: Connection, work: Work<T>) => Promise<T>;
+/**
+ * Runs work in the transaction of a connection. It waits for each statement; with expectations only for those whose result it
+ * does not know in advance.
+ */
+export type Perform = <T>(connection: Connection, work: Work<T>, expectations?: Expectations) => Promise<T>;
 
 export interface PostgresSession {
   readonly perform: Perform;
@@ -33,32 +43,49 @@ export function openPostgresSession(columnsOf: IndexColumns): PostgresSession {
     return found;
   }
 
-  async function execute(connection: Connection, request: StatementRequest): Promise<StatementResult> {
+  function send(connection: Connection, request: StatementRequest): readonly Promise<QueryResult>[] {
     const statements = 'statements' in request ? request.statements : [request];
-    const send = () =>
-      statements.map(({ text, values }) => {
-        const { text: numbered, order } = numberedOnce(text);
-        return connection.query(numbered, parameterValues(values, order));
-      });
-    if (!request.mayViolate) return lastOf(await Promise.all(send()));
+    return statements.map(({ text, values }) => {
+      const { text: numbered, order } = numberedOnce(text);
+      return connection.query(numbered, parameterValues(values, order));
+    });
+  }
+
+  async function execute(connection: Connection, request: StatementRequest): Promise<StatementResult> {
+    if (!request.mayViolate) return lastOf(await Promise.all(send(connection, request)));
     try {
-      return lastOf(await sendInSavepoint(connection, send));
+      return lastOf(await sendInSavepoint(connection, () => send(connection, request)));
     } catch (error) {
       const constraint = violatedConstraint(error, columnsOf);
       throw constraint ? new ConstraintViolation(constraint, error) : error;
     }
   }
 
+  /** Sends a request without waiting, and returns its expected result; undefined where the work needs the real one. */
+  async function sendExpected(
+    connection: Connection,
+    request: StatementRequest,
+    expectations: Expectations,
+  ): Promise<StatementResult | undefined> {
+    const expected = 'statements' in request ? undefined : request.expected;
+    await expectations.makeRoom();
+    if (expected === undefined && !isBatchOfWrites(request)) return undefined;
+    for (const sent of send(connection, request)) expectations.add(sent, expected);
+    return resultOf(expected);
+  }
+
   return {
     forget(texts) {
       for (const text of texts) numberedTexts.delete(text);
     },
-    async perform(connection, work) {
+    async perform(connection, work, expectations) {
       let step = work.next();
       while (!step.done) {
         let result: StatementResult;
         try {
-          result = await execute(connection, step.value);
+          const expected = expectations && (await sendExpected(connection, step.value, expectations));
+          result = expected ?? (await execute(connection, step.value));
+          if (hasWritten(step.value, result)) expectations?.noteWrite();
         } catch (error) {
           step = work.throw(error);
           continue;
@@ -68,6 +95,20 @@ export function openPostgresSession(columnsOf: IndexColumns): PostgresSession {
       return step.value;
     },
   };
+}
+
+/** Whether a request wrote rows. The server counts the rows of a select, too. */
+function hasWritten(request: StatementRequest, { count }: StatementResult): boolean {
+  return 'statements' in request || (count > 0 && !request.text.startsWith('select'));
+}
+
+/** A batch returns nothing. One that may violate a constraint is a part of a bulk load, which handles that itself. */
+function isBatchOfWrites(request: StatementRequest): boolean {
+  return 'statements' in request && !request.mayViolate;
+}
+
+function resultOf(expected: ExpectedResult | undefined): StatementResult {
+  return { rows: [], count: expected === 'written' ? 1 : 0 };
 }
 
 function lastOf(results: readonly QueryResult[]): QueryResult {
@@ -92,6 +133,11 @@ async function sendInSavepoint(
 }
 
 const FOREIGN_KEY_VIOLATION = '23503';
+
+/** Whether an error reports a violated constraint. */
+export function isViolation(error: unknown): boolean {
+  return [FOREIGN_KEY_VIOLATION, UNIQUE_VIOLATION].includes(sqlState(error) ?? '');
+}
 
 /** The constraint that an error reports as violated; undefined for other errors. */
 function violatedConstraint(error: unknown, columnsOf: IndexColumns): Constraint | undefined {

@@ -8,10 +8,10 @@ import { type ChangeEntry, entryOf } from '../audit/entry.ts';
 import { ANY_CHECK, IS_KEY_KNOWN } from '../auth/access.ts';
 import type { IdempotencyStore } from '../idempotency/idempotency_store.ts';
 import { sealedMembers } from '../idempotency/sealed_columns.ts';
-import { first, type SqlValue, type Work, type WorkResult } from '../transaction_work.ts';
+import { first, firstUnexpected, type SqlValue, type Work, type WorkResult } from '../transaction_work.ts';
 import { isReferredTo } from './cascade.ts';
 import type { Purges } from './purges.ts';
-import { insertAll, type PendingWrite, WRITTEN, writeRow, writtenValue } from './row_write.ts';
+import { insertAll, isTouch, type PendingWrite, WRITTEN, writeRow, writtenValue } from './row_write.ts';
 import type { Statements } from './statements.ts';
 
 interface CommitDeps {
@@ -130,7 +130,7 @@ export function openCommits({ of, purges, idempotency }: CommitDeps) {
     return {
       *apply(write) {
         const isPurging = yield* isPurgingIn(write.key[0], arePurging);
-        return (yield* runSteps(loadSteps, { write, isPurging })) ?? WRITTEN;
+        return (yield* runSteps(loadSteps, { write, isPurging, isLoad: true })) ?? WRITTEN;
       },
       *applyAll(inserts) {
         for (const { key } of inserts) if (yield* isPurgingIn(key[0], arePurging)) return false;
@@ -152,17 +152,15 @@ function* runSteps(steps: readonly Step[], pending: PendingWrite): Work<WriteRes
   return undefined;
 }
 
-function isTouch(write: Write): boolean {
-  return write.op === 'patch' && Object.keys(write.patch.members).length === 0;
-}
-
 function writeResultOf(written: readonly PendingWrite[]): WriteResult {
   const patched: AnyRecord[] = [];
-  for (const { write, after } of written) if (write.op === 'patch' && after) patched.push(after);
+  for (const { write, after } of written) {
+    if (write.op === 'patch' && !isTouch(write) && after) patched.push(after);
+  }
   return patched.length === 0 ? WRITTEN : { kind: 'written', patched };
 }
 
-/** The log entries of writes. That of a touch holds the change alone: another write of the same commit caused it. */
+/** The log entries of writes. That of a touch holds the change alone. */
 function entriesOf(written: readonly PendingWrite[]): readonly ChangeEntry[] {
   const entries: ChangeEntry[] = [];
   for (const { write, before, after } of written) {
@@ -181,7 +179,7 @@ function* firstViolated(write: Write, queryOf: GuardQueryOf): Work<Guard | undef
   if (write.op === 'replace') return undefined;
   for (const guard of write.guards ?? []) {
     const query = queryOf(write, guard);
-    if (query && (yield* first(query.text, ...write.key, ...query.values))) return guard;
+    if (query && (yield* firstUnexpected(query.text, ...write.key, ...query.values))) return guard;
   }
   return undefined;
 }

@@ -2,7 +2,7 @@ import type { WriteResult } from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { ancestry, type Key, type Resource } from '../../domain/resource.ts';
 import type { ListDialect } from '../dialect.ts';
-import { execute, first, type SqlValue, type Work } from '../transaction_work.ts';
+import { execute, first, firstUnexpected, type SqlValue, type Work } from '../transaction_work.ts';
 import { selectPurgeMark } from './purge_mark.ts';
 import { NOT_FOUND, type PendingWrite, writtenValue } from './row_write.ts';
 import type { Statements } from './statements.ts';
@@ -39,7 +39,7 @@ export function openPurges(of: (resource: Resource) => Statements, { isAmong }: 
 
   return {
     *areRunning(realm) {
-      return (yield* first(ANY, realm)) !== undefined;
+      return (yield* firstUnexpected(ANY, realm)) !== undefined;
     },
     isAbsent: (resource, key) => isAnyMarked(ancestry(resource), key),
     *begin(resource, key, at) {

@@ -6,6 +6,7 @@ import {
   first,
   tryExecute,
   tryExecuteAll,
+  tryExecuteExpected,
   tryQuery,
   type Work,
 } from '../transaction_work.ts';
@@ -23,6 +24,8 @@ export interface PendingWrite {
   readonly write: Write;
   /** Whether any record of the realm is being removed by several commits. */
   readonly isPurging: boolean;
+  /** A bulk load often finds records that exist. */
+  readonly isLoad?: boolean;
   /** The record before and after the write, for the log. */
   before?: AnyRecord | undefined;
   after?: AnyRecord | undefined;
@@ -30,30 +33,46 @@ export interface PendingWrite {
   violatedGuard?: Guard | undefined;
 }
 
+/** Whether a write only sets the time and revision of a parent. */
+export function isTouch(write: Write): boolean {
+  return write.op === 'patch' && write.isTouch === true;
+}
+
 /** Writes one row. Returns the result of a violated constraint; throws other engine errors. */
 export function* writeRow(pending: PendingWrite, of: Of): Work<WriteResult | undefined> {
   const { write } = pending;
   const texts = of(write.resource);
+  let written: AnyRecord | true | undefined;
   try {
-    pending.after = yield* runWrite(write, texts);
+    written = yield* runWrite(pending, texts);
   } catch (error) {
     if (!(error instanceof ConstraintViolation)) throw error;
     return yield* constraintResult(error, write, of);
   }
-  if (pending.after) return undefined;
+  if (written === true) return undefined;
+  pending.after = written;
+  if (written) return undefined;
   // The statement matches key and revision together; a query finds out which of them did not match.
   const hasPrecondition = write.op === 'patch' && write.expectedRevision !== undefined;
   return hasPrecondition && (yield* first(texts.select, ...write.key)) ? REVISION_MISMATCH : NOT_FOUND;
 }
 
-/** Runs the statement of a write. Returns the written record; undefined if no row matched. */
-function* runWrite(write: Write, texts: Statements): Work<AnyRecord | undefined> {
-  if (write.op === 'patch') return yield* runPatch(write, texts);
+/** Runs the statement of a write. Returns the written record, true for a touch; undefined if no row matched. */
+function* runWrite({ write, isLoad }: PendingWrite, texts: Statements): Work<AnyRecord | true | undefined> {
+  const tryWrite = isLoad ? tryExecute : tryExecuteExpected;
+  if (write.op === 'patch') return yield* write.isTouch ? runTouch(write, texts) : runPatch(write, texts);
   const { op, key, record } = write;
   const count = yield* op === 'insert'
-    ? tryExecute(texts.insert, texts.insertValues(key, record))
-    : tryExecute(texts.replace, [...texts.replaceValues(record), ...key]);
+    ? tryWrite(texts.insert, texts.insertValues(key, record))
+    : tryWrite(texts.replace, [...texts.replaceValues(record), ...key]);
   return count > 0 ? record : undefined;
+}
+
+/** Touches a record. Returns whether it exists. */
+function* runTouch({ patch, key }: PatchWrite, texts: Statements): Work<true | undefined> {
+  const { update, values } = texts.patchStatements(patch.members);
+  const count = yield* tryExecuteExpected(update, [...values(patch), ...key]);
+  return count > 0 || undefined;
 }
 
 /** Inserts in their order, all or none of them. Returns false if any violates a constraint. */

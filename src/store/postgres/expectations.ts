@@ -1,0 +1,69 @@
+import { LIMITS } from '../../domain/limits.ts';
+import type { ExpectedResult } from '../transaction_work.ts';
+import type { QueryResult } from './connection.ts';
+
+/** Statements of a transaction whose results were not awaited: their work continued as if each had returned the expected one. */
+export interface Expectations {
+  /** Adds a statement that was sent. Without an expected result it only has to succeed. */
+  add(sent: Promise<QueryResult>, expected: ExpectedResult | undefined): void;
+  /** Notes that the work wrote a row. */
+  noteWrite(): void;
+  /** Whether a row was written, or is expected to be, since the last call. */
+  takeHasWritten(): boolean;
+  /**
+   * Waits while too many statements are on their way. Rejects as `check` does, at once where a result that has arrived is not
+   * the expected one.
+   */
+  makeRoom(): Promise<void>;
+  /** Waits for all results. Rejects with the error of the first statement that failed, or with UnexpectedResult. */
+  check(): Promise<void>;
+}
+
+/** A result was not the expected one. */
+export class UnexpectedResult extends Error {
+  constructor() {
+    super('a statement did not return the expected result');
+    this.name = 'UnexpectedResult';
+  }
+}
+
+export function openExpectations(): Expectations {
+  let pending: Promise<void>[] = [];
+  let hasWritten = false;
+  let hasFailed = false;
+
+  async function check(): Promise<void> {
+    const sent = pending;
+    pending = [];
+    for (const each of sent) await each;
+  }
+
+  return {
+    add(sent, expected) {
+      const checked = sent.then((result) => {
+        if (expected && !isExpected(expected, result)) throw new UnexpectedResult();
+      });
+      checked.catch(() => {
+        hasFailed = true;
+      });
+      pending.push(checked);
+      if (expected !== 'no_row') hasWritten = true;
+    },
+    noteWrite() {
+      hasWritten = true;
+    },
+    takeHasWritten() {
+      const had = hasWritten;
+      hasWritten = false;
+      return had;
+    },
+    async makeRoom() {
+      if (hasFailed || pending.length >= LIMITS.statementsUnansweredMax) await check();
+    },
+    check,
+  };
+}
+
+function isExpected(expected: ExpectedResult, { rows, count }: QueryResult): boolean {
+  return expected === 'written' ? count === 1 : rows.length === 0;
+}
