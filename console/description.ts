@@ -46,6 +46,8 @@ export interface Description {
   /** The path segments of the collections, from the realms down to its own. */
   readonly collections: readonly string[];
   readonly parent?: string;
+  /** Its name in the `include` of a request for its parent record. */
+  readonly includedAs?: string;
   /** The members of an export line that name the parent records, realm first. */
   readonly namesAbove: readonly string[];
   /** Its scopes are `<scope>:read` and `<scope>:write`. */

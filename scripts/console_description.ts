@@ -34,7 +34,7 @@ export function describeForConsole(version: string): ConsoleSchema {
 }
 
 function describe(resource: Resource): Description {
-  const { name, type, parent, scope, summary, protectedBy } = resource;
+  const { name, type, parent, includedAs, scope, summary, protectedBy } = resource;
   const passwords = Object.entries(resource.inputs ?? {}).map(
     ([input, { schema }]): Field => ({
       ...fieldOf(resource, { name: input, schema, annotation: {} }),
@@ -47,6 +47,7 @@ function describe(resource: Resource): Description {
     collections: ancestry(resource).map(({ collection }) => collection),
     namesAbove: parentFields(resource),
     ...(parent ? { parent: parent.name } : {}),
+    ...(includedAs === undefined ? {} : { includedAs }),
     ...(protectedBy === undefined ? {} : { protectedBy }),
     fields: [...membersOf(resource).map((member) => fieldOf(resource, member)), ...passwords].filter(
       ({ isShown, writableBy }) => isShown || writableBy !== 'none',

@@ -143,8 +143,14 @@ export async function fetchApi(request: ApiRequest): Promise<Response> {
   if (isCurrentToken && response.status === 401) {
     endSession('Your session has ended: it expired or was revoked.');
   }
-  if (isCurrentToken && response.status === 403 && request.scope) dropScope(request.scope);
+  if (isCurrentToken && response.status === 403 && request.scope)
+    dropScope(missingScope(response.headers) ?? request.scope);
   throw problemFromResponse(response.status, response.headers, errorBody);
+}
+
+/** The scope that a 403 names (RFC 6750, 3): a request may need several. */
+function missingScope(headers: Headers): string | undefined {
+  return /\bscope="([^" ]+)"/.exec(headers.get('www-authenticate') ?? '')?.[1];
 }
 
 /** Throws if the body is incomplete or no JSON: a proxy may have answered. */

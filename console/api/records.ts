@@ -2,7 +2,7 @@ import { SCHEMA } from 'authrealm:schema';
 import type { Description, Field } from '../description.ts';
 import { hasScope, session } from '../session/session.ts';
 import { type ApiResponse, callApi, ifMatch } from './call_api.ts';
-import type { ReadPage } from './list_page.ts';
+import type { ListPage, ReadPage } from './list_page.ts';
 
 /** A record, flat, with the member names of its description. */
 export interface ApiRecord {
@@ -41,6 +41,38 @@ export async function readRecord(
 ): Promise<WithEtag> {
   const scope = `${description.scope}:read`;
   return withEtag(description, await callApi({ path: pathOf(description, key), scope, signal }));
+}
+
+/** A record with the first page of records below it, by resource, newest first. */
+export interface RecordIncluding extends WithEtag {
+  readonly included: ReadonlyMap<Description, ListPage<ApiRecord>>;
+}
+
+/** Reads a record and records of these resources below it in one request. */
+export async function readRecordIncluding(
+  description: Description,
+  key: Key,
+  children: readonly Description[],
+  signal?: AbortSignal,
+): Promise<RecordIncluding> {
+  const include = children.map(({ includedAs }) => includedAs).join();
+  const path = `${pathOf(description, key)}?${new URLSearchParams({ include })}`;
+  const answer = await callApi<IncludingBody>({ path, scope: `${description.scope}:read`, signal });
+  const { included = [], links } = answer.body;
+  const pageOf = (child: Description): ListPage<ApiRecord> => ({
+    items: included.filter(({ type }) => type === child.type).map((data) => parseRecord(child, data)),
+    next: cursorOf(links[child.includedAs ?? ''] ?? null, 'page[after]'),
+  });
+  return {
+    ...withEtag(description, answer),
+    included: new Map(children.map((child) => [child, pageOf(child)])),
+  };
+}
+
+interface IncludingBody {
+  /** Absent if no kind was named. */
+  readonly included?: readonly Wire[];
+  readonly links: Readonly<Record<string, string>>;
 }
 
 /** `idempotencyKey` is the same for every attempt to create the same record. */

@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type {
   Collection,
   FindableCollection,
+  IncludingCollection,
   ResourceRecord,
   SortKey,
   WriteOptions,
@@ -10,7 +11,7 @@ import { rawFilter } from '../client/client.ts';
 import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { isVisible, keyColumns, membersOf, type Resource } from '../domain/resource.ts';
-import { type CollectionName, DESCRIPTIONS, RESOURCES } from '../domain/resources.ts';
+import { type CollectionName, DESCRIPTIONS, includableBelow, RESOURCES } from '../domain/resources.ts';
 import { isVisibleAscii, VISIBLE_ASCII_RULE } from '../domain/text/visible_ascii.ts';
 import { openInputReader, readCriteria, readMembers } from './arguments.ts';
 import { addConnection, type ConnectionOptions, connectBy, refusalBy } from './connection.ts';
@@ -21,6 +22,7 @@ import { namesAndValues, openTable, printable, printableJson } from './table.ts'
 
 interface RecordOptions extends ConnectionOptions {
   readonly json?: true;
+  readonly include?: string;
   readonly filter?: string;
   readonly sort?: SortKey;
   readonly limit?: number;
@@ -33,7 +35,8 @@ interface RecordOptions extends ConnectionOptions {
 /** The arguments of a command, and the collection that it uses. */
 interface Call {
   readonly resource: Resource;
-  readonly records: Collection<Resource> & Partial<FindableCollection<Resource>>;
+  readonly records: Collection<Resource> &
+    Partial<FindableCollection<Resource> & Pick<IncludingCollection<Resource>, 'getIncluding'>>;
   readonly words: readonly string[];
   readonly options: RecordOptions;
 }
@@ -42,7 +45,7 @@ type AnyEntry = ResourceRecord<Resource> & { readonly etag?: string };
 
 /** `get`, `list`, `find`, `create`, `update`, `delete`: the records of a running service, through its HTTP API. */
 export function addRecordCommands(program: Command, context: CliContext, secret: string | undefined): void {
-  const add = (verb: string, description: string, words: string, work: (call: Call) => Promise<void>) =>
+  const add: AddCommand = (verb, description, words, work) =>
     addConnection(program.command(verb).argument('<resource>', RESOURCE_HELP).argument('[words...]', words))
       .description(description)
       .action(async (word: string, given: string[], options: RecordOptions, command: Command) => {
@@ -57,7 +60,25 @@ export function addRecordCommands(program: Command, context: CliContext, secret:
         }
       });
 
-  add('get', 'show a record', 'the IDs in its path, realm first', get).option('--json', JSON_HELP);
+  addReadCommands(add);
+  addWriteCommands(add);
+}
+
+/** Adds a command. `words` describes its arguments after the resource. */
+type AddCommand = (
+  verb: string,
+  description: string,
+  words: string,
+  work: (call: Call) => Promise<void>,
+) => Command;
+
+function addReadCommands(add: AddCommand): void {
+  add('get', 'show a record', 'the IDs in its path, realm first', get)
+    .option('--json', JSON_HELP)
+    .option(
+      '--include <RESOURCES>',
+      'also show records below it: of a user-info its oidc-profile-info,password-profile-info',
+    );
   add(
     'list',
     'list the records of a realm or of a user',
@@ -76,6 +97,9 @@ export function addRecordCommands(program: Command, context: CliContext, secret:
     'the realm ID; then the values as name=value',
     find,
   ).option('--json', JSON_HELP);
+}
+
+function addWriteCommands(add: AddCommand): void {
   add(
     'create',
     'create a record and show it',
@@ -130,7 +154,23 @@ function collectionOf(resource: Resource): CollectionName {
 
 async function get({ resource, records, words, options }: Call): Promise<void> {
   const key = identifiersIn(resource, words, keyColumns(resource).length);
-  await show(resource, await records.get(key), options);
+  if (options.include === undefined) return show(resource, await records.get(key), options);
+  const children = childrenNamed(resource, options.include.split(','));
+  const found = await records.getIncluding?.(key, children.map(collectionOf) as never[]);
+  if (!found) throw new Error(`the client library includes nothing with ${resource.name}`);
+  await showIncluding(resource, found, children, options);
+}
+
+/** The resources of these names that can be included with a resource. Throws a Refusal that lists them. */
+function childrenNamed(resource: Resource, words: readonly string[]): readonly Resource[] {
+  const known = includableBelow(resource);
+  const names = known.map(commandLineName).join(', ');
+  if (known.length === 0) throw new Refusal(`--include does not apply to this resource`, { isUsage: true });
+  return words.map((word) => {
+    const found = known.find((child) => commandLineName(child) === word);
+    if (!found) throw new Refusal(`--include must name some of ${names}`, { isUsage: true });
+    return found;
+  });
 }
 
 async function list({ resource, records, words, options }: Call): Promise<void> {
@@ -212,6 +252,30 @@ async function show(resource: Resource, record: AnyEntry, { json }: RecordOption
     ? `${printableJson({ ...entry, links })}\n`
     : namesAndValues([...Object.entries(entry), ...addresses]);
   await standardOutput().write(text);
+}
+
+/** Shows a record, then a table of each kind of records below it. */
+async function showIncluding(
+  resource: Resource,
+  { included, ...record }: AnyEntry & { readonly included: Readonly<Record<string, readonly AnyEntry[]>> },
+  children: readonly Resource[],
+  options: RecordOptions,
+): Promise<void> {
+  const lists = children.map((child) => [child, included[collectionOf(child)] ?? []] as const);
+  if (options.json) {
+    const below = lists.map(([child, records]) => [
+      child.includedAs,
+      records.map((each) => entryOf(child, each, 0)),
+    ]);
+    const entry = { ...entryOf(resource, record, 0), included: Object.fromEntries(below) };
+    await standardOutput().write(`${printableJson(entry)}\n`);
+    return;
+  }
+  await show(resource, record, options);
+  for (const [child, records] of lists) {
+    await standardOutput().write(`\n${commandLineName(child)}: ${records.length}\n`);
+    if (records.length > 0) await showAll(child, records, keyColumns(resource).length, options);
+  }
 }
 
 /** A table leaves out the first `depth` key members, which the caller passed. */

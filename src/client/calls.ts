@@ -12,7 +12,7 @@ import type { WireFormat } from './wires.ts';
 
 type Key = readonly string[];
 type MemberValues = Readonly<Record<string, unknown>>;
-type RecordWithTag = FlatRecord & { readonly etag: string };
+export type RecordWithTag = FlatRecord & { readonly etag: string };
 
 const JSON_BODY = { 'Content-Type': 'application/json' } as const;
 
@@ -86,7 +86,11 @@ async function modify(
   }
 }
 
-function recordWithTag(wire: WireFormat, { body, headers }: ServiceResponse, above: Key): RecordWithTag {
+export function recordWithTag(
+  wire: WireFormat,
+  { body, headers }: ServiceResponse,
+  above: Key,
+): RecordWithTag {
   // A compressing proxy turns the strong ETag of the service into a weak one, which If-Match cannot use (RFC 9110, 13.1.1).
   const etag = (headers.get('etag') ?? '').replace(/^W\//, '');
   return { ...readSingle(wire, body, above), etag };

@@ -5,6 +5,7 @@ import { BOUNDS } from './bounds.ts';
 import { collectionMethods } from './calls.ts';
 import type { CollectionOf } from './collection.ts';
 import { type ServiceConnection, type ServiceRequest, sendWithRetries } from './exchange.ts';
+import { includingMethods } from './including.ts';
 import { searchMethods } from './lists.ts';
 import type { ResourceRecord } from './record_types.ts';
 import { clientCredentialsIdentity, tokenIdentity } from './token.ts';
@@ -76,6 +77,7 @@ export function connect(options: ConnectOptions): DirectoryClient {
   const openCollection = (wire: WireFormat) => ({
     ...collectionMethods(wire, send),
     ...(wire.isFindable ? searchMethods(wire, send) : {}),
+    ...includingMethods(wire, send),
   });
   const collections = Object.entries(WIRE_FORMATS).map(([name, wire]) => [name, openCollection(wire)]);
   // The wire formats are made from the descriptions that the types are inferred from.

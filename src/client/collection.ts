@@ -1,4 +1,5 @@
 import type { Resource } from '../domain/resource.ts';
+import type { CollectionName, DESCRIPTIONS } from '../domain/resources.ts';
 import type { Filter } from './filter.ts';
 import type {
   ChangesOf,
@@ -12,10 +13,25 @@ import type {
   SortKey,
 } from './record_types.ts';
 
+type Described<N extends CollectionName> = (typeof DESCRIPTIONS)[N];
+
 export interface CallOptions {
   /** Aborts the call, which then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
+
+/** The collections whose records can be included with a record of this resource. */
+export type IncludableIn<R extends Resource> = {
+  [N in CollectionName]: Described<N> extends { readonly parent: R; readonly includedAs: string } ? N : never;
+}[CollectionName];
+
+/** A record with records below it, newest first. */
+export type RecordIncluding<R extends Resource, N extends CollectionName> = RecordWithEtag<R> & {
+  /**
+   * By collection. If there are more than 100, `links` of the record has a member for the collection; `list` returns all.
+   */
+  readonly included: { readonly [Name in N]: readonly ResourceRecord<Described<Name>>[] };
+};
 
 export interface CreateOptions extends CallOptions {
   /** 1 to 255 visible ASCII characters. Default: a new UUID. The same key and input create one record, not two. */
@@ -96,6 +112,18 @@ export interface FindableCollection<R extends Resource> extends Collection<R> {
   ): Promise<readonly ResourceRecord<R>[]>;
 }
 
+/** Records that can be read together with records below them. */
+export interface IncludingCollection<R extends Resource> extends Collection<R> {
+  /** The record with the newest 100 records below it in each of these collections, as of one moment, in one request. */
+  getIncluding<N extends IncludableIn<R>>(
+    key: KeyOf<R>,
+    names: readonly N[],
+    options?: CallOptions,
+  ): Promise<RecordIncluding<R, N>>;
+}
+
 export type CollectionOf<R extends Resource> = R extends { readonly reverseLookup: object }
   ? FindableCollection<R>
-  : Collection<R>;
+  : [IncludableIn<R>] extends [never]
+    ? Collection<R>
+    : IncludingCollection<R>;

@@ -40,6 +40,23 @@ export function readMany(wire: WireFormat, body: unknown, above: readonly string
   };
 }
 
+/** The records below a record in its response, by collection; `key` is that of the record. */
+export function readIncluded(
+  wires: Readonly<Record<string, WireFormat>>,
+  body: unknown,
+  key: readonly string[],
+): Readonly<Record<string, readonly FlatRecord[]>> {
+  const { included } = objectOf(body);
+  if (!Array.isArray(included)) throw unexpectedResponse();
+  const items = included.map(objectOf);
+  return Object.fromEntries(
+    Object.entries(wires).map(([name, wire]) => [
+      name,
+      items.filter(({ type }) => type === wire.type).map((item) => flatten(wire, item, key)),
+    ]),
+  );
+}
+
 /** The request body of a write, with every member in its place (docs/wire.md#request-bodies). */
 export function writeSingle(wire: WireFormat, input: JsonObject): JsonObject {
   const direct = Object.entries(input).filter(([name]) => !wire.placed.some((each) => each.name === name));

@@ -20,6 +20,8 @@ export interface WireFormat {
   readonly keyNames: readonly string[];
   /** The `type` of the parent resource. */
   readonly parentType: string | undefined;
+  /** Its name in the `include` of a request for its parent record. */
+  readonly includedAs: string | undefined;
   readonly members: readonly WireMember[];
   /** Writable members that are not directly in `data`. */
   readonly placed: readonly WireMember[];
@@ -33,6 +35,7 @@ export function wireFormatOf(resource: Resource): WireFormat {
     collections: ancestry(resource).map(({ collection }) => collection),
     keyNames: keyColumns(resource),
     parentType: resource.parent?.type,
+    includedAs: resource.includedAs,
     members: membersOf(resource)
       .filter(isVisible)
       .map(({ name, annotation: { within } }) => (within === undefined ? { name } : { name, within })),

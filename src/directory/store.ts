@@ -171,6 +171,20 @@ export interface KeyedRecord {
   readonly record: AnyRecord;
 }
 
+/** The newest records of one resource below a record. */
+export interface IncludedRecords {
+  readonly resource: Resource;
+  readonly records: readonly AnyRecord[];
+  /** Whether there are older ones. */
+  readonly hasMore: boolean;
+}
+
+/** A record and, as of the same moment, records below it. */
+export interface RecordWithIncluded {
+  readonly record: AnyRecord;
+  readonly included: readonly IncludedRecords[];
+}
+
 export interface ListPage {
   readonly items: readonly KeyedRecord[];
   readonly hasMore: boolean;
@@ -199,6 +213,16 @@ export interface OverloadChecks {
 export interface Store {
   /** The record with this key, or undefined. One statement; without secrets. */
   get<R extends Resource>(resource: R, key: Key): MaybePromise<RecordOf<R> | undefined>;
+
+  /**
+   * The record with this key, and the newest records of each of these child resources, at most LIMITS.includedRecordsMax
+   * of each, in the order of a list. One round trip.
+   */
+  getIncluding(
+    resource: Resource,
+    key: Key,
+    children: readonly Resource[],
+  ): MaybePromise<RecordWithIncluded | undefined>;
 
   /**
    * Lists records of a resource below a scope. A list that could touch more than LIMITS.listRecordsInlineMax rows does not

@@ -208,6 +208,8 @@ export const LIMITS = Object.freeze({
   listStatementsCachedMax: 200,
   /** Largest `page[limit]`. A larger value, or one below 1, is answered 400. */
   pageRecordsMax: 100,
+  /** Records of each kind that `include` adds to a record. With more, the answer links to the rest of the list. */
+  includedRecordsMax: 100,
   /** Largest `page[offset]`. A larger one is answered 400; use `page[after]`. */
   pageOffsetMax: 10_000,
   /** `filter` after decoding. A longer one is answered 400. */

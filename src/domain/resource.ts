@@ -110,6 +110,8 @@ export interface Resource<M extends Members = Members> {
   readonly foreignKey?: 'realm_id' | 'user_id';
   /** The parent resource; undefined for realms. */
   readonly parent: Resource | undefined;
+  /** Its name in the `include` of a request for its parent record (docs/wire.md#included-records). */
+  readonly includedAs?: string;
   /** The prefix of the path in the self link of a single record (docs/wire.md#self-links). */
   readonly selfPrefix: '/v2' | '';
   /** `<scope>:read` permits reading it, `<scope>:write` writing it. */

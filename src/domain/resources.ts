@@ -177,6 +177,7 @@ export const oidcProfileInfo = resource({
   collection: 'user-authentication-oidc-profile-info',
   table: 'oidc_profile_info',
   parent: user,
+  includedAs: 'oidc_profile_infos',
   selfPrefix: '/v2',
   scope: 'oidc-profile-infos',
   bodyId: 'own_or_parent',
@@ -214,6 +215,7 @@ export const passwordProfileInfo = resource({
   collection: 'user-authentication-password-profile-info',
   table: 'password_profile_info',
   parent: user,
+  includedAs: 'password_profile_infos',
   // The self link of a single record has no version segment (docs/wire.md#self-links).
   selfPrefix: '',
   scope: 'password-profile-infos',
@@ -268,6 +270,11 @@ export const DESCRIPTIONS = {
 export type CollectionName = keyof typeof DESCRIPTIONS;
 
 export const RESOURCES: readonly Resource[] = Object.values(DESCRIPTIONS);
+
+/** The resources whose records can be included with their parent record. */
+export function includableBelow(parent: Resource): readonly Resource[] {
+  return RESOURCES.filter((resource) => resource.parent === parent && resource.includedAs !== undefined);
+}
 
 /** The resource of that name. Throws if there is none: a bug of the caller. */
 export function resourceNamed(name: string): Resource {

@@ -108,6 +108,11 @@ test('the page of a user with many links loads more of them on demand', async ()
   const links = page.getByRole('article', { name: /^OIDC link subject/ });
   const namesOf = () => links.evaluateAll((all) => all.map((each) => each.getAttribute('aria-label') ?? ''));
   await page.getByText(`Showing the first ${PAGE} links of this user.`).waitFor();
+  const requests: string[] = [];
+  page.on('request', (request) => requests.push(request.url()));
+  await page.reload();
+  await page.getByText(`Showing the first ${PAGE} links of this user.`).waitFor();
+  expect(requests.filter((url) => url.includes(`/user-authentication-info/${id}`))).toHaveLength(1);
   const before = await namesOf();
   expect(before).toHaveLength(PAGE);
   await expectNoErrors(window);

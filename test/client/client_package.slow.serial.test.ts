@@ -91,7 +91,7 @@ test.each([
       ...proxy.environment,
     });
     expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toBe('Jane Doe\nJane Doe jane@example.com\n1\nchanged by another writer\n');
+    expect(stdout).toBe('Jane Doe\njane\nJane Doe jane@example.com\n1\nchanged by another writer\n');
     expect(proxy.methods).toEqual([]);
     await proxy.stop();
   },
@@ -162,8 +162,10 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
     'const policy: string = (await directory.realms.get([id])).duplicate_email_policy;',
     'const key: readonly [string, string, string] = (await directory.oidcProfileInfos.get([id, id, id])).key;',
     'const status: string = (await directory.users.modify(user.key, ({ name }) => ({ name }))).creation_status;',
+    "const [first] = (await directory.users.getIncluding(user.key, ['oidcProfileInfos'])).included.oidcProfileInfos;",
+    'const subject: string | undefined = first?.subject;',
     'const words = new AuthrealmError(policy + status + middle).errors.map(({ detail }) => detail);',
-    'export { key, words };',
+    'export { key, subject, words };',
   ];
 
   /** Each of these lines is a type error. */
@@ -182,6 +184,9 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
     'await directory.oidcProfileInfos.update([id, id, id], { oidc_profile_id: id });',
     "await directory.oidcProfileInfos.find(id, { subject: 's' });",
     'await directory.users.find(id, {});',
+    "await directory.users.getIncluding([id, id], ['realms']);",
+    "(await directory.users.getIncluding([id, id], ['oidcProfileInfos'])).included.passwordProfileInfos;",
+    'await directory.realms.getIncluding([id], []);',
     "directory.users.list([id], { filter: eq('nickname', 'J') });",
     "directory.realms.list([], { filter: eq('name', 'J') });",
     "directory.users.list([id], { sort: 'name' });",

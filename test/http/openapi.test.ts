@@ -290,6 +290,7 @@ test('additions to the compatible API are marked, its own operations are not', (
     'X-Request-Id',
     'after',
     'before',
+    'include',
     'limit',
     'page[after]',
     'user_id',

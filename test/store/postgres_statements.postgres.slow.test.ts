@@ -9,7 +9,7 @@ import type { Client } from '../../src/auth/port.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { ancestry, type Key } from '../../src/domain/resource.ts';
-import { oidcProfile, RESOURCES } from '../../src/domain/resources.ts';
+import { includableBelow, oidcProfile, RESOURCES } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase, rewrap } from '../../src/service/open_database.ts';
 import { migrationsIn } from '../../src/store/migrations.ts';
@@ -29,6 +29,7 @@ import {
 } from '../support/statement_texts.ts';
 import { findContract } from './contract/find.contract.ts';
 import { idempotencyContract } from './contract/idempotency.contract.ts';
+import { includingContract } from './contract/including.contract.ts';
 import { listContract } from './contract/list.contract.ts';
 import { loadContract } from './contract/load.contract.ts';
 import { patchContract } from './contract/patch.contract.ts';
@@ -99,7 +100,7 @@ async function open() {
 
 const CONTRACTS = [
   ...[storeContract, patchContract, removeContract, purgeContract, idempotencyContract, findContract],
-  ...[listContract, loadContract, scannerContract, similarIdsContract],
+  ...[includingContract, listContract, loadContract, scannerContract, similarIdsContract],
 ];
 for (const contract of CONTRACTS) contract('postgres, with statement log', open);
 
@@ -111,6 +112,9 @@ async function lookUp(url: string): Promise<void> {
     const keys = [1, 2, 3].map(() => [realm, ...ancestry(resource).slice(1).map(mintId)] as unknown as Key);
     await records.get(resource, keys[0] as Key);
     await Promise.all(keys.map((key) => records.get(resource, key)));
+    const children = includableBelow(resource);
+    await records.getIncluding(resource, keys[0] as Key, children);
+    await Promise.all(keys.map((key) => records.getIncluding(resource, key, children)));
     for (const members of resource.reverseLookup?.by ?? []) {
       const key = { members, values: members.map(mintId) };
       await records.find(resource, realm, key);

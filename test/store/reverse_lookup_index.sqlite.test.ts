@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { oidcProfileInfo } from '../../src/domain/resources.ts';
+import { oidcProfileInfo, passwordProfileInfo } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { newestBelowText } from '../../src/store/lists/newest_below.ts';
 import { type Engine, openEngine } from '../../src/store/open.ts';
 import { connectSqlite } from '../../src/store/sqlite/connection.ts';
+import { sqliteStatements } from '../../src/store/sqlite/dialect.ts';
 import { freshFolder, ISSUER } from '../support/service.ts';
 import { lookupKeyOf } from './contract/find.contract.ts';
 import { commitWrites, createRealmFixture, oidcLink, type RealmFixture } from './contract/store_fixtures.ts';
@@ -59,5 +61,17 @@ test('a reverse lookup searches the index of the hash column', () => {
   expect(
     planOf('select slot from password_profile_info where username_crc = 1 limit 9')[0]?.detail,
   ).toContain('password_profile_info_username_crc');
+  db.close();
+});
+
+test('the newest links of a user are read along the index of their list, without a sort', () => {
+  const db = connectSqlite(path);
+  for (const link of [oidcProfileInfo, passwordProfileInfo]) {
+    const select = newestBelowText(link, sqliteStatements(link).visible, ['?', '?']);
+    const plan = db.query<{ detail: string }, string[]>(`explain query plan ${select}`).all('a', 'b');
+    expect(plan.map(({ detail }) => detail)).toEqual([
+      `SEARCH ${link.table} USING INDEX ${link.table}_of_user (realm_id=? AND user_id=?)`,
+    ]);
+  }
   db.close();
 });

@@ -20,6 +20,8 @@ const REALMS = '/v2/authentication-realms';
 const SCOPE =
   'realms:read realms:write users:read users:write profile-infos:read profile-infos:write changes:read';
 
+const LINKS = 'oidc_profile_infos,password_profile_infos';
+
 let cluster: CitusCluster;
 let url: string;
 let service: Service;
@@ -120,6 +122,7 @@ describe('a read on a cluster', () => {
     ['GET an OIDC profile info', () => oidcPath(fixture), 200],
     ['GET a password profile info', () => passwordPath(fixture), 200],
     ['GET a user', () => userOf(fixture.user), 200],
+    ['GET a user with its links', () => `${userOf(fixture.user)}?include=${LINKS}`, 200],
     ['GET a user that does not exist', () => userOf(fixture.realm), 404],
     ['GET a realm', base, 200],
     ['a reverse lookup that finds a link', () => find('routed'), 200],
@@ -151,6 +154,12 @@ describe('a read on a cluster', () => {
     record('50 lookups at once', seen);
     expect(new Set(seen.map(({ node }) => node.port))).toEqual(new Set([own.port]));
     expect(seen.length).toBeLessThan(50);
+    const including = await statementsOf(() =>
+      Promise.all(ids.map((id) => expectStatus(service.get(`${userOf(id)}?include=${LINKS}`, token), 200))),
+    );
+    record('50 lookups with links at once', including);
+    expect(new Set(including.map(({ node }) => node.port))).toEqual(new Set([own.port]));
+    expect(including.length).toBeLessThan(50);
   });
 });
 

@@ -42,6 +42,8 @@ export interface Operation {
   readonly path: string;
   readonly method: Method;
   readonly scopes: readonly string[] | undefined;
+  /** Scopes that only some of its requests need. */
+  readonly furtherScopes: readonly string[];
   readonly parameters: readonly Parameter[];
   /** The only media type of the request body; its schema is resolved. */
   readonly body: { readonly type: string; readonly media: Media } | undefined;
@@ -87,6 +89,7 @@ export function operationsOf(document: JsonObject): readonly Operation[] {
         method: method as Method,
         scopes:
           raw.security.length > 0 ? raw.security.flatMap((each) => Object.values(each).flat()) : undefined,
+        furtherScopes: raw['x-authrealm-further-scopes'] ?? [],
         parameters: (raw.parameters ?? []).map((each) => read(each)),
         body: media && { type: media[0], media: { ...media[1], schema: read(media[1].schema) } },
         responses: Object.fromEntries(
@@ -99,6 +102,7 @@ export function operationsOf(document: JsonObject): readonly Operation[] {
 
 interface RawOperation {
   readonly operationId: string;
+  readonly 'x-authrealm-further-scopes'?: readonly string[];
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly parameters?: readonly Raw<Parameter>[];
   readonly requestBody?: { readonly content: Readonly<Record<string, Media>> };

@@ -185,7 +185,7 @@ export async function openValidRequests({
   }
 
   async function right(operation: Operation): Promise<OperationRequest> {
-    const { path, scopes, parameters, body, method } = operation;
+    const { path, scopes, furtherScopes, parameters, body, method } = operation;
     const owner = at(path);
     const from = owner ? [await targetOf(method, owner)] : [];
     const required = parameters.filter((each) => each.required);
@@ -198,7 +198,12 @@ export async function openValidRequests({
       path: parametersOf(path, [...from, ...base.values()]) ?? {},
       query: query.join('&'),
       ...(headers.length > 0 ? { headers: exampleHeaders(headers) } : {}),
-      ...(scopes ? { token: (await (scopes.length > 0 ? token(scopes) : console?.token())) ?? 'none' } : {}),
+      ...(scopes
+        ? {
+            token:
+              (await (scopes.length > 0 ? token([...scopes, ...furtherScopes]) : console?.token())) ?? 'none',
+          }
+        : {}),
       ...(body ? { body: await bodyOf(operation) } : {}),
     };
   }
@@ -260,6 +265,16 @@ export function matchPath(template: string, path: string): Record<string, string
   const pattern = template.replace(/[.]/g, '\\.').replace(/\{(\w+)\}/g, '(?<$1>[^/?]+)');
   const match = new RegExp(`^${pattern}(?:\\?.*)?$`).exec(path);
   return match ? { ...match.groups } : undefined;
+}
+
+/** Values of a query parameter that a schema allows, and others. Unknown values of a set are ignored. */
+export function parameterValues({ minimum, maximum = 0, enum: choices = [], items }: Schema): {
+  readonly right: readonly Json[];
+  readonly wrong: readonly Json[];
+} {
+  if (items?.enum) return { right: [...items.enum, items.enum.join(), 'none('], wrong: [] };
+  if (minimum === undefined) return { right: choices, wrong: ['none('] };
+  return { right: [minimum, maximum], wrong: [minimum - 1, maximum + 1, 'one', '1.5', ''] };
 }
 
 /** The members of a schema that refer to other records. */

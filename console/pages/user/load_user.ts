@@ -1,6 +1,13 @@
-import { pagesOf, readPages } from '../../api/list_page.ts';
+import { type ListPage, pagesOf, readPages } from '../../api/list_page.ts';
 import { toProblem } from '../../api/problem.ts';
-import { type ApiRecord, RESOURCES, readRecord, recordPages, type WithEtag } from '../../api/records.ts';
+import {
+  type ApiRecord,
+  RESOURCES,
+  readRecord,
+  readRecordIncluding,
+  recordPages,
+  type WithEtag,
+} from '../../api/records.ts';
 import type { Description } from '../../description.ts';
 import { hasScope, type SessionState } from '../../session/session.ts';
 
@@ -49,8 +56,8 @@ export const LINK_KINDS = [
 export type LinkKind = (typeof LINK_KINDS)[number];
 
 /**
- * Loads user and links concurrently, then the profiles of the links. Throws Problem if the user cannot be
- * read.
+ * Loads the user with the first page of its links, then further pages and the profiles of the links. Throws
+ * Problem if the user cannot be read.
  */
 export async function loadUser(
   [realm, id]: readonly [realm: string, user: string],
@@ -59,12 +66,17 @@ export async function loadUser(
   signal: AbortSignal,
 ): Promise<UserWithLinks> {
   const readable = LINK_KINDS.filter(({ description }) => hasScope(state, `${description.scope}:read`));
-  const [user, ...lists] = await Promise.all([
-    readRecord(RESOURCES.users, [realm, id], signal),
-    ...readable.map(({ description }) =>
-      readPages(pagesOf(recordPages(description, [realm, id], 'created_at'), signal), pagesMax),
-    ),
-  ]);
+  const kinds = readable.map(({ description }) => description);
+  const { included, ...user } = await readRecordIncluding(RESOURCES.users, [realm, id], kinds, signal);
+  const lists = await Promise.all(
+    kinds.map(async (description): Promise<ListPage<ApiRecord>> => {
+      const { items = [], next } = included.get(description) ?? {};
+      if (next === undefined || pagesMax === 1) return { items, next };
+      const pages = pagesOf(recordPages(description, [realm, id]), signal, next);
+      const older = await readPages(pages, pagesMax - 1);
+      return { items: [...items, ...older.items], next: older.next };
+    }),
+  );
   const links = await Promise.all(
     readable.flatMap((kind, index) => {
       const profiles = new Map<string, Promise<Profile>>();

@@ -3,8 +3,9 @@ import type { ListPage, PageRequest } from '../../directory/store.ts';
 import { FAULTS, Fault, type FaultCode } from '../../domain/fault.ts';
 import type { Revision, Uuid } from '../../domain/id.ts';
 import { type AnyRecord, ancestry, type Key, membersOf, type Resource } from '../../domain/resource.ts';
-import { RESOURCES } from '../../domain/resources.ts';
+import { includableBelow, RESOURCES } from '../../domain/resources.ts';
 import { type InputVerb, type WritableMember, writableMembers } from '../../domain/writable_members.ts';
+import { openIncludedPresenter } from '../operations/included.ts';
 import { collectionLinks, selfLinks } from '../pipeline/links.ts';
 import { listBody } from '../pipeline/paging.ts';
 import { etags, itemPresenterOf, presenterOf } from '../pipeline/present.ts';
@@ -102,6 +103,8 @@ export interface Examples {
   readonly etag: string;
   location(resource: Resource): string;
   record(resource: Resource): unknown;
+  /** A record with one record of each resource below it. */
+  including(resource: Resource): unknown;
   /** A page of one record. */
   page(resource: Resource, kind: PageRequest['kind']): unknown;
   found(resource: Resource, kind: PageRequest['kind'] | 'search'): unknown;
@@ -134,6 +137,15 @@ export function openExamples(baseUrl: string): Examples {
     location: (resource) => selfLinks({ ...resource, selfPrefix: '/v2' }, baseUrl)(keyOf(resource)),
     record: (resource) =>
       read(presenterOf(resource, baseUrl, INSTALLATION)(recordOf(resource), keyOf(resource))),
+    including(resource) {
+      const included = includableBelow(resource).map((child) => ({
+        resource: child,
+        records: [recordOf(child)],
+        hasMore: false,
+      }));
+      const present = openIncludedPresenter(resource, { baseUrl, installation: INSTALLATION });
+      return read(present(keyOf(resource), { record: recordOf(resource), included }));
+    },
     page: (resource, kind) => pageOf(resource, kind, urlOf(ancestry(resource))),
     found(resource, kind) {
       const url = urlOf([...ancestry(resource).slice(0, 1), resource]);

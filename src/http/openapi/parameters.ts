@@ -123,6 +123,26 @@ function filterDescription(filterables: Filterables): string {
   return `Terms like \`eq(name,value)\`, joined by \`:\` (and), or grouped as \`(a|b)\` (or). ${attributes.join('; ')}.`;
 }
 
+/** The parameter that adds records of these resources to a record. */
+export function includeParameter(children: readonly Resource[]): z.ZodObject {
+  const names = children.map(({ includedAs = '' }) => includedAs);
+  const include = z
+    .array(z.enum(names))
+    .optional()
+    .meta({
+      param: {
+        style: 'form',
+        explode: false,
+        description:
+          `Adds the newest ${LIMITS.includedRecordsMax} records of each of these kinds in \`included\`. Requires their read ` +
+          'scopes. Unknown values are ignored. Such an answer is never 304.',
+        example: names,
+        ...EXTENSION,
+      },
+    });
+  return z.object({ include });
+}
+
 /** The IDs in a path, from the realm down. */
 export function pathParameters(resource: Resource, names: readonly string[]): z.ZodObject {
   const line = ancestry(resource);

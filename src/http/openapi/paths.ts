@@ -27,7 +27,7 @@ export function pathsOf(
 function operationObject(operation: Operation<never>, context: DocumentContext): ZodOpenApiOperationObject {
   const { name, access } = operation;
   const documentation = operation.document(context);
-  const { summary, description, tag, isExtension, body } = documentation;
+  const { summary, description, tag, isExtension, furtherScopes, body } = documentation;
   const requestParams = requestParameters(documentation);
   return {
     ...(isExtension ? EXTENSION : {}),
@@ -37,6 +37,7 @@ function operationObject(operation: Operation<never>, context: DocumentContext):
     ...(description === undefined ? {} : { description }),
     tags: [tag],
     security: securityOf(access),
+    ...(furtherScopes ? { 'x-authrealm-further-scopes': furtherScopes } : {}),
     ...(body ? { requestBody: requestBody(body) } : {}),
     responses: responsesOf(operation, documentation, context),
   };

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { LIMITS } from '../../domain/limits.ts';
 import { isVisible, type Member, membersOf, type Resource } from '../../domain/resource.ts';
+import { includableBelow } from '../../domain/resources.ts';
 import { type InputVerb, type WritableMember, writableMembers } from '../../domain/writable_members.ts';
 
 type Shape = Record<string, z.ZodType>;
@@ -25,6 +26,26 @@ export function recordSchema(resource: Resource): z.ZodType {
   return z
     .strictObject({ data: z.strictObject(dataShape(resource)), links: linksSchema(resource) })
     .meta({ id: resource.type, description: resource.summary });
+}
+
+/** A record with records below it; `items` are the schemas of those. */
+export function includingSchema(resource: Resource, items: readonly z.ZodType[]): z.ZodType {
+  const rest = includableBelow(resource).map(({ includedAs = '', name }) => [
+    includedAs,
+    link
+      .optional()
+      .meta({ description: `The rest of the list of ${name} records, if not all are included.` }),
+  ]);
+  return z
+    .strictObject({
+      data: z.strictObject(dataShape(resource)),
+      included: z
+        .array(z.union(items))
+        .max(LIMITS.includedRecordsMax * items.length)
+        .meta({ description: 'The records below it: by resource, newest first.' }),
+      links: z.strictObject({ ...linksShape(resource), ...Object.fromEntries(rest) }),
+    })
+    .meta({ id: `${resource.type}.including` });
 }
 
 /** `data` of a record: exactly the members of the description, where it places them. */
@@ -85,8 +106,11 @@ export function itemSchema(resource: Resource, isFound: boolean): z.ZodType {
 }
 
 function linksSchema(resource: Resource): z.ZodType {
-  const more = Object.keys(resource.extraLinks ?? {}).map((name) => [name, link]);
-  return z.strictObject({ self: link, ...Object.fromEntries(more) });
+  return z.strictObject(linksShape(resource));
+}
+
+function linksShape({ extraLinks = {} }: Resource): Shape {
+  return { self: link, ...Object.fromEntries(Object.keys(extraLinks).map((name) => [name, link])) };
 }
 
 const count = z.int().min(0);

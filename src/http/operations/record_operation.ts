@@ -1,8 +1,9 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Resource } from '../../domain/resource.ts';
 import { pathParameters } from '../openapi/parameters.ts';
 import { HEADERS, jsonContent } from '../openapi/responses.ts';
 import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
+import { JSON_TYPE } from '../server/reply.ts';
 
 /** An operation on the records of one resource; without what all such operations share. */
 interface RecordDescription<Deps> extends Pick<Operation<Deps>, 'name' | 'method' | 'path' | 'stages'> {
@@ -55,6 +56,21 @@ export function recordAnswer(resource: Resource, { examples, etag, records }: Do
   };
 }
 
+/** The same for an operation that may add records below it. */
+export function includingAnswer(resource: Resource, context: DocumentContext) {
+  const { headers, content } = recordAnswer(resource, context);
+  const including = context.including.get(resource);
+  if (!including) return { headers, content };
+  const examples = {
+    record: { value: context.examples.record(resource) },
+    including: { value: context.examples.including(resource) },
+  };
+  return {
+    headers,
+    content: { [JSON_TYPE]: { schema: z.union([schemaOf(context.records, resource), including]), examples } },
+  };
+}
+
 /** A response with a page of records. */
 export function pageAnswer(schema: z.ZodType, examples: Readonly<Record<string, unknown>>) {
   const values = Object.entries(examples).map(([name, value]) => [name, { value }]);
@@ -62,7 +78,7 @@ export function pageAnswer(schema: z.ZodType, examples: Readonly<Record<string, 
     status: 200 as const,
     description: 'The records. An empty page is a success.',
     headers: { 'Cache-Control': HEADERS.cacheControl },
-    content: { 'application/json': { schema, examples: Object.fromEntries(values) } },
+    content: { [JSON_TYPE]: { schema, examples: Object.fromEntries(values) } },
   };
 }
 

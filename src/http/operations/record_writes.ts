@@ -31,7 +31,7 @@ import { recordAnswer, recordOperation, schemaOf, writeDescription } from './rec
 
 /** The dependencies of the write operations. */
 export interface WriteDeps extends RecordDeps {
-  readonly store: Pick<Store, 'get' | 'overloaded'>;
+  readonly store: Pick<Store, 'get' | 'getIncluding' | 'overloaded'>;
   readonly directory: Directory;
   readonly withIdempotency: WithIdempotency;
 }

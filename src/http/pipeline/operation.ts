@@ -37,6 +37,8 @@ export interface Documentation {
   readonly tag: string;
   /** It is not part of the API that authrealm is compatible with (docs/extensions.md). */
   readonly isExtension?: true;
+  /** Scopes that only some of its requests need. */
+  readonly furtherScopes?: readonly string[];
   /** Its path parameters. */
   readonly path?: z.ZodObject;
   readonly query?: z.ZodObject;
@@ -80,6 +82,8 @@ export interface DocumentContext {
   /** One component for each resource, shared by its operations. */
   readonly records: ReadonlyMap<Resource, z.ZodType>;
   readonly items: ReadonlyMap<Resource, z.ZodType>;
+  /** Of the resources that others can be included with. */
+  readonly including: ReadonlyMap<Resource, z.ZodType>;
   readonly foundItems: ReadonlyMap<Resource, z.ZodType>;
   readonly updates: ReadonlyMap<Resource, z.ZodType>;
 }

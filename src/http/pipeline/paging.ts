@@ -79,10 +79,8 @@ function linkText(link: string | null): string {
 /** No link answers 400: beyond the maximum offset, `next` continues after a record (docs/wire.md#lists). */
 function linksOf({ listed, page, sort }: PageContent, { url, carried }: ListAddress): PageLinks {
   const { limit } = page;
-  const beginning = `${url}?page%5Blimit%5D=${limit}`;
-  const at = (offset: number) => `${beginning}&page%5Boffset%5D=${offset}${carried}`;
-  const after = (position: PagePosition | undefined) =>
-    `${beginning}&page%5Bafter%5D=${position ? writePageCursor(position, sort) : ''}${carried}`;
+  const at = (offset: number) => `${url}?page%5Blimit%5D=${limit}&page%5Boffset%5D=${offset}${carried}`;
+  const after = (position: PagePosition | undefined) => linkAfter(url, limit, position, sort) + carried;
   const nextAfter = () => (listed.hasMore ? after(lastPosition(listed, sort)) : null);
   if (page.kind === 'after') {
     return { current: after(page.after), first: after(undefined), last: null, next: nextAfter(), prev: null };
@@ -97,6 +95,17 @@ function linksOf({ listed, page, sort }: PageContent, { url, carried }: ListAddr
     next: listed.hasMore && following <= LIMITS.pageOffsetMax ? at(following) : nextAfter(),
     prev: offset === 0 ? null : at(Math.max(0, Math.min(offset - limit, last))),
   };
+}
+
+/** The URL of the page after a record; of the first such page without a position. */
+export function linkAfter(
+  url: string,
+  limit: number,
+  position: PagePosition | undefined,
+  sort: Sort,
+): string {
+  const cursor = position ? writePageCursor(position, sort) : '';
+  return `${url}?page%5Blimit%5D=${limit}&page%5Bafter%5D=${cursor}`;
 }
 
 /** The offset of the last page that an allowed offset can name. */

@@ -3,18 +3,15 @@ import type { IsOverloaded, Store } from '../../directory/store.ts';
 import { parseUuid, type Uuid } from '../../domain/id.ts';
 import { mayAccessRealm, type Principal } from '../../domain/principal.ts';
 import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
-import { recordAnswer, recordOperation } from '../operations/record_operation.ts';
 import type { RateLimits } from '../server/rate_limits.ts';
-import { faultReply, JSON_TYPE, OVERLOADED, REQUEST_ID, type Reply } from '../server/reply.ts';
-import { authenticate, insufficientScope } from './bearer.ts';
+import { faultReply, OVERLOADED, type Reply } from '../server/reply.ts';
+import { insufficientScope } from './bearer.ts';
 import type { Call, Stage } from './call.ts';
 import { paramNames, scopeParamNames } from './links.ts';
-import type { Operation } from './operation.ts';
-import { etags, matchesEtag, type Presenter, presenterOf } from './present.ts';
 
 /** The dependencies of record operations. */
 export interface RecordDeps {
-  readonly store: Pick<Store, 'get' | 'overloaded'>;
+  readonly store: Pick<Store, 'get' | 'getIncluding' | 'overloaded'>;
   readonly tokens: Tokens;
   readonly limits: RateLimits;
   readonly baseUrl: string;
@@ -25,34 +22,6 @@ export interface RecordDeps {
 /** One response for everything that is absent for this caller (docs/wire.md#absence). */
 const NOT_FOUND = faultReply('not_found');
 export const RECORD_CACHING = 'private, no-cache';
-
-/**
- * A lookup by ID. The router has matched the path; the stages follow in order: authentication (401), scope (403), realm
- * (404, before the store is read), the record by its full key (404), preconditions (304), the body.
- */
-export function lookup(resource: Resource, path: string): Operation<RecordDeps> {
-  return recordOperation(resource, {
-    name: `get-${resource.name}`,
-    method: 'GET',
-    path,
-    right: 'read',
-    stages: ({ store, tokens, limits, baseUrl, installation }) => [
-      ...shedLoad(store.overloaded.get),
-      authenticate(tokens, limits),
-      permit(`${resource.scope}:read`),
-      locate(resource),
-      read(resource, store),
-      compare(etags(baseUrl)),
-      present(presenterOf(resource, baseUrl, installation)),
-    ],
-    document: (context) => ({
-      summary: `Get one ${resource.name} record by its identifier.`,
-      headers: ['If-None-Match'],
-      success: { status: 200, description: 'The record.', ...recordAnswer(resource, context) },
-      faults: ['not_found'],
-    }),
-  });
-}
 
 /** Rejects work that would wait too long, before authentication, which would cost a good part of the work. */
 export function shedLoad(isOverloaded: IsOverloaded | undefined): readonly Stage[] {
@@ -122,27 +91,4 @@ export function read(resource: Resource, store: Pick<Store, 'get'>): Stage {
       ? found.then((record) => setRecord(call, record))
       : setRecord(call, found);
   };
-}
-
-function compare(etagOf: (record: AnyRecord) => string): Stage {
-  return (call) => {
-    call.etag = etagOf(call.record as AnyRecord);
-    const named = call.request.headers.get('if-none-match');
-    if (named === null || !matchesEtag(named, call.etag)) return undefined;
-    const headers = { ETag: call.etag, 'Cache-Control': RECORD_CACHING, [REQUEST_ID]: call.requestId };
-    return { status: 304, headers, body: null };
-  };
-}
-
-function present(presenter: Presenter): Stage {
-  return (call) => ({
-    status: 200,
-    headers: {
-      'Content-Type': JSON_TYPE,
-      ETag: call.etag as string,
-      'Cache-Control': RECORD_CACHING,
-      [REQUEST_ID]: call.requestId,
-    },
-    body: presenter(call.record as AnyRecord, call.key as Key),
-  });
 }

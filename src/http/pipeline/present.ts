@@ -32,6 +32,29 @@ export function presenterOf(resource: Resource, baseUrl: string, installation: s
   ]);
 }
 
+/** A record with the serialized records below it. */
+export interface IncludingContent {
+  /** The items, joined by commas. */
+  readonly included: string;
+  /** Links to further records below, by name. */
+  readonly more: Readonly<Record<string, string>>;
+}
+
+/** The body of a record with records below it: as above, with `included`, and with the links of `more` after its own. */
+export function includingPresenterOf(
+  resource: Resource,
+  baseUrl: string,
+  installation: string,
+): (record: AnyRecord, key: Key, content: IncludingContent) => string {
+  const presentData = joinPieces(object(dataOf(resource, [])));
+  const presentLinks = joinPieces(list(linksOf(resource, baseUrl, installation)));
+  return (record, key, { included, more }) => {
+    const links = [presentLinks(record, key)];
+    for (const [name, url] of Object.entries(more)) links.push(`"${name}":"${url}"`);
+    return `{"data":${presentData(record, key)},"included":[${included}],"links":{${links.join()}}}`;
+  };
+}
+
 /** How the items of a list are serialized. */
 export interface ItemContext {
   readonly baseUrl: string;
@@ -120,7 +143,11 @@ function members(of: readonly Member[]): Piece[][] {
 }
 
 function object(of: readonly Piece[][]): Piece[] {
-  return ['{', ...of.flatMap((member, index) => (index === 0 ? member : [',', ...member])), '}'];
+  return ['{', ...list(of), '}'];
+}
+
+function list(of: readonly Piece[][]): Piece[] {
+  return of.flatMap((member, index) => (index === 0 ? member : [',', ...member]));
 }
 
 /** An object inside `data`; none if it has no members. */

@@ -34,11 +34,11 @@ const DEFAULT_QUERY: ListQuery = Object.freeze({
   carried: '',
 });
 
-type Name = 'filter' | 'sort' | 'page[limit]' | 'page[offset]' | 'page[after]';
+type Name = 'filter' | 'sort' | 'page[limit]' | 'page[offset]' | 'page[after]' | 'include';
 
 /** Clients send brackets raw and percent-encoded (docs/wire.md#lists). */
 const NAMES: ReadonlyMap<string, Name> = new Map(
-  (['filter', 'sort', 'page[limit]', 'page[offset]', 'page[after]'] as const).flatMap((name) => [
+  (['filter', 'sort', 'page[limit]', 'page[offset]', 'page[after]', 'include'] as const).flatMap((name) => [
     [name, name],
     [encodeURIComponent(name), name],
   ]),
@@ -74,7 +74,9 @@ export function readQuery(url: string, rules: QueryRules): ListQuery {
   const start = url.indexOf('?') + 1;
   if (start === 0 || start === url.length) return DEFAULT_QUERY;
   const fieldErrors: FieldError[] = [];
-  const parameters = parametersOf(url, start, rules, fieldErrors);
+  const isRead = (name: Name) =>
+    name === 'filter' ? rules.hasFilter : name === 'sort' ? rules.hasSort : name !== 'include';
+  const parameters = parametersOf(url, start, isRead, fieldErrors);
   const limit = numberOf('page[limit]', parameters, [1, LIMITS.pageRecordsMax], fieldErrors);
   const offset = numberOf('page[offset]', parameters, [0, LIMITS.pageOffsetMax], fieldErrors);
   const sort = sortOf(parameters.get('sort'), fieldErrors);
@@ -85,10 +87,22 @@ export function readQuery(url: string, rules: QueryRules): ListQuery {
   return { limit, offset, after, filter: filter?.text, sort, carried };
 }
 
+/**
+ * Reads `include`: the values of a URL, which may be unknown ones. Throws Fault `invalid_query` if it is given twice or
+ * cannot be decoded.
+ */
+export function readInclude(url: string): readonly string[] {
+  const fieldErrors: FieldError[] = [];
+  const parameters = parametersOf(url, url.indexOf('?') + 1, (name) => name === 'include', fieldErrors);
+  if (fieldErrors.length > 0) throw new Fault('invalid_query', fieldErrors);
+  return parameters.get('include')?.text.split(',') ?? [];
+}
+
+/** The parameters that are read, by name. */
 function parametersOf(
   url: string,
   start: number,
-  { hasFilter, hasSort }: QueryRules,
+  isRead: (name: Name) => boolean,
   fieldErrors: FieldError[],
 ): ReadonlyMap<Name, RawParameter> {
   const parameters = new Map<Name, RawParameter>();
@@ -97,7 +111,7 @@ function parametersOf(
     to = orEnd(url.indexOf('&', from), end);
     const nameEnd = orEnd(url.indexOf('=', from), to);
     const name = nameOf(url.slice(from, nameEnd), fieldErrors);
-    if (name === undefined || (name === 'filter' && !hasFilter) || (name === 'sort' && !hasSort)) continue;
+    if (name === undefined || !isRead(name)) continue;
     if (parameters.has(name)) fieldErrors.push({ field: name, rule: 'must be given at most once' });
     const raw = url.slice(Math.min(nameEnd + 1, to), to);
     const text = decoded(raw);

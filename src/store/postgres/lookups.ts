@@ -1,33 +1,64 @@
-import type { Store } from '../../directory/store.ts';
+import type { IncludedRecords, RecordWithIncluded, Store } from '../../directory/store.ts';
 import { type AnyRecord, type Key, keyColumns, type RecordOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Admission } from '../admission.ts';
+import { newestBelowText, newestOf } from '../lists/newest_below.ts';
 import { postgresStatements } from './dialect.ts';
-import { numberParameters } from './parameters.ts';
 import type { ConnectionPool } from './pool.ts';
 import { openQueryBatches, uniqueRowPerQuery } from './query_batches.ts';
 
-/** Lookups by ID. Those of one resource in one realm share a statement. */
-export function openLookups(pool: ConnectionPool, admission: Admission): Store['get'] {
-  const lookups = new Map(RESOURCES.map((resource) => [resource, lookupOf(resource, pool, admission)]));
-  return <R extends Resource>(resource: R, key: Key) => {
-    const lookup = lookups.get(resource);
-    if (!lookup) throw new Error(`${resource.name} has no table`);
-    return lookup(key[0], key) as Promise<RecordOf<R> | undefined>;
+type Row = Record<string, unknown>;
+
+/** Looks up the record of a key. */
+type Lookup<T> = (realm: string, key: Key) => Promise<T | undefined>;
+
+/** Lookups by ID. Those of one resource in one realm that include the same child resources share a statement. */
+export function openLookups(pool: ConnectionPool, admission: Admission): Pick<Store, 'get' | 'getIncluding'> {
+  const lookups = new Map(
+    RESOURCES.map((resource) => {
+      const { decode } = postgresStatements(resource);
+      return [resource, lookupOf<AnyRecord>(lookupStatements(resource, []), decode, { pool, admission })];
+    }),
+  );
+  const including = new Map<string, Lookup<RecordWithIncluded>>();
+
+  function lookupIncluding(resource: Resource, children: readonly Resource[]): Lookup<RecordWithIncluded> {
+    const name = [resource, ...children].map((each) => each.name).join();
+    let lookup = including.get(name);
+    if (!lookup) {
+      const statements = lookupStatements(resource, children);
+      lookup = lookupOf(statements, (row) => decodeIncluding(resource, children, row), { pool, admission });
+      including.set(name, lookup);
+    }
+    return lookup;
+  }
+
+  return {
+    get: <R extends Resource>(resource: R, key: Key) => {
+      const lookup = lookups.get(resource);
+      if (!lookup) throw new Error(`${resource.name} has no table`);
+      return lookup(key[0], key) as Promise<RecordOf<R> | undefined>;
+    },
+    getIncluding: (resource, key, children) => lookupIncluding(resource, children)(key[0], key),
   };
 }
 
-function lookupOf(resource: Resource, pool: ConnectionPool, admission: Admission) {
-  const { select, decode } = postgresStatements(resource);
-  const one = numberParameters(select).text;
-  const many = selectManyStatement(resource);
+interface LookupDeps {
+  readonly pool: ConnectionPool;
+  readonly admission: Admission;
+}
 
-  async function selectOne(key: Key): Promise<AnyRecord | undefined> {
+function lookupOf<T>(
+  { one, many }: LookupStatements,
+  decode: (row: Row) => T,
+  { pool, admission }: LookupDeps,
+): Lookup<T> {
+  async function selectOne(key: Key): Promise<T | undefined> {
     const [row] = (await pool.query(one, key)).rows;
     return row && decode(row);
   }
 
-  return openQueryBatches<Key, AnyRecord | undefined>(admission, async (realm, keys) => {
+  return openQueryBatches<Key, T | undefined>(admission, async (realm, keys) => {
     const [key] = keys as readonly [Key];
     if (keys.length === 1) return [await selectOne(key)];
     if (many === undefined) {
@@ -46,19 +77,53 @@ function keyColumnArrays(keys: readonly Key[]): readonly string[] {
   return below.map((_, at) => `{${keys.map((key) => key[at + 1]).join()}}`);
 }
 
-/**
- * Selects many keys of one realm; `query_number` is the number of the key. Undefined for the realm itself, which has no
- * other key.
- */
-function selectManyStatement(resource: Resource): string | undefined {
+interface LookupStatements {
+  /** Selects one key. */
+  readonly one: string;
+  /**
+   * Selects many keys of one realm; `query_number` is the number of the key. Undefined for the realm itself, which has no
+   * other key.
+   */
+  readonly many: string | undefined;
+}
+
+/** The statements of lookups that include records of child resources. Each names the realm of every table that it reads. */
+function lookupStatements(resource: Resource, children: readonly Resource[]): LookupStatements {
   const { table } = resource;
   const { visible, unlessPurged } = postgresStatements(resource);
   const [realm, ...below] = keyColumns(resource);
-  if (below.length === 0) return undefined;
+  const columns = [
+    ...visible,
+    ...children.map((child, at) => `${includedColumn(resource, child)} as included_${at}`),
+  ];
+  const selected = columns.join(', ');
+  const ownKey = below.map((column, at) => `${table}.${column} = $${at + 2}`);
+  const one = `select ${selected} from ${table} where ${[`${realm} = $1`, ...ownKey].join(' and ')}${unlessPurged}`;
+  if (below.length === 0) return { one, many: undefined };
   const arrays = below.map((_, at) => `$${at + 2}::uuid[]`).join(', ');
   const names = below.map((column) => `key_${column}`);
   const keyMatches = below.map((column) => `${table}.${column} = k.key_${column}`);
-  return `select ${visible.join(', ')}, k.query_number::integer as query_number
+  const many = `select ${selected}, k.query_number::integer as query_number
     from unnest(${arrays}) with ordinality as k (${names.join(', ')}, query_number)
     join ${table} on ${[`${table}.${realm} = $1`, ...keyMatches].join(' and ')}${unlessPurged}`;
+  return { one, many };
+}
+
+/** The newest records of a child resource, as the text of a JSON array; null if there are none. */
+function includedColumn(parent: Resource, child: Resource): string {
+  const [, ...below] = keyColumns(parent);
+  const newest = newestBelowText(child, postgresStatements(child).visible, [
+    '$1',
+    ...below.map((column) => `${parent.table}.${column}`),
+  ]);
+  return `(select json_agg(b order by b.created_at desc, b.id desc) from (${newest}) as b)::text`;
+}
+
+function decodeIncluding(resource: Resource, children: readonly Resource[], row: Row): RecordWithIncluded {
+  const included = children.map((child, at): IncludedRecords => {
+    const rows = JSON.parse((row[`included_${at}`] as string | null) ?? '[]') as Row[];
+    delete row[`included_${at}`];
+    return newestOf(child, rows.map(postgresStatements(child).decode));
+  });
+  return { record: postgresStatements(resource).decode(row), included };
 }

@@ -49,7 +49,7 @@ export function openPostgresRecords(
   const beginSnapshot = isDistributed ? BEGIN_READ_OF_NODES : undefined;
   return {
     ...openRecords(postgresStatements, dialect, transactions),
-    get: openLookups(pools.lookups, admissions.lookups),
+    ...openLookups(pools.lookups, admissions.lookups),
     find: openPostgresReverseLookups(pools.reverseLookups, admissions.reverseLookups),
     overloaded: {
       write: transactions.isOverloaded,

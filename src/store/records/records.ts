@@ -15,7 +15,7 @@ import { openRemovals } from './removal.ts';
 import type { Statements } from './statements.ts';
 
 /** What each engine implements itself: reads, and whether it is ready or overloaded. */
-type OfEngine = 'get' | 'list' | 'find' | 'countBelow' | 'overloaded' | 'ready';
+type OfEngine = 'get' | 'getIncluding' | 'list' | 'find' | 'countBelow' | 'overloaded' | 'ready';
 
 const CHANGES = `select ${CHANGE_ROW} from change where realm_id = ? and seq > ? order by seq limit ?`;
 

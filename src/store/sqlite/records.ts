@@ -1,10 +1,11 @@
 import type { Database } from 'bun:sqlite';
 import type { Eraser } from '../../audit/port.ts';
-import type { Loader, Scanner, Store } from '../../directory/store.ts';
+import type { IncludedRecords, Loader, RecordWithIncluded, Scanner, Store } from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
-import type { Key, RecordOf, Resource } from '../../domain/resource.ts';
+import { type AnyRecord, type Key, keyColumns, type RecordOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { openCountBelow } from '../lists/count_below.ts';
+import { newestBelowText, newestOf } from '../lists/newest_below.ts';
 import { openProbe, openRecords } from '../records/records.ts';
 import type { SqlValue } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
@@ -23,7 +24,7 @@ export function openSqliteRecords(
 ): Store & Loader & Scanner & Eraser {
   return {
     ...openRecords(sqliteStatements, SQLITE, transactions),
-    get: openLookup(db, sharedReads),
+    ...openLookups(db, sharedReads),
     find: openSqliteReverseLookups(db, sharedReads),
     list: openSqliteLists(db, sharedReads).local,
     countBelow: openCountBelow(transactions),
@@ -33,26 +34,71 @@ export function openSqliteRecords(
   };
 }
 
-/**
- * Lookups by ID. The first statement searches at the usual row ID of the record; a second one, by the key alone, rarely
- * runs.
- */
-function openLookup(db: Database, sharedReads: SharedReadTransaction): Store['get'] {
-  const prepared = new Map(
-    RESOURCES.map((resource) => {
-      const { select, decode } = sqliteStatements(resource);
-      return [resource, { select: prepare(db, select), selectAt: prepare(db, atRowId(select)), decode }];
+/** Reads the record of a key. */
+type Find = (key: Key) => AnyRecord | undefined;
+
+/** Lookups by ID, alone or with records below. */
+function openLookups(db: Database, sharedReads: SharedReadTransaction): Pick<Store, 'get' | 'getIncluding'> {
+  const finds = new Map(RESOURCES.map((resource) => [resource, openFind(db, resource)]));
+  const findNewest = openNewestBelow(db);
+
+  function findOf(resource: Resource): Find {
+    const find = finds.get(resource);
+    if (!find) throw new Error(`${resource.name} has no table`);
+    return find;
+  }
+
+  function findIncluding(
+    find: Find,
+    key: Key,
+    children: readonly Resource[],
+  ): RecordWithIncluded | undefined {
+    const record = find(key);
+    return record && { record, included: children.map((child) => findNewest(child, key)) };
+  }
+
+  /** One snapshot for all statements, also where no transaction is shared. */
+  const findInTransaction = db.transaction(findIncluding);
+
+  return {
+    get: <R extends Resource>(resource: R, key: Key) => {
+      const find = findOf(resource);
+      return readRetrying(sharedReads, () => find(key) as unknown as RecordOf<R> | undefined);
+    },
+    getIncluding: (resource, key, children) => {
+      const find = findOf(resource);
+      return readRetrying(sharedReads, () =>
+        (db.inTransaction ? findIncluding : findInTransaction)(find, key, children),
+      );
+    },
+  };
+}
+
+/** The first statement searches at the usual row ID of the record; a second one, by the key alone, rarely runs. */
+function openFind(db: Database, resource: Resource): Find {
+  const { select, decode } = sqliteStatements(resource);
+  const selectByKey = prepare(db, select);
+  const selectAt = prepare(db, atRowId(select));
+  return (key) => {
+    const row = selectAt.get(...key, rowIdOf(key.at(-1) as Uuid)) ?? selectByKey.get(...key);
+    return row ? decode(row) : undefined;
+  };
+}
+
+/** Reads the newest records of a resource below the record of a key. */
+function openNewestBelow(db: Database) {
+  const selects = new Map(
+    RESOURCES.filter(({ includedAs }) => includedAs !== undefined).map((resource) => {
+      const parent = keyColumns(resource).slice(0, -1);
+      const { visible } = sqliteStatements(resource);
+      const values = parent.map(() => '?');
+      return [resource, prepare(db, newestBelowText(resource, visible, values))];
     }),
   );
-  return <R extends Resource>(resource: R, key: Key) => {
-    const found = prepared.get(resource);
-    if (!found) throw new Error(`${resource.name} has no table`);
-    const { select, selectAt, decode } = found;
-    const rowId = rowIdOf(key.at(-1) as Uuid);
-    return readRetrying(sharedReads, () => {
-      const row = selectAt.get(...key, rowId) ?? select.get(...key);
-      return row ? (decode(row) as unknown as RecordOf<R>) : undefined;
-    });
+  return (resource: Resource, key: Key): IncludedRecords => {
+    const select = selects.get(resource);
+    if (!select) throw new Error(`${resource.name} cannot be included`);
+    return newestOf(resource, select.all(...key).map(sqliteStatements(resource).decode));
   };
 }
 

@@ -2,6 +2,7 @@ import { systemClock } from '../../../src/platform/clock.ts';
 import { type DatabaseAddress, type Engine, openEngine } from '../../../src/store/open.ts';
 import { findContract } from './find.contract.ts';
 import { idempotencyContract } from './idempotency.contract.ts';
+import { includingContract } from './including.contract.ts';
 import { listContract } from './list.contract.ts';
 import { loadContract } from './load.contract.ts';
 import { longTextsContract } from './long_texts.contract.ts';
@@ -20,6 +21,7 @@ const CONTRACTS = [
   purgeContract,
   idempotencyContract,
   findContract,
+  includingContract,
   listContract,
   loadContract,
   scannerContract,

@@ -1,0 +1,69 @@
+import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
+import { includableBelow } from '../../domain/resources.ts';
+import { includeParameter } from '../openapi/parameters.ts';
+import { authenticate } from '../pipeline/bearer.ts';
+import type { Stage } from '../pipeline/call.ts';
+import type { Operation } from '../pipeline/operation.ts';
+import { locate, permit, RECORD_CACHING, type RecordDeps, read, shedLoad } from '../pipeline/pipeline.ts';
+import { etags, matchesEtag, type Presenter, presenterOf } from '../pipeline/present.ts';
+import { JSON_TYPE, REQUEST_ID } from '../server/reply.ts';
+import { includingStages } from './included.ts';
+import { includingAnswer, recordOperation } from './record_operation.ts';
+
+/**
+ * A lookup by ID. The router has matched the path; the stages follow in order: authentication (401), scope (403), realm
+ * (404, before the store is read), the record by its full key (404), preconditions (304), the body.
+ */
+export function lookup(resource: Resource, path: string): Operation<RecordDeps> {
+  return recordOperation(resource, {
+    name: `get-${resource.name}`,
+    method: 'GET',
+    path,
+    right: 'read',
+    stages: ({ store, tokens, limits, baseUrl, installation }) => [
+      ...shedLoad(store.overloaded.get),
+      authenticate(tokens, limits),
+      permit(`${resource.scope}:read`),
+      ...includingStages(resource, { store, baseUrl, installation }),
+      locate(resource),
+      read(resource, store),
+      compare(etags(baseUrl)),
+      present(presenterOf(resource, baseUrl, installation)),
+    ],
+    document: (context) => {
+      const children = includableBelow(resource);
+      return {
+        summary: `Get one ${resource.name} record by its identifier.`,
+        ...(children.length > 0
+          ? { query: includeParameter(children), furtherScopes: children.map(({ scope }) => `${scope}:read`) }
+          : {}),
+        headers: ['If-None-Match'],
+        success: { status: 200, description: 'The record.', ...includingAnswer(resource, context) },
+        faults: ['not_found'],
+      };
+    },
+  });
+}
+
+function compare(etagOf: (record: AnyRecord) => string): Stage {
+  return (call) => {
+    call.etag = etagOf(call.record as AnyRecord);
+    const named = call.request.headers.get('if-none-match');
+    if (named === null || !matchesEtag(named, call.etag)) return undefined;
+    const headers = { ETag: call.etag, 'Cache-Control': RECORD_CACHING, [REQUEST_ID]: call.requestId };
+    return { status: 304, headers, body: null };
+  };
+}
+
+function present(presenter: Presenter): Stage {
+  return (call) => ({
+    status: 200,
+    headers: {
+      'Content-Type': JSON_TYPE,
+      ETag: call.etag as string,
+      'Cache-Control': RECORD_CACHING,
+      [REQUEST_ID]: call.requestId,
+    },
+    body: presenter(call.record as AnyRecord, call.key as Key),
+  });
+}
