@@ -1,8 +1,10 @@
 import type { LogKeys } from '../../audit/log_keys.ts';
 import type { Change } from '../../domain/change.ts';
 import type { Uuid } from '../../domain/id.ts';
+import type { LogIds } from '../dialect.ts';
 import { all, first, type Statement, type Work } from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
+import { type StoredId, storedUuid } from './entry_row.ts';
 
 /** The keys that encrypt personal values in the log, one per user, derived from a salt. */
 export interface UserKeys {
@@ -11,7 +13,7 @@ export interface UserKeys {
 }
 
 export interface EntryEncryption {
-  encrypt(change: Change, plain: string): Uint8Array;
+  encrypt(change: Change, plain: Uint8Array): Uint8Array;
   /** Store the salts that were created. */
   readonly statements: readonly Statement[];
 }
@@ -23,14 +25,14 @@ const PLACEHOLDERS = Array(USERS_PER_QUERY).fill('?').join(', ');
 const SELECT_MANY = `select user_id, salt from user_salt where realm_id = ? and user_id in (${PLACEHOLDERS})`;
 const INSERT = 'insert into user_salt (realm_id, user_id, salt) values (?, ?, ?)';
 
-export function openUserKeys(keys: LogKeys): UserKeys {
+export function openUserKeys(keys: LogKeys, ids: LogIds): UserKeys {
   return {
     *of(realm, entries) {
       const users = new Set<Uuid>();
       for (const { change, personal } of entries) {
         if (change.user !== undefined && personal !== undefined) users.add(change.user);
       }
-      const salts = yield* findUserSalts(realm, [...users]);
+      const salts = yield* findUserSalts(realm, [...users], ids);
       const missing = [...users].filter((user) => !salts.has(user));
       for (const user of missing) salts.set(user, keys.mintUserKey());
       return {
@@ -41,7 +43,7 @@ export function openUserKeys(keys: LogKeys): UserKeys {
         },
         statements: missing.map((user) => ({
           text: INSERT,
-          values: [realm, user, salts.get(user) as Uint8Array],
+          values: [ids.encode(realm), ids.encode(user), salts.get(user) as Uint8Array],
         })),
       };
     },
@@ -49,25 +51,30 @@ export function openUserKeys(keys: LogKeys): UserKeys {
 }
 
 /** The salts of these users; users without one are missing. */
-export function* findUserSalts(realm: Uuid, users: readonly Uuid[]): Work<Map<Uuid, Uint8Array>> {
+export function* findUserSalts(
+  realm: Uuid,
+  users: readonly Uuid[],
+  { encode }: LogIds,
+): Work<Map<Uuid, Uint8Array>> {
   const found = new Map<Uuid, Uint8Array>();
   const [only] = users;
   if (users.length === 1 && only) {
-    const row = yield* first<{ readonly salt: Uint8Array }>(SELECT, realm, only);
+    const row = yield* first<{ readonly salt: Uint8Array }>(SELECT, encode(realm), encode(only));
     if (row) found.set(only, row.salt);
     return found;
   }
   for (let start = 0; start < users.length; start += USERS_PER_QUERY) {
     const some = users.slice(start, start + USERS_PER_QUERY);
     const ids = Array.from({ length: USERS_PER_QUERY }, (_, at) => (some[at] ?? some.at(-1)) as Uuid);
-    const rows = yield* all<{ readonly user_id: Uuid; readonly salt: Uint8Array }>(
-      SELECT_MANY,
-      realm,
-      ...ids,
-    );
-    for (const { user_id, salt } of rows) found.set(user_id, salt);
+    const rows = yield* all<SaltRow>(SELECT_MANY, encode(realm), ...ids.map(encode));
+    for (const { user_id, salt } of rows) found.set(storedUuid(user_id), salt);
   }
   return found;
+}
+
+interface SaltRow {
+  readonly user_id: StoredId;
+  readonly salt: Uint8Array;
 }
 
 /** Every statement about salts. */
