@@ -1,10 +1,12 @@
 import type { Database, Statement } from 'bun:sqlite';
-import type { Uuid } from '../src/domain/id.ts';
+import { eventNumber } from '../src/domain/event.ts';
+import { type Uuid, uuidBytes } from '../src/domain/id.ts';
+import { RESOURCES } from '../src/domain/resources.ts';
 import { foldedKey, UNICODE_VERSION } from '../src/domain/text/folding.ts';
 import { textHash } from '../src/store/records/text_hash.ts';
 import { rowIdOf } from '../src/store/sqlite/row_id.ts';
 
-type Value = string | number | null;
+type Value = string | number | Uint8Array | null;
 
 /** One prepared insert with its values, ready to run. */
 export interface BareInsert {
@@ -22,6 +24,7 @@ interface Line {
 }
 
 const REVISION = '0123456789abcdef';
+const REVISION_BYTES = Uint8Array.fromHex(REVISION);
 
 /** Handwritten inserts into each table: the lower bound of the cost of an import. */
 const TABLES: Readonly<Record<string, { columns: string; values: (line: Line) => Value[] }>> = {
@@ -84,8 +87,8 @@ export function prepareBare(db: Database, lastSeq = 0): (line: string) => readon
     }),
   );
   const change = db.prepare<unknown, Value[]>(
-    'insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, at) ' +
-      'values (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    'insert into log_entry (realm_id, seq, event, record_id, revision, user_id, at, actor) ' +
+      'values (?, ?, ?, ?, ?, ?, ?, ?)',
   );
   let seq = lastSeq;
   return (text) => {
@@ -95,13 +98,24 @@ export function prepareBare(db: Database, lastSeq = 0): (line: string) => readon
     if (!table || !statement) throw new Error(`no table for ${line.type}`);
     const at = Date.parse(line.meta.created_at);
     seq += 1;
-    const owned = line.user_authentication_info_id ?? null;
-    const event = `${line.type.replaceAll('_', '-')}.created`;
+    const resource = RESOURCES.find(({ type }) => type === line.type);
+    const event = eventNumber(`${resource?.name}.created`);
+    const owner = line.user_authentication_info_id;
+    const ids = [line.realm_id ?? line.id, line.id].map(uuidBytes);
     return [
       { statement, values: [...table.values(line), at, at, REVISION, rowIdOf(line.id as Uuid)] },
       {
         statement: change,
-        values: [line.realm_id ?? line.id, seq, event, owned, line.id, REVISION, '', 'bare', at],
+        values: [
+          ids[0],
+          seq,
+          event,
+          ids[1],
+          REVISION_BYTES,
+          owner ? uuidBytes(owner) : null,
+          at,
+          'bare',
+        ] as Value[],
       },
     ];
   };

@@ -27,10 +27,10 @@ export interface LogKeys {
    */
   mintUserKey(): Uint8Array;
   /** Encrypts the personal values of an entry: nonce (12 bytes), AES-256-GCM ciphertext, tag (16). */
-  encrypt(userKey: Uint8Array, person: Person, plain: string): Uint8Array;
+  encrypt(userKey: Uint8Array, person: Person, plain: Uint8Array): Uint8Array;
   /** Throws if it was encrypted for another user or with another key, or was changed. */
-  decrypt(userKey: Uint8Array, person: Person, encrypted: Uint8Array): string;
-  /** HMAC-SHA-256 over the previous tag and the stored entry. 32 bytes. */
+  decrypt(userKey: Uint8Array, person: Person, encrypted: Uint8Array): Uint8Array;
+  /** The first 16 bytes of HMAC-SHA-256 over the previous tag and the entry. */
   tag(previous: Uint8Array, entry: string): Uint8Array;
   /** HMAC-SHA-256 over the start of a chain. 32 bytes. */
   anchor(place: string): Uint8Array;
@@ -42,8 +42,9 @@ export interface LogKeys {
 }
 
 export const LOG_SECRET_BYTES = 32;
-const USER_KEY_BYTES = 32;
+const USER_KEY_BYTES = 16;
 const NONCE_BYTES = 12;
+/** Of a ciphertext (AES-GCM), and of an entry. */
 const TAG_BYTES = 16;
 /** An Ed25519 private key in PKCS#8 is this, then its 32 bytes (RFC 8410, 7). */
 const PKCS8_ED25519 = Buffer.from('302e020100300506032b657004220420', 'hex');
@@ -66,7 +67,7 @@ export function openLogKeys(secret: Uint8Array, { randomBytes }: Pick<Clock, 'ra
       const cipher = createCipheriv('aes-256-gcm', encryptionKey(userKey, person), nonce).setAAD(
         personId(person),
       );
-      return Buffer.concat([nonce, cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+      return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
     },
     decrypt(userKey, person, encrypted) {
       const bytes = Buffer.from(encrypted);
@@ -77,9 +78,9 @@ export function openLogKeys(secret: Uint8Array, { randomBytes }: Pick<Clock, 'ra
       );
       decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
       const body = decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES));
-      return Buffer.concat([body, decipher.final()]).toString('utf8');
+      return Buffer.concat([body, decipher.final()]);
     },
-    tag: (previous, entry) => hmac(chainKey, previous, entry),
+    tag: (previous, entry) => hmac(chainKey, previous, entry).subarray(0, TAG_BYTES),
     anchor: (place) => hmac(anchorKey, place),
     sign: (line) => sign(null, Buffer.from(line), signer).toString('base64url'),
     isSigned: (line, signature) =>
@@ -124,16 +125,14 @@ const INSTALLATION_PERSON = { realm: NIL_UUID, user: NIL_UUID };
 /** Encrypts personal values of an installation entry: base64url of key and ciphertext. */
 export function sealPerson(keys: Pick<LogKeys, 'mintUserKey' | 'encrypt'>, values: object): string {
   const userKey = keys.mintUserKey();
-  return Buffer.concat([
-    userKey,
-    keys.encrypt(userKey, INSTALLATION_PERSON, JSON.stringify(values)),
-  ]).toString('base64url');
+  const plain = Buffer.from(JSON.stringify(values));
+  return Buffer.concat([userKey, keys.encrypt(userKey, INSTALLATION_PERSON, plain)]).toString('base64url');
 }
 
 /** Decrypts it. Throws if it was changed. */
 export function openPerson(keys: Pick<LogKeys, 'decrypt'>, sealed: string): object {
   const bytes = Buffer.from(sealed, 'base64url');
-  return JSON.parse(
-    keys.decrypt(bytes.subarray(0, USER_KEY_BYTES), INSTALLATION_PERSON, bytes.subarray(USER_KEY_BYTES)),
-  );
+  const [userKey, encrypted] = [bytes.subarray(0, USER_KEY_BYTES), bytes.subarray(USER_KEY_BYTES)];
+  const plain = keys.decrypt(userKey, INSTALLATION_PERSON, encrypted);
+  return JSON.parse(Buffer.from(plain).toString());
 }

@@ -1,13 +1,9 @@
+import { eventResource } from '../domain/event.ts';
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
 import type { LogKeys, Person } from './log_keys.ts';
 import { openPerson, PERSON_MEMBER } from './log_keys.ts';
+import { type BeforeAndAfter, unpackDetail } from './packed_detail.ts';
 import type { LogStore, StoredEntry } from './port.ts';
-
-/** The members of a record before and after a change. */
-interface BeforeAndAfter {
-  readonly before?: Readonly<Record<string, unknown>>;
-  readonly after?: Readonly<Record<string, unknown>>;
-}
 
 /** An entry as an operator reads it. Members that do not apply are absent. */
 export interface ReadableEntry {
@@ -53,7 +49,9 @@ export function openLogReading(
 ): LogReading {
   async function readable(log: Uuid, entries: readonly StoredEntry[]): Promise<readonly ReadableEntry[]> {
     const users = new Set(
-      entries.flatMap(({ columns }) => (columns.personal ? [columns.user_id as Uuid] : [])),
+      entries.flatMap(({ columns }) =>
+        columns.personal && columns.user_id ? [columns.user_id as Uuid] : [],
+      ),
     );
     const userKeys = users.size === 0 ? new Map<Uuid, Uint8Array>() : await store.userKeys(log, [...users]);
     const isErased = new Map<Uuid, boolean>();
@@ -90,11 +88,14 @@ function personalOf(
   keys: Pick<LogKeys, 'decrypt'>,
 ): Pick<ReadableEntry, 'personal'> {
   if (!(columns.personal instanceof Uint8Array)) return {};
+  // Only tampering leaves an entry without the user of its personal values.
+  if (columns.user_id === null) return { personal: 'unreadable' };
   const user = columns.user_id as Uuid;
   const userKey = userKeys.get(user);
   if (!userKey) return { personal: 'erased' };
   try {
-    return { personal: JSON.parse(keys.decrypt(userKey, { realm: log, user }, columns.personal)) };
+    const plain = keys.decrypt(userKey, { realm: log, user }, columns.personal);
+    return { personal: unpackDetail(eventResource(String(columns.event)), plain) };
   } catch {
     return { personal: 'unreadable' };
   }

@@ -182,7 +182,10 @@ export function openPersonalValuesCheck(
 
   return {
     async add(entries) {
-      const personalEntries = entries.filter(({ columns }) => columns.personal instanceof Uint8Array);
+      // An entry with personal values and no user was tampered with, which its tag shows.
+      const personalEntries = entries.filter(
+        ({ columns }) => columns.personal instanceof Uint8Array && columns.user_id !== null,
+      );
       const users = new Set(personalEntries.map(({ columns }) => columns.user_id as Uuid));
       const userKeys = users.size > 0 ? await store.userKeys(realm, [...users]) : new Map<Uuid, Uint8Array>();
       for (const { seq, columns } of entries) {

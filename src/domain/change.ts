@@ -50,7 +50,7 @@ export interface WrittenRecord {
 }
 
 /** Changed by every update; named if nothing else changed. */
-const TOUCHED: readonly string[] = ['updated_at'];
+export const TOUCHED: readonly string[] = ['updated_at'];
 
 /** The change of one written record. */
 export function changeOf(

@@ -14,6 +14,19 @@ export function parseUuid(raw: string): Uuid | undefined {
   return LOWER.test(lower) ? (lower as Uuid) : undefined;
 }
 
+export const UUID_BYTES = 16;
+
+/** The 16 bytes of an ID. */
+export function uuidBytes(uuid: string): Uint8Array {
+  return Uint8Array.fromHex(uuid.replaceAll('-', ''));
+}
+
+/** The ID of 16 bytes. */
+export function uuidText(bytes: Uint8Array): Uuid {
+  const hex = bytes.toHex();
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}` as Uuid;
+}
+
 /** Means "no realm" in a row that must name one. */
 export const NIL_UUID = '00000000-0000-0000-0000-000000000000' as Uuid;
 

@@ -189,6 +189,8 @@ export const LIMITS = Object.freeze({
    * many per commit.
    */
   cascadeRecordsMax: 1_000,
+  /** Consecutive log entries that share the stored user, actor, request, address and time. */
+  logRunEntriesMax: 16,
   /**
    * Rows that a list may touch in the serving process. A list that can touch more is read by a reader process; on
    * PostgreSQL it waits in a separate queue.

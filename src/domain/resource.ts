@@ -101,6 +101,8 @@ export interface LookupKey {
 export interface Resource<M extends Members = Members> {
   /** The hyphenated noun in event names and documents. */
   readonly name: string;
+  /** Its number in stored log entries, which no other resource ever had: the first is 1. */
+  readonly number: number;
   /** The `type` member of its records. */
   readonly type: string;
   /** The path segment of its collection. */
@@ -116,6 +118,7 @@ export interface Resource<M extends Members = Members> {
   readonly selfPrefix: '/v2' | '';
   /** `<scope>:read` permits reading it, `<scope>:write` writing it. */
   readonly scope: string;
+  /** Stored log entries name a member by its position: new ones come last, and none is removed. */
   readonly members: M;
   /** Sets of columns that are unique in a realm; a unique index decides. */
   readonly unique: readonly (readonly string[])[];

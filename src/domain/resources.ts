@@ -8,6 +8,7 @@ import { httpUrl, issuerUrl, redirectUri, text } from './text/text.ts';
 
 export const realm = resource({
   name: 'authentication-realm',
+  number: 1,
   type: 'authentication-realm',
   collection: 'authentication-realms',
   table: 'realm',
@@ -53,6 +54,7 @@ export const realm = resource({
 
 export const oidcProfile = resource({
   name: 'oidc-profile',
+  number: 2,
   type: 'oidc-profile',
   collection: 'oidc-profiles',
   table: 'oidc_profile',
@@ -93,6 +95,7 @@ export const oidcProfile = resource({
 
 export const passwordProfile = resource({
   name: 'password-profile',
+  number: 3,
   type: 'password_profile',
   collection: 'password-profiles',
   table: 'password_profile',
@@ -112,6 +115,7 @@ export const passwordProfile = resource({
 
 export const user = resource({
   name: 'user-authentication-info',
+  number: 4,
   type: 'user_authentication_info',
   collection: 'user-authentication-info',
   table: 'user_info',
@@ -173,6 +177,7 @@ export const user = resource({
 
 export const oidcProfileInfo = resource({
   name: 'user-authentication-oidc-profile-info',
+  number: 5,
   type: 'user_authentication_oidc_profile_info',
   collection: 'user-authentication-oidc-profile-info',
   table: 'oidc_profile_info',
@@ -211,6 +216,7 @@ export const oidcProfileInfo = resource({
 
 export const passwordProfileInfo = resource({
   name: 'user-authentication-password-profile-info',
+  number: 6,
   type: 'user_authentication_password_profile_info',
   collection: 'user-authentication-password-profile-info',
   table: 'password_profile_info',

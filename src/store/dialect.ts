@@ -20,6 +20,8 @@ export interface Dialect {
   readonly hasHashColumns: boolean;
   /** SQL for the second to ninth byte of a value, as hexadecimal digits in lower case. */
   readonly hexAfterFirst: (value: string) => string;
+  /** How the log stores IDs. */
+  readonly logIds: LogIds;
   readonly insertion: (resource: Resource, columns: readonly string[]) => Insertion;
   /** Inserts of a bulk load in one round trip, with one savepoint. */
   readonly insertsPerBatch: number;
@@ -34,6 +36,13 @@ export interface Dialect {
    */
   readonly lockClocks: string | undefined;
   readonly clockOrder: ClockOrder;
+}
+
+/** IDs in the log, which are 16 bytes in every engine. */
+export interface LogIds {
+  readonly encode: (id: Uuid) => SqlValue;
+  /** SQL for the ID in a column of another table, as the log stores it. */
+  readonly encoded: (column: string) => string;
 }
 
 /** How lists are read. */

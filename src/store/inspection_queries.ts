@@ -7,6 +7,7 @@ import type {
   Rows,
   UnfinishedPurge,
 } from '../doctor/inspection.ts';
+import { eventNumber } from '../domain/event.ts';
 import { membersOf } from '../domain/resource.ts';
 import { oidcProfile, oidcProfileInfo, RESOURCES, realm } from '../domain/resources.ts';
 import { comparedColumn } from './records/statements.ts';
@@ -18,6 +19,8 @@ export interface QueryRunner {
   readonly rows: <T>(text: string, ...values: readonly SqlValue[]) => Rows<T>;
   /** SQL for whether a text has other characters than printable ASCII. */
   readonly isBeyondAscii: (column: string) => string;
+  /** SQL for the ID in a column of the log, as other tables store it. */
+  readonly logIdText: (column: string) => string;
 }
 
 /** The queries of `doctor` that are the same for all engines. */
@@ -51,14 +54,14 @@ export function inspectionQueries(runner: QueryRunner): InspectionQueries {
     },
     foreignLinks: () => rows(FOREIGN_LINKS),
     async *recordCounts() {
-      yield* recordCounts(runner, (await schema()) >= TRIMMING_SCHEMA);
+      yield* recordCounts(runner, (await schema()) >= LOG_SCHEMA);
     },
     unknownRealms: () => rows(UNKNOWN_REALMS),
   };
 }
 
-/** The first schema in which the oldest changes of a realm can be removed. */
-const TRIMMING_SCHEMA = 2;
+/** The first schema with the log, whose oldest entries can be removed. */
+const LOG_SCHEMA = 2;
 
 const APPLIED = 'select version, name, program_version as program from migration order by version';
 
@@ -112,11 +115,14 @@ const UNKNOWN_REALMS = `
 
 type CountRow = { readonly realm: string } & Readonly<Record<`stored${number}` | `logged${number}`, Long>>;
 
-/** Reads the changes once for all tables. */
-async function* recordCounts({ rows }: QueryRunner, canBeTrimmed: boolean): AsyncGenerator<RecordCount> {
-  const text = canBeTrimmed
-    ? countsOf([...COUNTS, TRIMMED], 'having sum(trimmed) = 0')
-    : countsOf(COUNTS, '');
+/** Reads the log once for all tables. */
+async function* recordCounts({ rows, logIdText }: QueryRunner, hasLog: boolean): AsyncGenerator<RecordCount> {
+  const text = hasLog
+    ? countsOf(
+        [loggedIn('log_entry', logIdText('realm_id'), eventNumber), ...STORED, TRIMMED],
+        'having sum(trimmed) = 0',
+      )
+    : countsOf([loggedIn('change', 'realm_id', (event) => `'${event}'`), ...STORED], '');
   for await (const row of rows<CountRow>(text)) {
     for (const [at, { table }] of RESOURCES.entries()) {
       const [stored, logged] = [Number(row[`stored${at}`]), Number(row[`logged${at}`])];
@@ -129,26 +135,32 @@ async function* recordCounts({ rows }: QueryRunner, canBeTrimmed: boolean): Asyn
 interface Count {
   readonly sums: Readonly<Record<string, string>>;
   readonly from: string;
+  /** SQL for the realm as text; default: its column. */
+  readonly realmText?: string;
 }
 
-const LOGGED = RESOURCES.map(({ name }, at) => {
-  const count = (verb: string) => `count(*) filter (where event = '${name}.${verb}')`;
-  return [`logged${at}`, `${count('created')} - ${count('deleted')}`] as const;
-});
+/** Counts the entries of a table of changes. */
+function loggedIn(from: string, realmText: string, stored: (event: string) => number | string): Count {
+  const sums = RESOURCES.map(({ name }, at) => {
+    const count = (verb: string) => `count(*) filter (where event = ${stored(`${name}.${verb}`)})`;
+    return [`logged${at}`, `${count('created')} - ${count('deleted')}`];
+  });
+  return { sums: Object.fromEntries(sums), from, realmText };
+}
 
-const COUNTS: readonly Count[] = [
-  { sums: Object.fromEntries(LOGGED), from: 'change' },
-  ...RESOURCES.map(({ table }, at) => ({ sums: { [`stored${at}`]: 'count(*)' }, from: table })),
-];
+const STORED: readonly Count[] = RESOURCES.map(({ table }, at) => ({
+  sums: { [`stored${at}`]: 'count(*)' },
+  from: table,
+}));
 
 const TRIMMED: Count = { sums: { trimmed: 'count(*)' }, from: 'realm_clock where anchor_entries > 0' };
 
 /** A union and no join: each node of a cluster counts the realms that it has. */
 function countsOf(counts: readonly Count[], having: string): string {
   const names = counts.flatMap(({ sums }) => Object.keys(sums));
-  const parts = counts.map(({ sums, from }) => {
+  const parts = counts.map(({ sums, from, realmText = 'realm_id' }) => {
     const columns = names.map((name) => `${sums[name] ?? 0} as ${name}`);
-    return `select realm_id, ${columns.join(', ')} from ${from} group by realm_id`;
+    return `select ${realmText} as realm_id, ${columns.join(', ')} from ${from} group by realm_id`;
   });
   const sums = names.map((name) => `sum(${name}) as ${name}`);
   return `select realm_id as realm, ${sums.join(', ')} from (${parts.join(' union all ')}) as counted group by realm_id ${having}`;

@@ -12,6 +12,7 @@ import { realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { ofRealm } from '../support/log_rows.ts';
 import { createFixture, insertRecord, realmMembers, startService } from '../support/service.ts';
 import { sqlLiteral, tamperWithLog } from '../support/tampered_logs.ts';
 
@@ -81,7 +82,7 @@ describe('audit entries', () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
     const fixture = await createFixture(db);
-    const rows = await database.query<Record<string, unknown>>('select * from change');
+    const rows = await database.query<Record<string, unknown>>('select * from log_entry');
     const texts = JSON.stringify(
       rows.map((row) =>
         Object.values(row).map((value) =>
@@ -165,7 +166,7 @@ describe('verification', () => {
     const edited = before.find(({ personal }) => personal !== undefined)?.seq ?? 0;
     const bytes = sqlLiteral(ownDatabase, new Uint8Array(1));
     await ownDatabase.tamper(
-      `update change set personal = ${bytes} where realm_id = ? and seq = ${edited}`,
+      `update log_entry set personal = ${bytes} where ${ofRealm(ownDatabase.address.engine)} and seq = ${edited}`,
       id,
     );
     const after = await reading.entries(id, 0, 100);
@@ -178,7 +179,10 @@ describe('verification', () => {
     const ownDatabase = await freshDatabase();
     const damaged = await openDatabase(ownDatabase.settings(), systemClock);
     const { realm: id } = await createFixture(damaged);
-    await ownDatabase.tamper('delete from change where realm_id = ? and seq = 3', id);
+    await ownDatabase.tamper(
+      `delete from log_entry where ${ofRealm(ownDatabase.address.engine)} and seq = 3`,
+      id,
+    );
     expect((await findingsOf(damaged)).map(({ message }) => message)).toContainEqual(
       '1 entries before this one are missing',
     );
@@ -202,7 +206,8 @@ describe('a log with its end cut off', () => {
     });
     const checkpoints = await checkpointsOf(db);
     const bytes = sqlLiteral(database, before?.tag ?? null);
-    await database.tamper(`delete from change where realm_id = ? and seq > ${before?.tagged_seq}`, id);
+    const where = ofRealm(database.address.engine);
+    await database.tamper(`delete from log_entry where ${where} and seq > ${before?.tagged_seq}`, id);
     const setHead = async (assignments: string) =>
       database.tamper(`update realm_clock set ${assignments} where realm_id = ?`, id);
     return { db, checkpoints, id, before, bytes, setHead };
@@ -242,11 +247,12 @@ describe('a rewritten log', () => {
       head?.chain?.anchor ?? { seq: 0, tag: new Uint8Array(32), entries: 0 },
     );
     const chain = resumeChain(keys, anchor);
-    await database.tamper(`update change set actor = 'nobody' where realm_id = ? and seq = 2`, id);
+    const where = ofRealm(database.address.engine);
+    await database.tamper(`update log_entry set actor = 'nobody' where ${where} and seq = 2`, id);
     for (const { seq, columns } of await db.engine.log.entries(id, 0, 1_000)) {
       const tag = chain.next(seq, Object.values(columns));
       await database.tamper(
-        `update change set tag = ${sqlLiteral(database, tag)} where realm_id = ? and seq = ${seq}`,
+        `update log_entry set tag = ${sqlLiteral(database, tag)} where ${where} and seq = ${seq}`,
         id,
       );
     }

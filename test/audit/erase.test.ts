@@ -5,6 +5,7 @@ import { passwordProfileInfo } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { createErasureFixture, runErase, withDatabase } from '../support/erasure_fixtures.ts';
+import { ofUser } from '../support/log_rows.ts';
 import { AUTHREALM, killCommands, runCommand } from '../support/processes.ts';
 import { createFixture, insertRecord } from '../support/service.ts';
 
@@ -22,10 +23,12 @@ describe('erase user', () => {
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toContain(`user ${id} is erased`);
     expect(await database.query('select 1 from user_info where id = ?', id)).toEqual([]);
-    for (const table of ['oidc_profile_info', 'password_profile_info', 'user_salt', 'idempotency']) {
+    for (const table of ['oidc_profile_info', 'password_profile_info', 'idempotency']) {
       expect(await database.query(`select 1 from ${table} where user_id = ?`, id)).toEqual([]);
     }
-    const events = await database.query<{ event: string }>(
+    const where = ofUser(database.address.engine);
+    expect(await database.query(`select 1 from user_salt where ${where}`, id)).toEqual([]);
+    const events = await database.queryChanges<{ event: string }>(
       'select event from change where user_id = ? order by seq desc limit 2',
       id,
     );

@@ -8,6 +8,7 @@ import { user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { appendUntagged, ofRealm, ofUser } from '../support/log_rows.ts';
 import { createFixture, type Fixture, insertRecord, userMembers } from '../support/service.ts';
 
 /** Tampering with the database but without the master key; erasures; and the adoption of older entries. */
@@ -16,13 +17,16 @@ interface TestLog {
   readonly database: TestDatabase;
   readonly db: OpenDatabase;
   readonly fixture: Fixture;
+  /** A condition on `log_entry` with the realm as its parameter. */
+  readonly inLog: string;
 }
 
 async function withLog(work: (testLog: TestLog) => Promise<void>): Promise<void> {
   const database = await freshDatabase();
   const db = await openDatabase(database.settings(), systemClock);
   try {
-    await work({ database, db, fixture: await createFixture(db) });
+    const inLog = ofRealm(database.address.engine);
+    await work({ database, db, fixture: await createFixture(db), inLog });
   } finally {
     await db.engine.close();
   }
@@ -72,10 +76,10 @@ const rename = ({ db, fixture }: TestLog, name: string) =>
 
 describe('tampering without the master key', () => {
   test('verify finds a removed end of a chain, also after the next write', () =>
-    withLog(async ({ database, db, fixture }) => {
+    withLog(async ({ database, db, fixture, inLog }) => {
       await database.tamper('update realm_clock set tag = null where realm_id = ?', fixture.realm);
       await database.tamper(
-        `update change set actor = 'nobody' where realm_id = ? and seq = 2`,
+        `update log_entry set actor = 'nobody' where ${inLog} and seq = 2`,
         fixture.realm,
       );
       expect((await verify(db)).messages).not.toEqual([]);
@@ -84,20 +88,15 @@ describe('tampering without the master key', () => {
     }));
 
   test('verify finds a removed log', () =>
-    withLog(async ({ database, db, fixture }) => {
-      await database.tamper('delete from change where realm_id = ?', fixture.realm);
+    withLog(async ({ database, db, fixture, inLog }) => {
+      await database.tamper(`delete from log_entry where ${inLog}`, fixture.realm);
       await database.tamper('delete from realm_clock where realm_id = ?', fixture.realm);
       expect((await verify(db)).messages).toEqual(['this log was started, but it does not exist']);
     }));
 
   test('an entry inserted in the format of an older release is reported, before and after its adoption', () =>
     withLog(async ({ database, db, fixture }) => {
-      await database.tamper(
-        `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at)
-           select realm_id, seq + 1, event, user_id, record_id, revision, members, actor, request_id, at
-           from change where realm_id = ? order by seq desc limit 1`,
-        fixture.realm,
-      );
+      await database.tamper(appendUntagged(database.address.engine), fixture.realm);
       await database.tamper('update realm_clock set seq = seq + 1 where realm_id = ?', fixture.realm);
       expect(await verify(db)).toEqual({ messages: [], untagged: 1 });
       await createFixture(db, { realm: fixture.realm });
@@ -109,11 +108,11 @@ describe('tampering without the master key', () => {
     }));
 
   test('verify finds an entry inserted after the log head', () =>
-    withLog(async ({ database, db, fixture }) => {
+    withLog(async ({ database, db, fixture, inLog }) => {
       await database.tamper(
-        `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at, tag)
-           select realm_id, seq + 9, event, user_id, record_id, revision, members, actor, request_id, at, tag
-           from change where realm_id = ? order by seq desc limit 1`,
+        `insert into log_entry (realm_id, seq, event, revision, user_id, at, actor, tag)
+           select realm_id, seq + 9, event, revision, user_id, at, actor, tag
+           from log_entry where ${inLog} order by seq desc limit 1`,
         fixture.realm,
       );
       expect((await verify(db)).messages).toEqual(['this entry is after the head of the log']);
@@ -121,7 +120,7 @@ describe('tampering without the master key', () => {
 
   test('verify finds a deleted user key without an erasure', () =>
     withLog(async ({ database, db, fixture }) => {
-      await database.tamper('delete from user_salt where user_id = ?', fixture.user);
+      await database.tamper(`delete from user_salt where ${ofUser(database.address.engine)}`, fixture.user);
       await database.tamper(
         'insert into erasure (realm_id, user_id, at) values (?, ?, 1)',
         fixture.realm,
@@ -131,13 +130,13 @@ describe('tampering without the master key', () => {
     }));
 
   test('backdated entries are not removed by retention', () =>
-    withLog(async ({ database, db, fixture }) => {
-      await database.tamper('update change set at = 1 where realm_id = ? and seq <= 3', fixture.realm);
+    withLog(async ({ database, db, fixture, inLog }) => {
+      await database.tamper(`update log_entry set at = 1 where ${inLog} and seq <= 3`, fixture.realm);
       const trimming = db.engine.log.trim(fixture.realm, 1_000);
       expect(await trimming.then(() => 'done', String)).toContain(
         'an expired entry of a log was tampered with',
       );
-      expect(await database.query('select 1 from change where at = 1')).toHaveLength(3);
+      expect(await database.query('select 1 from log_entry where at = 1')).toHaveLength(3);
     }));
 
   test('tampering is not hidden by a later checkpoint of the same position', () =>
@@ -160,7 +159,12 @@ describe('an erasure', () => {
     withLog(async (testLog) => {
       const { database, db, fixture } = testLog;
       await Promise.all([rename(testLog, 'Written at the last moment'), erase(testLog)]);
-      expect(await database.query('select 1 from user_salt where user_id = ?', fixture.user)).toEqual([]);
+      expect(
+        await database.query(
+          `select 1 from user_salt where ${ofUser(database.address.engine)}`,
+          fixture.user,
+        ),
+      ).toEqual([]);
       const reading = openLogReading(db.engine.log, db.logKeys);
       const entries = await reading.entriesOf(fixture, 'realm', 0, 100);
       expect(entries.filter(({ personal }) => typeof personal === 'object')).toEqual([]);
@@ -187,20 +191,14 @@ describe('entries of an older release', () => {
     withLog(async ({ database, db, fixture }) => {
       const { realm } = fixture;
       const many = 2 * LIMITS.cascadeRecordsMax + 500;
-      await database.tamper(
-        `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at)
-           with recursive n (i) as (select 1 union all select i + 1 from n where i < ${many})
-           select c.realm_id, c.seq + n.i, c.event, c.user_id, c.record_id, c.revision, c.members, c.actor, null, c.at
-           from n, (select * from change where realm_id = ? order by seq desc limit 1) c`,
-        realm,
-      );
+      await database.tamper(appendUntagged(database.address.engine, many), realm);
       await database.tamper(`update realm_clock set seq = seq + ${many} where realm_id = ?`, realm);
       await createFixture(db, {
         realm,
         oidcProfile: fixture.oidcProfile,
         passwordProfile: fixture.passwordProfile,
       });
-      const untagged = () => database.query('select 1 from change where tag is null');
+      const untagged = () => database.query('select 1 from log_entry where tag is null');
       expect((await untagged()).length).toBeLessThan(many);
       await db.engine.log.catchUp(systemClock.now());
       expect(await untagged()).toEqual([]);

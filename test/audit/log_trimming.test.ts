@@ -9,6 +9,7 @@ import { realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { ofRealm } from '../support/log_rows.ts';
 import { buildRecord, realmMembers, userMembers } from '../support/service.ts';
 import { sqlLiteral } from '../support/tampered_logs.ts';
 
@@ -88,7 +89,10 @@ async function moveStart({ database, db, id }: TestLog, lastRemoved: number, for
     if (seq <= lastRemoved) chain.next(seq, Object.values(columns));
   }
   const { seq, tag, entries, mac } = forged ?? sealAnchor(db.logKeys, id, chain);
-  await database.tamper(`delete from change where realm_id = ? and seq <= ${seq}`, id);
+  await database.tamper(
+    `delete from log_entry where ${ofRealm(database.address.engine)} and seq <= ${seq}`,
+    id,
+  );
   await database.tamper(
     `update realm_clock set anchor_seq = ${seq}, anchor_tag = ${sqlLiteral(database, tag)},
        anchor_entries = ${entries}, anchor_mac = ${sqlLiteral(database, mac)} where realm_id = ?`,

@@ -287,7 +287,7 @@ describe('the actor of an external token', () => {
         const token = await issue(pair, { ...claimsOf(issuer, consumer), sub, groups: 'writers' });
         const made = await consumer.post('/v2/authentication-realms', token, { data: record() });
         expect(made.status).toBe(201);
-        const [change] = await consumer.database.query<{ actor: string }>(
+        const [change] = await consumer.database.queryChanges<{ actor: string }>(
           'select actor from change order by at desc, seq desc limit 1',
         );
         actors.push(change?.actor ?? '');

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Revision, Uuid } from '../../src/domain/id.ts';
 import { feedCursor, parseFeedCursor } from '../../src/events/feed/cursor.ts';
+import { ofRealm } from '../support/log_rows.ts';
 import {
   createFixture,
   errorsOf,
@@ -129,13 +130,12 @@ describe('a page of the feed', () => {
 
   test('a change of a type that only a later release knows is returned without a record', async () => {
     const { realm } = await createFixture(service.db);
-    await service.database.tamper(
-      `update change set event = 'later-thing.created' where realm_id = ? and seq = 6`,
-      realm,
-    );
+    const { database } = service;
+    const where = ofRealm(database.address.engine);
+    await database.tamper(`update log_entry set event = 1001 where ${where} and seq = 6`, realm);
     const last = (await page(feedOf(realm), reader)).data.at(-1);
     expect([last?.type, last?.subject, last?.data.record]).toEqual([
-      'later-thing.created',
+      'unknown-1001',
       last?.data.record_id ?? '',
       undefined,
     ]);

@@ -7,6 +7,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
 import { feedCursor } from '../../src/events/feed/cursor.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { ofRealm } from '../support/log_rows.ts';
 import {
   buildRecord,
   createFixture,
@@ -337,7 +338,8 @@ test('a stream ends when its cursor is gone, and at shutdown without delaying it
   const stream = await open();
   // Another change has the sequence number of the last one, as after a restore.
   await other.database.tamper(
-    `update change set revision = 'ffffffffffffffff' where realm_id = ? and seq = 6`,
+    `update log_entry set revision = substr(tag, 1, 8)
+     where ${ofRealm(other.database.address.engine)} and seq = 6`,
     realm,
   );
   await insertRecord(other.db, user, [realm, systemClock.mintId()], userMembers);

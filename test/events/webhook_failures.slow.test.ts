@@ -249,7 +249,7 @@ test('an answer of 410 to a redelivered dead letter disables the target', async 
 test('a database error during delivery logs no fault, and delivery continues when it is over', async () => {
   receiver.respond(() => new Response(null, { status: 503 }));
   await addTarget(service, receiver.url, { realms: new Set([fixture.realm]), from: 'oldest' });
-  await service.database.query('alter table change rename to elsewhere');
+  await service.database.query('alter table log_entry rename to elsewhere');
   receiver.respond(() => new Response());
   await Bun.sleep(4 * LIMITS.webhookPollMs);
   await service.database.query('alter table elsewhere rename to change');

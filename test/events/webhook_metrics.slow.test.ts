@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, 
 import { changeWebhook, deleteWebhook, requestRedelivery } from '../../src/events/webhooks/targets.ts';
 import type { Labels } from '../../src/metrics/family.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { ofRealm } from '../support/log_rows.ts';
 import { createFixture, type Fixture, type Service, startService } from '../support/service.ts';
 import { sqlLiteral } from '../support/tampered_logs.ts';
 import {
@@ -118,7 +119,9 @@ test('a realm that waits for a slot counts into the lag by the age of its own ch
   const others = await Promise.all([1, 2, 3].map(() => createFixture(service.db)));
   // Created last, so that it is read last.
   const late = await createFixture(service.db);
-  await service.database.tamper('update change set at = at - 5000000 where realm_id = ?', late.realm);
+  const { database } = service;
+  const where = ofRealm(database.address.engine);
+  await database.tamper(`update log_entry set at = at - 5000000 where ${where}`, late.realm);
   const realms = new Set([fixture, late, ...others].map(({ realm }) => realm));
   const options = { realms, from: 'oldest', eventsMax: 100 } as const;
   await endRecentWrites(service.database);

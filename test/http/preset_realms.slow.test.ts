@@ -68,11 +68,11 @@ test('init --preset-realms creates the three realms, with the profile and client
   expect(await database.findInconsistencies()).toEqual([]);
   expect((await runDoctorOn(database)).healthy).toBe(true);
 
-  const before = await database.query('select * from change order by realm_id, seq');
+  const before = await database.queryChanges('select * from change order by realm_id, seq');
   const again = await init(database, '--preset-realms');
   expect([again.code, again.stderr]).toEqual([0, '']);
   expect(again.stdout).toBe(realms.map(({ id, name }) => `${id}  ${name} (exists)\n`).join(''));
-  expect(await database.query('select * from change order by realm_id, seq')).toEqual(before);
+  expect(await database.queryChanges('select * from change order by realm_id, seq')).toEqual(before);
   expect(await database.query('select * from client')).toHaveLength(1);
 });
 
@@ -98,7 +98,7 @@ test('twenty concurrent runs of init --preset-realms create three realms, in ord
   // Exactly one run created them, all three.
   expect(runs.filter(({ stdout }) => !stdout.includes('(exists)'))).toHaveLength(1);
   await expectPresets(database);
-  expect(await database.query('select event from change')).toHaveLength(PRESETS.length);
+  expect(await database.queryChanges('select event from change')).toHaveLength(PRESETS.length);
   expect(await database.findInconsistencies()).toEqual([]);
 }, 300_000);
 

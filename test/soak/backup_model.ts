@@ -1,6 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { oidcProfileInfo, user } from '../../src/domain/resources.ts';
 import { findInconsistencies } from '../support/consistency.ts';
+import { withChanges } from '../support/log_rows.ts';
 import type { LoadRecord, WriteOperation } from './write_load.ts';
 
 /** A row of the change log. */
@@ -36,7 +37,8 @@ export function readContent(path: string): DatabaseContent {
     );
     return {
       changes: query<ChangeRow>(
-        'select realm_id, seq, event, record_id, revision, request_id from change order by realm_id, seq',
+        `${withChanges('sqlite')} select realm_id, seq, event, record_id, revision, request_id from change
+         order by realm_id, seq`,
       ),
       records: new Map([
         ...users.map(({ id, name, email }) => [id, userValue(name, email)] as const),

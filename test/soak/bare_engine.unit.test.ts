@@ -26,6 +26,6 @@ test('every row and its change are written, as the tables are now', () => {
     'oidc_profile_info',
     'password_profile_info',
   ];
-  expect(count('change').n).toBe(rows.reduce((sum, table) => sum + count(table).n, 0));
+  expect(count('log_entry').n).toBe(rows.reduce((sum, table) => sum + count(table).n, 0));
   db.close();
 });

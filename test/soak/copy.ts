@@ -79,7 +79,7 @@ async function killHalfWay(from: string, to: string, isHalfWay: () => Promise<bo
   return (performance.now() - since) / 1_000;
 }
 
-const HAS_CHANGES = 'select 1 from change limit 1';
+const HAS_CHANGES = 'select 1 from log_entry limit 1';
 
 async function hasChangesIn(sql: SQL): Promise<boolean> {
   return sql.unsafe(HAS_CHANGES).then(

@@ -1,6 +1,9 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
+import { eventNumber } from '../../src/domain/event.ts';
+import { user } from '../../src/domain/resources.ts';
 import { freshDatabase } from '../support/database.ts';
+import { withChanges } from '../support/log_rows.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
 import { freshFolder } from '../support/service.ts';
 import { runRandomWrites } from './random_service.ts';
@@ -51,20 +54,22 @@ const MANIPULATIONS: [what: string, sql: string, complaint: RegExp][] = [
   ],
   [
     'a change without a request',
-    `update change set request_id = 'unknown-request' where (realm_id, seq) in (select realm_id, seq from change limit 1)`,
+    `update log_entry set request_id = 'unknown-request'
+       where (realm_id, seq) in (select realm_id, seq from log_entry where at is not null limit 1)`,
     /^no request was sent for the changes of unknown-request$/,
   ],
   [
     'an acknowledged write whose change is lost',
-    `delete from change where request_id = (select request_id from change where event like '%-info.updated'
-       and members <> 'updated_at' limit 1)`,
+    `${withChanges(database.address.engine)} delete from log_entry where (realm_id, seq) in (
+       select stored_realm_id, seq from change where request_id = (select request_id from change
+         where event like '%-info.updated' and members <> 'updated_at' limit 1))`,
     /was acknowledged and has 0 commits$/,
   ],
   [
     'an update of a deleted record',
-    `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at)
-       select realm_id, seq + 1000000, replace(event, 'deleted', 'updated'), user_id, record_id, revision, members,
-       actor, request_id, at from change where event like '%.deleted' limit 1`,
+    `insert into log_entry (realm_id, seq, event, record_id, revision, user_id, at, actor, request_id)
+       select realm_id, seq + 1000000, ${eventNumber(`${user.name}.updated`)}, record_id, revision, user_id, at, actor,
+       request_id from log_entry where event = ${eventNumber(`${user.name}.deleted`)} and at is not null limit 1`,
     /is updated out of order$/,
   ],
 ];

@@ -56,7 +56,7 @@ export async function findLogErrors(database: TestDatabase): Promise<readonly st
 }
 
 function changesOf(database: TestDatabase): Promise<ChangeRow[]> {
-  return database.query<ChangeRow>(
+  return database.queryChanges<ChangeRow>(
     'select realm_id, seq, event, record_id, revision, request_id from change order by realm_id, seq',
   );
 }

@@ -45,7 +45,14 @@ describe('dependents are derived from the resource descriptions', () => {
   );
 
   test('a new resource is a dependent of its parents and of the resources it refers to, at any depth', () => {
-    const plain = { bodyId: 'own', selfPrefix: '/v2', scope: 's', summary: 'S.', unique: [] } as const;
+    const plain = {
+      bodyId: 'own',
+      number: 9,
+      selfPrefix: '/v2',
+      scope: 's',
+      summary: 'S.',
+      unique: [],
+    } as const;
     const badge = described({
       ...plain,
       ...{ name: 'badge', type: 'badge', collection: 'badges', table: 'badge', parent: user },

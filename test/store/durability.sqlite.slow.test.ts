@@ -31,7 +31,7 @@ test.each([
 
 /** A statement that damages a database, and the complaint it must raise. */
 const DAMAGES: readonly (readonly [string, RegExp])[] = [
-  ['delete from change where seq = 2', /^the clock of realm .* differ$/],
+  ['delete from log_entry where seq = 2', /^the clock of realm .* differ$/],
   ['update realm_clock set seq = seq + 1', /^the clock of realm .* differ$/],
   [`update user_info set revision = '0'`, /^user-authentication-info .* has no change with its revision$/],
   [

@@ -86,7 +86,7 @@ function countRows({ settings }: Service): { realms: number; changes: number; ch
   const db = new Database(databaseFile({ settings }), { readonly: true });
   const counts = db
     .query<{ realms: number; changes: number }, []>(
-      'select (select count(*) from realm) as realms, (select count(*) from change) as changes',
+      'select (select count(*) from realm) as realms, (select count(*) from log_entry) as changes',
     )
     .get();
   const check =

@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test';
 import { SQL } from 'bun';
-import type { Connection } from '../../src/store/postgres/connection.ts';
-import { CITUS_WRITE, lockScope } from '../../src/store/postgres/scope_locks.ts';
+import { beginLocked, CITUS_WRITE } from '../../src/store/postgres/scope_locks.ts';
 import { sharedCluster } from '../support/citus_cluster.ts';
 import { mintId } from './contract/store_fixtures.ts';
 
@@ -15,9 +14,7 @@ test('a shard moves after the transactions that have locked one of its realms, a
   const target = cluster.workers.find((worker) => worker !== source) ?? source;
 
   const writing = new SQL(url, { max: 1 });
-  await writing.unsafe('begin');
-  const connection = { query: (text, values) => writing.unsafe(text, [...values]) } as Connection;
-  await lockScope([realm], connection, CITUS_WRITE);
+  await writing.unsafe(beginLocked(CITUS_WRITE, [realm])).simple();
   let isMoved = false;
   const move = cluster.run(
     url,

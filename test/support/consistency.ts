@@ -2,8 +2,12 @@ import { Database } from 'bun:sqlite';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import type { Resource } from '../../src/domain/resource.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
+import { withChanges } from './log_rows.ts';
 
-/** A query over records and changes that returns a row for each inconsistency, on both engines. */
+/**
+ * A query over records and changes that returns a row for each inconsistency, on both engines. It continues the common table
+ * expressions of `withChanges`.
+ */
 export interface ConsistencyCheck {
   readonly text: string;
   readonly values: readonly string[];
@@ -20,7 +24,7 @@ export function findInconsistencies(path: string, checks = CONSISTENCY_CHECKS): 
   try {
     const found = checks.flatMap(({ text, values, describe }) =>
       db
-        .query<{ id: string }, string[]>(text)
+        .query<{ id: string }, string[]>(withChanges('sqlite') + text)
         .all(...values)
         .map(({ id }) => describe(id)),
     );
@@ -42,7 +46,7 @@ function integrityErrors(db: Database): string[] {
  * the installation.
  */
 function wrongClocks(): ConsistencyCheck {
-  const text = `with entry as (select realm_id, seq from change union all select '${NIL_UUID}', seq from act)
+  const text = `, entry as (select realm_id, seq from change union all select '${NIL_UUID}', seq from act)
      select known.realm_id as id
      from (select realm_id from realm_clock union select realm_id from entry) as known
      left join (select realm_id, count(*) as changes, min(seq) as first, max(seq) as last from entry
@@ -55,7 +59,7 @@ function wrongClocks(): ConsistencyCheck {
 const idColumn = ({ parent }: Resource): string => (parent === undefined ? 'realm_id' : 'id');
 
 /** For each record of a resource: its newest change, and its creations minus its deletions. Parameter: the resource's name. */
-const NEWEST = `with numbered as (
+const NEWEST = `, numbered as (
   select realm_id, record_id, user_id, revision, event,
     row_number() over (partition by realm_id, record_id order by seq desc) as age,
     sum(case event when ?1 || '.created' then 1 when ?1 || '.deleted' then -1 else 0 end)

@@ -87,7 +87,7 @@ export async function allRows(
   database: Pick<TestDatabase, 'query'>,
 ): Promise<Readonly<Record<string, readonly Json[]>>> {
   const found: Record<string, readonly Json[]> = {};
-  for (const { name, key } of [INSTANCE, ...COPIED_TABLES]) {
+  for (const { name, key, idColumns } of [INSTANCE, ...COPIED_TABLES]) {
     const rows = await database.query<Json>(`select * from ${name} order by ${key.join(', ')}`);
     found[name] = rows.map((row) =>
       Object.fromEntries(
@@ -95,12 +95,21 @@ export async function allRows(
           .filter(([column]) => isCopiedColumn(column))
           .map(([column, value]) => [
             column,
-            value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value,
+            idColumns?.includes(column) && value
+              ? hexOfId(value)
+              : value instanceof Uint8Array
+                ? value.toHex()
+                : value,
           ]),
       ),
     );
   }
   return found;
+}
+
+/** The digits of an ID: SQLite stores those of the log as bytes. */
+function hexOfId(value: unknown): string {
+  return value instanceof Uint8Array ? value.toHex() : String(value).replaceAll('-', '');
 }
 
 /** Not served; only part of links and tokens, so that those of two services are equal. */

@@ -10,6 +10,7 @@ import { numberParameters } from '../../src/store/postgres/parameters.ts';
 import { isCitusEngine, sharedCluster } from './citus_cluster.ts';
 import { CONSISTENCY_CHECKS, type ConsistencyCheck, findInconsistencies } from './consistency.ts';
 import { freshFolder } from './folder.ts';
+import { withChanges } from './log_rows.ts';
 import { ROLES, sharedServer } from './postgres_server.ts';
 import { runCommand } from './processes.ts';
 
@@ -26,6 +27,8 @@ export interface TestDatabase {
   settings(environment?: Readonly<Record<string, string>>): Settings;
   /** The rows of a statement. Big integers are numbers. */
   query: Query;
+  /** The rows of a statement about `change`, the log with texts (`withChanges`). */
+  queryChanges: Query;
   /** One connection for repeated queries. */
   connect(): { readonly ask: Query; close(): Promise<void> };
   /** Runs a statement without foreign key checks. Returns the number of rows written. */
@@ -141,6 +144,7 @@ export function sqliteAt(path: string): TestDatabase {
     ...sharedMembers(`${path}.key`, { database: `sqlite:${path}` }),
     connect,
     query: queryOver(connect),
+    queryChanges: (sql, ...values) => queryOver(connect)(`${withChanges('sqlite')} ${sql}`, ...values),
     async tamper(sql, ...values) {
       const db = openFile();
       db.run('pragma foreign_keys = off');
@@ -193,6 +197,7 @@ export function postgresAt(url: string, masterKeyFile: string, roles: Flags = tw
     ...sharedMembers(masterKeyFile, flags),
     connect,
     query: ask,
+    queryChanges: (sql, ...values) => ask(`${withChanges('postgres')} ${sql}`, ...values),
     async tamper(sql, ...values) {
       const client = new SQL(url, { max: 1 });
       const { text, order } = numberParameters(sql);
@@ -220,7 +225,9 @@ export function postgresAt(url: string, masterKeyFile: string, roles: Flags = tw
     async findInconsistencies(checks = CONSISTENCY_CHECKS) {
       const found = await Promise.all(
         checks.map(async ({ text, values, describe }) =>
-          (await ask<{ id: string }>(text, ...values)).map(({ id }) => describe(id)),
+          (await ask<{ id: string }>(withChanges('postgres') + text, ...values)).map(({ id }) =>
+            describe(id),
+          ),
         ),
       );
       return found.flat();

@@ -173,7 +173,7 @@ export async function realmRows(
 
 /** The events of the change feed with their record IDs, sorted. */
 export async function changeEvents(database: TestDatabase): Promise<string[]> {
-  const rows = await database.query<{ event: string; record_id: string }>(
+  const rows = await database.queryChanges<{ event: string; record_id: string }>(
     'select event, record_id from change',
   );
   return rows.map(({ event, record_id }) => `${event} ${record_id}`).sort();

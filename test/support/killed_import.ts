@@ -1,9 +1,12 @@
 import { Database } from 'bun:sqlite';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { unpackDetail } from '../../src/audit/packed_detail.ts';
+import { eventResource } from '../../src/domain/event.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
 import { findProblems, type KillTarget, killAfter, missingIds } from './killed_process.ts';
+import { withChanges } from './log_rows.ts';
 import { populationLines } from './population.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 
@@ -86,27 +89,28 @@ function lostLines(path: string, acknowledged: readonly string[]): string[] {
   return lost.length === 0 ? [] : [`${lost.length} of ${ids.length} acknowledged records are lost`];
 }
 
-/** The comparable content of a change: encrypted values differ in every run, their presence does not. */
-function comparableDetail({
-  detail,
-  personal,
-}: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  if (typeof detail !== 'string') return {};
-  const parsed = JSON.parse(detail, (name, value) => (name === 'origin' ? undefined : value));
-  return { detail: parsed, personal: personal !== null };
-}
-
 /** A hash of records and changes without the values that differ in every run. */
 function digestOf(path: string): string {
   const db = new Database(path, { readwrite: true });
   const hash = new Bun.CryptoHasher('sha256');
-  for (const table of [...RESOURCES.map((resource) => resource.table), 'change']) {
+  const add = (text: string, comparable: (row: Row) => Row) => {
     // Tables of both kinds are stored in the order of their keys.
-    for (const row of db.query<Record<string, unknown>, []>(`select * from ${table}`).iterate()) {
-      const { revision: _, at: __, origin: ___, tag: ____, ...comparable } = row;
-      hash.update(JSON.stringify({ ...comparable, ...comparableDetail(row) }));
+    for (const row of db.query<Row, []>(text).iterate()) {
+      const { revision: _, at: __, origin: ___, tag: ____, ...rest } = row;
+      hash.update(JSON.stringify(comparable(rest)));
     }
-  }
+  };
+  for (const { table } of RESOURCES) add(`select * from ${table}`, (row) => row);
+  add(`${withChanges('sqlite')} select * from change order by realm_id, seq`, comparableChange);
   db.close();
   return hash.digest('hex');
+}
+
+type Row = Readonly<Record<string, unknown>>;
+
+/** Encrypted values differ in every run, their presence does not. */
+function comparableChange({ detail, personal, ...rest }: Row): Row {
+  const bytes = detail instanceof Uint8Array ? detail : undefined;
+  const { after, before } = bytes ? unpackDetail(eventResource(String(rest.event)), bytes) : {};
+  return { ...rest, after: { ...after, origin: undefined }, before, personal: personal !== null };
 }

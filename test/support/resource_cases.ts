@@ -281,7 +281,7 @@ export async function createParents(
 /** Settings of a service that derives the issuer of a profile from its URL. */
 export const OFFLINE = { offline: 'true' } as const;
 
-const COUNTED = [...RESOURCES.map(({ table }) => table), 'change', 'idempotency'];
+const COUNTED = [...RESOURCES.map(({ table }) => table), 'log_entry', 'idempotency'];
 const COUNTS = COUNTED.map((table) => `select '${table}' as name, count(*) as n from ${table}`).join(
   ' union all ',
 );

@@ -38,6 +38,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** It uses every feature of a description of a resource below a user. */
 const DESCRIPTION = `export const device = resource({
   name: 'device',
+  number: 7,
   type: 'device',
   collection: 'devices',
   table: 'device',

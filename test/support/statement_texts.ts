@@ -25,7 +25,7 @@ import { SCOPE_LOCK_TEXTS } from '../../src/store/postgres/scope_locks.ts';
 import { CASCADES } from '../../src/store/records/cascade.ts';
 import { deliveryTexts } from '../../src/store/webhooks/deliveries.ts';
 import { webhookProgressTexts } from '../../src/store/webhooks/progress.ts';
-import { WEBHOOK_TEXTS } from '../../src/store/webhooks/webhooks.ts';
+import { webhookTexts } from '../../src/store/webhooks/webhooks.ts';
 
 /** Settings of a server that logs every statement with its database. */
 export const STATEMENT_LOGGING = {
@@ -64,7 +64,7 @@ export function derivedTexts(indexes: IndexCatalog): ReadonlySet<string> {
     ],
     ...[
       ...feedTexts(POSTGRES),
-      ...WEBHOOK_TEXTS,
+      ...webhookTexts(POSTGRES),
       ...deliveryTexts(POSTGRES),
       ...webhookProgressTexts(POSTGRES),
     ],

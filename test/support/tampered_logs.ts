@@ -1,9 +1,10 @@
+import { uuidBytes } from '../../src/domain/id.ts';
 import { isCitusEngine } from './citus_cluster.ts';
 import type { TestDatabase } from './database.ts';
 
 /** The tables of the log and of its anchors, with the columns of their keys. */
 const LOG_TABLES: Readonly<Record<string, readonly string[]>> = {
-  change: ['realm_id', 'seq'],
+  log_entry: ['realm_id', 'seq'],
   act: ['seq'],
   realm_clock: ['realm_id'],
   user_salt: ['realm_id', 'user_id'],
@@ -16,7 +17,7 @@ const UNPROTECTED = ['realm_clock.moved'];
 const UNCHANGEABLE = ['act.log_id'];
 /** Citus distributes these tables by this column, which cannot change then. */
 const UNCHANGEABLE_ON_CITUS = [
-  'change.realm_id',
+  'log_entry.realm_id',
   'realm_clock.realm_id',
   'user_salt.realm_id',
   'erasure.realm_id',
@@ -46,7 +47,8 @@ export async function tamperWithLog(
   const column = columns[draw(columns.length)] as string;
   const literal = (name: string, value: Value) => sqlLiteral(database, value, name);
   const was = row[column] as Value;
-  const newValue = otherThan(was, column, draw);
+  const isIdOfBytes = database.address.engine === 'sqlite' && 'user_id' in row && table !== 'act';
+  const newValue = otherThan(was, { column, isIdOfBytes }, draw);
   const places = (LOG_TABLES[table] ?? []).map((name) => [name, row[name] as Value] as const);
   const where = (values: readonly (readonly [string, Value])[]) =>
     values.map(([name, value]) => `${name} = ${literal(name, value)}`).join(' and ');
@@ -75,10 +77,20 @@ export function sqlLiteral({ address }: Pick<TestDatabase, 'address'>, value: Va
 }
 
 const LONGS = new Set(['seq', 'at', 'tagged_seq', 'entries', 'anchor_seq', 'anchor_entries']);
-const BYTES = new Set(['tag', 'personal', 'salt', 'anchor_tag', 'anchor_mac']);
+const BYTES = new Set(['tag', 'detail', 'personal', 'salt', 'anchor_tag', 'anchor_mac']);
+
+interface TamperedColumn {
+  readonly column: string;
+  /** Whether its table stores IDs as bytes. */
+  readonly isIdOfBytes: boolean;
+}
 
 /** Another value of the column. */
-function otherThan(value: Value, column: string, draw: (below: number) => number): Value {
+function otherThan(
+  value: Value,
+  { column, isIdOfBytes }: TamperedColumn,
+  draw: (below: number) => number,
+): Value {
   if (value instanceof Uint8Array) {
     const bytes = Buffer.from(value);
     const at = draw(bytes.length);
@@ -87,8 +99,9 @@ function otherThan(value: Value, column: string, draw: (below: number) => number
   }
   if (typeof value === 'number') return value + 1_000 + draw(1_000);
   if (LONGS.has(column)) return 1 + draw(1_000);
-  if (BYTES.has(column)) return Buffer.from([draw(256)]);
-  if (/(?:^|_)id$/.test(column) && column !== 'request_id') return crypto.randomUUID();
+  if (value === null && BYTES.has(column)) return Buffer.from([draw(256)]);
+  if (/(?:^|_)id$/.test(column) && column !== 'request_id')
+    return isIdOfBytes ? uuidBytes(crypto.randomUUID()) : crypto.randomUUID();
   if (value === null) return 'x';
   const at = draw(value.length + 1);
   return `${value.slice(0, at)}x${value.slice(at)}`;

@@ -1,8 +1,8 @@
 import type { Store } from '../../directory/store.ts';
 import type { SequencedChange } from '../../domain/change.ts';
+import { eventResource } from '../../domain/event.ts';
 import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
 import { ancestry } from '../../domain/resource.ts';
-import { RESOURCES } from '../../domain/resources.ts';
 
 /** Dependencies of the event writer. */
 export interface EventDeps {
@@ -81,15 +81,6 @@ function eventText(change: SequencedChange, subject: string, { baseUrl, state }:
   });
   const dataWithRecord = state === undefined ? data : `${data.slice(0, -1)},"record":${state}}`;
   return `${head.slice(0, -1)},"data":${dataWithRecord}}`;
-}
-
-const BY_NAME: ReadonlyMap<string, Resource> = new Map(
-  RESOURCES.map((resource) => [resource.name, resource]),
-);
-
-/** The resource that an event is about; undefined for one that this release does not know. */
-export function eventResource(event: string): Resource | undefined {
-  return BY_NAME.get(event.slice(0, event.lastIndexOf('.')));
 }
 
 /** The key of the record of a change. */

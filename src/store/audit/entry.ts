@@ -1,21 +1,19 @@
+import { packDetail, type RecordVersions } from '../../audit/packed_detail.ts';
 import type { Change } from '../../domain/change.ts';
-import { type AnyRecord, isVisible, membersOf, type Resource } from '../../domain/resource.ts';
+import { isVisible, membersOf, type Resource } from '../../domain/resource.ts';
 
 /**
- * A log entry of a realm: a change with its record before and after, in two JSON objects without secrets. The feed reports
- * only the change.
+ * A log entry of a realm: a change with its record before and after, without secrets. The feed reports only the change.
  */
 export interface ChangeEntry {
   readonly change: Change;
-  readonly detail?: string | undefined;
-  /** The personal members. */
-  readonly personal?: string | undefined;
+  /** The packed members that are not personal, and those that are. */
+  readonly detail?: Uint8Array | undefined;
+  readonly personal?: Uint8Array | undefined;
 }
 
 /** A record before and after a write. */
-export interface Versions {
-  readonly before?: AnyRecord | undefined;
-  readonly after?: AnyRecord | undefined;
+export interface Versions extends RecordVersions {
   /** The members that were written; default all of them. */
   readonly members?: readonly string[];
 }
@@ -23,24 +21,26 @@ export interface Versions {
 /** The log entry of a record that was written. */
 export function entryOf(change: Change, resource: Resource, versions: Versions): ChangeEntry {
   const names = namesOf(resource);
-  return { change, detail: detailOf(versions, names.plain), personal: detailOf(versions, names.personal) };
+  return {
+    change,
+    detail: detailOf(resource, versions, names.plain),
+    personal: detailOf(resource, versions, names.personal),
+  };
 }
 
-function detailOf({ before, after, members }: Versions, names: readonly string[]): string | undefined {
-  const reported = members ? names.filter((name) => members.includes(name)) : names;
-  if (reported.length === 0) return undefined;
-  return JSON.stringify({ before: before && pick(before, reported), after: after && pick(after, reported) });
-}
-
-function pick(record: AnyRecord, names: readonly string[]): Readonly<Record<string, unknown>> {
-  const picked: Record<string, unknown> = {};
-  for (const name of names) picked[name] = record[name];
-  return picked;
+function detailOf(
+  resource: Resource,
+  versions: Versions,
+  names: ReadonlySet<string>,
+): Uint8Array | undefined {
+  const { members } = versions;
+  const reported = members ? new Set(members).intersection(names) : names;
+  return reported.size === 0 ? undefined : packDetail(resource, versions, (name) => reported.has(name));
 }
 
 interface Names {
-  readonly plain: readonly string[];
-  readonly personal: readonly string[];
+  readonly plain: ReadonlySet<string>;
+  readonly personal: ReadonlySet<string>;
 }
 
 const known = new Map<Resource, Names>();
@@ -51,7 +51,11 @@ function namesOf(resource: Resource): Names {
   if (found) return found;
   const visible = membersOf(resource).filter(isVisible);
   const of = (isPersonal: boolean) =>
-    visible.filter(({ annotation }) => (annotation.personal ?? false) === isPersonal).map(({ name }) => name);
+    new Set(
+      visible
+        .filter(({ annotation }) => (annotation.personal ?? false) === isPersonal)
+        .map(({ name }) => name),
+    );
   const names: Names = { plain: of(false), personal: of(true) };
   known.set(resource, names);
   return names;

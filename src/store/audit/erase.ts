@@ -1,7 +1,9 @@
 import type { EraseRequest, EraseResult, Eraser } from '../../audit/port.ts';
 import { changeOf } from '../../domain/change.ts';
+import type { Uuid } from '../../domain/id.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { user } from '../../domain/resources.ts';
+import type { LogIds } from '../dialect.ts';
 import type { Removals } from '../records/removal.ts';
 import type { Statements } from '../records/statements.ts';
 import { execute, first, type Work, type WorkResult } from '../transaction_work.ts';
@@ -9,7 +11,7 @@ import type { Transactions } from '../transactions.ts';
 
 const SELECT_SALT = 'select 1 from user_salt where realm_id = ? and user_id = ?';
 const DELETE_SALT = 'delete from user_salt where realm_id = ? and user_id = ?';
-const CHANGE = 'select 1 from change where realm_id = ? and user_id = ? limit 1';
+const ENTRY = 'select 1 from log_entry where realm_id = ? and user_id = ? limit 1';
 const ERASURE = 'select 1 from erasure where realm_id = ? and user_id = ?';
 const INSERT = `insert into erasure (realm_id, user_id, at) values (?, ?, ?)
   on conflict (realm_id, user_id) do update set at = excluded.at, scrubbed_at = null, told_at = null`;
@@ -20,7 +22,14 @@ export function openErasing(
   of: (resource: Resource) => Statements,
   removals: Removals,
   { write }: Transactions,
+  { encode }: LogIds,
 ): Eraser {
+  /** Whether any row shows that this user existed. */
+  function* isKnown(realm: Uuid, id: Uuid): Work<boolean> {
+    for (const text of [SELECT_SALT, ENTRY]) if (yield* first(text, encode(realm), encode(id))) return true;
+    return (yield* first(ERASURE, realm, id)) !== undefined;
+  }
+
   function* erase(request: EraseRequest): Work<WorkResult<EraseResult>> {
     const { key, origin, mintRevision, auditEntry } = request;
     const [realm, id] = key;
@@ -30,7 +39,7 @@ export function openErasing(
     if (value.kind === 'not_found' && (yield* first(of(user).selectForRemoval, ...key)))
       return refused('too_many');
     if (value.kind === 'not_found' && !(yield* isKnown(realm, id))) return refused('unknown');
-    yield* execute(DELETE_SALT, realm, id);
+    yield* execute(DELETE_SALT, encode(realm), encode(id));
     yield* execute(INSERT, realm, id, origin.at);
     const change = changeOf(user, 'erased', { key, revision: mintRevision() }, origin);
     return {
@@ -54,11 +63,5 @@ function refused(kind: EraseResult['kind']): WorkResult<EraseResult> {
   return { value: { kind }, keep: false };
 }
 
-/** Whether any row shows that this user existed. */
-function* isKnown(realm: string, id: string): Work<boolean> {
-  for (const text of [SELECT_SALT, CHANGE, ERASURE]) if (yield* first(text, realm, id)) return true;
-  return false;
-}
-
 /** Every statement about erasures. */
-export const ERASING_TEXTS: readonly string[] = [SELECT_SALT, DELETE_SALT, CHANGE, ERASURE, INSERT, SCRUBBED];
+export const ERASING_TEXTS: readonly string[] = [SELECT_SALT, DELETE_SALT, ENTRY, ERASURE, INSERT, SCRUBBED];

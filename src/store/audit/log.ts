@@ -5,7 +5,7 @@ import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { user } from '../../domain/resources.ts';
-import type { ClockOrder, Dialect } from '../dialect.ts';
+import type { ClockOrder, Dialect, LogIds } from '../dialect.ts';
 import {
   all,
   executeAll,
@@ -16,6 +16,15 @@ import {
   type WorkResult,
 } from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
+import {
+  ENTRY_COLUMNS,
+  ENTRY_TEXTS,
+  type EntryRow,
+  entriesIn,
+  entryColumns,
+  insertEntry,
+  type SequencedEntry,
+} from './entry_row.ts';
 import { openUserKeys, type UserKeys } from './user_keys.ts';
 
 /**
@@ -43,15 +52,11 @@ const CLOCK = 'select seq, tagged_seq, tag, entries from realm_clock where realm
 const SETTLE = 'update realm_clock set tagged_seq = ?, tag = ?, entries = ? where realm_id = ?';
 const BEGIN = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = 0, anchor_mac = ?
   where realm_id = ?`;
-/** The columns of a change in the order of the tag. */
-export const CHANGE_COLUMNS = `realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at, address,
-  detail, personal`;
 export const AUDIT_COLUMNS =
   'seq, id, action, actor, object, realm_id, user_id, address, request_id, detail, at';
-const UNTAGGED = `select ${CHANGE_COLUMNS} from change where realm_id = ? and seq > ? and seq <= ? order by seq`;
-const INSERT = `insert into change (${CHANGE_COLUMNS}, tag) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const UNTAGGED = `select ${ENTRY_COLUMNS} from log_entry where realm_id = ? and seq > ? and seq <= ? order by seq`;
 const INSERT_AUDIT_ENTRY = `insert into act (${AUDIT_COLUMNS}, tag) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-const ADOPT = 'update change set tag = ? where realm_id = ? and seq = ?';
+const ADOPT = 'update log_entry set tag = ? where realm_id = ? and seq = ?';
 
 /** Rows in one round trip. */
 const ROWS_PER_BATCH = 100;
@@ -63,7 +68,7 @@ interface ClockRow {
   readonly entries: Long | null;
 }
 
-export function openAuditLog({ clockOrder }: Pick<Dialect, 'clockOrder'>): AuditLog {
+export function openAuditLog({ clockOrder, logIds }: Pick<Dialect, 'clockOrder' | 'logIds'>): AuditLog {
   const advance = advanceBy(clockOrder);
   let keyed: { readonly keys: LogKeys; readonly userKeys: UserKeys } | undefined;
 
@@ -72,7 +77,7 @@ export function openAuditLog({ clockOrder }: Pick<Dialect, 'clockOrder'>): Audit
     const clock = (yield* first<ClockRow>(advance, log, count)) as ClockRow;
     const before = Number(clock.seq) - count;
     if (!keyed) return { before, chain: undefined, auditEntries: [] };
-    const { chain, auditEntries } = yield* continueChain(keyed.keys, { log, at }, clock, before);
+    const { chain, auditEntries } = yield* continueChain({ ...keyed, logIds }, { log, at }, clock, before);
     return { before, chain: chain.seq === before ? chain : undefined, auditEntries };
   }
 
@@ -85,16 +90,16 @@ export function openAuditLog({ clockOrder }: Pick<Dialect, 'clockOrder'>): Audit
     );
     const reported = withoutErased(entries);
     const encryption = keyed && (yield* keyed.userKeys.of(realm, reported));
-    let seq = before;
-    const statements = reported.map(({ change, detail, personal }): Statement => {
-      seq += 1;
-      const secret = personal === undefined ? undefined : encryption?.encrypt(change, personal);
-      const { event, user, id, revision, members, actor, requestId, at, address } = change;
-      const columns: EntryColumns = [
-        ...[realm, seq, event, user ?? null, id, revision, members.join(' '), actor, requestId ?? null, at],
-        ...[address ?? null, (keyed && detail) ?? null, secret ?? null],
-      ];
-      return { text: INSERT, values: [...columns, chain ? chain.next(seq, columns) : null] };
+    const statements = reported.map(({ change, detail, personal }, at): Statement => {
+      const seq = before + at + 1;
+      const encrypted = personal && encryption?.encrypt(change, personal);
+      const entry: SequencedEntry = {
+        change: { ...change, seq },
+        detail: (keyed && detail) ?? null,
+        personal: encrypted ?? null,
+      };
+      const tag = chain ? chain.next(seq, Object.values(entryColumns(entry))) : null;
+      return insertEntry(entry, reported[at + 1]?.change, tag, logIds);
     });
     yield* writeRows(realm, [...(encryption?.statements ?? []), ...statements], chain);
     return auditEntries;
@@ -114,7 +119,7 @@ export function openAuditLog({ clockOrder }: Pick<Dialect, 'clockOrder'>): Audit
 
   return {
     useKeys(keys) {
-      keyed = { keys, userKeys: openUserKeys(keys) };
+      keyed = { keys, userKeys: openUserKeys(keys, logIds) };
     },
     *write(entries, auditEntries = []) {
       // The installation's clock first: clocks are locked in one order (docs/decisions/0008-postgresql.md).
@@ -129,7 +134,7 @@ export function openAuditLog({ clockOrder }: Pick<Dialect, 'clockOrder'>): Audit
       const clock = yield* first<ClockRow>(CLOCK, realm);
       if (!keyed || !clock) return unchanged(false);
       const { chain, auditEntries } = yield* continueChain(
-        keyed.keys,
+        { ...keyed, logIds },
         { log: realm, at },
         clock,
         Number(clock.seq),
@@ -188,7 +193,7 @@ function withoutErased(entries: readonly ChangeEntry[]): readonly ChangeEntry[] 
  * entry, so that a restarted log or an adopted entry is visible.
  */
 function* continueChain(
-  keys: LogKeys,
+  { keys, logIds }: { readonly keys: LogKeys; readonly logIds: LogIds },
   { log, at }: { readonly log: Uuid; readonly at: number },
   clock: ClockRow,
   upTo: number,
@@ -206,24 +211,20 @@ function* continueChain(
   const chain = resumeChain(keys, { seq: Number(tagged_seq), tag, entries: Number(entries) });
   const from = chain.seq;
   if (from === upTo) return { chain, auditEntries: [] };
-  yield* tagUntagged(log, upTo, chain);
+  yield* tagUntagged(log, upTo, chain, logIds);
   return { chain, auditEntries: [auditEntry('log.adopted', { after: from, to: chain.seq })] };
 }
 
-function* tagUntagged(log: Uuid, upTo: number, chain: Chain): Work<void> {
-  const rows = yield* all<Readonly<Record<string, EntryValue>>>(
-    UNTAGGED,
-    log,
-    chain.seq,
-    Math.min(upTo, chain.seq + LIMITS.cascadeRecordsMax),
-  );
-  for (let start = 0; start < rows.length; start += ROWS_PER_BATCH) {
+function* tagUntagged(log: Uuid, upTo: number, chain: Chain, ids: LogIds): Work<void> {
+  const end = Math.min(upTo, chain.seq + LIMITS.cascadeRecordsMax);
+  const rows = yield* all<EntryRow>(UNTAGGED, ids.encode(log), chain.seq, end);
+  const entries = yield* entriesIn(log, rows, ids);
+  for (let start = 0; start < entries.length; start += ROWS_PER_BATCH) {
     yield* executeAll(
-      rows.slice(start, start + ROWS_PER_BATCH).map((row) => {
-        const columns = Object.values(namedColumns(row));
-        const seq = Number(row.seq);
-        return { text: ADOPT, values: [chain.next(seq, columns), log, seq] };
-      }),
+      entries.slice(start, start + ROWS_PER_BATCH).map(({ seq, columns }) => ({
+        text: ADOPT,
+        values: [chain.next(seq, Object.values(columns)), ids.encode(log), seq],
+      })),
     );
   }
 }
@@ -241,5 +242,5 @@ export function namedColumns(
 
 /** Every statement of the log. */
 export const logTexts = ({ clockOrder }: Pick<Dialect, 'clockOrder'>): readonly string[] => [
-  ...[advanceBy(clockOrder), CLOCK, SETTLE, BEGIN, INSERT, INSERT_AUDIT_ENTRY, UNTAGGED, ADOPT],
+  ...[advanceBy(clockOrder), CLOCK, SETTLE, BEGIN, INSERT_AUDIT_ENTRY, UNTAGGED, ADOPT, ...ENTRY_TEXTS],
 ];

@@ -5,33 +5,31 @@ import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Dialect } from '../dialect.ts';
+import type { Dialect, LogIds } from '../dialect.ts';
 import {
   all,
   execute,
   executeAll,
   first,
   type Long,
+  type SqlValue,
   type Work,
   type WorkResult,
 } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { AUDIT_COLUMNS, type AuditLog, CHANGE_COLUMNS, namedColumns } from './log.ts';
+import { ENTRY_COLUMNS, type EntryRow, entriesIn, entryIn, inOrder, userEntriesText } from './entry_row.ts';
+import { AUDIT_COLUMNS, type AuditLog, namedColumns } from './log.ts';
 import { findUserSalts } from './user_keys.ts';
 
 const HEAD = `realm_id, seq, tagged_seq, tag, entries, anchor_seq, anchor_tag, anchor_entries, anchor_mac
   from realm_clock`;
 const HEADS = `select ${HEAD} where realm_id > ? order by realm_id limit ?`;
 const ONE_HEAD = `select ${HEAD} where realm_id = ?`;
-const CHANGES = `select ${CHANGE_COLUMNS}, tag from change where realm_id = ? and seq > ? order by seq limit ?`;
+const ENTRIES = `select ${ENTRY_COLUMNS} from log_entry where realm_id = ? and seq > ? order by seq limit ?`;
 /** The log of the installation. Its rows name it, so that they are on one node of a cluster. */
 const FROM_ACT = `from act where log_id = '${NIL_UUID}'`;
 const ACTS = `select ${AUDIT_COLUMNS}, tag ${FROM_ACT} and seq > ? order by seq limit ?`;
 const ACT = `select 1 ${FROM_ACT} and id = ?`;
-/** The index is named, because an engine without statistics would read all changes of the realm. */
-const changesOf = ({ lists }: Pick<Dialect, 'lists'>) => `select ${CHANGE_COLUMNS}, tag
-  from change${lists.indexHint('change_of_user')}
-  where realm_id = ? and user_id = ? and seq > ? order by seq limit ?`;
 const ACTS_OF = `select ${AUDIT_COLUMNS}, tag ${FROM_ACT}
   and realm_id = ? and user_id = ? and seq > ? order by seq limit ?`;
 const LAGGING = `select realm_id from realm_clock
@@ -62,7 +60,7 @@ interface ErasureRow {
 
 /** Reads the logs of the installation and of every realm, and trims them. */
 export function openLogStore({ read, write }: Transactions, log: AuditLog, dialect: Dialect): LogStore {
-  const ofUser = { realm: changesOf(dialect), installation: ACTS_OF };
+  const { logIds } = dialect;
   let keys: LogKeys | undefined;
   /** Audit entries whose commit may or may not have happened. */
   const doubtful = new WeakSet<AuditEntry>();
@@ -90,20 +88,8 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
         return [...(first ? [first] : []), ...rest.map(headFrom)];
       }),
     head: (logId) => read(() => headOf(logId)),
-    entries: (logId, after, limit) =>
-      read(function* () {
-        const rows =
-          logId === NIL_UUID
-            ? yield* all<Row>(ACTS, after, limit)
-            : yield* all<Row>(CHANGES, logId, after, limit);
-        return rows.map(entryFrom);
-      }),
-    entriesOf: ({ realm, user }, log, after, limit) =>
-      read(function* () {
-        const rows = yield* all<Row>(ofUser[log], realm, user, after, limit);
-        return rows.map(entryFrom);
-      }),
-    userKeys: (realm, users) => read(() => findUserSalts(realm, users)),
+    ...openEntryReading(read, dialect),
+    userKeys: (realm, users) => read(() => findUserSalts(realm, users, logIds)),
     async catchUp(at) {
       for (let after = NIL_UUID; ; ) {
         const rows = await read(() => all<Pick<HeadRow, 'realm_id'>>(LAGGING, after, LIMITS.pageRecordsMax));
@@ -116,7 +102,7 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
     trim: (logId, before) =>
       write([logId], function* () {
         const head = yield* headOf(logId);
-        return keys && head ? yield* trimLog(keys, head, before) : { value: 0, keep: false };
+        return keys && head ? yield* trimLog({ keys, logIds }, head, before) : { value: 0, keep: false };
       }),
     erasure: ({ realm, user }) =>
       read(function* () {
@@ -138,6 +124,32 @@ export function openLogStore({ read, write }: Transactions, log: AuditLog, diale
           })),
         );
         return { value: undefined, keep: true, rows: erasures.length };
+      }),
+  };
+}
+
+/** Reads the entries of logs. */
+function openEntryReading(
+  read: Transactions['read'],
+  dialect: Dialect,
+): Pick<LogStore, 'entries' | 'entriesOf'> {
+  const { logIds } = dialect;
+  const userEntries = userEntriesText('after', 'entry', dialect);
+  return {
+    entries: (logId, after, limit) =>
+      read(function* () {
+        if (logId === NIL_UUID) return (yield* all<ActRow>(ACTS, after, limit)).map(entryFrom);
+        const rows = yield* all<EntryRow>(ENTRIES, logIds.encode(logId), after, limit);
+        return yield* entriesIn(logId, rows, logIds);
+      }),
+    entriesOf: ({ realm, user }, log, after, limit) =>
+      read(function* () {
+        if (log === 'installation')
+          return (yield* all<ActRow>(ACTS_OF, realm, user, after, limit)).map(entryFrom);
+        const key = [logIds.encode(realm), logIds.encode(user)];
+        const rows = yield* all<EntryRow>(userEntries, ...key, after, limit);
+        const entries = inOrder(rows).map((row) => entryIn(realm, row));
+        return entries.filter(({ seq }) => seq > after).slice(0, limit);
       }),
   };
 }
@@ -186,23 +198,22 @@ function headFrom(row: HeadRow): LogHead {
   };
 }
 
-/** A row of an entry. */
-type Row = Readonly<Record<string, EntryValue>> & {
+/** A row of the log of the installation. */
+type ActRow = Readonly<Record<string, EntryValue>> & {
   readonly seq: Long;
   readonly at: Long;
   readonly tag: Uint8Array | null;
 };
 
-function entryFrom({ tag, ...row }: Row): StoredEntry {
+function entryFrom({ tag, ...row }: ActRow): StoredEntry {
   return { seq: Number(row.seq), at: Number(row.at), columns: namedColumns(row), tag };
 }
 
-const OLD_CHANGES = `select ${CHANGE_COLUMNS}, tag from change
+const OLD_ENTRIES = `select ${ENTRY_COLUMNS} from log_entry
   where realm_id = ? and seq > ? and seq <= ? order by seq limit ?`;
 const OLD_ACTS = `select ${AUDIT_COLUMNS}, tag ${FROM_ACT} and seq > ? and seq <= ? order by seq limit ?`;
-const REMOVE_HISTORY = `delete from change where realm_id = ?1 and seq in (
-  select seq from change where realm_id = ?1 and seq <= ?2 and at < ?3 order by seq limit ?4)`;
-const REMOVE_CHANGES = 'delete from change where realm_id = ? and seq > ? and seq <= ?';
+const HISTORY = 'select seq, at from log_entry where realm_id = ? and seq <= ? order by seq limit ?';
+const REMOVE_ENTRIES = 'delete from log_entry where realm_id = ? and seq > ? and seq <= ?';
 const REMOVE_ACTS = `delete ${FROM_ACT} and seq <= ?`;
 const MOVE_ANCHOR = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = ?, anchor_mac = ?
   where realm_id = ?`;
@@ -212,28 +223,50 @@ const MOVE_ANCHOR = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anch
  * moves the anchor after them. At most LIMITS.cascadeRecordsMax. The newest expired entry stays: it proves that the earlier
  * ones had expired. Throws if an entry does not match its tag, so that retention never deletes evidence of tampering.
  */
-function* trimLog(keys: LogKeys, { log: logId, chain }: LogHead, before: number): Work<WorkResult<number>> {
+function* trimLog(
+  { keys, logIds }: TrimDeps,
+  { log: logId, chain }: LogHead,
+  before: number,
+): Work<WorkResult<number>> {
   if (!chain) return trimmedRows(0);
   if (!isAnchorValid(keys, logId, chain.anchor)) throw new Error('the start of a log was tampered with');
-  const history =
-    logId === NIL_UUID ? 0 : yield* execute(REMOVE_HISTORY, logId, chain.anchor.seq, before, TRIMMED_MAX);
+  const realm = logIds.encode(logId);
+  const history = logId === NIL_UUID ? 0 : yield* trimHistory(realm, chain.anchor.seq, before);
   if (history > 0) return trimmedRows(history);
-  const rows = (yield* oldestEntries(logId, chain.anchor.seq, chain.end.seq)).map(entryFrom);
+  const rows = yield* oldestEntries(logId, chain, logIds);
   const firstRecent = rows.findIndex(({ at }) => at >= before);
   const expired = (firstRecent < 0 ? rows : rows.slice(0, firstRecent)).slice(0, -1);
   const end = endOf(keys, chain.anchor, expired);
   if (expired.length === 0) return trimmedRows(0);
   const anchor = sealAnchor(keys, logId, end);
   if (logId === NIL_UUID) yield* execute(REMOVE_ACTS, anchor.seq);
-  else yield* execute(REMOVE_CHANGES, logId, chain.anchor.seq, anchor.seq);
+  else yield* execute(REMOVE_ENTRIES, realm, chain.anchor.seq, anchor.seq);
   yield* execute(MOVE_ANCHOR, anchor.seq, anchor.tag, anchor.entries, anchor.mac, logId);
   return trimmedRows(expired.length);
+}
+
+interface TrimDeps {
+  readonly keys: LogKeys;
+  readonly logIds: LogIds;
 }
 
 const TRIMMED_MAX = LIMITS.cascadeRecordsMax;
 
 function trimmedRows(rows: number): WorkResult<number> {
   return { value: rows, keep: rows > 0, rows };
+}
+
+/** Deletes the first runs of entries from before the chain, whose last entry is at `end`. Returns how many entries. */
+function* trimHistory(realm: SqlValue, end: number, before: number): Work<number> {
+  const rows = yield* all<{ readonly seq: Long; readonly at: Long | null }>(HISTORY, realm, end, TRIMMED_MAX);
+  let last = 0;
+  for (const { seq, at } of rows) {
+    // The last entry of a run holds its time.
+    if (at === null) continue;
+    if (Number(at) >= before) break;
+    last = Number(seq);
+  }
+  return last === 0 ? 0 : yield* execute(REMOVE_ENTRIES, realm, 0, last);
 }
 
 /** The end of the chain after these entries. Throws if an entry does not match its tag. */
@@ -247,16 +280,20 @@ function endOf(keys: LogKeys, anchor: ChainLink, entries: readonly StoredEntry[]
   return chain;
 }
 
-/** The oldest tagged entries after a sequence number: those that may be deleted, and the one that stays. */
-function oldestEntries(logId: Uuid, after: number, end: number): Work<readonly Row[]> {
-  return logId === NIL_UUID
-    ? all<Row>(OLD_ACTS, after, end, TRIMMED_MAX + 1)
-    : all<Row>(OLD_CHANGES, logId, after, end, TRIMMED_MAX + 1);
+/** The oldest tagged entries of a chain: those that may be deleted, and the one that stays. */
+function* oldestEntries(
+  logId: Uuid,
+  { anchor, end }: NonNullable<LogHead['chain']>,
+  ids: LogIds,
+): Work<readonly StoredEntry[]> {
+  const range = [anchor.seq, end.seq, TRIMMED_MAX + 1];
+  if (logId === NIL_UUID) return (yield* all<ActRow>(OLD_ACTS, ...range)).map(entryFrom);
+  return yield* entriesIn(logId, yield* all<EntryRow>(OLD_ENTRIES, ids.encode(logId), ...range), ids);
 }
 
 /** Every statement that trims a log. */
 const TRIM_TEXTS: readonly string[] = [
-  ...[OLD_CHANGES, OLD_ACTS, REMOVE_HISTORY, REMOVE_CHANGES, REMOVE_ACTS, MOVE_ANCHOR],
+  ...[OLD_ENTRIES, OLD_ACTS, HISTORY, REMOVE_ENTRIES, REMOVE_ACTS, MOVE_ANCHOR],
 ];
 
 /** Every statement that reads or trims the log. */
@@ -264,10 +301,10 @@ export const logReadingTexts = (dialect: Pick<Dialect, 'lists'>): readonly strin
   ...[
     HEADS,
     ONE_HEAD,
-    CHANGES,
+    ENTRIES,
     ACTS,
     ACT,
-    changesOf(dialect),
+    userEntriesText('after', 'entry', dialect),
     ACTS_OF,
     ERASURE,
     UNREPORTED,

@@ -2,8 +2,10 @@ import type { LogKeys } from '../../audit/log_keys.ts';
 import type { Change } from '../../domain/change.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { user } from '../../domain/resources.ts';
+import type { LogIds } from '../dialect.ts';
 import { all, allUnexpected, type Statement, type Work } from '../transaction_work.ts';
 import type { ChangeEntry } from './entry.ts';
+import { type StoredId, storedUuid } from './entry_row.ts';
 
 /** The keys that encrypt personal values in the log, one per user, derived from a salt. */
 export interface UserKeys {
@@ -12,7 +14,7 @@ export interface UserKeys {
 }
 
 export interface EntryEncryption {
-  encrypt(change: Change, plain: string): Uint8Array;
+  encrypt(change: Change, plain: Uint8Array): Uint8Array;
   /** Store the salts that were created. */
   readonly statements: readonly Statement[];
 }
@@ -26,7 +28,7 @@ const SELECT_MANY = `select user_id, salt from user_salt where realm_id = ? and 
 const CREATED = `${user.name}.created`;
 const INSERT = 'insert into user_salt (realm_id, user_id, salt) values (?, ?, ?)';
 
-export function openUserKeys(keys: LogKeys): UserKeys {
+export function openUserKeys(keys: LogKeys, ids: LogIds): UserKeys {
   return {
     *of(realm, entries) {
       const users = new Set<Uuid>();
@@ -38,8 +40,8 @@ export function openUserKeys(keys: LogKeys): UserKeys {
         if (change.event === CREATED) created.add(change.user);
       }
       const salts = new Map([
-        ...(yield* readSalts(realm, [...created], allUnexpected)),
-        ...(yield* findUserSalts(realm, [...users.difference(created)])),
+        ...(yield* readSalts(realm, [...created], ids, allUnexpected)),
+        ...(yield* findUserSalts(realm, [...users.difference(created)], ids)),
       ]);
       const missing = [...users].filter((user) => !salts.has(user));
       for (const user of missing) salts.set(user, keys.mintUserKey());
@@ -51,7 +53,7 @@ export function openUserKeys(keys: LogKeys): UserKeys {
         },
         statements: missing.map((user) => ({
           text: INSERT,
-          values: [realm, user, salts.get(user) as Uint8Array],
+          values: [ids.encode(realm), ids.encode(user), salts.get(user) as Uint8Array],
         })),
       };
     },
@@ -59,33 +61,39 @@ export function openUserKeys(keys: LogKeys): UserKeys {
 }
 
 /** The salts of these users; users without one are missing. */
-export function findUserSalts(realm: Uuid, users: readonly Uuid[]): Work<ReadonlyMap<Uuid, Uint8Array>> {
-  return readSalts(realm, users, all);
+export function findUserSalts(
+  realm: Uuid,
+  users: readonly Uuid[],
+  ids: LogIds,
+): Work<ReadonlyMap<Uuid, Uint8Array>> {
+  return readSalts(realm, users, ids, all);
 }
 
 function* readSalts(
   realm: Uuid,
   users: readonly Uuid[],
+  { encode }: LogIds,
   read: typeof all,
 ): Work<ReadonlyMap<Uuid, Uint8Array>> {
   const found = new Map<Uuid, Uint8Array>();
   const [only] = users;
   if (users.length === 1 && only) {
-    const [row] = yield* read<{ readonly salt: Uint8Array }>(SELECT, realm, only);
+    const [row] = yield* read<{ readonly salt: Uint8Array }>(SELECT, encode(realm), encode(only));
     if (row) found.set(only, row.salt);
     return found;
   }
   for (let start = 0; start < users.length; start += USERS_PER_QUERY) {
     const some = users.slice(start, start + USERS_PER_QUERY);
     const ids = Array.from({ length: USERS_PER_QUERY }, (_, at) => (some[at] ?? some.at(-1)) as Uuid);
-    const rows = yield* read<{ readonly user_id: Uuid; readonly salt: Uint8Array }>(
-      SELECT_MANY,
-      realm,
-      ...ids,
-    );
-    for (const { user_id, salt } of rows) found.set(user_id, salt);
+    const rows = yield* read<SaltRow>(SELECT_MANY, encode(realm), ...ids.map(encode));
+    for (const { user_id, salt } of rows) found.set(storedUuid(user_id), salt);
   }
   return found;
+}
+
+interface SaltRow {
+  readonly user_id: StoredId;
+  readonly salt: Uint8Array;
 }
 
 /** Every statement about salts. */

@@ -125,7 +125,7 @@ async function closeNow(sql: SQL): Promise<void> {
 function sourceOver(sql: SQL, run: RunStatement): CopySource {
   const columnTypes = openColumnTypes(run);
   const selectLines = (table: CopiedTable, columns: readonly string[], range: KeyRange) => {
-    const { text, values } = selectRange(table, range);
+    const { text, values } = selectRange(table, range, POSTGRES.logIds);
     const selected = columns.map((column) => jsonValueOf(column, columnTypes.of(table, column))).join(', ');
     return { from: `from (select ${selected} ${text}) as r`, values };
   };
@@ -143,7 +143,7 @@ function sourceOver(sql: SQL, run: RunStatement): CopySource {
       return Number(row?.n);
     },
     async pageEnd(table, after) {
-      const { text, values } = selectPageEnd(table, after);
+      const { text, values } = selectPageEnd(table, after, POSTGRES.logIds);
       const [row] = await run({ text: `select json_build_array(${table.key}) as page_end ${text}`, values });
       return row?.page_end as PrimaryKey | undefined;
     },

@@ -9,13 +9,14 @@ import { comparedColumn, hashColumn } from '../records/statements.ts';
 import { textHash } from '../records/text_hash.ts';
 import { connectSqlite, MAPPED_BYTES_MAX, retryWhileBusy } from '../sqlite/connection.ts';
 import { assertNoOrphanedLog } from '../sqlite/database_files.ts';
-import { SQLITE } from '../sqlite/dialect.ts';
+import { SQLITE, uuidTextOf } from '../sqlite/dialect.ts';
 import { assertSqliteSchema } from '../sqlite/migrate.ts';
 import { openSqlite, sqliteMigrations } from '../sqlite/open.ts';
 import type { SqlValue } from '../transaction_work.ts';
 import type { CopySource, CopyTarget, PrimaryKey } from './port.ts';
 import { assertNewest } from './schema.ts';
 import {
+  keyPlaceholders,
   onConflict,
   REPLACE_INSTALLATION,
   SELECT_INSTALLATION,
@@ -87,7 +88,7 @@ function sourceOver(db: Database): CopySource {
   const columnTypes = openColumnTypes(db);
   const selectLines = (table: CopiedTable, columns: readonly string[], range: SqlText): string[] => {
     const members = columns
-      .map((column) => `'${column}', ${jsonValueOf(columnTypes(table.name), column)}`)
+      .map((column) => `'${column}', ${jsonValueOf(table, column, columnTypes(table.name))}`)
       .join(', ');
     const found = prepared(`select json_object(${members}) ${range.text}`).values(...range.values);
     return (found as string[][]).map(([line]) => line as string);
@@ -103,26 +104,34 @@ function sourceOver(db: Database): CopySource {
     },
     count: async ({ name }) => Number(prepared(`select count(*) from ${name}`).values()[0]?.[0]),
     async pageEnd(table, after) {
-      const { text, values } = selectPageEnd(table, after);
-      return prepared(`select ${table.key.join(', ')} ${text}`).values(...values)[0] as
-        | PrimaryKey
-        | undefined;
+      const { text, values } = selectPageEnd(table, after, SQLITE.logIds);
+      const key = table.key.map((column) =>
+        table.idColumns?.includes(column) ? uuidTextOf(column) : column,
+      );
+      return prepared(`select ${key.join(', ')} ${text}`).values(...values)[0] as PrimaryKey | undefined;
     },
     async digest(table, range) {
-      const found = selectLines(table, table.columns, selectRange(table, range));
+      const found = selectLines(table, table.columns, selectRange(table, range, SQLITE.logIds));
       const digest = new Bun.CryptoHasher('sha256').update(found.join('\n')).digest('hex');
       return { rows: found.length, digest };
     },
-    rows: async (table, range) => selectLines(table, transferredColumns(table), selectRange(table, range)),
+    rows: async (table, range) =>
+      selectLines(table, transferredColumns(table), selectRange(table, range, SQLITE.logIds)),
     close: async () => db.close(false),
   };
 }
 
-function jsonValueOf(columnTypes: ReadonlyMap<string, string>, column: string): string {
+function jsonValueOf(
+  { name, idColumns }: CopiedTable,
+  column: string,
+  columnTypes: ReadonlyMap<string, string>,
+): string {
   const type = columnTypes.get(column);
-  if (type === undefined) throw new Error(`no table has a column ${column}`);
+  if (type === undefined) throw new Error(`table ${name} has no column ${column}`);
+  if (type !== 'BLOB') return column;
   // hex(null) returns an empty text.
-  return type === 'BLOB' ? `iif(${column} is null, null, lower(hex(${column})))` : column;
+  const text = idColumns?.includes(column) ? uuidTextOf(column) : `lower(hex(${column}))`;
+  return `iif(${column} is null, null, ${text})`;
 }
 
 function targetOver(db: Database): CopyTarget {
@@ -147,9 +156,9 @@ function targetOver(db: Database): CopyTarget {
   return {
     ...sourceOver(db),
     remove({ table, rows, marker }) {
-      const removal = prepared(
-        `delete from ${table.name} where ${table.key.map((column) => `${column} = ?`).join(' and ')}`,
-      );
+      const placeholders = keyPlaceholders(table, SQLITE.logIds);
+      const matches = table.key.map((column, at) => `${column} = ${placeholders[at]}`);
+      const removal = prepared(`delete from ${table.name} where ${matches.join(' and ')}`);
       return inMarkedTransaction(marker, () => {
         for (const line of rows) {
           const row = JSON.parse(line) as CopiedRow;
@@ -186,7 +195,8 @@ function insertionInto(table: CopiedTable, columnTypes: ReadonlyMap<string, stri
   const columnValues = (row: CopiedRow): SqlValue[] =>
     columns.map((column, at) => {
       const value = row[column] ?? null;
-      return isBytes[at] && value !== null ? Uint8Array.fromHex(String(value)) : value;
+      // An ID has hyphens.
+      return isBytes[at] && value !== null ? Uint8Array.fromHex(String(value).replaceAll('-', '')) : value;
     });
   if (!resource) {
     const placeholders = columns.map((column) => (column === renumberedColumn ? FREE_ORDINAL : `$${column}`));

@@ -1,3 +1,4 @@
+import type { LogIds } from '../dialect.ts';
 import type { KeyRange, PrimaryKey } from './port.ts';
 import type { CopiedTable } from './tables.ts';
 
@@ -8,9 +9,10 @@ export interface SqlText {
 }
 
 /** The part of a select after its columns: the rows of a range in the order of the key. */
-export function selectRange({ name, key }: CopiedTable, { after, to }: KeyRange): SqlText {
+export function selectRange(table: CopiedTable, { after, to }: KeyRange, ids: EncodedIds): SqlText {
+  const { name, key } = table;
   const columns = `(${key.join(', ')})`;
-  const placeholders = `(${key.map(() => '?').join(', ')})`;
+  const placeholders = `(${keyPlaceholders(table, ids).join(', ')})`;
   const conditions = [
     ...(after ? [`${columns} > ${placeholders}`] : []),
     ...(to ? [`${columns} <= ${placeholders}`] : []),
@@ -23,9 +25,16 @@ export function selectRange({ name, key }: CopiedTable, { after, to }: KeyRange)
 }
 
 /** The same for the last row of the page after a key. */
-export function selectPageEnd(table: CopiedTable, after: PrimaryKey | undefined): SqlText {
-  const { text, values } = selectRange(table, { after, to: undefined });
+export function selectPageEnd(table: CopiedTable, after: PrimaryKey | undefined, ids: EncodedIds): SqlText {
+  const { text, values } = selectRange(table, { after, to: undefined }, ids);
   return { text: `${text} limit 1 offset ${table.pageRows - 1}`, values };
+}
+
+type EncodedIds = Pick<LogIds, 'encoded'>;
+
+/** A placeholder for each column of the key: keys are copied as text. */
+export function keyPlaceholders({ key, idColumns }: CopiedTable, { encoded }: EncodedIds): readonly string[] {
+  return key.map((column) => (idColumns?.includes(column) ? encoded('?') : '?'));
 }
 
 /** Makes an insert into a referenced table replace a row with the same key. */

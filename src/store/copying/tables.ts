@@ -13,6 +13,8 @@ export interface CopiedTable {
   readonly columns: readonly string[];
   /** A copied column that the target may have to renumber. */
   readonly renumberedColumn?: string;
+  /** The columns with IDs that SQLite stores as bytes. */
+  readonly idColumns?: readonly string[];
   /** Other tables reference its rows, which are therefore replaced rather than deleted. */
   readonly isReferredTo: boolean;
   /** How many rows are read, compared and written at a time. */
@@ -62,7 +64,7 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
     pageRows: LONG_PAGE_ROWS,
   },
   table('instance_secret', ['name'], ['sealed', 'created_at']),
-  table('user_salt', ['realm_id', 'user_id'], ['salt']),
+  { ...table('user_salt', ['realm_id', 'user_id'], ['salt']), idColumns: ['realm_id', 'user_id'] },
   table('erasure', ['realm_id', 'user_id'], ['at', 'scrubbed_at', 'told_at']),
   table('revoked_token', ['jti'], ['client_id', 'expires_at']),
   table('client_use', ['client_id'], ['at']),
@@ -117,13 +119,14 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
   },
   {
     ...table(
-      'change',
+      'log_entry',
       ['realm_id', 'seq'],
       [
-        ...['event', 'user_id', 'record_id', 'revision', 'members', 'actor', 'request_id', 'at'],
+        ...['event', 'user_id', 'record_id', 'revision', 'members', 'at', 'actor', 'request_id'],
         ...['address', 'detail', 'personal', 'tag'],
       ],
     ),
+    idColumns: ['realm_id', 'user_id', 'record_id'],
     pageRows: ENTRY_PAGE_ROWS,
   },
 ];

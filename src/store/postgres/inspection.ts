@@ -54,7 +54,11 @@ function inspectionOver(
   address: PostgresAddress,
   known: readonly Migration[],
 ): EngineInspection {
-  const queries = inspectionQueries({ rows, isBeyondAscii: (column) => `${column} ~ '[^ -~]'` });
+  const queries = inspectionQueries({
+    rows,
+    isBeyondAscii: (column) => `${column} ~ '[^ -~]'`,
+    logIdText: (column) => column,
+  });
   return {
     ...queries,
     engine: () => versionOf(rows),

@@ -38,7 +38,7 @@ export const REALM_TABLES: readonly string[] = [
   'user_salt',
   'erasure',
   'realm_clock',
-  'change',
+  'log_entry',
   'act',
 ];
 

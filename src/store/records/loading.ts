@@ -71,8 +71,14 @@ export function openLoading({ of, applier, insertsPerBatch }: LoadingDeps) {
       progress.at = value.length;
       if (stopAtFirst && isRefusal(value.at(-1) as LoadOutcome)) break;
     }
-    return { value, keep: true, entries };
+    return { value, keep: true, entries: atOneTime(entries) };
   };
+}
+
+/** The entries of one load have one time, so that the log stores it once for several. */
+function atOneTime(entries: readonly ChangeEntry[]): readonly ChangeEntry[] {
+  const at = entries[0]?.change.at;
+  return at === undefined ? [] : entries.map((entry) => ({ ...entry, change: { ...entry.change, at } }));
 }
 
 /** The progress of a load. */

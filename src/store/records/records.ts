@@ -2,8 +2,8 @@ import type { Eraser } from '../../audit/port.ts';
 import type { Loader, MaybePromise, Store } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Resource } from '../../domain/resource.ts';
+import { CHANGE_COLUMNS, type ChangeRow, changesIn } from '../audit/entry_row.ts';
 import { openErasing } from '../audit/erase.ts';
-import { CHANGE_ROW, type ChangeRow, changeOfRow } from '../audit/feed.ts';
 import type { Dialect } from '../dialect.ts';
 import { openIdempotencyStore } from '../idempotency/idempotency_store.ts';
 import { all, first } from '../transaction_work.ts';
@@ -17,7 +17,7 @@ import type { Statements } from './statements.ts';
 /** What each engine implements itself: reads, and whether it is ready or overloaded. */
 type OfEngine = 'get' | 'getIncluding' | 'list' | 'find' | 'countBelow' | 'overloaded' | 'ready';
 
-const CHANGES = `select ${CHANGE_ROW} from change where realm_id = ? and seq > ? order by seq limit ?`;
+const CHANGES = `select ${CHANGE_COLUMNS} from log_entry where realm_id = ? and seq > ? order by seq limit ?`;
 
 /** Records and their changes, as far as the engines share them. */
 export function openRecords(
@@ -26,6 +26,7 @@ export function openRecords(
   transactions: Transactions,
 ): Omit<Store, OfEngine> & Loader & Eraser {
   const { read, write, yieldToWriters } = transactions;
+  const { logIds } = dialect;
   const purges = openPurges(of, dialect.lists);
   const idempotency = openIdempotencyStore(dialect);
   const removals = openRemovals({ of, purges, idempotency, among: dialect.lists.among });
@@ -33,7 +34,7 @@ export function openRecords(
   const load = openLoading({ of, applier, insertsPerBatch: dialect.insertsPerBatch });
 
   return {
-    ...openErasing(of, removals, transactions),
+    ...openErasing(of, removals, transactions, logIds),
     commit(writes, answer) {
       const realms = new Set(answer && [answer.realm]);
       for (const { key } of writes) realms.add(key[0]);
@@ -71,8 +72,8 @@ export function openRecords(
     },
     changes: (realm, after, limit) =>
       read(function* () {
-        const rows = yield* all<ChangeRow>(CHANGES, realm, after, limit);
-        return rows.map(changeOfRow);
+        const rows = yield* all<ChangeRow>(CHANGES, logIds.encode(realm), after, limit);
+        return yield* changesIn(realm, rows, logIds);
       }),
   };
 }

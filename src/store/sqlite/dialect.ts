@@ -1,3 +1,4 @@
+import { uuidBytes } from '../../domain/id.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import { statementsOver } from '../records/statements.ts';
@@ -10,6 +11,10 @@ export const SQLITE: Dialect = {
   greatest: 'max',
   hasHashColumns: true,
   hexAfterFirst: (value) => `lower(hex(substr(${value}, 2, 8)))`,
+  logIds: {
+    encode: uuidBytes,
+    encoded: (column) => `unhex(replace(${column}, '-', ''))`,
+  },
   /** Where the row ID is used already, the engine chooses another. */
   insertion({ table }, columns) {
     const isUsed = `exists (select 1 from ${table} where slot = ?1)`;
@@ -41,3 +46,15 @@ export const SQLITE: Dialect = {
 };
 
 export const sqliteStatements = statementsOver(RESOURCES, SQLITE);
+
+/** SQL for the text of an ID that is stored as bytes. */
+export function uuidTextOf(column: string): string {
+  const digits = [
+    [1, 8],
+    [9, 4],
+    [13, 4],
+    [17, 4],
+    [21, 12],
+  ].map(([from, count]) => `substr(hex(${column}), ${from}, ${count})`);
+  return `lower(${digits.join(" || '-' || ")})`;
+}

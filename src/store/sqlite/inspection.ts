@@ -10,7 +10,7 @@ import type { Migration } from '../migrations.ts';
 import type { SqlValue } from '../transaction_work.ts';
 import { MAPPED_BYTES_MAX } from './connection.ts';
 import { trackDatabaseFiles } from './database_files.ts';
-import { SQLITE } from './dialect.ts';
+import { SQLITE, uuidTextOf } from './dialect.ts';
 import { mappingState } from './file_layout.ts';
 import { UNSHARED } from './shared_read_transaction.ts';
 import { openSqliteTransactions } from './transactions.ts';
@@ -34,7 +34,7 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
   db.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
   const rows: Rows = <T>(sql: string, ...values: readonly SqlValue[]) =>
     db.prepare<T, SqlValue[]>(sql).iterate(...values);
-  const queries = inspectionQueries({ rows, isBeyondAscii });
+  const queries = inspectionQueries({ rows, isBeyondAscii, logIdText: uuidTextOf });
   return {
     ...queries,
     engine: () =>

@@ -4,7 +4,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import type { Webhook, WebhookStore } from '../../events/webhooks/port.ts';
 import { IS_KEY_KNOWN } from '../auth/access.ts';
-import type { Dialect } from '../dialect.ts';
+import type { Dialect, LogIds } from '../dialect.ts';
 import { all, execute, first, type Long, type SqlValue, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import { openDeliveries } from './deliveries.ts';
@@ -33,14 +33,21 @@ const LISTED_REALM = `join realm_clock k on k.realm_id in
   (select r.realm_id from webhook_realm r where r.webhook_id = w.webhook_id)`;
 /** Starts after the newest change, unless the target has progress. */
 const BEGIN = `${INTO_PROGRESS} select w.webhook_id, k.realm_id, k.seq, 0, 0, 0 from webhook w`;
-const BEGIN_ALL = `${BEGIN} ${ANY_REALM} where w.webhook_id = ? on conflict do nothing`;
-const BEGIN_LISTED = `${BEGIN} ${LISTED_REALM} where w.webhook_id = ? on conflict do nothing`;
+const BEGIN_TEXTS = {
+  all: `${BEGIN} ${ANY_REALM} where w.webhook_id = ? on conflict do nothing`,
+  listed: `${BEGIN} ${LISTED_REALM} where w.webhook_id = ? on conflict do nothing`,
+};
 /** Starts before the oldest stored change. */
-const BEGIN_OLDEST = `${INTO_PROGRESS} select w.webhook_id, k.realm_id,
-  coalesce((select c.seq from change c where c.realm_id = k.realm_id order by c.seq limit 1), k.seq + 1) - 1, 0, 0, 0
-  from webhook w`;
-const BEGIN_OLDEST_ALL = `${BEGIN_OLDEST} ${ANY_REALM} where w.webhook_id = ? on conflict do nothing`;
-const BEGIN_OLDEST_LISTED = `${BEGIN_OLDEST} ${LISTED_REALM} where w.webhook_id = ? on conflict do nothing`;
+const beginOldestTexts = ({ encoded }: LogIds): typeof BEGIN_TEXTS => {
+  const ofRealm = `e.realm_id = ${encoded('k.realm_id')}`;
+  const begin = `${INTO_PROGRESS} select w.webhook_id, k.realm_id,
+    coalesce((select e.seq from log_entry e where ${ofRealm} order by e.seq limit 1), k.seq + 1) - 1, 0, 0, 0
+    from webhook w`;
+  return {
+    all: `${begin} ${ANY_REALM} where w.webhook_id = ? on conflict do nothing`,
+    listed: `${begin} ${LISTED_REALM} where w.webhook_id = ? on conflict do nothing`,
+  };
+};
 /** Starts before the first change, in realms of the target without progress: those created after it. */
 const CONTINUE = `${INTO_PROGRESS} select w.webhook_id, k.realm_id, 0, 0, 0, 0 from webhook w`;
 const CONTINUE_ALL = `${CONTINUE} ${ANY_REALM} where w.webhook_id = ? and w.all_realms = 1 on conflict do nothing`;
@@ -57,6 +64,7 @@ const OF_TARGET = ['webhook_realm', 'webhook_progress', 'delivery', 'dead_letter
 export function openWebhookStore(transactions: Transactions, dialect: Dialect): WebhookStore {
   const { read, write } = transactions;
   const selectUnchanged = `${IS_UNCHANGED}${dialect.rowLocks.exclusive}`;
+  const oldestTexts = beginOldestTexts(dialect.logIds);
 
   return {
     ...openDeliveries(transactions, dialect),
@@ -69,7 +77,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
         yield* assertKnownKey(webhook);
         yield* execute(INSERT, ...plainColumns(webhook), ...secretColumns(webhook), webhook.webhookId);
         yield* replaceRealms(webhook);
-        yield* from === 'present' ? begin(webhook) : beginOldest(webhook);
+        yield* begin(webhook, from === 'present' ? BEGIN_TEXTS : oldestTexts);
         return { value: true, keep: true, auditEntries: [auditEntry] };
       }),
     update: (webhook, expected, auditEntry) =>
@@ -78,7 +86,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
         const count = yield* execute(UPDATE, ...plainColumns(webhook), webhook.webhookId, expected);
         if (count !== 1) return { value: false, keep: false };
         yield* replaceRealms(webhook);
-        yield* begin(webhook);
+        yield* begin(webhook, BEGIN_TEXTS);
         if (webhook.realms !== '*') yield* execute(DELETE_UNLISTED, webhook.webhookId, webhook.webhookId);
         return { value: true, keep: true, auditEntries: [auditEntry] };
       }),
@@ -133,14 +141,9 @@ function* addMissingProgress({ webhookId }: Webhook): Work<void> {
   yield* execute(CONTINUE_LISTED, webhookId);
 }
 
-function* begin({ webhookId, realms }: Webhook): Work<void> {
-  if (realms === '*') yield* execute(BEGIN_ALL, NIL_UUID, webhookId);
-  else yield* execute(BEGIN_LISTED, webhookId);
-}
-
-function* beginOldest({ webhookId, realms }: Webhook): Work<void> {
-  if (realms === '*') yield* execute(BEGIN_OLDEST_ALL, NIL_UUID, webhookId);
-  else yield* execute(BEGIN_OLDEST_LISTED, webhookId);
+function* begin({ webhookId, realms }: Webhook, texts: typeof BEGIN_TEXTS): Work<void> {
+  if (realms === '*') yield* execute(texts.all, NIL_UUID, webhookId);
+  else yield* execute(texts.listed, webhookId);
 }
 
 interface WebhookRow {
@@ -198,20 +201,8 @@ function webhookOf(row: WebhookRow, realms: readonly Uuid[]): Webhook {
 }
 
 /** Every statement about targets. */
-export const WEBHOOK_TEXTS: readonly string[] = [
-  ...[
-    LIST,
-    REALMS,
-    COUNT,
-    INSERT,
-    UPDATE,
-    ROTATE,
-    IS_UNCHANGED,
-    REMOVE,
-    CLEAR_REALMS,
-    INSERT_REALM,
-    BEGIN_ALL,
-    BEGIN_LISTED,
-  ],
-  ...[BEGIN_OLDEST_ALL, BEGIN_OLDEST_LISTED, CONTINUE_ALL, CONTINUE_LISTED, DELETE_UNLISTED, ...OF_TARGET],
+export const webhookTexts = ({ logIds }: Pick<Dialect, 'logIds'>): readonly string[] => [
+  ...[LIST, REALMS, COUNT, INSERT, UPDATE, ROTATE, IS_UNCHANGED, REMOVE, CLEAR_REALMS, INSERT_REALM],
+  ...[...Object.values(BEGIN_TEXTS), ...Object.values(beginOldestTexts(logIds)), CONTINUE_ALL],
+  ...[CONTINUE_LISTED, DELETE_UNLISTED, ...OF_TARGET],
 ];

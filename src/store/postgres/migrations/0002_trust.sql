@@ -1,14 +1,29 @@
 -- serves: 1
--- The log: what was written in a realm, and what was done to the installation. Each entry carries a tag, an HMAC over the
--- tag before it and the entry as it is stored. `detail` holds the members before and after, `personal` those that say
--- something about a person, encrypted under the key of their user. Entries of releases before this one have neither until
--- they are adopted.
+-- The log of each realm. Revisions are stored as bytes, and events as numbers (src/domain/event.ts); a record_id is left out
+-- where it is that of the user, or else of the realm. Consecutive entries of one commit about one user, or none, with the same
+-- origin are a run: the last of them holds user_id, at, actor, request_id and address for all. `detail` and `personal` hold
+-- values before and after (src/audit/packed_detail.ts), the latter encrypted under the key of the user. The tag is an HMAC over
+-- the tag before it and the entry that these columns describe, whatever their encoding.
 
-alter table change add column address text collate "C";
-alter table change add column detail text collate "C";
-alter table change add column personal bytea;
-alter table change add column tag bytea;
-create index change_of_user on change (realm_id, user_id, seq) where user_id is not null;
+create table log_entry (
+  realm_id uuid not null,
+  seq bigint not null,
+  event smallint not null,
+  record_id uuid,
+  revision bytea not null,
+  members text collate "C",
+  user_id uuid,
+  at bigint,
+  actor text collate "C",
+  request_id text collate "C",
+  address text collate "C",
+  detail bytea,
+  personal bytea,
+  tag bytea,
+  primary key (realm_id, seq)
+);
+
+create index log_entry_of_user on log_entry (realm_id, user_id, seq) where user_id is not null;
 
 -- How far the log of a realm is chained, and how many entries that came to; where the chain begins, which moves when
 -- entries become too old. The nil UUID has the log of the installation.

@@ -1,14 +1,69 @@
 -- serves: 1
--- The log: what was written in a realm, and what was done to the installation. Each entry carries a tag, an HMAC over the
--- tag before it and the entry as it is stored. `detail` holds the members before and after, `personal` those that say
--- something about a person, encrypted under the key of their user. Entries of releases before this one have neither until
--- they are adopted.
+-- The log of each realm. IDs and revisions are stored as bytes, and events as numbers (src/domain/event.ts); a record_id is left
+-- out where it is that of the user, or else of the realm. Consecutive entries of one commit about one user, or none, with the
+-- same origin are a run: the last of them holds user_id, at, actor, request_id and address for all. `detail` and `personal`
+-- hold values before and after (src/audit/packed_detail.ts), the latter encrypted under the key of the user. The tag is an HMAC
+-- over the tag before it and the entry that these columns describe, whatever their encoding. An entry of release 0.1.0 has no
+-- values, and no tag until the next write in its realm.
 
-alter table change add column address text;
-alter table change add column detail text;
-alter table change add column personal blob;
-alter table change add column tag blob;
-create index change_of_user on change (realm_id, user_id, seq) where user_id is not null;
+create table log_entry (
+  realm_id blob not null,
+  seq integer not null,
+  event integer not null,
+  record_id blob,
+  revision blob not null,
+  members text,
+  user_id blob,
+  at integer,
+  actor text,
+  request_id text,
+  address text,
+  detail blob,
+  personal blob,
+  tag blob,
+  primary key (realm_id, seq)
+) strict, without rowid;
+
+-- Running programs of release 0.1.0 insert into `change`, and do not read it: each row becomes an entry in the commit that
+-- writes it.
+
+alter table change rename to change_of_0_1;
+
+create view change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at) as
+  select null, null, null, null, null, null, null, null, null, null where false;
+
+create trigger change_to_log_entry instead of insert on change begin
+  insert into log_entry (realm_id, seq, event, record_id, revision, members, user_id, at, actor, request_id)
+  values (
+    unhex(replace(new.realm_id, '-', '')),
+    new.seq,
+    case substr(new.event, 1, instr(new.event, '.') - 1)
+      when 'authentication-realm' then 8
+      when 'oidc-profile' then 16
+      when 'password-profile' then 24
+      when 'user-authentication-info' then 32
+      when 'user-authentication-oidc-profile-info' then 40
+      when 'user-authentication-password-profile-info' then 48
+    end + case substr(new.event, instr(new.event, '.') + 1)
+      when 'created' then 1
+      when 'updated' then 2
+      when 'deleted' then 3
+    end,
+    unhex(replace(nullif(new.record_id, coalesce(new.user_id, new.realm_id)), '-', '')),
+    unhex(new.revision),
+    nullif(new.members, ''),
+    unhex(replace(new.user_id, '-', '')),
+    new.at,
+    new.actor,
+    new.request_id
+  );
+end;
+
+insert into change
+  select realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at
+  from change_of_0_1 order by realm_id, seq;
+drop table change_of_0_1;
+create index log_entry_of_user on log_entry (realm_id, user_id, seq) where user_id is not null;
 
 -- How far the log of a realm is chained, and how many entries that came to; where the chain begins, which moves when
 -- entries become too old. The nil UUID has the log of the installation.
@@ -62,8 +117,8 @@ create table instance_secret (
 -- Without the salt nobody reads them. A user who was erased has none; what is left is that it happened.
 
 create table user_salt (
-  realm_id text not null,
-  user_id text not null,
+  realm_id blob not null,
+  user_id blob not null,
   salt blob not null,
   primary key (realm_id, user_id)
 ) strict, without rowid;

@@ -1,0 +1,57 @@
+import { eventNumber } from '../../src/domain/event.ts';
+import { RESOURCES } from '../../src/domain/resources.ts';
+import { POSTGRES } from '../../src/store/postgres/dialect.ts';
+import { SQLITE, uuidTextOf } from '../../src/store/sqlite/dialect.ts';
+
+/** The log as SQL reads it, independent of how it is stored. */
+
+type EngineName = 'sqlite' | 'postgres';
+
+const EVENTS = RESOURCES.flatMap(({ name }) =>
+  ['created', 'updated', 'deleted', 'erased'].map((verb) => `${name}.${verb}`),
+);
+
+/**
+ * Begins a statement with the common table expression `change`: the entries of all realms with their IDs, events, revisions
+ * and members as texts, and with what the last entry of a run holds.
+ */
+export function withChanges(engine: EngineName): string {
+  const isSqlite = engine === 'sqlite';
+  const id = (column: string) => (isSqlite ? `nullif(${uuidTextOf(column)}, '----')` : column);
+  const hex = isSqlite ? 'lower(hex(revision))' : `encode(revision, 'hex')`;
+  const ofRun = (column: string) => `first_value(${column}) over in_run`;
+  const event = EVENTS.map((name) => `when ${eventNumber(name)} then '${name}'`).join(' ');
+  const isUpdate = `event in (${EVENTS.filter((name) => name.endsWith('.updated')).map(eventNumber)})`;
+  return `with numbered_entry as (
+      select *, count(at) over (partition by realm_id order by seq desc) as run from log_entry),
+    change as (
+      select ${id('realm_id')} as realm_id, realm_id as stored_realm_id, seq, case event ${event} else 'unknown' end as event,
+        ${id(ofRun('user_id'))} as user_id,
+        ${id(`coalesce(record_id, ${ofRun('user_id')}, realm_id)`)} as record_id, ${hex} as revision,
+        coalesce(members, case when ${isUpdate} then 'updated_at' else '' end) as members, ${ofRun('at')} as at,
+        ${ofRun('actor')} as actor, ${ofRun('request_id')} as request_id, ${ofRun('address')} as address,
+        detail, personal, tag
+      from numbered_entry window in_run as (partition by realm_id, run order by seq desc))`;
+}
+
+/** A condition on `log_entry` or `user_salt` with a realm as its parameter. */
+export function ofRealm(engine: EngineName): string {
+  return `realm_id = ${DIALECTS[engine].logIds.encoded('?')}`;
+}
+
+/** The same with a user. */
+export function ofUser(engine: EngineName): string {
+  return `user_id = ${DIALECTS[engine].logIds.encoded('?')}`;
+}
+
+const DIALECTS = { sqlite: SQLITE, postgres: POSTGRES };
+
+const COPIED = 'event, record_id, revision, members, user_id, at, actor, request_id';
+
+/** Appends copies of the last entry of a realm without a tag, as of an older release. Parameter: the realm. */
+export function appendUntagged(engine: EngineName, count = 1): string {
+  return `insert into log_entry (realm_id, seq, ${COPIED})
+    with recursive n (i) as (select 1 union all select i + 1 from n where i < ${count})
+    select realm_id, seq + n.i, ${COPIED}
+    from n, (select * from log_entry where ${ofRealm(engine)} order by seq desc limit 1) as e`;
+}
