@@ -11,13 +11,12 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { EXIT } from '../../src/platform/exit.ts';
-import { lockDatabase, replaceDatabase } from '../../src/store/backups/restoration.ts';
+import { lockDatabase, replaceDatabase } from '../../src/store/backups/replacement.ts';
 import {
   type BackupFixture,
   contentOf,
   copyBackupFixture,
   createBackupFixture,
-  program,
   runOnFile,
 } from '../support/backup_fixtures.ts';
 import { AUTHREALM, startCommand } from '../support/processes.ts';
@@ -105,7 +104,8 @@ describe('a command that opens the database during a restore', () => {
     const seen = new Set<number>();
     while (seen.size < opening.length)
       for (const { process: child } of opening) if (hasOpen(child.pid, database)) seen.add(child.pid);
-    const previous = replaceDatabase(database, complete, program.clock.now());
+    const previous = `${database}.replaced-now`;
+    replaceDatabase(database, complete, previous);
     const inode = statSync(database).ino;
     lock.release();
     for (const { process: child, output } of opening) {

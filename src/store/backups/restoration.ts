@@ -1,32 +1,19 @@
-import { Database, SQLiteError } from 'bun:sqlite';
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  realpathSync,
-  renameSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { Database } from 'bun:sqlite';
+import { closeSync, existsSync, fsyncSync, openSync, realpathSync, statSync, writeSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { LogKeys } from '../../audit/log_keys.ts';
 import type { Erasure } from '../../domain/erasure.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { syncPath } from '../../platform/fsync.ts';
 import type { Program } from '../migrations.ts';
-import { isBusy, queryOnce } from '../sqlite/connection.ts';
 import { publish, writeCopy } from '../sqlite/file_copy.ts';
-import { sqliteSchemaVersion } from '../sqlite/migrate.ts';
 import type { Archiver } from './archiver.ts';
 import { instantName } from './backup.ts';
-import { applyErasures, type OpenRestored, selectErasures } from './erasures.ts';
+import { applyErasures, type OpenRestored } from './erasures.ts';
 import { type Manifest, manifestFor } from './manifest.ts';
+import { assertNoCompanions, lockDatabase, replaceDatabase } from './replacement.ts';
 import { withTemporaryFolder } from './temporary_folder.ts';
-import { type DatabaseSummary, headerOf } from './verification.ts';
+import type { DatabaseSummary } from './verification.ts';
 
 export interface RestoreOptions {
   readonly backup: string;
@@ -92,8 +79,9 @@ export async function restore(
       };
       const restored = await applyErasuresTo(erasureInput, program, archiver);
       syncPath(restored.path);
-      const replacedPath = lock && replaceDatabase(path, restored.path, program.clock.now());
-      if (!lock) placeDatabase(path, restored.path);
+      const replacedPath = lock && `${path}.replaced-${instantName(program.clock.now())}`;
+      if (replacedPath !== undefined) replaceDatabase(path, restored.path, replacedPath);
+      else placeDatabase(path, restored.path);
       return {
         summary: restored.summary ?? summary,
         takenAt: manifest?.taken_at,
@@ -239,67 +227,6 @@ async function applyErasuresTo(
   return { path, erased, summary: await archiver.verify(path, 'the restored database', program.version) };
 }
 
-/** A database that no other process can open until the lock is released. */
-interface DatabaseLock {
-  /** The erasures that the database has recorded. */
-  readonly erasures: readonly Erasure[];
-  release(): void;
-}
-
-const LOCK_WAIT_MS = 5_000;
-
-/**
- * Locks a database against all other processes. It checkpoints and removes the write-ahead log, and locks the file
- * exclusively. Throws Refusal while another process has the database open, and where the file is too damaged to be
- * locked, because its use cannot be determined then.
- */
-export function lockDatabase(path: string): DatabaseLock {
-  // The engine would remove a log that it cannot read.
-  if (statSync(path).size > 0 && !headerOf(path)) throw cannotLock(path);
-  const db = new Database(path, { readwrite: true, strict: true });
-  try {
-    db.run(`pragma busy_timeout = ${LOCK_WAIT_MS}`);
-    const hasSchema = sqliteSchemaVersion(db) !== undefined;
-    lockExclusively(db, path);
-    const erasures = hasSchema ? selectErasures(db) : [];
-    return { erasures, release: () => unlock(db) };
-  } catch (error) {
-    unlock(db);
-    if (isBusy(error)) throw databaseInUse(path);
-    throw error instanceof SQLiteError ? cannotLock(path) : error;
-  }
-}
-
-/**
- * In WAL mode every open connection holds a shared lock on the file, and only the last one can leave that mode. Without
- * WAL, an exclusive transaction locks out all other processes.
- */
-function lockExclusively(db: Database, path: string): void {
-  db.run('pragma journal_mode = delete');
-  db.run('begin exclusive');
-  const [now] = queryOnce<{ journal_mode: string }>(db, 'pragma journal_mode');
-  // Another process opened it in between.
-  if (now?.journal_mode !== 'delete') throw databaseInUse(path);
-}
-
-function unlock(db: Database): void {
-  if (db.inTransaction) db.run('rollback');
-  db.close(false);
-}
-
-function databaseInUse(path: string): Refusal {
-  return new Refusal(
-    `${path} is in use: stop every process that has it open, then run the same command again; nothing was changed`,
-  );
-}
-
-function cannotLock(path: string): Refusal {
-  return new Refusal(
-    `${path} is damaged and cannot be locked, so a process may still have it open: stop every process, move it and its ` +
-      '-wal, -shm and -journal files away, and restore without --replace',
-  );
-}
-
 /** Publishes a restored file where no database exists. Throws Refusal where one was created meanwhile. */
 function placeDatabase(path: string, restored: string): void {
   assertNoCompanions(path);
@@ -307,33 +234,4 @@ function placeDatabase(path: string, restored: string): void {
     throw new Refusal(
       `${path} was created meanwhile, and nothing was restored: stop the process that created it, or pass another path`,
     );
-}
-
-/**
- * Replaces a locked database by a restored file atomically: after a crash the path holds either the old or the new one.
- * Returns the new path of the old database.
- */
-export function replaceDatabase(path: string, restored: string, now: number): string {
-  const replacedPath = `${path}.replaced-${instantName(now)}`;
-  const { uid, gid, mode } = statSync(path);
-  chownSync(restored, uid, gid);
-  chmodSync(restored, mode & 0o777);
-  syncPath(restored);
-  linkSync(path, replacedPath);
-  syncPath(dirname(path));
-  assertNoCompanions(path);
-  renameSync(restored, path);
-  syncPath(dirname(path));
-  return replacedPath;
-}
-
-/** Throws Refusal where a -wal, -shm or -journal file exists that the engine would apply to the restored database. */
-function assertNoCompanions(path: string): void {
-  const companion = ['-wal', '-shm', '-journal']
-    .map((ending) => path + ending)
-    .find((file) => existsSync(file));
-  if (companion === undefined) return;
-  throw new Refusal(
-    `${companion} belongs to another database than the restored one: put that database back, or move ${companion} away`,
-  );
 }

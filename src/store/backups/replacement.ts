@@ -1,0 +1,110 @@
+import { Database, SQLiteError } from 'bun:sqlite';
+import { chmodSync, chownSync, existsSync, linkSync, renameSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { Erasure } from '../../domain/erasure.ts';
+import { Refusal } from '../../domain/fault.ts';
+import { syncPath } from '../../platform/fsync.ts';
+import { isBusy, queryOnce } from '../sqlite/connection.ts';
+import { sqliteSchemaVersion } from '../sqlite/migrate.ts';
+import { selectErasures } from './erasures.ts';
+import { headerOf } from './verification.ts';
+
+/** A database that no other process can open until the lock is released. */
+interface DatabaseLock {
+  /** The erasures that the database has recorded. */
+  readonly erasures: readonly Erasure[];
+  /** The bytes of the pages in use. */
+  readonly usedBytes: number;
+  release(): void;
+}
+
+const LOCK_WAIT_MS = 5_000;
+
+/**
+ * Locks a database against all other processes. It checkpoints and removes the write-ahead log, and locks the file
+ * exclusively. Throws Refusal while another process has the database open, and where the file is too damaged to be
+ * locked, because its use cannot be determined then.
+ */
+export function lockDatabase(path: string): DatabaseLock {
+  // The engine would remove a log that it cannot read.
+  if (statSync(path).size > 0 && !headerOf(path)) throw cannotLock(path);
+  const db = new Database(path, { readwrite: true, strict: true });
+  try {
+    db.run(`pragma busy_timeout = ${LOCK_WAIT_MS}`);
+    const hasSchema = sqliteSchemaVersion(db) !== undefined;
+    lockExclusively(db, path);
+    const erasures = hasSchema ? selectErasures(db) : [];
+    return { erasures, usedBytes: usedBytesOf(db), release: () => unlock(db) };
+  } catch (error) {
+    unlock(db);
+    if (isBusy(error)) throw databaseInUse(path);
+    throw error instanceof SQLiteError ? cannotLock(path) : error;
+  }
+}
+
+/**
+ * In WAL mode every open connection holds a shared lock on the file, and only the last one can leave that mode. Without
+ * WAL, an exclusive transaction locks out all other processes.
+ */
+function lockExclusively(db: Database, path: string): void {
+  db.run('pragma journal_mode = delete');
+  db.run('begin exclusive');
+  const [now] = queryOnce<{ journal_mode: string }>(db, 'pragma journal_mode');
+  // Another process opened it in between.
+  if (now?.journal_mode !== 'delete') throw databaseInUse(path);
+}
+
+function usedBytesOf(db: Database): number {
+  const [row] = queryOnce<{ bytes: number }>(
+    db,
+    'select (page_count - freelist_count) * page_size as bytes from pragma_page_count, pragma_freelist_count, pragma_page_size',
+  );
+  return row?.bytes ?? 0;
+}
+
+function unlock(db: Database): void {
+  if (db.inTransaction) db.run('rollback');
+  db.close(false);
+}
+
+function databaseInUse(path: string): Refusal {
+  return new Refusal(
+    `${path} is in use: stop every process that has it open, then run the same command again; nothing was changed`,
+  );
+}
+
+function cannotLock(path: string): Refusal {
+  return new Refusal(
+    `${path} is damaged and cannot be locked, so a process may still have it open: stop every process, move it and its ` +
+      '-wal, -shm and -journal files away, and restore without --replace',
+  );
+}
+
+/**
+ * Replaces a locked database by another file atomically, with the owner and mode of the old one: after a crash the path
+ * holds either the old or the new database. The old one gets the name `keptPath`; without that name it is gone.
+ */
+export function replaceDatabase(path: string, file: string, keptPath?: string): void {
+  const { uid, gid, mode } = statSync(path);
+  chownSync(file, uid, gid);
+  chmodSync(file, mode & 0o777);
+  syncPath(file);
+  if (keptPath !== undefined) {
+    linkSync(path, keptPath);
+    syncPath(dirname(path));
+  }
+  assertNoCompanions(path);
+  renameSync(file, path);
+  syncPath(dirname(path));
+}
+
+/** Throws Refusal where a -wal, -shm or -journal file exists that the engine would apply to the new database. */
+export function assertNoCompanions(path: string): void {
+  const companion = ['-wal', '-shm', '-journal']
+    .map((ending) => path + ending)
+    .find((file) => existsSync(file));
+  if (companion === undefined) return;
+  throw new Refusal(
+    `${companion} belongs to another database than the new one: put that database back, or move ${companion} away`,
+  );
+}
