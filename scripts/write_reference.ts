@@ -158,8 +158,8 @@ function cliPage(): string {
   return page(
     'Commands',
     'src/cli/',
-    `Commands that open the database may run while the service runs, except \`restore\`. Those that call a running service take \`--url\`
-and a client instead: see [the commands for records](../client.md#at-a-terminal). An option takes precedence over its environment variable.`,
+    `Commands that open the database may run while the service runs, except \`restore\` and \`compact\`. Those that call a running service take
+\`--url\` and a client instead: see [the commands for records](../client.md#at-a-terminal). An option takes precedence over its environment variable.`,
     index,
     '## Exit codes',
     table(['Code', 'Meaning'], codes),

@@ -7,7 +7,7 @@ import { startWorkerProcess } from '../workers/worker_process.ts';
 
 const PROGRESS_MS = 100;
 
-/** Runs each task in its own worker process, which the first signal kills. `onBytes` receives the bytes copied so far. */
+/** Runs each task in its own worker process, which the first signal kills. `onBytes` receives the bytes written so far. */
 export function openArchiver(onBytes: (done: number) => void): Archiver {
   const stop = receiveSignal('once');
 
@@ -29,16 +29,19 @@ export function openArchiver(onBytes: (done: number) => void): Archiver {
     }
   }
 
+  async function write(task: Extract<ArchiverTask, { to: string }>): Promise<void> {
+    const timer = setInterval(() => onBytes(sizeOf(task.to)), PROGRESS_MS);
+    try {
+      await run(task);
+      onBytes(sizeOf(task.to));
+    } finally {
+      clearInterval(timer);
+    }
+  }
+
   return {
-    async copy(from, to) {
-      const timer = setInterval(() => onBytes(sizeOf(to)), PROGRESS_MS);
-      try {
-        await run({ kind: 'copy', from, to });
-        onBytes(sizeOf(to));
-      } finally {
-        clearInterval(timer);
-      }
-    },
+    copy: (from, to) => write({ kind: 'copy', from, to }),
+    compact: (from, to) => write({ kind: 'compact', from, to }),
     verify: (path, label, programVersion) => run({ kind: 'verify', path, label, programVersion }),
   };
 }

@@ -6,6 +6,7 @@ import { toRefusal } from '../store/open.ts';
 import { addAuditCommands } from './audit.ts';
 import { addBackup } from './backup.ts';
 import { addClientCommands } from './clients.ts';
+import { addCompact } from './compact.ts';
 import { CLIENT_SECRET_VARIABLE } from './connection.ts';
 import { addConsoleCommands } from './console.ts';
 import { type Environment, openContext } from './context.ts';
@@ -66,6 +67,7 @@ export function createProgram(
   addCopy(program, argv);
   addBackup(program, context);
   addRestore(program, context);
+  addCompact(program, context);
   addPurge(program, context);
   addDemo(program, context);
   addDoctor(program, context, setExitCode);

@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite';
-import { afterAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Loader, Store } from '../../src/directory/store.ts';
@@ -19,31 +19,13 @@ import { AUTHREALM, runClientCreate, runCommand } from '../support/processes.ts'
 import {
   createFixture,
   databaseFile,
-  freshFolder,
   insertRecord,
   oidcPath,
   realmMembers,
   type Service,
   startService,
 } from '../support/service.ts';
-
-const mounted: string[] = [];
-
-afterAll(async () => {
-  for (const folder of mounted) await runCommand(['umount', '--lazy', folder]);
-});
-
-/** A folder on a file system of 4 MB, if this system allows the mount. */
-async function smallFolder(): Promise<string | undefined> {
-  const folder = freshFolder();
-  const mount = ['mount', '-t', 'tmpfs', '-o', 'size=4m,mode=0700', 'authrealm-test', folder];
-  const isMounted = await runCommand(mount).then(
-    ({ code }) => code === 0,
-    () => false,
-  );
-  if (isMounted) mounted.push(folder);
-  return isMounted ? folder : undefined;
-}
+import { smallFolder } from '../support/small_disk.ts';
 
 /** A store whose disk can be filled and freed. */
 interface LimitedStore {
@@ -142,7 +124,7 @@ async function expectWritesResumed(service: Service, limited: LimitedStore): Pro
 }
 
 test('on a full disk, each write is refused completely and lookups are served; with free space, writes succeed', async () => {
-  const folder = await smallFolder();
+  const folder = await smallFolder(4);
   if (folder === undefined) return;
   const service = await startService({ database: `sqlite:${join(folder, 'full.db')}` });
   const limited = limitByDisk(service, folder);

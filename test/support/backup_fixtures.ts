@@ -1,5 +1,6 @@
 import { Database } from 'bun:sqlite';
 import {
+  chmodSync,
   closeSync,
   copyFileSync,
   existsSync,
@@ -33,6 +34,7 @@ export const program = { version: VERSION, clock: systemClock };
 /** Runs the tasks of the archiver in this process; the commands start a process for each. */
 export const inProcessArchiver: Archiver = {
   copy: async (from, to) => void runArchiverTask({ kind: 'copy', from, to }),
+  compact: async (from, to) => void runArchiverTask({ kind: 'compact', from, to }),
   verify: async (path, label, programVersion) =>
     runArchiverTask({ kind: 'verify', path, label, programVersion }) as DatabaseSummary,
 };
@@ -105,6 +107,16 @@ export function contentOf(path: string): Readonly<Record<string, readonly string
         .sort(),
     ]),
   );
+}
+
+/** A copy of a closed database with its key, in this folder. */
+export function copyDatabase(path: string, folder = freshFolder()): string {
+  const copy = join(folder, 'stored.db');
+  for (const ending of ['', '.key']) {
+    copyFileSync(path + ending, copy + ending);
+    chmodSync(copy + ending, 0o600);
+  }
+  return copy;
 }
 
 /** The identifiers of all records in a database. */

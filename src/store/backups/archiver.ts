@@ -2,11 +2,12 @@ import { Database } from 'bun:sqlite';
 import { Refusal } from '../../domain/fault.ts';
 import { toRefusal } from '../refusals.ts';
 import { writeCopy } from '../sqlite/file_copy.ts';
+import { writeCompact } from '../sqlite/file_layout.ts';
 import { type DatabaseSummary, verifyDatabaseFile } from './verification.ts';
 
 /** Long work that runs in a worker process, so that it can be interrupted and its progress displayed. */
 export type ArchiverTask =
-  | { readonly kind: 'copy'; readonly from: string; readonly to: string }
+  | { readonly kind: 'copy' | 'compact'; readonly from: string; readonly to: string }
   | {
       readonly kind: 'verify';
       readonly path: string;
@@ -17,6 +18,8 @@ export type ArchiverTask =
 /** Runs tasks in a worker process. Rejects with the Refusal of the task. */
 export interface Archiver {
   copy(from: string, to: string): Promise<void>;
+  /** Copies a locked database to a new file, in the order that lookups prefer. */
+  compact(from: string, to: string): Promise<void>;
   /** `label` is the prefix of refusals, because the path may be temporary. */
   verify(path: string, label: string, programVersion: string): Promise<DatabaseSummary>;
 }
@@ -28,9 +31,10 @@ const RECOVERY_WAIT_MS = 5_000;
 export function runArchiverTask(task: ArchiverTask): DatabaseSummary | undefined {
   if (task.kind === 'verify') return verifyWithLabel(task);
   try {
-    copyLiveDatabase(task.from, task.to);
+    if (task.kind === 'copy') copyLiveDatabase(task.from, task.to);
+    else writeCompact(task.from, task.to);
   } catch (error) {
-    throw toRefusal(error, task.from);
+    throw toRefusal(error, task.kind === 'copy' ? task.from : undefined);
   }
   return undefined;
 }

@@ -1,0 +1,70 @@
+import type { Command } from 'commander';
+import type { Settings } from '../config/parse.ts';
+import { Refusal } from '../domain/fault.ts';
+import { systemClock } from '../platform/clock.ts';
+import { VERSION } from '../platform/version.ts';
+import type { CompactionObserver, CompactionResult } from '../store/backups/compaction.ts';
+import { fileOf, isInMemory } from '../store/open.ts';
+import { openArchiver } from './archiver.ts';
+import { totalOf } from './backup.ts';
+import { addDatabaseSettings, type CliContext } from './context.ts';
+import { assertDatabaseExists } from './existing_database.ts';
+import { openProgress, type ProgressDisplay } from './progress.ts';
+
+/** `compact`: rewrites the file of a database. */
+export function addCompact(program: Command, context: CliContext): void {
+  addDatabaseSettings(program.command('compact'))
+    .description('rewrite a SQLite file while nothing serves it: no free pages, and what lookups read first')
+    .action(async (_options: unknown, command: Command) => {
+      const path = databaseOf(context.settingsOf(command));
+      const { compact } = await import('../store/backups/compaction.ts');
+      const display = openDisplay();
+      const archiver = openArchiver(display.onBytes);
+      const release = { version: VERSION, clock: systemClock };
+      const result = await compact(path, release, archiver, display.observer).finally(display.stop);
+      printResult(path, result);
+    });
+}
+
+function databaseOf(settings: Settings): string {
+  const { database } = settings;
+  if (database.engine === 'postgres')
+    throw new Refusal(
+      'the database is PostgreSQL, which reuses its space by itself: only a SQLite file is compacted',
+    );
+  if (isInMemory(database))
+    throw new Refusal('an in-memory database cannot be compacted: pass a file with --database');
+  assertDatabaseExists(settings);
+  return fileOf(database) as string;
+}
+
+const STEPS: Readonly<Record<Parameters<CompactionObserver['onStep']>[0], string>> = {
+  verify: 'verifying the database',
+  write: 'writing the new file',
+  'verify copy': 'verifying the new file',
+};
+
+/** Shows each step, and the progress of the one that writes. */
+function openDisplay() {
+  let progress: ProgressDisplay | undefined;
+  const stop = () => {
+    progress?.stop();
+    progress = undefined;
+  };
+  const observer: CompactionObserver = {
+    onLocked: ({ folder, neededBytes, freeBytes }) =>
+      console.log(`needs up to ${neededBytes} bytes in ${folder}, where ${freeBytes} are free`),
+    onStep(step, usedBytes) {
+      stop();
+      console.log(STEPS[step]);
+      if (step === 'write') progress = openProgress(usedBytes, systemClock, process.stderr, 'bytes');
+    },
+  };
+  return { observer, onBytes: (done: number) => progress?.show(done, done), stop };
+}
+
+function printResult(path: string, { summary, bytesBefore, bytesAfter }: CompactionResult): void {
+  console.log(
+    `${path}: ${bytesAfter} bytes, before ${bytesBefore}; ${totalOf(summary.rows)} rows, schema ${summary.schema}, verified`,
+  );
+}

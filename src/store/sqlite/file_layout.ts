@@ -1,0 +1,117 @@
+import { constants, Database } from 'bun:sqlite';
+import { dirname } from 'node:path';
+import { membersOf } from '../../domain/resource.ts';
+import { RESOURCES } from '../../domain/resources.ts';
+import { syncPath } from '../../platform/fsync.ts';
+import { hashColumn } from '../records/statements.ts';
+import { createPrivateFile, queryOnce } from './connection.ts';
+
+/** An object of the schema that has pages of its own. */
+interface SchemaObject {
+  readonly type: 'table' | 'index';
+  readonly name: string;
+  /** The table itself, or that of the index. */
+  readonly table: string;
+  /** Null for the index of a key, which comes with its table. */
+  readonly sql: string | null;
+  /** The first column of an index. */
+  readonly first_column: string | null;
+}
+
+function schemaObjects(db: Database, schema: string): readonly SchemaObject[] {
+  return queryOnce<SchemaObject>(
+    db,
+    `select type, name, tbl_name as "table", sql,
+       (select name from pragma_index_info(o.name, '${schema}') where seqno = 0) as first_column
+     from ${schema}.sqlite_schema as o where type in ('table', 'index') and (sql is null or name not like 'sqlite_%') order by rowid`,
+  );
+}
+
+/** The tables that lookups read, with the hash columns that reverse lookups search. */
+const LOOKUP_TABLES: ReadonlyMap<string, readonly string[]> = new Map(
+  RESOURCES.map((resource) => {
+    const hashed = membersOf(resource).filter(({ annotation }) => annotation.hashColumn);
+    return [resource.table, hashed.map(({ name }) => hashColumn(name))] as const;
+  }).filter(([, columns]) => columns.length > 0),
+);
+
+const RECORD_TABLES: ReadonlySet<string> = new Set(RESOURCES.map(({ table }) => table));
+
+/** Whether lookups read the pages of an object: a table, the index of its key, or that of a hash column. */
+function isReadByLookups({ table, sql, type, first_column }: SchemaObject): boolean {
+  const hashColumns = LOOKUP_TABLES.get(table);
+  if (!hashColumns) return false;
+  return type === 'table' || sql === null || hashColumns.includes(first_column ?? '');
+}
+
+/** The position of an object in a compact file, compared with others; an index comes after its table. */
+function groupOf(object: SchemaObject): number {
+  const isIndex = object.type === 'index';
+  if (isReadByLookups(object)) return isIndex ? 1 : 0;
+  if (RECORD_TABLES.has(object.table)) return isIndex ? 3 : 2;
+  return isIndex ? 5 : 4;
+}
+
+const CACHE_KIB = 65_536;
+/** What the engine keeps in the header of a file, without changes. */
+const KEPT_PRAGMAS = ['page_size', 'auto_vacuum', 'user_version', 'application_id'] as const;
+
+/**
+ * Copies a database to a new file, in which the pages that lookups read come first: the engine maps the beginning of a
+ * file (docs/decisions/0006-sqlite-lookups.md). Row IDs are kept, the file has WAL mode, mode 0600 and no deleted data,
+ * and is synced. The source is read without locks, so no process may write to it.
+ */
+export function writeCompact(source: string, path: string): void {
+  createPrivateFile(path);
+  const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_URI } = constants;
+  const db = new Database(Bun.pathToFileURL(path).href, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI);
+  try {
+    db.run('attach ? as source', [`${Bun.pathToFileURL(source).href}?immutable=1`]);
+    for (const name of KEPT_PRAGMAS) {
+      db.run(`pragma main.${name} = ${numberOf(db, `source.${name}`)}`);
+    }
+    // A file that was not completed is removed, so nothing is rolled back.
+    db.run('pragma main.journal_mode = off');
+    db.run('pragma synchronous = off');
+    db.run(`pragma main.cache_size = -${CACHE_KIB}`);
+    db.run(`pragma temp_store_directory = '${dirname(path).replaceAll("'", "''")}'`);
+    // Checked when the copy is verified. With them the engine would decode every row.
+    db.run('pragma foreign_keys = off');
+    db.run('begin');
+    for (const object of inCompactOrder(schemaObjects(db, 'source'))) create(db, object);
+    db.run('commit');
+    db.run('detach source');
+    db.run('pragma journal_mode = wal');
+  } finally {
+    db.close(false);
+  }
+  syncPath(path);
+}
+
+function inCompactOrder(objects: readonly SchemaObject[]): readonly SchemaObject[] {
+  return objects.filter(({ sql }) => sql !== null).toSorted((one, other) => groupOf(one) - groupOf(other));
+}
+
+/** Creates a table with its rows, or an index. The pages of each follow those of the one before. */
+function create(db: Database, { type, name, sql }: SchemaObject): void {
+  db.run(sql as string);
+  if (type === 'index') return;
+  const columns = queryOnce<{ name: string; hidden: number }>(
+    db,
+    `select name, hidden from pragma_table_xinfo('${name}', 'source')`,
+  );
+  const written = columns.filter(({ hidden }) => hidden === 0).map((column) => `"${column.name}"`);
+  // All columns: the engine copies rows and indexes without decoding them. A generated column cannot be inserted.
+  const isPlain = written.length === columns.length;
+  const list = written.join(', ');
+  db.run(
+    isPlain
+      ? `insert into main."${name}" select * from source."${name}"`
+      : `insert into main."${name}" (${list}) select ${list} from source."${name}"`,
+  );
+}
+
+function numberOf(db: Database, pragma: string): number {
+  const [row] = queryOnce<Record<string, number>>(db, `pragma ${pragma}`);
+  return Object.values(row ?? {})[0] ?? 0;
+}

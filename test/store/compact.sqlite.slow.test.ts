@@ -1,0 +1,278 @@
+import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { EXIT } from '../../src/platform/exit.ts';
+import { compact } from '../../src/store/backups/compaction.ts';
+import { COPIED_TABLES, INSTANCE } from '../../src/store/copying/tables.ts';
+import {
+  contentOf,
+  copyDatabase,
+  createStoredDatabase,
+  flipBits,
+  inProcessArchiver,
+  program,
+  queryRows,
+  runOnFile,
+} from '../support/backup_fixtures.ts';
+import {
+  createCopyFixture,
+  fillRemainingTables,
+  responsesOf,
+  startCopyService,
+} from '../support/copy_fixtures.ts';
+import { sqliteAt, type TestDatabase } from '../support/database.ts';
+import { tamperFile } from '../support/doctor_report.ts';
+import { freshFolder } from '../support/folder.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { unpackRelease } from '../support/release_tree.ts';
+
+setDefaultTimeout(300_000);
+
+const SENTENCE = /^authrealm: .*\n$/;
+const RELEASE = join(import.meta.dir, '../fixtures/releases/0.1.0');
+
+/** A copy, with its log, of the database of a stopped service: the engine closes files late. */
+async function closedCopyOf(database: TestDatabase): Promise<string> {
+  const { address } = await database.copy();
+  if (address.engine !== 'sqlite') throw new Error('not a file');
+  return address.path;
+}
+
+let stored: string;
+beforeAll(async () => {
+  stored = (await createStoredDatabase(60)).path;
+});
+
+/** The trees of a file, in the order of their first pages after the root pages. */
+function trees(path: string): readonly string[] {
+  const sql = 'select name from dbstat group by name order by min(pageno)';
+  return (queryRows(path, [sql])[0] ?? []).map(({ name }) => String(name));
+}
+
+describe('a compaction', () => {
+  test('a compacted database has the same rows, row IDs, ETags and responses, and is healthy', async () => {
+    const database = sqliteAt(join(freshFolder(), 'busy.db'));
+    const service = await startCopyService(database);
+    const fixture = await createCopyFixture(service);
+    const responses = await responsesOf(service, fixture);
+    await service.stop();
+    await fillRemainingTables(database);
+    const path = await closedCopyOf(database);
+    const before = contentOf(path);
+    const names = [INSTANCE, ...COPIED_TABLES].map(({ name }) => name);
+    expect(names.filter((name) => !before[name]?.length)).toEqual([]);
+    const { code, stdout, stderr } = await runOnFile(path, 'compact');
+    expect([code, stderr]).toEqual([EXIT.done, '']);
+    expect(stdout).toMatch(
+      /^needs up to \d+ bytes in .*, where \d+ are free\n(.*\n)+.*rows, schema 2, verified\n$/,
+    );
+    expect(readdirSync(dirname(path)).sort()).toEqual(['copy.db', 'copy.db.key']);
+    expect(contentOf(path)).toEqual(before);
+    const again = await startCopyService(sqliteAt(path));
+    expect(await responsesOf(again, fixture)).toEqual(responses);
+    await again.stop();
+    const { findings } = JSON.parse((await runOnFile(path, 'doctor', '--json')).stdout).checks.find(
+      ({ check }: { check: string }) => check === 'integrity',
+    );
+    expect(findings).toEqual([]);
+  });
+
+  test('a compacted file begins with the tables of links, their keys and hash columns', async () => {
+    const path = copyDatabase(stored);
+    expect(trees(path).slice(0, 2)).toEqual(['sqlite_schema', 'migration']);
+    expect((await runOnFile(path, 'compact')).code).toBe(EXIT.done);
+    expect(trees(path).slice(0, 8)).toEqual([
+      'sqlite_schema',
+      'oidc_profile_info',
+      'sqlite_autoindex_oidc_profile_info_1',
+      'password_profile_info',
+      'sqlite_autoindex_password_profile_info_1',
+      'oidc_profile_info_subject_crc',
+      'password_profile_info_username_crc',
+      'realm',
+    ]);
+    const doctor = await runOnFile(path, 'doctor');
+    expect([doctor.code, doctor.stdout]).toEqual([EXIT.done, expect.stringMatching(/\nhealthy\n$/)]);
+  });
+
+  test('a compaction keeps mode, page size and version numbers, writes WAL mode, and removes free pages', async () => {
+    const path = copyDatabase(stored);
+    tamperFile(path, (db) => {
+      db.run('pragma journal_mode = delete');
+      for (const pragma of ['page_size = 8192', 'auto_vacuum = incremental', 'application_id = 7'])
+        db.run(`pragma ${pragma}`);
+      db.run('vacuum');
+      db.run('pragma user_version = 9');
+      db.run('pragma secure_delete = off');
+      db.run('create table filler (bytes blob)');
+      db.run('insert into filler values (zeroblob(3000000))');
+      db.run('drop table filler');
+    });
+    const pragmas = ['page_size', 'auto_vacuum', 'application_id', 'user_version'].map(
+      (name) => `pragma ${name}`,
+    );
+    const [before, content] = [queryRows(path, pragmas), contentOf(path)];
+    expect(statSync(path).size).toBeGreaterThan(3_000_000);
+    const uid = statSync(path).uid;
+    expect((await runOnFile(path, 'compact')).code).toBe(EXIT.done);
+    const { size, mode, uid: owner } = statSync(path);
+    expect([size < 3_000_000, mode & 0o777, owner]).toEqual([true, 0o600, uid]);
+    expect(queryRows(path, pragmas)).toEqual(before);
+    expect(queryRows(path, ['pragma journal_mode', 'pragma freelist_count'])).toEqual([
+      [{ journal_mode: 'wal' }],
+      [{ freelist_count: 0 }],
+    ]);
+    expect(contentOf(path)).toEqual(content);
+  });
+
+  test('a database of release 0.1.0 keeps its schema, and that release can use it', async () => {
+    const path = copyDatabase(join(RELEASE, 'authrealm.db'));
+    const before = contentOf(path);
+    const { code, stdout } = await runOnFile(path, 'compact');
+    expect([code, stdout]).toEqual([EXIT.done, expect.stringMatching(/schema 1, verified\n$/)]);
+    expect(contentOf(path)).toEqual(before);
+    const tree = await unpackRelease('0.1.0');
+    const main = [process.execPath, join(tree, 'src/main.ts')];
+    const listed = await runCommand([...main, 'client', 'list', '--database', `sqlite:${path}`]);
+    expect([listed.code, listed.stderr]).toEqual([EXIT.done, '']);
+    expect((await runOnFile(path, 'migrate')).code).toBe(EXIT.done);
+    expect((await runOnFile(path, 'doctor')).stdout).toMatch(/\nhealthy\n$/);
+  });
+
+  test('a symbolic link to a database is followed, and remains', async () => {
+    const path = copyDatabase(stored);
+    const link = join(freshFolder(), 'link.db');
+    symlinkSync(path, link);
+    const { ino } = statSync(path);
+    const { code } = await runOnFile(link, 'compact');
+    expect([code, readdirSync(dirname(link))]).toEqual([EXIT.done, ['link.db']]);
+    expect(readdirSync(dirname(path)).sort()).toEqual(['stored.db', 'stored.db.key']);
+    expect([statSync(path).ino === ino, statSync(link).ino === statSync(path).ino]).toEqual([false, true]);
+    expect(contentOf(path)).toEqual(contentOf(stored));
+  });
+});
+
+describe('a refused compaction', () => {
+  test.each([
+    [
+      'PostgreSQL',
+      ['--database', 'postgres://nobody@127.0.0.1:1/none'],
+      /PostgreSQL, which reuses its space/,
+    ],
+    ['a database in memory', ['--database', 'sqlite::memory:'], /an in-memory database cannot be compacted/],
+    ['a missing file', ['--database', 'sqlite:/nowhere/none.db'], /\/nowhere\/none\.db does not exist/],
+    ['a folder', ['--database', 'sqlite:/tmp'], /\/tmp is not a file/],
+  ])('a compaction of %s is refused', async (_name, args, sentence) => {
+    const { code, stdout, stderr } = await runCommand([AUTHREALM, 'compact', ...args]);
+    expect([code, stdout, stderr]).toEqual([EXIT.failed, '', expect.stringMatching(SENTENCE)]);
+    expect(stderr).toMatch(sentence);
+  });
+
+  const foreign: [string, RegExp, (path: string) => void][] = [
+    ['a text file', /is damaged and cannot be locked/, (path) => writeFileSync(path, 'no database at all')],
+    ['an empty file', /it is not a SQLite database/, (path) => writeFileSync(path, '')],
+    [
+      'a newer schema',
+      /install authrealm 9\.0\.0 or newer/,
+      (path) =>
+        tamperFile(path, (db) =>
+          db.run(
+            `insert into migration (version, name, applied_at, program_version) values (900, 'far', 0, '9.0.0')`,
+          ),
+        ),
+    ],
+    [
+      'an extra table',
+      /the table notes is not part/,
+      (path) => tamperFile(path, (db) => db.run('create table notes (a)')),
+    ],
+    [
+      'an extra view',
+      /the view v is not part/,
+      (path) => tamperFile(path, (db) => db.run('create view v as select 1')),
+    ],
+    [
+      'an incomplete copy',
+      /the copy into this database is not complete/,
+      (path) =>
+        tamperFile(path, (db) => db.run(`update instance set store_id = 'unfinished copy of x by y'`)),
+    ],
+    [
+      'a dangling reference',
+      /damaged: a row of \w+ references a row that does not exist/,
+      (path) => tamperFile(path, (db) => db.run('delete from user_info')),
+    ],
+  ];
+  test.each(foreign)(
+    'a compaction of %s is refused, and nothing is changed',
+    async (_name, sentence, change) => {
+      const path = copyDatabase(stored);
+      change(path);
+      const before = pagesOf(path);
+      const { code, stderr } = await runOnFile(path, 'compact');
+      expect([code, stderr]).toEqual([EXIT.failed, expect.stringMatching(SENTENCE)]);
+      expect(stderr).toMatch(sentence);
+      expect(Buffer.compare(pagesOf(path), before)).toBe(0);
+      expect(readdirSync(dirname(path)).sort()).toEqual(['stored.db', 'stored.db.key']);
+    },
+  );
+
+  test('a compaction of a database with any damaged page is refused, and the file is not replaced', async () => {
+    const path = copyDatabase(stored);
+    // Without free pages, in which no damage would be noticed.
+    await compactInProcess(path);
+    const bytes = readFileSync(path);
+    for (let page = 1; page < bytes.length / PAGE_BYTES; page += 1) {
+      const damaged = Buffer.from(bytes);
+      damaged.fill(0xa5, page * PAGE_BYTES, (page + 1) * PAGE_BYTES);
+      writeFileSync(path, damaged);
+      const { ino } = statSync(path);
+      const outcome = await compactInProcess(path).catch((error: Error) => error);
+      expect([outcome instanceof Error && /damaged/.test(outcome.message), statSync(path).ino]).toEqual([
+        true,
+        ino,
+      ]);
+    }
+  });
+
+  test('a new file that lacks a row, or is damaged, does not replace the database', async () => {
+    const path = copyDatabase(stored);
+    const before = contentOf(path);
+    const tamper = (change: (copy: string) => void) => ({
+      ...inProcessArchiver,
+      async compact(from: string, to: string) {
+        await inProcessArchiver.compact(from, to);
+        change(to);
+      },
+    });
+    const lacking = tamper((copy) =>
+      tamperFile(copy, (db) => {
+        db.run('delete from realm_clock');
+        db.run('pragma journal_mode = delete');
+      }),
+    );
+    expect(await refusalOf(path, lacking)).toMatch(/was not changed.* its rows differ/);
+    const damaged = tamper((copy) => flipBits(copy, statSync(copy).size - PAGE_BYTES));
+    expect(await refusalOf(path, damaged)).toMatch(/was not changed.* it is damaged/);
+    expect(contentOf(path)).toEqual(before);
+    expect(readdirSync(dirname(path)).sort()).toEqual(['stored.db', 'stored.db.key']);
+  });
+});
+
+const PAGE_BYTES = 4_096;
+
+/** A file without its first page, whose journal mode the lock changes. */
+function pagesOf(path: string): Buffer {
+  return readFileSync(path).subarray(PAGE_BYTES);
+}
+
+const SILENT = { onLocked: () => undefined, onStep: () => undefined };
+
+function compactInProcess(path: string, archiver = inProcessArchiver) {
+  return compact(path, program, archiver, SILENT);
+}
+
+async function refusalOf(path: string, archiver: typeof inProcessArchiver): Promise<string> {
+  const outcome = await compactInProcess(path, archiver).catch((error: Error) => error);
+  return outcome instanceof Error ? outcome.message : 'compacted';
+}
