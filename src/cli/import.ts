@@ -8,7 +8,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
 import { receiveSignal } from '../platform/signals.ts';
-import { type OpenDatabase, openDatabase, reopenDatabase } from '../service/open_database.ts';
+import { inspect, type OpenDatabase, openDatabase, reopenDatabase } from '../service/open_database.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
 import { type ImportCounts, type ImportResult, importLines } from '../transfer/import.ts';
 import { openLineParser } from '../transfer/import_line.ts';
@@ -49,6 +49,7 @@ export function addImport(program: Command, context: CliContext, end: (code: num
       const source = { file, size: sizeOf(file), options, signal: stopSignal() };
       const report = await (options.dryRun ? runDryRun : runImport)(settings, source);
       printSummary(report.counts, options);
+      if (!options.dryRun && report.counts.imported >= LIMITS.importCommitLines) await adviseOnFile(settings);
       if (report.resumeLine !== undefined && !options.dryRun) {
         const flags = toArguments(context.flagsOf(command));
         printResumeCommand(report.resumeLine, [
@@ -248,6 +249,18 @@ function printSummary(
   console.log(
     `${what}imported ${imported}, unchanged ${unchanged}, replaced ${replaced}, refused ${refused}`,
   );
+}
+
+/** Prints how lookups would become faster, where a large import has grown the file beyond what is mapped. */
+async function adviseOnFile(settings: Settings): Promise<void> {
+  if (fileOf(settings.database) === undefined) return;
+  const database = await inspect(settings);
+  try {
+    const { facts, notes = [] } = await database.mapping();
+    if (notes.length > 0) for (const line of [...facts, ...notes]) console.log(line);
+  } finally {
+    await database.close();
+  }
 }
 
 /** The options that a resumed import needs again. */

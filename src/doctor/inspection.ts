@@ -116,6 +116,8 @@ export type Rows<T> = Iterable<T> | AsyncIterable<T>;
 export interface EngineState {
   readonly facts: readonly string[];
   readonly findings: readonly string[];
+  /** Advice where nothing is wrong. */
+  readonly notes?: readonly string[];
 }
 
 /**
@@ -128,6 +130,8 @@ export interface Inspection {
   readonly server: () => MaybePromise<EngineState>;
   /** Whether the role of the service has exactly the rights that it needs. */
   readonly rights: () => MaybePromise<EngineState>;
+  /** For a database file: whether it is mapped into memory as far as lookups read it. */
+  readonly mapping: () => MaybePromise<EngineState>;
   readonly migrations: () => MaybePromise<MigrationState>;
   /** Tables, columns, constraints and indexes that differ from the migrated schema. */
   readonly schema: () => Rows<{ readonly type: string; readonly name: string; readonly is: string }>;
@@ -158,6 +162,7 @@ type RecordCheck = (inspection: Inspection, reporter: CheckReporter) => Promise<
 const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
   ['server', (inspection, reporter) => reportState(inspection.server(), reporter)],
   ['rights', (inspection, reporter) => reportState(inspection.rights(), reporter)],
+  ['mapping', (inspection, reporter) => reportState(inspection.mapping(), reporter)],
   ['migrations', checkMigrations],
   ['schema', checkSchema],
   ['integrity', checkIntegrity],
@@ -168,9 +173,10 @@ const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
 ];
 
 async function reportState(state: MaybePromise<EngineState>, reporter: CheckReporter): Promise<void> {
-  const { facts, findings } = await state;
+  const { facts, findings, notes = [] } = await state;
   for (const fact of facts) reporter.fact(fact);
   for (const says of findings) reporter.find({ says });
+  for (const says of notes) reporter.note({ says });
 }
 
 async function checkMigrations(inspection: Inspection, reporter: CheckReporter): Promise<void> {

@@ -60,6 +60,7 @@ function inspectionOver(
     engine: () => versionOf(rows),
     server: () => serverState(rows, address),
     rights: () => roleState(rows),
+    mapping: () => ({ facts: [], findings: [] }),
     migrations: async () => ({ applied: await Array.fromAsync(queries.applied()), known }),
     schema: () => postgresSchemaDifferences(rows, queries.applied, known),
     integrity: () => integrityErrors(rows),

@@ -1,5 +1,6 @@
 import { constants, Database } from 'bun:sqlite';
 import { dirname } from 'node:path';
+import type { EngineState } from '../../doctor/inspection.ts';
 import { membersOf } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { syncPath } from '../../platform/fsync.ts';
@@ -109,6 +110,44 @@ function create(db: Database, { type, name, sql }: SchemaObject): void {
       ? `insert into main."${name}" select * from source."${name}"`
       : `insert into main."${name}" (${list}) select ${list} from source."${name}"`,
   );
+}
+
+/** The share of mapped pages that a compaction can add, beyond which it is advised. */
+const GAIN_MIN = 0.05;
+
+/**
+ * Describes how much of a database file a connection maps, and how much of what lookups read. Where the file is larger
+ * than the mapping, it reads every page that lookups read.
+ */
+export function mappingState(db: Database): EngineState {
+  const fileBytes = numberOf(db, 'page_count') * numberOf(db, 'page_size');
+  const mappedBytes = Math.min(fileBytes, numberOf(db, 'mmap_size'));
+  if (mappedBytes === fileBytes) return { facts: ['the whole file is mapped'], findings: [] };
+  const measure = db.prepare<{ bytes: number; mapped: number }, [number, string]>(MEASURE);
+  const trees = schemaObjects(db, 'main')
+    .filter(isReadByLookups)
+    .map(({ name }) => measure.get(mappedBytes, name) ?? { bytes: 0, mapped: 0 });
+  measure.finalize();
+  const read = trees.reduce((sum, { bytes }) => sum + bytes, 0);
+  const mapped = trees.reduce((sum, tree) => sum + tree.mapped, 0);
+  const facts = [
+    `the first ${mappedBytes} of ${fileBytes} bytes are mapped, and ${percent(mapped, read)} % of the pages that lookups read`,
+  ];
+  const mappable = Math.min(read, mappedBytes);
+  const notes =
+    mappable - mapped > GAIN_MIN * mappable
+      ? [
+          `"authrealm compact" can raise that to ${percent(mappable, read)} %: lookups of other records cost a system call`,
+        ]
+      : [];
+  return { facts, findings: [], notes };
+}
+
+const MEASURE =
+  'select sum(pgsize) as bytes, sum(iif(pageno * pgsize <= ?, pgsize, 0)) as mapped from dbstat where name = ?';
+
+function percent(part: number, whole: number): number {
+  return whole === 0 ? 100 : Math.floor((100 * part) / whole);
 }
 
 function numberOf(db: Database, pragma: string): number {

@@ -11,6 +11,7 @@ import type { SqlValue } from '../transaction_work.ts';
 import { MAPPED_BYTES_MAX } from './connection.ts';
 import { trackDatabaseFiles } from './database_files.ts';
 import { SQLITE } from './dialect.ts';
+import { mappingState } from './file_layout.ts';
 import { UNSHARED } from './shared_read_transaction.ts';
 import { openSqliteTransactions } from './transactions.ts';
 import { openSqliteWriter } from './writer.ts';
@@ -41,6 +42,7 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
     // There is no server, and file modes are the only access rights.
     server: () => ({ facts: [], findings: [] }),
     rights: () => ({ facts: [], findings: [] }),
+    mapping: () => mappingState(db),
     migrations: async () => ({ applied: await Array.fromAsync(queries.applied()), known }),
     schema: () => sqliteSchemaDifferences(db, known),
     integrity: () => integrityErrors(rows),
