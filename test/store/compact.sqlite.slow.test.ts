@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { EXIT } from '../../src/platform/exit.ts';
 import { compact } from '../../src/store/backups/compaction.ts';
 import { COPIED_TABLES, INSTANCE } from '../../src/store/copying/tables.ts';
+import { writeCompact } from '../../src/store/sqlite/file_layout.ts';
 import {
   contentOf,
   copyDatabase,
@@ -93,6 +94,20 @@ describe('a compaction', () => {
     ]);
     const doctor = await runOnFile(path, 'doctor');
     expect([doctor.code, doctor.stdout]).toEqual([EXIT.done, expect.stringMatching(/\nhealthy\n$/)]);
+  });
+
+  test('a compact copy has every table, index, view and trigger of its source', () => {
+    const path = copyDatabase(stored);
+    const copy = join(freshFolder(), 'compacted.db');
+    tamperFile(path, (db) => {
+      db.run('create view of_clients as select client_id from client');
+      db.run('create trigger client_removal instead of delete on of_clients begin delete from client; end');
+      db.run('create trigger user_creation after insert on user_info begin delete from user_info; end');
+    });
+    writeCompact(path, copy);
+    const select = 'select type, name, tbl_name, sql from sqlite_schema order by type, name';
+    expect(queryRows(copy, [select])).toEqual(queryRows(path, [select]));
+    expect(contentOf(copy)).toEqual(contentOf(path));
   });
 
   test('a compaction keeps mode, page size and version numbers, writes WAL mode, and removes free pages', async () => {

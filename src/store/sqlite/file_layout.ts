@@ -7,11 +7,11 @@ import { syncPath } from '../../platform/fsync.ts';
 import { hashColumn } from '../records/statements.ts';
 import { createPrivateFile, queryOnce } from './connection.ts';
 
-/** An object of the schema that has pages of its own. */
+/** An object of the schema. */
 interface SchemaObject {
-  readonly type: 'table' | 'index';
+  readonly type: 'table' | 'index' | 'view' | 'trigger';
   readonly name: string;
-  /** The table itself, or that of the index. */
+  /** The table or view itself, or that of an index or trigger. */
   readonly table: string;
   /** Null for the index of a key, which comes with its table. */
   readonly sql: string | null;
@@ -24,7 +24,7 @@ function schemaObjects(db: Database, schema: string): readonly SchemaObject[] {
     db,
     `select type, name, tbl_name as "table", sql,
        (select name from pragma_index_info(o.name, '${schema}') where seqno = 0) as first_column
-     from ${schema}.sqlite_schema as o where type in ('table', 'index') and (sql is null or name not like 'sqlite_%') order by rowid`,
+     from ${schema}.sqlite_schema as o where sql is null or name not like 'sqlite_%' order by rowid`,
   );
 }
 
@@ -45,8 +45,9 @@ function isReadByLookups({ table, sql, type, first_column }: SchemaObject): bool
   return type === 'table' || sql === null || hashColumns.includes(first_column ?? '');
 }
 
-/** The position of an object in a compact file, compared with others; an index comes after its table. */
+/** The order of objects in a compact file: an index comes after its table, and no trigger sees the rows being copied. */
 function groupOf(object: SchemaObject): number {
+  if (object.type === 'view' || object.type === 'trigger') return 6;
   const isIndex = object.type === 'index';
   if (isReadByLookups(object)) return isIndex ? 1 : 0;
   if (RECORD_TABLES.has(object.table)) return isIndex ? 3 : 2;
@@ -93,10 +94,10 @@ function inCompactOrder(objects: readonly SchemaObject[]): readonly SchemaObject
   return objects.filter(({ sql }) => sql !== null).toSorted((one, other) => groupOf(one) - groupOf(other));
 }
 
-/** Creates a table with its rows, or an index. The pages of each follow those of the one before. */
+/** Creates an object, and copies the rows of a table. The pages of each follow those of the one before. */
 function create(db: Database, { type, name, sql }: SchemaObject): void {
   db.run(sql as string);
-  if (type === 'index') return;
+  if (type !== 'table') return;
   const columns = queryOnce<{ name: string; hidden: number }>(
     db,
     `select name, hidden from pragma_table_xinfo('${name}', 'source')`,

@@ -44,7 +44,7 @@ describe('list-realm-log', () => {
       user_id: id,
       object: id,
       personal: { after: { name: 'Joe Before', email: 'joe@example.com' } },
-      tag: expect.stringMatching(/^[0-9a-f]{64}$/),
+      tag: expect.stringMatching(/^[0-9a-f]{32}$/),
     });
     expect(entries[1]?.personal).toEqual({ before: { name: 'Joe Before' }, after: { name: 'Joe After' } });
   });
