@@ -298,8 +298,8 @@ describe('privileges of the serving role', () => {
     ],
     [
       'may truncate tables',
-      (role) => `grant truncate on realm, change to ${role}`,
-      /has truncate on change, realm: /,
+      (role) => `grant truncate on realm, log_entry to ${role}`,
+      /has truncate on log_entry, realm: /,
     ],
     ['may create references', (role) => `grant references on realm to ${role}`, /has references on realm: /],
     [

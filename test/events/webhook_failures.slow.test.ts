@@ -252,7 +252,7 @@ test('a database error during delivery logs no fault, and delivery continues whe
   await service.database.query('alter table log_entry rename to elsewhere');
   receiver.respond(() => new Response());
   await Bun.sleep(4 * LIMITS.webhookPollMs);
-  await service.database.query('alter table elsewhere rename to change');
+  await service.database.query('alter table elsewhere rename to log_entry');
   await receiver.until(() => receiver.accepted.length === CHANGES);
   expect(service.log.filter(({ event }) => event === 'fault')).toEqual([]);
 }, 300_000);

@@ -55,7 +55,7 @@ const WITHOUT_REALM: Readonly<Record<string, RegExp>> = {
     /^select realm_id, client_id, key from idempotency where encode\(/,
   'secrets under another master key': /^select .* length\(client_secret_sealed\) > 0 and encode\(/,
   'lists of realms': /^select .* from realm where (true|realm_id = any\()/,
-  'the feed heads of realms': /^select k\.realm_id, c\.seq, /,
+  'the feed heads of realms': /^select k\.realm_id, e\.seq, /,
   'changes not yet sent to a webhook target':
     /^select realm_id, moved, seq as head from realm_clock where (\(moved|realm_id = any)|^insert into webhook_progress .* select w\.webhook_id/,
   'erasures not yet reported': /^select .* from erasure where told_at is null and /,

@@ -196,3 +196,17 @@ create table realm_clock (
   realm_id uuid not null primary key,
   seq bigint not null
 );
+
+create table change (
+  realm_id uuid not null,
+  seq bigint not null,
+  event text collate "C" not null,
+  user_id uuid,
+  record_id uuid not null,
+  revision text collate "C" not null,
+  members text collate "C" not null,
+  actor text collate "C" not null,
+  request_id text collate "C",
+  at bigint not null,
+  primary key (realm_id, seq)
+);

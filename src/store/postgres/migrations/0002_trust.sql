@@ -25,6 +25,10 @@ create table log_entry (
 
 create index log_entry_of_user on log_entry (realm_id, user_id, seq) where user_id is not null;
 
+-- Release 0.1.0, which wrote this table, had no PostgreSQL.
+
+drop table change;
+
 -- How far the log of a realm is chained, and how many entries that came to; where the chain begins, which moves when
 -- entries become too old. The nil UUID has the log of the installation.
 
