@@ -140,18 +140,23 @@ export function openConnectionPool(
       const client = currentClient();
       const reserved = await reserve(client);
       const connection: Connection = { query: (text, values) => queryOn(client, reserved, text, values) };
+      // Not awaited: statements that need no result of it are sent behind it.
+      const begun = responseInTime(client, reserved.unsafe(begin).simple());
+      begun.catch(ignore);
       try {
-        // Not awaited, so that it is sent together with the first statement of the work.
-        const begun = responseInTime(client, reserved.unsafe(begin).simple());
-        begun.catch(ignore);
         const { value, shouldCommit } = await work(connection, begun);
         await begun;
         if (shouldCommit) await commit(client, reserved);
         else await connection.query('rollback', []);
         return value;
       } catch (error) {
+        // Statements behind a failed beginning fail because the transaction is aborted.
+        const cause = await begun.then(
+          () => error,
+          (first) => first,
+        );
         await connection.query('rollback', []).catch(ignore);
-        throw error;
+        throw cause;
       } finally {
         reserved.release();
       }
