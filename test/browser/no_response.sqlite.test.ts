@@ -12,7 +12,7 @@ const { service, shop } = await openShop();
 const proxy = await startFaultyProxy(service.url);
 afterAll(() => proxy.stop());
 const through = { url: proxy.url, token: service.token };
-const USER = /^GET \/v2\/authentication-realms\/[^/]+\/user-authentication-info\/[^/?]+$/;
+const USER = /^GET \/v2\/authentication-realms\/[^/]+\/user-authentication-info\/[^/?]+(\?include=[^&]+)?$/;
 
 const HTML = {
   status: 200,
