@@ -9,6 +9,8 @@ import { withChanges } from './log_rows.ts';
  * expressions of `withChanges`.
  */
 export interface ConsistencyCheck {
+  /** Knows the resources that are checked. */
+  readonly withChanges: typeof withChanges;
   readonly text: string;
   readonly values: readonly string[];
   /** A sentence about the inconsistency of this record or realm. */
@@ -22,11 +24,11 @@ export interface ConsistencyCheck {
 export function findInconsistencies(path: string, checks = CONSISTENCY_CHECKS): readonly string[] {
   const db = new Database(path, { readwrite: true });
   try {
-    const found = checks.flatMap(({ text, values, describe }) =>
+    const found = checks.flatMap((check) =>
       db
-        .query<{ id: string }, string[]>(withChanges('sqlite') + text)
-        .all(...values)
-        .map(({ id }) => describe(id)),
+        .query<{ id: string }, string[]>(check.withChanges('sqlite') + check.text)
+        .all(...check.values)
+        .map(({ id }) => check.describe(id)),
     );
     return [...integrityErrors(db), ...found];
   } finally {
@@ -53,7 +55,12 @@ function wrongClocks(): ConsistencyCheck {
                 group by realm_id) as logged on logged.realm_id = known.realm_id
      left join realm_clock on realm_clock.realm_id = known.realm_id
      where coalesce(first, 1) <> 1 or coalesce(last, 0) <> coalesce(changes, 0) or coalesce(last, 0) <> coalesce(seq, 0)`;
-  return { text, values: [], describe: (id) => `the clock of realm ${id} and its changes differ` };
+  return {
+    withChanges,
+    text,
+    values: [],
+    describe: (id) => `the clock of realm ${id} and its changes differ`,
+  };
 }
 
 const idColumn = ({ parent }: Resource): string => (parent === undefined ? 'realm_id' : 'id');
@@ -75,7 +82,12 @@ function recordsWithoutChange(resource: Resource): ConsistencyCheck {
   const text = `${NEWEST} select r.${id} as id from ${table} as r
      left join newest on newest.realm_id = r.realm_id and newest.record_id = r.${id}
      where newest.revision is distinct from r.revision or births is distinct from 1 ${otherUser}`;
-  return { text, values: [name], describe: (found) => `${name} ${found} has no change with its revision` };
+  return {
+    withChanges,
+    text,
+    values: [name],
+    describe: (found) => `${name} ${found} has no change with its revision`,
+  };
 }
 
 /** Changes of records that do not exist and were never deleted. */
@@ -85,7 +97,12 @@ function missingRecords(resource: Resource): ConsistencyCheck {
   const text = `${NEWEST} select newest.record_id as id from newest
      left join ${table} as r on r.realm_id = newest.realm_id and r.${id} = newest.record_id
      where newest.event not in (?1 || '.deleted', ?1 || '.erased') and r.realm_id is null`;
-  return { text, values: [name], describe: (found) => `${name} ${found} has changes and does not exist` };
+  return {
+    withChanges,
+    text,
+    values: [name],
+    describe: (found) => `${name} ${found} has changes and does not exist`,
+  };
 }
 
 /** Every check of records against changes. */

@@ -162,7 +162,14 @@ export async function states(): Promise<readonly ('active' | 'lost')[]> {
 `;
 
 /** The files of the copy: those to compile it and to check its consistency. */
-const COPIED_PATHS = ['bin', 'src', 'package.json', 'tsconfig.json', 'test/support/consistency.ts'];
+const COPIED_PATHS = [
+  'bin',
+  'src',
+  'package.json',
+  'tsconfig.json',
+  'test/support/consistency.ts',
+  'test/support/log_rows.ts',
+];
 
 /** The start of the list of all descriptions, and its last entry. */
 const LIST = '/**\n * All resources, parents before children';

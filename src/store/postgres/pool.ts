@@ -150,17 +150,20 @@ export function openConnectionPool(
         else await connection.query('rollback', []);
         return value;
       } catch (error) {
-        // Statements behind a failed beginning fail because the transaction is aborted.
-        const cause = await begun.then(
-          () => error,
-          (first) => first,
-        );
         await connection.query('rollback', []).catch(ignore);
-        throw cause;
+        throw await firstError(begun, error);
       } finally {
         reserved.release();
       }
     },
     close: async () => current?.sql.close({ timeout: waitMsMax / 1_000 }),
   };
+}
+
+/** The error of an earlier response if it failed: later statements fail because the transaction is aborted. */
+function firstError(earlier: Promise<unknown>, error: unknown): Promise<unknown> {
+  return earlier.then(
+    () => error,
+    (first) => first,
+  );
 }
