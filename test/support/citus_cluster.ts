@@ -26,10 +26,13 @@ export interface CitusCluster {
   run<R>(url: string, sql: string, node?: PostgresServer): Promise<R[]>;
 }
 
-/** As ../shared/citus/README.md says; a shard count that leaves both workers some realms. */
+/** The build of Citus links another libssl than the server. */
+export const CITUS_TEST_SETTINGS = { 'citus.node_conninfo': 'sslmode=disable' };
+
+/** A shard count that leaves both workers some realms. */
 export const CITUS_SETTINGS = {
+  ...CITUS_TEST_SETTINGS,
   shared_preload_libraries: 'citus',
-  'citus.node_conninfo': 'sslmode=disable',
   'citus.shard_count': '4',
   max_connections: '400',
   max_prepared_transactions: '400',

@@ -19,7 +19,7 @@ export interface ServiceProcess extends HttpClient {
 }
 
 export interface ServiceProcessOptions {
-  readonly database: TestDatabase;
+  readonly database: Pick<TestDatabase, 'args'>;
   readonly scope: string;
   /** Further command-line arguments. */
   readonly flags?: readonly string[];
@@ -39,7 +39,7 @@ export async function startServiceProcess({
 
 /** Serves a database that has this client. */
 export async function serveWithClient(
-  { args }: TestDatabase,
+  { args }: Pick<TestDatabase, 'args'>,
   client: { readonly client_id: string; readonly client_secret: string },
   flags: readonly string[] = [],
   environment: Environment = {},

@@ -1,0 +1,191 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { CITUS_SETTINGS, type CitusCluster, startCluster } from '../support/citus_cluster.ts';
+import { type CitusGuide, readCitusGuide, runBlock } from '../support/citus_guide.ts';
+import { freshMasterKey, postgresAt } from '../support/database.ts';
+import type { PostgresServer } from '../support/postgres_server.ts';
+import { createFixture, type Fixture, oidcPath, startService } from '../support/service.ts';
+import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';
+import { replicationSettings, startStandby, waitUntilSynchronous } from '../support/standby.ts';
+
+/**
+ * A cluster whose nodes have synchronous standbys, and loses each of its first nodes in turn while writers record what was
+ * acknowledged. The SQL is that of docs/guides/citus.md.
+ */
+
+const HEADING = 'Standbys';
+const NAMES = ['coordinator', 'worker-1', 'worker-2'] as const;
+type Name = (typeof NAMES)[number];
+
+const REALMS = 8;
+const SCOPE = 'realms:read users:write profile-infos:read';
+const RETRY_PAUSE_MS = 50;
+/** How long a node is away before its standby is promoted. */
+const AWAY_MS = 1_000;
+
+let cluster: CitusCluster;
+let name: string;
+let masterKeyFile: string;
+let serving: ServiceProcess;
+let token: string;
+let fixtures: readonly Fixture[];
+let standbys: Readonly<Record<Name, PostgresServer>>;
+/** The servers that accept writes. */
+let current: Record<Name, PostgresServer>;
+
+beforeAll(async () => {
+  const settings = { ...replicationSettings(), 'citus.recover_2pc_interval': '2s' };
+  cluster = await startCluster({ settings });
+  const url = await cluster.freshDatabase();
+  name = new URL(url).pathname.slice(1);
+  masterKeyFile = freshMasterKey();
+  const [coordinator, first, second] = cluster.nodes as [PostgresServer, PostgresServer, PostgresServer];
+  current = { coordinator, 'worker-1': first, 'worker-2': second };
+  const started = NAMES.map(
+    async (node) => [node, await startStandby(current[node], { ...CITUS_SETTINGS, ...settings })] as const,
+  );
+  standbys = Object.fromEntries(await Promise.all(started)) as typeof standbys;
+  const [synchronous] = guideWith({}).sql(HEADING);
+  for (const node of NAMES) {
+    await runBlock(current[node], 'postgres', synchronous);
+    await waitUntilSynchronous(current[node]);
+  }
+  const service = await startService({ ...postgresAt(url, masterKeyFile).flags, offline: 'true' });
+  fixtures = await Promise.all(Array.from({ length: REALMS }, () => createFixture(service.db)));
+  await service.stop();
+  serving = await serve();
+  token = await serving.token();
+}, 300_000);
+afterAll(() => serving?.running.stop());
+
+/** The guide with the servers that were started first and their standbys, but for these. */
+function guideWith(replaced: Readonly<Record<string, PostgresServer>>): CitusGuide {
+  const [coordinator, first, second] = cluster.nodes as [PostgresServer, PostgresServer, PostgresServer];
+  const servers = { coordinator, 'worker-1': first, 'worker-2': second };
+  const copies = Object.fromEntries(NAMES.map((node) => [`${node}-standby`, standbys[node]]));
+  return readCitusGuide({ servers: { ...servers, ...copies, ...replaced }, database: name, masterKeyFile });
+}
+
+function serve(): Promise<ServiceProcess> {
+  const [words = []] = guideWith({}).commands(HEADING);
+  const flags = ['--offline', '--processes', '2'];
+  return startServiceProcess({ database: { args: words.slice(1) }, scope: SCOPE, flags });
+}
+
+/** IDs of users whose creation was acknowledged, by realm. */
+const acknowledged = new Map<string, Set<string>>();
+let isWriting = true;
+let count = 0;
+
+/** Creates users one after the other. Each request is sent again, with its key, until it is acknowledged. */
+async function write({ realm, user }: Fixture): Promise<void> {
+  const own = new Set<string>([user]);
+  acknowledged.set(realm, own);
+  const path = `/v2/authentication-realms/${realm}/user-authentication-info`;
+  while (isWriting) {
+    count += 1;
+    const headers = { 'Idempotency-Key': `user-${count}` };
+    const data = { type: 'user_authentication_info', name: 'User', email: `user.${count}@example.com` };
+    own.add(await sendUntilAcknowledged(() => serving.withoutRetry.post(path, token, { data }, headers)));
+  }
+}
+
+async function sendUntilAcknowledged(send: () => Promise<Response>): Promise<string> {
+  for (;;) {
+    const answer = await send();
+    const body = (await answer.json()) as { data: { id: string } };
+    if (answer.status === 201) return body.data.id;
+    // In flight, unavailable, or committed without an acknowledgement: the key keeps it from being written twice.
+    expect([409, 503]).toContain(answer.status);
+    await Bun.sleep(RETRY_PAUSE_MS);
+  }
+}
+
+/** Resolves when each of these realms has acknowledged two more writes, of which the second began after the call. */
+async function waitForWrites(realms: readonly string[]): Promise<void> {
+  const sizes = () => realms.map((realm) => acknowledged.get(realm)?.size ?? 0);
+  const before = sizes();
+  while (sizes().some((size, at) => size < (before[at] ?? 0) + 2)) await Bun.sleep(RETRY_PAUSE_MS);
+}
+
+const realmsOf = (own: readonly Fixture[]) => own.map(({ realm }) => realm);
+
+let writers: readonly Promise<void>[] = [];
+test('writers of all realms are acknowledged while every node has its standby', async () => {
+  writers = fixtures.map(write);
+  await waitForWrites(realmsOf(fixtures));
+}, 60_000);
+
+/** Kills a node, and gives its place to its standby. */
+async function loseNode(node: Name): Promise<void> {
+  const lost = current[node];
+  const standby = standbys[node];
+  const elsewhere: Fixture[] = [];
+  for (const fixture of fixtures) {
+    if ((await workerOf(fixture.realm)) !== lost.port) elsewhere.push(fixture);
+  }
+  await lost.kill();
+  const start = performance.now();
+  await Bun.sleep(AWAY_MS);
+  await waitForWrites(realmsOf(elsewhere));
+  // The coordinator has no realms.
+  const list = await serving.withoutRetry.get('/v2/authentication-realms', token);
+  expect(list.status).toBe(elsewhere.length === fixtures.length ? 200 : 503);
+  const away = performance.now() - start;
+  const guide = guideWith({ 'worker-2': lost, 'worker-2-standby': standby });
+  const [, promotion, update] = guide.sql(HEADING);
+  await runBlock(standby, 'postgres', promotion);
+  current[node] = standby;
+  await runBlock(current.coordinator, name, update);
+  const updated = performance.now();
+  await waitForWrites(realmsOf(fixtures));
+  const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
+  console.log(
+    `${node}: ${elsewhere.length} of ${REALMS} realms written meanwhile; away ${seconds(away)}; ` +
+      `all realms written ${seconds(performance.now() - updated)} after the update`,
+  );
+}
+
+async function workerOf(realm: string): Promise<number> {
+  const [found] = await runBlock<{ port: number }>(current.coordinator, name, [
+    `select nodeport as port from pg_dist_shard_placement
+     where shardid = get_shard_id_for_distribution_column('realm', '${realm}')`,
+  ]);
+  return Number(found?.port);
+}
+
+async function expectLookups(service: ServiceProcess, bearer: string): Promise<void> {
+  for (const fixture of fixtures) expect((await service.get(oidcPath(fixture), bearer)).status).toBe(200);
+}
+
+test.each(['worker-1', 'coordinator', 'worker-2'] as const)(
+  'processes carry on after the loss of %s, without a restart',
+  async (node) => {
+    await loseNode(node);
+    await expectLookups(serving, token);
+  },
+  120_000,
+);
+
+test('a process that starts after the loss of all first nodes serves', async () => {
+  const second = await serve();
+  await expectLookups(second, await second.token());
+  await second.running.stop();
+}, 60_000);
+
+test('no prepared transaction is left on any node', async () => {
+  const [prepared] = guideWith({}).sql('While a node is away');
+  for (const node of NAMES) {
+    while ((await runBlock(current[node], name, prepared)).length > 0) await Bun.sleep(RETRY_PAUSE_MS);
+  }
+}, 60_000);
+
+test('no acknowledged write is lost or written twice, and records agree with changes', async () => {
+  isWriting = false;
+  await Promise.all(writers);
+  const database = postgresAt(current.coordinator.url(name), masterKeyFile);
+  const rows = await database.query<{ id: string }>('select id::text as id from user_info');
+  const expected = [...acknowledged.values()].flatMap((own) => [...own]);
+  expect(rows.map(({ id }) => id).sort()).toEqual(expected.sort());
+  expect(await database.findInconsistencies()).toEqual([]);
+  console.log(`${expected.length} users acknowledged`);
+}, 120_000);
