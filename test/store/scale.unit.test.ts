@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { REFERENCE_TABLES, SINGLE_NODE_TABLES } from '../../src/store/postgres/tables.ts';
 
 /** What docs/scale.md says of Citus, and its arithmetic, which is recomputed. */
 
@@ -45,6 +46,15 @@ describe('docs/scale.md', () => {
     const leavesOut = /\b(skip|skipIf|if|todoIf) ?\(!?isCitusEngine\)[( ]*(return|['"`])/;
     const suites = [...new Bun.Glob('test/**/*.{test,contract}.ts').scanSync(ROOT)];
     expect(suites.filter((path) => leavesOut.test(readFileSync(join(ROOT, path), 'utf8')))).toEqual([]);
+  });
+
+  test('docs/scale.md says which tables every node of a cluster has, and which one node', () => {
+    const [everywhere = [], onOneNode = []] = rowsUnder('| Tables | In a cluster | Because |');
+    const cells = [everywhere, onOneNode].map(([tables = '', place]) => [tables.split(', '), place]);
+    expect(cells).toEqual([
+      [[...REFERENCE_TABLES], 'on every node'],
+      [[...SINGLE_NODE_TABLES], 'on one node'],
+    ]);
   });
 
   test('every input of docs/scale.md is a number', () => {
