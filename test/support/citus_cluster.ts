@@ -68,6 +68,9 @@ export async function startCluster({
   /** The port at which the other nodes reach a worker, for example that of a proxy. */
   readonly portOf?: (worker: PostgresServer) => number | Promise<number>;
 } = {}): Promise<CitusCluster> {
+  if (process.env.AUTHREALM_TEST_CITUS === undefined) {
+    throw new Error('a cluster needs AUTHREALM_TEST_CITUS, the folder with a build of Citus');
+  }
   const start = () => startServer({ ...CITUS_SETTINGS, ...settings });
   const nodes = await Promise.all([
     start(),

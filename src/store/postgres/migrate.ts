@@ -47,7 +47,7 @@ const INSERT_INSTANCE =
  * Applies all pending migrations, each in its own transaction. Inserting the row of the migration takes the lock: one
  * process applies it, and the others wait for the row and find it applied. On an empty database one transaction applies
  * all of them, so that no process sees half a schema. The role `user` gets the privileges to serve. With Citus, the tables are
- * distributed.
+ * distributed. Throws Refusal before any change where Citus is too old.
  */
 export async function migratePostgres(
   sql: SQL,
@@ -56,6 +56,7 @@ export async function migratePostgres(
   user?: string,
 ): Promise<void> {
   const reader = clientWithTimeout(sql, LIMITS.storeWaitMsMax);
+  const isDistributed = await isCitus(reader);
   const { role, schema } = await currentRoleSchema(reader);
   const grantee = user === role ? undefined : user;
   const deadline = performance.now() + LIMITS.migrationWaitMsMax;
@@ -81,7 +82,7 @@ export async function migratePostgres(
     pending = later;
   }
   if (grantee !== undefined) await grantMissing(sql, grantee, { role, schema });
-  if (await isCitus(reader)) await distributeTables(sql, reader);
+  if (isDistributed) await distributeTables(sql, reader);
 }
 
 /** The migrations of the next transaction. */
