@@ -3,8 +3,9 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { type Engine, openEngine, parseDatabase } from '../../src/store/open.ts';
 import { type CitusCluster, startCluster, urlThroughNodes } from '../support/citus_cluster.ts';
-import { type ClusterService, startClusterService } from '../support/cluster_service.ts';
+import { type ClusterService, sendUntilDone, startClusterService } from '../support/cluster_service.ts';
 import { freshMasterKey, postgresAt, type TestDatabase } from '../support/database.ts';
+import { runDoctorOn } from '../support/doctor_report.ts';
 import type { PostgresServer } from '../support/postgres_server.ts';
 import { createFixture, type Fixture, type Service, startService } from '../support/service.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp_proxy.ts';
@@ -232,5 +233,37 @@ describe('processes that route through nodes whose clocks differ', () => {
     // The clocks did differ.
     const moved = await database.query<{ moved: number }>('select moved from realm_clock order by moved');
     expect((moved.at(-1)?.moved ?? 0) - (moved[0]?.moved ?? 0)).toBeGreaterThan(10);
+  });
+
+  test('a request that is sent through two routers at once with one Idempotency-Key is done once', async () => {
+    const [one, other] = services as [Service, Service, Service];
+    const { realm } = await createFixture(one.db);
+    const token = await one.token('users:write');
+    for (const { clock } of services) clock.advance(LIMITS.accessTableAgeMsMax + 1);
+    const path = `/v2/authentication-realms/${realm}/user-authentication-info`;
+    const send = ({ post }: Service, key: number) => {
+      const data = { type: 'user_authentication_info', name: 'User', email: `keyed.${key}@example.com` };
+      return sendUntilDone(() => post(path, token, { data }, { 'Idempotency-Key': `keyed-${key}` }));
+    };
+    for (let key = 0; key < 10; key += 1) {
+      const [first, second] = await Promise.all([send(one, key), send(other, key)]);
+      expect(first).toBe(second);
+    }
+    const [users] = await database.query<{ n: number }>(
+      `select count(*)::integer as n from user_info where realm_id = '${realm}' and email like 'keyed.%'`,
+    );
+    const [changes] = await database.query<{ n: number; last: number }>(
+      `select count(*)::integer as n, max(seq)::integer as last from log_entry where realm_id = '${realm}'`,
+    );
+    expect([users?.n, changes?.n, changes?.last]).toEqual([10, 16, 16]);
+  });
+
+  test('doctor names the nodes whose clocks differ', async () => {
+    const { report } = await runDoctorOn(database);
+    const findings = report('server').findings.map(({ says }) => says.replace(/[\d.]+:\d+/, 'NODE'));
+    expect(findings).toEqual([
+      expect.stringMatching(/^the clock of node NODE differs by (19|20|21) s .*synchronize both$/),
+      expect.stringMatching(/^the clock of node NODE differs by (14|15|16) s /),
+    ]);
   });
 });

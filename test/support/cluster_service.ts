@@ -1,3 +1,4 @@
+import { expect } from 'bun:test';
 import type { Flags } from '../../src/config/parse.ts';
 import type { CitusCluster } from './citus_cluster.ts';
 import { freshMasterKey, postgresAt, type TestDatabase } from './database.ts';
@@ -27,6 +28,8 @@ export interface Answer {
 
 const SCOPE = 'realms:read realms:write users:read users:write profile-infos:read changes:read admin';
 export const REALMS = '/v2/authentication-realms';
+
+const RETRY_MS = 50;
 
 export const usersPath = ({ realm }: Pick<Fixture, 'realm'>) => `${REALMS}/${realm}/user-authentication-info`;
 
@@ -75,4 +78,15 @@ export async function answerTo(response: Promise<Response>): Promise<Answer> {
   await answer.arrayBuffer();
   const ms = performance.now() - start;
   return { status: answer.status, retryAfter: answer.headers.get('retry-after'), ms };
+}
+
+/** Sends a request with an Idempotency-Key again until it succeeds, as clients do. Returns the ID of the record. */
+export async function sendUntilDone(send: () => Promise<Response>): Promise<string> {
+  for (;;) {
+    const answer = await send();
+    const text = await answer.text();
+    if (answer.status === 201) return (JSON.parse(text) as { data: { id: string } }).data.id;
+    expect([503, 409]).toContain(answer.status);
+    await Bun.sleep(RETRY_MS);
+  }
 }

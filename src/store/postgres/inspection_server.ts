@@ -1,5 +1,6 @@
 import type { EngineState } from '../../doctor/inspection.ts';
 import type { PostgresAddress } from './address.ts';
+import { clusterFindings } from './inspection_cluster.ts';
 import { detectPooler, POOLER_ADVICE } from './pooler.ts';
 import type { InspectionQuery } from './row_stream.ts';
 
@@ -33,7 +34,7 @@ const SELECT_SETTINGS = `
       where relnamespace = to_regnamespace(quote_ident(current_schema())) and relkind = 'r'
         and relpersistence = 'u') as unlogged`;
 
-/** Checks the server version, the settings on which durability depends, and the pooler, if any. */
+/** Checks the server version, the settings on which durability depends, the nodes of a cluster, and the pooler, if any. */
 export async function serverState(rows: InspectionQuery, address: PostgresAddress): Promise<EngineState> {
   const [settings] = await Array.fromAsync(rows<ServerSettings>(SELECT_SETTINGS));
   if (!settings) return { facts: [], findings: ['the server did not return its settings'] };
@@ -45,6 +46,7 @@ export async function serverState(rows: InspectionQuery, address: PostgresAddres
     ],
     findings: [
       ...durabilityFindings(settings),
+      ...(await clusterFindings(rows)),
       ...(pooler.sharesStatementNames ? [`${POOLER_ADVICE} --database`] : []),
     ],
   };

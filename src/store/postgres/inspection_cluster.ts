@@ -1,0 +1,50 @@
+import type { InspectionQuery } from './row_stream.ts';
+
+/** A commit takes less: an older prepared transaction is what a failure left. */
+const PREPARED_SECONDS_MAX = 10;
+/** Half of what the search for undelivered changes tolerates, without the time of a long write. */
+const CLOCK_SECONDS_MAX = 10;
+
+const IS_CLUSTER = `select to_regclass('pg_dist_node') is not null as is_cluster`;
+
+/** On nodes that answer. */
+const onAllNodes = (
+  command: string,
+  columns: string,
+) => `select nodename || ':' || nodeport as node, ${columns}
+  from pg_dist_node join run_command_on_all_nodes($$${command}$$) using (nodeid)
+  where success and noderole = 'primary' order by nodeid`;
+
+const SELECT_PREPARED = onAllNodes(
+  `select count(*) from pg_prepared_xacts where database = current_database() and gid like 'citus_%'
+     and prepared < now() - interval '${PREPARED_SECONDS_MAX} s'`,
+  'result::integer as count',
+);
+
+const SELECT_CLOCKS = onAllNodes(
+  'select extract(epoch from clock_timestamp())',
+  'round(result::numeric - extract(epoch from now()))::integer as seconds',
+);
+
+/** Problems of the nodes of a Citus cluster; none of a database that is no cluster. */
+export async function clusterFindings(rows: InspectionQuery): Promise<readonly string[]> {
+  const [found] = await Array.fromAsync(rows<{ is_cluster: boolean }>(IS_CLUSTER));
+  if (!found?.is_cluster) return [];
+  const prepared = await Array.fromAsync(rows<{ node: string; count: number }>(SELECT_PREPARED));
+  const clocks = await Array.fromAsync(rows<{ node: string; seconds: number }>(SELECT_CLOCKS));
+  return [
+    ...prepared
+      .filter(({ count }) => count > 0)
+      .map(
+        ({ node, count }) =>
+          `node ${node} has prepared transactions that an interrupted commit left (${count}), which block writers of their ` +
+          'rows: run select recover_prepared_transactions() on every node, or set citus.recover_2pc_interval there',
+      ),
+    ...clocks
+      .filter(({ seconds }) => Math.abs(seconds) > CLOCK_SECONDS_MAX)
+      .map(
+        ({ node, seconds }) =>
+          `the clock of node ${node} differs by ${Math.abs(seconds)} s from that of the node that routes: synchronize both`,
+      ),
+  ];
+}
