@@ -1,6 +1,5 @@
 import { Database } from 'bun:sqlite';
 import { expect, test } from 'bun:test';
-import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Loader, Store } from '../../src/directory/store.ts';
 import { Fault } from '../../src/domain/fault.ts';
@@ -14,6 +13,7 @@ import { openSqliteRecords } from '../../src/store/sqlite/records.ts';
 import { openSharedReadTransaction } from '../../src/store/sqlite/shared_read_transaction.ts';
 import { openSqliteTransactions } from '../../src/store/sqlite/transactions.ts';
 import { openSqliteWriter } from '../../src/store/sqlite/writer.ts';
+import { fillDisk, freeDisk } from '../support/ballast.ts';
 import { sqliteAt } from '../support/database.ts';
 import { AUTHREALM, runClientCreate, runCommand } from '../support/processes.ts';
 import {
@@ -35,20 +35,7 @@ interface LimitedStore {
 }
 
 function limitByDisk({ db }: Service, folder: string): LimitedStore {
-  const ballast = join(folder, 'ballast');
-  return {
-    records: db.engine.records,
-    fill() {
-      for (let bytes = 4_194_304; bytes >= 4_096; bytes /= 2) {
-        try {
-          writeFileSync(ballast, Buffer.alloc(bytes), { flag: 'a' });
-        } catch {
-          // Too much: half of it may fit.
-        }
-      }
-    },
-    free: () => rmSync(ballast),
-  };
+  return { records: db.engine.records, fill: () => fillDisk(folder), free: () => freeDisk(folder) };
 }
 
 /** Without a mount: another connection to the same file, with a maximum number of pages. */

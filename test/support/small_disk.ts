@@ -1,4 +1,5 @@
 import { afterAll } from 'bun:test';
+import { statSync } from 'node:fs';
 import { freshFolder } from './folder.ts';
 import { runCommand } from './processes.ts';
 
@@ -8,10 +9,10 @@ afterAll(async () => {
   for (const folder of mounted.splice(0)) await runCommand(['umount', '--lazy', folder]);
 });
 
-/** A folder on a file system of this size, if this system allows the mount. */
-export async function smallFolder(megabytes: number): Promise<string | undefined> {
-  const folder = freshFolder();
-  const options = `size=${megabytes}m,mode=0700`;
+/** A folder with a file system of this size, if this system allows the mount. It keeps its owner. */
+export async function smallFolder(megabytes: number, folder = freshFolder()): Promise<string | undefined> {
+  const { uid, gid } = statSync(folder);
+  const options = `size=${megabytes}m,mode=0700,uid=${uid},gid=${gid}`;
   const isMounted = await runCommand(['mount', '-t', 'tmpfs', '-o', options, 'authrealm-test', folder]).then(
     ({ code }) => code === 0,
     () => false,

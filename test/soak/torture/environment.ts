@@ -1,6 +1,7 @@
 import { closeSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildLibrary } from '../../durability/disk.ts';
+import { fillDisk, freeDisk } from '../../support/ballast.ts';
 import { startProxiedCluster, urlThroughNodes } from '../../support/citus_cluster.ts';
 import { postgresAt, sqliteAt, type TestDatabase } from '../../support/database.ts';
 import { writeMasterKey } from '../../support/fault_injection.ts';
@@ -102,15 +103,14 @@ async function onSqlite(folder: string): Promise<TortureEnvironment> {
   // Started first: it may refuse to start on a newer schema.
   const previous = release === undefined ? undefined : await startRelease(release, options);
   const service = await startRestartable({ ...options, port: await freePort() }, PROCESSES);
-  const ballast = join(mountPoint ?? folder, 'ballast');
   return {
     database,
     service,
     logFile,
     setClock,
     disk: {
-      fill: mountPoint === undefined ? undefined : () => fill(ballast),
-      free: () => rmSync(ballast, { force: true }),
+      fill: mountPoint === undefined ? undefined : () => fillDisk(mountPoint),
+      free: () => freeDisk(mountPoint ?? folder),
       failSyncs,
       makeReadOnly,
     },
@@ -231,15 +231,4 @@ async function mountSmallDisk(folder: string): Promise<string | undefined> {
     () => false,
   );
   return isMounted ? folder : undefined;
-}
-
-function fill(ballast: string): void {
-  for (let bytes = 64 << 20; bytes >= 4_096; bytes /= 2) {
-    const piece = Buffer.alloc(bytes);
-    try {
-      for (;;) writeFileSync(ballast, piece, { flag: 'a' });
-    } catch {
-      // Full: half of it may fit.
-    }
-  }
 }
