@@ -4,11 +4,19 @@ import { type CitusCluster, startCluster } from '../support/citus_cluster.ts';
 import { answerTo, type ClusterService, REALMS, startClusterService } from '../support/cluster_service.ts';
 import type { PostgresServer } from '../support/postgres_server.ts';
 import { type Fixture, oidcPath, type Service, startService } from '../support/service.ts';
+import {
+  addTarget,
+  sequenceRange,
+  startReceiver,
+  type WebhookReceiver,
+} from '../support/webhook_receivers.ts';
 
 /** A service while a node of its cluster is away. Every answer is the first one: nothing is sent again. */
 
 /** A node that is away refuses connections, so its realms are answered without waiting for a time limit. */
 const AT_ONCE_MS = 1_500;
+/** Longer than the pauses between attempts to read the log. */
+const DELIVERED_MS_MAX = 60_000;
 
 let cluster: CitusCluster;
 let own: ClusterService;
@@ -21,18 +29,39 @@ let atHome: Fixture;
 let other: PostgresServer;
 let elsewhere: Fixture;
 let granted: { clientId: string; secret: string };
+let receiver: WebhookReceiver;
 
 beforeAll(async () => {
   cluster = await startCluster();
-  own = await startClusterService(cluster);
+  own = await startClusterService(cluster, () => ({ allowLoopbackWebhooks: 'true' }));
   ({ service, token } = own);
   home = await cluster.workerOf(own.adminUrl, NIL_UUID);
   other = cluster.workers.find((worker) => worker !== home) as PostgresServer;
   atHome = await own.fixtureOn(home);
   elsewhere = await own.fixtureOn(other);
   granted = await service.client('users:read profile-infos:read');
+  receiver = startReceiver();
+  await addTarget(service, receiver.url, {
+    from: 'oldest',
+    realms: new Set([atHome.realm, elsewhere.realm]),
+  });
 }, 300_000);
-afterAll(() => service?.stop());
+afterAll(async () => {
+  await service?.stop();
+  receiver?.stop();
+});
+
+/** Every change of both realms was sent, in order. */
+async function expectDelivered(): Promise<void> {
+  for (const { realm } of [atHome, elsewhere]) {
+    const clocks = await own.database.query<{ seq: number }>(
+      `select seq::integer as seq from realm_clock where realm_id = '${realm}'`,
+    );
+    const all = sequenceRange(clocks[0]?.seq ?? 0);
+    await receiver.until(() => receiver.sequences(realm).length >= all.length, DELIVERED_MS_MAX);
+    expect(receiver.sequences(realm)).toEqual([...all]);
+  }
+}
 
 async function expectServed(fixture: Fixture): Promise<void> {
   expect((await own.answersIn(fixture)).map(({ status }) => status)).toEqual([200, 200, 201]);
@@ -131,6 +160,8 @@ describe('while the worker without the log of the installation is away', () => {
     const { length } = stream.text;
     while (stream.text.length === length) await Bun.sleep(20);
   });
+
+  test('changes of all realms are sent to webhook targets in order once it is back', () => expectDelivered());
 });
 
 describe('while the worker with the log of the installation is away', () => {
@@ -161,4 +192,6 @@ describe('while the worker with the log of the installation is away', () => {
     expect(await countGrants()).toBe(before + 2);
     await expectServed(atHome);
   });
+
+  test('changes of all realms are sent to webhook targets in order once it is back', () => expectDelivered());
 });
