@@ -7,15 +7,28 @@ import { readableStreamToText, SQL } from 'bun';
 import { prepareBare } from '../../bench/bare_inserts.ts';
 import { COPIED_TABLES, INSTANCE } from '../../src/store/copying/tables.ts';
 import { connectSqlite } from '../../src/store/sqlite/connection.ts';
+import { startCluster } from '../support/citus_cluster.ts';
 import { populationLines, REALM } from '../support/population.ts';
 import { endServers, startServer } from '../support/postgres_server.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 
 /**
- * Copies a file with millions of records to PostgreSQL and back. Each preparation is killed half way and run again; the final
- * copy must find nothing to add. All must print the same checksums, and both files must hold the same rows.
+ * Copies a file with millions of records to PostgreSQL or a Citus cluster and back. Each preparation is killed half way and
+ * run again; the final copy must find nothing to add. All must print the same checksums, and both files must hold the same
+ * rows.
  */
-const { values: options } = parseArgs({ options: { users: { type: 'string', default: '1000000' } } });
+const { values: options } = parseArgs({
+  options: { engine: { type: 'string', default: 'postgres' }, users: { type: 'string', default: '1000000' } },
+});
+const freshDatabases: Readonly<Record<string, () => Promise<string>>> = {
+  postgres: async () => (await startServer()).freshDatabase(),
+  citus: async () => (await startCluster()).emptyDatabase(),
+};
+const freshDatabase = freshDatabases[options.engine];
+if (!freshDatabase) {
+  console.error(`--engine must be one of ${Object.keys(freshDatabases).join(', ')}`);
+  process.exit(2);
+}
 const users = Number(options.users);
 const records = 3 + 3 * users;
 const folder = mkdtempSync(join(tmpdir(), 'authrealm-copy-'));
@@ -149,12 +162,10 @@ function differences(): number {
   return count;
 }
 
-async function copyBothWays(): Promise<boolean> {
+async function copyBothWays(url: string): Promise<boolean> {
   await fill(before);
-  const server = await startServer();
-  const url = await server.freshDatabase();
   const sql = new SQL(url, { max: 1 });
-  const there = await copyWithKill('to PostgreSQL', { from: `sqlite:${before}`, to: url }, () =>
+  const there = await copyWithKill(`to ${options.engine}`, { from: `sqlite:${before}`, to: url }, () =>
     hasChangesIn(sql),
   );
   await sql.close();
@@ -165,14 +176,14 @@ async function copyBothWays(): Promise<boolean> {
     Math.round,
   );
   console.log(
-    `${records} records to PostgreSQL in ${seconds[0]} s and back in ${seconds[1]} s, compared alone in ${seconds[2]} s and ` +
+    `${records} records to ${options.engine} in ${seconds[0]} s and back in ${seconds[1]} s, compared alone in ${seconds[2]} s and ` +
       `${seconds[3]} s, each killed once: ${isFine ? 'the same rows' : `${found} rows differ`}`,
   );
   return isFine;
 }
 
 try {
-  process.exitCode = (await copyBothWays()) ? 0 : 1;
+  process.exitCode = (await copyBothWays(await freshDatabase())) ? 0 : 1;
 } finally {
   await endServers();
   rmSync(folder, { recursive: true, force: true });

@@ -41,6 +41,7 @@ const CHECKS: readonly Check[] = [
   { name: 'mutations', arguments: [], needs: [], minutesMax: 90 },
   { name: 'roundtrip', arguments: [], needs: [], minutesMax: 40 },
   { name: 'copy', arguments: [], needs: [], minutesMax: 40 },
+  { name: 'copy', arguments: ['--engine', 'citus'], needs: [], minutesMax: 60 },
   { name: 'doctor', arguments: [], needs: [], minutesMax: 10 },
   { name: 'overload', arguments: [], needs: [], minutesMax: 25 },
   { name: 'worker_pool', arguments: [], needs: [], minutesMax: 5 },
