@@ -8,7 +8,7 @@ import { type ServiceProcess, startServiceProcess } from '../support/service_pro
 import { replicationSettings, startStandby, waitUntilSynchronous } from '../support/standby.ts';
 
 /**
- * A cluster whose nodes have synchronous standbys, and loses each of its first nodes in turn while writers record what was
+ * A cluster whose nodes have synchronous standbys loses each of its first nodes in turn, while writers record which writes were
  * acknowledged. The SQL is that of docs/guides/citus.md.
  */
 
@@ -19,7 +19,7 @@ type Name = (typeof NAMES)[number];
 const REALMS = 8;
 const SCOPE = 'realms:read users:write profile-infos:read';
 const RETRY_PAUSE_MS = 50;
-/** How long a node is away before its standby is promoted. */
+/** How long a node is down before its standby is promoted. */
 const AWAY_MS = 1_000;
 
 let cluster: CitusCluster;
@@ -57,7 +57,7 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => serving?.running.stop());
 
-/** The guide with the servers that were started first and their standbys, but for these. */
+/** The guide with the servers that were started first and their standbys; `replaced` has others for some names. */
 function guideWith(replaced: Readonly<Record<string, PostgresServer>>): CitusGuide {
   const [coordinator, first, second] = cluster.nodes as [PostgresServer, PostgresServer, PostgresServer];
   const servers = { coordinator, 'worker-1': first, 'worker-2': second };
@@ -130,7 +130,7 @@ async function loseNode(node: Name): Promise<void> {
   // The coordinator has no realms.
   const list = await serving.withoutRetry.get('/v2/authentication-realms', token);
   expect(list.status).toBe(elsewhere.length === fixtures.length ? 200 : 503);
-  const away = performance.now() - start;
+  const downMs = performance.now() - start;
   const guide = guideWith({ 'worker-2': lost, 'worker-2-standby': standby });
   const [, promotion, update] = guide.sql(HEADING);
   await runBlock(standby, 'postgres', promotion);
@@ -140,7 +140,7 @@ async function loseNode(node: Name): Promise<void> {
   await waitForWrites(realmsOf(fixtures));
   const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
   console.log(
-    `${node}: ${elsewhere.length} of ${REALMS} realms written meanwhile; away ${seconds(away)}; ` +
+    `${node}: ${elsewhere.length} of ${REALMS} realms written meanwhile; down ${seconds(downMs)}; ` +
       `all realms written ${seconds(performance.now() - updated)} after the update`,
   );
 }
@@ -158,7 +158,7 @@ async function expectLookups(service: ServiceProcess, bearer: string): Promise<v
 }
 
 test.each(['worker-1', 'coordinator', 'worker-2'] as const)(
-  'processes carry on after the loss of %s, without a restart',
+  'processes continue after the loss of %s, without a restart',
   async (node) => {
     await loseNode(node);
     await expectLookups(serving, token);
@@ -166,14 +166,14 @@ test.each(['worker-1', 'coordinator', 'worker-2'] as const)(
   120_000,
 );
 
-test('a process that starts after the loss of all first nodes serves', async () => {
+test('a process starts and serves after each node was replaced by its standby', async () => {
   const second = await serve();
   await expectLookups(second, await second.token());
   await second.running.stop();
 }, 60_000);
 
-test('no prepared transaction is left on any node', async () => {
-  const [prepared] = guideWith({}).sql('While a node is away');
+test('no node has a prepared transaction after all failovers', async () => {
+  const [prepared] = guideWith({}).sql('While a node is down');
   for (const node of NAMES) {
     while ((await runBlock(current[node], name, prepared)).length > 0) await Bun.sleep(RETRY_PAUSE_MS);
   }

@@ -16,7 +16,7 @@ import { type ServiceProcess, startServiceProcess } from '../support/service_pro
 import { createSevenResourceProgram } from '../support/seventh_resource.ts';
 import { underLoad } from '../support/steady_load.ts';
 
-/** docs/guides/citus.md, from empty servers to a worker taken out, run as written while a service serves. */
+/** docs/guides/citus.md, from empty servers to the removal of a worker, run as written while a service runs. */
 
 const REALMS = 8;
 const SERVED: readonly string[] = ['lookup 200', 'write 201', 'lookup overloaded', 'write overloaded'];
@@ -171,7 +171,7 @@ describe('a cluster that serves', () => {
     }
   }
 
-  test('realms are spread over both workers, and none is on the coordinator', async () => {
+  test('a new cluster has realms on both workers and none on the coordinator', async () => {
     expect(await shardsOn(servers['worker-1'])).toBe(await shardsOn(servers['worker-2']));
     expect(await shardsOn(servers.coordinator)).toBe(0);
   });
@@ -191,12 +191,12 @@ describe('a cluster that serves', () => {
     ).toBe(1);
   }, 300_000);
 
-  test('a worker is taken out while every request is served, and is not needed any more', async () => {
+  test('a worker is removed while every request is served, and is not needed any more', async () => {
     const removed = servers['worker-1'];
     const added = servers['worker-3'];
     const address = ({ host, port }: PostgresServer) => `${host}:${port}`;
     await serve((word) => word.replace(address(removed), address(added)));
-    await rehearse('Take a worker out', () => runSection('Take a worker out'));
+    await rehearse('Remove a worker', () => runSection('Remove a worker'));
     await removed.stop('immediate');
     await rehearse('Without that worker', () => Bun.sleep(1_000));
     expect(await count(`pg_dist_node where nodeport = ${removed.port}`)).toBe(0);
@@ -219,7 +219,7 @@ describe('a cluster that serves', () => {
     expect(await started.stop()).toBe(0);
   }, 300_000);
 
-  test('every user that was created meanwhile is there once, and records agree with changes', async () => {
+  test('every user that was created while the cluster grew is stored once, and records agree with changes', async () => {
     const rows = await database.query<{ id: string }>('select id::text as id from user_info');
     expect(rows.map(({ id }) => id).sort()).toEqual(created.toSorted());
     expect(await database.findInconsistencies()).toEqual([]);
