@@ -14,7 +14,9 @@ import { openProgress, type ProgressDisplay } from './progress.ts';
 /** `compact`: rewrites the file of a database. */
 export function addCompact(program: Command, context: CliContext): void {
   addDatabaseSettings(program.command('compact'))
-    .description('rewrite a SQLite file while nothing serves it: no free pages, and what lookups read first')
+    .description(
+      'rewrite a SQLite file that no process has open: without free pages, and with what lookups read at its beginning',
+    )
     .action(async (_options: unknown, command: Command) => {
       const path = databaseOf(context.settingsOf(command));
       const { compact } = await import('../store/backups/compaction.ts');
@@ -30,7 +32,7 @@ function databaseOf(settings: Settings): string {
   const { database } = settings;
   if (database.engine === 'postgres')
     throw new Refusal(
-      'the database is PostgreSQL, which reuses its space by itself: only a SQLite file is compacted',
+      'compact rewrites a SQLite file, but --database names PostgreSQL, which reuses its space by itself',
     );
   if (isInMemory(database))
     throw new Refusal('an in-memory database cannot be compacted: pass a file with --database');
@@ -53,7 +55,7 @@ function openDisplay() {
   };
   const observer: CompactionObserver = {
     onLocked: ({ folder, neededBytes, freeBytes }) =>
-      console.log(`needs up to ${neededBytes} bytes in ${folder}, where ${freeBytes} are free`),
+      console.log(`up to ${neededBytes} bytes are needed in ${folder}, where ${freeBytes} are free`),
     onStep(step, usedBytes) {
       stop();
       console.log(STEPS[step]);
@@ -65,6 +67,6 @@ function openDisplay() {
 
 function printResult(path: string, { summary, bytesBefore, bytesAfter }: CompactionResult): void {
   console.log(
-    `${path}: ${bytesAfter} bytes, before ${bytesBefore}; ${totalOf(summary.rows)} rows, schema ${summary.schema}, verified`,
+    `${path}: ${bytesAfter} bytes, ${bytesBefore} before; ${totalOf(summary.rows)} rows, schema ${summary.schema}, verified`,
   );
 }

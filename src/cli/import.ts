@@ -251,7 +251,7 @@ function printSummary(
   );
 }
 
-/** Prints how lookups would become faster, where a large import has grown the file beyond what is mapped. */
+/** Advises to compact the file where that makes lookups faster. */
 async function adviseOnFile(settings: Settings): Promise<void> {
   if (fileOf(settings.database) === undefined) return;
   const database = await inspect(settings);

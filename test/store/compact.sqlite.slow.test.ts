@@ -65,7 +65,7 @@ describe('a compaction', () => {
     const { code, stdout, stderr } = await runOnFile(path, 'compact');
     expect([code, stderr]).toEqual([EXIT.done, '']);
     expect(stdout).toMatch(
-      /^needs up to \d+ bytes in .*, where \d+ are free\n(.*\n)+.*rows, schema 2, verified\n$/,
+      /^up to \d+ bytes are needed in .*, where \d+ are free\n(.*\n)+.*rows, schema 2, verified\n$/,
     );
     expect(readdirSync(dirname(path)).sort()).toEqual(['copy.db', 'copy.db.key']);
     expect(contentOf(path)).toEqual(before);
@@ -232,7 +232,7 @@ describe('a refused compaction', () => {
     },
   );
 
-  test('a compaction of a database with any damaged page is refused, and the file is not replaced', async () => {
+  test('a compaction of a database with a damaged page is refused, and does not replace the file', async () => {
     const path = copyDatabase(stored);
     // Without free pages, in which no damage would be noticed.
     await compactInProcess(path);

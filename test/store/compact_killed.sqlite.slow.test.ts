@@ -31,7 +31,7 @@ function startCompaction(path: string): RunningCommand {
 }
 
 /** The names of the files next to a database, other than its key. */
-function filesBeside(path: string): readonly string[] {
+function filesNextTo(path: string): readonly string[] {
   return readdirSync(dirname(path)).filter((name) => !['stored.db', 'stored.db.key'].includes(name));
 }
 
@@ -47,7 +47,7 @@ async function killCompaction(path: string, moment: number | RegExp): Promise<bo
 
 /** Removes what a killed compaction left, of which `doctor` reports each, and returns the names. */
 async function removeLeftovers(path: string): Promise<readonly string[]> {
-  const left = filesBeside(path);
+  const left = filesNextTo(path);
   expect(left.filter((name) => !/^stored\.db\.[0-9a-f-]{36}\.partial$/.test(name))).toEqual([]);
   for (const name of left) rmSync(join(dirname(path), name), { recursive: true });
   return left;
@@ -55,7 +55,7 @@ async function removeLeftovers(path: string): Promise<readonly string[]> {
 
 describe('a killed compaction', () => {
   const steps = [
-    /^needs up to/,
+    /^up to \d+ bytes are needed/,
     /^verifying the database/,
     /^writing the new file/,
     /^verifying the new file/,
@@ -66,7 +66,7 @@ describe('a killed compaction', () => {
     expect(await killCompaction(path, step)).toBe(true);
     expect(contentOf(path)).toEqual(contentOf(stored));
     expect(statSync(path).ino).toBe(ino);
-    const left = filesBeside(path);
+    const left = filesNextTo(path);
     const doctor = await runOnFile(path, 'doctor', '--json');
     const { checks } = JSON.parse(doctor.stdout) as { checks: { check: string; total: number }[] };
     const unhealthy = checks.filter(({ total }) => total > 0).map(({ check, total }) => [check, total]);
@@ -91,7 +91,7 @@ describe('a killed compaction', () => {
     expect((await runOnFile(path, 'doctor')).code).toBe(EXIT.done);
   });
 
-  test('an interrupted compaction says that nothing was changed, and leaves no file', async () => {
+  test('an interrupted compaction reports that nothing was changed, and leaves no file', async () => {
     const path = copyDatabase(stored);
     const { ino } = statSync(path);
     const running = startCompaction(path);
@@ -99,7 +99,7 @@ describe('a killed compaction', () => {
     running.process.kill('SIGINT');
     expect(await running.process.exited).toBe(EXIT.failed);
     expect(running.output()).toContain('authrealm: interrupted; nothing was changed');
-    expect([statSync(path).ino, filesBeside(path)]).toEqual([ino, []]);
+    expect([statSync(path).ino, filesNextTo(path)]).toEqual([ino, []]);
     expect(contentOf(path)).toEqual(contentOf(stored));
   });
 });
@@ -148,18 +148,18 @@ describe('a compaction next to other processes', () => {
       if (code === EXIT.done) expect(found).toContain(JSON.parse(stdout).client_id);
       else expect([code, stderr]).toEqual([EXIT.failed, expect.stringMatching(SENTENCE)]);
     }
-    expect(filesBeside(path).filter((name) => !/-(wal|shm)$/.test(name))).toEqual([]);
+    expect(filesNextTo(path).filter((name) => !/-(wal|shm)$/.test(name))).toEqual([]);
     expect((await runOnFile(path, 'doctor')).code).toBe(EXIT.done);
   });
 
-  test('of two compactions of one file at once, each succeeds or is refused, and the file is complete', async () => {
+  test('two concurrent compactions of one file each succeed or are refused, and the file is complete', async () => {
     const path = copyDatabase(stored);
     const outcomes = await Promise.all([runOnFile(path, 'compact'), runOnFile(path, 'compact')]);
     for (const { code, stderr } of outcomes)
       if (code !== EXIT.done) expect(stderr).toMatch(/^authrealm: .*(in use|moved or replaced).*\n$/);
     expect(outcomes.some(({ code }) => code === EXIT.done)).toBe(true);
     expect(contentOf(path)).toEqual(contentOf(stored));
-    expect(filesBeside(path)).toEqual([]);
+    expect(filesNextTo(path)).toEqual([]);
   });
 });
 
@@ -170,14 +170,14 @@ function fillDisk(folder: string, freeBytes: number): void {
 }
 
 describe('a compaction on a full disk', () => {
-  test('a compaction is refused at once without the space that it names, and succeeds with it', async () => {
+  test('a compaction is refused before its first step without the disk space that it prints, and succeeds with it', async () => {
     const folder = await smallFolder(32);
     if (folder === undefined) return;
     const path = copyDatabase(stored, folder);
     const { size } = statSync(path);
     fillDisk(folder, size);
     const { code, stdout, stderr } = await runOnFile(path, 'compact');
-    const needed = Number(/^needs up to (\d+) bytes/m.exec(stdout)?.[1]);
+    const needed = Number(/^up to (\d+) bytes are needed/m.exec(stdout)?.[1]);
     expect([code, needed > size && needed < 1.2 * size, stdout.includes('verifying')]).toEqual([
       EXIT.failed,
       true,
@@ -206,7 +206,7 @@ describe('a compaction on a full disk', () => {
     const observer = { onLocked: () => undefined, onStep: () => undefined };
     const { ino } = statSync(path);
     await expect(compact(path, program, filling, observer)).rejects.toThrow(/disk is full: free space/);
-    expect([statSync(path).ino, filesBeside(path)]).toEqual([ino, ['ballast']]);
+    expect([statSync(path).ino, filesNextTo(path)]).toEqual([ino, ['ballast']]);
     expect(contentOf(path)).toEqual(contentOf(stored));
   });
 });

@@ -13,7 +13,7 @@ import { AUTHREALM, runCommand } from '../support/processes.ts';
 
 setDefaultTimeout(300_000);
 
-/** What is reported of a file where only this many bytes are mapped. */
+/** The report on a file of which only this many bytes are mapped. */
 function stateWith(path: string, mappedBytes: number) {
   const db = new Database(path, { readonly: true });
   db.run(`pragma mmap_size = ${mappedBytes}`);
@@ -39,26 +39,31 @@ function claimPages(path: string): void {
 }
 
 describe('the mapping of a database file', () => {
-  test('a compacted file has what lookups read in the mapped part; the advice is given where it has not', async () => {
+  test('what lookups read is in the mapped part of a compacted file, and doctor advises to compact other files', async () => {
     const { path } = await createStoredDatabase(300);
     const compacted = join(freshFolder(), 'compacted.db');
     writeCompact(path, compacted);
     const mapped = Math.ceil(statSync(path).size / 3 / PAGE_BYTES) * PAGE_BYTES;
-    expect(stateWith(path, 2 ** 30)).toEqual({ facts: ['the whole file is mapped'], findings: [] });
+    expect(stateWith(path, 2 ** 30)).toEqual({
+      facts: ['the whole file is mapped into memory'],
+      findings: [],
+    });
     const before = stateWith(path, mapped);
-    const share = Number(/, and (\d+) % of the pages/.exec(before.facts.join())?.[1]);
+    const share = Number(/, with (\d+) % of the pages/.exec(before.facts.join())?.[1]);
     expect([share < 90, before.notes]).toEqual([
       true,
       [expect.stringMatching(/^"authrealm compact" can raise that to 100 %/)],
     ]);
     expect(stateWith(compacted, mapped)).toEqual({
-      facts: [expect.stringMatching(/^the first \d+ of \d+ bytes are mapped, and 100 % of the pages/)],
+      facts: [
+        expect.stringMatching(/^the first \d+ of \d+ bytes are mapped into memory, with 100 % of the pages/),
+      ],
       findings: [],
       notes: [],
     });
-    // Too little is mapped for all of it, and a compaction cannot change that.
+    // Less is mapped than lookups read, and a compaction cannot change that.
     const least = stateWith(compacted, 20 * PAGE_BYTES);
-    expect([least.facts.join().includes('and 100 %'), least.notes]).toEqual([false, []]);
+    expect([least.facts.join().includes('with 100 %'), least.notes]).toEqual([false, []]);
   });
 
   test('a large import into a file beyond the mapping, and doctor, advise to compact it', async () => {
@@ -75,7 +80,7 @@ describe('the mapping of a database file', () => {
     const small = await importLines(1);
     expect([small.code, small.stdout]).toEqual([0, expect.not.stringContaining('compact')]);
     const large = await importLines(3_400);
-    const fact = `the first ${MAPPED_BYTES_MAX} of ${statSync(path).size} bytes are mapped, and `;
+    const fact = `the first ${MAPPED_BYTES_MAX} of ${statSync(path).size} bytes are mapped into memory, with `;
     expect([large.code, large.stdout]).toEqual([0, expect.stringContaining(`\n${fact}`)]);
     expect(large.stdout).toMatch(/\n"authrealm compact" can raise that to 100 %: .*\n$/);
     const report = (await runDoctorOnFile(path)).report('mapping');

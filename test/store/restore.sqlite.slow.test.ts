@@ -318,7 +318,7 @@ describe('an existing database', () => {
     writeFileSync(`${database}-wal`, 'commits');
     for (const at of [0, 1, 2, 3]) flipBits(database, at);
     expect(await restoreRefusal({ database, backup })).toMatch(
-      /is damaged and cannot be locked.* stop every process, move it .* restore without --replace/,
+      /is damaged and cannot be locked.* stop every process, move it .* restore a backup without --replace/,
     );
     for (const ending of ['', '-wal']) renameSync(database + ending, `${database}.damaged${ending}`);
     await restoreInProcess({ database, backup, replaces: false });

@@ -7,15 +7,15 @@ import { lockDatabase, replaceDatabase } from './replacement.ts';
 import { withTemporaryFolder } from './temporary_folder.ts';
 import type { DatabaseSummary } from './verification.ts';
 
-/** The disk space that a compaction needs for a while. */
+/** The disk space that a compaction needs until it ends. */
 export interface SpaceNeeded {
-  /** The folder of the database, where symbolic links lead. */
+  /** The folder of the database, with symbolic links resolved. */
   readonly folder: string;
   readonly neededBytes: number;
   readonly freeBytes: number;
 }
 
-/** Called at the start of each step. `usedBytes` is what will be written at most. */
+/** Called at the start of each step. `usedBytes` is the largest possible size of the new file. */
 export interface CompactionObserver {
   onLocked(space: SpaceNeeded): void;
   onStep(step: 'verify' | 'write' | 'verify copy', usedBytes: number): void;
@@ -32,8 +32,8 @@ const SPACE_FACTOR = 1.1;
 
 /**
  * Rewrites a database in place, with what lookups read at its beginning and without free pages. The database is locked
- * against all other processes. It is replaced in one step, after it and the new file were verified and have the same
- * number of rows in each table; until then it is not changed. Throws Refusal with advice.
+ * against all other processes. The new file replaces it in one step, after both were verified and have the same number of
+ * rows in each table; until then the database is not changed. Throws Refusal with advice.
  */
 export async function compact(
   database: string,

@@ -76,13 +76,13 @@ function databaseInUse(path: string): Refusal {
 function cannotLock(path: string): Refusal {
   return new Refusal(
     `${path} is damaged and cannot be locked, so a process may still have it open: stop every process, move it and its ` +
-      '-wal, -shm and -journal files away, and restore without --replace',
+      '-wal, -shm and -journal files away, and restore a backup without --replace',
   );
 }
 
 /**
  * Replaces a locked database by another file atomically, with the owner and mode of the old one: after a crash the path
- * holds either the old or the new database. The old one gets the name `keptPath`; without that name it is gone.
+ * holds either the old or the new database. The old one is kept at `keptPath`, or deleted if that is undefined.
  */
 export function replaceDatabase(path: string, file: string, keptPath?: string): void {
   const { uid, gid, mode } = statSync(path);

@@ -113,17 +113,17 @@ function create(db: Database, { type, name, sql }: SchemaObject): void {
   );
 }
 
-/** The share of mapped pages that a compaction can add, beyond which it is advised. */
+/** A compaction is advised if it maps more than this share of pages in addition. */
 const GAIN_MIN = 0.05;
 
 /**
- * Describes how much of a database file a connection maps, and how much of what lookups read. Where the file is larger
- * than the mapping, it reads every page that lookups read.
+ * Reports how much of a database file a connection maps into memory, and how much of what lookups read. If the file is larger
+ * than the mapping, that takes a read of every page that lookups read.
  */
 export function mappingState(db: Database): EngineState {
   const fileBytes = numberOf(db, 'page_count') * numberOf(db, 'page_size');
   const mappedBytes = Math.min(fileBytes, numberOf(db, 'mmap_size'));
-  if (mappedBytes === fileBytes) return { facts: ['the whole file is mapped'], findings: [] };
+  if (mappedBytes === fileBytes) return { facts: ['the whole file is mapped into memory'], findings: [] };
   const measure = db.prepare<{ bytes: number; mapped: number }, [number, string]>(MEASURE);
   const trees = schemaObjects(db, 'main')
     .filter(isReadByLookups)
@@ -132,13 +132,13 @@ export function mappingState(db: Database): EngineState {
   const read = trees.reduce((sum, { bytes }) => sum + bytes, 0);
   const mapped = trees.reduce((sum, tree) => sum + tree.mapped, 0);
   const facts = [
-    `the first ${mappedBytes} of ${fileBytes} bytes are mapped, and ${percent(mapped, read)} % of the pages that lookups read`,
+    `the first ${mappedBytes} of ${fileBytes} bytes are mapped into memory, with ${percent(mapped, read)} % of the pages that lookups read`,
   ];
   const mappable = Math.min(read, mappedBytes);
   const notes =
     mappable - mapped > GAIN_MIN * mappable
       ? [
-          `"authrealm compact" can raise that to ${percent(mappable, read)} %: lookups of other records cost a system call`,
+          `"authrealm compact" can raise that to ${percent(mappable, read)} %: a lookup costs a system call for each page that is not mapped`,
         ]
       : [];
   return { facts, findings: [], notes };
