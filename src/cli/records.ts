@@ -77,7 +77,7 @@ function addReadCommands(add: AddCommand): void {
     .option('--json', JSON_HELP)
     .option(
       '--include <RESOURCES>',
-      'also show records below it: of a user-info its oidc-profile-info,password-profile-info',
+      'also show the records below a user-info: oidc-profile-info, password-profile-info, or both, separated by a comma',
     );
   add(
     'list',
@@ -165,10 +165,12 @@ async function get({ resource, records, words, options }: Call): Promise<void> {
 function childrenNamed(resource: Resource, words: readonly string[]): readonly Resource[] {
   const known = includableBelow(resource);
   const names = known.map(commandLineName).join(', ');
-  if (known.length === 0) throw new Refusal(`--include does not apply to this resource`, { isUsage: true });
+  if (known.length === 0) {
+    throw new Refusal(`--include does not apply to ${commandLineName(resource)}`, { isUsage: true });
+  }
   return words.map((word) => {
     const found = known.find((child) => commandLineName(child) === word);
-    if (!found) throw new Refusal(`--include must name some of ${names}`, { isUsage: true });
+    if (!found) throw new Refusal(`--include must be a comma-separated list of ${names}`, { isUsage: true });
     return found;
   });
 }

@@ -44,7 +44,7 @@ function pick(children: WireFormats, names: readonly string[]): WireFormats {
   return Object.fromEntries(
     names.map((name) => {
       const wire = children[name];
-      if (!wire) throw new TypeError(`names must be some of ${Object.keys(children).join(', ')}`);
+      if (!wire) throw new TypeError(`each name must be one of ${Object.keys(children).join(', ')}`);
       return [name, wire];
     }),
   );

@@ -111,7 +111,7 @@ test('get prints two columns, list prints a table, and both accept full resource
   expect(at(table[2], 'jane@')).toBe(at(table[0], 'email'));
 }, 300_000);
 
-test('get --include shows the links of a user with it, in tables and as one line of JSON', async () => {
+test('get --include shows a user with its links, in tables and as one line of JSON', async () => {
   const passwords = await createRecord('password-profile', realm, 'name=Passwords');
   const user = await createRecord('user-info', realm, 'name=Linked', 'email=linked@example.com');
   const members = ['username=linked', `password_profile_id=${passwords}`, 'password=@-'];
@@ -130,9 +130,10 @@ test('get --include shows the links of a user with it, in tables and as one line
   const refused = await run([...get, 'realm']);
   expect([refused.code, refused.stderr]).toEqual([
     2,
-    'authrealm: --include must name some of oidc-profile-info, password-profile-info\n',
+    'authrealm: --include must be a comma-separated list of oidc-profile-info, password-profile-info\n',
   ]);
-  expect((await run(['get', 'realm', realm, '--include', 'user-info'])).code).toBe(2);
+  const childless = await run(['get', 'realm', realm, '--include', 'user-info']);
+  expect([childless.code, childless.stderr]).toEqual([2, 'authrealm: --include does not apply to realm\n']);
 });
 
 test('list applies --limit, --filter and --sort', async () => {

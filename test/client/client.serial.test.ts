@@ -280,7 +280,7 @@ describe('links', () => {
 });
 
 describe('a user with its links', () => {
-  test('getIncluding returns the links that are named, newest first, with complete keys', async () => {
+  test('getIncluding returns a user with the links of the named kinds, newest first, with complete keys', async () => {
     const realm = await newRealm();
     const [user, profile] = [await newUser(realm), await newOidcProfile(realm)];
     const passwords = await directory.passwordProfiles.create(realm.key, { name: 'Passwords' });
@@ -346,7 +346,7 @@ describe('invalid arguments', () => {
     [
       'a collection that cannot be included',
       () => directory.users.getIncluding([id, id], ['realms' as never]),
-      /^names must be some of oidcProfileInfos, passwordProfileInfos$/,
+      /^each name must be one of oidcProfileInfos, passwordProfileInfos$/,
     ],
     ['an invalid ID', () => directory.oidcProfileInfos.getMany(id, [secret]), /^id must be an ID/],
   ];
