@@ -38,15 +38,15 @@ export const LIMITS = Object.freeze({
   /** Interval of the search for a writable PostgreSQL host while there is none. */
   primarySearchMs: 500,
   /**
-   * Time without a response after which the node that routes is checked, where `--database` names several nodes of a Citus
-   * cluster with `load_balance_hosts=random`. If it does not answer either, another node routes.
+   * Time without a response after which the node that routes is checked, if `--database` names several nodes of a Citus cluster
+   * with `load_balance_hosts=random`. If it does not answer the check, another node routes.
    */
   routerDelayMs: 300,
-  /** Time for a node of a Citus cluster to answer the readiness check of another one; then it is not reachable. */
+  /** Time for a node of a Citus cluster to answer another node at a readiness check; then it counts as unreachable. */
   nodeCheckMsMax: 1_000,
-  /** Age up to which a process remembers which nodes of a Citus cluster have which realms. */
+  /** Time for which a process caches which nodes of a Citus cluster have which realms. */
   realmNodesAgeMsMax: 60_000,
-  /** Realms whose nodes a process remembers. With more, it looks all of them up again. */
+  /** Realms whose nodes a process caches. With more, it looks up all of them again. */
   realmNodesCachedMax: 10_000,
   /** PostgreSQL connections of a process for what every request needs: clients, signing keys and readiness. */
   accessConnectionsMax: 1,
@@ -59,7 +59,7 @@ export const LIMITS = Object.freeze({
   reverseLookupConnectionsMax: 1,
   /** PostgreSQL connections of a process for writes and other work of several statements. */
   transactionConnectionsMax: 4,
-  /** Statements of a PostgreSQL transaction that are on their way at once; then it waits for their results. */
+  /** Statements of a PostgreSQL transaction without a response yet. At this number, the transaction waits for their results. */
   statementsUnansweredMax: 1_000,
   /** PostgreSQL connections of a process for lists that touch few rows. */
   listConnectionsMax: 2,
@@ -210,7 +210,7 @@ export const LIMITS = Object.freeze({
   listStatementsCachedMax: 200,
   /** Largest `page[limit]`. A larger value, or one below 1, is answered 400. */
   pageRecordsMax: 100,
-  /** Records of each kind that `include` adds to a record. With more, the answer links to the rest of the list. */
+  /** Records of each kind that `include` adds to a record. If there are more, the answer links to the rest of the list. */
   includedRecordsMax: 100,
   /** Largest `page[offset]`. A larger one is answered 400; use `page[after]`. */
   pageOffsetMax: 10_000,
