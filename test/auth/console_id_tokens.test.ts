@@ -78,7 +78,7 @@ beforeAll(async () => {
   ];
   const console = { ...CLIENT, person: ['nickname', 'email'] };
   service = await startTrustingService(
-    // Its keys are where the file says: whoever asks for the discovery document then asks for how to sign in.
+    // The file names the URL of its keys, so only a sign-in fetches the discovery document.
     issuerEntry(acme, { rights, console, algorithms: ['RS256', 'RS512'], jwks_uri: `${acme.issuer}/keys` }),
     issuerEntry(other, { name: 'other' }),
   );

@@ -29,7 +29,7 @@ export interface ConsoleWindow {
   /** Accessibility violations on the current page, found by axe. */
   violations(): Promise<readonly string[]>;
   goto(fragment: string): Promise<void>;
-  /** Loads the console anew at this fragment, and forgets the errors of the page before. */
+  /** Loads the console again at this fragment, and forgets the errors of the previous page. */
   load(fragment: string): Promise<void>;
   /** Shows the current page in another size and colour scheme. */
   show(view: View): Promise<void>;

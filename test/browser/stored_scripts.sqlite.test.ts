@@ -69,7 +69,7 @@ describe.each(Object.keys(HOSTILE_TEXTS) as (keyof typeof HOSTILE_TEXTS)[])(
   'the stored text %s',
   (attempt) => {
     let home: ParentIds;
-    /** Two windows that each test loads anew: one of a phone. */
+    /** Two windows that each test loads again: one of a phone. */
     let narrow: ConsoleWindow;
     let wide: ConsoleWindow;
     beforeAll(async () => {

@@ -60,7 +60,7 @@ describe.skipIf(process.env.AUTHREALM_TEST_CITUS === undefined)('a cluster behin
     },
   );
 
-  test('a process leaves the pooler of a node that is away for the next one', async () => {
+  test('a process switches from the pooler of a node that is down to the next one', async () => {
     const [coordinator, first, second] = bouncers as [PgBouncer, PgBouncer, PgBouncer];
     const service = await serve([first, coordinator, second]);
     const token = await service.token('profile-infos:read users:write');

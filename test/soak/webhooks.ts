@@ -136,7 +136,7 @@ async function latencyFactor(dead: DeadTarget): Promise<number> {
   const before = dead.reached() ?? 0;
   const id = await createTarget(dead.url);
   await Bun.sleep(1_500);
-  const beside = await medianOfWrites();
+  const withTarget = await medianOfWrites();
   const [row] = await database.query<{ tried: number }>(
     'select count(*) as tried from delivery where webhook_id = ?',
     id,
@@ -144,7 +144,7 @@ async function latencyFactor(dead: DeadTarget): Promise<number> {
   if ((dead.reached() ?? Number(row?.tried)) <= before) complaints.push(`nothing was sent to ${dead.name}`);
   await deleteTarget(id);
   await Bun.sleep(1_500);
-  return beside / without;
+  return withTarget / without;
 }
 
 async function medianOfWrites(): Promise<number> {

@@ -127,7 +127,7 @@ describe('the node of a realm', () => {
     await pool.close();
   });
 
-  test('a process forgets the nodes of realms when it remembers realmNodesCachedMax', async () => {
+  test('a process looks up the nodes of all realms again when it caches realmNodesCachedMax', async () => {
     const { nodes, pool } = openCountedNodes(() => 0);
     const realms = Array.from({ length: LIMITS.realmNodesCachedMax }, () => crypto.randomUUID());
     for (let start = 0; start < realms.length; start += 500)

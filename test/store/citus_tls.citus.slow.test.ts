@@ -45,7 +45,7 @@ const openedBy = (host: string) =>
 let service: Service | undefined;
 afterAll(() => service?.stop());
 
-test('a service reaches the nodes of a cluster with TLS alone, whichever of them routes', async () => {
+test('a service connects to every node of a cluster with TLS, whichever of them routes', async () => {
   service = await openedBy('localhost');
   const fixture = await createFixture(service.db);
   const token = await service.token('profile-infos:read');

@@ -7,7 +7,7 @@ import { type ProxiedCluster, startProxiedCluster, urlThroughNodes } from '../su
 import type { PostgresServer } from '../support/postgres_server.ts';
 import type { TcpProxy } from '../support/tcp_proxy.ts';
 
-/** Starts on clusters that are not as this program needs them. */
+/** Starts on clusters that lack what this program needs. */
 
 let cluster: ProxiedCluster;
 let coordinator: PostgresServer;
@@ -60,7 +60,7 @@ describe('a start on a cluster', () => {
     );
   });
 
-  test('a start with a worker whose Citus is too old is refused with advice, which mends it', async () => {
+  test('a start with a worker whose Citus is too old is refused with statements that correct it', async () => {
     const url = await cluster.freshDatabase();
     await installExtension(worker, url, OLD);
     const sync = `select start_metadata_sync_to_node('127.0.0.1', ${workerPort})`;
@@ -74,7 +74,7 @@ describe('a start on a cluster', () => {
     expect(await refusal(urlThroughNodes(url, [worker]))).toBeUndefined();
   });
 
-  test('a start with a worker without the extension is refused with advice, which mends it', async () => {
+  test('a start with a worker without the extension is refused with statements that correct it', async () => {
     const url = await cluster.freshDatabase();
     await cluster.run(url, 'drop extension citus cascade', worker);
     const sync = `select start_metadata_sync_to_node('127.0.0.1', ${workerPort})`;

@@ -11,9 +11,9 @@ import {
   type WebhookReceiver,
 } from '../support/webhook_receivers.ts';
 
-/** A service while a node of its cluster is away. Every answer is the first one: nothing is sent again. */
+/** A service while a node of its cluster is down. Every answer is the first one: nothing is sent again. */
 
-/** A node that is away refuses connections, so its realms are answered without waiting for a time limit. */
+/** A node that is down refuses connections, so its realms are answered without waiting for a time limit. */
 const AT_ONCE_MS = 1_500;
 /** Longer than the pauses between attempts to read the log. */
 const DELIVERED_MS_MAX = 60_000;
@@ -104,7 +104,7 @@ async function followChanges({ realm }: Fixture) {
   return stream;
 }
 
-describe('while the worker without the log of the installation is away', () => {
+describe('while the worker without the log of the installation is down', () => {
   let followed: Awaited<ReturnType<typeof followChanges>>[];
   beforeAll(async () => {
     followed = [await followChanges(elsewhere), await followChanges(atHome)];
@@ -114,11 +114,12 @@ describe('while the worker without the log of the installation is away', () => {
     for (const { close } of followed) close();
   });
 
-  test('its realms are 503 with Retry-After at once', () => expectUnavailable(elsewhere));
+  test('realms on a worker that is down are 503 with Retry-After at once', () =>
+    expectUnavailable(elsewhere));
 
-  test('realms on other workers are served', () => expectServed(atHome));
+  test('realms are served while another worker is down', () => expectServed(atHome));
 
-  test('change streams of realms on other workers go on', async () => {
+  test('change streams of a realm continue while another worker is down', async () => {
     const [, stream] = followed as [(typeof followed)[0], (typeof followed)[0]];
     const [path, user] = own.newUser(atHome);
     const made = await service.withoutRetry.post(path, token, user);
@@ -127,20 +128,20 @@ describe('while the worker without the log of the installation is away', () => {
     expect(stream.status).toBe(200);
   });
 
-  test('the readiness is 200 and counts two of three nodes', async () => {
+  test('/readyz is 200 and counts two of three nodes while a worker is down', async () => {
     expect(await readyNodes()).toEqual([200, { reachable: 2, total: 3 }]);
   });
 
-  test('tokens are granted', async () => {
+  test('tokens are granted while a worker is down', async () => {
     expect(await grantToken()).toBe(200);
   });
 
-  test('a new client is 503', async () => {
+  test('the creation of a client is 503 while a worker is down', async () => {
     const answer = await answerTo(service.withoutRetry.post('/admin/v1/clients', token, client));
     expect(answer.status).toBe(503);
   });
 
-  test('a process starts and serves the realms on other workers', async () => {
+  test('a process that starts while a worker is down serves the realms on other workers', async () => {
     const second = await startService({ ...own.database.flags, offline: 'true' });
     const form = {
       grant_type: 'client_credentials',
@@ -152,7 +153,7 @@ describe('while the worker without the log of the installation is away', () => {
     await second.stop();
   });
 
-  test('its realms are served again once it is back', async () => {
+  test('realms are served again once their worker has restarted', async () => {
     await other.start();
     await expectServed(elsewhere);
     expect(await readyNodes()).toEqual([200, { reachable: 3, total: 3 }]);
@@ -164,7 +165,7 @@ describe('while the worker without the log of the installation is away', () => {
   test('changes of all realms are sent to webhook targets in order once it is back', () => expectDelivered());
 });
 
-describe('while the worker with the log of the installation is away', () => {
+describe('while the worker with the log of the installation is down', () => {
   let before: number;
   beforeAll(async () => {
     before = await countGrants();
@@ -178,12 +179,12 @@ describe('while the worker with the log of the installation is away', () => {
     return rows[0]?.n ?? 0;
   }
 
-  test('realms elsewhere are served, those on it are 503', async () => {
+  test('realms are 503 while their worker with the log of the installation is down, and others are served', async () => {
     await expectServed(elsewhere);
     await expectUnavailable(atHome);
   });
 
-  test('tokens are granted, and their log entries are written once it is back', async () => {
+  test('tokens are granted while the log of the installation is unavailable, and their entries are written later', async () => {
     expect([await grantToken(), await grantToken()]).toEqual([200, 200]);
     const answer = await answerTo(service.withoutRetry.post('/admin/v1/clients', token, client));
     expect(answer.status).toBe(503);

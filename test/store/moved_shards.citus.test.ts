@@ -6,7 +6,7 @@ import { mintId } from './contract/store_fixtures.ts';
 
 /** What a write needs of Citus while shards are moved. */
 
-test('a shard moves after the transactions that have locked one of its realms, and takes their rows along', async () => {
+test('a shard is moved after the transactions that have locked one of its realms, with the rows that they wrote', async () => {
   const cluster = await sharedCluster();
   const url = await cluster.freshDatabase();
   const realm = mintId();

@@ -76,7 +76,7 @@ test('writes to a distant PostgreSQL are answered in time, and a refused write i
   expect(committed.every((id) => after.has(id))).toBe(true);
 }, 300_000);
 
-test('a create takes four round trips, and 20 creates at once share them', async () => {
+test('a create takes four round trips, and 20 concurrent creates share as many', async () => {
   const tripsOf = async (work: () => Promise<unknown>): Promise<number> => {
     const before = proxy.roundTrips();
     await work();
@@ -90,7 +90,7 @@ test('a create takes four round trips, and 20 creates at once share them', async
   expect(await tripsOf(many)).toBeLessThan(20);
 }, 300_000);
 
-test('of creates that share a transaction, those that are refused fail alone', async () => {
+test('refused creates fail alone if others share their transaction', async () => {
   const taken = anotherUser(fixture);
   const others = Array.from({ length: 9 }, () => anotherUser(fixture));
   const writes = [taken, ...others.slice(0, 4), taken, ...others.slice(4), taken];

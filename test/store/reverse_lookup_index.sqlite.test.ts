@@ -64,7 +64,7 @@ test('a reverse lookup searches the index of the hash column', () => {
   db.close();
 });
 
-test('the newest links of a user are read along the index of their list, without a sort', () => {
+test('a lookup with include reads the newest links of a user from the index of their list, without a sort', () => {
   const db = connectSqlite(path);
   for (const link of [oidcProfileInfo, passwordProfileInfo]) {
     const select = newestBelowText(link, sqliteStatements(link).visible, ['?', '?']);

@@ -59,7 +59,7 @@ test('processes with load_balance_hosts=random prefer different nodes', async ()
 /** The promise is one second; a busy machine may need more. A time limit of a statement is longer. */
 const LEFT_MS_MAX = 2_500;
 
-/** Two routers, each behind a proxy, and a realm on the worker that is none of them. */
+/** Two routers, each behind a proxy, and a realm on the worker that is not a router. */
 describe('a process whose router fails', () => {
   let routers: readonly { readonly node: PostgresServer; readonly proxy: TcpProxy }[];
   let own: ClusterService;
@@ -100,7 +100,7 @@ describe('a process whose router fails', () => {
     }
   }
 
-  test('a router that is killed is left within a second, and so is the next one', async () => {
+  test('a process replaces a killed router within a second, and then the next one', async () => {
     for (let kills = 0; kills < 2; kills += 1) {
       const { node } = await currentRouter();
       await node.kill();
@@ -111,7 +111,7 @@ describe('a process whose router fails', () => {
     }
   });
 
-  test('a router that answers nothing is left within a second', async () => {
+  test('a process replaces a router that answers nothing within a second', async () => {
     const { proxy } = await currentRouter();
     proxy.stall();
     const ms = await measureRecovery();
@@ -198,7 +198,7 @@ describe('processes that route through nodes whose clocks differ', () => {
     return read;
   }
 
-  test('the feed and webhooks have every change of a realm in order, whichever node routes', async () => {
+  test('the feed and webhooks have every change of a realm in order although the clocks of its routers differ', async () => {
     const [one, other, reader] = services as [Service, Service, Service];
     await addTarget(reader, receiver.url, { eventsMax: 10 });
     const fixtures: Fixture[] = [];

@@ -146,7 +146,7 @@ describe('a read on a cluster', () => {
     expect(new Set(seen.map(({ node }) => node.port))).toEqual(new Set([own.port]));
   });
 
-  test('50 lookups at once need the worker of the realm alone, with fewer statements', async () => {
+  test('50 concurrent lookups on a cluster share statements, on the worker of the realm alone', async () => {
     const ids = await Promise.all(Array.from({ length: 50 }, () => createUser()));
     const seen = await statementsOf(() =>
       Promise.all(ids.map((id) => expectStatus(service.get(userOf(id), token), 200))),
@@ -229,7 +229,7 @@ describe('a write on a cluster', () => {
     },
   );
 
-  test('the creation of a realm needs at most two workers', async () => {
+  test('the creation of a realm on a cluster needs at most two workers', async () => {
     const data = { type: 'authentication-realm', name: 'Another' };
     const all = await service.token('realms:write');
     const seen = await statementsOf(() =>
@@ -239,7 +239,7 @@ describe('a write on a cluster', () => {
     expect(new Set(seen.map(({ node }) => node)).size).toBeLessThanOrEqual(2);
   });
 
-  test('a token is granted with the worker of the log of the installation alone', async () => {
+  test('a grant of a token on a cluster needs the worker of the log of the installation alone', async () => {
     const { clientId, secret } = await service.client('users:read');
     const seen = await statementsOf(async () => {
       const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };

@@ -23,7 +23,7 @@ import { comparableResponse, freshFolder, type Service, startService } from './s
 
 export type Engine = 'sqlite' | 'postgres' | 'citus';
 
-/** The engine with a server: the other one than SQLite, or a cluster. */
+/** The engine with a server: PostgreSQL, or in a run on Citus a cluster. */
 export const SERVER_ENGINE: Engine = isCitusEngine ? 'citus' : 'postgres';
 
 type Pair = readonly [source: Engine, target: Engine];

@@ -183,7 +183,7 @@ describe('an export while records are written', () => {
     expect(users.length).toBeGreaterThan(0);
     expect(oidc.filter((id) => !users.includes(id as string))).toEqual([]);
     expect(password.filter((id) => !oidc.includes(id))).toEqual([]);
-    // The writer of the realm was between two of its writes, at one place.
+    // The snapshot was taken between two writes of the realm's writer, so at most one user has no password link yet.
     expect(users.length - password.length).toBeLessThanOrEqual(1);
   }
 

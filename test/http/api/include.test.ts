@@ -75,7 +75,7 @@ async function listed(of: Fixture): Promise<readonly object[]> {
 }
 
 describe('a user with include', () => {
-  test('has its links as their lists return them, and is itself unchanged byte for byte', async () => {
+  test('a user with include has its links as their lists return them, and is otherwise unchanged byte for byte', async () => {
     const plain = await service.get(userPath(fixture), token);
     const answer = await service.get(`${userPath(fixture)}?include=${BOTH}`, token);
     const [text, plainText] = [await answer.text(), await plain.text()];
@@ -90,7 +90,7 @@ describe('a user with include', () => {
     }
   });
 
-  test('has only the links that are named, in whichever order and spelling of the query', async () => {
+  test('a user with include has only links of the named kinds, in any order and spelling of the query', async () => {
     const types = async (query: string) => {
       const { included } = await read(`${userPath(fixture)}?${query}`);
       return included && [...new Set(included.map(({ type }) => type))];
@@ -103,7 +103,7 @@ describe('a user with include', () => {
     expect(await types('include=password_profile_infos,password_profile_infos')).toEqual([password]);
   });
 
-  test('ignores unknown values, and is the plain record without a known one', async () => {
+  test('include ignores unknown values, and without a known one the answer is the plain user', async () => {
     const { included } = await including(fixture, 'addresses,password_profile_infos,');
     expect(included?.map(({ id }) => id)).toEqual([fixture.passwordLink]);
     const plain = await comparableResponse(await service.get(userPath(fixture), token));
@@ -113,14 +113,14 @@ describe('a user with include', () => {
     }
   });
 
-  test('is 400 where include is given twice or cannot be decoded', async () => {
+  test('a user is 400 if include is given twice or cannot be decoded', async () => {
     for (const query of ['include=oidc_profile_infos&include=password_profile_infos', 'include=%ff']) {
       const answer = await service.get(`${userPath(fixture)}?${query}`, token);
       expect([answer.status, (await errorsOf(answer))[0]?.source]).toEqual([400, { parameter: 'include' }]);
     }
   });
 
-  test('is 403 where the scope of a link is missing, whether there are links or not', async () => {
+  test('a user with include is 403 without the scope of each named kind, with and without links', async () => {
     const oidcOnly = await service.token('users:read oidc-profile-infos:read');
     const empty = await addUser();
     for (const of of [fixture, empty]) {
@@ -136,7 +136,7 @@ describe('a user with include', () => {
     expect((await service.get(`${userPath(fixture)}?include=${BOTH}`, linksOnly)).status).toBe(403);
   });
 
-  test('is 404 like the plain record: an absent user, a malformed ID, a realm outside the list', async () => {
+  test('a user with include is 404 as without it: an absent user, a malformed ID, a realm outside the list', async () => {
     const limited = await service.token('users:read profile-infos:read', new Set([systemClock.mintId()]));
     const cases: [string, string][] = [
       [userPath({ ...fixture, user: fixture.oidcLink }), token],
@@ -154,11 +154,11 @@ describe('a user with include', () => {
     }
   });
 
-  test('has an empty included where it has no links', async () => {
+  test('a user without links has an empty included', async () => {
     expect((await including(await addUser())).included).toEqual([]);
   });
 
-  test('is never 304, because an import adds links without a new revision of the user', async () => {
+  test('a user with include is never 304, because an import adds links without a new revision of the user', async () => {
     const here = await addUser();
     const path = `${userPath(here)}?include=${BOTH}`;
     const etag = (await service.get(path, token)).headers.get('etag') ?? '';
@@ -171,7 +171,7 @@ describe('a user with include', () => {
     expect((await service.get(userPath(here), token, { 'If-None-Match': etag })).status).toBe(304);
   });
 
-  test('has the ETag that If-Match needs to change the user', async () => {
+  test('a user with include has the ETag that If-Match needs to change the user', async () => {
     const here = await addUser();
     const etag = (await service.get(`${userPath(here)}?include=${BOTH}`, token)).headers.get('etag') ?? '';
     const data = { type: user.type, name: 'Janet' };
@@ -179,7 +179,7 @@ describe('a user with include', () => {
     expect([(await put()).status, (await put()).status]).toEqual([200, 412]);
   });
 
-  test('links to the rest of a list with more than a hundred links, and only to that', async () => {
+  test('a user with more than a hundred links of a kind has a URL for the rest of that kind alone', async () => {
     const here = await addUser();
     const most = LIMITS.includedRecordsMax;
     for (let index = 0; index < most; index += 1) await addOidcLink(here, `many-${index}`);
@@ -195,7 +195,7 @@ describe('a user with include', () => {
     expect(data).toHaveLength(1);
   });
 
-  test('is each caller’s own where many are read at once', async () => {
+  test('concurrent requests with include each get their own user and links', async () => {
     const users = await Promise.all(
       Array.from({ length: 20 }, async (_, index) => {
         const here = await addUser();

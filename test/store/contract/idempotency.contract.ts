@@ -142,7 +142,7 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
       expect(await store.loadIdempotencyRecord(record, now)).toBeDefined();
     });
 
-    test('an idempotency record beyond the limit of its client in a realm deletes only its oldest one there', async () => {
+    test('an idempotency record beyond the limit deletes only the oldest one of the same client and realm', async () => {
       const [clientId, elsewhere] = ['busy', await createRealmFixture(store)];
       const others = [newRecord({ clientId: 'idle' }), newRecord({ clientId, realm: elsewhere.realm })];
       for (const each of others) await save(each);

@@ -50,7 +50,7 @@ export function includingContract(name: string, open: () => Promise<OpenStore>):
       expect(one?.included.map(({ resource }) => resource)).toEqual([oidcProfileInfo]);
     });
 
-    test('getIncluding returns as many children as the limit, and whether there are more', async () => {
+    test('getIncluding returns no more children than the limit, and whether there are more', async () => {
       const most = LIMITS.includedRecordsMax;
       const here = await createUserWithLinks(store, most);
       const counts = async () =>
@@ -72,7 +72,7 @@ export function includingContract(name: string, open: () => Promise<OpenStore>):
       expect(found?.included[0]?.records[0]?.id).toBe(newest.record.id);
     });
 
-    test('getIncluding returns undefined for an absent record, another realm and one that is being purged', async () => {
+    test('getIncluding returns undefined for an absent record, in another realm, and while the record is purged', async () => {
       const there = await createUserWithLinks(store, LIMITS.cascadeRecordsMax / 2 + 1);
       expect(await store.getIncluding(user, keyOf(there), LINKS)).toBeDefined();
       for (const key of [
@@ -85,7 +85,7 @@ export function includingContract(name: string, open: () => Promise<OpenStore>):
       expect(await store.getIncluding(user, keyOf(there), LINKS)).toBeUndefined();
     });
 
-    test('concurrent calls each return their own record, also where several read one record', async () => {
+    test('concurrent calls of getIncluding each return their own record, also if several read the same one', async () => {
       const users = Array.from({ length: 3 }, () => anotherUser(fixture));
       await commitWrites(store, ...users);
       const links = users.map(({ record: { id } }) => oidcLink({ ...fixture, user: id }, `only of ${id}`));
