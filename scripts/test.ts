@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
  * (CONTRIBUTING.md, "Tests"):
  *
  * - `x.unit.test.ts` opens no database; `x.sqlite.test.ts`, `x.postgres.test.ts` and `x.citus.test.ts` test one engine, and
- *   `x.engines.test.ts` chooses its engines: these run once, those of COPY_SUITES once more with a cluster. All others run on
+ *   `x.engines.test.ts` chooses its engines: these run once, and COPY_SUITES once more with a cluster. All others run on
  *   SQLite, on PostgreSQL and on Citus.
  * - `x.slow.test.ts` is left out of `npm test`.
  * - `x.serial.test.ts` measures time or hashes passwords: nothing else runs at the same time but a serial suite on the other
@@ -154,11 +154,11 @@ async function runGroup(
   return results;
 }
 
-/** The suites that run on a Citus cluster: those with time limits alone, two of the others at a time. */
+/** Runs suites on a Citus cluster: serial ones one by one, two of the others at a time. */
 async function runOnCitus(isIncluded: (suite: Suite) => boolean): Promise<boolean> {
   if (process.env.AUTHREALM_TEST_CITUS === undefined) {
     await print(
-      'the suites on Citus did not run: AUTHREALM_TEST_CITUS names no folder with a build of Citus\n',
+      'the suites on Citus did not run: set AUTHREALM_TEST_CITUS to a folder with a build of Citus\n',
     );
     return true;
   }

@@ -22,7 +22,7 @@ export async function startAuditLog(
   try {
     await log.catchUp(clock.now());
   } catch (error) {
-    // A node of a cluster may be away. The next write in a realm, or the next start, tags what is left.
+    // A node of a cluster may be down. The next write in a realm, or the next start, tags the remaining entries.
     if (!(error instanceof Fault && error.code === 'unavailable')) throw error;
   }
   return keys;

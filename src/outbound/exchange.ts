@@ -130,7 +130,7 @@ function perform(
   sending.on('socket', (socket) => socket.once('connect', () => clearTimeout(connectTimer)));
   // A protocol upgrade ends the request without an error.
   sending.on('close', abort);
-  // Informational responses can go on forever, and belong to no body.
+  // Informational responses can continue forever, and belong to no body.
   sending.on('information', () => {
     if ((sending.socket?.bytesRead ?? 0) > request.answerBytesMax) abort();
   });

@@ -134,7 +134,7 @@ async function sendIntoFault({ word, fault }: CutCommit, send: (key: string) => 
     keys += 1;
     const key = `cut-${keys}`;
     const answer: Answer = await answerTo(send(key));
-    // The commit of another request may have been the one that was hit.
+    // The fault may have hit the commit of another request.
     await Promise.race([sprung, Bun.sleep(100)]);
     if (isHit) return { key, answer };
     expect(answer.status).toBe(201);

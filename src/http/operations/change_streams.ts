@@ -115,7 +115,8 @@ async function pollStreams(streams: ReadonlySet<ChangeStream>, deps: StreamDeps)
 }
 
 /**
- * An unexpected error in the work for one stream ends only that stream. Rejects with Fault where it waits for the next poll.
+ * An unexpected error in the work for one stream ends only that stream. Rejects with a Fault, such as `unavailable`, which ends no
+ * stream: the next poll repeats the work.
  */
 async function runIsolated(
   stream: ChangeStream,

@@ -151,7 +151,7 @@ function* completed<R extends ChangeRow>(
   return found.reverse();
 }
 
-/** A value of its own, which an entry inside a run has after tampering, stays: its tag does not cover it. */
+/** Tampering can give an entry inside a run values of its own. They are returned, so that the entry does not match its tag. */
 function inRun<R extends ChangeRow>(row: R, end: RunColumns): R {
   return {
     ...row,

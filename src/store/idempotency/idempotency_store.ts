@@ -123,7 +123,7 @@ export function openIdempotencyStore(dialect: Pick<Dialect, 'rowLocks'>): Idempo
   };
 }
 
-/** The records with which a row is deleted. That of a realm's creation names the realm as its record alone. */
+/** The realm and users whose purge deletes this row. The row of a realm's creation names the realm only in `record_id`. */
 function purgeableBy({ realm_id, user_id, record_id }: IdempotencyRow): readonly [Resource, Uuid, Uuid][] {
   const users = [user_id, record_id].filter((id) => id !== null);
   return [

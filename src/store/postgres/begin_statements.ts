@@ -17,8 +17,8 @@ const TIMEOUTS = [
 export const BEGIN_WRITE = `begin isolation level read committed; ${TIMEOUTS}`;
 
 /**
- * Citus refuses to write a table that every node has after a statement of the transaction has read several shards at once:
- * such statements read one shard after the other.
+ * Citus refuses to write a table that every node has if the transaction has read several shards concurrently before. Here,
+ * statements read one shard after the other.
  */
 export const BEGIN_CITUS_WRITE = `${BEGIN_WRITE}; set local citus.multi_shard_modify_mode = 'sequential'`;
 

@@ -7,19 +7,19 @@ import type { ConnectionPool } from './pool.ts';
 
 /** The nodes of a cluster that have the rows of realms. */
 export interface RealmNodes {
-  /** The node of a realm, if it was looked up lately. */
+  /** The cached node of a realm. */
   known(realm: string): string | undefined;
   /** Looks it up. Rejects with Fault `unavailable`. */
   find(realm: string): Promise<string>;
 }
 
-/** Any node answers it from its metadata. */
+/** Each node can answer this from its metadata. */
 const SELECT_NODE = `select groupid::text as node from pg_dist_placement
   where shardid = get_shard_id_for_distribution_column('realm_clock', $1::uuid)`;
 
 /**
- * Remembers the nodes of realms. A realm that was moved is looked up again within LIMITS.realmNodesAgeMsMax; until then its
- * requests wait with those of its previous node.
+ * Caches the nodes of realms. The node of a moved realm is looked up again within LIMITS.realmNodesAgeMsMax; until then its
+ * requests are queued with those of its previous node.
  */
 export function openRealmNodes(
   pool: ConnectionPool,
@@ -46,7 +46,7 @@ export function openRealmNodes(
   };
 }
 
-/** What reads and writes realms, with its connections and queues. */
+/** The stores that read and write realms, with their connections and queues. */
 export interface RealmStores {
   readonly records: Store & Loader & Scanner & Eraser;
   readonly feed: FeedStore;

@@ -57,7 +57,7 @@ function onOneNode(table: string, colocated: string): Distribution {
   return { table, call: `create_distributed_table('${table}', null, colocate_with => '${colocated}')` };
 }
 
-/** A local table that a reference table refers to is in the catalogue too, as one that is not replicated. */
+/** The catalogue also lists a local table that a reference table refers to, as one that is not replicated. */
 const SELECT_UNDISTRIBUTED = `select t.name from unnest(array[${DISTRIBUTIONS.map(({ table }) => `'${table}'`).join()}])
     with ordinality as t (name, place)
   where not exists (select 1 from pg_dist_partition
@@ -75,7 +75,7 @@ async function tablesOf(sql: SqlClient, select: string): Promise<readonly string
   return rows.map(({ name }) => name);
 }
 
-/** Of the processes that distribute tables; the number is arbitrary. */
+/** Only one process at a time distributes tables. The number is arbitrary. */
 const LOCK = 'select pg_advisory_xact_lock(7260241)';
 
 /**
@@ -108,8 +108,8 @@ export async function distributeTables(sql: SQL, own: SqlClient): Promise<void> 
 }
 
 /**
- * Throws Refusal where a table is not distributed: its rows would be on the node that a process happens to use, and other nodes do
- * not have the table. `isComplete`: the schema has every table of this program.
+ * Throws Refusal where a table is not distributed: each node would have rows of its own, or no such table. `isComplete`: the
+ * schema has every table of this program.
  */
 export async function assertDistributed(sql: SqlClient, isComplete: boolean): Promise<void> {
   const local = await tablesOf(sql, isComplete ? SELECT_UNDISTRIBUTED : SELECT_LOCAL_TABLES);
@@ -121,12 +121,12 @@ export async function assertDistributed(sql: SqlClient, isComplete: boolean): Pr
 }
 
 /**
- * One snapshot of each node for all statements of a read: over a second connection to a node there would be another one.
- * Nodes take theirs at the first statement that reads all of them.
+ * One snapshot of each node for all statements of a read: a second connection to a node would have another one. The nodes
+ * take their snapshots at the first statement that reads all of them.
  */
 export const BEGIN_READ_OF_NODES = `${BEGIN_READ}; set local citus.max_adaptive_executor_pool_size = 1`;
 
-/** Nodes that are away are not in the result. */
+/** The result has only nodes that are reachable. */
 const SELECT_OTHER_VERSIONS = `select nodename as host, nodeport::text as port, result as version
   from pg_dist_node join run_command_on_all_nodes($$${SELECT_VERSION}$$) using (nodeid)
   where success and noderole = 'primary' order by nodeid`;
@@ -150,7 +150,7 @@ interface NodeVersion {
   readonly version: string;
 }
 
-/** Of the nodes that answer within a time limit: a start needs no node that is away. */
+/** Of the nodes that answer within a time limit: a process can start while a node is down. */
 async function otherVersions(sql: SqlClient): Promise<readonly NodeVersion[]> {
   await sql.unsafe(BEGIN_CHECK);
   try {

@@ -44,18 +44,18 @@ export const POSTGRES: Dialect = {
 
 export const postgresStatements = statementsOver(RESOURCES, POSTGRES);
 
-/** Clocks of different nodes may differ by this, and a transaction may take this long from its time to its commit. */
+/** The clocks of two nodes may differ by this, less the time that a transaction takes until its commit. */
 const CLOCK_WINDOW_S = 60;
 
 const EPOCH_SECONDS = 'floor(extract(epoch from clock_timestamp()))::bigint';
 
 /**
- * PostgreSQL with Citus. Transaction IDs of two nodes are not comparable, so clocks are ordered by the time of the node that
- * routed the write: a realm is looked at again for CLOCK_WINDOW_S after its last change.
+ * PostgreSQL with Citus. Transaction IDs of two nodes are not comparable, so realm clocks are ordered by the time of the node that
+ * routed the write, and a realm is read again for CLOCK_WINDOW_S after its last change.
  */
 export const CITUS: Dialect = {
   ...POSTGRES,
-  // Shared locks of two transactions on a table that every node has end in a deadlock: Citus takes another one after them.
+  // Two transactions with shared locks on a table that every node has would end in a deadlock: Citus takes another lock later.
   rowLocks: { ...POSTGRES.rowLocks, shared: POSTGRES.rowLocks.exclusive },
   clockOrder: {
     now: `(${EPOCH_SECONDS})`,

@@ -11,8 +11,8 @@ export interface Expectations {
   /** Whether a row was written, or is expected to be, since the last call. */
   takeHasWritten(): boolean;
   /**
-   * Waits while too many statements are on their way. Rejects as `check` does, at once where a result that has arrived is not
-   * the expected one.
+   * Waits if too many statements have no response yet. Rejects as `check` does, at once if a result that has arrived is not the
+   * expected one.
    */
   makeRoom(): Promise<void>;
   /** Waits for all results. Rejects with the error of the first statement that failed, or with UnexpectedResult. */

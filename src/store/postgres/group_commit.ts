@@ -47,7 +47,7 @@ export interface Group {
   readonly isKept: boolean;
 }
 
-/** Attempts of a transaction that conflicts with others, and how much longer it pauses before each. */
+/** Attempts of a transaction that conflicts with others, and by how much the pause before each grows. */
 const ATTEMPTS_MAX = 10;
 const CONFLICT_PAUSE_MS = 20;
 
@@ -192,8 +192,8 @@ export function openGroupCommit(
 }
 
 /**
- * Why jobs failed that assumed results: the first error of the engine, or UnexpectedResult where running them step by step
- * finds out which of them fails.
+ * Why jobs failed that assumed results: the first error of the engine, or UnexpectedResult where they have to run step by step
+ * to find the one that fails.
  */
 async function causeOf(error: unknown, expectations: Expectations): Promise<unknown> {
   const first = await expectations.check().then(

@@ -1,13 +1,13 @@
 import type { InspectionQuery } from './row_stream.ts';
 
-/** A commit takes less: an older prepared transaction is what a failure left. */
+/** A commit takes less: an older prepared transaction was left by a failure. */
 const PREPARED_SECONDS_MAX = 10;
-/** Half of what the search for undelivered changes tolerates, without the time of a long write. */
+/** Well below the 30 s that webhooks tolerate (docs/scale.md#every-node-routes). */
 const CLOCK_SECONDS_MAX = 10;
 
 const IS_CLUSTER = `select to_regclass('pg_dist_node') is not null as is_cluster`;
 
-/** On nodes that answer. */
+/** Runs a command on all nodes that are reachable. */
 const onAllNodes = (
   command: string,
   columns: string,
@@ -26,7 +26,7 @@ const SELECT_CLOCKS = onAllNodes(
   'round(result::numeric - extract(epoch from now()))::integer as seconds',
 );
 
-/** Problems of the nodes of a Citus cluster; none of a database that is no cluster. */
+/** Problems of the nodes of a Citus cluster; none if the database is not on a cluster. */
 export async function clusterFindings(rows: InspectionQuery): Promise<readonly string[]> {
   const [found] = await Array.fromAsync(rows<{ is_cluster: boolean }>(IS_CLUSTER));
   if (!found?.is_cluster) return [];

@@ -110,7 +110,7 @@ function trackPrimary(address: PostgresAddress, first: Host, isCluster: boolean)
     },
     reportError(failure) {
       const state = hostStateAfter(failure);
-      // In a cluster, another node may have stalled: this one answers until its check fails.
+      // In a cluster, another node may have stalled: this one is used until its check fails.
       if (state === 'stalled' && !isCluster) outage ??= failure;
       // A single host that closes or refuses connections fails at once, and accepts new ones as soon as it can.
       if (state === 'reachable' || (state === 'lost' && address.hosts.length === 1)) return;
@@ -118,7 +118,7 @@ function trackPrimary(address: PostgresAddress, first: Host, isCluster: boolean)
     },
     delayMs: isCluster && address.isBalanced ? LIMITS.routerDelayMs : undefined,
     reportDelay() {
-      // A slow node of a cluster delays many statements, while the one that routes is well.
+      // A slow node of a cluster delays many statements although the node that routes works.
       if (performance.now() - checkedAt > LIMITS.primarySearchMs) startSearch();
     },
     onMoved: (listener) => void movedListeners.push(listener),
@@ -130,7 +130,7 @@ function trackPrimary(address: PostgresAddress, first: Host, isCluster: boolean)
   };
 }
 
-/** What a host that accepts writes is. */
+/** The state of a host that accepts writes. */
 interface HostState {
   readonly isClusterNode: boolean;
 }

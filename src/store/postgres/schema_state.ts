@@ -104,7 +104,7 @@ interface Identity {
   readonly identity: string | null;
 }
 
-/** Identifies a database. The nodes of a Citus cluster are one: each of them lists all. */
+/** Identifies a database. All nodes of a Citus cluster have the same identity, because each of them lists all. */
 async function databaseIdentity(sql: SqlClient): Promise<string | null> {
   const [own] = await sql.unsafe<[Identity & { readonly has_nodes: boolean }]>(SELECT_IDENTITY);
   if (!own.has_nodes) return own.identity;

@@ -25,9 +25,9 @@ export const POSTGRES_WRITE: WriteBeginning = {
 };
 
 /**
- * A write keeps Citus from moving the shard of the realm until the end of the transaction, which a row lock does not: the
- * transaction would write on both nodes, each some of its tables. The move waits for this table first, because it is the first
- * one of the shard (citus.ts), so that neither waits for the other.
+ * Unlike a row lock, a write keeps Citus from moving the shard of the realm until the end of the transaction, which otherwise
+ * would write some tables on the old node and some on the new one. The move waits for this table first, because it is the
+ * first one of the shard (citus.ts), so there is no deadlock.
  */
 export const CITUS_WRITE: WriteBeginning = {
   begin: BEGIN_CITUS_WRITE,
@@ -39,7 +39,7 @@ export const CITUS_WRITE: WriteBeginning = {
  * The statements that begin a transaction and lock a scope until its end. The lock must come before any read, so that the
  * transaction sees what the previous writer of the scope committed, and sequence numbers of a realm follow the order of
  * commits. Each realm has a statement of its own, which one node of a cluster runs; all writers lock realms in the same order.
- * The realms stand in the text: statements with parameters would need a round trip of their own.
+ * The text contains the realms: statements with parameters would need a round trip of their own.
  */
 export function beginLocked({ begin, lockClock }: WriteBeginning, scope: WriteScope): string {
   const locks =

@@ -149,10 +149,10 @@ function violatedConstraint(error: unknown, columnsOf: IndexColumns): Constraint
   return columns && { kind: 'unique', columns };
 }
 
-/** Citus appends it to the names of the indexes of a shard: `password_profile_info_username_102034`. */
+/** Citus appends this to the index names of a shard: `password_profile_info_username_102034`. */
 const SHARD_NUMBER = /_\d+$/;
 
-/** A node of Citus sends no constraint for a shard on another node; the name is in its message alone. */
+/** For a shard on another node, a node of Citus sends no constraint: only its message contains the name. */
 function violatedIndex({ constraint, message }: SQL.PostgresError): string {
   return constraint ?? /"(\w+)"/.exec(message)?.[1] ?? '';
 }

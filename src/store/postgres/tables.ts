@@ -44,7 +44,7 @@ export const REALM_TABLES: readonly string[] = [
 
 /**
  * The first column of every key of a table of realm data, by which it is distributed: all rows of a realm are on one node. An
- * audit entry names a realm too, but is in the log of the installation.
+ * audit entry may also name a realm, but is in the log of the installation.
  */
 export function distributionColumn(table: string): 'realm_id' | 'log_id' {
   return table === 'act' ? 'log_id' : 'realm_id';
