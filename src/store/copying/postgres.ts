@@ -3,6 +3,8 @@ import { withTimeout } from '../../platform/timeout.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Program } from '../migrations.ts';
 import type { PostgresAddress } from '../postgres/address.ts';
+import { BEGIN_READ } from '../postgres/begin_statements.ts';
+import { BEGIN_READ_OF_NODES, isCitus } from '../postgres/citus.ts';
 import { openClient } from '../postgres/client.ts';
 import { postgresFault } from '../postgres/connection.ts';
 import { CITUS, POSTGRES } from '../postgres/dialect.ts';
@@ -12,6 +14,7 @@ import { numberParameters, parameterValues } from '../postgres/parameters.ts';
 import { connectToPrimary, openPrimary } from '../postgres/primary.ts';
 import { postgresMigrations, prepareSchema } from '../postgres/schema_setup.ts';
 import { DATABASE_IDENTITY } from '../postgres/schema_state.ts';
+import { clientWithTimeout } from '../postgres/sql_client.ts';
 import type { CopySource, CopyTarget, KeyRange, PrimaryKey, RowBatch } from './port.ts';
 import { assertNewest } from './schema.ts';
 import {
@@ -41,14 +44,16 @@ const USE_KEY_INDEX = ['seqscan', 'bitmapscan', 'sort', 'incremental_sort']
   .join('; ');
 /** Overrides timeouts of the role that a copy may exceed. */
 const NO_TIMEOUTS = 'set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0';
-const BEGIN_COPY_READ = `begin isolation level repeatable read, read only; ${USE_KEY_INDEX}; ${NO_TIMEOUTS}`;
+const beginCopyRead = (begin: string) => `${begin}; ${USE_KEY_INDEX}; ${NO_TIMEOUTS}`;
+const BEGIN_COPY_READ = beginCopyRead(BEGIN_READ);
 
-/** A PostgreSQL source, read by several transactions with the same snapshot. */
+/** A PostgreSQL source, read by several transactions with the same snapshot; a cluster by one, with a snapshot of each node. */
 export async function openPostgresSource(address: PostgresAddress, program: Program): Promise<CopySource> {
   await assertPostgresCopySchema(address, 'source', program);
   const sql = await openAtPrimary(address);
   try {
-    const connections = await beginSharedRead(sql);
+    const isDistributed = await isCitus(clientWithTimeout(sql, STATEMENT_MS_MAX));
+    const connections = isDistributed ? [await beginReadOfNodes(sql)] : await beginSharedRead(sql);
     let next = 0;
     return sourceOver(sql, (text) => {
       next = (next + 1) % connections.length;
@@ -97,6 +102,17 @@ async function beginSharedRead(sql: SQL): Promise<readonly ReservedSQL[]> {
   const join = `${BEGIN_COPY_READ}; set transaction snapshot '${row.snapshot}'`;
   await Promise.all(others.map((other) => withStatementTimeout(other.unsafe(join).simple())));
   return connections;
+}
+
+/** A table with rows on every node. */
+const READ_ALL_NODES = 'select count(*) from realm_clock';
+
+/** Begins a read transaction for which every node takes its snapshot at once. */
+async function beginReadOfNodes(sql: SQL): Promise<ReservedSQL> {
+  const connection = await sql.reserve();
+  await withStatementTimeout(connection.unsafe(beginCopyRead(BEGIN_READ_OF_NODES)).simple());
+  await withStatementTimeout(connection.unsafe(READ_ALL_NODES));
+  return connection;
 }
 
 async function query(
