@@ -45,6 +45,8 @@ type Members = Record<string, unknown>;
 interface FinishInput {
   readonly key: Key;
   readonly input: Input;
+  /** The place of its members in the body of the request. */
+  readonly at: string;
   /** The trace of the request. */
   readonly trace: TraceContext | undefined;
 }
@@ -94,13 +96,13 @@ function discoverySteps(resource: Resource, { discoverIssuer }: DirectoryDeps): 
   return membersOf(resource).flatMap(({ name, annotation: { discoveredFrom } }): Step[] => {
     if (!discoveredFrom) return [];
     return [
-      async (members, { key, trace }) => {
+      async (members, { key, at, trace }) => {
         const url = members[discoveredFrom];
         if (typeof url !== 'string') return;
         const discovered = await discoverIssuer(url, key[0], trace);
         if ('refusal' in discovered) {
           const { refusal: rule, isPassing } = discovered;
-          throw new Fault('conflict', [{ field: `data.${discoveredFrom}`, rule }], undefined, isPassing);
+          throw new Fault('conflict', [{ field: `${at}.${discoveredFrom}`, rule }], undefined, isPassing);
         }
         members[name] = discovered.issuer;
       },

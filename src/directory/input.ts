@@ -15,8 +15,11 @@ export interface Input {
   readonly passwords: Readonly<Record<string, string>>;
 }
 
-/** Parses the `data` of a request. Throws Fault `invalid` or `conflict` with all field errors. */
-export type InputReader = (data: JsonObject) => Input;
+/**
+ * Parses the members of a record. `at` is their place in the body of the request, `data` for example; errors are added
+ * to `errors`.
+ */
+export type InputReader = (data: JsonObject, at: string, errors: FieldErrors) => Input;
 
 /**
  * Creates the input reader of a verb. In a create, a missing member has its default or is an error; in an update it
@@ -24,19 +27,17 @@ export type InputReader = (data: JsonObject) => Input;
  */
 export function inputReaderFor(resource: Resource, verb: InputVerb): InputReader {
   const writable = writableMembers(resource, verb);
-  return (data) => {
-    const errors = collectFieldErrors();
-    if (data.type !== resource.type) errors.add('data.type', `must be ${resource.type}`);
-    const holders = { data, relationships: relationshipsOf(data.relationships, errors) };
+  return (data, at, errors) => {
+    if (data.type !== resource.type) errors.add(`${at}.type`, `must be ${resource.type}`);
+    const holders = { data, relationships: relationshipsOf(data.relationships, at, errors) };
     const members: Record<string, unknown> = {};
     const passwords: Record<string, string> = {};
     for (const each of writable) {
       const value = inputValue(holders, each);
       if (value === undefined && verb === 'update') continue;
-      const parsed = read(each, value, errors);
+      const parsed = read(each, value, fieldOf(each, at), errors);
       if (parsed !== undefined) (each.isPassword ? passwords : members)[each.name] = parsed as string;
     }
-    errors.throwIfAny();
     return { members, passwords };
   };
 }
@@ -49,13 +50,17 @@ function inputValue(holders: InputObjects, { name, within }: WritableMember): un
   return value === null && within === 'relationships' ? undefined : value;
 }
 
+function fieldOf({ name, within }: WritableMember, at: string): string {
+  return within === 'data' ? `${at}.${name}` : `${at}.${within}.${name}`;
+}
+
 /** The value of a member, or its default; undefined if it has none or is invalid. */
 function read(
-  { name, schema, within, isRequired }: WritableMember,
+  { schema, isRequired }: WritableMember,
   value: unknown,
+  field: string,
   errors: FieldErrors,
 ): unknown {
-  const field = within === 'data' ? `data.${name}` : `data.${within}.${name}`;
   if (value === undefined && isRequired) errors.add(field, 'is missing');
   const parsed = schema.safeParse(value);
   if (!parsed.success) errors.addIssues(field, value, parsed.error.issues);
@@ -63,27 +68,31 @@ function read(
 }
 
 /** Clients send null for an empty object (docs/wire.md#request-bodies). */
-function relationshipsOf(value: unknown, errors: FieldErrors): JsonObject {
+function relationshipsOf(value: unknown, at: string, errors: FieldErrors): JsonObject {
   if (value === undefined || value === null) return NOTHING;
   if (typeof value === 'object' && !Array.isArray(value)) return value as JsonObject;
-  errors.add('data.relationships', 'must be an object');
+  errors.add(`${at}.relationships`, 'must be an object');
   return NOTHING;
 }
 
 const NOTHING: JsonObject = Object.freeze({});
 
-interface FieldErrors {
+/** The field errors of all parts of a request. */
+export interface FieldErrors {
   add(field: string, rule: string): void;
+  /** Adds an error about a value that is well-formed and impossible. */
+  addImpossible(field: string, rule: string): void;
   addIssues(field: string, value: unknown, issues: readonly z.core.$ZodIssue[]): void;
   /** Throws if there are any: `invalid` for malformed values, `conflict` if all values are only impossible. */
   throwIfAny(): void;
 }
 
-function collectFieldErrors(): FieldErrors {
+export function collectFieldErrors(): FieldErrors {
   const invalid: FieldError[] = [];
   const impossible: FieldError[] = [];
   return {
     add: (field, rule) => invalid.push({ field, rule }),
+    addImpossible: (field, rule) => impossible.push({ field, rule }),
     addIssues(field, value, issues) {
       // A missing value is reported once, as missing.
       if (value === undefined) {
@@ -107,16 +116,21 @@ function isImpossible(issue: z.core.$ZodIssue): boolean {
   return issue.code === 'custom' && issue.params?.isImpossible === true;
 }
 
-/**
- * Checks an `id` in the body of an update (docs/wire.md#updates). Throws Fault `conflict` if it names another record,
- * `invalid` if it is not a string.
- */
-export function assertBodyId(resource: Resource, key: Key, { id }: JsonObject): void {
-  if (id === undefined || resource.bodyId === 'ignored') return;
-  if (typeof id !== 'string') throw new Fault('invalid', [{ field: 'data.id', rule: 'must be a string' }]);
+/** Checks an `id` in the body of an update (docs/wire.md#updates). */
+export function checkBodyId(
+  { bodyId }: Resource,
+  key: Key,
+  { data: { id }, at }: { readonly data: JsonObject; readonly at: string },
+  errors: FieldErrors,
+): void {
+  if (id === undefined || bodyId === 'ignored') return;
+  if (typeof id !== 'string') {
+    errors.add(`${at}.id`, 'must be a string');
+    return;
+  }
   const named = parseUuid(id);
-  const allowed = resource.bodyId === 'own' ? key.slice(-1) : key.slice(-2);
+  const allowed = bodyId === 'own' ? key.slice(-1) : key.slice(-2);
   if (named === undefined || !allowed.includes(named)) {
-    throw new Fault('conflict', [{ field: 'data.id', rule: 'must be the identifier in the path' }]);
+    errors.addImpossible(`${at}.id`, 'must be the identifier in the path');
   }
 }

@@ -68,23 +68,44 @@ export type Write = Insert | PatchWrite | Replacement;
 
 /**
  * The result of one write.
- * - `written`: it is in the transaction. `patched`: the records after the patches, in their order, as `get` returns
- *   them; absent without patches.
+ * - `written`: it is in the transaction.
  * - `not_found`: there is no such record, parent or realm, or it is being purged.
  * - `revision_mismatch`: the stored record has another revision than `expectedRevision`.
  * - `unique`: another record has these values (`id`, or a set of the description's `unique`).
  * - `foreign_key`: this member names a record that the realm does not have.
  * - `guard`: this guard does not hold.
- * - `already_answered`: the same request has an idempotency record already.
  */
-export type WriteResult =
-  | { readonly kind: 'written'; readonly patched?: readonly AnyRecord[] }
+export type WriteResult = { readonly kind: 'written' } | WriteRefusal;
+
+export type WriteRefusal =
   | { readonly kind: 'not_found' }
   | { readonly kind: 'revision_mismatch' }
   | { readonly kind: 'unique'; readonly members: readonly string[] }
   | { readonly kind: 'foreign_key'; readonly member: string }
-  | { readonly kind: 'guard'; readonly guard: Guard }
-  | { readonly kind: 'already_answered' };
+  | { readonly kind: 'guard'; readonly guard: Guard };
+
+/**
+ * The result of a commit: that of its first refused write, with the `index` of that write, absent for the first; or
+ * - `written`: all of it is on disk. `patched`: the records after the patches, in their order, as `get` returns them;
+ *   absent without patches.
+ * - `already_answered`: the same request has an idempotency record already.
+ */
+export type CommitResult =
+  | { readonly kind: 'written'; readonly patched?: readonly AnyRecord[] }
+  | { readonly kind: 'already_answered' }
+  | (CommitRefusal & { readonly index?: number });
+
+export type CommitRefusal = WriteRefusal | RemovalRefusal;
+
+/**
+ * If several apply to a removal, the first of `not_found`, `protected`, `too_many` and `revision_mismatch`: a precondition
+ * decides last (RFC 9110, 13.2.1).
+ * - `protected`: the description protects this record from removal (`protectedBy`).
+ * - `too_many`: more than LIMITS.cascadeRecordsMax records would be removed with it, or more idempotency records.
+ */
+export type RemovalRefusal = {
+  readonly kind: 'not_found' | 'revision_mismatch' | 'protected' | 'too_many';
+};
 
 /** The key of an idempotency record. */
 export interface IdempotencyRecordKey {
@@ -123,16 +144,10 @@ export interface Removal {
   readonly isErasure?: true;
 }
 
-/**
- * If several apply, the first of `not_found`, `protected`, `too_many` and `revision_mismatch`: a precondition decides
- * last (RFC 9110, 13.2.1).
- * - `removed`: the record and its dependents are deleted, each with its change.
- * - `protected`: the description protects this record from removal (`protectedBy`).
- * - `too_many`: more than LIMITS.cascadeRecordsMax records would be removed with it, or more idempotency records.
- */
-export type RemoveResult = {
-  readonly kind: 'removed' | 'not_found' | 'revision_mismatch' | 'protected' | 'too_many';
-};
+/** A removal in a commit: of the record and its dependents, each with its change. */
+export interface RemovalWrite extends Removal {
+  readonly op: 'remove';
+}
 
 /** `records`: how many this step deleted. `isDone`: the record itself was among them. */
 export type PurgeResult =
@@ -249,20 +264,17 @@ export interface Store {
   ): MaybePromise<readonly string[]>;
 
   /**
-   * Commits all writes, each with its change, and the idempotency record, or nothing. Resolves with `written` after the
-   * commit is on disk, or with the first other result. Each change gets the next sequence number of its realm; the order of
-   * sequence numbers is the order of commits.
+   * Commits all writes in their order, each with its change, and the idempotency record, or nothing. Several removals
+   * together delete at most LIMITS.cascadeRecordsMax records; the one that exceeds it is `too_many`. Each change gets the
+   * next sequence number of its realm; the order of sequence numbers is the order of commits.
    */
-  commit(writes: readonly Write[], answer?: IdempotencyRecord): Promise<WriteResult>;
+  commit(writes: readonly (Write | RemovalWrite)[], answer?: IdempotencyRecord): Promise<CommitResult>;
 
   /** The idempotency record of a request, unless it has expired at `now`, or its realm or user is being purged. */
   loadIdempotencyRecord(key: IdempotencyRecordKey, now: number): MaybePromise<IdempotencyRecord | undefined>;
 
   /** Deletes idempotency records that have expired at `now`, at most LIMITS.cascadeRecordsMax. Returns how many. */
   sweepIdempotency(now: number): Promise<number>;
-
-  /** Deletes a record and its dependents in one commit, each with its change; or nothing. */
-  remove(removal: Removal): Promise<RemoveResult>;
 
   /**
    * Deletes at most LIMITS.cascadeRecordsMax dependents of a record, or finally the record itself, in one commit. From the

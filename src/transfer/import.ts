@@ -271,7 +271,6 @@ function recordOutcome(
       return { line, reason: differenceOf(write.resource, outcome.members) };
     case 'guard':
     case 'revision_mismatch':
-    case 'already_answered':
       throw new Error(`a load has no outcome ${outcome.kind}`);
     default:
       outcome satisfies never;

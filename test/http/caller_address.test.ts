@@ -127,12 +127,12 @@ describe('the caller address of requests', () => {
   const recordedAddresses: (string | undefined)[] = [];
 
   function recordingAddresses(engine: Engine): Engine {
-    const { remove } = engine.records;
-    const recordingRemove: typeof remove = (removal) => {
-      recordedAddresses.push(removal.origin.address);
-      return remove(removal);
+    const { commit } = engine.records;
+    const recordingCommit: typeof commit = (writes, answer) => {
+      for (const write of writes) if (write.op === 'remove') recordedAddresses.push(write.origin.address);
+      return commit(writes, answer);
     };
-    return { ...engine, records: { ...engine.records, remove: recordingRemove } };
+    return { ...engine, records: { ...engine.records, commit: recordingCommit } };
   }
 
   beforeAll(async () => {

@@ -4,6 +4,7 @@ import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { removeRecord } from '../store/contract/store_fixtures.ts';
 import {
   buildRecord,
   createFixture,
@@ -169,7 +170,7 @@ describe('users', () => {
       ['filter=gt(created_at,2030-01-01)', []],
     ] as const;
     for (const [query, ids] of rows) expect(idsOf(await bodyOf(`${path()}?${query}`))).toEqual([...ids]);
-    await service.db.engine.records.remove({
+    await removeRecord(service.db.engine.records, {
       resource: user,
       key: [fixture.realm, other],
       origin: { actor: 'test', requestId: undefined, address: undefined, at: systemClock.now() },

@@ -4,6 +4,7 @@ import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { removeRecord } from '../store/contract/store_fixtures.ts';
 import {
   buildRecord,
   errorsOf,
@@ -168,7 +169,7 @@ describe('pages after a record', () => {
     const { records } = service.db.engine;
     const origin = { actor: 'test', requestId: undefined, address: undefined, at: systemClock.now() };
     const { mintRevision, mintId } = systemClock;
-    await records.remove({ resource: user, key: [id, users[2] as Uuid], origin, mintRevision });
+    await removeRecord(records, { resource: user, key: [id, users[2] as Uuid], origin, mintRevision });
     const late = mintId();
     const record = buildRecord([id, late], userMembers);
     await records.commit([{ op: 'insert', resource: user, key: [id, late], record }]);

@@ -22,6 +22,7 @@ import {
   oidcLink,
   realmFixtureWrites,
   removalOf,
+  removeRecord,
 } from './contract/store_fixtures.ts';
 
 const tablesOf = (removed: Resource, all: readonly Resource[] = RESOURCES) =>
@@ -132,7 +133,7 @@ describe('cascades with two engines open on one database', () => {
 
   test('a record created again after its removal agrees with its changes', async () => {
     const ids = await createUserWithLinks(first.records, 1);
-    await first.records.remove(removalOf(user, [ids.realm, ids.user]));
+    await removeRecord(first.records, removalOf(user, [ids.realm, ids.user]));
     await commitWithChange(first.records, anotherUser(ids, ids.user));
     expect(await database.findInconsistencies()).toEqual([]);
   });
@@ -142,7 +143,7 @@ describe('cascades with two engines open on one database', () => {
     const twin = { ...ids, realm: mintId() };
     for (const write of realmFixtureWrites(twin)) await commitWithChange(second.records, write);
     await first.records.purge(removalOf(oidcProfile, [ids.realm, ids.oidc]));
-    await first.records.remove(removalOf(user, [ids.realm, ids.user]));
+    await removeRecord(first.records, removalOf(user, [ids.realm, ids.user]));
     for (const [kind, id] of [
       [oidcProfile, ids.oidc],
       [user, ids.user],

@@ -12,6 +12,7 @@ import {
   createUserWithLinks,
   oidcLink,
   removalOf,
+  removeRecord,
   withChange,
 } from './contract/store_fixtures.ts';
 
@@ -53,7 +54,7 @@ test('each removal of cascadeRecordsMax records runs in its own event loop turn'
     const result = await engine.records.commit(links.map(withChange));
     expect(result.kind).toBe('written');
   }
-  const removed = owners.map(({ key }) => engine.records.remove(removalOf(user, key)));
+  const removed = owners.map(({ key }) => removeRecord(engine.records, removalOf(user, key)));
   expect(new Set(await turnsOf(removed)).size).toBe(REMOVALS);
   expect(await Promise.all(removed)).toEqual(Array(REMOVALS).fill({ kind: 'removed' }));
 }, 300_000);
@@ -70,7 +71,7 @@ test('concurrent small writes share one event loop turn', async () => {
 test('each removal refused as too_many runs in its own event loop turn', async () => {
   const ids = await createUserWithLinks(engine.records, LIMITS.cascadeRecordsMax);
   const refused = Array.from({ length: REMOVALS }, () =>
-    engine.records.remove(removalOf(user, [ids.realm, ids.user])),
+    removeRecord(engine.records, removalOf(user, [ids.realm, ids.user])),
   );
   expect(new Set(await turnsOf(refused)).size).toBe(REMOVALS);
   expect(await Promise.all(refused)).toEqual(Array(REMOVALS).fill({ kind: 'too_many' }));

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
+import { oidcProfileInfo, passwordProfileInfo } from '../../src/domain/resources.ts';
 import { type CitusCluster, startCluster } from '../support/citus_cluster.ts';
 import { freshMasterKey, postgresAt } from '../support/database.ts';
 import type { PostgresServer } from '../support/postgres_server.ts';
@@ -188,6 +189,18 @@ describe('a write on a cluster', () => {
           oidc_profile_id: fixture.oidcProfile,
         };
         return () => expectStatus(service.post(linksOf(id), token, { data }), 201);
+      },
+    ],
+    [
+      'POST a user with two links',
+      async () => {
+        const [subject, username] = [`with-user-${names}`, `with-user-${names}`];
+        const [oidc, password] = [fixture.oidcProfile, fixture.passwordProfile];
+        const included = [
+          { type: oidcProfileInfo.type, subject, issuer: ISSUER, oidc_profile_id: oidc },
+          { type: passwordProfileInfo.type, username, password: 'a password', password_profile_id: password },
+        ];
+        return () => expectStatus(service.post(users(), token, { ...newUser(), included }), 201);
       },
     ],
     [

@@ -128,6 +128,7 @@ const ANNOTATIONS: ReadonlySet<string> = new Set([
   'description',
   'examples',
   'additionalProperties',
+  'x-authrealm-extension',
   'x-authrealm-reads',
   'x-authrealm-shown-once',
   'x-authrealm-ends',

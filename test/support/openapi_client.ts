@@ -65,6 +65,11 @@ export interface OperationResponse {
   readonly body: Json | undefined;
 }
 
+/** The example of a body, or the first of several. */
+export function exampleOf({ example, examples = {} }: Media): Json | undefined {
+  return example ?? Object.values(examples)[0]?.value;
+}
+
 type Raw<T> = T | { readonly $ref: string };
 
 /** Every operation of a document, with its references resolved. */

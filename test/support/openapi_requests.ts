@@ -1,10 +1,11 @@
 import { isObject, type Json, type JsonObject, resolveReference, type Schema } from './json_schema.ts';
-import type {
-  Operation,
-  OperationClient,
-  OperationRequest,
-  OperationResponse,
-  Parameter,
+import {
+  exampleOf,
+  type Operation,
+  type OperationClient,
+  type OperationRequest,
+  type OperationResponse,
+  type Parameter,
 } from './openapi_client.ts';
 import { isOverloaded, sendWithRetry } from './retry.ts';
 
@@ -218,7 +219,9 @@ export async function openValidRequests({
   }
 
   async function bodyOf({ body, method, responses }: Operation): Promise<Json> {
-    const { schema, example = null } = body?.media ?? { schema: {} };
+    const media = body?.media ?? { schema: {} };
+    const { schema } = media;
+    const example = exampleOf(media) ?? null;
     const isOfToken = schema.required?.includes('token') === true;
     if (body?.type !== 'application/json') return (isOfToken ? formOfToken : form)('oidc-profile-infos:read');
     if (console && JSON.stringify(example).includes('"grant":"link"')) {
@@ -234,7 +237,7 @@ export async function openValidRequests({
   function told(text: string): string {
     let result = text;
     for (const { creator, body } of base.values()) {
-      const example = creator.responses['201']?.content?.['application/json']?.example;
+      const example = exampleOf(creator.responses['201']?.content?.['application/json'] ?? { schema: {} });
       const pairs = isObject(example) ? leavesOf(example.data ?? null, body.data ?? null) : [];
       for (const [old, now] of pairs)
         if (result.includes(`,${old})`)) result = result.replace(`,${old})`, `,${now})`);

@@ -79,7 +79,7 @@ function sampleOf(name: string, schema: JsonSchema): unknown {
 }
 
 /** The body of a POST or PUT with every member. */
-export function requestExample(resource: Resource, verb: InputVerb): object {
+export function requestExample(resource: Resource, verb: InputVerb): { readonly data: object } {
   const inputMembers = writableMembers(resource, verb);
   const within = (place: WritableMember['within']) =>
     Object.fromEntries(
@@ -90,6 +90,12 @@ export function requestExample(resource: Resource, verb: InputVerb): object {
   const relationships = within('relationships');
   const related = Object.keys(relationships).length > 0 ? { relationships } : {};
   return { data: { type: resource.type, ...within('data'), ...related } };
+}
+
+/** The body of a POST with a record of each resource below it; undefined if there are none. */
+export function includingRequestExample(resource: Resource): object | undefined {
+  const included = includableBelow(resource).map((child) => requestExample(child, 'create').data);
+  return included.length === 0 ? undefined : { ...requestExample(resource, 'create'), included };
 }
 
 /** A filter that finds the example record by these members. */

@@ -9,7 +9,7 @@ import type { FaultCode } from '../../domain/fault.ts';
 import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
 import { JSON_TYPE } from '../server/reply.ts';
 import { headersNamed } from './parameters.ts';
-import { ALWAYS, EXTENSION, HEADERS } from './responses.ts';
+import { ALWAYS, EXTENSION, HEADERS, namedExamples } from './responses.ts';
 
 /** The operations by path, as the document lists them. */
 export function pathsOf(
@@ -57,9 +57,13 @@ function requestParameters({ path, query, headers = [], ownHeaders }: Documentat
   };
 }
 
-function requestBody({ schema, example, form }: NonNullable<Documentation['body']>) {
+function requestBody({ schema, example, further, form }: NonNullable<Documentation['body']>) {
   const type = form ? 'application/x-www-form-urlencoded' : JSON_TYPE;
-  return { required: true, content: { [type]: { schema, example } } } satisfies ZodOpenApiRequestBodyObject;
+  const examples = further ? { examples: namedExamples({ plain: example, ...further }) } : { example };
+  return {
+    required: true,
+    content: { [type]: { schema, ...examples } },
+  } satisfies ZodOpenApiRequestBodyObject;
 }
 
 function responsesOf(

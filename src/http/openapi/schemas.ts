@@ -175,6 +175,25 @@ function dataOf(item: z.ZodType): z.ZodType {
 
 /** The body of a POST or PUT, with the members that the request reader accepts. Other members are ignored. */
 export function requestSchema(resource: Resource, verb: InputVerb): z.ZodType {
+  const included = verb === 'create' ? includedShape(resource) : {};
+  return z
+    .object({ data: requestData(resource, verb), ...included })
+    .meta({ id: `${resource.type}.${verb}` });
+}
+
+function includedShape(resource: Resource): Shape {
+  const items = includableBelow(resource).map((child) =>
+    requestData(child, 'create').meta({ id: `${child.type}.included`, description: child.summary }),
+  );
+  if (items.length === 0) return {};
+  const description =
+    'Records to create below it, each like the `data` of its own POST: all in one transaction, or none. Requires their ' +
+    `write scopes. At most ${LIMITS.passwordsPerRequestMax} passwords.`;
+  const included = z.array(z.union(items)).max(LIMITS.recordsPerRequestMax).optional();
+  return { included: included.meta({ description, 'x-authrealm-extension': true }) };
+}
+
+function requestData(resource: Resource, verb: InputVerb): z.ZodObject {
   const inputMembers = writableMembers(resource, verb);
   const within = (place: WritableMember['within']): Shape =>
     Object.fromEntries(
@@ -184,13 +203,12 @@ export function requestSchema(resource: Resource, verb: InputVerb): z.ZodType {
     );
   const related = within('relationships');
   const relationships = z.object(related).nullable().optional();
-  const data = z.object({
+  return z.object({
     type: z.literal(resource.type),
     ...(verb === 'update' ? bodyId(resource) : {}),
     ...within('data'),
     ...(Object.keys(related).length > 0 ? { relationships } : {}),
   });
-  return z.object({ data }).meta({ id: `${resource.type}.${verb}` });
 }
 
 /** An update leaves absent members unchanged, so its schema has no defaults. */

@@ -1,7 +1,9 @@
 import type { IncludedRecords, MaybePromise, RecordWithIncluded, Store } from '../../directory/store.ts';
+import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ancestry, type Key, type Resource } from '../../domain/resource.ts';
 import { includableBelow } from '../../domain/resources.ts';
+import { parseJson } from '../pipeline/body.ts';
 import { type Call, type CallHandler, runStages, type Stage } from '../pipeline/call.ts';
 import { collectionLinks } from '../pipeline/links.ts';
 import { linkAfter } from '../pipeline/paging.ts';
@@ -69,6 +71,38 @@ function openRespond(resource: Resource, deps: IncludedDeps) {
     const found = store.getIncluding(resource, call.key as Key, children);
     return found instanceof Promise ? found.then((later) => reply(call, later)) : reply(call, found);
   };
+}
+
+/** Checks the write scopes of the records in `included` of a create, whose body was read (403). */
+export function permitIncluded(resource: Resource): readonly Stage[] {
+  if (includableBelow(resource).length === 0) return [];
+  const permits = new Map(includableBelow(resource).map((child) => [child, permit(`${child.scope}:write`)]));
+  return [
+    (call) => {
+      for (const child of includedIn(resource, tryParse(call.body ?? ''))) {
+        const refused = permits.get(child)?.(call);
+        if (refused !== undefined) return refused;
+      }
+      return undefined;
+    },
+  ];
+}
+
+/** The resources of the records in `included` of a body. What else is in it is validated later. */
+export function includedIn(resource: Resource, body: unknown): readonly Resource[] {
+  const { included } = Object(body) as { readonly included?: unknown };
+  if (!Array.isArray(included)) return [];
+  const types = new Set(included.map((entry) => (Object(entry) as { readonly type?: unknown }).type));
+  return includableBelow(resource).filter(({ type }) => types.has(type));
+}
+
+function tryParse(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch (error) {
+    if (error instanceof Fault) return undefined;
+    throw error;
+  }
 }
 
 /** Serializes a record with records below it. */

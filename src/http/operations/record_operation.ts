@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Resource } from '../../domain/resource.ts';
 import { pathParameters } from '../openapi/parameters.ts';
-import { HEADERS, jsonContent } from '../openapi/responses.ts';
+import { HEADERS, jsonContent, namedExamples } from '../openapi/responses.ts';
 import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
 import { JSON_TYPE } from '../server/reply.ts';
 
@@ -61,10 +61,10 @@ export function includingAnswer(resource: Resource, context: DocumentContext) {
   const { headers, content } = recordAnswer(resource, context);
   const including = context.including.get(resource);
   if (!including) return { headers, content };
-  const examples = {
-    record: { value: context.examples.record(resource) },
-    including: { value: context.examples.including(resource) },
-  };
+  const examples = namedExamples({
+    plain: context.examples.record(resource),
+    including: context.examples.including(resource),
+  });
   return {
     headers,
     content: { [JSON_TYPE]: { schema: z.union([schemaOf(context.records, resource), including]), examples } },
@@ -73,12 +73,11 @@ export function includingAnswer(resource: Resource, context: DocumentContext) {
 
 /** A response with a page of records. */
 export function pageAnswer(schema: z.ZodType, examples: Readonly<Record<string, unknown>>) {
-  const values = Object.entries(examples).map(([name, value]) => [name, { value }]);
   return {
     status: 200 as const,
     description: 'The records. An empty page is a success.',
     headers: { 'Cache-Control': HEADERS.cacheControl },
-    content: { [JSON_TYPE]: { schema, examples: Object.fromEntries(values) } },
+    content: { [JSON_TYPE]: { schema, examples: namedExamples(examples) } },
   };
 }
 

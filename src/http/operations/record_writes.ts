@@ -1,17 +1,19 @@
 import { z } from 'zod';
-import type { Directory, WriteContext } from '../../directory/directory.ts';
-import type { Store } from '../../directory/store.ts';
+import type { Directory } from '../../directory/directory.ts';
+import type { PreparedRequest } from '../../directory/preparation.ts';
+import type { KeyedRecord, RecordWithIncluded, Store } from '../../directory/store.ts';
+import type { WriteContext } from '../../directory/write_request.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { Principal } from '../../domain/principal.ts';
 import { type AnyRecord, type Key, type KeyPrefix, membersOf, type Resource } from '../../domain/resource.ts';
-import { RESOURCES } from '../../domain/resources.ts';
+import { includableBelow, RESOURCES } from '../../domain/resources.ts';
 import { UNPROCESSABLE } from '../../domain/text/text.ts';
 import { readTraceContext } from '../../domain/trace_context.ts';
-import { requestExample } from '../openapi/examples.ts';
+import { includingRequestExample, requestExample } from '../openapi/examples.ts';
 import { header } from '../openapi/responses.ts';
 import { requestSchema } from '../openapi/schemas.ts';
 import { authenticate, insufficientScope } from '../pipeline/bearer.ts';
-import { dataOf, readBody } from '../pipeline/body.ts';
+import { documentOf, readBody } from '../pipeline/body.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
 import type { WithIdempotency } from '../pipeline/idempotency.ts';
 import { collectionPattern, selfLinks } from '../pipeline/links.ts';
@@ -27,7 +29,14 @@ import {
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
 import { etags, matchesEtag, presenterOf } from '../pipeline/present.ts';
 import { JSON_TYPE, type Reply } from '../server/reply.ts';
-import { recordAnswer, recordOperation, schemaOf, writeDescription } from './record_operation.ts';
+import { openIncludedPresenter, permitIncluded } from './included.ts';
+import {
+  includingAnswer,
+  recordAnswer,
+  recordOperation,
+  schemaOf,
+  writeDescription,
+} from './record_operation.ts';
 
 /** The dependencies of the write operations. */
 export interface WriteDeps extends RecordDeps {
@@ -52,18 +61,23 @@ export function create(resource: Resource): Operation<WriteDeps> {
       ...authorizeWrite(resource, deps),
       locateScope(resource),
       readBody,
+      ...permitIncluded(resource),
       createStage(resource, deps),
     ],
     document: (context) => {
-      const { headers, content } = recordAnswer(resource, context);
+      const { headers, content } = includingAnswer(resource, context);
       const { location } = context.examples;
+      const children = includableBelow(resource);
+      const including = includingRequestExample(resource);
       return {
         summary: `Create one ${resource.name} record.`,
         ...writeDescription(resource),
+        ...(children.length > 0 ? { furtherScopes: children.map(({ scope }) => `${scope}:write`) } : {}),
         headers: ['Idempotency-Key'],
         body: {
           schema: requestSchema(resource, 'create'),
           example: requestExample(resource, 'create'),
+          further: including && { including },
         },
         success: {
           status: 201,
@@ -90,11 +104,17 @@ function createStage(resource: Resource, deps: WriteDeps): Stage {
   const locationOf = selfLinks({ ...resource, selfPrefix: '/v2' }, deps.baseUrl);
   return (call) =>
     withIdempotency(call, resource, async (storable) => {
-      const data = dataOf(call.body ?? '');
-      const prepared = await directory.prepare(resource, call.scope as KeyPrefix, data, requestContext(call));
-      const { key, record } = prepared;
-      const reply = replyTo(201, key, record, { Location: locationOf(key) });
-      const isCreated = await directory.create(prepared, storable?.(reply, prepared));
+      const body = documentOf(call.body ?? '');
+      const request = {
+        verb: 'create',
+        resource,
+        scope: call.scope as KeyPrefix,
+        body,
+      } as const;
+      const prepared = await directory.prepare([request], requestContext(call));
+      const { key, record, included } = prepared[0] as PreparedRequest & KeyedRecord;
+      const reply = replyTo(201, key, { record, included }, { Location: locationOf(key) });
+      const isCreated = await directory.commit(prepared, storable?.(reply, { key, record }));
       return isCreated ? reply : undefined;
     });
 }
@@ -137,13 +157,18 @@ export function update(resource: Resource, path: string): Operation<WriteDeps> {
 }
 
 function updateStage(resource: Resource, deps: WriteDeps): Stage {
+  const { directory } = deps;
   const replyTo = recordReplies(resource, deps);
   const seenBy = preconditionReader(resource, deps);
   return async (call) => {
     const key = call.key as Key;
-    const by = { ...requestContext(call), expectedRevision: await seenBy(call) };
-    const record = await deps.directory.update(resource, key, dataOf(call.body ?? ''), by);
-    return replyTo(200, key, record);
+    const expectedRevision = await seenBy(call);
+    const body = documentOf(call.body ?? '');
+    const request = { verb: 'update', resource, key, body, expectedRevision } as const;
+    const prepared = await directory.prepare([request], requestContext(call));
+    const [record] = (await directory.commit(prepared)) ?? [];
+    if (!record) throw new Error('a patch returned no record');
+    return replyTo(200, key, { record });
   };
 }
 
@@ -166,10 +191,17 @@ export function remove(resource: Resource, path: string): Operation<WriteDeps> {
 }
 
 function removeStage(resource: Resource, deps: WriteDeps): Stage {
+  const { directory } = deps;
   const seenBy = preconditionReader(resource, deps);
   return async (call) => {
-    const by = { ...requestContext(call), expectedRevision: await seenBy(call) };
-    await deps.directory.remove(resource, call.key as Key, by);
+    const key = call.key as Key;
+    const request = {
+      verb: 'remove',
+      resource,
+      key,
+      expectedRevision: await seenBy(call),
+    } as const;
+    await directory.commit(await directory.prepare([request], requestContext(call)));
     return DONE;
   };
 }
@@ -226,19 +258,27 @@ function preconditionReader(resource: Resource, { store, baseUrl }: WriteDeps) {
   };
 }
 
-/** Makes responses with one record: the body that GET would return. */
-function recordReplies(resource: Resource, { baseUrl, installation }: RecordDeps) {
+/** A record of a response; with `included` if its request had one. */
+interface Responded {
+  readonly record: AnyRecord;
+  readonly included?: RecordWithIncluded['included'] | undefined;
+}
+
+/** Makes responses with one record: the body that GET would return, with `include` if records below it are new. */
+function recordReplies(resource: Resource, deps: RecordDeps) {
+  const { baseUrl, installation } = deps;
   const present = presenterOf(resource, baseUrl, installation);
+  const presentIncluding = openIncludedPresenter(resource, deps);
   const etagOf = etags(baseUrl);
   return (
     status: number,
     key: Key,
-    record: AnyRecord,
+    { record, included }: Responded,
     more: Readonly<Record<string, string>> = {},
   ): Reply => ({
     status,
     headers: { 'Content-Type': JSON_TYPE, ETag: etagOf(record), 'Cache-Control': RECORD_CACHING, ...more },
-    body: present(record, key),
+    body: included ? presentIncluding(key, { record, included }) : present(record, key),
   });
 }
 

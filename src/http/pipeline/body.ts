@@ -15,10 +15,14 @@ export const readBody: Stage = async (call) => {
   return undefined;
 };
 
-/** The `data` of a body. Throws Fault `malformed` if the body is not JSON, `invalid` if it has no `data`. */
+/** The object of a body. Throws Fault `malformed` if it is not JSON, `invalid` if it is no object. */
+export function documentOf(body: string): JsonObject {
+  return objectOf(parseJson(body), 'body');
+}
+
+/** The `data` of a body. Throws as `documentOf` does, and Fault `invalid` if it has no `data`. */
 export function dataOf(body: string): JsonObject {
-  const { data } = objectOf(parseJson(body), 'body');
-  return objectOf(data, 'data');
+  return objectOf(documentOf(body).data, 'data');
 }
 
 /** Of duplicate members the last one counts, as in JSON.parse. Throws Fault `malformed`. */

@@ -60,6 +60,8 @@ export interface Documentation {
 interface Body {
   readonly schema: z.ZodType;
   readonly example: unknown;
+  /** Another example, by its name. */
+  readonly further?: Readonly<Record<string, unknown>> | undefined;
   /** JSON by default. */
   readonly form?: true;
 }

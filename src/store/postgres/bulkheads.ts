@@ -83,6 +83,8 @@ export function openBulkheads(shared: RealmStores, nodes: RealmNodes, open: () =
   const records: RealmStores['records'] = {
     ...shared.records,
     get: (resource, key) => within([key[0]], (own) => own.records.get(resource, key)),
+    getIncluding: (resource, key, children) =>
+      within([key[0]], (own) => own.records.getIncluding(resource, key, children)),
     find: (resource, realm, lookup) => within([realm], (own) => own.records.find(resource, realm, lookup)),
     list: (resource, scope, listing) =>
       within(scope.slice(0, 1), (own) => own.records.list(resource, scope, listing)),
@@ -101,7 +103,6 @@ export function openBulkheads(shared: RealmStores, nodes: RealmNodes, open: () =
         loads.map(({ write }) => write.key[0]),
         (own) => own.records.load(loads, stopAtFirst),
       ),
-    remove: (removal) => within([removal.key[0]], (own) => own.records.remove(removal)),
     purge: (removal) => within([removal.key[0]], (own) => own.records.purge(removal)),
     erase: (request) => within([request.key[0]], (own) => own.records.erase(request)),
     markScrubbed: (person, at) => within([person.realm], (own) => own.records.markScrubbed(person, at)),

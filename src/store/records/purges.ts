@@ -1,4 +1,4 @@
-import type { WriteResult } from '../../directory/store.ts';
+import type { WriteRefusal } from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { ancestry, type Key, type Resource } from '../../domain/resource.ts';
 import type { ListDialect } from '../dialect.ts';
@@ -17,7 +17,7 @@ export interface Purges {
   /** Removes the marks of deleted records of one realm. */
   end(resource: Resource, realm: Uuid, ids: SqlValue): Work<void>;
   /** The result of a write to, below, or with a reference to a record that is being purged; undefined if there is none. */
-  checkNotPurged(pending: PendingWrite): Work<WriteResult | undefined>;
+  checkNotPurged(pending: PendingWrite): Work<WriteRefusal | undefined>;
 }
 
 const ANY = 'select 1 from purge where realm_id = ? limit 1';

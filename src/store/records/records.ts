@@ -30,7 +30,7 @@ export function openRecords(
   const purges = openPurges(of, dialect.lists);
   const idempotency = openIdempotencyStore(dialect);
   const removals = openRemovals({ of, purges, idempotency, among: dialect.lists.among });
-  const { commit, applier } = openCommits({ of, purges, idempotency });
+  const { commit, applier } = openCommits({ of, purges, removals, idempotency });
   const load = openLoading({ of, applier, insertsPerBatch: dialect.insertsPerBatch });
 
   return {
@@ -60,7 +60,6 @@ export function openRecords(
       if (deleted >= LIMITS.cascadeRecordsMax) await yieldToWriters();
       return deleted;
     },
-    remove: (removal) => write([removal.key[0]], () => removals.remove(removal)),
     async purge(removal) {
       const purged = await write([removal.key[0]], () => removals.purge(removal));
       if (purged.kind === 'purged' && !purged.isDone) await yieldToWriters();

@@ -1,4 +1,4 @@
-import type { PurgeResult, Removal, RemoveResult } from '../../directory/store.ts';
+import type { PurgeResult, Removal, RemovalRefusal } from '../../directory/store.ts';
 import { changeOf } from '../../domain/change.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -15,7 +15,7 @@ import type { Statements } from './statements.ts';
 
 /** Deletes records: in one commit, or in steps. */
 export interface Removals {
-  remove(removal: Removal): Work<WorkResult<RemoveResult>>;
+  remove(removal: Removal): Work<WorkResult<{ readonly kind: 'removed' } | RemovalRefusal>>;
   /** One of several steps. */
   purge(removal: Omit<Removal, 'expectedRevision'>): Work<WorkResult<PurgeResult>>;
 }

@@ -1,4 +1,4 @@
-import type { Guard, Insert, PatchWrite, Write, WriteResult } from '../../directory/store.ts';
+import type { Guard, Insert, PatchWrite, Write, WriteRefusal, WriteResult } from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { type AnyRecord, parentKey, type Resource } from '../../domain/resource.ts';
 import {
@@ -12,10 +12,10 @@ import {
 } from '../transaction_work.ts';
 import type { Statements } from './statements.ts';
 
-export const WRITTEN: WriteResult = Object.freeze({ kind: 'written' });
-export const NOT_FOUND: WriteResult = Object.freeze({ kind: 'not_found' });
-export const ID_TAKEN: WriteResult = Object.freeze({ kind: 'unique', members: ['id'] });
-const REVISION_MISMATCH: WriteResult = Object.freeze({ kind: 'revision_mismatch' });
+export const WRITTEN = Object.freeze({ kind: 'written' }) satisfies WriteResult;
+export const NOT_FOUND: WriteRefusal = Object.freeze({ kind: 'not_found' });
+export const ID_TAKEN: WriteRefusal = Object.freeze({ kind: 'unique', members: ['id'] });
+const REVISION_MISMATCH: WriteRefusal = Object.freeze({ kind: 'revision_mismatch' });
 
 type Of = (resource: Resource) => Statements;
 
@@ -39,7 +39,7 @@ export function isTouch(write: Write): boolean {
 }
 
 /** Writes one row. Returns the result of a violated constraint; throws other engine errors. */
-export function* writeRow(pending: PendingWrite, of: Of): Work<WriteResult | undefined> {
+export function* writeRow(pending: PendingWrite, of: Of): Work<WriteRefusal | undefined> {
   const { write } = pending;
   const texts = of(write.resource);
   let written: AnyRecord | true | undefined;
@@ -105,7 +105,7 @@ export function* runPatch(
 }
 
 /** Engines name the columns of a unique violation, but not the reference that was missing. */
-function* constraintResult({ rule, cause }: ConstraintViolation, write: Write, of: Of): Work<WriteResult> {
+function* constraintResult({ rule, cause }: ConstraintViolation, write: Write, of: Of): Work<WriteRefusal> {
   if (rule.kind === 'foreign_key') return yield* foreignKeyResult(write, of);
   const { key, resource } = write;
   // A record that exists already violates several indexes, of which the engine names only one.
@@ -129,7 +129,7 @@ function* lacksParent({ key, resource: { parent } }: Write, of: Of): Work<boolea
 }
 
 /** Finds the missing reference, after a failure only. */
-function* foreignKeyResult(write: Write, of: Of): Work<WriteResult> {
+function* foreignKeyResult(write: Write, of: Of): Work<WriteRefusal> {
   if (yield* lacksParent(write, of)) return NOT_FOUND;
   for (const { member, exists } of of(write.resource).references) {
     const id = writtenValue(write, member);

@@ -14,6 +14,7 @@ import {
   oidcLink,
   type RealmFixture,
   removalOf,
+  removeRecord,
   usernameLink,
 } from './store_fixtures.ts';
 
@@ -170,7 +171,7 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
       await commitWrites(store, link);
       const byId = lookupKeyOf(oidcProfileInfo, { id: link.record.id });
       expect((await store.find(oidcProfileInfo, fixture.realm, byId))?.key).toEqual(link.key);
-      await store.remove(removalOf(oidcProfileInfo, link.key));
+      await removeRecord(store, removalOf(oidcProfileInfo, link.key));
       expect(await store.find(oidcProfileInfo, fixture.realm, byId)).toBeUndefined();
       expect(await store.find(oidcProfileInfo, fixture.realm, identity('removed'))).toBeUndefined();
     });

@@ -14,6 +14,7 @@ import {
   oidcLink,
   type RealmFixture,
   removalOf,
+  removeRecord,
   WRITTEN,
   withChange,
 } from './store_fixtures.ts';
@@ -176,13 +177,13 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
         newRecord({ realm: fixture.realm, user: id }),
       ];
       for (const each of [...deleted, ...unrelated]) await save(each);
-      expect(await store.remove(removalOf(user, owner.key))).toEqual({ kind: 'removed' });
+      expect(await removeRecord(store, removalOf(user, owner.key))).toEqual({ kind: 'removed' });
       for (const each of deleted) expect(await store.loadIdempotencyRecord(each, now)).toBeUndefined();
       for (const each of unrelated) expect(await store.loadIdempotencyRecord(each, now)).toEqual(each);
     });
 
     const REALM_REMOVALS = [
-      ['is removed', (key: readonly [Uuid]) => store.remove(removalOf(realm, key))],
+      ['is removed', (key: readonly [Uuid]) => removeRecord(store, removalOf(realm, key))],
       ['is purged', (key: readonly [Uuid]) => store.purge(removalOf(realm, key))],
     ] as const;
     test.each(REALM_REMOVALS)(
@@ -218,7 +219,7 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
         );
         await saveAll(all);
         const removal = removalOf(kind, kind === realm ? [here.realm] : [here.realm, here.user]);
-        expect(await store.remove(removal)).toEqual({ kind: 'too_many' });
+        expect(await removeRecord(store, removal)).toEqual({ kind: 'too_many' });
         expect(await store.loadIdempotencyRecord(all[0] as IdempotencyRecord, now)).toBeDefined();
         await store.purge(removal);
         expect(await store.purge(removal)).toMatchObject({ isDone: true });
@@ -232,7 +233,9 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
         newRecord({ realm: here.realm, user: here.user, clientId: 'just enough' }),
       );
       await saveAll(all);
-      expect(await store.remove(removalOf(user, [here.realm, here.user]))).toEqual({ kind: 'removed' });
+      expect(await removeRecord(store, removalOf(user, [here.realm, here.user]))).toEqual({
+        kind: 'removed',
+      });
       for (const each of all) expect(await store.loadIdempotencyRecord(each, now)).toBeUndefined();
     });
 

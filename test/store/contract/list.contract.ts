@@ -23,6 +23,7 @@ import {
   oidcLink,
   type RealmFixture,
   removalOf,
+  removeRecord,
   usernameLink,
   WRITTEN,
 } from './store_fixtures.ts';
@@ -280,7 +281,7 @@ export function listContract(name: string, open: () => Promise<OpenStore>): void
       const first = (await page()) as ListPage;
       const last = first.items.at(-1)?.record as AnyRecord;
       await commitWrites(store, person(here, 300), person(here, 301));
-      await store.remove(removalOf(user, first.items[0]?.key as [Uuid, Uuid]));
+      await removeRecord(store, removalOf(user, first.items[0]?.key as [Uuid, Uuid]));
       const second = (await page({ at: last.created_at, id: last.id })) as ListPage;
       // The first page has the user of the fixture and nine of these.
       const expected = sorted(

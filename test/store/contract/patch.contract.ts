@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import type { Guard, Patch, Write, WriteResult } from '../../../src/directory/store.ts';
+import type { CommitResult, Guard, Patch, Write } from '../../../src/directory/store.ts';
 import { changeOf } from '../../../src/domain/change.ts';
 import type { Revision, Uuid } from '../../../src/domain/id.ts';
 import type { Key, Resource } from '../../../src/domain/resource.ts';
@@ -38,7 +38,7 @@ function patch(resource: Resource, key: Key, members: Patch['members'], at = sys
   return { op: 'patch', resource, key, patch: { members, revision: mintRevision(), at } };
 }
 
-const patchedOf = (result: WriteResult) => (result.kind === 'written' ? result.patched : undefined);
+const patchedOf = (result: CommitResult) => (result.kind === 'written' ? result.patched : undefined);
 
 /** The patches and guards of a Store, as its port documents them. */
 export function patchContract(name: string, open: () => Promise<OpenStore>): void {
@@ -164,7 +164,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
         const ofMissing = patch(user, [fixture.realm, mintId()], {});
         expect(
           await commitWrites(store, patch(user, [fixture.realm, fixture.user], { name: 'c' }), ofMissing),
-        ).toEqual(NOT_FOUND);
+        ).toEqual({ ...NOT_FOUND, index: 1 });
         expect((await store.get(user, [fixture.realm, fixture.user]))?.name).toBe('b');
       });
 
@@ -334,7 +334,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
         const [fine, broken] = [oidcLink(fixture, 'neighbour'), oidcLink(fixture, 'broken')];
         const foreign = { ...broken.record, issuer: 'https://elsewhere.example' };
         const result = await commitWrites(store, fine, { ...broken, record: foreign, guards: [sameIssuer] });
-        expect(result).toEqual(refused(sameIssuer));
+        expect(result).toEqual({ ...refused(sameIssuer), index: 1 });
         expect(await store.get(oidcProfileInfo, fine.key)).toBeUndefined();
       });
     });

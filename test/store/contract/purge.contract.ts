@@ -27,6 +27,7 @@ import {
   oidcLink,
   type RealmFixture,
   removalOf,
+  removeRecord,
   usernameLink,
   WRITTEN,
 } from './store_fixtures.ts';
@@ -105,7 +106,7 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
       await commitWrites(store, ...many);
       expect(await step(oidcProfile, key)).toMatchObject({ kind: 'purged', isDone: false });
       expect(await store.get(oidcProfile, key)).toBeUndefined();
-      expect(await store.remove(removalOf(oidcProfile, key))).toEqual(NOT_FOUND);
+      expect(await removeRecord(store, removalOf(oidcProfile, key))).toEqual(NOT_FOUND);
       const foreignKey = { kind: 'foreign_key', member: 'oidc_profile_id' } as const;
       expect(await commitWrites(store, oidcLink(here, 'during the purge'))).toEqual(foreignKey);
       const loaded = oidcLink(here, 'loaded');
@@ -138,7 +139,7 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
       ).toEqual(NOT_FOUND);
       // A record below it cannot be removed separately before the purge reaches it.
       expect(await store.get(left.resource, left.key)).toBeDefined();
-      expect(await store.remove(removalOf(left.resource, left.key))).toEqual(NOT_FOUND);
+      expect(await removeRecord(store, removalOf(left.resource, left.key))).toEqual(NOT_FOUND);
 
       expect(await step(realm, [here.realm])).toMatchObject({ kind: 'purged' });
       expect(await store.get(realm, [here.realm])).toBeUndefined();
@@ -146,7 +147,7 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
         removalOf(user, other.key),
         removalOf(many[0]?.resource as Resource, many.at(-1)?.key as Key),
       ])
-        expect(await store.remove(removal)).toEqual(NOT_FOUND);
+        expect(await removeRecord(store, removal)).toEqual(NOT_FOUND);
       for (const write of [
         anotherUser(here),
         oidcLink({ ...here, user: other.key[1] as Uuid }, 'deep'),

@@ -28,7 +28,9 @@ import {
   type RealmFixture,
   realmFixtureWrites,
   removalOf,
+  removeRecord,
   usernameLink,
+  withChange,
 } from './store_fixtures.ts';
 
 const REMOVED = { kind: 'removed' } as const;
@@ -46,7 +48,7 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
     });
     afterAll(() => opened.close());
 
-    const remove = (resource: Resource, key: Key) => store.remove(removalOf(resource, key));
+    const remove = (resource: Resource, key: Key) => removeRecord(store, removalOf(resource, key));
     const newest = async (here: RealmFixture, count: number): Promise<readonly SequencedChange[]> =>
       (await store.changes(here.realm, 0, 100_000)).slice(-count);
 
@@ -80,7 +82,7 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
           expect(await remove(oidcProfileInfo, key)).toEqual(NOT_FOUND);
         }
         const removal = removalOf(oidcProfileInfo, link.key);
-        expect(await store.remove(removal)).toEqual(REMOVED);
+        expect(await removeRecord(store, removal)).toEqual(REMOVED);
         expect(await store.get(oidcProfileInfo, link.key)).toBeUndefined();
         const [deleted] = await newest(ids, 2);
         expect(deleted).toMatchObject({
@@ -101,7 +103,7 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
         const before = await store.get(user, [ids.realm, jane]);
         const removal = removalOf(oidcProfileInfo, (links[0] as Insert).key);
         const later = { ...removal, origin: { ...removal.origin, at: removal.origin.at + 60_000 } };
-        await store.remove(later);
+        await removeRecord(store, later);
         const after = await store.get(user, [ids.realm, jane]);
         expect(after?.updated_at).toBe(later.origin.at);
         expect(after?.revision).not.toBe(before?.revision as Revision);
@@ -201,6 +203,64 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
       });
     });
 
+    describe('removals and writes in one commit', () => {
+      const removalWrite = (key: Key, resource: Resource = user) =>
+        ({ op: 'remove', ...removalOf(resource, key) }) as const;
+
+      test('removals and writes are done in their order, each with its change', async () => {
+        const { ids, jane, john, links } = await createTwoUsers();
+        const [oidc] = links as [Insert];
+        const again = withChange(oidcLink({ ...ids, user: john }, jane));
+        const before = (await store.changes(ids.realm, 0, 100)).length;
+        // The subject is free once its link is removed.
+        const removal = removalWrite(oidc.key, oidcProfileInfo);
+        expect(await store.commit([again, removal])).toMatchObject({ kind: 'unique' });
+        const result = await store.commit([removal, again, removalWrite([ids.realm, jane])]);
+        expect(result).toEqual({ kind: 'written' });
+        expect(await store.get(oidcProfileInfo, again.key)).toEqual(again.record as never);
+        expect(await store.get(user, [ids.realm, jane])).toBeUndefined();
+        expect((await eventsOf(store, ids.realm)).slice(before)).toEqual([
+          'oidc-profile-info.deleted',
+          'info.updated',
+          'oidc-profile-info.created',
+          'password-profile-info.deleted',
+          'info.deleted',
+        ]);
+      });
+
+      test('a refused removal undoes the other writes of its commit, and has its index', async () => {
+        const { ids, jane } = await createTwoUsers();
+        const [link, other] = [oidcLink({ ...ids, user: jane }, 'undone'), anotherUser(ids)];
+        const stale = { ...removalWrite([ids.realm, jane]), expectedRevision: systemClock.mintRevision() };
+        expect(await store.commit([link, other, stale])).toEqual({ kind: 'revision_mismatch', index: 2 });
+        expect(await store.commit([other, removalWrite([ids.realm, mintId()])])).toEqual({
+          ...NOT_FOUND,
+          index: 1,
+        });
+        expect(await store.get(oidcProfileInfo, link.key)).toBeUndefined();
+        expect(await store.get(user, other.key)).toBeUndefined();
+      });
+
+      test('several removals share the limit of one', async () => {
+        const half = LIMITS.cascadeRecordsMax / 2;
+        const [one, two] = [anotherUser(fixture), anotherUser(fixture)];
+        await commitWrites(store, one, two);
+        for (const { record } of [one, two]) {
+          const owner = { ...fixture, user: record.id };
+          const links = Array.from({ length: half - 1 }, (_, at) => oidcLink(owner, `${record.id} ${at}`));
+          expect(await commitWrites(store, ...links)).toEqual({ kind: 'written' });
+        }
+        const more = oidcLink({ ...fixture, user: two.record.id }, 'one more');
+        await commitWrites(store, more);
+        const removals = [removalWrite(one.key), removalWrite(two.key)];
+        expect(await store.commit(removals)).toEqual({ kind: 'too_many', index: 1 });
+        expect(await store.get(user, one.key)).toBeDefined();
+        const removal = removalWrite(more.key, oidcProfileInfo);
+        await store.commit([removal]);
+        expect(await store.commit(removals)).toEqual({ kind: 'written' });
+      });
+    });
+
     describe('revision_mismatch, protected and too_many', () => {
       test('a removal with expectedRevision is written only while the record has that revision', async () => {
         const jane = await commitWithChange(store, anotherUser(fixture));
@@ -209,10 +269,12 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
           oidcLink({ ...fixture, user: jane.key[1] as Uuid }, 'seen'),
         );
         const stale = { ...removalOf(user, jane.key), expectedRevision: systemClock.mintRevision() };
-        expect(await store.remove(stale)).toEqual({ kind: 'revision_mismatch' });
+        expect(await removeRecord(store, stale)).toEqual({ kind: 'revision_mismatch' });
         expect(await store.get(oidcProfileInfo, link.key)).toEqual(link.record as never);
-        expect(await store.remove({ ...stale, key: [fixture.realm, mintId()] })).toEqual(NOT_FOUND);
-        expect(await store.remove({ ...stale, expectedRevision: jane.record.revision })).toEqual(REMOVED);
+        expect(await removeRecord(store, { ...stale, key: [fixture.realm, mintId()] })).toEqual(NOT_FOUND);
+        expect(await removeRecord(store, { ...stale, expectedRevision: jane.record.revision })).toEqual(
+          REMOVED,
+        );
       });
 
       test('a protected record is not removed, nor anything below it', async () => {

@@ -8,6 +8,7 @@ import {
   type OpenStore,
   oidcLink,
   removalOf,
+  removeRecord,
   WRITTEN,
 } from './store_fixtures.ts';
 
@@ -43,7 +44,7 @@ export function similarIdsContract(name: string, open: () => Promise<OpenStore>)
             record: { ...record, updated_at: record.updated_at + 1 },
           }),
         ).toEqual(WRITTEN);
-        expect(await store.remove(removalOf(resource, key))).toEqual({ kind: 'removed' });
+        expect(await removeRecord(store, removalOf(resource, key))).toEqual({ kind: 'removed' });
         subjects[index] = undefined;
         expect(await found()).toEqual(subjects);
       }
@@ -59,7 +60,7 @@ export function similarIdsContract(name: string, open: () => Promise<OpenStore>)
       expect(await commitWrites(store, here, there)).toEqual(WRITTEN);
       for (const { key, record } of [here, there])
         expect(await store.get(oidcProfileInfo, key)).toEqual(record as never);
-      expect(await store.remove(removalOf(here.resource, here.key))).toEqual({ kind: 'removed' });
+      expect(await removeRecord(store, removalOf(here.resource, here.key))).toEqual({ kind: 'removed' });
       expect(await store.get(oidcProfileInfo, here.key)).toBeUndefined();
       expect(await store.get(oidcProfileInfo, there.key)).toEqual(there.record as never);
     });

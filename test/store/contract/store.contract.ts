@@ -133,7 +133,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         const fine = oidcLink(first, 'fine');
         const double = oidcLink(first, 'stored');
         const result = await store.commit([withChange(fine), withChange(double)]);
-        expect(result).toEqual({ kind: 'unique', members: ['issuer', 'subject'] });
+        expect(result).toEqual({ kind: 'unique', members: ['issuer', 'subject'], index: 1 });
         expect(await store.get(oidcProfileInfo, fine.key)).toBeUndefined();
         expect(await store.changes(first.realm, 0, 10)).toEqual([]);
       });

@@ -1,5 +1,5 @@
 import { expect } from 'bun:test';
-import type { Loader, Store, Write } from '../../../src/directory/store.ts';
+import type { CommitRefusal, Loader, Removal, Store, Write } from '../../../src/directory/store.ts';
 import { type Change, changeOf } from '../../../src/domain/change.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import type { Key, Resource } from '../../../src/domain/resource.ts';
@@ -113,6 +113,16 @@ export const removalOf = (resource: Resource, key: Key) => ({
   origin: { actor: 'remover', requestId: 'r-9', address: undefined, at: systemClock.now() },
   mintRevision: systemClock.mintRevision,
 });
+
+/** Commits one removal. */
+export async function removeRecord(
+  store: Pick<Store, 'commit'>,
+  removal: Removal,
+): Promise<{ readonly kind: 'removed' } | CommitRefusal> {
+  const result = await store.commit([{ op: 'remove', ...removal }]);
+  if (result.kind === 'already_answered') throw new Error('a removal has no idempotency record');
+  return result.kind === 'written' ? { kind: 'removed' } : result;
+}
 
 /** A realm fixture whose user has `count` links of each kind. */
 export async function createUserWithLinks(store: Store, count: number): Promise<RealmFixture> {

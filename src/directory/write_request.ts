@@ -1,0 +1,50 @@
+import type { Revision } from '../domain/id.ts';
+import type { JsonObject } from '../domain/json_object.ts';
+import type { Key, KeyPrefix, Resource } from '../domain/resource.ts';
+import type { TraceContext } from '../domain/trace_context.ts';
+
+/** The caller of a write. */
+export interface WriteContext {
+  readonly actor: string;
+  readonly requestId: string;
+  /** The IP address of the caller; undefined if unknown. */
+  readonly address: string | undefined;
+  /** The trace of the request. */
+  readonly trace?: TraceContext | undefined;
+}
+
+/** The revision that the stored record must have (`If-Match`); undefined for any. */
+export interface Precondition {
+  readonly expectedRevision: Revision | undefined;
+}
+
+interface AnyRequest {
+  readonly resource: Resource;
+  /**
+   * The item of a batch, `requests.0` for example: errors name it, and its `body`, `path` and `if_match`. Default: the
+   * request itself; errors about its whole record have no source.
+   */
+  readonly item?: string;
+}
+
+/** `body` has the record in `data` and may have records below it in `included`. */
+export interface CreateRequest extends AnyRequest {
+  readonly verb: 'create';
+  readonly scope: KeyPrefix;
+  readonly body: JsonObject;
+}
+
+/** Partial: members that `data` omits stay. */
+export interface UpdateRequest extends AnyRequest, Precondition {
+  readonly verb: 'update';
+  readonly key: Key;
+  readonly body: JsonObject;
+}
+
+export interface RemoveRequest extends AnyRequest, Precondition {
+  readonly verb: 'remove';
+  readonly key: Key;
+}
+
+/** A request to write one record and, in a create, records below it. */
+export type WriteRequest = CreateRequest | UpdateRequest | RemoveRequest;
