@@ -37,6 +37,14 @@ export async function readMembers(
   return members;
 }
 
+/** A JSON array of objects in a file, or in standard input for `-`. Throws a Refusal, which never repeats a value. */
+export async function readObjects(path: string, read: ReadInput): Promise<readonly MemberArguments[]> {
+  const values = parseJson(await read(path));
+  const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (Array.isArray(values) && values.every(isObject)) return values;
+  throw usageError('--included must contain a JSON array of objects');
+}
+
 const secretOnCommandLine = (name: string): string =>
   `${name} is a secret, and command lines are visible to other users of this machine: pass ${name}=@FILE, or ${name}=@- to read ` +
   'it from standard input';

@@ -13,7 +13,14 @@ import { LIMITS } from '../domain/limits.ts';
 import { isVisible, keyColumns, membersOf, type Resource } from '../domain/resource.ts';
 import { type CollectionName, DESCRIPTIONS, includableBelow, RESOURCES } from '../domain/resources.ts';
 import { isVisibleAscii, VISIBLE_ASCII_RULE } from '../domain/text/visible_ascii.ts';
-import { openInputReader, readCriteria, readMembers } from './arguments.ts';
+import {
+  type MemberArguments,
+  openInputReader,
+  type ReadInput,
+  readCriteria,
+  readMembers,
+  readObjects,
+} from './arguments.ts';
 import { addConnection, type ConnectionOptions, connectBy, refusalBy } from './connection.ts';
 import type { CliContext } from './context.ts';
 import { commandLineName, identifiersIn, parseResourceName, resourceNames } from './identifiers.ts';
@@ -23,6 +30,7 @@ import { namesAndValues, openTable, printable, printableJson } from './table.ts'
 interface RecordOptions extends ConnectionOptions {
   readonly json?: true;
   readonly include?: string;
+  readonly included?: string;
   readonly filter?: string;
   readonly sort?: SortKey;
   readonly limit?: number;
@@ -36,7 +44,7 @@ interface RecordOptions extends ConnectionOptions {
 interface Call {
   readonly resource: Resource;
   readonly records: Collection<Resource> &
-    Partial<FindableCollection<Resource> & Pick<IncludingCollection<Resource>, 'getIncluding'>>;
+    Partial<FindableCollection<Resource> & IncludingCollection<Resource>>;
   readonly words: readonly string[];
   readonly options: RecordOptions;
 }
@@ -109,6 +117,10 @@ function addWriteCommands(add: AddCommand): void {
     .option('--json', JSON_HELP)
     .option('--id', 'print only the ID of the record')
     .option('--body <FILE>', 'file with a JSON object of members; - for standard input')
+    .option(
+      '--included <FILE>',
+      'file with a JSON array of links to create with a user-info, each with its type; - for standard input',
+    )
     .option(
       '--idempotency-key <KEY>',
       'idempotency key: repeated with the same members, the command creates one record',
@@ -205,11 +217,42 @@ async function create({ resource, records, words, options }: Call): Promise<void
   const depth = keyColumns(resource).length - 1;
   const scope = identifiersIn(resource, words.slice(0, depth), depth);
   const memberInput = { words: words.slice(depth), body: options.body };
-  const members = await readMembers(resource, 'create', memberInput, openInputReader());
-  const { idempotencyKey } = options;
-  const created = await records.create(scope, members, { idempotencyKey });
-  if (options.id) await standardOutput().write(`${printable(created.id)}\n`);
-  else await show(resource, created, options);
+  const read = openInputReader();
+  const members = await readMembers(resource, 'create', memberInput, read);
+  const { idempotencyKey, included } = options;
+  if (included === undefined) {
+    const created = await records.create(scope, members, { idempotencyKey });
+    return options.id ? showId(created) : show(resource, created, options);
+  }
+  const children = await readChildren(resource, included, read);
+  const below = Object.fromEntries(Array.from(children, ([child, inputs]) => [collectionOf(child), inputs]));
+  const created = await records.createIncluding?.(scope, members, below as never, { idempotencyKey });
+  if (!created) throw new Error(`the client library includes nothing with ${resource.name}`);
+  return options.id
+    ? showId(created)
+    : showIncluding(resource, created as never, [...children.keys()], options);
+}
+
+async function showId({ id }: { readonly id: string }): Promise<void> {
+  await standardOutput().write(`${printable(id)}\n`);
+}
+
+/** The records of a file that can be created below a record, by the resource that their `type` names. */
+async function readChildren(
+  resource: Resource,
+  path: string,
+  read: ReadInput,
+): Promise<ReadonlyMap<Resource, readonly MemberArguments[]>> {
+  const known = includableBelow(resource);
+  if (known.length === 0)
+    throw new Refusal(`--included does not apply to ${commandLineName(resource)}`, { isUsage: true });
+  const objects = await readObjects(path, read);
+  const found = objects.map((object) => known.find(({ type }) => type === object.type));
+  if (found.includes(undefined)) {
+    const types = known.map(({ type }) => type).join(', ');
+    throw new Refusal(`each object in --included needs a type: ${types}`, { isUsage: true });
+  }
+  return new Map(known.map((child) => [child, objects.filter((_, index) => found[index] === child)]));
 }
 
 async function update({ resource, records, words, options }: Call): Promise<void> {

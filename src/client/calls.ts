@@ -2,7 +2,7 @@ import type { Resource } from '../domain/resource.ts';
 import { isVisibleAscii, VISIBLE_ASCII_RULE } from '../domain/text/visible_ascii.ts';
 import { recordPath } from './address.ts';
 import { BOUNDS } from './bounds.ts';
-import type { CallOptions, Collection, Revise, WriteOptions } from './collection.ts';
+import type { CallOptions, Collection, CreateOptions, Revise, WriteOptions } from './collection.ts';
 import { type FlatRecord, readSingle, writeSingle } from './envelope.ts';
 import { isAbsent, isStale } from './error.ts';
 import type { SendRequest, ServiceResponse } from './exchange.ts';
@@ -43,12 +43,12 @@ export function collectionMethods(wire: WireFormat, send: SendRequest): Collecti
     update,
     list: (scope, options = {}) => listRecords(wire, send, scope, options),
     page: (scope, options = {}) => fetchPage(wire, send, scope, options),
-    async create(scope, input, { idempotencyKey = crypto.randomUUID(), signal } = {}) {
-      const headers = { ...JSON_BODY, 'Idempotency-Key': assertVisible('idempotencyKey', idempotencyKey) };
-      const body = JSON.stringify(writeSingle(wire, input));
-      const path = recordPath(wire, scope, depth - 1);
-      return recordWithTag(wire, await send({ method: 'POST', path, headers, body, signal }), scope);
-    },
+    create: async (scope, input, options) =>
+      recordWithTag(
+        wire,
+        await postOnce(send, collectionPath(wire, scope), writeSingle(wire, input), options),
+        scope,
+      ),
     modify: (key, revise, options) => modify({ get, update }, key, revise, options),
     async delete(key, { ifMatch, signal } = {}) {
       try {
@@ -64,6 +64,21 @@ export function collectionMethods(wire: WireFormat, send: SendRequest): Collecti
       }
     },
   };
+}
+
+export function collectionPath(wire: WireFormat, scope: Key): string {
+  return recordPath(wire, scope, wire.collections.length - 1);
+}
+
+/** Sends a POST that is executed once, however often it is repeated. */
+export async function postOnce(
+  send: SendRequest,
+  path: string,
+  input: object,
+  { idempotencyKey = crypto.randomUUID(), signal }: CreateOptions = {},
+): Promise<ServiceResponse> {
+  const headers = { ...JSON_BODY, 'Idempotency-Key': assertVisible('idempotencyKey', idempotencyKey) };
+  return send({ method: 'POST', path, headers, body: JSON.stringify(input), signal });
 }
 
 async function modify(

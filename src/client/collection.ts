@@ -120,6 +120,13 @@ export interface IncludingCollection<R extends Resource> extends Collection<R> {
     names: readonly N[],
     options?: CallOptions,
   ): Promise<RecordIncluding<R, N>>;
+  /** Creates the record and at most 100 records below it in one request: all of them, or none. */
+  createIncluding<N extends IncludableIn<R>>(
+    scope: ScopeOf<R>,
+    input: NewOf<R>,
+    included: { readonly [Name in N]: readonly NewOf<Described<Name>>[] },
+    options?: CreateOptions,
+  ): Promise<RecordIncluding<R, N>>;
 }
 
 export type CollectionOf<R extends Resource> = R extends { readonly reverseLookup: object }

@@ -46,8 +46,11 @@ export function readIncluded(
   body: unknown,
   key: readonly string[],
 ): Readonly<Record<string, readonly FlatRecord[]>> {
+  // Where no collection is named, the response is the plain record.
+  if (Object.keys(wires).length === 0) return {};
   const { included } = objectOf(body);
-  if (!Array.isArray(included)) throw unexpectedResponse();
+  // A release without this extension ignores it: no records would look the same.
+  if (!Array.isArray(included)) throw new AuthrealmError('the service is too old to include records');
   const items = included.map(objectOf);
   return Object.fromEntries(
     Object.entries(wires).map(([name, wire]) => [

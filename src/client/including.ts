@@ -1,31 +1,43 @@
 import type { Resource } from '../domain/resource.ts';
 import { recordPath } from './address.ts';
-import { recordWithTag } from './calls.ts';
+import { collectionPath, postOnce, recordWithTag } from './calls.ts';
 import type { IncludingCollection } from './collection.ts';
-import { readIncluded } from './envelope.ts';
-import type { SendRequest } from './exchange.ts';
+import { readIncluded, writeSingle } from './envelope.ts';
+import type { SendRequest, ServiceResponse } from './exchange.ts';
 import { WIRE_FORMATS, type WireFormat } from './wires.ts';
 
+type MemberValues = Readonly<Record<string, unknown>>;
 type WireFormats = Readonly<Record<string, WireFormat>>;
 
 /** The additional methods of a collection whose records can be read with records below them. */
 export function includingMethods(
   wire: WireFormat,
   send: SendRequest,
-): Partial<Pick<IncludingCollection<Resource>, 'getIncluding'>> {
+): Partial<Pick<IncludingCollection<Resource>, 'getIncluding' | 'createIncluding'>> {
   const children = includableIn(wire);
   if (Object.keys(children).length === 0) return {};
   const depth = wire.collections.length;
+
+  function recordOf(answer: ServiceResponse, wires: WireFormats, scope: readonly string[]) {
+    const record = recordWithTag(wire, answer, scope);
+    return { ...record, included: readIncluded(wires, answer.body, record.key) } as never;
+  }
+
   return {
     async getIncluding(key, names, { signal } = {}) {
       const wires = pick(children, names);
       const include = Object.values(wires).map(({ includedAs }) => includedAs);
       const path = `${recordPath(wire, key, depth)}?include=${include.join()}`;
-      const answer = await send({ method: 'GET', path, signal });
-      const record = recordWithTag(wire, answer, key.slice(0, -1));
-      // Without a name the response is the plain record.
-      const included = names.length === 0 ? {} : readIncluded(wires, answer.body, record.key);
-      return { ...record, included } as never;
+      return recordOf(await send({ method: 'GET', path, signal }), wires, key.slice(0, -1));
+    },
+    async createIncluding(scope, input, below: MemberValues, options) {
+      const wires = pick(children, Object.keys(below));
+      const included = Object.entries(wires).flatMap(([name, child]) =>
+        (below[name] as readonly MemberValues[]).map((each) => writeSingle(child, each).data),
+      );
+      const body = { ...writeSingle(wire, input), included };
+      const answer = await postOnce(send, collectionPath(wire, scope), body, options);
+      return recordOf(answer, wires, scope);
     },
   };
 }

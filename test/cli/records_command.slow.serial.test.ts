@@ -111,31 +111,6 @@ test('get prints two columns, list prints a table, and both accept full resource
   expect(at(table[2], 'jane@')).toBe(at(table[0], 'email'));
 }, 300_000);
 
-test('get --include shows a user with its links, in tables and as one line of JSON', async () => {
-  const passwords = await createRecord('password-profile', realm, 'name=Passwords');
-  const user = await createRecord('user-info', realm, 'name=Linked', 'email=linked@example.com');
-  const members = ['username=linked', `password_profile_id=${passwords}`, 'password=@-'];
-  await output(['create', 'password-profile-info', realm, user, ...members], { input: PASSWORD });
-  const get = ['get', 'user-info', realm, user, '--include'];
-  const both = [...get, 'oidc-profile-info,password-profile-info'];
-  const shown = await output(both);
-  const [plain] = shown.split('\n\n');
-  expect(`${plain}\n`).toBe(await output(['get', 'user-info', realm, user]));
-  expect(shown).toMatch(/\n\noidc-profile-info: 0\n\npassword-profile-info: 1\nid +username .*\n.* linked /);
-  const [line] = (await json(both)) as unknown as { included: Record<string, Record<string, string>[]> }[];
-  expect(line).toMatchObject({
-    name: 'Linked',
-    included: { oidc_profile_infos: [], password_profile_infos: [{ user_id: user, username: 'linked' }] },
-  });
-  const refused = await run([...get, 'realm']);
-  expect([refused.code, refused.stderr]).toEqual([
-    2,
-    'authrealm: --include must be a comma-separated list of oidc-profile-info, password-profile-info\n',
-  ]);
-  const childless = await run(['get', 'realm', realm, '--include', 'user-info']);
-  expect([childless.code, childless.stderr]).toEqual([2, 'authrealm: --include does not apply to realm\n']);
-});
-
 test('list applies --limit, --filter and --sort', async () => {
   const own = await createRecord('realm', 'name=Store');
   const client = JSON.parse((await run(['list', 'realm', '--json', '--limit', '1'])).stdout);

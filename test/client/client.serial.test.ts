@@ -279,32 +279,6 @@ describe('links', () => {
   });
 });
 
-describe('a user with its links', () => {
-  test('getIncluding returns a user with the links of the named kinds, newest first, with complete keys', async () => {
-    const realm = await newRealm();
-    const [user, profile] = [await newUser(realm), await newOidcProfile(realm)];
-    const passwords = await directory.passwordProfiles.create(realm.key, { name: 'Passwords' });
-    const members = { issuer: profile.issuer, oidc_profile_id: profile.id };
-    for (const subject of ['first', 'second'])
-      await directory.oidcProfileInfos.create(user.key, { subject, ...members });
-    await directory.passwordProfileInfos.create(user.key, {
-      username: 'jane',
-      password: 'correct horse battery staple',
-      password_profile_id: passwords.id,
-    });
-    const names = ['oidcProfileInfos', 'passwordProfileInfos'] as const;
-    const { included, ...found } = await directory.users.getIncluding(user.key, names);
-    expect(found).toEqual(await directory.users.get(user.key));
-    expect(included.oidcProfileInfos).toEqual(await everything(directory.oidcProfileInfos.list(user.key)));
-    expect(included.passwordProfileInfos.map(({ username, key }) => [username, key.length])).toEqual([
-      ['jane', 3],
-    ]);
-    const one = await directory.users.getIncluding(user.key, ['oidcProfileInfos']);
-    expect(Object.keys(one.included)).toEqual(['oidcProfileInfos']);
-    expect((await directory.users.getIncluding(user.key, [])).included).toEqual({});
-  });
-});
-
 describe('invalid arguments', () => {
   const id = '01234567-89ab-cdef-0123-456789abcdef';
   const secret = 'not-to-be-repeated';

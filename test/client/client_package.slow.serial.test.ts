@@ -163,9 +163,10 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
     'const key: readonly [string, string, string] = (await directory.oidcProfileInfos.get([id, id, id])).key;',
     'const status: string = (await directory.users.modify(user.key, ({ name }) => ({ name }))).creation_status;',
     "const [first] = (await directory.users.getIncluding(user.key, ['oidcProfileInfos'])).included.oidcProfileInfos;",
+    "const whole = await directory.users.createIncluding([id], { name: 'J', email: 'j' }, { oidcProfileInfos: [] });",
     'const subject: string | undefined = first?.subject;',
     'const words = new AuthrealmError(policy + status + middle).errors.map(({ detail }) => detail);',
-    'export { key, subject, words };',
+    'export { key, subject, whole, words };',
   ];
 
   /** Each of these lines is a type error. */
@@ -187,6 +188,7 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
     "await directory.users.getIncluding([id, id], ['realms']);",
     "(await directory.users.getIncluding([id, id], ['oidcProfileInfos'])).included.passwordProfileInfos;",
     'await directory.realms.getIncluding([id], []);',
+    "await directory.users.createIncluding([id], { name: 'J', email: 'j' }, { oidcProfileInfos: [{}] });",
     "directory.users.list([id], { filter: eq('nickname', 'J') });",
     "directory.realms.list([], { filter: eq('name', 'J') });",
     "directory.users.list([id], { sort: 'name' });",

@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { createParents, FULL_SCOPE, OFFLINE, PASSWORD, type ParentIds } from '../support/resource_cases.ts';
+import { freshFolder, type Service, startService } from '../support/service.ts';
+
+/** `get --include` and `create --included` against the real service. */
+
+const BOTH = ['--include', 'oidc-profile-info,password-profile-info'];
+
+let service: Service;
+let environment: Record<string, string>;
+let home: ParentIds;
+
+beforeAll(async () => {
+  service = await startService(OFFLINE);
+  const { clientId, secret } = await service.client(FULL_SCOPE);
+  environment = {
+    AUTHREALM_URL: service.url,
+    AUTHREALM_CLIENT_ID: clientId,
+    AUTHREALM_CLIENT_SECRET: secret,
+  };
+  home = await createParents(service, await service.token(FULL_SCOPE));
+});
+afterAll(() => service.stop());
+
+async function run(args: readonly string[], input = '') {
+  const result = await runCommand([AUTHREALM, ...args], environment, input);
+  expect(result.stdout + result.stderr).not.toContain(PASSWORD);
+  return result;
+}
+
+/** The standard output of a command that must succeed. */
+async function output(args: readonly string[], input = ''): Promise<string> {
+  const { code, stdout, stderr } = await run(args, input);
+  expect([code, stderr]).toEqual([0, '']);
+  return stdout;
+}
+
+interface Shown {
+  readonly id: string;
+  readonly included: Readonly<Record<string, readonly object[]>>;
+}
+
+const json = async (args: readonly string[], input = '') =>
+  JSON.parse(await output([...args, '--json'], input)) as Shown;
+
+const linkTo = (username: string) => ({
+  type: 'user_authentication_password_profile_info',
+  ...{ username, password: PASSWORD, password_profile_id: home.passwordProfile },
+});
+
+const createUser = () => [
+  'create',
+  'user-info',
+  home.realm,
+  'name=Whole',
+  'email=whole@example.com',
+  '--included',
+];
+
+test('create --included creates a user with links from a file or standard input', async () => {
+  const file = join(freshFolder(), 'links.json');
+  writeFileSync(file, JSON.stringify([linkTo('whole')]));
+  const made = await json([...createUser(), file]);
+  expect(made.included).toMatchObject({ password_profile_infos: [{ username: 'whole' }] });
+  expect(await json(['get', 'user-info', home.realm, made.id, ...BOTH])).toEqual(made);
+  const input = JSON.stringify([linkTo('second')]);
+  expect((await output([...createUser(), '-', '--id'], input)).trim()).toMatch(/^[0-9a-f-]{36}$/);
+  for (const [given, message] of [
+    ['{}', '--included must contain a JSON array of objects'],
+    ['[{"username": "x"}]', 'each object in --included needs a type'],
+  ] as const) {
+    const { code, stderr } = await run([...createUser(), '-'], given);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+  }
+  const taken = await run([...createUser(), '-'], input);
+  expect([taken.code, taken.stderr]).toEqual([1, expect.stringContaining('included.0.username')]);
+  const realm = await run(['create', 'realm', 'name=Shop', '--included', file]);
+  expect([realm.code, realm.stderr]).toEqual([2, expect.stringContaining('does not apply')]);
+});
+
+test('get --include shows a user with its links, in tables and as one line of JSON', async () => {
+  const { id } = await json([...createUser(), '-'], JSON.stringify([linkTo('shown')]));
+  const get = ['get', 'user-info', home.realm, id];
+  const shown = await output([...get, ...BOTH]);
+  const [plain] = shown.split('\n\n');
+  expect(`${plain}\n`).toBe(await output(get));
+  expect(shown).toMatch(/\n\noidc-profile-info: 0\n\npassword-profile-info: 1\nid +username .*\n.* shown /);
+  expect(await json([...get, ...BOTH])).toMatchObject({
+    name: 'Whole',
+    included: { oidc_profile_infos: [], password_profile_infos: [{ user_id: id, username: 'shown' }] },
+  });
+  const refused = await run([...get, '--include', 'realm']);
+  expect([refused.code, refused.stderr]).toEqual([
+    2,
+    'authrealm: --include must be a comma-separated list of oidc-profile-info, password-profile-info\n',
+  ]);
+  const childless = await run(['get', 'realm', home.realm, '--include', 'user-info']);
+  expect([childless.code, childless.stderr]).toEqual([2, 'authrealm: --include does not apply to realm\n']);
+});
