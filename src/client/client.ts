@@ -1,9 +1,10 @@
 import { isLoopbackHost } from '../domain/loopback.ts';
-import type { CollectionName, DESCRIPTIONS } from '../domain/resources.ts';
+import type { CollectionName } from '../domain/resources.ts';
 import type { Fetch } from './attempt.ts';
+import { openBatch, type WriteBatch } from './batch.ts';
 import { BOUNDS } from './bounds.ts';
 import { collectionMethods } from './calls.ts';
-import type { CollectionOf } from './collection.ts';
+import type { CollectionOf, Described } from './collection.ts';
 import { type ServiceConnection, type ServiceRequest, sendWithRetries } from './exchange.ts';
 import { includingMethods } from './including.ts';
 import { searchMethods } from './lists.ts';
@@ -12,6 +13,7 @@ import { clientCredentialsIdentity, tokenIdentity } from './token.ts';
 import { WIRE_FORMATS, type WireFormat } from './wires.ts';
 
 export type { Fetch } from './attempt.ts';
+export type { BatchRequest, BatchResult } from './batch.ts';
 export type * from './collection.ts';
 export { AuthrealmError, type ErrorObject, isAbsent, isStale } from './error.ts';
 export * from './filter.ts';
@@ -52,10 +54,10 @@ type CallerOptions =
 
 export type ConnectOptions = ServiceOptions & CallerOptions;
 
-type Described<N extends CollectionName> = (typeof DESCRIPTIONS)[N];
-
 /** The service, one collection per resource. */
-export type DirectoryClient = { readonly [N in CollectionName]: CollectionOf<Described<N>> };
+export type DirectoryClient = { readonly [N in CollectionName]: CollectionOf<Described<N>> } & {
+  readonly batch: WriteBatch;
+};
 
 /** A record of the collection with this name. */
 export type Entry<N extends CollectionName> = ResourceRecord<Described<N>>;
@@ -81,7 +83,7 @@ export function connect(options: ConnectOptions): DirectoryClient {
   });
   const collections = Object.entries(WIRE_FORMATS).map(([name, wire]) => [name, openCollection(wire)]);
   // The wire formats are made from the descriptions that the types are inferred from.
-  return Object.freeze(Object.fromEntries(collections)) as DirectoryClient;
+  return Object.freeze({ ...Object.fromEntries(collections), batch: openBatch(send) }) as DirectoryClient;
 }
 
 function serviceUrl({ url: raw, allowPlainHttp = false }: ServiceOptions): string {

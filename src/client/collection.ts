@@ -13,7 +13,8 @@ import type {
   SortKey,
 } from './record_types.ts';
 
-type Described<N extends CollectionName> = (typeof DESCRIPTIONS)[N];
+/** The resource of a collection. */
+export type Described<N extends CollectionName> = (typeof DESCRIPTIONS)[N];
 
 export interface CallOptions {
   /** Aborts the call, which then rejects with the signal's reason. */

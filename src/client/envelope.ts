@@ -40,6 +40,13 @@ export function readMany(wire: WireFormat, body: unknown, above: readonly string
   };
 }
 
+/** The responses of a batch, in the order of its requests. */
+export function readResponses(body: unknown): readonly JsonObject[] {
+  const { responses } = objectOf(body);
+  if (!Array.isArray(responses)) throw unexpectedResponse();
+  return responses.map(objectOf);
+}
+
 /** The records below a record in its response, by collection; `key` is that of the record. */
 export function readIncluded(
   wires: Readonly<Record<string, WireFormat>>,

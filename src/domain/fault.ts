@@ -70,7 +70,7 @@ const ROWS = {
     detail: 'This is for pages of the base URL alone',
   },
   /** No such record exists for this caller. */
-  not_found: { status: 404, title: 'Not Found', detail: 'Resource not found' },
+  not_found: { status: 404, title: 'Not Found', detail: 'Resource not found', source: 'pointer' },
   /** No such path exists. */
   unknown_route: { status: 404, title: 'Not Found', detail: 'No such path; /openapi.json lists them all' },
   /** The console is not built. */
@@ -103,6 +103,7 @@ const ROWS = {
     status: 412,
     title: 'Precondition Failed',
     detail: 'The record is no longer the one that If-Match names',
+    source: 'pointer',
   },
   /** The body did not arrive in time. */
   request_timeout: { status: 408, title: 'Request Timeout', detail: 'The body did not arrive in time' },

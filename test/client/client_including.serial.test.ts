@@ -88,3 +88,31 @@ describe('a user that is created with its links', () => {
     expect(error.message).toBe('the service is too old to include records');
   });
 });
+
+describe('a batch', () => {
+  test('writes records of a realm together, and returns them in the order of the requests', async () => {
+    const { realm, link } = await createProfiles();
+    const [user, gone] = [
+      await directory.users.create(realm.key, JANE),
+      await directory.users.create(realm.key, JANE),
+    ];
+    const [made, changed, linked, removed] = await directory.batch(realm.id, [
+      { create: 'users', scope: realm.key, input: JANE },
+      { update: 'users', key: user.key, changes: { name: 'Janet' }, ifMatch: user.etag },
+      { create: 'oidcProfileInfos', scope: user.key, input: { subject: 'batched', ...link } },
+      { delete: 'users', key: gone.key },
+    ]);
+    expect(made).toEqual(await directory.users.get(made?.key ?? [realm.id, '']));
+    expect(changed).toEqual(await directory.users.get(user.key));
+    expect([changed?.name, linked?.subject, linked?.key.slice(0, 2), removed]).toEqual([
+      'Janet',
+      'batched',
+      user.key as never,
+      undefined,
+    ]);
+    const stale = { update: 'users', key: user.key, changes: { name: 'x' }, ifMatch: user.etag } as const;
+    const error = await errorOf(directory.batch(realm.id, [{ delete: 'users', key: user.key }, stale]));
+    expect([error.status, error.errors[0]?.source]).toEqual([404, { pointer: '/requests/1/path' }]);
+    expect(await directory.users.get(user.key)).toEqual(changed as never);
+  });
+});

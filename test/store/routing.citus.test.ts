@@ -204,6 +204,18 @@ describe('a write on a cluster', () => {
       },
     ],
     [
+      'POST a batch of three writes',
+      async () => {
+        const path = userOf(await createUser());
+        const requests = [
+          { method: 'POST', path: users(), body: newUser() },
+          { method: 'PUT', path, body: newUser() },
+          { method: 'DELETE', path },
+        ];
+        return () => expectStatus(service.post(`${base()}/batch`, token, { requests }), 200);
+      },
+    ],
+    [
       'POST a taken OIDC profile info',
       async () => {
         const data = {

@@ -238,9 +238,7 @@ export async function openValidRequests({
     let result = text;
     for (const { creator, body } of base.values()) {
       const example = exampleOf(creator.responses['201']?.content?.['application/json'] ?? { schema: {} });
-      const pairs = isObject(example) ? leavesOf(example.data ?? null, body.data ?? null) : [];
-      for (const [old, now] of pairs)
-        if (result.includes(`,${old})`)) result = result.replace(`,${old})`, `,${now})`);
+      if (isObject(example)) result = withValuesOf(body, example, result);
     }
     return result;
   }
@@ -256,6 +254,16 @@ export async function openValidRequests({
     withRecordValues: told,
     tokenWithout: (scopes) => token([...new Set(all)].filter((scope) => !scopes.includes(scope))),
   };
+}
+
+/** Replaces values of an example record in filters, and its ID in paths. */
+function withValuesOf(body: JsonObject, example: JsonObject, text: string): string {
+  let result = text;
+  for (const [old, now] of leavesOf(example.data ?? null, body.data ?? null)) {
+    if (result.includes(`,${old})`)) result = result.replace(`,${old})`, `,${now})`);
+    if (old === (example.data as JsonObject).id) result = result.replaceAll(`/${old}`, `/${now}`);
+  }
+  return result;
 }
 
 /** Headers with the values of their examples. */

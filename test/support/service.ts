@@ -212,7 +212,7 @@ function textsIn(value: unknown): string[] {
 
 /** Member names that an error may repeat. */
 const ALLOWED_NAMES: ReadonlySet<string> = new Set([
-  ...['data', 'id', 'type', 'relationships', 'included'],
+  ...['data', 'id', 'type', 'relationships', 'included', 'requests', 'method', 'path', 'body', 'if_match'],
   ...['scopes', 'realms', 'overlap_seconds', 'realm_id', 'user_id'],
   ...RESOURCES.flatMap(({ members, inputs = {} }) => [...Object.keys(members), ...Object.keys(inputs)]),
 ]);

@@ -45,7 +45,9 @@ function operationObject(operation: Operation<never>, context: DocumentContext):
 
 function securityOf(access: Operation<never>['access']): Record<string, string[]>[] {
   if (access === 'open') return [];
-  return access === 'session' ? [{ session: [] }] : [{ client_credentials: [access.scope] }];
+  if (access === 'session') return [{ session: [] }];
+  const scopes = 'scope' in access ? [access.scope] : access.anyScope;
+  return scopes.map((scope) => ({ client_credentials: [scope] }));
 }
 
 function requestParameters({ path, query, headers = [], ownHeaders }: Documentation) {

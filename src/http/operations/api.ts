@@ -2,6 +2,7 @@ import { RESOURCES } from '../../domain/resources.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import type { AdminApiDeps } from './admin/operation.ts';
 import { ADMIN_OPERATIONS } from './admin/operations.ts';
+import { WRITE_BATCH } from './batch.ts';
 import type { FeedDeps } from './changes.ts';
 import { FEED_OPERATIONS } from './feed.ts';
 import { OAUTH_OPERATIONS, type OAuthDeps } from './oauth.ts';
@@ -16,6 +17,7 @@ export interface ApiDeps extends ResourceDeps, FeedDeps, OAuthDeps, ServiceDeps,
 /** Every operation of the API, in the order of its document; except those of the console. */
 export const OPERATIONS: readonly Operation<ApiDeps>[] = [
   ...RESOURCES.flatMap(operationsOf),
+  WRITE_BATCH,
   ...FEED_OPERATIONS,
   ...OAUTH_OPERATIONS,
   ...SERVICE_OPERATIONS,

@@ -96,7 +96,8 @@ export function includedIn(resource: Resource, body: unknown): readonly Resource
   return includableBelow(resource).filter(({ type }) => types.has(type));
 }
 
-function tryParse(text: string): unknown {
+/** The value of a JSON text; undefined for any other. */
+export function tryParse(text: string): unknown {
   try {
     return parseJson(text);
   } catch (error) {

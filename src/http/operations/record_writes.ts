@@ -3,6 +3,7 @@ import type { Directory } from '../../directory/directory.ts';
 import type { PreparedRequest } from '../../directory/preparation.ts';
 import type { KeyedRecord, RecordWithIncluded, Store } from '../../directory/store.ts';
 import type { WriteContext } from '../../directory/write_request.ts';
+import { userKeyIndex } from '../../domain/change.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { Principal } from '../../domain/principal.ts';
 import { type AnyRecord, type Key, type KeyPrefix, membersOf, type Resource } from '../../domain/resource.ts';
@@ -99,11 +100,12 @@ export function create(resource: Resource): Operation<WriteDeps> {
 
 function createStage(resource: Resource, deps: WriteDeps): Stage {
   const { directory, withIdempotency } = deps;
+  const path = { collection: resource.collection, userIndex: userKeyIndex(resource) };
   const replyTo = recordReplies(resource, deps);
   // A proxy may let only versioned paths through, so Location is always versioned.
   const locationOf = selfLinks({ ...resource, selfPrefix: '/v2' }, deps.baseUrl);
   return (call) =>
-    withIdempotency(call, resource, async (storable) => {
+    withIdempotency(call, path, async (storable) => {
       const body = documentOf(call.body ?? '');
       const request = {
         verb: 'create',
@@ -232,7 +234,7 @@ export const captureAddress: Stage = (call) => {
   return undefined;
 };
 
-function requestContext(call: Call): WriteContext {
+export function requestContext(call: Call): WriteContext {
   const { principal, requestId, request } = call;
   const { clientId: actor } = principal as Principal;
   return { actor, requestId, address: call.address(), trace: readTraceContext(request.headers) };

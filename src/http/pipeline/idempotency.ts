@@ -1,12 +1,11 @@
 import type { Keyring } from '../../auth/keys/keyring.ts';
 import type { SecretLocation } from '../../auth/port.ts';
 import type { IdempotencyRecord, IdempotencyRecordKey, KeyedRecord, Store } from '../../directory/store.ts';
-import { userKeyIndex } from '../../domain/change.ts';
 import { Fault } from '../../domain/fault.ts';
 import { type Clock, NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
-import type { KeyPrefix, Resource } from '../../domain/resource.ts';
+import type { KeyPrefix } from '../../domain/resource.ts';
 import { isVisibleAscii, VISIBLE_ASCII_RULE } from '../../domain/text/visible_ascii.ts';
 import { type Reply, replyOf } from '../server/reply.ts';
 import type { Call } from './call.ts';
@@ -26,8 +25,15 @@ export type WriteAction = (storable: Storable | undefined) => Promise<Reply | un
 /** Makes the idempotency record of a reply. An error reply has no created record. */
 export type Storable = (reply: Reply, created: KeyedRecord | undefined) => IdempotencyRecord;
 
-/** Runs a request for a record of a resource once, however often it is sent with one Idempotency-Key. */
-export type WithIdempotency = (call: Call, resource: Resource, writeAction: WriteAction) => Promise<Reply>;
+/** The path of a request below its scope. */
+export interface RepeatablePath {
+  readonly collection: string;
+  /** The index of the user in the key of a created record; -1 if the answer is about no single user. */
+  readonly userIndex: number;
+}
+
+/** Runs a request once, however often it is sent with one Idempotency-Key. */
+export type WithIdempotency = (call: Call, path: RepeatablePath, writeAction: WriteAction) => Promise<Reply>;
 
 /**
  * A request with a key: where its answer is stored, a digest of its body, and the user that its record
@@ -81,7 +87,7 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
     }
   }
 
-  return async (call, resource, writeAction) => {
+  return async (call, { collection, userIndex }, writeAction) => {
     const key = call.request.headers.get('idempotency-key');
     if (key === null) return (await writeAction(undefined)) as Reply;
     if (!isVisibleAscii(key)) {
@@ -89,13 +95,13 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
     }
     const scope = call.scope as KeyPrefix;
     const { clientId } = call.principal as Principal;
-    const request = JSON.stringify([clientId, 'POST', resource.collection, scope, key]);
+    const request = JSON.stringify([clientId, 'POST', collection, scope, key]);
     const place = { realm: scope[0] ?? NIL_UUID, clientId, key: keyring.digest('idempotency-key', request) };
     if (inFlight.has(place.key)) throw new Fault('idempotency_key_in_use');
     inFlight.add(place.key);
     try {
       const body = keyring.digest('request-body', call.body ?? '');
-      const userOf = (created: KeyedRecord | undefined) => (created?.key ?? scope)[userKeyIndex(resource)];
+      const userOf = (created: KeyedRecord | undefined) => (created?.key ?? scope)[userIndex];
       return await run({ place, body, userOf }, writeAction);
     } finally {
       inFlight.delete(place.key);

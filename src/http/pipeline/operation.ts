@@ -18,8 +18,8 @@ export interface Operation<in Deps> {
   readonly method: Method;
   /** Static segments and `:name` ones, for example `/v2/authentication-realms/:id`. */
   readonly path: string;
-  /** What the caller needs: a token with this scope, a console session, or nothing. */
-  readonly access: { readonly scope: string } | 'session' | 'open';
+  /** What the caller needs: a token with this scope or with any of several, a console session, or nothing. */
+  readonly access: { readonly scope: string } | { readonly anyScope: readonly string[] } | 'session' | 'open';
   /** Exempt from rate limits and load shedding: health checks. */
   readonly isUncounted?: true;
   /** Only for pages of this service, never for origins that CORS lists. */

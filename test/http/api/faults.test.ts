@@ -43,6 +43,8 @@ const WITH_SOURCE: Partial<Record<FaultCode, object>> = {
   malformed: { detail: 'subject: unique', source: { pointer: '/subject' } },
   invalid: { detail: 'subject: unique', source: { pointer: '/subject' } },
   conflict: { detail: 'subject: unique', source: { pointer: '/subject' } },
+  not_found: { detail: 'subject: unique', source: { pointer: '/subject' } },
+  precondition_failed: { detail: 'subject: unique', source: { pointer: '/subject' } },
   invalid_query: { detail: 'subject: unique', source: { parameter: 'subject' } },
   malformed_filter: {
     detail: 'Could not parse the supplied filter: unique',

@@ -1,0 +1,205 @@
+import { z } from 'zod';
+import type { WriteRequest } from '../../directory/write_request.ts';
+import { Fault } from '../../domain/fault.ts';
+import type { Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Principal } from '../../domain/principal.ts';
+import type { Key } from '../../domain/resource.ts';
+import { realm, user } from '../../domain/resources.ts';
+import { exampleIdOf, requestExample } from '../openapi/examples.ts';
+import { pathParameters } from '../openapi/parameters.ts';
+import { EXTENSION, HEADERS, jsonContent } from '../openapi/responses.ts';
+import { authenticate, insufficientScope } from '../pipeline/bearer.ts';
+import { documentOf, readBody } from '../pipeline/body.ts';
+import type { Call, Stage } from '../pipeline/call.ts';
+import { collectionPattern } from '../pipeline/links.ts';
+import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
+import { locateScope, RECORD_CACHING, shedLoad } from '../pipeline/pipeline.ts';
+import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
+import { etags } from '../pipeline/present.ts';
+import { JSON_TYPE, type Reply } from '../server/reply.ts';
+import { BATCH_METHODS, BATCH_RESOURCES, type BatchItem, readBatchItems } from './batch_items.ts';
+import { openBatchResponses, outlineOf } from './batch_responses.ts';
+import { includedIn, tryParse } from './included.ts';
+import { schemaOf } from './record_operation.ts';
+import { captureAddress, requestContext, type WriteDeps } from './record_writes.ts';
+
+/** The scopes of which a batch needs at least one: that of each of its requests. */
+const SCOPES: readonly string[] = [...new Set(BATCH_RESOURCES.map(({ scope }) => `${scope}:write`))];
+
+const NAME = 'batch';
+
+/**
+ * Several writes of one realm, all or nothing. Named like the batch of OData and Microsoft Graph, whose `requests` and
+ * `responses` it has: authentication (401), any scope (403), path (404), body, the scope of each request (403), then once
+ * for each idempotency key: requests (400), members (400, 422), commit (404, 412, 422), and a response for each request.
+ */
+export const WRITE_BATCH: Operation<WriteDeps> = {
+  name: 'write-batch',
+  method: 'POST',
+  path: `${collectionPattern(realm)}/:realm_id/${NAME}`,
+  access: { anyScope: SCOPES },
+  stages: (deps) => [
+    ...shedLoad(deps.store.overloaded.write),
+    authenticate(deps.tokens, deps.limits),
+    permitAny,
+    captureAddress,
+    locateScope(user),
+    readBody,
+    permitEach,
+    batchStage(deps),
+  ],
+  document: documentBatch,
+};
+
+const refusals = new Map([...SCOPES, SCOPES.join(' ')].map((scope) => [scope, insufficientScope(scope)]));
+
+function refuse(call: Call, scope: string): Reply | undefined {
+  call.refused = 'insufficient scope';
+  return refusals.get(scope);
+}
+
+function permitAny(call: Call): Reply | undefined {
+  const { scopes } = call.principal as Principal;
+  return SCOPES.some((scope) => scopes.has(scope)) ? undefined : refuse(call, SCOPES.join(' '));
+}
+
+/** Checks the scope of each request, and of the records in its `included`. */
+function permitEach(call: Call): Reply | undefined {
+  const { scopes } = call.principal as Principal;
+  const { requests } = Object(tryParse(call.body ?? '')) as { readonly requests?: unknown };
+  for (const { resource, body } of readBatchItems(requests, realmOf(call)).items) {
+    const missing = [resource, ...includedIn(resource, body)].find(
+      ({ scope }) => !scopes.has(`${scope}:write`),
+    );
+    if (missing) return refuse(call, `${missing.scope}:write`);
+  }
+  return undefined;
+}
+
+function realmOf({ scope }: Call): Uuid {
+  return scope?.[0] as Uuid;
+}
+
+function batchStage(deps: WriteDeps): Stage {
+  const { store, directory, withIdempotency, baseUrl } = deps;
+  const revisionOf = revisionReader(etags(baseUrl));
+  const complete = openBatchResponses(deps);
+
+  async function requestOf({
+    resource,
+    method,
+    ids,
+    body = {},
+    ifMatch,
+    item,
+  }: BatchItem): Promise<WriteRequest> {
+    if (method === 'POST') return { verb: 'create', resource, scope: ids, body, item };
+    const key = ids as unknown as Key;
+    const current = async () => (await store.get(resource, key))?.revision;
+    const expectedRevision = await requiredRevision(ifMatchRevisions(ifMatch ?? null, revisionOf), current);
+    return method === 'PUT'
+      ? { verb: 'update', resource, key, body, expectedRevision, item }
+      : { verb: 'remove', resource, key, expectedRevision, item };
+  }
+
+  async function readRequests(call: Call): Promise<readonly BatchItem[]> {
+    const { requests } = documentOf(call.body ?? '');
+    if (!(await store.get(realm, [realmOf(call)]))) throw new Fault('not_found');
+    const { items, errors } = readBatchItems(requests, realmOf(call));
+    if (errors.length > 0) throw new Fault('invalid', errors);
+    return items;
+  }
+
+  return async (call) => {
+    const reply = await withIdempotency(call, { collection: NAME, userIndex: -1 }, async (storable) => {
+      const items = await readRequests(call);
+      const prepared = await directory.prepare(await Promise.all(items.map(requestOf)), requestContext(call));
+      const outline: Reply = { status: 200, headers: HEADERS_OF_ANSWER, body: outlineOf(items, prepared) };
+      return (await directory.commit(prepared, storable?.(outline, undefined))) ? outline : undefined;
+    });
+    return reply.status === 200
+      ? { ...reply, body: await afterCommit(complete(reply.body as string)) }
+      : reply;
+  };
+}
+
+const HEADERS_OF_ANSWER = Object.freeze({ 'Content-Type': JSON_TYPE, 'Cache-Control': RECORD_CACHING });
+
+/** The batch is committed: a failure to read its records leaves the caller without its outcome. */
+async function afterCommit<T>(reading: Promise<T>): Promise<T> {
+  try {
+    return await reading;
+  } catch (error) {
+    throw error instanceof Fault ? new Fault('unknown_outcome', [], error) : error;
+  }
+}
+
+function documentBatch(context: DocumentContext): Documentation {
+  const realms = collectionPattern(realm);
+  const path = `${realms}/${exampleIdOf(realm)}/${user.collection}`;
+  const { data } = requestExample(user, 'update') as { readonly data: { readonly type: string } };
+  const update = { data: { type: data.type, given_name: 'Janet' } };
+  const record = context.examples.record(user);
+  const { location, etag } = { location: context.examples.location(user), etag: context.examples.etag };
+  return {
+    summary: 'Write several records of a realm in one transaction, all or nothing.',
+    description:
+      'Each request has the method, path and body that it would have by itself, and its response the status and body. Errors ' +
+      'name the request. Requires the scope of each request. A repetition by `Idempotency-Key` returns the records as they ' +
+      `are then. At most ${LIMITS.recordsPerRequestMax} records and ${LIMITS.passwordsPerRequestMax} passwords.`,
+    tag: realm.name,
+    isExtension: true,
+    path: pathParameters(user, ['realm_id']),
+    headers: ['Idempotency-Key', 'X-Request-Id'],
+    body: {
+      schema: batchSchema(),
+      example: {
+        requests: [
+          { method: 'POST', path, body: requestExample(user, 'create') },
+          { method: 'PUT', path: `${path}/${exampleIdOf(user)}`, body: update },
+        ],
+      },
+    },
+    success: {
+      status: 200,
+      description: 'A response for each request, in their order.',
+      headers: { 'Cache-Control': HEADERS.cacheControl },
+      content: jsonContent(responsesSchema(context), {
+        responses: [
+          { status: 201, location, etag, body: record },
+          { status: 200, etag, body: record },
+        ],
+      }),
+    },
+    faults: ['not_found', 'precondition_failed', 'conflict'],
+  };
+}
+
+function batchSchema(): z.ZodType {
+  const request = z.object({
+    method: z.enum(BATCH_METHODS),
+    path: z.string().regex(/^\//).meta({ description: 'The path of the request, below the base URL.' }),
+    body: z.looseObject({}).optional().meta({ description: 'The body of a POST or PUT.' }),
+    if_match: z.string().optional().meta({
+      description: 'Of a PUT or DELETE: like the header If-Match. If it fails, nothing is written.',
+    }),
+  });
+  return z
+    .object({ requests: z.array(request).min(1).max(LIMITS.recordsPerRequestMax) })
+    .meta({ id: 'batch', ...EXTENSION });
+}
+
+function responsesSchema({ records, including }: DocumentContext): z.ZodType {
+  const bodies = BATCH_RESOURCES.map((resource) => schemaOf(records, resource));
+  const response = z.strictObject({
+    status: z.union([z.literal(200), z.literal(201), z.literal(204)]),
+    location: z.string().optional().meta({ format: 'uri', description: 'The address of a new record.' }),
+    etag: z.string().optional(),
+    body: z
+      .union([...bodies, ...including.values()])
+      .optional()
+      .meta({ description: 'The record; absent after a DELETE, and if it is gone.' }),
+  });
+  return z.strictObject({ responses: z.array(response) }).meta({ id: 'batch.responses', ...EXTENSION });
+}

@@ -1,0 +1,145 @@
+import type { FieldError } from '../../domain/fault.ts';
+import { parseUuid, type Uuid } from '../../domain/id.ts';
+import type { JsonObject } from '../../domain/json_object.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Resource } from '../../domain/resource.ts';
+import { RESOURCES } from '../../domain/resources.ts';
+import { collectionPattern, itemPatterns, paramNames, scopeParamNames } from '../pipeline/links.ts';
+import { openRouter } from '../server/router.ts';
+
+/** A request of a batch. */
+export interface BatchItem extends Target {
+  readonly method: BatchMethod;
+  /** Undefined for a DELETE. */
+  readonly body: JsonObject | undefined;
+  /** Like the header If-Match. */
+  readonly ifMatch: string | undefined;
+  /** Its place in the body of the batch: `requests.0` for example. */
+  readonly item: string;
+}
+
+export const BATCH_METHODS = ['POST', 'PUT', 'DELETE'] as const;
+type BatchMethod = (typeof BATCH_METHODS)[number];
+
+/** The target of a path: a record, or the collection that a POST adds one to. */
+interface Target {
+  readonly resource: Resource;
+  /** The IDs in the path, the realm first. */
+  readonly ids: readonly Uuid[];
+  readonly isCollection: boolean;
+}
+
+/** The requests of a batch, and what is wrong with the others. */
+export interface BatchItems {
+  readonly items: readonly BatchItem[];
+  readonly errors: readonly FieldError[];
+}
+
+/** The resources that a batch writes: those below a realm. */
+export const BATCH_RESOURCES: readonly Resource[] = RESOURCES.filter(({ parent }) => parent !== undefined);
+
+interface Route extends Pick<Target, 'resource' | 'isCollection'> {
+  readonly pattern: string;
+  readonly names: readonly string[];
+}
+
+const ROUTES: readonly Route[] = BATCH_RESOURCES.flatMap((resource) => [
+  { pattern: collectionPattern(resource), resource, isCollection: true, names: scopeParamNames(resource) },
+  ...itemPatterns(resource).map((pattern) => ({
+    ...{ pattern, resource, isCollection: false, names: paramNames(resource) },
+  })),
+]);
+
+const match = openRouter(ROUTES.map(({ pattern }) => ({ pattern, answers: {} })));
+
+/** Reads `requests` of the body of a batch for a realm. */
+export function readBatchItems(requests: unknown, realm: Uuid): BatchItems {
+  const most = LIMITS.recordsPerRequestMax;
+  if (!Array.isArray(requests))
+    return refusedBatch(requests === undefined ? 'is missing' : 'must be an array');
+  if (requests.length === 0) return refusedBatch('must have at least 1 entries');
+  if (requests.length > most) return refusedBatch(`must have at most ${most} entries`);
+  const read = requests.map((request, index) => readItem(request, `requests.${index}`, realm));
+  const items = read.flatMap(({ item }) => item ?? []);
+  const records = items.reduce((sum, { body }) => sum + 1 + lengthOf(body?.included), 0);
+  if (records > most) return refusedBatch(`must write at most ${most} records, with those in included`);
+  return { items, errors: read.flatMap(({ errors }) => errors) };
+}
+
+function refusedBatch(rule: string): BatchItems {
+  return { items: [], errors: [{ field: 'requests', rule }] };
+}
+
+function lengthOf(value: unknown): number {
+  return Array.isArray(value) ? value.length : 0;
+}
+
+interface ReadItem {
+  readonly item?: BatchItem;
+  readonly errors: readonly FieldError[];
+}
+
+function readItem(request: unknown, item: string, realm: Uuid): ReadItem {
+  if (!isObject(request)) return { errors: [{ field: item, rule: 'must be a JSON object' }] };
+  const { method, path, body, if_match: ifMatch } = request;
+  const target = typeof path === 'string' ? targetOf(path) : undefined;
+  const broken: Readonly<Record<string, string | undefined>> = {
+    method: methodRule(method, target),
+    path: pathRule(target, realm),
+    body: method === 'DELETE' ? undefined : bodyRule(body),
+    if_match: conditionRule(ifMatch, method),
+  };
+  const errors = Object.entries(broken).flatMap(([name, rule]) =>
+    rule === undefined ? [] : [{ field: `${item}.${name}`, rule }],
+  );
+  if (errors.length > 0 || !target) return { errors };
+  return {
+    item: {
+      ...target,
+      method: method as BatchMethod,
+      body: method === 'DELETE' ? undefined : (body as JsonObject),
+      ifMatch: ifMatch as string | undefined,
+      item,
+    },
+    errors,
+  };
+}
+
+/** Undefined for a path that names no record below a realm, or has an ID that no record can have. */
+function targetOf(path: string): Target | undefined {
+  const found = match(path);
+  const route = found && ROUTES.find(({ pattern }) => pattern === found.route.pattern);
+  if (!found || !route) return undefined;
+  const ids = route.names.map((name) => parseUuid(found.params[name] ?? ''));
+  if (ids.includes(undefined)) return undefined;
+  return { resource: route.resource, isCollection: route.isCollection, ids: ids as readonly Uuid[] };
+}
+
+function methodRule(method: unknown, target: Target | undefined): string | undefined {
+  const allowed = target ? METHODS_OF[target.isCollection ? 'collection' : 'record'] : BATCH_METHODS;
+  return (allowed as readonly unknown[]).includes(method)
+    ? undefined
+    : `must be one of ${allowed.join(', ')}`;
+}
+
+const METHODS_OF = { collection: ['POST'], record: ['PUT', 'DELETE'] } as const;
+
+function pathRule(target: Target | undefined, realm: Uuid): string | undefined {
+  if (!target) return 'must be the path of a collection or a record below a realm';
+  return target.ids[0] === realm ? undefined : 'must be in the realm of the batch';
+}
+
+function bodyRule(body: unknown): string | undefined {
+  if (isObject(body)) return undefined;
+  return body === undefined ? 'is missing' : 'must be a JSON object';
+}
+
+function conditionRule(ifMatch: unknown, method: unknown): string | undefined {
+  if (ifMatch === undefined) return undefined;
+  if (typeof ifMatch !== 'string') return 'must be a string';
+  return method === 'POST' ? 'applies to PUT and DELETE alone' : undefined;
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,358 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { oidcProfileInfo, passwordProfileInfo, user } from '../../../src/domain/resources.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import {
+  createParents,
+  createRecord,
+  type Data,
+  FULL_SCOPE,
+  kindOf,
+  OFFLINE,
+  type ParentIds,
+  rowCounts,
+} from '../../support/resource_cases.ts';
+import { comparableResponse, errorsOf, type Service, startService } from '../../support/service.ts';
+
+let service: Service;
+let token: string;
+let home: ParentIds;
+
+beforeAll(async () => {
+  service = await startService(OFFLINE);
+  token = await service.token(`${FULL_SCOPE} changes:read`);
+  home = await createParents(service, token);
+});
+afterAll(() => service.stop());
+
+const base = () => `/v2/authentication-realms/${home.realm}`;
+const users = () => `${base()}/user-authentication-info`;
+const OIDC = 'user-authentication-oidc-profile-info';
+
+const freshUser = (more: Data = {}): Data => ({ ...kindOf(user).fresh(home), ...more });
+const oidcLink = (more: Data = {}): Data => ({ ...kindOf(oidcProfileInfo).fresh(home), ...more });
+const passwordLink = (): Data => kindOf(passwordProfileInfo).fresh(home);
+
+const post = (path: string, data: Data, more: object = {}) => ({
+  method: 'POST',
+  path,
+  body: { data, ...more },
+});
+const put = (path: string, data: Data, more: object = {}) => ({
+  method: 'PUT',
+  path,
+  body: { data },
+  ...more,
+});
+const del = (path: string, more: object = {}) => ({ method: 'DELETE', path, ...more });
+const rename = (name: string): Data => ({ type: user.type, name });
+
+const batch = (requests: unknown, bearer = token, headers: Record<string, string> = {}) =>
+  service.post(`${base()}/batch`, bearer, { requests }, headers);
+
+interface ItemResponse {
+  readonly status: number;
+  readonly location?: string;
+  readonly etag?: string;
+  readonly body?: {
+    readonly data: { readonly id: string; readonly name?: string };
+    readonly included?: object[];
+  };
+}
+
+async function responsesOf(answer: Promise<Response> | Response): Promise<readonly ItemResponse[]> {
+  const response = await answer;
+  const text = await response.text();
+  expect([response.status, response.status === 200 ? '' : text]).toEqual([200, '']);
+  return (JSON.parse(text) as { responses: readonly ItemResponse[] }).responses;
+}
+
+/** The status and the pointers of a refused batch, which must have written nothing. */
+async function refused(answer: () => Promise<Response>): Promise<[number, ...(string | undefined)[]]> {
+  const before = await rowCounts(service);
+  const response = await answer();
+  expect(await rowCounts(service)).toEqual(before);
+  return [response.status, ...(await errorsOf(response)).map(({ source }) => source?.pointer)];
+}
+
+async function newUser(): Promise<{ readonly path: string; readonly etag: string }> {
+  return createRecord(service, token, { kind: kindOf(user), home });
+}
+
+async function eventsAfter(seq: number): Promise<readonly string[]> {
+  const changes = await service.db.engine.records.changes(home.realm as never, seq, 1_000);
+  return changes.map(({ event }) => event.replace('user-authentication-', ''));
+}
+
+async function lastSeq(): Promise<number> {
+  const changes = await service.db.engine.records.changes(home.realm as never, 0, 100_000);
+  return changes.at(-1)?.seq ?? 0;
+}
+
+describe('a batch', () => {
+  test('creates, changes and deletes records in its order, each answered as GET returns it', async () => {
+    const [kept, gone] = [await newUser(), await newUser()];
+    const seq = await lastSeq();
+    const responses = await responsesOf(
+      batch([
+        post(users(), freshUser()),
+        put(kept.path, rename('Renamed')),
+        post(`${kept.path}/${OIDC}/`, oidcLink()),
+        del(gone.path),
+      ]),
+    );
+    expect(responses.map(({ status }) => status)).toEqual([201, 200, 201, 204]);
+    const [created, changed, linked, deleted] = responses;
+    expect(deleted).toEqual({ status: 204 });
+    for (const [response, address] of [
+      [created, created?.location],
+      [changed, kept.path],
+      [linked, linked?.location],
+    ] as const) {
+      const read = await service.get(address ?? '', token);
+      expect([response?.etag, response?.body]).toEqual([
+        read.headers.get('etag'),
+        await read.json(),
+      ] as never);
+    }
+    expect(changed?.body?.data.name).toBe('Renamed');
+    expect((await service.get(gone.path, token)).status).toBe(404);
+    expect(await eventsAfter(seq)).toEqual([
+      'info.created',
+      'info.updated',
+      'oidc-profile-info.created',
+      'info.updated',
+      'info.deleted',
+    ]);
+  });
+
+  test('creates users with their links', async () => {
+    const included = [oidcLink(), passwordLink()];
+    const [first, second] = await responsesOf(
+      batch([post(users(), freshUser(), { included }), post(users(), freshUser(), { included: [] })]),
+    );
+    const both = 'include=oidc_profile_infos,password_profile_infos';
+    const read = await service.get(`${first?.location}?${both}`, token);
+    expect(first?.body).toEqual((await read.json()) as never);
+    expect(first?.body?.included).toHaveLength(2);
+    expect(second?.body?.included).toEqual([]);
+  });
+
+  test('answers with the records as it left them where it writes one twice', async () => {
+    const { path, etag } = await newUser();
+    const responses = await responsesOf(
+      batch([put(path, rename('First'), { if_match: etag }), put(path, rename('Second'))]),
+    );
+    expect(responses.map(({ body }) => body?.data.name)).toEqual(['Second', 'Second']);
+    const [gone] = await responsesOf(batch([put(path, rename('Third')), del(path)]));
+    expect(gone).toEqual({ status: 200 });
+  });
+
+  test('writes as many records as the limit, and not one more', async () => {
+    const most = LIMITS.recordsPerRequestMax;
+    const requests = Array.from({ length: most + 1 }, () => post(users(), freshUser()));
+    expect(await refused(() => batch(requests))).toEqual([400, '/requests']);
+    expect(await responsesOf(batch(requests.slice(1)))).toHaveLength(most);
+    const included = Array.from({ length: most / 2 }, () => oidcLink());
+    const withLinks = [1, 2].map(() => post(users(), freshUser(), { included }));
+    expect(await refused(() => batch(withLinks))).toEqual([400, '/requests']);
+  });
+
+  test('has as many passwords as the limit, and the errors name the others', async () => {
+    const { path } = await newUser();
+    const requests = Array.from({ length: LIMITS.passwordsPerRequestMax + 1 }, () =>
+      post(`${path}/${passwordProfileInfo.collection}`, passwordLink()),
+    );
+    expect(await refused(() => batch(requests))).toEqual([400, '/requests/4/body/data/password']);
+    expect(await responsesOf(batch(requests.slice(1)))).toHaveLength(LIMITS.passwordsPerRequestMax);
+  });
+
+  test('looks up at most as many providers as a realm may at once', async () => {
+    const profile = () => post(`${base()}/oidc-profiles`, { ...profileData, name: systemClock.mintId() });
+    const profileData = {
+      type: 'oidc-profile',
+      discovery_url: 'https://login.example.com/.well-known/openid-configuration',
+      client_id: 'shop',
+      client_secret: 'of-a-provider-and-nobody-else',
+    };
+    const requests = Array.from({ length: LIMITS.discoveriesPerRealmMax + 1 }, profile);
+    expect(await refused(() => batch(requests))).toEqual([400, '/requests/2/body/data/discovery_url']);
+    expect(await responsesOf(batch(requests.slice(1)))).toHaveLength(LIMITS.discoveriesPerRealmMax);
+  });
+});
+
+describe('a refused batch writes nothing', () => {
+  test('a taken link is 422 and names its request', async () => {
+    const { path } = await newUser();
+    const link = oidcLink();
+    await responsesOf(batch([post(`${path}/${OIDC}`, link)]));
+    const requests = [post(users(), freshUser()), put(path, rename('Undone')), post(`${path}/${OIDC}`, link)];
+    expect(await refused(() => batch(requests))).toEqual([
+      422,
+      '/requests/2/body/data/issuer',
+      '/requests/2/body/data/subject',
+    ]);
+    const nested = post(users(), freshUser(), { included: [oidcLink(), link] });
+    expect(await refused(() => batch([nested]))).toEqual([
+      422,
+      '/requests/0/body/included/1/issuer',
+      '/requests/0/body/included/1/subject',
+    ]);
+    const read = await (await service.get(path, token)).json();
+    expect((read as { data: { name: string } }).data.name).not.toBe('Undone');
+  });
+
+  test('invalid members are 400, all of them at once', async () => {
+    const { path } = await newUser();
+    const requests = [
+      post(users(), freshUser({ email: 'none' })),
+      put(path, { type: 'other' }),
+      { method: 'POST', path: users(), body: {} },
+      post(users(), freshUser(), { included: [{ type: 'none' }] }),
+      put(path, { ...rename('x'), given_name: 7 }),
+    ];
+    expect(await refused(() => batch(requests))).toEqual([
+      400,
+      '/requests/0/body/data/email',
+      '/requests/1/body/data/type',
+      '/requests/2/body/data',
+      '/requests/3/body/included/0/type',
+      '/requests/4/body/data/given_name',
+    ]);
+  });
+
+  test('an absent record is 404, a stale if_match 412, and both name their request', async () => {
+    const { path, etag } = await newUser();
+    const absent = `${users()}/${systemClock.mintId()}`;
+    for (const request of [put(absent, rename('x')), del(absent), post(`${absent}/${OIDC}`, oidcLink())])
+      expect(await refused(() => batch([put(path, rename('x')), request]))).toEqual([
+        404,
+        '/requests/1/path',
+      ]);
+    const stale = { if_match: '"0000000000000000-00000000"' };
+    expect(await refused(() => batch([del(path, stale)]))).toEqual([412, '/requests/0/if_match']);
+    const twice = [1, 2].map(() => put(path, rename('x'), { if_match: etag }));
+    expect(await refused(() => batch(twice))).toEqual([412, '/requests/1/if_match']);
+    await responsesOf(batch([put(path, rename('x'), { if_match: etag }), del(path, { if_match: '*' })]));
+  });
+
+  const OTHER = '01900000-0000-7000-8000-000000000000';
+  const SHAPES: [string, () => unknown, ...string[]][] = [
+    ['nothing', () => undefined, '/requests'],
+    ['an object', () => ({}), '/requests'],
+    ['no request', () => [], '/requests'],
+    ['a request that is no object', () => [7, null, []], '/requests/0', '/requests/1', '/requests/2'],
+    ['an empty request', () => [{}], '/requests/0/method', '/requests/0/path', '/requests/0/body'],
+    ['a GET', () => [{ method: 'GET', path: users(), body: {} }], '/requests/0/method'],
+    ['a PUT of a collection', () => [put(users(), rename('x'))], '/requests/0/method'],
+    ['a POST to a record', () => [post(`${users()}/${OTHER}`, freshUser())], '/requests/0/method'],
+    [
+      'the realm itself',
+      () => [put(base(), { type: 'authentication-realm', name: 'x' })],
+      '/requests/0/path',
+    ],
+    ['a search', () => [post(`${users()}/search`, freshUser())], '/requests/0/path'],
+    ['an unknown path', () => [post('/v2/none', freshUser())], '/requests/0/path'],
+    ['a path with a query', () => [del(`${users()}/${OTHER}?a=b`)], '/requests/0/path'],
+    ['another realm', () => [post(users().replace(home.realm, OTHER), freshUser())], '/requests/0/path'],
+    ['if_match of a POST', () => [{ ...post(users(), freshUser()), if_match: '*' }], '/requests/0/if_match'],
+    ['if_match of another type', () => [del(`${users()}/${OTHER}`, { if_match: 1 })], '/requests/0/if_match'],
+  ];
+  test.each(SHAPES)('a batch of %s is 400', async (_, requests, ...pointers) => {
+    expect(await refused(() => batch(requests()))).toEqual([400, ...pointers]);
+  });
+
+  test('a batch with the requests of two realms is 400 and names those of the other', async () => {
+    const there = await createParents(service, token);
+    const theirs = users().replace(home.realm, there.realm);
+    const requests = [post(users(), freshUser()), post(theirs, freshUser())];
+    expect(await refused(() => batch(requests))).toEqual([400, '/requests/1/path']);
+  });
+});
+
+describe('the rights of a batch', () => {
+  test('a token needs the scope of each request and of each link, before members are validated', async () => {
+    const { path } = await newUser();
+    const challenge = (answer: Response) => [answer.status, answer.headers.get('www-authenticate')];
+    const insufficient = (scope: string) => [
+      403,
+      `Bearer realm="authrealm", error="insufficient_scope", scope="${scope}"`,
+    ];
+    const writer = await service.token('users:write');
+    const invalid = post(users(), { type: 'none' });
+    expect(challenge(await batch([invalid, post(`${path}/${OIDC}`, oidcLink())], writer))).toEqual(
+      insufficient('oidc-profile-infos:write'),
+    );
+    const nested = post(users(), freshUser(), { included: [passwordLink()] });
+    expect(challenge(await batch([nested], writer))).toEqual(insufficient('password-profile-infos:write'));
+    expect(await refused(() => batch([post(users(), freshUser()), nested], writer))).toEqual([
+      403,
+      undefined,
+    ]);
+    await responsesOf(batch([post(users(), freshUser())], writer));
+    const reader = await service.token('users:read profile-infos:read realms:write');
+    expect((await batch([], reader)).status).toBe(403);
+  });
+
+  test('a realm outside of the list of a client is 404, as one that does not exist', async () => {
+    const limited = await service.token(FULL_SCOPE, new Set([systemClock.mintId()]));
+    const outside = await batch([post(users(), freshUser())], limited);
+    const path = `${base().replace(home.realm, systemClock.mintId())}/batch`;
+    const requests = [post(path.replace('batch', user.collection), freshUser())];
+    const unknown = await service.post(path, token, { requests });
+    expect(outside.status).toBe(404);
+    expect(await comparableResponse(unknown)).toBe(await comparableResponse(outside));
+  });
+});
+
+describe('an Idempotency-Key of a batch', () => {
+  const keyed = () => ({ 'Idempotency-Key': crypto.randomUUID() });
+
+  test('writes everything once, and repeats the answer', async () => {
+    const headers = keyed();
+    const requests = [post(users(), freshUser(), { included: [oidcLink()] }), post(users(), freshUser())];
+    const first = await batch(requests, token, headers);
+    const counts = await rowCounts(service);
+    expect(first.status).toBe(200);
+    expect(await comparableResponse(await batch(requests, token, headers))).toBe(
+      await comparableResponse(first),
+    );
+    expect(await rowCounts(service)).toEqual(counts);
+    expect((await batch(requests.slice(1), token, headers)).status).toBe(422);
+  });
+
+  test('returns the records as they are then, because its record outlives the users of the batch', async () => {
+    const headers = keyed();
+    const requests = [1, 2].map(() => post(users(), freshUser()));
+    const [kept, gone] = await responsesOf(batch(requests, token, headers));
+    await service.put(kept?.location ?? '', token, { data: rename('Later') });
+    await service.del(gone?.location ?? '', token);
+    const [now, absent] = await responsesOf(batch(requests, token, headers));
+    expect(now?.body?.data).toMatchObject({ id: kept?.body?.data.id, name: 'Later' });
+    expect(absent).toEqual({ status: 201, location: gone?.location as string });
+  });
+
+  test('is 409 while the batch is in progress', async () => {
+    for (let round = 0; round < 20; round += 1) {
+      const headers = keyed();
+      const requests = [post(users(), freshUser())];
+      const answers = await Promise.all(Array.from({ length: 8 }, () => batch(requests, token, headers)));
+      const texts = await Promise.all(
+        answers.filter(({ status }) => status === 200).map((answer) => answer.text()),
+      );
+      expect(new Set(texts).size).toBe(1);
+      if (answers.some(({ status }) => status === 409)) return;
+    }
+    throw new Error('no 409 in 20 rounds');
+  });
+
+  test('repeats a refusal', async () => {
+    const headers = keyed();
+    const requests = [post(users(), freshUser()), del(`${users()}/${systemClock.mintId()}`)];
+    const first = await batch(requests, token, headers);
+    expect(first.status).toBe(404);
+    expect(await comparableResponse(await batch(requests, token, headers))).toBe(
+      await comparableResponse(first),
+    );
+  });
+});
