@@ -67,7 +67,7 @@ test('a reverse lookup searches the index of the hash column', () => {
 test('a lookup with include reads the newest links of a user from the index of their list, without a sort', () => {
   const db = connectSqlite(path);
   for (const link of [oidcProfileInfo, passwordProfileInfo]) {
-    const select = newestBelowText(link, sqliteStatements(link).visible, ['?', '?']);
+    const select = newestBelowText(link, sqliteStatements(link).visible, ['+?', '+?']);
     const plan = db.query<{ detail: string }, string[]>(`explain query plan ${select}`).all('a', 'b');
     expect(plan.map(({ detail }) => detail)).toEqual([
       `SEARCH ${link.table} USING INDEX ${link.table}_of_user (realm_id=? AND user_id=?)`,
