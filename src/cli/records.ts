@@ -250,7 +250,7 @@ async function readChildren(
   const found = objects.map((object) => known.find(({ type }) => type === object.type));
   if (found.includes(undefined)) {
     const types = known.map(({ type }) => type).join(', ');
-    throw new Refusal(`each object in --included needs a type: ${types}`, { isUsage: true });
+    throw new Refusal(`each object in --included needs a type, one of ${types}`, { isUsage: true });
   }
   return new Map(known.map((child) => [child, objects.filter((_, index) => found[index] === child)]));
 }

@@ -31,7 +31,7 @@ type OfRealm = Exclude<CollectionName, 'realms'>;
 /** One write of a batch: the arguments of the method with this name. */
 export type BatchRequest = { [N in OfRealm]: Create<N> | Update<N> | Delete<N> }[OfRealm];
 
-/** The record of a create or update as the batch left it; undefined for a delete, and if it is gone. */
+/** The record of a create or update after the whole batch; undefined for a delete, and if it has been deleted since. */
 export type BatchResult<B extends BatchRequest> = B extends
   | { readonly create: infer N extends CollectionName }
   | { readonly update: infer N extends CollectionName }
@@ -62,7 +62,7 @@ export function openBatch(send: SendRequest): WriteBatch {
     const known = requests as readonly AnyRequest[];
     const path = `/v2/${WIRE_FORMATS.realms.collections[0]}/${parseIdentifier(realm, 'realm')}/batch`;
     const answer = await postOnce(send, path, { requests: known.map(itemOf) }, options);
-    const responses = readResponses(answer.body);
+    const responses = readResponses(answer.body, known.length);
     return known.map((request, index) => resultOf(request, responses[index] ?? {})) as never;
   };
 }
@@ -80,7 +80,8 @@ function itemOf({ ifMatch, ...request }: AnyRequest): object {
 
 function wireOf({ create, update, delete: removed }: AnyRequest): WireFormat {
   const wire = WIRE_FORMATS[(create ?? update ?? removed) as CollectionName];
-  if (!wire) throw new TypeError('each request needs create, update or delete: the name of a collection');
+  if (!wire)
+    throw new TypeError('each request must have create, update or delete with the name of a collection');
   return wire;
 }
 

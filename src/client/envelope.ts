@@ -40,10 +40,10 @@ export function readMany(wire: WireFormat, body: unknown, above: readonly string
   };
 }
 
-/** The responses of a batch, in the order of its requests. */
-export function readResponses(body: unknown): readonly JsonObject[] {
+/** The responses of a batch of `count` requests, in their order. */
+export function readResponses(body: unknown, count: number): readonly JsonObject[] {
   const { responses } = objectOf(body);
-  if (!Array.isArray(responses)) throw unexpectedResponse();
+  if (!Array.isArray(responses) || responses.length !== count) throw unexpectedResponse();
   return responses.map(objectOf);
 }
 

@@ -212,9 +212,9 @@ export const LIMITS = Object.freeze({
   pageRecordsMax: 100,
   /** Records of each kind that `include` adds to a record. If there are more, the answer links to the rest of the list. */
   includedRecordsMax: 100,
-  /** Records that one request writes: the parts of a batch, and links that are created with their user. With more, 400. */
+  /** Records that a batch writes, and links that are created with their user. With more, 400. */
   recordsPerRequestMax: 100,
-  /** Plain passwords in such a request: each has to be hashed before the answer. With more, 400. */
+  /** Plain passwords in such a request: each is hashed before the answer. With more, 400. */
   passwordsPerRequestMax: 4,
   /** Largest `page[offset]`. A larger one is answered 400; use `page[after]`. */
   pageOffsetMax: 10_000,

@@ -24,15 +24,15 @@ import { includedIn, tryParse } from './included.ts';
 import { schemaOf } from './record_operation.ts';
 import { captureAddress, requestContext, type WriteDeps } from './record_writes.ts';
 
-/** The scopes of which a batch needs at least one: that of each of its requests. */
+/** The scopes of the requests of batches: a token needs at least one of them for any batch. */
 const SCOPES: readonly string[] = [...new Set(BATCH_RESOURCES.map(({ scope }) => `${scope}:write`))];
 
 const NAME = 'batch';
 
 /**
- * Several writes of one realm, all or nothing. Named like the batch of OData and Microsoft Graph, whose `requests` and
- * `responses` it has: authentication (401), any scope (403), path (404), body, the scope of each request (403), then once
- * for each idempotency key: requests (400), members (400, 422), commit (404, 412, 422), and a response for each request.
+ * Several writes of one realm, all or nothing. The names are those of the batches of OData and Microsoft Graph. Checks in
+ * this order: authentication (401), any scope (403), path (404), body, the scope of each request (403), then once for each
+ * idempotency key: realm (404), requests (400), members (400, 422), commit (404, 412, 422).
  */
 export const WRITE_BATCH: Operation<WriteDeps> = {
   name: 'write-batch',
@@ -64,14 +64,13 @@ function permitAny(call: Call): Reply | undefined {
   return SCOPES.some((scope) => scopes.has(scope)) ? undefined : refuse(call, SCOPES.join(' '));
 }
 
-/** Checks the scope of each request, and of the records in its `included`. */
+/** Checks the scope of each request, and of the records that it creates by `included`. */
 function permitEach(call: Call): Reply | undefined {
   const { scopes } = call.principal as Principal;
   const { requests } = Object(tryParse(call.body ?? '')) as { readonly requests?: unknown };
-  for (const { resource, body } of readBatchItems(requests, realmOf(call)).items) {
-    const missing = [resource, ...includedIn(resource, body)].find(
-      ({ scope }) => !scopes.has(`${scope}:write`),
-    );
+  for (const { method, resource, body } of readBatchItems(requests, realmOf(call)).items) {
+    const below = method === 'POST' ? includedIn(resource, body) : [];
+    const missing = [resource, ...below].find(({ scope }) => !scopes.has(`${scope}:write`));
     if (missing) return refuse(call, `${missing.scope}:write`);
   }
   return undefined;
@@ -126,7 +125,7 @@ function batchStage(deps: WriteDeps): Stage {
 
 const HEADERS_OF_ANSWER = Object.freeze({ 'Content-Type': JSON_TYPE, 'Cache-Control': RECORD_CACHING });
 
-/** The batch is committed: a failure to read its records leaves the caller without its outcome. */
+/** The batch is committed: if its records cannot be read, the caller does not know the outcome. */
 async function afterCommit<T>(reading: Promise<T>): Promise<T> {
   try {
     return await reading;
@@ -145,8 +144,8 @@ function documentBatch(context: DocumentContext): Documentation {
   return {
     summary: 'Write several records of a realm in one transaction, all or nothing.',
     description:
-      'Each request has the method, path and body that it would have by itself, and its response the status and body. Errors ' +
-      'name the request. Requires the scope of each request. A repetition by `Idempotency-Key` returns the records as they ' +
+      'Each request has the method, path and body of a single one, and each response its status and body. Errors name the ' +
+      'request. Requires the scope of each request. Repeated with its `Idempotency-Key`, a batch returns the records as they ' +
       `are then. At most ${LIMITS.recordsPerRequestMax} records and ${LIMITS.passwordsPerRequestMax} passwords.`,
     tag: realm.name,
     isExtension: true,
@@ -182,7 +181,7 @@ function batchSchema(): z.ZodType {
     path: z.string().regex(/^\//).meta({ description: 'The path of the request, below the base URL.' }),
     body: z.looseObject({}).optional().meta({ description: 'The body of a POST or PUT.' }),
     if_match: z.string().optional().meta({
-      description: 'Of a PUT or DELETE: like the header If-Match. If it fails, nothing is written.',
+      description: 'Of a PUT or DELETE: like the header `If-Match`.',
     }),
   });
   return z
@@ -199,7 +198,7 @@ function responsesSchema({ records, including }: DocumentContext): z.ZodType {
     body: z
       .union([...bodies, ...including.values()])
       .optional()
-      .meta({ description: 'The record; absent after a DELETE, and if it is gone.' }),
+      .meta({ description: 'The record; absent after a DELETE, and if it has been deleted since.' }),
   });
   return z.strictObject({ responses: z.array(response) }).meta({ id: 'batch.responses', ...EXTENSION });
 }

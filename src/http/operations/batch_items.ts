@@ -3,11 +3,11 @@ import { parseUuid, type Uuid } from '../../domain/id.ts';
 import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Resource } from '../../domain/resource.ts';
-import { RESOURCES } from '../../domain/resources.ts';
+import { includableBelow, RESOURCES } from '../../domain/resources.ts';
 import { collectionPattern, itemPatterns, paramNames, scopeParamNames } from '../pipeline/links.ts';
 import { openRouter } from '../server/router.ts';
 
-/** A request of a batch. */
+/** A valid request of a batch. */
 export interface BatchItem extends Target {
   readonly method: BatchMethod;
   /** Undefined for a DELETE. */
@@ -29,7 +29,7 @@ interface Target {
   readonly isCollection: boolean;
 }
 
-/** The requests of a batch, and what is wrong with the others. */
+/** The valid requests of a batch, and the errors of the others. */
 export interface BatchItems {
   readonly items: readonly BatchItem[];
   readonly errors: readonly FieldError[];
@@ -57,12 +57,12 @@ export function readBatchItems(requests: unknown, realm: Uuid): BatchItems {
   const most = LIMITS.recordsPerRequestMax;
   if (!Array.isArray(requests))
     return refusedBatch(requests === undefined ? 'is missing' : 'must be an array');
-  if (requests.length === 0) return refusedBatch('must have at least 1 entries');
+  if (requests.length === 0) return refusedBatch('must not be empty');
   if (requests.length > most) return refusedBatch(`must have at most ${most} entries`);
   const read = requests.map((request, index) => readItem(request, `requests.${index}`, realm));
   const items = read.flatMap(({ item }) => item ?? []);
-  const records = items.reduce((sum, { body }) => sum + 1 + lengthOf(body?.included), 0);
-  if (records > most) return refusedBatch(`must write at most ${most} records, with those in included`);
+  const records = items.reduce((sum, item) => sum + 1 + includedCount(item), 0);
+  if (records > most) return refusedBatch(`must write at most ${most} records, including those in included`);
   return { items, errors: read.flatMap(({ errors }) => errors) };
 }
 
@@ -70,8 +70,10 @@ function refusedBatch(rule: string): BatchItems {
   return { items: [], errors: [{ field: 'requests', rule }] };
 }
 
-function lengthOf(value: unknown): number {
-  return Array.isArray(value) ? value.length : 0;
+/** The records that an item creates below its own. A PUT ignores `included`, as does a resource without such records. */
+function includedCount({ method, resource, body }: BatchItem): number {
+  const included = method === 'POST' && includableBelow(resource).length > 0 ? body?.included : undefined;
+  return Array.isArray(included) ? included.length : 0;
 }
 
 interface ReadItem {
@@ -105,7 +107,7 @@ function readItem(request: unknown, item: string, realm: Uuid): ReadItem {
   };
 }
 
-/** Undefined for a path that names no record below a realm, or has an ID that no record can have. */
+/** The target of a path; undefined if it is not below a realm, or has an ID that is not a UUID. */
 function targetOf(path: string): Target | undefined {
   const found = match(path);
   const route = found && ROUTES.find(({ pattern }) => pattern === found.route.pattern);
@@ -137,7 +139,7 @@ function bodyRule(body: unknown): string | undefined {
 function conditionRule(ifMatch: unknown, method: unknown): string | undefined {
   if (ifMatch === undefined) return undefined;
   if (typeof ifMatch !== 'string') return 'must be a string';
-  return method === 'POST' ? 'applies to PUT and DELETE alone' : undefined;
+  return method === 'POST' ? 'applies only to PUT and DELETE' : undefined;
 }
 
 function isObject(value: unknown): value is JsonObject {

@@ -17,7 +17,7 @@ interface OutlinedResponse {
   /** The name of the resource. */
   readonly resource: string;
   readonly key: Key;
-  /** The kinds of records that were created below it; undefined if its request had no `included`. */
+  /** The names of the resources created below it; undefined if its request had no `included`. */
   readonly included: readonly string[] | undefined;
 }
 
@@ -40,7 +40,7 @@ type ResponseDeps = Pick<RecordDeps, 'baseUrl' | 'installation'> & {
   readonly store: Pick<Store, 'get' | 'getIncluding'>;
 };
 
-/** Completes an outline with the records as they are now. A record that is gone has only its status. */
+/** Completes an outline with the records as they are now. The response of a deleted record has no body. */
 export function openBatchResponses(deps: ResponseDeps): (outline: string) => Promise<string> {
   const { store } = deps;
   const presenters = new Map(

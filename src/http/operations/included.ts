@@ -88,7 +88,7 @@ export function permitIncluded(resource: Resource): readonly Stage[] {
   ];
 }
 
-/** The resources of the records in `included` of a body. What else is in it is validated later. */
+/** The resources of the records in `included` of a body. Entries of other types are rejected later. */
 export function includedIn(resource: Resource, body: unknown): readonly Resource[] {
   const { included } = Object(body) as { readonly included?: unknown };
   if (!Array.isArray(included)) return [];

@@ -15,7 +15,7 @@ export const readBody: Stage = async (call) => {
   return undefined;
 };
 
-/** The object of a body. Throws Fault `malformed` if it is not JSON, `invalid` if it is no object. */
+/** The object of a body. Throws Fault `malformed` if it is not JSON, `invalid` if it is not an object. */
 export function documentOf(body: string): JsonObject {
   return objectOf(parseJson(body), 'body');
 }

@@ -164,7 +164,18 @@ describe('a batch', () => {
       post(`${path}/${passwordProfileInfo.collection}`, passwordLink()),
     );
     expect(await refused(() => batch(requests))).toEqual([400, '/requests/4/body/data/password']);
+    const included = [1, 2, 3].map(passwordLink);
+    const mixed = [...requests.slice(0, 2), post(users(), freshUser(), { included })];
+    expect(await refused(() => batch(mixed))).toEqual([400, '/requests/2/body/included/2/password']);
     expect(await responsesOf(batch(requests.slice(1)))).toHaveLength(LIMITS.passwordsPerRequestMax);
+  });
+
+  test('ignores included where a single request does: it needs no scope and counts no record', async () => {
+    const { path } = await newUser();
+    const included = Array.from({ length: LIMITS.recordsPerRequestMax }, passwordLink);
+    const request = { ...put(path, rename('Kept')), body: { data: rename('Kept'), included } };
+    const [changed] = await responsesOf(batch([request], await service.token('users:write')));
+    expect(changed).toMatchObject({ status: 200, body: { data: { name: 'Kept' } } });
   });
 
   test('looks up at most as many providers as a realm may at once', async () => {
@@ -229,8 +240,8 @@ describe('a refused batch writes nothing', () => {
         404,
         '/requests/1/path',
       ]);
-    const stale = { if_match: '"0000000000000000-00000000"' };
-    expect(await refused(() => batch([del(path, stale)]))).toEqual([412, '/requests/0/if_match']);
+    for (const if_match of ['"0000000000000000-00000000"', `W/${etag}`, 'none', ''])
+      expect(await refused(() => batch([del(path, { if_match })]))).toEqual([412, '/requests/0/if_match']);
     const twice = [1, 2].map(() => put(path, rename('x'), { if_match: etag }));
     expect(await refused(() => batch(twice))).toEqual([412, '/requests/1/if_match']);
     await responsesOf(batch([put(path, rename('x'), { if_match: etag }), del(path, { if_match: '*' })]));
@@ -260,6 +271,11 @@ describe('a refused batch writes nothing', () => {
   ];
   test.each(SHAPES)('a batch of %s is 400', async (_, requests, ...pointers) => {
     expect(await refused(() => batch(requests()))).toEqual([400, ...pointers]);
+  });
+
+  test('a body that is not a JSON object is 400', async () => {
+    for (const body of ['', '{', '[]', 'null', '7'])
+      expect(await refused(() => service.post(`${base()}/batch`, token, body))).toEqual([400, '']);
   });
 
   test('a batch with the requests of two realms is 400 and names those of the other', async () => {
@@ -311,9 +327,11 @@ describe('an Idempotency-Key of a batch', () => {
   test('writes everything once, and repeats the answer', async () => {
     const headers = keyed();
     const requests = [post(users(), freshUser(), { included: [oidcLink()] }), post(users(), freshUser())];
+    const before = await rowCounts(service);
     const first = await batch(requests, token, headers);
     const counts = await rowCounts(service);
     expect(first.status).toBe(200);
+    expect((counts.idempotency ?? 0) - (before.idempotency ?? 0)).toBe(1);
     expect(await comparableResponse(await batch(requests, token, headers))).toBe(
       await comparableResponse(first),
     );
