@@ -19,6 +19,7 @@ test('requests of an overloaded kind of work are 503 before authentication, othe
     ['write', 'POST', () => below],
     ['write', 'PUT', (at: Fixture) => `${below}/${at.user}`],
     ['write', 'DELETE', (at: Fixture) => `${below}/${at.user}`],
+    ['write', 'POST', () => '/batch'],
   ] as const;
   const statuses = (at: Fixture) =>
     Promise.all(

@@ -94,7 +94,11 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
     'matrix',
     'search_all_realms',
   ],
-  'src/http/operations/batch.ts': ['api/batch', 'matrix'],
+  'src/http/operations/batch.ts': [
+    ...['api/batch', 'api/batch_log', 'api/batch_outcome'],
+    'overload_before_authentication',
+    'matrix',
+  ],
   'src/http/operations/batch_items.ts': ['api/batch'],
   'src/http/operations/included.ts': ['api/include', 'matrix'],
   'src/http/operations/lists.ts': ['matrix', 'paging', 'reverse_lookup', 'list'],
