@@ -44,6 +44,8 @@ interface AnyWrite {
 export interface Insert extends AnyWrite {
   readonly op: 'insert';
   readonly record: AnyRecord;
+  /** Required, because the totals of lists count it. */
+  readonly change: Change;
   readonly guards?: readonly Guard[];
 }
 
@@ -318,8 +320,7 @@ export interface ComparedRecord {
 
 export interface Load {
   /** A load checks no guards. */
-  readonly write: Omit<Insert, 'guards' | 'change'>;
-  readonly change: Change;
+  readonly write: Omit<Insert, 'guards'>;
   /** Compares the stored record, with its secrets as stored, with the loaded one. Pure. */
   compare(stored: AnyRecord): ComparedRecord;
 }

@@ -284,9 +284,10 @@ const NO_CONDITIONS: readonly EmailCondition[] = Object.freeze([]);
 
 function loadOf(lineRecord: LineRecord, context: ImportContext): Load {
   const { format, key, record, now } = lineRecord;
+  const { resource } = format;
+  const change = changeOf(resource, 'created', { key, revision: record.revision }, originAt(now));
   return {
-    write: { op: 'insert', resource: format.resource, key, record },
-    change: changeOf(format.resource, 'created', { key, revision: record.revision }, originAt(now)),
+    write: { op: 'insert', resource, key, record, change },
     compare: (stored) => compareWith(lineRecord, stored, context),
   };
 }

@@ -1,12 +1,18 @@
 import { expect, test } from 'bun:test';
-import { changeOf } from '../../src/domain/change.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
 import { openLeases } from '../../src/jobs/leases.ts';
 import { removeOld, startRetention } from '../../src/jobs/retention.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { buildRecord, createFixture, type Service, startService, userMembers } from '../support/service.ts';
+import {
+  buildRecord,
+  createFixture,
+  insertOf,
+  type Service,
+  startService,
+  userMembers,
+} from '../support/service.ts';
 import { addTarget } from '../support/webhook_receivers.ts';
 
 /** Removal of expired changes, entries, deliveries and dead letters. */
@@ -34,13 +40,8 @@ test('retention removes expired changes, entries, deliveries and dead letters, b
   const loads = Array.from({ length: 2_500 }, () => {
     const key = [realm, systemClock.mintId()] as const;
     const record = buildRecord(key, userMembers);
-    const origin = { actor: 'test', requestId: undefined, address: undefined, at: record.created_at };
-    const change = changeOf(user, 'created', { key, revision: record.revision }, origin);
-    return {
-      write: { op: 'insert' as const, resource: user, key, record },
-      change,
-      compare: () => ({ comparison: 'same' as const, change }),
-    };
+    const write = insertOf(user, key, record);
+    return { write, compare: () => ({ comparison: 'same' as const, change: write.change }) };
   });
   await engine.records.load(loads, false);
   const { webhook } = await addTarget(service, 'http://127.0.0.1:9/', {

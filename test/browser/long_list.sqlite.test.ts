@@ -3,7 +3,14 @@ import type { Write } from '../../src/directory/store.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { buildRecord, realmMembers, type Service, startService, userMembers } from '../support/service.ts';
+import {
+  buildRecord,
+  insertOf,
+  realmMembers,
+  type Service,
+  startService,
+  userMembers,
+} from '../support/service.ts';
 import { expectNoErrors, openSignedIn } from './console_session.ts';
 import { BROWSER_TEST_MS } from './console_window.ts';
 
@@ -22,13 +29,7 @@ beforeAll(async () => {
   service = await startService();
   home = systemClock.mintId();
   const { records } = service.db.engine;
-  const made = {
-    op: 'insert',
-    resource: realm,
-    key: [home],
-    record: buildRecord([home], realmMembers),
-  } as const;
-  await records.commit([made]);
+  await records.commit([insertOf(realm, [home], buildRecord([home], realmMembers))]);
   for (let first = 0; first < USERS; first += 1_000) {
     const writes = Array.from({ length: 1_000 }, (_, index): Write => {
       const key = [home, systemClock.mintId()] as const;
@@ -36,7 +37,7 @@ beforeAll(async () => {
         ...buildRecord(key, { ...userMembers, name: `User ${first + index}` }),
         created_at: first + index,
       };
-      return { op: 'insert', resource: user, key, record };
+      return insertOf(user, key, record);
     });
     expect(await records.commit(writes)).toEqual({ kind: 'written' });
   }

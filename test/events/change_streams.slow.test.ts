@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { connect, type Socket } from 'node:net';
 import { changeClient } from '../../src/auth/clients/clients.ts';
-import { changeOf } from '../../src/domain/change.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
@@ -12,6 +11,7 @@ import {
   buildRecord,
   createFixture,
   errorsOf,
+  insertOf,
   insertRecord,
   type Service,
   startService,
@@ -254,10 +254,8 @@ async function createLargeUsers(realm: Uuid, count: number): Promise<void> {
         name: '語'.repeat(255),
         given_name: '語'.repeat(255),
       });
-      const origin = { actor: 'test', requestId: undefined, address: undefined, at: record.created_at };
-      const change = changeOf(user, 'created', { key, revision: record.revision }, origin);
-      const compare = () => ({ comparison: 'same' as const, change });
-      return { write: { op: 'insert' as const, resource: user, key, record }, change, compare };
+      const write = insertOf(user, key, record);
+      return { write, compare: () => ({ comparison: 'same' as const, change: write.change }) };
     });
     await service.db.engine.records.load(loads, false);
   }

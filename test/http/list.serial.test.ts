@@ -10,6 +10,7 @@ import {
   createFixture,
   errorsOf,
   type Fixture,
+  insertOf,
   insertRecord,
   oidcPath,
   PASSWORD_HASH,
@@ -217,10 +218,10 @@ async function createLargeRealm(at: Service): Promise<string> {
   const id = systemClock.mintId();
   const users = Array.from({ length: LIMITS.listRecordsInlineMax + 500 }, () => systemClock.mintId());
   const writes: Write[] = [
-    { op: 'insert', resource: realm, key: [id], record: buildRecord([id], realmMembers) },
+    insertOf(realm, [id], buildRecord([id], realmMembers)),
     ...users.map((each): Write => {
       const key = [id, each] as const;
-      return { op: 'insert', resource: user, key, record: buildRecord(key, userMembers) };
+      return insertOf(user, key, buildRecord(key, userMembers));
     }),
   ];
   expect(await at.db.engine.records.commit(writes)).toEqual({ kind: 'written' });

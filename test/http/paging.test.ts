@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import type { Write } from '../../src/directory/store.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { realm, user } from '../../src/domain/resources.ts';
@@ -8,6 +7,7 @@ import { removeRecord } from '../store/contract/store_fixtures.ts';
 import {
   buildRecord,
   errorsOf,
+  insertOf,
   realmMembers,
   type Service,
   startService,
@@ -39,15 +39,15 @@ async function createRealmWithUsers(
   const id = systemClock.mintId();
   const users = Array.from({ length: count }, () => systemClock.mintId());
   const writes = [
-    { op: 'insert', resource: realm, key: [id], record: buildRecord([id], realmMembers) },
+    insertOf(realm, [id], buildRecord([id], realmMembers)),
     ...users.map((each, place) => {
       const record = {
         ...buildRecord([id, each], { ...userMembers, name: `N${place % 2}` }),
         created_at: place,
       };
-      return { op: 'insert', resource: user, key: [id, each], record } as const;
+      return insertOf(user, [id, each], record);
     }),
-  ] as const satisfies readonly Write[];
+  ];
   expect(await service.db.engine.records.commit(writes)).toEqual({ kind: 'written' });
   const path = `/v2/authentication-realms/${id}/user-authentication-info`;
   return { id, users: users.toReversed(), path };
@@ -172,7 +172,7 @@ describe('pages after a record', () => {
     await removeRecord(records, { resource: user, key: [id, users[2] as Uuid], origin, mintRevision });
     const late = mintId();
     const record = buildRecord([id, late], userMembers);
-    await records.commit([{ op: 'insert', resource: user, key: [id, late], record }]);
+    await records.commit([insertOf(user, [id, late], record)]);
     expect(idsOf(await page(first.links.next as string))).toEqual(users.slice(3, 6) as Uuid[]);
   });
 

@@ -16,7 +16,7 @@ import { dependentsOf } from '../../src/store/records/cascade.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import {
   anotherUser,
-  commitWithChange,
+  commitWritten,
   createUserWithLinks,
   mintId,
   oidcLink,
@@ -134,14 +134,14 @@ describe('cascades with two engines open on one database', () => {
   test('a record created again after its removal agrees with its changes', async () => {
     const ids = await createUserWithLinks(first.records, 1);
     await removeRecord(first.records, removalOf(user, [ids.realm, ids.user]));
-    await commitWithChange(first.records, anotherUser(ids, ids.user));
+    await commitWritten(first.records, anotherUser(ids, ids.user));
     expect(await database.findInconsistencies()).toEqual([]);
   });
 
   test('removals in one realm leave records with the same IDs in another realm unchanged', async () => {
     const ids = await createUserWithLinks(first.records, 1);
     const twin = { ...ids, realm: mintId() };
-    for (const write of realmFixtureWrites(twin)) await commitWithChange(second.records, write);
+    for (const write of realmFixtureWrites(twin)) await commitWritten(second.records, write);
     await first.records.purge(removalOf(oidcProfile, [ids.realm, ids.oidc]));
     await removeRecord(first.records, removalOf(user, [ids.realm, ids.user]));
     for (const [kind, id] of [

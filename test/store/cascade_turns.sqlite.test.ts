@@ -8,12 +8,11 @@ import { type Engine, openEngine } from '../../src/store/open.ts';
 import { freshFolder } from '../support/folder.ts';
 import {
   anotherUser,
-  commitWithChange,
+  commitWritten,
   createUserWithLinks,
   oidcLink,
   removalOf,
   removeRecord,
-  withChange,
 } from './contract/store_fixtures.ts';
 
 /** A SQLite commit blocks the event loop: each long write gets its own turn, short writes share one. */
@@ -44,14 +43,14 @@ const REMOVALS = 8;
 test('each removal of cascadeRecordsMax records runs in its own event loop turn', async () => {
   const ids = await createUserWithLinks(engine.records, 0);
   const owners = await Promise.all(
-    Array.from({ length: REMOVALS }, () => commitWithChange(engine.records, anotherUser(ids))),
+    Array.from({ length: REMOVALS }, () => commitWritten(engine.records, anotherUser(ids))),
   );
   for (const { key } of owners) {
     const owner = { ...ids, user: key[1] as Uuid };
     const links = Array.from({ length: LIMITS.cascadeRecordsMax }, (_, at) =>
       oidcLink(owner, `${key[1]}-${at}`),
     );
-    const result = await engine.records.commit(links.map(withChange));
+    const result = await engine.records.commit(links);
     expect(result.kind).toBe('written');
   }
   const removed = owners.map(({ key }) => removeRecord(engine.records, removalOf(user, key)));
@@ -61,7 +60,7 @@ test('each removal of cascadeRecordsMax records runs in its own event loop turn'
 
 test('concurrent small writes share one event loop turn', async () => {
   const ids = await createUserWithLinks(engine.records, 0);
-  const write = (name: string) => commitWithChange(engine.records, oidcLink(ids, name));
+  const write = (name: string) => commitWritten(engine.records, oidcLink(ids, name));
   // Warms up the code: a commit takes no further work after LIMITS.commitWorkMsMax.
   await Promise.all(Array.from({ length: 100 }, (_, at) => write(`first-${at}`)));
   const writes = Array.from({ length: 20 }, (_, at) => write(`small-${at}`));

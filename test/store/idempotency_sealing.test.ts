@@ -14,8 +14,8 @@ import { freshDatabase } from '../support/database.ts';
 import { FULL_SCOPE, kindOf } from '../support/resource_cases.ts';
 import { createFixture, freePort, startService } from '../support/service.ts';
 import {
-  commitWithChange,
   commitWrites,
+  commitWritten,
   mintId,
   type RealmFixture,
   realmFixtureWrites,
@@ -35,7 +35,7 @@ beforeAll(async () => {
   engine = await database.open();
   ids = { realm: mintId(), user: mintId(), oidc: mintId(), passwords: mintId() };
   for (const write of realmFixtureWrites(ids).filter(({ resource }) => resource !== oidcProfile))
-    await commitWithChange(engine.records, write);
+    await commitWritten(engine.records, write);
   await engine.access.insertKeyCheck(keyCheckOf(first), now);
 });
 afterAll(() => engine.close());
@@ -85,7 +85,7 @@ describe('idempotency records and the master key', () => {
     const profile = realmFixtureWrites(ids)[1];
     if (!profile) throw new Error('no profile');
     const { client_secret, ...members } = profile.record;
-    await commitWithChange(engine.records, { ...profile, record: members as typeof profile.record });
+    await commitWritten(engine.records, { ...profile, record: members as typeof profile.record });
     const at = { table: 'oidc_profile', column: 'client_secret_sealed', realm: ids.realm, id: ids.oidc };
     const commitPatch = (keyring: Keyring) => {
       const secret = keyring.seal('oidc-client-secret', at, 'of the provider');

@@ -7,7 +7,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 import { type Engine, openEngine, parseDatabase } from '../../src/store/open.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { userMembers } from '../support/service.ts';
-import { createRealmFixture, insert, mintId, WRITTEN, withChange } from './contract/store_fixtures.ts';
+import { createRealmFixture, insert, mintId, WRITTEN } from './contract/store_fixtures.ts';
 
 /**
  * The changes of a realm are in the order of their commits: a reader that continues after the last sequence number it
@@ -34,7 +34,7 @@ async function open(): Promise<Engine> {
 /** Commits `count` users at once, and returns their IDs. */
 async function commitUsers({ records }: Engine, realm: Uuid, count: number): Promise<readonly Uuid[]> {
   const writes = Array.from({ length: count }, () => insert(user, [realm, mintId()], userMembers));
-  const result = await records.commit(writes.map(withChange));
+  const result = await records.commit(writes);
   expect(result).toEqual(WRITTEN);
   return writes.map(({ record }) => record.id);
 }
@@ -115,7 +115,7 @@ describe('the clock of a realm', () => {
     const { realm, user: existing } = await createRealmFixture(engines[0].records);
     await commitUsers(engines[0], realm, 2);
     const duplicate = insert(user, [realm, existing], userMembers);
-    const result = await engines[1].records.commit([withChange(duplicate)]);
+    const result = await engines[1].records.commit([duplicate]);
     expect(result.kind).toBe('unique');
     await commitUsers(engines[0], realm, 1);
     const changes = await engines[2].records.changes(realm, 0, 10);

@@ -9,13 +9,11 @@ import { userMembers } from '../support/service.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp_proxy.ts';
 import {
   anotherUser,
-  changeFor,
   commitWrites,
   createRealmFixture,
   insert,
   mintId,
   type RealmFixture,
-  withChange,
 } from './contract/store_fixtures.ts';
 
 /** Writes that wait for each other, for a distant PostgreSQL and for a connection. */
@@ -49,7 +47,7 @@ afterAll(async () => {
 
 async function create(): Promise<string> {
   const write = anotherUser(fixture);
-  await engine.records.commit([withChange(write)]);
+  await engine.records.commit([write]);
   return write.record.id;
 }
 
@@ -94,7 +92,7 @@ test('refused creates fail alone if others share their transaction', async () =>
   const taken = anotherUser(fixture);
   const others = Array.from({ length: 9 }, () => anotherUser(fixture));
   const writes = [taken, ...others.slice(0, 4), taken, ...others.slice(4), taken];
-  const results = await Promise.all(writes.map((write) => engine.records.commit([withChange(write)])));
+  const results = await Promise.all(writes.map((write) => engine.records.commit([write])));
   const refused = { kind: 'unique', members: ['id'] };
   expect(results.filter(({ kind }) => kind === 'unique')).toEqual([refused, refused] as typeof results);
   expect(results.filter(({ kind }) => kind === 'written')).toHaveLength(10);
@@ -140,8 +138,7 @@ test('a commit with an unknown outcome does not fail the writes queued behind it
   const first = create();
   const many = Array.from({ length: LIMITS.cascadeRecordsMax }, () => {
     const write = anotherUser(fixture);
-    const change = changeFor(write);
-    return { write, change, compare: () => ({ comparison: 'same' as const, change }) };
+    return { write, compare: () => ({ comparison: 'same' as const, change: write.change }) };
   });
   const loaded = engine.records.load(many, false).catch((error) => error.code);
   const last = create();

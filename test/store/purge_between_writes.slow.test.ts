@@ -7,7 +7,7 @@ import { freshDatabase } from '../support/database.ts';
 import { populationLines, REALM } from '../support/population.ts';
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
-import { anotherUser, commitWithChange, createRealmFixture } from './contract/store_fixtures.ts';
+import { anotherUser, commitWritten, createRealmFixture } from './contract/store_fixtures.ts';
 
 /** Each user has three records; a step removes a thousand. */
 const USERS = 10_000;
@@ -32,7 +32,7 @@ test('a waiting write of another process is committed between two steps of a pur
   const steps: number[] = [];
   while (purge.exitCode === null) {
     const before = await lastSequence();
-    await commitWithChange(records, anotherUser(fixture));
+    await commitWritten(records, anotherUser(fixture));
     steps.push(((await lastSequence()) - before) / 1_000);
   }
   expect(purge.exitCode).toBe(0);

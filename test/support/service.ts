@@ -366,6 +366,13 @@ export function buildRecord(key: Key, members: Record<string, unknown>): AnyReco
   };
 }
 
+/** The insert of a record, with its change. */
+export function insertOf<R extends Resource>(resource: R, key: Key, record: AnyRecord) {
+  const origin = { actor: 'test', requestId: undefined, address: undefined, at: record.created_at };
+  const change = changeOf(resource, 'created', { key, revision: record.revision }, origin);
+  return { op: 'insert', resource, key, record, change } as const;
+}
+
 /** Inserts a record and its change; throws where the store rejects it. */
 export async function insertRecord(
   db: OpenDatabase,
@@ -374,14 +381,7 @@ export async function insertRecord(
   members: Record<string, unknown>,
 ) {
   const record = buildRecord(key, members);
-  const origin = { actor: 'test', requestId: undefined, address: undefined, at: record.created_at };
-  const change = changeOf(
-    resource,
-    'created',
-    { key, revision: record.revision, members: Object.keys(members) },
-    origin,
-  );
-  const result = await db.engine.records.commit([{ op: 'insert', resource, key, record, change }]);
+  const result = await db.engine.records.commit([insertOf(resource, key, record)]);
   if (result.kind !== 'written') throw new Error(JSON.stringify(result));
   return record;
 }

@@ -90,8 +90,8 @@ interface LoadProgress {
   isLikelyStored: boolean;
 }
 
-function inserted({ write, change }: Load): Loaded {
-  return { outcome: WRITTEN, entry: entryOf(change, write.resource, { after: write.record }) };
+function inserted({ write: { change, resource, record } }: Load): Loaded {
+  return { outcome: WRITTEN, entry: entryOf(change, resource, { after: record }) };
 }
 
 function* insertTogether(loads: readonly Load[], { applyAll }: Applier): Work<boolean> {

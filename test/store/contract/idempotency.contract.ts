@@ -16,7 +16,6 @@ import {
   removalOf,
   removeRecord,
   WRITTEN,
-  withChange,
 } from './store_fixtures.ts';
 
 const ALREADY_ANSWERED = { kind: 'already_answered' } as const;
@@ -85,10 +84,10 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
 
     test('an idempotency record is committed with its writes or not at all', async () => {
       const [link, record] = [oidcLink(fixture, 'already_answered'), newRecord()];
-      expect(await store.commit([withChange(link)], record)).toEqual(WRITTEN);
+      expect(await store.commit([link], record)).toEqual(WRITTEN);
       expect(await store.loadIdempotencyRecord(record, now)).toEqual(record);
       const [double, other] = [oidcLink(fixture, 'already_answered'), newRecord()];
-      expect((await store.commit([withChange(double)], other)).kind).toBe('unique');
+      expect((await store.commit([double], other)).kind).toBe('unique');
       expect(await store.loadIdempotencyRecord(other, now)).toBeUndefined();
       const withoutUser = oidcLink({ ...fixture, user: mintId() }, 'no user');
       expect(await store.commit([withoutUser], other)).toEqual(NOT_FOUND);
@@ -98,11 +97,11 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
     test('a commit with a stored idempotency record writes nothing and reports it before any violated rule', async () => {
       const record = newRecord();
       const link = oidcLink(fixture, 'once');
-      await store.commit([withChange(link)], record);
+      await store.commit([link], record);
       const [again, another] = [oidcLink(fixture, 'once'), oidcLink(fixture, 'another')];
       const changed = { ...record, body: 'other', sealed: new Uint8Array([9]) };
-      expect(await store.commit([withChange(again)], changed)).toEqual(ALREADY_ANSWERED);
-      expect(await store.commit([withChange(another)], changed)).toEqual(ALREADY_ANSWERED);
+      expect(await store.commit([again], changed)).toEqual(ALREADY_ANSWERED);
+      expect(await store.commit([another], changed)).toEqual(ALREADY_ANSWERED);
       expect(await store.get(oidcProfileInfo, another.key)).toBeUndefined();
       expect(await store.loadIdempotencyRecord(record, now)).toEqual(record);
     });
@@ -264,7 +263,7 @@ export function idempotencyContract(name: string, open: () => Promise<OpenStore>
       ]);
       // A repeated request is refused because its user is missing, not because of its idempotency record.
       const link = oidcLink(here, 'again');
-      expect(await store.commit([withChange(link)], ofUser[0])).toEqual(NOT_FOUND);
+      expect(await store.commit([link], ofUser[0])).toEqual(NOT_FOUND);
       expect(await save({ ...(ofUser[0] as IdempotencyRecord), status: 404 })).toEqual(WRITTEN);
       const more = anotherUser(here);
       const others = Array.from({ length: LIMITS.cascadeRecordsMax }, (_, index) =>

@@ -2,7 +2,7 @@ import type { Uuid } from '../../../src/domain/id.ts';
 import { oidcProfileInfo } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { openEngine, parseDatabase } from '../../../src/store/open.ts';
-import { buildRecord, ISSUER } from '../../support/service.ts';
+import { buildRecord, ISSUER, insertOf } from '../../support/service.ts';
 
 /**
  * One of several processes that insert the same link at once. Arguments: database, realm, user, profile, number of
@@ -17,7 +17,7 @@ for await (const _ of console) break;
 const attempts = Array.from({ length: Number(count) }, () => {
   const key = [realm as Uuid, user as Uuid, systemClock.mintId()] as const;
   const record = buildRecord(key, { subject: 'contended', issuer: ISSUER, oidc_profile_id: profile });
-  return engine.records.commit([{ op: 'insert', resource: oidcProfileInfo, key, record }]);
+  return engine.records.commit([insertOf(oidcProfileInfo, key, record)]);
 });
 console.log(JSON.stringify((await Promise.all(attempts)).map(({ kind }) => kind)));
 await engine.close();

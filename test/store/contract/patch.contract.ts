@@ -117,7 +117,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
           seen.push(stored);
           return { comparison: 'same', change } as const;
         };
-        await store.load([{ write: login, change, compare }], false);
+        await store.load([{ write: { ...login, change }, compare }], false);
         expect(seen).toEqual([expect.objectContaining({ ...members, username: 'secret@example.com' })]);
       });
 

@@ -5,7 +5,6 @@ import type {
   ScanPosition,
   Store,
   StoredRecord,
-  Write,
 } from '../../../src/directory/store.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import type { Key, Resource } from '../../../src/domain/resource.ts';
@@ -17,7 +16,14 @@ import {
   user,
 } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
-import { buildRecord, ISSUER, PASSWORD_HASH, realmMembers, userMembers } from '../../support/service.ts';
+import {
+  buildRecord,
+  ISSUER,
+  insertOf,
+  PASSWORD_HASH,
+  realmMembers,
+  userMembers,
+} from '../../support/service.ts';
 
 export interface OpenScanner {
   readonly store: Store & Scanner;
@@ -28,7 +34,7 @@ const mintId = systemClock.mintId;
 const START: ScanPosition = { realm: '', id: '' };
 
 async function insertRecord(store: Store, resource: Resource, key: Key, members: Record<string, unknown>) {
-  const write: Write = { op: 'insert', resource, key, record: buildRecord(key, members) };
+  const write = insertOf(resource, key, buildRecord(key, members));
   expect(await store.commit([write])).toEqual({ kind: 'written' });
   return { key, record: write.record };
 }

@@ -14,9 +14,9 @@ import {
 import { systemClock } from '../../../src/platform/clock.ts';
 import { ISSUER, realmMembers, userMembers } from '../../support/service.ts';
 import {
-  changeFor,
   commitWrites,
   createRealmFixture,
+  eventsOf,
   type Insert,
   insert,
   mintId,
@@ -26,7 +26,6 @@ import {
   type RealmFixture,
   usernameLink,
   WRITTEN,
-  withChange,
 } from './store_fixtures.ts';
 
 /**
@@ -130,12 +129,13 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         const first = await createRealmFixture(store);
         const stored = oidcLink(first, 'stored');
         await commitWrites(store, stored);
+        const before = await eventsOf(store, first.realm);
         const fine = oidcLink(first, 'fine');
         const double = oidcLink(first, 'stored');
-        const result = await store.commit([withChange(fine), withChange(double)]);
+        const result = await store.commit([fine, double]);
         expect(result).toEqual({ kind: 'unique', members: ['issuer', 'subject'], index: 1 });
         expect(await store.get(oidcProfileInfo, fine.key)).toBeUndefined();
-        expect(await store.changes(first.realm, 0, 10)).toEqual([]);
+        expect(await eventsOf(store, first.realm)).toEqual(before);
       });
 
       test('a refused commit does not affect the other commits of its tick', async () => {
@@ -257,20 +257,23 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       test('changes are returned as committed, oldest first, after a sequence number, at most `limit`', async () => {
         const here = await createRealmFixture(store);
         const links = ['c-1', 'c-2', 'c-3'].map((subject) => oidcLink(here, subject));
-        for (const link of links) await store.commit([withChange(link)]);
-        const all = await store.changes(here.realm, 0, 10);
-        expect(all).toEqual(links.map((link, index) => ({ ...changeFor(link), seq: index + 1 })));
+        const before = (await eventsOf(store, here.realm)).length;
+        for (const link of links) await store.commit([link]);
+        const all = await store.changes(here.realm, before, 10);
+        expect(all).toEqual(links.map(({ change }, index) => ({ ...change, seq: before + index + 1 })));
         expect(all.map(({ members }) => members)).toEqual([[], [], []]);
-        expect(await store.changes(here.realm, 1, 1)).toEqual(all.slice(1, 2));
+        expect(await store.changes(here.realm, before + 1, 1)).toEqual(all.slice(1, 2));
         expect(await store.changes(mintId(), 0, 10)).toEqual([]);
       });
 
       test('the changes of two realms in one commit are numbered separately, without gaps', async () => {
         const [here, there] = [await createRealmFixture(store), await createRealmFixture(store)];
         const links = [oidcLink(here, 'x'), oidcLink(there, 'y'), oidcLink(here, 'z')];
-        await store.commit(links.map(withChange));
-        expect((await store.changes(here.realm, 0, 10)).map(({ seq }) => seq)).toEqual([1, 2]);
-        expect((await store.changes(there.realm, 0, 10)).map(({ seq }) => seq)).toEqual([1]);
+        const before = (await eventsOf(store, here.realm)).length;
+        await store.commit(links);
+        const sequences = async (id: Uuid) => (await store.changes(id, before, 10)).map(({ seq }) => seq);
+        expect(await sequences(here.realm)).toEqual([before + 1, before + 2]);
+        expect(await sequences(there.realm)).toEqual([before + 1]);
       });
     });
 

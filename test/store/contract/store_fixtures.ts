@@ -26,25 +26,21 @@ export const WRITTEN = { kind: 'written' } as const;
 export const NOT_FOUND = { kind: 'not_found' } as const;
 
 export function insert(resource: Resource, key: Key, members: Record<string, unknown>): Insert {
-  return { op: 'insert', resource, key, record: buildRecord(key, members) };
+  const write = { op: 'insert', resource, key, record: buildRecord(key, members) } as const;
+  return { ...write, change: changeFor(write) };
 }
 
 export function changeFor(
-  { resource, key, record }: Insert,
+  { resource, key, record }: Omit<Insert, 'change'>,
   verb: 'created' | 'updated' = 'created',
 ): Change {
   const origin = { actor: 'contract', requestId: 'r-1', address: undefined, at: record.updated_at };
   return changeOf(resource, verb, { key, revision: record.revision, members: Object.keys(record) }, origin);
 }
 
-/** The write with a change for the change feed. */
-export function withChange<W extends Insert>(write: W): W {
-  return { ...write, change: changeFor(write) };
-}
-
-/** Commits one write with its change. */
-export async function commitWithChange<W extends Insert>(store: Store, write: W): Promise<W> {
-  expect(await store.commit([withChange(write)])).toEqual(WRITTEN);
+/** Commits one write. */
+export async function commitWritten<W extends Insert>(store: Store, write: W): Promise<W> {
+  expect(await store.commit([write])).toEqual(WRITTEN);
   return write;
 }
 
@@ -127,7 +123,7 @@ export async function removeRecord(
 /** A realm fixture whose user has `count` links of each kind. */
 export async function createUserWithLinks(store: Store, count: number): Promise<RealmFixture> {
   const ids = { realm: mintId(), user: mintId(), oidc: mintId(), passwords: mintId() };
-  for (const write of realmFixtureWrites(ids)) await commitWithChange(store, write);
+  for (const write of realmFixtureWrites(ids)) await commitWritten(store, write);
   const links = Array.from({ length: count }, (_, index) => [
     oidcLink(ids, `subject-${index}`),
     usernameLink(ids, `user-${index}@example.com`),
@@ -135,7 +131,7 @@ export async function createUserWithLinks(store: Store, count: number): Promise<
   // A cluster commits a few hundred writes of a realm before the last of them would time out.
   for (let start = 0; start < links.length; start += CONCURRENT_COMMITS) {
     await Promise.all(
-      links.slice(start, start + CONCURRENT_COMMITS).map((link) => commitWithChange(store, link)),
+      links.slice(start, start + CONCURRENT_COMMITS).map((link) => commitWritten(store, link)),
     );
   }
   return ids;
