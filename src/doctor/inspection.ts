@@ -98,6 +98,14 @@ export interface RecordCount {
   readonly logged: number;
 }
 
+/** The records of a realm in one table: how many are stored, and how many its lists report. */
+export interface ListTotal {
+  readonly realm: string;
+  readonly table: string;
+  readonly stored: number;
+  readonly reported: number;
+}
+
 export interface MigrationState {
   readonly applied: readonly { readonly version: number; readonly name: string; readonly program: string }[];
   readonly known: readonly { readonly version: number; readonly name: string }[];
@@ -146,6 +154,8 @@ export interface Inspection {
   readonly foreignLinks: () => Rows<RowRef>;
   /** Counts of each realm whose log still has its first change. */
   readonly recordCounts: () => Rows<RecordCount>;
+  /** The stored totals of lists of each realm. */
+  readonly listTotals: () => Rows<ListTotal>;
   /** Realms that a client is limited to and that do not exist. */
   readonly unknownRealms: () => Rows<ClientRealm>;
   readonly close: () => MaybePromise<void>;
@@ -170,6 +180,7 @@ const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
   ['folded keys', checkFoldedKeys],
   ['issuers', checkIssuers],
   ['changes', checkRecordCounts],
+  ['totals', checkListTotals],
 ];
 
 async function reportState(state: MaybePromise<EngineState>, reporter: CheckReporter): Promise<void> {
@@ -278,5 +289,13 @@ async function checkRecordCounts(inspection: Inspection, reporter: CheckReporter
       table,
       realm,
     });
+  }
+}
+
+async function checkListTotals(inspection: Inspection, reporter: CheckReporter): Promise<void> {
+  for await (const { realm, table, stored, reported } of inspection.listTotals()) {
+    if (stored === reported) continue;
+    const says = `${stored} records are stored, but lists report a total of ${reported}`;
+    reporter.find({ says, table, realm });
   }
 }

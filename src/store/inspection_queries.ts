@@ -2,14 +2,16 @@ import type {
   FoldedText,
   Inspection,
   IssuerUse,
+  ListTotal,
   MigrationState,
   RecordCount,
   Rows,
   UnfinishedPurge,
 } from '../doctor/inspection.ts';
 import { eventNumber } from '../domain/event.ts';
-import { membersOf } from '../domain/resource.ts';
+import { membersOf, type Resource } from '../domain/resource.ts';
 import { oidcProfile, oidcProfileInfo, RESOURCES, realm } from '../domain/resources.ts';
+import { COUNTED_RESOURCES, countColumn, IS_COUNTED } from './audit/record_counts.ts';
 import { comparedColumn } from './records/statements.ts';
 import type { Long, SqlValue } from './transaction_work.ts';
 
@@ -26,7 +28,13 @@ export interface QueryRunner {
 /** The queries of `doctor` that are the same for all engines. */
 export type InspectionQueries = Pick<
   Inspection,
-  'unfinishedPurges' | 'foldedTexts' | 'issuers' | 'foreignLinks' | 'recordCounts' | 'unknownRealms'
+  | 'unfinishedPurges'
+  | 'foldedTexts'
+  | 'issuers'
+  | 'foreignLinks'
+  | 'recordCounts'
+  | 'listTotals'
+  | 'unknownRealms'
 > & {
   /** The applied migrations, in order. */
   readonly applied: () => Rows<MigrationState['applied'][number]>;
@@ -56,11 +64,14 @@ export function inspectionQueries(runner: QueryRunner): InspectionQueries {
     async *recordCounts() {
       yield* recordCounts(runner, (await schema()) >= LOG_SCHEMA);
     },
+    async *listTotals() {
+      if ((await schema()) >= LOG_SCHEMA) yield* listTotals(runner);
+    },
     unknownRealms: () => rows(UNKNOWN_REALMS),
   };
 }
 
-/** The first schema with the log, whose oldest entries can be removed. */
+/** The first schema with the log, whose oldest entries can be removed, and with the totals of lists. */
 const LOG_SCHEMA = 2;
 
 const APPLIED = 'select version, name, program_version as program from migration order by version';
@@ -148,10 +159,9 @@ function loggedIn(from: string, realmText: string, stored: (event: string) => nu
   return { sums: Object.fromEntries(sums), from, realmText };
 }
 
-const STORED: readonly Count[] = RESOURCES.map(({ table }, at) => ({
-  sums: { [`stored${at}`]: 'count(*)' },
-  from: table,
-}));
+const storedRecords = (resources: readonly Resource[]): readonly Count[] =>
+  resources.map(({ table }, at) => ({ sums: { [`stored${at}`]: 'count(*)' }, from: table }));
+const STORED = storedRecords(RESOURCES);
 
 const TRIMMED: Count = { sums: { trimmed: 'count(*)' }, from: 'realm_clock where anchor_entries > 0' };
 
@@ -164,4 +174,27 @@ function countsOf(counts: readonly Count[], having: string): string {
   });
   const sums = names.map((name) => `sum(${name}) as ${name}`);
   return `select realm_id as realm, ${sums.join(', ')} from (${parts.join(' union all ')}) as counted group by realm_id ${having}`;
+}
+
+const TOTALS: Count = {
+  sums: {
+    clocks: 'count(*)',
+    ...Object.fromEntries(
+      COUNTED_RESOURCES.map((resource, at) => [`reported${at}`, `sum(${countColumn(resource)})`]),
+    ),
+  },
+  from: `realm_clock where ${IS_COUNTED}`,
+};
+
+type TotalRow = { readonly realm: string } & Readonly<Record<`stored${number}` | `reported${number}`, Long>>;
+
+/** Without realms whose totals are not valid: their lists count the records. */
+async function* listTotals({ rows }: QueryRunner): AsyncGenerator<ListTotal> {
+  const text = countsOf([...storedRecords(COUNTED_RESOURCES), TOTALS], 'having sum(clocks) = 1');
+  for await (const row of rows<TotalRow>(text)) {
+    for (const [at, { table }] of COUNTED_RESOURCES.entries()) {
+      const [stored, reported] = [Number(row[`stored${at}`]), Number(row[`reported${at}`])];
+      yield { realm: row.realm, table, stored, reported };
+    }
+  }
 }

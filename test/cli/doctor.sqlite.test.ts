@@ -13,9 +13,11 @@ import {
 import { dirname, join } from 'node:path';
 import { readSettings } from '../../src/config/parse.ts';
 import { type CheckReport, plainIssuer } from '../../src/doctor/inspection.ts';
+import { NIL_UUID } from '../../src/domain/id.ts';
 import { foldedKey } from '../../src/domain/text/folding.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
+import { COUNTED_RESOURCES, countColumn, IS_COUNTED } from '../../src/store/audit/record_counts.ts';
 import {
   createClosedFile,
   createHealthyFile,
@@ -57,6 +59,29 @@ test('docs/guides/troubleshooting.md lists every check of doctor in order', asyn
   const { text } = await runDoctorOnFile(path);
   const { checks } = JSON.parse(text) as { checks: CheckReport[] };
   expect(listed.map(([, name]) => name)).toEqual(checks.map(({ check }) => check));
+});
+
+test('a start after the statement of docs/guides/troubleshooting.md corrects every total that doctor reports', async () => {
+  const { path } = await createHealthyFile();
+  const page = await Bun.file(join(import.meta.dir, '../../docs/guides/troubleshooting.md')).text();
+  const [, statement = ''] = /```sql\n(update realm_clock.*?)```/s.exec(page) ?? [];
+  const columns = COUNTED_RESOURCES.map(countColumn);
+  tamperFile(path, (db) =>
+    db.run(`update realm_clock set ${columns.map((name) => `${name} = ${name} + 7`).join(', ')}`),
+  );
+  const found = await runDoctorOnFile(path);
+  expect(new Set(found.report('totals').findings.map(({ table }) => `${table}_count`))).toEqual(
+    new Set(columns),
+  );
+  tamperFile(path, (db) => db.run(statement));
+  const db = await openDatabase(readSettings({ database: `sqlite:${path}` }, {}), systemClock);
+  await db.engine.close();
+  expect((await runDoctorOnFile(path)).unhealthy).toEqual([]);
+  // Doctor compares no total that is not valid.
+  tamperFile(path, (db) => {
+    const uncounted = db.query(`select 1 from realm_clock where realm_id <> ? and not ${IS_COUNTED}`);
+    expect(uncounted.all(NIL_UUID)).toEqual([]);
+  });
 });
 
 test('doctor does not change a SQLite database', async () => {

@@ -107,6 +107,13 @@ const FAULTS: readonly Fault[] = [
     inject: (db, { oidcLink }) => db.run('delete from oidc_profile_info where id = ?', [oidcLink]),
   },
   {
+    name: 'a wrong total of a list',
+    check: 'totals',
+    says: /^2 records are stored, but lists report a total of 4$/,
+    inject: (db, { realm }) =>
+      db.run('update realm_clock set user_info_count = user_info_count + 2 where realm_id = ?', [realm]),
+  },
+  {
     name: 'a value that was sealed for another row',
     check: 'sealed values',
     says: /client_secret_sealed cannot be decrypted/,

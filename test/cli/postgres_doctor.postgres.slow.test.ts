@@ -227,6 +227,13 @@ const FAULTS: readonly Fault[] = [
     inject: ({ oidcLink }) => `delete from oidc_profile_info where id = '${oidcLink}'`,
   },
   {
+    name: 'a wrong total of a list',
+    check: 'totals',
+    says: /^2 records are stored, but lists report a total of 4$/,
+    inject: ({ realm }) =>
+      `update realm_clock set user_info_count = user_info_count + 2 where realm_id = '${realm}'`,
+  },
+  {
     name: 'a signing key that does not decrypt',
     check: 'sealed values',
     says: /private_sealed cannot be decrypted/,

@@ -6,6 +6,7 @@ import { Refusal } from '../../src/domain/fault.ts';
 import { keyColumns, membersOf, type Resource } from '../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfileInfo, RESOURCES, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { COUNTED_RESOURCES, countColumn } from '../../src/store/audit/record_counts.ts';
 import { type Migration, servesFromOf } from '../../src/store/migrations.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { postgresMigrations } from '../../src/store/postgres/schema_setup.ts';
@@ -374,6 +375,11 @@ describe('the schema follows the resource descriptions', () => {
         .join(),
     );
   }
+
+  test('the clock of a realm has a count for each resource directly below a realm', () => {
+    const counts = columns('realm_clock').flatMap(({ name }) => (name.endsWith('_count') ? [name] : []));
+    expect(counts.sort()).toEqual(COUNTED_RESOURCES.map(countColumn).sort());
+  });
 
   test('the key of every realm table begins with the realm; the other tables are instance tables', () => {
     // The migration table is created before the first migration.

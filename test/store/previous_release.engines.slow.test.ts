@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { resumeChain } from '../../src/audit/chain.ts';
 import { obtainLogKeys } from '../../src/audit/log_secret.ts';
 import { readSettings } from '../../src/config/parse.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import type { Migration } from '../../src/store/migrations.ts';
@@ -12,6 +13,7 @@ import { openEngine } from '../../src/store/open.ts';
 import { connectSqlite } from '../../src/store/sqlite/connection.ts';
 import { migrateSqlite } from '../../src/store/sqlite/migrate.ts';
 import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
+import { sqliteAt } from '../support/database.ts';
 import { freshFolder } from '../support/folder.ts';
 import { realmLines } from '../support/import_fixtures.ts';
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
@@ -148,6 +150,32 @@ describe('release 0.1.0, which has no audit log', () => {
     ]).toEqual([2 * (CONCURRENT_ROUNDS + 1), true]);
     await db.engine.close();
   });
+
+  test('totals include what release 0.1.0 wrote, and are stored again from the next start of this release', async () => {
+    const old = await serveWith(join(await unpackRelease('0.1.0'), 'bin', 'authrealm'));
+    let own = await serveWith(AUTHREALM, old.filled);
+    const totals = async () => {
+      const [clock] = await sqliteAt(old.database.slice('sqlite:'.length)).query<{
+        uncounted: number;
+        users: number;
+      }>(
+        'select seq - counted_seq as uncounted, user_info_count as users from realm_clock where realm_id = ?',
+        old.filled.ids.realm,
+      );
+      return { total: await own.totalOfUsers(), ...clock };
+    };
+    expect(await totals()).toEqual({ total: USERS, uncounted: 0, users: USERS });
+    expect((await old.createUser()).status).toBe(201);
+    expect(await totals()).toEqual({ total: USERS + 1, uncounted: 1, users: USERS });
+    expect((await own.createUser()).status).toBe(201);
+    // A counted total is reused for that long.
+    await Bun.sleep(LIMITS.totalAgeMsMax + 1);
+    expect(await totals()).toEqual({ total: USERS + 2, uncounted: 1, users: USERS + 1 });
+    expect([await own.running.stop(), await old.running.stop()]).toEqual([0, 0]);
+    own = await serveWith(AUTHREALM, old.filled);
+    expect(await totals()).toEqual({ total: USERS + 2, uncounted: 0, users: USERS + 2 });
+    expect(await own.running.stop()).toBe(0);
+  });
 });
 
 const CONCURRENT_ROUNDS = 20;
@@ -199,11 +227,18 @@ async function serveWith(authrealm: string, filled?: Awaited<ReturnType<typeof c
     sendRequest(url, method, at, { token, body: data && { data }, headers: undefined });
   const idOf = async (answer: Pick<Response, 'json'>) =>
     ((await answer.json()) as { data: { id: string } }).data.id;
+  const person = { type: lines.user.type, name: 'Later', email: 'later@example.com' };
+  const createUser = () => send('POST', collection, person);
 
   return {
     filled: database,
     database: args[1] ?? '',
     running,
+    createUser,
+    async totalOfUsers(): Promise<number> {
+      const answer = await send('GET', `${collection}?page[limit]=1`);
+      return ((await answer.json()) as { meta: { results: { total: number } } }).meta.results.total;
+    },
     /** Looks up links without a pause until `end`, which returns the number of answers by status. */
     lookUpUntilEnd() {
       let isOver = false;
@@ -227,8 +262,7 @@ async function serveWith(authrealm: string, filled?: Awaited<ReturnType<typeof c
     },
     /** Creates a user with a link, gets the link, removes the user, and gets the link again. Returns the statuses. */
     async write(): Promise<readonly number[]> {
-      const person = { type: lines.user.type, name: 'Later', email: 'later@example.com' };
-      const user = await send('POST', collection, person);
+      const user = await createUser();
       const links = linksOf(await idOf(user.clone()));
       const { type, issuer, oidc_profile_id } = lines.link;
       const subject = `later-${systemClock.mintId()}`;

@@ -2,6 +2,7 @@ import { Database } from 'bun:sqlite';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import type { Resource } from '../../src/domain/resource.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
+import { COUNTED_RESOURCES, countColumn } from '../../src/store/audit/record_counts.ts';
 import { withChanges } from './log_rows.ts';
 
 /**
@@ -63,6 +64,17 @@ function wrongClocks(): ConsistencyCheck {
   };
 }
 
+/** The totals of lists that the clock of a realm has, up to its last change. */
+function wrongTotals(): ConsistencyCheck {
+  const differences = COUNTED_RESOURCES.map(
+    (resource) =>
+      `${countColumn(resource)} <> (select count(*) from ${resource.table} r where r.realm_id = k.realm_id)`,
+  );
+  const text = ` select k.realm_id as id from realm_clock k
+     where counted_seq <> seq or ${differences.join(' or ')}`;
+  return { withChanges, text, values: [], describe: (id) => `the clock of realm ${id} has wrong totals` };
+}
+
 const idColumn = ({ parent }: Resource): string => (parent === undefined ? 'realm_id' : 'id');
 
 /** For each record of a resource: its newest change, and its creations minus its deletions. Parameter: the resource's name. */
@@ -108,5 +120,6 @@ function missingRecords(resource: Resource): ConsistencyCheck {
 /** Every check of records against changes. */
 export const CONSISTENCY_CHECKS: readonly ConsistencyCheck[] = [
   wrongClocks(),
+  wrongTotals(),
   ...RESOURCES.flatMap((resource) => [recordsWithoutChange(resource), missingRecords(resource)]),
 ];

@@ -7,6 +7,7 @@ import { ERASING_TEXTS } from '../../src/store/audit/erase.ts';
 import { feedTexts } from '../../src/store/audit/feed.ts';
 import { logTexts } from '../../src/store/audit/log.ts';
 import { logReadingTexts } from '../../src/store/audit/log_reading.ts';
+import { storedTotal } from '../../src/store/audit/record_counts.ts';
 import { USER_KEY_TEXTS } from '../../src/store/audit/user_keys.ts';
 import { ACCESS_TEXTS } from '../../src/store/auth/access.ts';
 import { idempotencyTexts } from '../../src/store/idempotency/idempotency_store.ts';
@@ -115,7 +116,8 @@ function listTexts(resource: Resource, indexes: IndexCatalog): readonly string[]
   const table = listTable(resource, postgresStatements(resource), indexes.of(resource.table));
   const scopes = line.map((_, depth) => line.slice(0, depth)).slice(resource.parent ? 1 : 0);
   return scopes.flatMap((scope) => [
-    scopePresenceText(scope),
+    scopePresenceText(scope, 'null'),
+    ...(scope.length === 1 ? [scopePresenceText(scope, storedTotal(resource))] : []),
     ...plansOf(table, scope.length).flatMap((plan) =>
       READINGS.flatMap((reading) => [plan.text(reading, false), plan.text(reading, true)]),
     ),

@@ -8,6 +8,7 @@ import { user } from '../../domain/resources.ts';
 import type { ClockOrder, Dialect, LogIds } from '../dialect.ts';
 import {
   all,
+  execute,
   executeAll,
   first,
   type Long,
@@ -25,6 +26,7 @@ import {
   insertEntry,
   type SequencedEntry,
 } from './entry_row.ts';
+import { COUNT_COLUMNS, COUNT_ROWS, countChanges } from './record_counts.ts';
 import { openUserKeys, type UserKeys } from './user_keys.ts';
 
 /**
@@ -39,16 +41,19 @@ export interface AuditLog {
   useKeys(keys: LogKeys): void;
   /** Writes entries: advances each clock once, then inserts the rows with their sequence numbers. */
   write(entries: readonly ChangeEntry[], auditEntries?: readonly AuditEntry[]): Work<void>;
-  /** Extends the chain of a realm towards its last entry. Returns whether there is more to do. */
+  /** Counts the records of a realm, and extends its chain towards its last entry. Returns whether there is more to do. */
   catchUp(realm: Uuid, at: number): Work<WorkResult<boolean>>;
 }
 
+const CLOCK_COLUMNS = 'seq, tagged_seq, tag, entries, counted_seq';
 const advanceBy = ({
   now,
-}: ClockOrder): string => `insert into realm_clock (realm_id, seq, moved) values (?, ?, ${now})
-  on conflict (realm_id) do update set seq = realm_clock.seq + excluded.seq, moved = excluded.moved
-  returning seq, tagged_seq, tag, entries`;
-const CLOCK = 'select seq, tagged_seq, tag, entries from realm_clock where realm_id = ?';
+}: ClockOrder): string => `insert into realm_clock (realm_id, seq, moved, ${COUNT_COLUMNS.join(', ')})
+  values (?1, ?2, ${now}, ?2${', ?'.repeat(COUNT_COLUMNS.length - 1)})
+  on conflict (realm_id) do update set moved = excluded.moved,
+    ${['seq', ...COUNT_COLUMNS].map((name) => `${name} = realm_clock.${name} + excluded.${name}`).join(', ')}
+  returning ${CLOCK_COLUMNS}`;
+const CLOCK = `select ${CLOCK_COLUMNS} from realm_clock where realm_id = ?`;
 const SETTLE = 'update realm_clock set tagged_seq = ?, tag = ?, entries = ? where realm_id = ?';
 const BEGIN = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = 0, anchor_mac = ?
   where realm_id = ?`;
@@ -66,16 +71,20 @@ interface ClockRow {
   readonly tagged_seq: Long | null;
   readonly tag: Uint8Array | null;
   readonly entries: Long | null;
+  readonly counted_seq: Long;
 }
 
 export function openAuditLog({ clockOrder, logIds }: Pick<Dialect, 'clockOrder' | 'logIds'>): AuditLog {
   const advance = advanceBy(clockOrder);
   let keyed: { readonly keys: LogKeys; readonly userKeys: UserKeys } | undefined;
 
-  /** Advances a log's clock by `count`. Returns the sequence number before, and the chain if it reaches that number. */
-  function* advanceClock(log: Uuid, count: number, at: number): Work<ClockStep> {
-    const clock = (yield* first<ClockRow>(advance, log, count)) as ClockRow;
-    const before = Number(clock.seq) - count;
+  /**
+   * Advances a log's clock by its new entries, with the counts of records. Returns the sequence number before, and the chain
+   * if it reaches that number.
+   */
+  function* advanceClock(log: Uuid, { events, at }: NewEntries): Work<ClockStep> {
+    const clock = (yield* first<ClockRow>(advance, log, events.length, ...countChanges(events))) as ClockRow;
+    const before = Number(clock.seq) - events.length;
     if (!keyed) return { before, chain: undefined, auditEntries: [] };
     const { chain, auditEntries } = yield* continueChain({ ...keyed, logIds }, { log, at }, clock, before);
     return { before, chain: chain.seq === before ? chain : undefined, auditEntries };
@@ -83,11 +92,10 @@ export function openAuditLog({ clockOrder, logIds }: Pick<Dialect, 'clockOrder' 
 
   /** Writes the entries of a realm. Returns audit entries about the chain itself. */
   function* writeRealm(realm: Uuid, entries: readonly ChangeEntry[]): Work<readonly AuditEntry[]> {
-    const { before, chain, auditEntries } = yield* advanceClock(
-      realm,
-      entries.length,
-      entries[0]?.change.at ?? 0,
-    );
+    const { before, chain, auditEntries } = yield* advanceClock(realm, {
+      events: entries.map(({ change }) => change.event),
+      at: entries[0]?.change.at ?? 0,
+    });
     const reported = withoutErased(entries);
     const encryption = keyed && (yield* keyed.userKeys.of(realm, reported));
     const statements = reported.map(({ change, detail, personal }, at): Statement => {
@@ -107,7 +115,10 @@ export function openAuditLog({ clockOrder, logIds }: Pick<Dialect, 'clockOrder' 
 
   function* writeAuditEntries(auditEntries: readonly AuditEntry[]): Work<void> {
     if (!keyed) return;
-    const { before, chain } = yield* advanceClock(NIL_UUID, auditEntries.length, auditEntries[0]?.at ?? 0);
+    const { before, chain } = yield* advanceClock(NIL_UUID, {
+      events: auditEntries.map(({ action }) => action),
+      at: auditEntries[0]?.at ?? 0,
+    });
     let seq = before;
     const statements = auditEntries.map((auditEntry): Statement => {
       seq += 1;
@@ -133,15 +144,18 @@ export function openAuditLog({ clockOrder, logIds }: Pick<Dialect, 'clockOrder' 
     *catchUp(realm, at) {
       const clock = yield* first<ClockRow>(CLOCK, realm);
       if (!keyed || !clock) return unchanged(false);
+      const seq = Number(clock.seq);
+      const isCounted = Number(clock.counted_seq) === seq;
+      if (!isCounted) yield* execute(COUNT_ROWS, realm);
       const { chain, auditEntries } = yield* continueChain(
         { ...keyed, logIds },
         { log: realm, at },
         clock,
-        Number(clock.seq),
+        seq,
       );
-      if (auditEntries.length === 0) return unchanged(false);
+      if (auditEntries.length === 0) return { value: false, keep: !isCounted };
       yield* writeRows(realm, [], chain);
-      return { value: chain.seq < Number(clock.seq), keep: true, auditEntries };
+      return { value: chain.seq < seq, keep: true, auditEntries };
     },
   };
 }
@@ -163,6 +177,12 @@ function* writeRows(log: Uuid, statements: readonly Statement[], chain: Chain | 
   for (let start = 0; start < batch.length; start += ROWS_PER_BATCH) {
     yield* executeAll(batch.slice(start, start + ROWS_PER_BATCH));
   }
+}
+
+/** The new entries of a log. */
+interface NewEntries {
+  readonly events: readonly string[];
+  readonly at: number;
 }
 
 interface ClockStep {
@@ -242,5 +262,6 @@ export function namedColumns(
 
 /** Every statement of the log. */
 export const logTexts = ({ clockOrder }: Pick<Dialect, 'clockOrder'>): readonly string[] => [
-  ...[advanceBy(clockOrder), CLOCK, SETTLE, BEGIN, INSERT_AUDIT_ENTRY, UNTAGGED, ADOPT, ...ENTRY_TEXTS],
+  ...[advanceBy(clockOrder), CLOCK, SETTLE, BEGIN, INSERT_AUDIT_ENTRY, UNTAGGED, ADOPT, COUNT_ROWS],
+  ...ENTRY_TEXTS,
 ];

@@ -19,6 +19,7 @@ import {
 import type { Transactions } from '../transactions.ts';
 import { ENTRY_COLUMNS, type EntryRow, entriesIn, entryIn, inOrder, userEntriesText } from './entry_row.ts';
 import { AUDIT_COLUMNS, type AuditLog, namedColumns } from './log.ts';
+import { IS_COUNTED } from './record_counts.ts';
 import { findUserSalts } from './user_keys.ts';
 
 const HEAD = `realm_id, seq, tagged_seq, tag, entries, anchor_seq, anchor_tag, anchor_entries, anchor_mac
@@ -33,7 +34,7 @@ const ACT = `select 1 ${FROM_ACT} and id = ?`;
 const ACTS_OF = `select ${AUDIT_COLUMNS}, tag ${FROM_ACT}
   and realm_id = ? and user_id = ? and seq > ? order by seq limit ?`;
 const LAGGING = `select realm_id from realm_clock
-  where realm_id > ? and (tagged_seq is null or tagged_seq < seq) order by realm_id limit ?`;
+  where realm_id > ? and (tagged_seq is null or tagged_seq < seq or not ${IS_COUNTED}) order by realm_id limit ?`;
 const ERASURE = 'select at from erasure where realm_id = ? and user_id = ?';
 const UNREPORTED = `select realm_id, user_id, at from erasure
   where told_at is null and (realm_id, user_id) > (?, ?) order by realm_id, user_id limit ?`;

@@ -1,6 +1,7 @@
 import type { Resource } from '../../domain/resource.ts';
 import { keyColumns } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
+import { COUNT_COLUMNS } from '../audit/record_counts.ts';
 import { postgresStatements } from '../postgres/dialect.ts';
 import { dependentsOf } from '../records/cascade.ts';
 
@@ -104,7 +105,10 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
   table(
     'realm_clock',
     ['realm_id'],
-    ['seq', 'tagged_seq', 'tag', 'entries', 'anchor_seq', 'anchor_tag', 'anchor_entries', 'anchor_mac'],
+    [
+      ...['seq', 'tagged_seq', 'tag', 'entries', 'anchor_seq', 'anchor_tag', 'anchor_entries', 'anchor_mac'],
+      ...COUNT_COLUMNS,
+    ],
   ),
   {
     ...table(

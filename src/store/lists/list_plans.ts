@@ -276,11 +276,12 @@ function isOrderedBy({ columns }: Index, { depth, sort }: ListShape, keys: reado
 
 /**
  * Selects a row if the record of this scope exists and neither it nor a parent is being purged; `purging`: whether any
- * record of the realm is, or of any realm for a list of all. Values: the scope.
+ * record of the realm is, or of any realm for a list of all; `total`: the result of this expression. Values: the scope.
  */
-export function scopePresenceText(ancestors: readonly Resource[]): string {
+export function scopePresenceText(ancestors: readonly Resource[], total: string): string {
   const scope = ancestors.at(-1);
-  const purgingIn = (marks: string) => `select case when exists (${marks}) then 1 else 0 end as purging`;
+  const purgingIn = (marks: string) =>
+    `select case when exists (${marks}) then 1 else 0 end as purging, ${total} as total`;
   if (!scope) return purgingIn('select 1 from purge');
   const where = keyColumns(scope).map((column, depth) => `${column} = ?${depth + 1}`);
   return `${purgingIn('select 1 from purge where purge.realm_id = ?1')} from ${scope.table} where ${where.join(' and ')}${scopeUnlessPurged(ancestors)}`;

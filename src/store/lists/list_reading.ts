@@ -9,7 +9,7 @@ import type {
 import type { Bound, ComparableValue, FilterCondition } from '../../domain/filter/filter.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { KeyPrefix, Resource } from '../../domain/resource.ts';
-import { all, first, type SqlValue, type Work } from '../transaction_work.ts';
+import { all, first, type Long, type SqlValue, type Work } from '../transaction_work.ts';
 import { GATHERED_MAX, type ListPlan, type ListStatement } from './list_plans.ts';
 
 /** What another process must read: the page and its total, or only the total. */
@@ -39,8 +39,16 @@ export interface PlannedList {
   /** The values of scope, `only` and filter. */
   readonly values: readonly SqlValue[];
   readonly decode: (row: Row) => KeyedRecord;
-  /** Selects whether any record is being purged; no row if the scope does not exist. Parameters: the scope. */
+  /**
+   * Selects whether any record is being purged, and the total if it is stored; no row if the scope does not exist.
+   * Parameters: the scope.
+   */
   readonly presence: string;
+}
+
+interface PresenceRow {
+  readonly purging: number;
+  readonly total: Long | null;
 }
 
 type Row = Record<string, unknown>;
@@ -53,11 +61,13 @@ export function* readList(planned: PlannedList, budget: ReadBudget): Work<ListOu
   const { isServed, isWalkable } = planned.plan;
   const gathered = isServed && !isWalkable ? yield* readAll(planned) : undefined;
   if (gathered && gathered.length > 0) return pageOf(gathered, planned);
-  const present = yield* first<{ purging: number }>(planned.presence, ...planned.request.scope);
+  const present = yield* first<PresenceRow>(planned.presence, ...planned.request.scope);
   if (present === undefined) return undefined;
   if (gathered) return pageOf(gathered, planned);
   const mayBePurging = present.purging === 1;
-  return yield* (isWalkable ? walk : pick)(planned, mayBePurging, budget);
+  const { total } = present;
+  const knownTotal = total === null ? budget.knownTotal : () => Number(total);
+  return yield* (isWalkable ? walk : pick)(planned, mayBePurging, { ...budget, knownTotal });
 }
 
 function read(

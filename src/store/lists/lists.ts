@@ -2,6 +2,7 @@ import type { KeyedRecord, ListPage, ListRequest, MaybePromise, Store } from '..
 import { LIMITS } from '../../domain/limits.ts';
 import { ancestry, type KeyPrefix, type Resource } from '../../domain/resource.ts';
 import { resourceNamed } from '../../domain/resources.ts';
+import { storedTotal } from '../audit/record_counts.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Statements } from '../records/statements.ts';
 import type { SqlValue, Work } from '../transaction_work.ts';
@@ -131,6 +132,8 @@ interface Table {
   readonly decode: (row: Record<string, unknown>) => KeyedRecord;
   /** The presence queries by the length of a scope. */
   readonly presences: readonly string[];
+  /** The presence query of a list of the whole collection of a realm, whose total is stored. */
+  readonly realmPresence: string;
 }
 
 interface ListReadingDeps {
@@ -158,7 +161,8 @@ export function openListReading({
       table = {
         list: listTable(resource, of(resource), indexesOf(resource.table)),
         decode: of(resource).decodeKeyed,
-        presences: ancestors.map((_, depth) => scopePresenceText(ancestors.slice(0, depth))),
+        presences: ancestors.map((_, depth) => scopePresenceText(ancestors.slice(0, depth), 'null')),
+        realmPresence: scopePresenceText(ancestors.slice(0, 1), storedTotal(resource)),
       };
       tables.set(resource, table);
     }
@@ -179,7 +183,7 @@ export function openListReading({
   return ({ resource, scope, listing: requested }, budget) => {
     const listing = startAtCursor(requested);
     const { filter, sort, only } = listing;
-    const { list, decode, presences } = tableOf(resource);
+    const { list, decode, presences, realmPresence } = tableOf(resource);
     const depth = scope.length;
     const { text: where, values: filtered } = clauseOf(filter, list.columnOf, dialect);
     const hasOnly = only !== undefined;
@@ -190,7 +194,8 @@ export function openListReading({
     const values: SqlValue[] = hasOnly
       ? [...scope, dialect.lists.among(only), ...filtered]
       : [...scope, ...filtered];
-    const presence = presences[depth] as string;
+    const isCounted = depth === 1 && filter.length === 0 && !hasOnly && listing.page.kind === 'offset';
+    const presence = isCounted ? realmPresence : (presences[depth] as string);
     return readList({ request: { resource, scope, listing }, plan, values, decode, presence }, budget);
   };
 }

@@ -13,6 +13,7 @@ import { type OpenScanner, scannerContract } from './scanner.contract.ts';
 import { similarIdsContract } from './similar_ids.contract.ts';
 import { storeContract } from './store.contract.ts';
 import type { OpenStore } from './store_fixtures.ts';
+import { totalsContract } from './totals.contract.ts';
 
 const CONTRACTS = [
   storeContract,
@@ -23,6 +24,7 @@ const CONTRACTS = [
   findContract,
   includingContract,
   listContract,
+  totalsContract,
   loadContract,
   scannerContract,
   similarIdsContract,

@@ -1,4 +1,5 @@
 import { expect } from 'bun:test';
+import type { Eraser } from '../../../src/audit/port.ts';
 import type { CommitRefusal, Loader, Removal, Store, Write } from '../../../src/directory/store.ts';
 import { type Change, changeOf } from '../../../src/domain/change.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
@@ -15,7 +16,7 @@ import { systemClock } from '../../../src/platform/clock.ts';
 import { buildRecord, ISSUER, PASSWORD_HASH, realmMembers, userMembers } from '../../support/service.ts';
 
 export interface OpenStore {
-  readonly store: Store & Loader;
+  readonly store: Store & Loader & Eraser;
   close(): void | Promise<void>;
 }
 

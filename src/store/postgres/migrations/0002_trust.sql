@@ -46,6 +46,14 @@ alter table realm_clock add column anchor_mac bytea;
 alter table realm_clock add column moved bigint not null default 0;
 create index realm_clock_moved on realm_clock (moved, realm_id);
 
+-- How many records a realm has in each table directly below it, valid while `counted_seq` equals `seq`: the total of a list. A
+-- release before this one advances `seq` alone; the next start of this one then counts the rows.
+
+alter table realm_clock add column counted_seq bigint not null default 0;
+alter table realm_clock add column oidc_profile_count bigint not null default 0;
+alter table realm_clock add column password_profile_count bigint not null default 0;
+alter table realm_clock add column user_info_count bigint not null default 0;
+
 create table act (
   log_id uuid not null default '00000000-0000-0000-0000-000000000000',
   seq bigint not null,

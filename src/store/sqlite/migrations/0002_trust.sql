@@ -82,6 +82,14 @@ alter table realm_clock add column anchor_mac blob;
 alter table realm_clock add column moved integer not null default 0;
 create index realm_clock_moved on realm_clock (moved, realm_id);
 
+-- How many records a realm has in each table directly below it, valid while `counted_seq` equals `seq`: the total of a list. A
+-- release before this one advances `seq` alone; the next start of this one then counts the rows.
+
+alter table realm_clock add column counted_seq integer not null default 0;
+alter table realm_clock add column oidc_profile_count integer not null default 0;
+alter table realm_clock add column password_profile_count integer not null default 0;
+alter table realm_clock add column user_info_count integer not null default 0;
+
 create table act (
   seq integer not null primary key,
   id text unique,
