@@ -60,7 +60,7 @@ export const LIMITS = Object.freeze({
   /** PostgreSQL connections of a process for writes and other work of several statements. */
   transactionConnectionsMax: 4,
   /** Statements of a PostgreSQL transaction without a response yet. At this number, the transaction waits for their results. */
-  statementsUnansweredMax: 1_000,
+  statementsUnansweredMax: 100,
   /** PostgreSQL connections of a process for lists that touch few rows. */
   listConnectionsMax: 2,
   /** Lookups that share one PostgreSQL statement: of one resource in one realm, or reverse lookups by the same members. */

@@ -80,7 +80,8 @@ export const READY = {
         .optional()
         .meta({
           description:
-            'On a Citus cluster: its nodes, and those that answer. Requests for records on another node get 503.',
+            'On a Citus cluster: the number of its nodes, and of those that are reachable. Requests for records on the others ' +
+            'get 503. Left out while the connections that count them are busy.',
         }),
     }),
   example: () => ({

@@ -51,17 +51,26 @@ const LAST_ORDINAL =
 const EXPIRED = `select realm_id, client_id, key from idempotency where expires_at <= ?
   order by expires_at, realm_id, client_id, key limit ?`;
 
+/** Not the record of a request that has used the key again since. */
+const CLEAR_EXPIRED = `${CLEAR} and expires_at <= ?`;
+
 type PrimaryKey = Pick<IdempotencyRow, 'realm_id' | 'client_id' | 'key'>;
 
 /** Deletes the records that a query of their primary keys returns. Returns how many. */
 export function* deleteFound(text: string, ...values: readonly SqlValue[]): Work<number> {
   const rows = yield* all<PrimaryKey>(text, ...values);
-  yield* executeAll(
-    rows.map(
-      ({ realm_id, client_id, key }): Statement => ({ text: CLEAR, values: [realm_id, client_id, key] }),
-    ),
-  );
+  yield* executeAll(rows.map((row): Statement => ({ text: CLEAR, values: keyOf(row) })));
   return rows.length;
+}
+
+function* deleteExpired(now: number, limit: number): Work<number> {
+  const rows = yield* all<PrimaryKey>(EXPIRED, now, limit);
+  yield* executeAll(rows.map((row): Statement => ({ text: CLEAR_EXPIRED, values: [...keyOf(row), now] })));
+  return rows.length;
+}
+
+function keyOf({ realm_id, client_id, key }: PrimaryKey): readonly [Uuid, string, string] {
+  return [realm_id, client_id, key];
 }
 
 export function openIdempotencyStore(dialect: Pick<Dialect, 'rowLocks'>): IdempotencyStore {
@@ -104,7 +113,7 @@ export function openIdempotencyStore(dialect: Pick<Dialect, 'rowLocks'>): Idempo
       if (lowest > 0) yield* execute(deleteOldest, where, clientId, lowest);
       return true;
     },
-    deleteExpired: (now, limit) => deleteFound(EXPIRED, now, limit),
+    deleteExpired,
     *countOwned(resource, key, limit) {
       let sum = 0;
       for (const { count } of ownedBy(resource)) {
@@ -175,7 +184,7 @@ export function idempotencyTexts(dialect: Pick<Dialect, 'rowLocks'>): readonly s
   const { deleteOldest, owned } = deleteStatements(dialect);
   const ofOwned = Object.values(owned).flat();
   return [
-    ...[SELECT_RECORD, CLEAR, INSERT, LAST_ORDINAL, EXPIRED, deleteOldest],
+    ...[SELECT_RECORD, CLEAR, CLEAR_EXPIRED, INSERT, LAST_ORDINAL, EXPIRED, deleteOldest],
     ...ofOwned.flatMap(({ count, select }) => [count, select]),
   ];
 }

@@ -4,7 +4,7 @@ import { Refusal } from '../../domain/fault.ts';
 import { NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { BEGIN_READ } from './begin_statements.ts';
-import { isCancelled, postgresFault } from './connection.ts';
+import { isCancelled } from './connection.ts';
 import type { ConnectionPool } from './pool.ts';
 import type { SqlClient } from './sql_client.ts';
 import { distributionColumn, REALM_TABLES, REFERENCE_TABLES, SINGLE_NODE_TABLES } from './tables.ts';
@@ -168,8 +168,13 @@ const SELECT_NODES = `select nodename as host, nodeport::text as port from pg_di
 const CHECK = 'select citus_check_connection_to_node($1::text, $2::integer) as is_reachable';
 const BEGIN_CHECK = `begin read only; set local statement_timeout = ${LIMITS.nodeCheckMsMax}`;
 
-/** Counts the nodes of the cluster, and those that the connected node reaches. Rejects with Fault `unavailable`. */
-export function openNodeCounts(pool: ConnectionPool): () => Promise<NodeCounts> {
+/**
+ * Counts the nodes of the cluster, and those that the connected node reaches; undefined where these connections are busy.
+ * Concurrent callers share one count.
+ */
+export function openNodeCounts(pool: ConnectionPool): () => Promise<NodeCounts | undefined> {
+  let counting: Promise<NodeCounts | undefined> | undefined;
+
   async function isReachable(values: readonly string[]): Promise<boolean> {
     try {
       return await pool.transaction(BEGIN_CHECK, async (connection) => {
@@ -181,12 +186,19 @@ export function openNodeCounts(pool: ConnectionPool): () => Promise<NodeCounts> 
     }
   }
 
-  return async () => {
-    const { rows } = await pool.query(SELECT_NODES, []).catch((error) => {
-      throw postgresFault(error);
-    });
+  async function count(): Promise<NodeCounts> {
+    const { rows } = await pool.query(SELECT_NODES, []);
     const nodes = rows as readonly { readonly host: string; readonly port: string }[];
     const found = await Promise.all(nodes.map(({ host, port }) => isReachable([host, port])));
     return { reachable: found.filter(Boolean).length, total: nodes.length };
+  }
+
+  return () => {
+    counting ??= count()
+      .catch(() => undefined)
+      .finally(() => {
+        counting = undefined;
+      });
+    return counting;
   };
 }
