@@ -90,7 +90,7 @@ async function lastSeq(): Promise<number> {
 }
 
 describe('a batch', () => {
-  test('creates, changes and deletes records in its order, each answered as GET returns it', async () => {
+  test('a batch creates, changes and deletes in order, and returns each record as GET does', async () => {
     const [kept, gone] = [await newUser(), await newUser()];
     const seq = await lastSeq();
     const responses = await responsesOf(
@@ -126,7 +126,7 @@ describe('a batch', () => {
     ]);
   });
 
-  test('creates users with their links', async () => {
+  test('a batch creates users with their links, and returns both as GET with include does', async () => {
     const included = [oidcLink(), passwordLink()];
     const [first, second] = await responsesOf(
       batch([post(users(), freshUser(), { included }), post(users(), freshUser(), { included: [] })]),
@@ -138,7 +138,7 @@ describe('a batch', () => {
     expect(second?.body?.included).toEqual([]);
   });
 
-  test('answers with the records as it left them where it writes one twice', async () => {
+  test('a batch that writes a record twice returns its final state twice, no body if deleted', async () => {
     const { path, etag } = await newUser();
     const responses = await responsesOf(
       batch([put(path, rename('First'), { if_match: etag }), put(path, rename('Second'))]),
@@ -148,7 +148,7 @@ describe('a batch', () => {
     expect(gone).toEqual({ status: 200 });
   });
 
-  test('writes as many records as the limit, and not one more', async () => {
+  test('a batch writes up to recordsPerRequestMax records and links; with more it is 400', async () => {
     const most = LIMITS.recordsPerRequestMax;
     const requests = Array.from({ length: most + 1 }, () => post(users(), freshUser()));
     expect(await refused(() => batch(requests))).toEqual([400, '/requests']);
@@ -158,7 +158,7 @@ describe('a batch', () => {
     expect(await refused(() => batch(withLinks))).toEqual([400, '/requests']);
   });
 
-  test('has as many passwords as the limit, and the errors name the others', async () => {
+  test('a batch with more than passwordsPerRequestMax passwords is 400 and names the others', async () => {
     const { path } = await newUser();
     const requests = Array.from({ length: LIMITS.passwordsPerRequestMax + 1 }, () =>
       post(`${path}/${passwordProfileInfo.collection}`, passwordLink()),
@@ -170,7 +170,7 @@ describe('a batch', () => {
     expect(await responsesOf(batch(requests.slice(1)))).toHaveLength(LIMITS.passwordsPerRequestMax);
   });
 
-  test('ignores included where a single request does: it needs no scope and counts no record', async () => {
+  test('a batch ignores included in a PUT: it requires no scope and counts as no record', async () => {
     const { path } = await newUser();
     const included = Array.from({ length: LIMITS.recordsPerRequestMax }, passwordLink);
     const request = { ...put(path, rename('Kept')), body: { data: rename('Kept'), included } };
@@ -178,7 +178,7 @@ describe('a batch', () => {
     expect(changed).toMatchObject({ status: 200, body: { data: { name: 'Kept' } } });
   });
 
-  test('looks up at most as many providers as a realm may at once', async () => {
+  test('a batch looks up at most discoveriesPerRealmMax providers; with more it is 400', async () => {
     const profile = () => post(`${base()}/oidc-profiles`, { ...profileData, name: systemClock.mintId() });
     const profileData = {
       type: 'oidc-profile',
@@ -193,7 +193,7 @@ describe('a batch', () => {
 });
 
 describe('a refused batch writes nothing', () => {
-  test('a taken link is 422 and names its request', async () => {
+  test('a batch with a taken link is 422, names the request with it and writes nothing', async () => {
     const { path } = await newUser();
     const link = oidcLink();
     await responsesOf(batch([post(`${path}/${OIDC}`, link)]));
@@ -213,7 +213,7 @@ describe('a refused batch writes nothing', () => {
     expect((read as { data: { name: string } }).data.name).not.toBe('Undone');
   });
 
-  test('invalid members are 400, all of them at once', async () => {
+  test('a batch with invalid members is 400, names all of them and writes nothing', async () => {
     const { path } = await newUser();
     const requests = [
       post(users(), freshUser({ email: 'none' })),
@@ -232,7 +232,7 @@ describe('a refused batch writes nothing', () => {
     ]);
   });
 
-  test('an absent record is 404, a stale if_match 412, and both name their request', async () => {
+  test('a batch is 404 for an absent record, 412 for a stale if_match, and names the request', async () => {
     const { path, etag } = await newUser();
     const absent = `${users()}/${systemClock.mintId()}`;
     for (const request of [put(absent, rename('x')), del(absent), post(`${absent}/${OIDC}`, oidcLink())])
@@ -249,36 +249,40 @@ describe('a refused batch writes nothing', () => {
 
   const OTHER = '01900000-0000-7000-8000-000000000000';
   const SHAPES: [string, () => unknown, ...string[]][] = [
-    ['nothing', () => undefined, '/requests'],
-    ['an object', () => ({}), '/requests'],
-    ['no request', () => [], '/requests'],
-    ['a request that is no object', () => [7, null, []], '/requests/0', '/requests/1', '/requests/2'],
-    ['an empty request', () => [{}], '/requests/0/method', '/requests/0/path', '/requests/0/body'],
-    ['a GET', () => [{ method: 'GET', path: users(), body: {} }], '/requests/0/method'],
+    ['no requests member', () => undefined, '/requests'],
+    ['an object as requests', () => ({}), '/requests'],
+    ['an empty list of requests', () => [], '/requests'],
+    ['requests that are not objects', () => [7, null, []], '/requests/0', '/requests/1', '/requests/2'],
+    ['a request without members', () => [{}], '/requests/0/method', '/requests/0/path', '/requests/0/body'],
+    ['a GET request', () => [{ method: 'GET', path: users(), body: {} }], '/requests/0/method'],
     ['a PUT of a collection', () => [put(users(), rename('x'))], '/requests/0/method'],
     ['a POST to a record', () => [post(`${users()}/${OTHER}`, freshUser())], '/requests/0/method'],
     [
-      'the realm itself',
+      'a PUT of the realm itself',
       () => [put(base(), { type: 'authentication-realm', name: 'x' })],
       '/requests/0/path',
     ],
-    ['a search', () => [post(`${users()}/search`, freshUser())], '/requests/0/path'],
+    ['a POST to a search', () => [post(`${users()}/search`, freshUser())], '/requests/0/path'],
     ['an unknown path', () => [post('/v2/none', freshUser())], '/requests/0/path'],
-    ['a path with a query', () => [del(`${users()}/${OTHER}?a=b`)], '/requests/0/path'],
-    ['another realm', () => [post(users().replace(home.realm, OTHER), freshUser())], '/requests/0/path'],
-    ['if_match of a POST', () => [{ ...post(users(), freshUser()), if_match: '*' }], '/requests/0/if_match'],
-    ['if_match of another type', () => [del(`${users()}/${OTHER}`, { if_match: 1 })], '/requests/0/if_match'],
+    ['a query in a path', () => [del(`${users()}/${OTHER}?a=b`)], '/requests/0/path'],
+    [
+      'a path in another realm',
+      () => [post(users().replace(home.realm, OTHER), freshUser())],
+      '/requests/0/path',
+    ],
+    ['if_match in a POST', () => [{ ...post(users(), freshUser()), if_match: '*' }], '/requests/0/if_match'],
+    ['a numeric if_match', () => [del(`${users()}/${OTHER}`, { if_match: 1 })], '/requests/0/if_match'],
   ];
-  test.each(SHAPES)('a batch of %s is 400', async (_, requests, ...pointers) => {
+  test.each(SHAPES)('a batch with %s is 400 and writes nothing', async (_, requests, ...pointers) => {
     expect(await refused(() => batch(requests()))).toEqual([400, ...pointers]);
   });
 
-  test('a body that is not a JSON object is 400', async () => {
+  test('a batch whose body is not a JSON object is 400 and writes nothing', async () => {
     for (const body of ['', '{', '[]', 'null', '7'])
       expect(await refused(() => service.post(`${base()}/batch`, token, body))).toEqual([400, '']);
   });
 
-  test('a batch with the requests of two realms is 400 and names those of the other', async () => {
+  test('a batch with requests for two realms is 400 and names those for the other realm', async () => {
     const there = await createParents(service, token);
     const theirs = users().replace(home.realm, there.realm);
     const requests = [post(users(), freshUser()), post(theirs, freshUser())];
@@ -287,7 +291,7 @@ describe('a refused batch writes nothing', () => {
 });
 
 describe('the rights of a batch', () => {
-  test('a token needs the scope of each request and of each link, before members are validated', async () => {
+  test('a batch without the scope of a request or link is 403 before its members are validated', async () => {
     const { path } = await newUser();
     const challenge = (answer: Response) => [answer.status, answer.headers.get('www-authenticate')];
     const insufficient = (scope: string) => [
@@ -310,7 +314,7 @@ describe('the rights of a batch', () => {
     expect((await batch([], reader)).status).toBe(403);
   });
 
-  test('a realm outside of the list of a client is 404, as one that does not exist', async () => {
+  test('a batch in a realm outside the list of the client is 404, as in an unknown realm', async () => {
     const limited = await service.token(FULL_SCOPE, new Set([systemClock.mintId()]));
     const outside = await batch([post(users(), freshUser())], limited);
     const path = `${base().replace(home.realm, systemClock.mintId())}/batch`;
@@ -324,7 +328,7 @@ describe('the rights of a batch', () => {
 describe('an Idempotency-Key of a batch', () => {
   const keyed = () => ({ 'Idempotency-Key': crypto.randomUUID() });
 
-  test('writes everything once, and repeats the answer', async () => {
+  test('a batch is executed once per key and returns the same again; other requests are 422', async () => {
     const headers = keyed();
     const requests = [post(users(), freshUser(), { included: [oidcLink()] }), post(users(), freshUser())];
     const before = await rowCounts(service);
@@ -339,7 +343,8 @@ describe('an Idempotency-Key of a batch', () => {
     expect((await batch(requests.slice(1), token, headers)).status).toBe(422);
   });
 
-  test('returns the records as they are then, because its record outlives the users of the batch', async () => {
+  test('a batch sent again with its key returns current records, and no body for deleted ones', async () => {
+    // The idempotency record outlives the users of the batch.
     const headers = keyed();
     const requests = [1, 2].map(() => post(users(), freshUser()));
     const [kept, gone] = await responsesOf(batch(requests, token, headers));
@@ -350,7 +355,7 @@ describe('an Idempotency-Key of a batch', () => {
     expect(absent).toEqual({ status: 201, location: gone?.location as string });
   });
 
-  test('is 409 while the batch is in progress', async () => {
+  test('a batch with a key that is in use is 409 until the first request ends', async () => {
     for (let round = 0; round < 20; round += 1) {
       const headers = keyed();
       const requests = [post(users(), freshUser())];
@@ -364,7 +369,7 @@ describe('an Idempotency-Key of a batch', () => {
     throw new Error('no 409 in 20 rounds');
   });
 
-  test('repeats a refusal', async () => {
+  test('a refused batch that is sent again with its key returns the same error', async () => {
     const headers = keyed();
     const requests = [post(users(), freshUser()), del(`${users()}/${systemClock.mintId()}`)];
     const first = await batch(requests, token, headers);

@@ -107,7 +107,7 @@ function comparable(traces: { readonly changes: readonly object[]; readonly entr
   return JSON.parse(text) as typeof traces;
 }
 
-test('a batch leaves the changes and log entries of its requests as if they had been sent one by one', async () => {
+test('a batch leaves the changes and log entries that its requests leave when sent one by one', async () => {
   const together = await tracesOf(sendTogether);
   expect(together).toEqual(await tracesOf(sendEach));
   expect(together.entries).toHaveLength(together.changes.length);

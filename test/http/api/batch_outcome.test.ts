@@ -4,7 +4,7 @@ import { user } from '../../../src/domain/resources.ts';
 import { createParents, FULL_SCOPE, kindOf, OFFLINE, rowCounts } from '../../support/resource_cases.ts';
 import { startService } from '../../support/service.ts';
 
-test('a batch whose records cannot be read after its commit is unknown_outcome, and can be repeated', async () => {
+test('a committed batch whose records cannot be read is unknown_outcome, and can be repeated', async () => {
   let isUnreadable = false;
   const service = await startService(OFFLINE, (engine) => {
     const { get } = engine.records;

@@ -59,7 +59,7 @@ async function refused(answer: () => Promise<Response>): Promise<[number, ...(st
 }
 
 describe('a user that is created with its links', () => {
-  test('is answered as GET with include returns it, and its links as their own paths do', async () => {
+  test('creating a user with links returns what GET with include does, and GET of each link', async () => {
     const answer = await create([oidcLink(), passwordLink(), oidcLink()]);
     const [status, text] = [answer.status, await answer.text()];
     const { data, included } = JSON.parse(text) as Created;
@@ -82,7 +82,7 @@ describe('a user that is created with its links', () => {
     }
   });
 
-  test('has one change for each record, in one commit, and the revision of its creation', async () => {
+  test('a user created with links has one change per record, and the revision of its creation', async () => {
     const answer = await create([oidcLink(), passwordLink()]);
     const { id } = ((await answer.json()) as Created).data;
     const feed = `/v2/authentication-realms/${home.realm}/changes?before=&limit=100&user_id=${id}`;
@@ -100,14 +100,14 @@ describe('a user that is created with its links', () => {
     expect(answer.headers.get('etag')?.split('-')[0]).toBe(`"${data[0]?.data.revision}`);
   });
 
-  test('is the plain record without included, and has an empty one where the request has', async () => {
+  test('creating a user returns included only if the request has it, even if it is empty', async () => {
     const plain = (await (await service.post(users(), token, { data: freshUser() })).json()) as object;
     expect(Object.keys(plain)).toEqual(['data', 'links']);
     const { included } = await created(create([]));
     expect(included).toEqual([]);
   });
 
-  test('may have as many links as the limit, and not one more', async () => {
+  test('creating a user with recordsPerRequestMax links succeeds; with one more it is 400', async () => {
     const most = LIMITS.recordsPerRequestMax;
     const links = Array.from({ length: most + 1 }, () => oidcLink({ subject: systemClock.mintId() }));
     expect(await refused(() => create(links))).toEqual([400, '/included']);
@@ -117,7 +117,7 @@ describe('a user that is created with its links', () => {
     expect(read.included).toEqual(included);
   });
 
-  test('may have as many passwords as the limit, and the errors name the others', async () => {
+  test('a user with more than passwordsPerRequestMax passwords is 400 and names the others', async () => {
     const links = Array.from({ length: LIMITS.passwordsPerRequestMax + 2 }, () => passwordLink());
     expect(await refused(() => create(links))).toEqual([400, '/included/4/password', '/included/5/password']);
     const { included } = await created(create(links.slice(2)));
@@ -126,7 +126,7 @@ describe('a user that is created with its links', () => {
 });
 
 describe('a refused user with links', () => {
-  test('is 400 with every error of every part', async () => {
+  test('creating an invalid user with invalid links is 400 and names every error', async () => {
     const { subject: _, ...noSubject } = oidcLink();
     const bad = [noSubject, { type: 'addresses' }, 7, passwordLink({ password: 'short' }), oidcLink()];
     const data = { ...freshUser(), email: 'none' };
@@ -148,7 +148,7 @@ describe('a refused user with links', () => {
     ]);
   });
 
-  test('is 422 where a link is taken, in another user or in the same request', async () => {
+  test('creating a user with a link that another user or the same request has is 422', async () => {
     const taken = oidcLink();
     await created(create([taken]));
     const pointers = ['/included/1/issuer', '/included/1/subject'];
@@ -163,7 +163,7 @@ describe('a refused user with links', () => {
     ]);
   });
 
-  test('is 422 where a profile is unknown, or requires an e-mail address as username', async () => {
+  test('creating a user with a link is 422 if its profile is unknown or rejects its username', async () => {
     const unknown = oidcLink({ oidc_profile_id: systemClock.mintId() });
     expect(await refused(() => create([oidcLink(), unknown]))).toEqual([422, '/included/1/oidc_profile_id']);
     const profiles = `/v2/authentication-realms/${home.realm}/password-profiles`;
@@ -173,7 +173,7 @@ describe('a refused user with links', () => {
     expect(await refused(() => create([link]))).toEqual([422, '/included/0/username']);
   });
 
-  test('is 403 without the scope of a link, before its body is validated', async () => {
+  test('creating a user with links is 403 without the scope of a link, before validation', async () => {
     const writer = await service.token('users:write oidc-profile-infos:write');
     const answer = await create([oidcLink(), { type: passwordProfileInfo.type }], writer);
     expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([
@@ -186,7 +186,7 @@ describe('a refused user with links', () => {
     expect((await create([oidcLink()], linker)).status).toBe(403);
   });
 
-  test('is 404 in a realm that does not exist, as without links', async () => {
+  test('creating a user with links is 404 in an unknown realm, as it is without links', async () => {
     const path = users().replace(home.realm, systemClock.mintId());
     const plain = await service.post(path, token, { data: freshUser() });
     const withLinks = await service.post(path, token, { data: freshUser(), included: [oidcLink()] });
@@ -196,7 +196,7 @@ describe('a refused user with links', () => {
 });
 
 describe('an Idempotency-Key of a user with links', () => {
-  test('creates everything once, and its record goes with the user', async () => {
+  test('a user with links is created once per key; its idempotency record is deleted with it', async () => {
     const headers = { 'Idempotency-Key': crypto.randomUUID() };
     const body = { data: freshUser(), included: [oidcLink(), passwordLink()] };
     const post = (sent: object) => service.post(users(), token, sent, headers);
@@ -211,7 +211,7 @@ describe('an Idempotency-Key of a user with links', () => {
     expect(idempotency).toBe((counts.idempotency ?? 0) - 1);
   });
 
-  test('repeats a refusal', async () => {
+  test('a refused user with links that is sent again with its key returns the same error', async () => {
     const taken = oidcLink();
     await created(create([taken]));
     const headers = { 'Idempotency-Key': crypto.randomUUID() };
