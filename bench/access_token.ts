@@ -8,7 +8,7 @@ async function runCommand(authrealm: string, args: readonly string[]): Promise<s
 
 /** Creates a client with all scopes that the bench uses, and returns an access token. `flags` name the database. */
 export async function fetchToken(authrealm: string, flags: readonly string[], url: string): Promise<string> {
-  const scope = ['--scope', 'profile-infos:read profile-infos:write users:read', '--json'];
+  const scope = ['--scope', 'profile-infos:read profile-infos:write users:read users:write', '--json'];
   const client = JSON.parse(
     await runCommand(authrealm, ['client', 'create', '--name', 'bench', ...scope, ...flags]),
   );

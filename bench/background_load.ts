@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { type Load, type LoadPlan, load } from './load.ts';
-import { LOAD_CORE, pinned } from './server.ts';
+import { type BenchServer, LOAD_CORE, pinned } from './server.ts';
 
 /** Requests that the service handles concurrently with the measured lookups. */
 export type BackgroundLoad =
@@ -51,18 +51,18 @@ export function responsesPerSecond(
 
 /** Measures lookups while a separate process runs the background load; both run on the core of the load. */
 export async function loadWithBackground(
-  url: string,
+  server: BenchServer,
   plan: LoadPlan,
   background: BackgroundLoad,
 ): Promise<{ readonly lookup: Load; readonly result: BackgroundResult }> {
-  const options = JSON.stringify({ url, token: plan.token, background });
+  const options = JSON.stringify({ url: server.url, token: plan.token, background });
   const script = join(import.meta.dir, 'background_load_process.ts');
   const child = Bun.spawn(pinned(LOAD_CORE, [process.execPath, script, options]), {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   const output = new Response(child.stdout).text();
   await Bun.sleep(1_000);
-  const lookup = await load(url, plan);
+  const lookup = await load(server, plan);
   child.stdin.end();
   const result = JSON.parse(await output) as BackgroundResult;
   await child.exited;

@@ -3,7 +3,7 @@ import { connectSqlite } from '../src/store/sqlite/connection.ts';
 import { sqliteMigrations } from '../src/store/sqlite/open.ts';
 import { populationLines, type UserOf } from '../test/support/population.ts';
 import { type BareInsert, prepareBare } from './bare_inserts.ts';
-import { memoryOf } from './server.ts';
+import { memoryOf } from './process_usage.ts';
 
 const COMMIT_LINES = 10_000;
 const WRITE_CHARACTERS = 1 << 20;

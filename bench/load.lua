@@ -1,30 +1,48 @@
 -- Requests each path of a file in turn, with one bearer token. Environment: BENCH_PATHS, BENCH_TOKEN; with BENCH_BODY
--- every request posts that text, with each `{n}` replaced by BENCH_SALT and the number of the request.
+-- every request posts that text, with each `{n}` replaced by BENCH_SALT and the number of the request. With BENCH_LINK_BODY
+-- each response to it is a user, to whose links that text is posted as soon as a connection is free.
 local paths = {}
 for line in io.lines(os.getenv("BENCH_PATHS")) do paths[#paths + 1] = line end
 local headers = { ["Authorization"] = "Bearer " .. os.getenv("BENCH_TOKEN") }
 local body = os.getenv("BENCH_BODY")
+local linkBody = os.getenv("BENCH_LINK_BODY")
 local salt = os.getenv("BENCH_SALT") or ""
 local requests = {}
 local count = 0
+local users = {}
 
 function init(_)
   if body then headers["Content-Type"] = "application/json" end
   for index, path in ipairs(paths) do requests[index] = wrk.format("GET", path, headers) end
 end
 
+local function post(path, text)
+  return wrk.format("POST", path, headers, (text:gsub("{n}", salt .. count)))
+end
+
 function request()
   local index = count % #requests + 1
   count = count + 1
   if not body then return requests[index] end
-  return wrk.format("POST", paths[index], headers, (body:gsub("{n}", salt .. count)))
+  local user = table.remove(users)
+  if user then return post(paths[index] .. "/" .. user .. "/user-authentication-oidc-profile-info", linkBody) end
+  return post(paths[index], body)
 end
 
--- Prints one line of JSON for bench/load.ts: latencies in microseconds; `failed` counts all responses but 2xx and all errors.
+-- Defined only where it is used: wrk then copies every body.
+if linkBody then
+  function response(_, _, answer)
+    users[#users + 1] = answer:match('^{"data":{"id":"([^"]+)","type":"user_authentication_info"')
+  end
+end
+
+-- Prints one line of JSON for bench/load.ts: latencies in microseconds; `statuses` counts all responses but 2xx and 3xx, `errors`
+-- connections and time limits that failed.
 function done(summary, latency, _)
+  local errors = summary.errors
   io.write(string.format(
-    '{"requests":%d,"microseconds":%d,"p50":%d,"p99":%d,"failed":%d}\n',
+    '{"requests":%d,"microseconds":%d,"p50":%d,"p99":%d,"statuses":%d,"errors":%d}\n',
     summary.requests, summary.duration, latency:percentile(50), latency:percentile(99),
-    summary.errors.status + summary.errors.connect + summary.errors.read + summary.errors.write + summary.errors.timeout
+    errors.status, errors.connect + errors.read + errors.write + errors.timeout
   ))
 end

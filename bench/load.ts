@@ -1,12 +1,36 @@
 import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
+import type { ProcessUsage } from './process_usage.ts';
 import { LOAD_CORE, pinned } from './server.ts';
 
-export interface Load {
+/** The rate and the latencies of one run of a load. */
+export interface RequestTimes {
+  readonly requests: number;
   readonly requestsPerSecond: number;
   /** Milliseconds. */
   readonly p50: number;
   readonly p99: number;
+}
+
+/** A run of a load, and what the measured processes used for each request. */
+export interface Load extends Omit<RequestTimes, 'requests'> {
+  /** Of the server. Absent where the load has no server. */
+  readonly cpuMicros?: number;
+  readonly readCalls?: number;
+  /** Of PostgreSQL. */
+  readonly databaseCpuMicros?: number;
+}
+
+export type Figure = keyof Load;
+
+/** A process whose usage is measured. */
+export interface UsageSource {
+  usage(): ProcessUsage;
+}
+
+interface MeasuredProcesses {
+  readonly server?: UsageSource | undefined;
+  readonly database?: UsageSource | undefined;
 }
 
 /** Until hot code has been compiled. */
@@ -19,21 +43,33 @@ export interface LoadPlan {
   readonly token: string;
   /** False if the load and the measured server share all cores. */
   readonly isPinned?: boolean;
+  /** PostgreSQL, if its usage is measured as well. */
+  readonly database?: UsageSource;
   /** Posted by every request, with `{n}` replaced by a unique value. */
   readonly body?: string;
+  /** Posted to the user of each response; the pair of requests counts as one. */
+  readonly linkBody?: string;
+  /** Leaves out requests with an error status, in place of failing: a busy machine makes a service shed load. */
+  readonly allowsErrorStatus?: boolean;
 }
 
 /** Makes the posted values unique across runs. */
 let runCount = 0;
 
 /** Runs wrk against a server, on the other core. Throws if any response was not a 2xx. */
-export async function load(url: string, plan: LoadPlan): Promise<Load> {
-  const { connections, seconds, paths, token, body, isPinned = true } = plan;
+export function load(server: UsageSource & { readonly url: string }, plan: LoadPlan): Promise<Load> {
+  return withUsage({ server, database: plan.database }, () => runWrk(server.url, plan));
+}
+
+async function runWrk(url: string, plan: LoadPlan): Promise<RequestTimes> {
+  const { connections, seconds, isPinned = true, linkBody, allowsErrorStatus = false } = plan;
   const wrk = [
     'wrk',
     '-t1',
     `-c${connections}`,
     `-d${seconds}s`,
+    // A slow response is a latency; only one that does not come is an error.
+    '--timeout=10s',
     '-s',
     join(import.meta.dir, 'load.lua'),
     url,
@@ -42,41 +78,78 @@ export async function load(url: string, plan: LoadPlan): Promise<Load> {
   const command = isPinned ? pinned(LOAD_CORE, ['nice', '-n', '10', ...wrk]) : wrk;
   const child = Bun.spawn(command, {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, BENCH_PATHS: paths, BENCH_TOKEN: token, ...bodyEnvironment(body) },
+    env: { ...process.env, ...loadEnvironment(plan) },
   });
   const output = await new Response(child.stdout).text();
   const line = output.split('\n').find((each) => each.startsWith('{'));
   if ((await child.exited) !== 0 || line === undefined) throw new Error(`wrk failed: ${output}`);
-  const { requests, microseconds, p50, p99, failed } = JSON.parse(line) as Record<string, number>;
-  if (failed !== 0) throw new Error(`${failed} of ${requests} requests failed`);
+  const report = JSON.parse(line) as Record<string, number>;
+  if ((report.statuses !== 0 && !allowsErrorStatus) || report.errors !== 0)
+    throw new Error(
+      `of ${report.requests} requests to ${url}, ${report.statuses} had an error status and ${report.errors} no response`,
+    );
+  const answered = Number(report.requests) - Number(report.statuses);
+  if (answered === 0) throw new Error(`${url} answered no request within ${seconds} s`);
+  const requests = answered / (linkBody === undefined ? 1 : 2);
   return {
-    requestsPerSecond: Number(requests) / (Number(microseconds) / 1e6),
-    p50: Number(p50) / 1000,
-    p99: Number(p99) / 1000,
+    requests,
+    requestsPerSecond: requests / (Number(report.microseconds) / 1e6),
+    p50: Number(report.p50) / 1000,
+    p99: Number(report.p99) / 1000,
   };
+}
+
+/** Runs a load, and divides what the processes used meanwhile by the number of requests. */
+export async function withUsage(
+  { server, database }: MeasuredProcesses,
+  run: () => Promise<RequestTimes>,
+): Promise<Load> {
+  const before = { server: server?.usage(), database: database?.usage() };
+  const { requests, ...times } = await run();
+  const perRequest = (source: keyof typeof before, figure: keyof ProcessUsage) => {
+    const start = before[source];
+    const end = { server, database }[source]?.usage();
+    return start && end ? (end[figure] - start[figure]) / requests : undefined;
+  };
+  const figures = {
+    cpuMicros: perRequest('server', 'cpuMicros'),
+    readCalls: perRequest('server', 'readCalls'),
+    databaseCpuMicros: perRequest('database', 'cpuMicros'),
+  };
+  const known = Object.entries(figures).filter(([, value]) => value !== undefined);
+  return { ...times, ...Object.fromEntries(known) };
 }
 
 export interface Rounds {
   readonly rounds: number;
-  /** The database. */
-  readonly file: string;
+  /** The database file; none on PostgreSQL. */
+  readonly file?: string;
 }
+
+/** Measurements by the name of their row. A row without one is not measured. */
+export type Measurements<Row extends string> = Readonly<Partial<Record<Row, () => Promise<Load>>>>;
+
+/** The loads of each measured row, one for each round. */
+export type Loads<Row extends string> = Readonly<Partial<Record<Row, readonly Load[]>>>;
 
 /**
  * Runs each measurement once per round, and returns the loads of all rounds for each measurement. Every second round runs in
  * reverse order, so that no measurement is always the first after the file was read.
  */
-export async function runInterleaved(
+export async function runInterleaved<Row extends string>(
   { rounds, file }: Rounds,
-  measurements: readonly (() => Promise<Load>)[],
-): Promise<Load[][]> {
-  const loads: Load[][] = measurements.map(() => []);
-  const inOrder = [...measurements.entries()];
+  measurements: Measurements<Row>,
+): Promise<Loads<Row>> {
+  const inOrder = Object.entries(measurements) as [Row, () => Promise<Load>][];
+  const loads = Object.fromEntries(inOrder.map(([row]) => [row, []])) as unknown as Record<Row, Load[]>;
   for (let round = 0; round < rounds; round += 1) {
-    await readIntoPageCache(file);
-    for (const [index, measure] of round % 2 === 0 ? inOrder : inOrder.toReversed()) {
-      loads[index]?.push(await measure());
-    }
+    if (file !== undefined) await readIntoPageCache(file);
+    for (const [row, measure] of round % 2 === 0 ? inOrder : inOrder.toReversed())
+      try {
+        loads[row].push(await measure());
+      } catch (error) {
+        throw new Error(`the row "${row}" could not be measured`, { cause: error });
+      }
   }
   return loads;
 }
@@ -88,10 +161,12 @@ export async function readIntoPageCache(file: string): Promise<void> {
 
 const READ_BYTES = 1 << 20;
 
-function bodyEnvironment(body: string | undefined): Record<string, string> {
-  if (body === undefined) return {};
+function loadEnvironment({ paths, token, body, linkBody }: LoadPlan): Record<string, string> {
+  const always = { BENCH_PATHS: paths, BENCH_TOKEN: token };
+  if (body === undefined) return always;
   runCount += 1;
-  return { BENCH_BODY: body, BENCH_SALT: `${process.pid}-${runCount}-` };
+  const posted = { ...always, BENCH_BODY: body, BENCH_SALT: `${process.pid}-${runCount}-` };
+  return linkBody === undefined ? posted : { ...posted, BENCH_LINK_BODY: linkBody };
 }
 
 export function median(values: readonly number[]): number {
@@ -100,13 +175,9 @@ export function median(values: readonly number[]): number {
   return ((sorted[Math.floor(middle)] ?? Number.NaN) + (sorted[Math.ceil(middle)] ?? Number.NaN)) / 2;
 }
 
-/** The median of each figure over several rounds. */
-export function medianOf(loads: readonly Load[]): Load {
-  return {
-    requestsPerSecond: median(loads.map((each) => each.requestsPerSecond)),
-    p50: median(loads.map((each) => each.p50)),
-    p99: median(loads.map((each) => each.p99)),
-  };
+/** The values of a figure in all rounds; NaN where a round has none, and no values of a row that was not measured. */
+export function figures(loads: readonly Load[] | undefined, figure: Figure): readonly number[] {
+  return (loads ?? []).map((each) => each[figure] ?? Number.NaN);
 }
 
 /**
@@ -114,9 +185,10 @@ export function medianOf(loads: readonly Load[]): Load {
  * speed of a machine varies from minute to minute.
  */
 export function medianRatio(
-  numerators: readonly Load[],
-  denominators: readonly Load[],
-  member: keyof Load,
+  numerators: readonly Load[] | undefined,
+  denominators: readonly Load[] | undefined,
+  figure: Figure,
 ): number {
-  return median(numerators.map((each, round) => each[member] / (denominators[round] as Load)[member]));
+  const below = figures(denominators, figure);
+  return median(figures(numerators, figure).map((value, round) => value / (below[round] ?? Number.NaN)));
 }

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { collectionPaths, findPaths, ISSUER, OIDC_PROFILE, USERS_PATH } from '../test/support/population.ts';
+import { collectionPaths, findPaths, USERS_PATH, userAt } from '../test/support/population.ts';
 import {
   type BackgroundLoad,
   type BackgroundResult,
@@ -10,39 +10,36 @@ import {
 import {
   type Load,
   type LoadPlan,
+  type Loads,
   load,
+  type Measurements,
   median,
-  medianOf,
   medianRatio,
   type Rounds,
   runInterleaved,
-  WARM_UP_SECONDS,
 } from './load.ts';
-import { pinned, SERVER_CORE } from './server.ts';
+import { LINK_BODY, PERSON_BODY, personPaths, personSupport, USER_BODY } from './person.ts';
+import type { CreateRow, OperationRow } from './rows.ts';
+import { type BenchServer, pinned, SERVER_CORE } from './server.ts';
 
 /** The figures of all operations other than lookups by ID. */
 export interface Operations {
-  /** Reverse lookups of both kinds of links, in turn. */
-  readonly reverseLookup: Load;
-  /** The rate of lookups by ID divided by the rate of reverse lookups. */
-  readonly reverseLookupCost: number;
+  readonly loads: Loads<OperationRow>;
   /** Milliseconds, one caller: the first page of 100 users by key, and page number `deepPage`. */
   readonly firstPageMs: number;
   readonly deepPageMs: number;
   readonly deepPage: number;
-  /** Milliseconds, one caller: a page of 25 users with the exact total. */
+  /** Milliseconds, one caller: a page of 25 users with a total that was not counted in the last second. */
   readonly pageWithTotalMs: number;
-  /** Durable creates. */
-  readonly singleClientCreates: Load;
-  readonly concurrentCreates: Load;
-  readonly bareCreatesPerSecond: number;
+  /** Sequential durable creates of a link without the service. */
+  readonly bareCreatesPerSecond?: number;
   /** Lookups while a background load runs. */
   readonly background: Readonly<Record<BackgroundLoad['kind'], LookupsUnderLoad>>;
 }
 
 export interface LookupsUnderLoad {
-  readonly baseline: Load;
-  readonly loaded: Load;
+  readonly baseline: readonly Load[];
+  readonly loaded: readonly Load[];
   /** The rate and the p99 under load, divided by those without it. */
   readonly rateRatio: number;
   readonly p99Ratio: number;
@@ -55,22 +52,19 @@ export interface LookupsUnderLoad {
 export interface OperationsPlan extends LoadPlan, Rounds {
   readonly users: number;
   readonly folder: string;
+  readonly warmUpSeconds: number;
+  /** How often each page is requested by one caller. */
+  readonly pageRequests: number;
+  /** A database that `fillBare` filled, to compare creates with. */
+  readonly bareFile?: string;
 }
 
 const PATHS = 20_000;
 const PAGE = 100;
 const DEEP_PAGE = 10_000;
-const PAGE_REQUESTS = 200;
-const CONCURRENT_CLIENTS = 64;
-
-const LINK = JSON.stringify({
-  data: {
-    type: 'user_authentication_oidc_profile_info',
-    subject: 'bench|{n}',
-    issuer: ISSUER,
-    oidc_profile_id: OIDC_PROFILE,
-  },
-});
+/** A page of the default size, without and with a total. */
+const FIRST_PAGE = `${USERS_PATH}?page%5Blimit%5D=25&page%5Bafter%5D=`;
+const FIRST_PAGE_WITH_TOTAL = `${USERS_PATH}?page%5Blimit%5D=25`;
 
 const BACKGROUND_LOADS: readonly BackgroundLoad[] = [
   { kind: 'writes', perSecond: 500 },
@@ -79,53 +73,81 @@ const BACKGROUND_LOADS: readonly BackgroundLoad[] = [
 ];
 
 /** Measures all operations other than lookups, on a running service. */
-export async function measureOperations(url: string, plan: OperationsPlan): Promise<Operations> {
+export async function measureOperations(service: BenchServer, plan: OperationsPlan): Promise<Operations> {
   const { users, folder } = plan;
-  const reverseLookups = {
+  const paths = Math.min(PATHS, users);
+  const withPaths = (name: string, of: readonly string[]) => ({
     ...plan,
-    paths: writePaths(folder, 'reverse_lookups', findPaths(users, Math.min(PATHS, users))),
+    paths: writePaths(folder, name, of),
+  });
+  const reverse = withPaths('reverse_lookups', findPaths(users, paths));
+  const page = { ...withPaths('page', [FIRST_PAGE]), connections: 1 };
+  const pageWithTotal = { ...withPaths('page_with_total', [FIRST_PAGE_WITH_TOTAL]), connections: 1 };
+  const createLink = {
+    ...withPaths('links', collectionPaths(users, paths)),
+    body: LINK_BODY,
+    connections: 1,
   };
-  const creates = {
-    ...plan,
-    body: LINK,
-    paths: writePaths(folder, 'creates', collectionPaths(users, Math.min(PATHS, users))),
-  };
-  await load(url, { ...reverseLookups, seconds: WARM_UP_SECONDS });
-  const [reverseLookup = [], lookup = []] = await runInterleaved(plan, [
-    () => load(url, reverseLookups),
-    () => load(url, plan),
-  ]);
-  const deepPage = Math.min(DEEP_PAGE, Math.floor(users / PAGE));
-  const pages = await measurePages(url, plan, deepPage);
+  const person = withPaths('persons', personPaths(users, paths, userAt));
+  const support = await personSupport(service.url, plan.token, userAt(0).user);
+  await load(service, { ...reverse, seconds: plan.warmUpSeconds });
+  const reads = await runInterleaved(plan, {
+    lookupAgain: () => load(service, plan),
+    ...(support.reads && { person: () => load(service, person) }),
+    reverse: () => load(service, reverse),
+    page: () => load(service, page),
+    pageWithTotal: () => load(service, pageWithTotal),
+  });
+  const deepPage = Math.max(1, Math.min(DEEP_PAGE, Math.floor(users / PAGE)));
+  const pages = await measurePages(service.url, plan, deepPage);
   const bare: number[] = [];
-  const [singleClientCreates = [], concurrentCreates = []] = await runInterleaved(plan, [
-    async () => {
-      const single = await load(url, { ...creates, connections: 1 });
-      bare.push(await measureBareCreates(plan, bare.length));
+  const writes = await runInterleaved(plan, {
+    createLink: async () => {
+      const single = await load(service, createLink);
+      if (plan.bareFile !== undefined) bare.push(await measureBareCreates(plan, plan.bareFile, bare.length));
       return single;
     },
-    () => load(url, { ...creates, connections: CONCURRENT_CLIENTS }),
-  ]);
+    ...measureCreates(service, plan, support.creates),
+  });
   return {
-    reverseLookup: medianOf(reverseLookup),
-    reverseLookupCost: medianRatio(lookup, reverseLookup, 'requestsPerSecond'),
+    loads: { ...reads, ...writes },
     ...pages,
     deepPage,
-    singleClientCreates: medianOf(singleClientCreates),
-    concurrentCreates: medianOf(concurrentCreates),
-    bareCreatesPerSecond: median(bare),
-    background: await measureUnderLoad(url, plan),
+    ...(bare.length === 0 ? {} : { bareCreatesPerSecond: median(bare) }),
+    background: await measureUnderLoad(service, plan),
+  };
+}
+
+/** Creates of a user with a link by several callers: by two requests, and by one if the service can. */
+export function measureCreates(
+  service: BenchServer,
+  plan: LoadPlan & { readonly folder: string },
+  byOneRequest: boolean,
+): Measurements<CreateRow> {
+  const paths = writePaths(plan.folder, 'users', [USERS_PATH]);
+  const createBy = (connections: number, bodies: Pick<LoadPlan, 'body' | 'linkBody'>) => () =>
+    load(service, { ...plan, paths, connections, ...bodies });
+  const separately = { body: USER_BODY, linkBody: LINK_BODY };
+  const together = { body: PERSON_BODY };
+  return {
+    createSeparately16: createBy(16, separately),
+    createSeparately64: createBy(64, separately),
+    ...(byOneRequest && {
+      createTogether16: createBy(16, together),
+      createTogether64: createBy(64, together),
+    }),
   };
 }
 
 /** Runs on the core of the idle service; each round creates further records. */
 async function measureBareCreates(
-  { folder, users, seconds }: OperationsPlan,
+  { users, seconds }: OperationsPlan,
+  bareFile: string,
   round: number,
 ): Promise<number> {
   const creates = seconds * BARE_CREATES_PER_SECOND;
   const script = join(import.meta.dir, 'bare_creates.ts');
-  const args = [join(folder, 'bare.db'), users, creates, FIRST_NEW_USER + round * creates].map(String);
+  const args = [bareFile, users, creates, FIRST_NEW_USER + round * creates].map(String);
   const child = Bun.spawn(pinned(SERVER_CORE, [process.execPath, script, ...args]), {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -138,29 +160,32 @@ async function measureBareCreates(
 const FIRST_NEW_USER = 10_000_000;
 const BARE_CREATES_PER_SECOND = 1_000;
 
-function writePaths(folder: string, name: string, paths: readonly string[]): string {
+export function writePaths(folder: string, name: string, paths: readonly string[]): string {
   const file = join(folder, name);
   writeFileSync(file, paths.join('\n'));
   return file;
 }
 
-async function measureUnderLoad(url: string, plan: OperationsPlan): Promise<Operations['background']> {
+async function measureUnderLoad(
+  service: BenchServer,
+  plan: OperationsPlan,
+): Promise<Operations['background']> {
   const entries: [BackgroundLoad['kind'], LookupsUnderLoad][] = [];
   for (const background of BACKGROUND_LOADS) {
     const backgroundResults: BackgroundResult[] = [];
-    const [baseline = [], loaded = []] = await runInterleaved(plan, [
-      () => load(url, plan),
-      async () => {
-        const { lookup, result } = await loadWithBackground(url, plan, background);
+    const { baseline = [], loaded = [] } = await runInterleaved(plan, {
+      baseline: () => load(service, plan),
+      loaded: async () => {
+        const { lookup, result } = await loadWithBackground(service, plan, background);
         backgroundResults.push(result);
         return lookup;
       },
-    ]);
+    });
     entries.push([
       background.kind,
       {
-        baseline: medianOf(baseline),
-        loaded: medianOf(loaded),
+        baseline,
+        loaded,
         rateRatio: medianRatio(loaded, baseline, 'requestsPerSecond'),
         p99Ratio: medianRatio(loaded, baseline, 'p99'),
         backgroundResults,
@@ -172,7 +197,7 @@ async function measureUnderLoad(url: string, plan: OperationsPlan): Promise<Oper
 }
 
 /** The median time of each page, requested in turn by one caller. */
-async function measurePages(url: string, { token }: LoadPlan, deepPage: number) {
+async function measurePages(url: string, { token, pageRequests }: OperationsPlan, deepPage: number) {
   const headers = { Authorization: `Bearer ${token}` };
   const timeRequest = async (path: string): Promise<number> => {
     const start = performance.now();
@@ -185,12 +210,12 @@ async function measurePages(url: string, { token }: LoadPlan, deepPage: number) 
   let deep = first;
   for (let page = 1; page < deepPage; page += 1) deep = await nextPage(deep, headers);
   const times: [number[], number[], number[]] = [[], [], []];
-  for (let round = 0; round < PAGE_REQUESTS; round += 1) {
+  for (let round = 0; round < pageRequests; round += 1) {
     times[0].push(await timeRequest(first));
     times[1].push(await timeRequest(deep));
   }
-  for (let round = 0; round < PAGE_REQUESTS / 10; round += 1) {
-    times[2].push(await timeRequest(`${url}${USERS_PATH}?page%5Blimit%5D=25`));
+  for (let round = 0; round < pageRequests / 10; round += 1) {
+    times[2].push(await timeRequest(url + FIRST_PAGE_WITH_TOTAL));
     // Totals are cached for a second.
     await Bun.sleep(1_050);
   }

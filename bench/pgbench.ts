@@ -1,9 +1,12 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Load } from './load.ts';
+import type { RequestTimes } from './load.ts';
 
 /** Debian does not put pgbench on the PATH. */
 export const PGBENCH = '/usr/lib/postgresql/15/bin/pgbench';
+
+/** On a busy machine. */
+const CONNECTIONS_PER_SECOND = 64;
 
 export interface PgbenchPlan {
   readonly clients: number;
@@ -16,7 +19,7 @@ export interface PgbenchPlan {
 /**
  * Runs pgbench with prepared statements at its maximum rate. Latencies come from its log. Throws if it fails.
  */
-export async function pgbench(url: string, plan: PgbenchPlan): Promise<Load> {
+export async function pgbench(url: string, plan: PgbenchPlan): Promise<RequestTimes> {
   const { clients, seconds, folder } = plan;
   const workFolder = join(folder, 'pgbench');
   rmSync(workFolder, { recursive: true, force: true });
@@ -26,13 +29,15 @@ export async function pgbench(url: string, plan: PgbenchPlan): Promise<Load> {
     writeFileSync(path, `${script}\n`);
     return path;
   });
+  // It opens its connections within its time, one after the other.
+  const time = seconds + Math.ceil(clients / CONNECTIONS_PER_SECOND);
   // With many clients only a sample is logged: writing every transaction would reduce the rate.
   const samplingRate = clients === 1 ? 1 : 0.05;
   const child = Bun.spawn(
     [
       PGBENCH,
       ...['--no-vacuum', '--protocol', 'prepared', '--client', String(clients)],
-      ...['--jobs', String(Math.min(clients, 2)), '--time', String(seconds)],
+      ...['--jobs', String(Math.min(clients, 2)), '--time', String(time)],
       ...['--log', '--log-prefix', join(workFolder, 'log'), '--sampling-rate', String(samplingRate)],
       ...scripts.flatMap((path) => ['--file', path]),
       url,
@@ -44,17 +49,18 @@ export async function pgbench(url: string, plan: PgbenchPlan): Promise<Load> {
     new Response(child.stderr).text(),
   ]);
   const tps = /tps = ([\d.]+) \(without/.exec(output)?.[1];
-  if ((await child.exited) !== 0 || tps === undefined) throw new Error(`pgbench failed: ${errors}`);
+  const requests = Number(/actually processed: (\d+)/.exec(output)?.[1]);
+  if ((await child.exited) !== 0 || tps === undefined) throw new Error(`pgbench failed: ${errors}${output}`);
   const latencies = readdirSync(workFolder)
     .filter((name) => name.startsWith('log'))
     .flatMap((name) => readFileSync(join(workFolder, name), 'utf8').trim().split('\n'))
     // Client, transaction, microseconds, …
     .map((line) => Number(line.split(' ')[2]) / 1000);
-  return { requestsPerSecond: Number(tps), ...quantilesOf(latencies) };
+  return { requests, requestsPerSecond: Number(tps), ...quantilesOf(latencies) };
 }
 
 /** The median and the 99th percentile, in milliseconds. Sorts its input. */
-export function quantilesOf(latencies: number[]): Pick<Load, 'p50' | 'p99'> {
+export function quantilesOf(latencies: number[]): Pick<RequestTimes, 'p50' | 'p99'> {
   latencies.sort((left, right) => left - right);
   const at = (share: number) => latencies[Math.floor(share * (latencies.length - 1))] ?? Number.NaN;
   return { p50: at(0.5), p99: at(0.99) };

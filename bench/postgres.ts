@@ -3,22 +3,36 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { SQL } from 'bun';
-import { lookupPaths } from '../test/support/population.ts';
-import { startServer as startPostgres } from '../test/support/postgres_server.ts';
+import { findPaths, lookupPaths } from '../test/support/population.ts';
+import { type PostgresServer, startServer as startPostgres } from '../test/support/postgres_server.ts';
 import { fetchToken } from './access_token.ts';
 import { fillByImport } from './import_rate.ts';
-import { type Load, load, median, medianOf, WARM_UP_SECONDS } from './load.ts';
+import {
+  type Loads,
+  load,
+  type Measurements,
+  type RequestTimes,
+  runInterleaved,
+  type UsageSource,
+  WARM_UP_SECONDS,
+  withUsage,
+} from './load.ts';
+import { measureCreates, writePaths } from './operations.ts';
+import { personPaths, personSupport } from './person.ts';
 import { pgbench } from './pgbench.ts';
 import { hashedUserAt, lookupScripts } from './postgres_population.ts';
 import { type PostgresRun, reportPostgres } from './postgres_report.ts';
+import { usageOf } from './process_usage.ts';
+import { startHandwritten } from './reference_servers.ts';
+import type { PostgresRow } from './rows.ts';
+import { assertSameBytes } from './same_bytes.ts';
 import { type BenchServer, startServer } from './server.ts';
 
-/** Lookups through the service on PostgreSQL, and by pgbench and the driver on the same server, interleaved in rounds. */
+/** Operations of the service on PostgreSQL, and the same lookups by references on the same server, interleaved in rounds. */
 
 const AUTHREALM = join(import.meta.dir, '../bin/authrealm');
 const PATHS = 20_000;
 const PORT = 18_090;
-const CLIENTS = [16, 64, 256];
 
 const { values: options } = parseArgs({
   options: {
@@ -26,22 +40,18 @@ const { values: options } = parseArgs({
     seconds: { type: 'string', default: '3' },
     rounds: { type: 'string', default: '6' },
     processes: { type: 'string', default: '1' },
+    /** One short round at 1,000 users: shows that the bench works, and no speed. */
+    quick: { type: 'boolean', default: false },
     out: { type: 'string', default: join(import.meta.dir, 'results') },
   },
 });
-const users = Number(options.users);
-const seconds = Number(options.seconds);
-const rounds = Number(options.rounds);
+const users = options.quick ? 1_000 : Number(options.users);
+const seconds = options.quick ? 1 : Number(options.seconds);
+const rounds = options.quick ? 1 : Number(options.rounds);
+const warmUpSeconds = options.quick ? 1 : WARM_UP_SECONDS;
 
-/** The loads of one round. */
-interface Round {
-  readonly service: readonly Load[];
-  readonly pgbench: readonly Load[];
-  readonly singleClient: { readonly service: Load; readonly pgbench: Load; readonly driver: Load };
-}
-
-/** Runs a script that measures one caller in a separate process and prints its `Load`. */
-async function runProcess(script: string, args: readonly string[], token = ''): Promise<Load> {
+/** Runs a script that measures one caller in a separate process and prints its `RequestTimes`. */
+async function runProcess(script: string, args: readonly string[], token = ''): Promise<RequestTimes> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, script), ...args, String(seconds)], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, BENCH_TOKEN: token },
@@ -53,69 +63,66 @@ async function runProcess(script: string, args: readonly string[], token = ''): 
 
 interface Setup {
   readonly url: string;
+  readonly database: UsageSource;
   readonly service: BenchServer;
   readonly folder: string;
-  readonly paths: string;
   readonly token: string;
 }
 
-function createMeasurements({ url, service, folder, paths, token }: Setup) {
+async function measureRounds({ url, database, service, folder, token }: Setup): Promise<Loads<PostgresRow>> {
+  const lookups = lookupPaths(users, Math.min(PATHS, users * 2), hashedUserAt);
+  const target = { database: url, baseUrl: service.url, token, isPinned: false };
+  const handwritten = await startHandwritten(PORT + 1, target);
+  await assertSameBytes([service, handwritten], lookups, token);
   const scripts = lookupScripts(users, PATHS);
-  return {
-    service: (connections: number, forSeconds = seconds) =>
-      load(service.url, { connections, seconds: forSeconds, paths, token, isPinned: false }),
-    pgbench: (clients: number) => pgbench(url, { clients, seconds, scripts, folder }),
-    singleClient: () => runProcess('single_client.ts', [service.url, paths], token),
-    driver: () => runProcess('bare_driver.ts', [url, String(users)]),
+  const paths = writePaths(folder, 'lookups', lookups);
+  const count = Math.min(PATHS, users);
+  const reversePaths = writePaths(folder, 'reverse', findPaths(users, count));
+  const persons = writePaths(folder, 'persons', personPaths(users, count, hashedUserAt));
+  const support = await personSupport(service.url, token, hashedUserAt(0).user);
+  const allowsErrorStatus = options.quick;
+  const plan = {
+    connections: 64,
+    seconds,
+    paths,
+    token,
+    database,
+    isPinned: false,
+    folder,
+    allowsErrorStatus,
   };
-}
-
-async function measureRounds(setup: Setup): Promise<readonly Round[]> {
-  const measurements = createMeasurements(setup);
-  await measurements.service(64, WARM_UP_SECONDS);
-  const completed: Round[] = [];
-  for (let round = 0; round < rounds; round += 1) {
-    const service: Load[] = [];
-    const pgbenchLoads: Load[] = [];
-    for (const clients of CLIENTS) {
-      service.push(await measurements.service(clients));
-      pgbenchLoads.push(await measurements.pgbench(clients));
-    }
-    const singleClient = {
-      service: await measurements.singleClient(),
-      pgbench: await measurements.pgbench(1),
-      driver: await measurements.driver(),
-    };
-    completed.push({ service, pgbench: pgbenchLoads, singleClient });
-  }
-  return completed;
-}
-
-function summarize(
-  completed: readonly Round[],
-): Pick<PostgresRun, 'comparisons' | 'ratioToPgbench' | 'singleClient'> {
-  const best = (loads: readonly Load[]) => Math.max(...loads.map((each) => each.requestsPerSecond));
-  const single = (target: keyof Round['singleClient']) =>
-    medianOf(completed.map((round) => round.singleClient[target]));
-  return {
-    comparisons: CLIENTS.map((clients, index) => ({
-      clients,
-      service: medianOf(completed.map((round) => round.service[index] as Load)),
-      pgbench: medianOf(completed.map((round) => round.pgbench[index] as Load)),
-    })),
-    ratioToPgbench: median(completed.map((round) => best(round.service) / best(round.pgbench))),
-    singleClient: {
-      service: single('service'),
-      pgbench: single('pgbench'),
-      driver: single('driver'),
-      p50RatioToPgbench: median(
-        completed.map((round) => round.singleClient.service.p50 / round.singleClient.pgbench.p50),
+  const by = (server: BenchServer, connections: number) => () => load(server, { ...plan, connections });
+  const byPgbench = (clients: number) => () =>
+    withUsage({ database }, () => pgbench(url, { clients, seconds, scripts, folder }));
+  const alone: Measurements<PostgresRow> = {
+    serviceAlone: () =>
+      withUsage({ server: service, database }, () =>
+        runProcess('single_client.ts', [service.url, paths], token),
       ),
-      p99RatioToDriver: median(
-        completed.map((round) => round.singleClient.service.p99 / round.singleClient.driver.p99),
-      ),
+    driverAlone: () => withUsage({ database }, () => runProcess('bare_driver.ts', [url, String(users)])),
+  };
+  for (const server of [service, handwritten]) await load(server, { ...plan, seconds: warmUpSeconds });
+  const reads = await runInterleaved(
+    { rounds },
+    {
+      service16: by(service, 16),
+      handwritten16: by(handwritten, 16),
+      pgbench16: byPgbench(16),
+      service64: by(service, 64),
+      handwritten64: by(handwritten, 64),
+      pgbench64: byPgbench(64),
+      service256: by(service, 256),
+      handwritten256: by(handwritten, 256),
+      pgbench256: byPgbench(256),
+      pgbenchAlone: byPgbench(1),
+      ...alone,
+      ...(support.reads && { person: () => load(service, { ...plan, paths: persons }) }),
+      reverse: () => load(service, { ...plan, paths: reversePaths }),
     },
-  };
+  );
+  await handwritten.stop();
+  const creates = await runInterleaved({ rounds }, measureCreates(service, plan, support.creates));
+  return { ...reads, ...creates };
 }
 
 async function describeDatabase(url: string): Promise<{ server: string; databaseMb: number }> {
@@ -129,6 +136,33 @@ async function describeDatabase(url: string): Promise<{ server: string; database
   return { server: `PostgreSQL ${row.version}`, databaseMb: row.megabytes };
 }
 
+async function measure(postgres: PostgresServer, folder: string): Promise<PostgresRun> {
+  const url = await postgres.freshDatabase();
+  const keyFile = join(folder, 'master.key');
+  writeFileSync(keyFile, Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('hex'), {
+    mode: 0o600,
+  });
+  const flags = ['--database', url, '--master-key-file', keyFile];
+  const { recordsPerSecond } = await fillByImport(AUTHREALM, flags, users, hashedUserAt);
+  const description = await describeDatabase(url);
+  const serve = [AUTHREALM, 'serve', '--port', String(PORT), '--processes', options.processes, ...flags];
+  const service = await startServer(serve, PORT, { isPinned: false });
+  const token = await fetchToken(AUTHREALM, flags, service.url);
+  const database = { usage: () => usageOf(postgres.pid) };
+  const loads = await measureRounds({ url, database, service, folder, token });
+  await service.stop();
+  return {
+    at: new Date(Date.now()).toISOString(),
+    machine: { cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length },
+    ...description,
+    users,
+    rounds,
+    seconds,
+    loads,
+    importedPerSecond: recordsPerSecond,
+  };
+}
+
 async function run(): Promise<PostgresRun> {
   const folder = mkdtempSync(join(tmpdir(), 'authrealm-bench-'));
   const postgres = await startPostgres({
@@ -137,31 +171,7 @@ async function run(): Promise<PostgresRun> {
     max_wal_size: '4GB',
   });
   try {
-    const url = await postgres.freshDatabase();
-    const keyFile = join(folder, 'master.key');
-    writeFileSync(keyFile, Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('hex'), {
-      mode: 0o600,
-    });
-    const flags = ['--database', url, '--master-key-file', keyFile];
-    const { recordsPerSecond } = await fillByImport(AUTHREALM, flags, users, hashedUserAt);
-    const description = await describeDatabase(url);
-    const serve = [AUTHREALM, 'serve', '--port', String(PORT), '--processes', options.processes, ...flags];
-    const service = await startServer(serve, PORT, { isPinned: false });
-    const token = await fetchToken(AUTHREALM, flags, service.url);
-    const paths = join(folder, 'paths');
-    writeFileSync(paths, lookupPaths(users, PATHS, hashedUserAt).join('\n'));
-    const completed = await measureRounds({ url, service, folder, paths, token });
-    await service.stop();
-    return {
-      at: new Date(Date.now()).toISOString(),
-      machine: { cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length },
-      ...description,
-      users,
-      rounds,
-      seconds,
-      ...summarize(completed),
-      importedPerSecond: recordsPerSecond,
-    };
+    return await measure(postgres, folder);
   } finally {
     await postgres.stop('immediate');
     rmSync(folder, { recursive: true, force: true });

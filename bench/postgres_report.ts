@@ -1,13 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Load } from './load.ts';
-
-/** Loads with one number of clients; medians over all rounds. */
-export interface Comparison {
-  readonly clients: number;
-  readonly service: Load;
-  readonly pgbench: Load;
-}
+import { type Loads, median, medianRatio } from './load.ts';
+import { markdownTable, medianCell, micros, ratio, spreadCell, whole } from './markdown.ts';
+import { POSTGRES_ROWS, type PostgresRow } from './rows.ts';
 
 export interface PostgresRun {
   readonly at: string;
@@ -16,55 +11,71 @@ export interface PostgresRun {
   readonly users: number;
   readonly rounds: number;
   readonly seconds: number;
-  readonly comparisons: readonly Comparison[];
-  /** The best rate through the service divided by the best rate of pgbench; the median over the rounds. */
-  readonly ratioToPgbench: number;
-  readonly singleClient: {
-    readonly service: Load;
-    readonly pgbench: Load;
-    readonly driver: Load;
-    /** The service's median latency divided by pgbench's, and its 99th percentile divided by the driver's. */
-    readonly p50RatioToPgbench: number;
-    readonly p99RatioToDriver: number;
-  };
+  /** Of each row, one load for each round. */
+  readonly loads: Loads<PostgresRow>;
   readonly importedPerSecond: number;
   readonly databaseMb: number;
 }
 
-/** Writes the run as JSON and Markdown, and returns the Markdown. */
+/** Writes the run as JSON, and returns it as Markdown. */
 export function reportPostgres(run: PostgresRun, folder: string): string {
-  const table = markdown(run);
-  writeFileSync(join(folder, 'postgres.json'), `${JSON.stringify(run, null, 2)}\n`);
-  writeFileSync(join(folder, 'postgres.md'), table);
-  return table;
+  writeFileSync(join(folder, 'postgres.json'), `${JSON.stringify(run, null, 1)}\n`);
+  return postgresMarkdown(run);
 }
 
-const whole = (value: number) => Math.round(value).toLocaleString('en');
-const ms = (value: number) => value.toFixed(3);
-const ratio = (value: number) => value.toFixed(2);
+/** The best rate of the service, by any number of callers, divided by that of a reference; the median over the rounds. */
+export function ratioOfBest({ loads }: PostgresRun, reference: 'pgbench' | 'handwritten'): number {
+  const best = (source: 'service' | typeof reference, round: number) =>
+    Math.max(
+      ...([16, 64, 256] as const).map(
+        (callers) => loads[`${source}${callers}`]?.[round]?.requestsPerSecond ?? Number.NaN,
+      ),
+    );
+  return median((loads.service16 ?? []).map((_, round) => best('service', round) / best(reference, round)));
+}
 
-function markdown(run: PostgresRun): string {
-  const { comparisons, singleClient, server, users, rounds, seconds, machine, at } = run;
-  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
-  const loadCells = (load: Load) => [whole(load.requestsPerSecond), ms(load.p50), ms(load.p99)];
-  return [
-    line([`${server}, ${whole(users)} users`, 'lookups/s', 'p50, ms', 'p99, ms']),
-    line(['---', '---:', '---:', '---:']),
-    ...[...comparisons].flatMap(({ clients, service, pgbench }) => [
-      line([`authrealm over HTTP, ${clients} callers`, ...loadCells(service)]),
-      line([`pgbench, the same rows, ${clients} callers`, ...loadCells(pgbench)]),
+/** For one caller: the median latency relative to pgbench, and the 99th percentile relative to the driver. */
+export function ratiosAlone({ loads }: PostgresRun): { readonly p50: number; readonly p99: number } {
+  return {
+    p50: medianRatio(loads.serviceAlone, loads.pgbenchAlone, 'p50'),
+    p99: medianRatio(loads.serviceAlone, loads.driverAlone, 'p99'),
+  };
+}
+
+export function postgresMarkdown(run: PostgresRun): string {
+  const { loads, server, users, rounds, seconds, machine, at } = run;
+  const latency = (value: number) => value.toFixed(3);
+  const table = markdownTable(
+    [
+      `${server}, ${whole(users)} users`,
+      'per second',
+      'processor of the server, µs',
+      'of PostgreSQL, µs',
+      'p50, ms',
+      'p99, ms',
+    ],
+    (Object.entries(POSTGRES_ROWS) as [PostgresRow, string][]).map(([row, text]) => [
+      text,
+      spreadCell(loads[row], 'requestsPerSecond'),
+      spreadCell(loads[row], 'cpuMicros', micros),
+      spreadCell(loads[row], 'databaseCpuMicros', micros),
+      medianCell(loads[row], 'p50', latency),
+      medianCell(loads[row], 'p99', latency),
     ]),
-    line(['authrealm over HTTP, one caller', ...loadCells(singleClient.service)]),
-    line(['pgbench, one caller', ...loadCells(singleClient.pgbench)]),
-    line(['bare `Bun.SQL`, one caller', ...loadCells(singleClient.driver)]),
-    '',
-    `The best rate of authrealm is ${ratio(run.ratioToPgbench)} times the best rate of pgbench. For one caller, the ` +
-      `median latency is ${ratio(singleClient.p50RatioToPgbench)} times that of pgbench, and the 99th percentile ` +
-      `${ratio(singleClient.p99RatioToDriver)} times that of the driver. ` +
-      `Import: ${whole(run.importedPerSecond)} records/s, ${whole(run.databaseMb)} MB.`,
+  );
+  const alone = ratiosAlone(run);
+  const byProcessor = medianRatio(loads.handwritten64, loads.service64, 'cpuMicros');
+  return [
+    table,
+    `The best rate of authrealm is ${ratio(ratioOfBest(run, 'pgbench'))} times the best rate of pgbench, and ` +
+      `${ratio(ratioOfBest(run, 'handwritten'))} times that of the hand-written server, which answers the same bytes; by ` +
+      `processor time it reaches ${ratio(byProcessor)} of that server's speed with 64 callers. For one caller, the median ` +
+      `latency is ${ratio(alone.p50)} times that of pgbench, and the 99th percentile ${ratio(alone.p99)} times that of the ` +
+      `driver. Import: ${whole(run.importedPerSecond)} records/s, ${whole(run.databaseMb)} MB.`,
     '',
     `${machine.cpu}, ${machine.cores} cores, shared by the service, the database and the load. Medians of ${rounds} ` +
-      `interleaved rounds of ${seconds} s; ratios are computed in each round; ${at.slice(0, 10)}.`,
+      `interleaved rounds of ${seconds} s, in parentheses the least and the greatest; ratios are computed in each round; ` +
+      `${at.slice(0, 10)}.`,
     '',
   ].join('\n');
 }

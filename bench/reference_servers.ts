@@ -50,3 +50,23 @@ export function startConstant(folder: string, port: number, sample: SampleRespon
     port,
   );
 }
+
+interface HandwrittenTarget {
+  /** The file, or the URL of PostgreSQL. */
+  readonly database: string;
+  readonly baseUrl: string;
+  readonly token: string;
+  readonly isPinned?: boolean;
+}
+
+/** `Bun.serve` around the read of a lookup, written by hand (bench/handwritten_server.ts). */
+export function startHandwritten(
+  port: number,
+  { database, baseUrl, token, isPinned = true }: HandwrittenTarget,
+): Promise<BenchServer> {
+  const script = join(import.meta.dir, 'handwritten_server.ts');
+  return startServer([process.execPath, script, String(port), database, baseUrl], port, {
+    isPinned,
+    environment: { BENCH_TOKEN: token },
+  });
+}

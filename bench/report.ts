@@ -1,28 +1,31 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type BackgroundOperation, type BackgroundResult, responsesPerSecond } from './background_load.ts';
-import type { Load } from './load.ts';
+import { type Figure, figures, type Loads, median, medianRatio } from './load.ts';
+import { markdownTable, medianCell, micros, milliseconds, ratio, spreadCell, whole } from './markdown.ts';
 import type { LookupsUnderLoad, Operations } from './operations.ts';
+import { LOOKUP_ROWS, type LookupRow, OPERATION_ROWS, type OperationRow } from './rows.ts';
+
+type Row = LookupRow | OperationRow;
 
 /** The figures for one database size. */
 export interface Result {
   readonly users: number;
-  readonly lookup: Load;
-  readonly nginx: Load;
-  readonly ratioToNginx: number;
-  readonly constant: Load;
-  readonly ratioToConstant: number;
+  /** Of each row, one load for each round. */
+  readonly loads: Loads<Row>;
   readonly anonymousMb: number;
   readonly fileMb: number;
   readonly firstResponseMs: number;
   readonly databaseMb: number;
+  /** The share of the file that the service has mapped. */
+  readonly mappedShare: number;
   /** The widest gap between two requested keys, as a multiple of the mean gap. */
   readonly widestGap: number;
   readonly importedPerSecond: number;
   /** The peak during the import. */
   readonly importAnonymousMb: number;
-  readonly bareInsertsPerSecond: number;
-  readonly operations: Operations;
+  readonly bareInsertsPerSecond?: number;
+  readonly operations: Omit<Operations, 'loads'>;
 }
 
 export interface Run {
@@ -34,54 +37,159 @@ export interface Run {
   readonly results: readonly Result[];
 }
 
-/** Writes the run as JSON, Markdown and SVG, and returns the Markdown. */
+/** Writes the run as JSON and its chart, and returns it as Markdown. */
 export function report(run: Run, folder: string): string {
-  const table = markdown(run);
-  writeFileSync(join(folder, 'lookups.json'), `${JSON.stringify(run, null, 2)}\n`);
-  writeFileSync(join(folder, 'lookups.md'), table);
+  writeFileSync(join(folder, 'lookups.json'), `${JSON.stringify(run, null, 1)}\n`);
   writeFileSync(join(folder, 'lookups.svg'), chart(run));
-  return table;
+  return markdown(run);
 }
 
-const whole = (value: number) => Math.round(value).toLocaleString('en');
-const ms = (value: number) => value.toFixed(2);
-const ratio = (value: number) => value.toFixed(2);
+/** The ratio of one row to another, computed in each round. */
+export function rowRatio({ loads }: Result, [row, to]: readonly [Row, Row], figure: Figure): number {
+  return medianRatio(loads[row], loads[to], figure);
+}
 
-function markdown({ results, machine, connections, seconds, rounds, at }: Run): string {
-  const rows: [string, (result: Result) => string][] = [
-    ['lookups/s', ({ lookup }) => whole(lookup.requestsPerSecond)],
-    ['p50, ms', ({ lookup }) => ms(lookup.p50)],
-    ['p99, ms', ({ lookup }) => ms(lookup.p99)],
-    ['nginx returning the same bytes, /s', ({ nginx }) => whole(nginx.requestsPerSecond)],
-    ['ratio to nginx', ({ ratioToNginx }) => ratio(ratioToNginx)],
-    ['bare `Bun.serve` returning the same bytes, /s', ({ constant }) => whole(constant.requestsPerSecond)],
-    ['ratio to bare `Bun.serve`', ({ ratioToConstant }) => ratio(ratioToConstant)],
+/** Every table of the run. */
+export function markdown(run: Run): string {
+  const { machine, connections, seconds, rounds, at, results } = run;
+  return [
+    ...results.map(sizeTable),
+    comparisons(results),
+    `${machine.cpu}, ${machine.cores} cores: the server on one, the load on the other. ${connections} connections where no ` +
+      `other number is given; medians of ${rounds} interleaved rounds of ${seconds} s, in parentheses the least and the ` +
+      'greatest; ratios are computed in each round. Processor time is that of the server and its child processes, in user and ' +
+      'kernel mode, divided by the requests. File reads are its calls of `read` and `pread`. The database is read into the ' +
+      `page cache before each round; ${at.slice(0, 10)}.\n`,
+  ].join('\n');
+}
+
+/** Every row at one size. */
+function sizeTable({ users, loads }: Result): string {
+  const rows = Object.entries({ ...LOOKUP_ROWS, ...OPERATION_ROWS }) as [Row, string][];
+  return markdownTable(
+    [`${whole(users)} users`, 'per second', 'processor, µs', 'p50, ms', 'p99, ms', 'file reads'],
+    rows.map(([row, text]) => [
+      text,
+      spreadCell(loads[row], 'requestsPerSecond'),
+      spreadCell(loads[row], 'cpuMicros', micros),
+      medianCell(loads[row], 'p50', milliseconds),
+      medianCell(loads[row], 'p99', milliseconds),
+      medianCell(loads[row], 'readCalls', ratio),
+    ]),
+  );
+}
+
+type Cell = readonly [string, (result: Result) => string];
+
+/** Ratios between rows, and the figures that are not rates, for all sizes. */
+function comparisons(results: readonly Result[]): string {
+  const cells: readonly Cell[] = [...ratioCells(), ...fileCells(), ...operationCells(), ...backgroundCells()];
+  return markdownTable(
+    ['ratios and other figures', ...results.map(({ users }) => `${whole(users)} users`)],
+    cells.map(([name, cell]) => [name, ...results.map(cell)]),
+  );
+}
+
+/** The speed of one row relative to another: by processor time, and by rate. */
+function speedCell(row: Row, to: Row): (result: Result) => string {
+  return (result) =>
+    `${ratio(rowRatio(result, [to, row], 'cpuMicros'))}, ${ratio(rowRatio(result, [row, to], 'requestsPerSecond'))}`;
+}
+
+function costCell(row: Row, of: Row): (result: Result) => string {
+  return (result) => ratio(rowRatio(result, [row, of], 'cpuMicros'));
+}
+
+function ratioCells(): readonly Cell[] {
+  return [
+    [
+      'speed of a lookup, ratio to the hand-written server: by processor time, by rate',
+      speedCell('lookup', 'handwritten'),
+    ],
+    ['speed of a lookup, ratio to `Bun.serve` returning a constant', speedCell('lookup', 'constant')],
+    ['speed of a lookup, ratio to nginx returning a constant', speedCell('lookup', 'nginx')],
+    ['speed of a lookup of the newest 1 %, ratio to all users', speedCell('newest', 'lookup')],
+    ['processor time of a reverse lookup, in lookups by ID', costCell('reverse', 'lookupAgain')],
+    ['processor time of a user with all links, in lookups by ID', costCell('person', 'lookupAgain')],
+    ['processor time of a page with a total, ratio to one without', costCell('pageWithTotal', 'page')],
+  ];
+}
+
+function fileCells(): readonly Cell[] {
+  return [
+    ['database, MB', ({ databaseMb }) => whole(databaseMb)],
+    ['share of the database that is mapped', ({ mappedShare }) => ratio(mappedShare)],
     ['anonymous memory, MB', ({ anonymousMb }) => whole(anonymousMb)],
     ['file-backed memory, MB', ({ fileMb }) => whole(fileMb)],
     ['process start to first 200 response, ms', ({ firstResponseMs }) => whole(firstResponseMs)],
-    ['database, MB', ({ databaseMb }) => whole(databaseMb)],
     ['import, records/s', ({ importedPerSecond }) => whole(importedPerSecond)],
     ['import, anonymous memory, MB', ({ importAnonymousMb }) => whole(importAnonymousMb)],
     [
       'import, ratio to bare prepared inserts',
-      (result) => ratio(result.importedPerSecond / result.bareInsertsPerSecond),
+      ({ importedPerSecond, bareInsertsPerSecond: bare }) => (bare ? ratio(importedPerSecond / bare) : '–'),
     ],
-    ...operationRows().map(([name, cell]): [string, (result: Result) => string] => [
-      name,
-      ({ operations }) => cell(operations),
-    ]),
   ];
-  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+}
+
+function operationCells(): readonly Cell[] {
+  const single = ({ loads }: Result) => median(figures(loads.createLink, 'requestsPerSecond'));
   return [
-    line(['one core', ...results.map(({ users }) => `${whole(users)} users`)]),
-    line(['---', ...results.map(() => '---:')]),
-    ...rows.map(([name, cell]) => line([name, ...results.map(cell)])),
-    '',
-    `${machine.cpu}, ${machine.cores} cores: the service on one, the load on the other. ${connections} connections, ` +
-      `medians of ${rounds} interleaved rounds of ${seconds} s; ratios are computed in each round; the database is read ` +
-      `into the page cache before each round; ${at.slice(0, 10)}.`,
-    '',
-  ].join('\n');
+    [
+      'first page of 100 users by key, one caller, ms',
+      ({ operations }) => milliseconds(operations.firstPageMs),
+    ],
+    [
+      'time of a deep page, ratio to the first page (page number)',
+      ({ operations: { deepPageMs, firstPageMs, deepPage } }) =>
+        `${ratio(deepPageMs / firstPageMs)} (${whole(deepPage)})`,
+    ],
+    [
+      'page of 25 users with a total not counted in the last second, one caller, ms',
+      ({ operations }) => milliseconds(operations.pageWithTotalMs),
+    ],
+    [
+      'creates of a link by one caller, ratio to SQLite without the service',
+      (result) => {
+        const bare = result.operations.bareCreatesPerSecond;
+        return bare ? ratio(single(result) / bare) : '–';
+      },
+    ],
+  ];
+}
+
+/** Lookups while other requests are handled. */
+function backgroundCells(): readonly Cell[] {
+  const ratios = ({ rateRatio, p99Ratio }: LookupsUnderLoad) => `${ratio(rateRatio)}, ${ratio(p99Ratio)}`;
+  const responses = (
+    { backgroundResults: results }: LookupsUnderLoad,
+    ...operations: readonly BackgroundOperation[]
+  ) => operations.map((operation) => formatResponses(results, operation)).join('; ');
+  return [
+    [
+      'lookups with 500 writes/s and a full password queue: ratio of rate, of p99',
+      ({ operations: { background } }) => ratios(background.writes),
+    ],
+    [
+      'responses to the background writes',
+      ({ operations: { background } }) => responses(background.writes, 'links', 'passwords'),
+    ],
+    [
+      'lookups with 20 lists/s, five totals counted per second: ratio of rate, of p99',
+      ({ operations: { background } }) => ratios(background.lists),
+    ],
+    [
+      'responses to the background lists',
+      ({ operations: { background } }) => responses(background.lists, 'lists'),
+    ],
+    [
+      'lookups with 64 callers of `ilike(email,*zz*)`: ratio of rate, of p99',
+      ({ operations: { background } }) => ratios(background.searches),
+    ],
+    [
+      'responses to the background searches',
+      ({ operations: { background } }) => responses(background.searches, 'searches'),
+    ],
+  ];
 }
 
 /** The responses to one background operation, over all rounds. */
@@ -90,79 +198,28 @@ function formatResponses(results: readonly BackgroundResult[], operation: Backgr
   return `${operation} ${whole(succeeded)}/s, 503 ${whole(unavailable)}/s`;
 }
 
-/** The rows of all operations other than lookups by ID. */
-function operationRows(): readonly [string, (operations: Operations) => string][] {
-  const ratios = ({ rateRatio, p99Ratio }: LookupsUnderLoad) => `${ratio(rateRatio)}, ${ratio(p99Ratio)}`;
-  const responses = (
-    { backgroundResults: results }: LookupsUnderLoad,
-    ...operations: readonly BackgroundOperation[]
-  ) => operations.map((operation) => formatResponses(results, operation)).join('; ');
-  return [
-    ['reverse lookups/s, both kinds', ({ reverseLookup }) => whole(reverseLookup.requestsPerSecond)],
-    ['cost of a reverse lookup, in lookups by ID', ({ reverseLookupCost }) => ratio(reverseLookupCost)],
-    ['first page of 100 users by key, one caller, ms', ({ firstPageMs }) => ms(firstPageMs)],
-    [
-      'time of a deep page, ratio to the first page (page number)',
-      ({ deepPageMs, firstPageMs, deepPage }) => `${ratio(deepPageMs / firstPageMs)} (${whole(deepPage)})`,
-    ],
-    ['page of 25 users with an exact total, one caller, ms', ({ pageWithTotalMs }) => ms(pageWithTotalMs)],
-    [
-      'durable creates/s, one caller',
-      ({ singleClientCreates }) => whole(singleClientCreates.requestsPerSecond),
-    ],
-    [
-      'durable creates/s, 64 callers that share commits',
-      ({ concurrentCreates }) => whole(concurrentCreates.requestsPerSecond),
-    ],
-    [
-      'SQLite without the service, sequential commits/s',
-      ({ bareCreatesPerSecond }) => whole(bareCreatesPerSecond),
-    ],
-    [
-      'creates, ratio to SQLite without the service: one caller, 64 callers',
-      ({ singleClientCreates, concurrentCreates, bareCreatesPerSecond: bare }) =>
-        `${ratio(singleClientCreates.requestsPerSecond / bare)}, ${ratio(concurrentCreates.requestsPerSecond / bare)}`,
-    ],
-    [
-      'lookups with 500 writes/s and a full password queue: ratio of rate, of p99',
-      ({ background }) => ratios(background.writes),
-    ],
-    [
-      'responses to the background writes',
-      ({ background }) => responses(background.writes, 'links', 'passwords'),
-    ],
-    [
-      'lookups with 20 lists/s, five totals counted per second: ratio of rate, of p99',
-      ({ background }) => ratios(background.lists),
-    ],
-    ['responses to the background lists', ({ background }) => responses(background.lists, 'lists')],
-    [
-      'lookups with 64 callers of `ilike(email,*zz*)`: ratio of rate, of p99',
-      ({ background }) => ratios(background.searches),
-    ],
-    ['responses to the background searches', ({ background }) => responses(background.searches, 'searches')],
-  ];
-}
-
 const BAR = { height: 26, gap: 8, left: 250, width: 420 };
 
 /** A bar for each server and size; its length is the requests per second. */
 function chart({ results }: Run): string {
-  const bars = results.flatMap(({ users, lookup, nginx, constant }) => [
-    { name: `authrealm, ${whole(users)} users`, load: lookup, color: '#2563eb' },
-    { name: 'bare Bun.serve, a constant', load: constant, color: '#94a3b8' },
-    { name: 'nginx, a constant', load: nginx, color: '#94a3b8' },
+  const bars = results.flatMap(({ users, loads }) => [
+    { name: `authrealm, ${whole(users)} users`, loads: loads.lookup, color: '#2563eb' },
+    { name: 'hand-written Bun.serve', loads: loads.handwritten, color: '#64748b' },
+    { name: 'Bun.serve, a constant', loads: loads.constant, color: '#94a3b8' },
+    { name: 'nginx, a constant', loads: loads.nginx, color: '#94a3b8' },
   ]);
-  const fastest = Math.max(...bars.map(({ load }) => load.requestsPerSecond));
+  const rates = bars.map(({ loads }) => median(figures(loads, 'requestsPerSecond')));
+  const fastest = Math.max(...rates);
   const height = bars.length * (BAR.height + BAR.gap) + BAR.gap;
-  const elements = bars.map(({ name, load, color }, index) => {
+  const elements = bars.map(({ name, color }, index) => {
+    const rate = rates[index] ?? Number.NaN;
     const top = BAR.gap + index * (BAR.height + BAR.gap);
-    const width = (load.requestsPerSecond / fastest) * BAR.width;
+    const width = (rate / fastest) * BAR.width;
     const text = `y="${top + BAR.height / 2 + 5}" font-size="14" fill="#475569"`;
     return (
       `<text x="${BAR.left - 10}" text-anchor="end" ${text}>${name}</text>` +
       `<rect x="${BAR.left}" y="${top}" width="${width.toFixed(1)}" height="${BAR.height}" rx="3" fill="${color}"/>` +
-      `<text x="${(BAR.left + width + 8).toFixed(1)}" ${text}>${whole(load.requestsPerSecond)}/s</text>`
+      `<text x="${(BAR.left + width + 8).toFixed(1)}" ${text}>${whole(rate)}/s</text>`
     );
   });
   const size = `width="${BAR.left + BAR.width + 100}" height="${height}"`;

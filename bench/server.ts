@@ -1,7 +1,11 @@
-import { readFileSync } from 'node:fs';
+import { memoryOf, type ProcessUsage, usageOf } from './process_usage.ts';
 
 export interface BenchServer {
   readonly url: string;
+  readonly pid: number;
+  /** Milliseconds from the start of the process to its first response of any kind. */
+  readonly startMs: number;
+  usage(): ProcessUsage;
   /** Anonymous and file-backed memory of the process, in MB. */
   memory(): { readonly anonymousMb: number; readonly fileMb: number };
   stop(): Promise<void>;
@@ -14,21 +18,35 @@ export function pinned(core: number, command: readonly string[]): string[] {
   return ['taskset', '-c', String(core), ...command];
 }
 
+interface StartOptions {
+  readonly isPinned?: boolean;
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  readonly startSecondsMax?: number;
+}
+
 /** Starts a server, by default pinned to the first core, and waits until it responds. */
 export async function startServer(
   command: readonly string[],
   port: number,
-  { isPinned = true } = {},
+  { isPinned = true, environment = {}, cwd, startSecondsMax = 30 }: StartOptions = {},
 ): Promise<BenchServer> {
+  const url = `http://127.0.0.1:${port}`;
+  await assertPortUnused(url);
   const child = Bun.spawn(isPinned ? pinned(SERVER_CORE, command) : [...command], {
     stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...process.env, ...environment },
+    ...(cwd !== undefined && { cwd }),
   });
-  // A bench that fails must not leave a server running that uses the port and the core of the next one.
-  process.once('exit', () => child.kill('SIGKILL'));
-  const url = `http://127.0.0.1:${port}`;
-  await waitForResponse(() => fetch(url));
+  // A bench that fails must not leave a server running that uses the port and the core of the next one. nginx ends its
+  // worker only at this signal.
+  process.once('exit', () => child.kill('SIGTERM'));
+  const { ms: startMs } = await waitForResponse(() => fetch(url), startSecondsMax);
   return {
     url,
+    pid: child.pid,
+    startMs,
+    usage: () => usageOf(child.pid),
     memory: () => memoryOf(child.pid),
     async stop() {
       child.kill('SIGTERM');
@@ -37,12 +55,22 @@ export async function startServer(
   };
 }
 
+/** Another server on the port would be measured in place of the one that is started. */
+async function assertPortUnused(url: string): Promise<void> {
+  const isUnused = await fetch(url).then(
+    () => false,
+    () => true,
+  );
+  if (!isUnused) throw new Error(`another server answers at ${url}: stop it first`);
+}
+
 /** Repeats a request until the server responds; returns the response and the milliseconds that passed. */
 export async function waitForResponse(
   request: () => Promise<Response>,
+  secondsMax = 30,
 ): Promise<{ response: Response; ms: number }> {
   const start = performance.now();
-  while (performance.now() - start < 30_000) {
+  while (performance.now() - start < secondsMax * 1_000) {
     try {
       const response = await request();
       return { response, ms: performance.now() - start };
@@ -50,12 +78,5 @@ export async function waitForResponse(
       await Bun.sleep(1);
     }
   }
-  throw new Error('the server did not respond within 30 s');
-}
-
-/** Anonymous memory, and mapped file pages, which the system may evict. */
-export function memoryOf(pid: number) {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  const megabytes = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1024;
-  return { anonymousMb: megabytes('RssAnon'), fileMb: megabytes('RssFile') };
+  throw new Error(`the server did not respond within ${secondsMax} s`);
 }

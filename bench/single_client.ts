@@ -3,7 +3,7 @@ import { quantilesOf } from './pgbench.ts';
 
 /**
  * One caller that requests one record after another over one connection, in a separate process. Arguments: URL, file of
- * paths, seconds; environment: BENCH_TOKEN. Prints its `Load` as JSON. wrk is unsuitable here: it corrects for coordinated
+ * paths, seconds; environment: BENCH_TOKEN. Prints its `RequestTimes` as JSON. wrk is unsuitable here: it corrects for coordinated
  * omission by adding latency samples after every pause, which the driver and pgbench do not.
  */
 const [url = '', paths = '', seconds = ''] = process.argv.slice(2);
@@ -53,5 +53,9 @@ await Bun.connect({
 });
 await done;
 console.log(
-  JSON.stringify({ requestsPerSecond: latencies.length / Number(seconds), ...quantilesOf(latencies) }),
+  JSON.stringify({
+    requests: requestCount,
+    requestsPerSecond: latencies.length / Number(seconds),
+    ...quantilesOf(latencies),
+  }),
 );

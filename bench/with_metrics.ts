@@ -5,7 +5,15 @@ import { parseArgs } from 'node:util';
 import { lookupPaths } from '../test/support/population.ts';
 import { fetchToken } from './access_token.ts';
 import { fillByImport } from './import_rate.ts';
-import { load, medianOf, medianRatio, readIntoPageCache, runInterleaved, WARM_UP_SECONDS } from './load.ts';
+import {
+  figures,
+  load,
+  median,
+  medianRatio,
+  readIntoPageCache,
+  runInterleaved,
+  WARM_UP_SECONDS,
+} from './load.ts';
 import { startServer } from './server.ts';
 
 /**
@@ -43,22 +51,19 @@ try {
   writeFileSync(paths, lookupPaths(users, Math.min(PATHS, users * 2)).join('\n'));
   const plan = { connections: Number(options.connections), seconds: Number(options.seconds), paths, token };
   await readIntoPageCache(file);
-  for (const { url } of [withoutMetrics, withMetrics]) await load(url, { ...plan, seconds: WARM_UP_SECONDS });
-  const [plainRuns = [], metricsRuns = []] = await runInterleaved(
+  for (const server of [withoutMetrics, withMetrics])
+    await load(server, { ...plan, seconds: WARM_UP_SECONDS });
+  const loads = await runInterleaved(
     { rounds: Number(options.rounds), file },
-    [withoutMetrics, withMetrics].map(
-      ({ url }) =>
-        () =>
-          load(url, plan),
-    ),
+    { without: () => load(withoutMetrics, plan), with: () => load(withMetrics, plan) },
   );
   await Promise.all([withoutMetrics.stop(), withMetrics.stop()]);
   console.log(
     JSON.stringify({
       users,
-      ratio: medianRatio(metricsRuns, plainRuns, 'requestsPerSecond'),
-      withoutMetrics: medianOf(plainRuns),
-      withMetrics: medianOf(metricsRuns),
+      ratio: medianRatio(loads.with, loads.without, 'requestsPerSecond'),
+      cpuRatio: medianRatio(loads.with, loads.without, 'cpuMicros'),
+      requestsPerSecond: median(figures(loads.without, 'requestsPerSecond')),
     }),
   );
 } finally {

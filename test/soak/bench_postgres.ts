@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { PostgresRun } from '../../bench/postgres_report.ts';
+import { type PostgresRun, ratioOfBest, ratiosAlone } from '../../bench/postgres_report.ts';
 import { runBench } from './run_bench.ts';
 
 /** Thresholds of lookups on PostgreSQL; each baseline is measured in the same run. */
@@ -10,15 +10,15 @@ const THRESHOLDS: readonly {
   readonly of: (run: PostgresRun) => number;
   readonly passes: (figure: number) => boolean;
 }[] = [
-  { name: 'best of pgbench', of: ({ ratioToPgbench }) => ratioToPgbench, passes: (figure) => figure >= 1 },
+  { name: 'best of pgbench', of: (run) => ratioOfBest(run, 'pgbench'), passes: (figure) => figure >= 1 },
   {
     name: 'median of pgbench, alone',
-    of: ({ singleClient }) => singleClient.p50RatioToPgbench,
+    of: (run) => ratiosAlone(run).p50,
     passes: (figure) => figure <= 1.5,
   },
   {
     name: 'p99 of the driver, alone',
-    of: ({ singleClient }) => singleClient.p99RatioToDriver,
+    of: (run) => ratiosAlone(run).p99,
     passes: (figure) => figure <= 2.5,
   },
 ];

@@ -1,0 +1,95 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { markdownTable, medianCell, micros, milliseconds, ratio, whole } from './markdown.ts';
+import { type PeersRun, peersMarkdown } from './peers/report.ts';
+import { type PostgresRun, postgresMarkdown } from './postgres_report.ts';
+import { markdown, type Result, type Run, rowRatio } from './report.ts';
+
+/**
+ * Writes the figures of the last runs, from bench/results, into the pages that show them: `npm run bench:pages`. A block of a
+ * page begins with a comment that names it, and ends with the next comment. A block without results stays as it is.
+ */
+
+const ROOT = join(import.meta.dir, '..');
+
+/** The text of each page that shows figures, by path. */
+export function benchmarkPages(): Readonly<Record<string, string>> {
+  const run = readResult<Run>('lookups');
+  const postgres = readResult<PostgresRun>('postgres');
+  const peers = readResult<PeersRun>('peers');
+  const blocks: Readonly<Record<string, string | undefined>> = {
+    summary: run && summary(run, postgres),
+    sqlite: run && markdown(run),
+    postgres: postgres && postgresMarkdown(postgres),
+    peers: peers && peersMarkdown(peers),
+  };
+  return Object.fromEntries(
+    ['README.md', 'docs/benchmarks.md', 'docs/peers.md'].map((path) => {
+      const text = readFileSync(join(ROOT, path), 'utf8');
+      return [path, withBlocks(text, blocks)];
+    }),
+  );
+}
+
+function readResult<T>(name: string): T | undefined {
+  const file = join(ROOT, `bench/results/${name}.json`);
+  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as T) : undefined;
+}
+
+const BLOCK = /(<!-- bench: (\w+) -->\n)[\s\S]*?(<!-- end -->)/g;
+
+/** Replaces the blocks of a page; throws if it shows one that no run writes. */
+export function withBlocks(text: string, blocks: Readonly<Record<string, string | undefined>>): string {
+  return text.replace(BLOCK, (kept: string, start: string, name: string, end: string) => {
+    if (!(name in blocks)) throw new Error(`no run writes the block "${name}"`);
+    const block = blocks[name];
+    return block === undefined ? kept : `${start}\n${block}\n${end}`;
+  });
+}
+
+type Cell = readonly [string, (result: Result) => string];
+
+/** The table of the README: at most ten rows. */
+export function summary({ results }: Run, postgres: PostgresRun | undefined): string {
+  const rate = (row: keyof Result['loads']) => (result: Result) =>
+    medianCell(result.loads[row], 'requestsPerSecond');
+  const cells: readonly Cell[] = [
+    ['lookups/s by ID', rate('lookup')],
+    ['processor time of a lookup, µs', ({ loads }) => medianCell(loads.lookup, 'cpuMicros', micros)],
+    [
+      'speed, ratio to a hand-written server with the same answers',
+      (result) => ratio(rowRatio(result, ['handwritten', 'lookup'], 'cpuMicros')),
+    ],
+    [
+      'speed, ratio to nginx returning the same bytes as a constant',
+      (result) => ratio(rowRatio(result, ['nginx', 'lookup'], 'cpuMicros')),
+    ],
+    ['reverse lookups/s', rate('reverse')],
+    ['a user with all links by one request, /s', rate('person')],
+    [
+      'page of 25 users with the exact total, ms',
+      ({ operations }) => milliseconds(operations.pageWithTotalMs),
+    ],
+    ['durable creates of a user with a link, 64 callers, /s', createsCell],
+    ['start to first answer, ms', ({ firstResponseMs }) => whole(firstResponseMs)],
+    [
+      'lookups/s on PostgreSQL, 64 callers',
+      ({ users }) =>
+        users === postgres?.users ? medianCell(postgres.loads.service64, 'requestsPerSecond') : '',
+    ],
+  ];
+  return markdownTable(
+    ['', ...results.map(({ users }) => `${whole(users)} users`)],
+    cells.map(([name, cell]) => [name, ...results.map(cell)]),
+  );
+}
+
+/** By one request; by two where the run had no other. */
+function createsCell({ loads }: Result): string {
+  return loads.createTogether64
+    ? medianCell(loads.createTogether64, 'requestsPerSecond')
+    : `${medianCell(loads.createSeparately64, 'requestsPerSecond')} (two requests)`;
+}
+
+if (import.meta.main)
+  for (const [path, text] of Object.entries(benchmarkPages())) writeFileSync(join(ROOT, path), text);

@@ -1,0 +1,50 @@
+import { ISSUER, OIDC_PROFILE, USERS_PATH, type UserOf } from '../test/support/population.ts';
+
+/** A user and its links as one person: read, and created, by one request. */
+
+const LINK = {
+  type: 'user_authentication_oidc_profile_info',
+  subject: 'bench|{n}',
+  issuer: ISSUER,
+  oidc_profile_id: OIDC_PROFILE,
+};
+const USER = { type: 'user_authentication_info', name: 'Bench {n}', email: 'bench{n}@example.com' };
+
+/** Bodies to post; `{n}` is replaced with a unique value. */
+export const LINK_BODY = JSON.stringify({ data: LINK });
+export const USER_BODY = JSON.stringify({ data: USER });
+export const PERSON_BODY = JSON.stringify({ data: USER, included: [LINK] });
+
+/** The path of a user with all its links. */
+export function personPath(user: string): string {
+  return `${USERS_PATH}/${user}?include=oidc_profile_infos,password_profile_infos`;
+}
+
+/** The paths of `count` users with their links, spread evenly over all users. */
+export function personPaths(users: number, count: number, userOf: UserOf): readonly string[] {
+  return Array.from({ length: count }, (_, index) => {
+    // A prime far above the count visits each number once, in an order that no cache likes.
+    const number = Math.floor((((index * 1_000_003) % count) * users) / count);
+    return personPath(userOf(number).user);
+  });
+}
+
+/** What this version of the service can do by one request: others ignore the parameter, and the member. */
+export interface PersonSupport {
+  readonly reads: boolean;
+  readonly creates: boolean;
+}
+
+export async function personSupport(url: string, token: string, user: string): Promise<PersonSupport> {
+  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
+  const read = await fetch(url + personPath(user), { headers });
+  const body = PERSON_BODY.replaceAll('{n}', `support-${crypto.randomUUID()}`);
+  const created = await fetch(url + USERS_PATH, { method: 'POST', headers, body });
+  return { reads: await hasIncluded(read, 2), creates: await hasIncluded(created, 1) };
+}
+
+async function hasIncluded(response: Response, links: number): Promise<boolean> {
+  if (!response.ok) throw new Error(`${response.url} returned ${response.status}`);
+  const { included } = (await response.json()) as { included?: unknown[] };
+  return included?.length === links;
+}

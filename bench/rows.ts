@@ -1,0 +1,51 @@
+/** What one row of the benchmark on SQLite measures. The server is the service unless the text names another one. */
+export const LOOKUP_ROWS = {
+  lookup: 'lookups by ID',
+  newest: 'lookups by ID, the newest 1 % of the users',
+  handwritten: 'hand-written `Bun.serve` around the same read',
+  constant: '`Bun.serve` returning the same bytes as a constant',
+  nginx: 'nginx returning the same bytes as a constant',
+} as const;
+
+/** Creates by several callers, on either engine. */
+const CREATE_ROWS = {
+  createTogether16: 'durable creates of a user with a link by one request, 16 callers',
+  createTogether64: 'durable creates of a user with a link by one request, 64 callers',
+  createSeparately16: 'durable creates of a user and a link by two requests, 16 callers',
+  createSeparately64: 'durable creates of a user and a link by two requests, 64 callers',
+} as const;
+
+export const OPERATION_ROWS = {
+  lookupAgain: 'lookups by ID, in the rounds of the rows below',
+  person: 'a user with all links by one request',
+  reverse: 'reverse lookups, both kinds in turn',
+  page: 'page of 25 users, one caller',
+  pageWithTotal: 'page of 25 users with the exact total, one caller',
+  createLink: 'durable creates of a link, one caller',
+  ...CREATE_ROWS,
+} as const;
+
+export type LookupRow = keyof typeof LOOKUP_ROWS;
+export type OperationRow = keyof typeof OPERATION_ROWS;
+export type CreateRow = keyof typeof CREATE_ROWS;
+
+/** What one row of the benchmark on PostgreSQL measures. */
+export const POSTGRES_ROWS = {
+  service16: 'lookups by ID, 16 callers',
+  service64: 'lookups by ID, 64 callers',
+  service256: 'lookups by ID, 256 callers',
+  handwritten16: 'hand-written `Bun.serve` over `Bun.SQL`, 16 callers',
+  handwritten64: 'hand-written `Bun.serve` over `Bun.SQL`, 64 callers',
+  handwritten256: 'hand-written `Bun.serve` over `Bun.SQL`, 256 callers',
+  pgbench16: 'pgbench, the same rows, 16 callers',
+  pgbench64: 'pgbench, the same rows, 64 callers',
+  pgbench256: 'pgbench, the same rows, 256 callers',
+  serviceAlone: 'lookups by ID, one caller',
+  pgbenchAlone: 'pgbench, the same rows, one caller',
+  driverAlone: 'bare `Bun.SQL`, the same rows, one caller',
+  person: 'a user with all links by one request, 64 callers',
+  reverse: 'reverse lookups, both kinds in turn, 64 callers',
+  ...CREATE_ROWS,
+} as const;
+
+export type PostgresRow = keyof typeof POSTGRES_ROWS;

@@ -1,0 +1,68 @@
+import { expect, setDefaultTimeout, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { summary, withBlocks } from '../../bench/pages.ts';
+import { type PostgresRun, postgresMarkdown } from '../../bench/postgres_report.ts';
+import { markdown, type Run } from '../../bench/report.ts';
+import { LOOKUP_ROWS, OPERATION_ROWS, POSTGRES_ROWS } from '../../bench/rows.ts';
+import { runCommand } from '../support/processes.ts';
+import { freshFolder } from '../support/service.ts';
+
+/** Every measurement of the benchmarks, once and at 1,000 users, with the load generators of Debian. No figure is compared. */
+
+setDefaultTimeout(600_000);
+
+const BENCH = fileURLToPath(new URL('../../bench/', import.meta.url));
+
+/** Rows that a version measures if it has the request. */
+const BY_ONE_REQUEST = /^(person|createTogether)/;
+
+async function runQuickly<T>(script: string, result: string): Promise<T> {
+  const folder = freshFolder();
+  const { code, stderr } = await runCommand([
+    process.execPath,
+    join(BENCH, script),
+    ...['--quick', '--out', folder],
+  ]);
+  expect([stderr.split('\n').filter((line) => line.startsWith('error')), code]).toEqual([[], 0]);
+  return JSON.parse(readFileSync(join(folder, result), 'utf8')) as T;
+}
+
+test('the benchmark on SQLite measures rate, processor time and reads of each row', async () => {
+  const run = await runQuickly<Run>('run.ts', 'lookups.json');
+  const [result] = run.results;
+  if (!result) throw new Error('the run has no result');
+  const rows = Object.keys({ ...LOOKUP_ROWS, ...OPERATION_ROWS }).filter((row) => !BY_ONE_REQUEST.test(row));
+  expect(Object.keys(result.loads)).toEqual(expect.arrayContaining(rows));
+  for (const [row, loads] of Object.entries(result.loads)) {
+    expect([row, loads.length]).toEqual([row, run.rounds]);
+    for (const load of loads) {
+      expect([row, load.requestsPerSecond > 0, (load.cpuMicros ?? 0) > 0]).toEqual([row, true, true]);
+      expect([row, load.readCalls !== undefined]).toEqual([row, true]);
+    }
+  }
+  expect(result.mappedShare).toBe(1);
+  expect(markdown(run)).toContain('| lookups by ID |');
+  const page = 'before\n<!-- bench: summary -->\nold\n<!-- end -->\nafter';
+  const written = withBlocks(page, { summary: summary(run, undefined) });
+  expect(written).toMatch(
+    /^before\n<!-- bench: summary -->\n\n\| {2}\| 1,000 users \|\n[^]*<!-- end -->\nafter$/,
+  );
+  expect(written.split('\n').filter((line) => line.startsWith('|'))).toHaveLength(2 + 10);
+  expect(withBlocks(page, { summary: undefined })).toBe(page);
+});
+
+test('the benchmark on PostgreSQL measures the processor time of both processes', async () => {
+  const run = await runQuickly<PostgresRun>('postgres.ts', 'postgres.json');
+  const rows = Object.keys(POSTGRES_ROWS).filter((row) => !BY_ONE_REQUEST.test(row));
+  expect(Object.keys(run.loads)).toEqual(expect.arrayContaining(rows));
+  for (const [row, loads] of Object.entries(run.loads)) {
+    expect([row, loads.length]).toEqual([row, run.rounds]);
+    for (const load of loads) {
+      expect([row, load.requestsPerSecond > 0, (load.databaseCpuMicros ?? 0) > 0]).toEqual([row, true, true]);
+      expect([row, load.cpuMicros !== undefined]).toEqual([row, !/pgbench|driver/.test(row)]);
+    }
+  }
+  expect(postgresMarkdown(run)).toContain('| lookups by ID, 64 callers |');
+});
