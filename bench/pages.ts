@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { type CitusRun, citusMarkdown } from './citus_report.ts';
 import { markdownTable, medianCell, micros, milliseconds, ratio, whole } from './markdown.ts';
 import { type PeersRun, peersMarkdown } from './peers/report.ts';
 import { type PostgresRun, postgresMarkdown } from './postgres_report.ts';
@@ -17,11 +18,13 @@ export function benchmarkPages(): Readonly<Record<string, string>> {
   const run = readResult<Run>('lookups');
   const postgres = readResult<PostgresRun>('postgres');
   const peers = readResult<PeersRun>('peers');
+  const citus = readResult<CitusRun>('citus');
   const blocks: Readonly<Record<string, string | undefined>> = {
     summary: run && summary(run, postgres),
     sqlite: run && markdown(run),
     postgres: postgres && postgresMarkdown(postgres),
     peers: peers && peersMarkdown(peers),
+    citus: citus && citusMarkdown(citus),
   };
   return Object.fromEntries(
     ['README.md', 'docs/benchmarks.md', 'docs/peers.md'].map((path) => {

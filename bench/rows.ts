@@ -49,3 +49,19 @@ export const POSTGRES_ROWS = {
 } as const;
 
 export type PostgresRow = keyof typeof POSTGRES_ROWS;
+
+/** Where the rows of the benchmark on Citus come from. */
+export const CITUS_SOURCES = ['plain', 'coordinator', 'worker'] as const;
+export type CitusSource = (typeof CITUS_SOURCES)[number];
+
+export const CITUS_OPERATIONS = {
+  lookup1: 'lookups by ID, one caller',
+  lookup64: 'lookups by ID, 64 callers',
+  create16: 'durable creates of a user and a link by two requests, 16 callers',
+} as const;
+export type CitusOperation = keyof typeof CITUS_OPERATIONS;
+export type CitusRow = `${CitusSource} ${CitusOperation}`;
+
+export function citusRow(source: CitusSource, operation: CitusOperation): CitusRow {
+  return `${source} ${operation}`;
+}

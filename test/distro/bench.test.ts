@@ -2,10 +2,19 @@ import { expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { type CitusRun, citusMarkdown } from '../../bench/citus_report.ts';
 import { summary, withBlocks } from '../../bench/pages.ts';
 import { type PostgresRun, postgresMarkdown } from '../../bench/postgres_report.ts';
 import { markdown, type Run } from '../../bench/report.ts';
-import { LOOKUP_ROWS, OPERATION_ROWS, POSTGRES_ROWS } from '../../bench/rows.ts';
+import {
+  CITUS_OPERATIONS,
+  CITUS_SOURCES,
+  type CitusOperation,
+  citusRow,
+  LOOKUP_ROWS,
+  OPERATION_ROWS,
+  POSTGRES_ROWS,
+} from '../../bench/rows.ts';
 import { runCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
@@ -66,3 +75,16 @@ test('the benchmark on PostgreSQL measures the processor time of both processes'
   }
   expect(postgresMarkdown(run)).toContain('| lookups by ID, 64 callers |');
 });
+
+test.skipIf(process.env.AUTHREALM_TEST_CITUS === undefined)(
+  'the benchmark on Citus measures the processor time of the service and of all nodes',
+  async () => {
+    const run = await runQuickly<CitusRun>('citus.ts', 'citus.json');
+    const operations = Object.keys(CITUS_OPERATIONS) as CitusOperation[];
+    for (const row of CITUS_SOURCES.flatMap((source) => operations.map((name) => citusRow(source, name)))) {
+      const [load] = run.loads[row] ?? [];
+      expect([row, (load?.cpuMicros ?? 0) > 0, (load?.databaseCpuMicros ?? 0) > 0]).toEqual([row, true, true]);
+    }
+    expect(citusMarkdown(run)).toContain('| lookups by ID, 64 callers: Citus, the coordinator routes |');
+  },
+);
