@@ -1,6 +1,9 @@
 /** Runs an authrealm command and returns its standard output. */
 async function runCommand(authrealm: string, args: readonly string[]): Promise<string> {
-  const child = Bun.spawn([authrealm, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = Bun.spawn([authrealm, ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: process.env,
+  });
   const output = await new Response(child.stdout).text();
   if ((await child.exited) !== 0) throw new Error(`authrealm ${args[0]} failed`);
   return output;

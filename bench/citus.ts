@@ -77,6 +77,8 @@ async function vacuum(url: string): Promise<void> {
 
 async function openSources(folder: string): Promise<Readonly<Record<CitusSource, Source>>> {
   const databases = await openDatabases();
+  // The programs reject variables that begin like theirs.
+  delete process.env.AUTHREALM_TEST_CITUS;
   const keyFile = join(folder, 'master.key');
   writeFileSync(keyFile, Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('hex'), {
     mode: 0o600,
@@ -104,7 +106,15 @@ async function measure(folder: string): Promise<CitusRun> {
   const measurements: Measurements<CitusRow>[] = [];
   for (const source of CITUS_SOURCES) {
     const { service, token, database } = sources[source];
-    const plan = { seconds, paths, token, database, isPinned: false, folder, allowsErrorStatus: options.quick };
+    const plan = {
+      seconds,
+      paths,
+      token,
+      database,
+      isPinned: false,
+      folder,
+      allowsErrorStatus: options.quick,
+    };
     await load(service, { ...plan, connections: 64, seconds: warmUpSeconds });
     const { createSeparately16 } = measureCreates(service, { ...plan, connections: 16 }, false);
     measurements.push({
@@ -113,7 +123,10 @@ async function measure(folder: string): Promise<CitusRun> {
       ...(createSeparately16 && { [citusRow(source, 'create16')]: createSeparately16 }),
     });
   }
-  const loads = await runInterleaved({ rounds }, Object.assign({}, ...measurements) as Measurements<CitusRow>);
+  const loads = await runInterleaved(
+    { rounds },
+    Object.assign({}, ...measurements) as Measurements<CitusRow>,
+  );
   for (const { service } of Object.values(sources)) await service.stop();
   return {
     at: new Date(Date.now()).toISOString(),

@@ -27,6 +27,7 @@ export async function fillByImport(
   const start = performance.now();
   const child = Bun.spawn([authrealm, 'import', '-', ...flags], {
     stdio: ['pipe', 'ignore', 'inherit'],
+    env: process.env,
   });
   const peak = { anonymousMb: 0, fileMb: 0 };
   let pending = '';
