@@ -116,11 +116,11 @@ async function measure(folder: string): Promise<CitusRun> {
       allowsErrorStatus: options.quick,
     };
     await load(service, { ...plan, connections: 64, seconds: warmUpSeconds });
-    const { createSeparately16 } = measureCreates(service, { ...plan, connections: 16 }, false);
+    const { createTogether16 } = measureCreates(service, { ...plan, connections: 16 });
     measurements.push({
       [citusRow(source, 'lookup1')]: () => load(service, { ...plan, connections: 1 }),
       [citusRow(source, 'lookup64')]: () => load(service, { ...plan, connections: 64 }),
-      ...(createSeparately16 && { [citusRow(source, 'create16')]: createSeparately16 }),
+      ...(createTogether16 && { [citusRow(source, 'create16')]: createTogether16 }),
     });
   }
   const loads = await runInterleaved(

@@ -18,7 +18,7 @@ import {
   type Rounds,
   runInterleaved,
 } from './load.ts';
-import { LINK_BODY, PERSON_BODY, personPaths, personSupport, USER_BODY } from './person.ts';
+import { LINK_BODY, PERSON_BODY, personPaths, USER_BODY } from './person.ts';
 import type { CreateRow, OperationRow } from './rows.ts';
 import { type BenchServer, pinned, SERVER_CORE } from './server.ts';
 
@@ -89,11 +89,10 @@ export async function measureOperations(service: BenchServer, plan: OperationsPl
     connections: 1,
   };
   const person = withPaths('persons', personPaths(users, paths, userAt));
-  const support = await personSupport(service.url, plan.token, userAt(0).user);
   await load(service, { ...reverse, seconds: plan.warmUpSeconds });
   const reads = await runInterleaved(plan, {
     lookupAgain: () => load(service, plan),
-    ...(support.reads && { person: () => load(service, person) }),
+    person: () => load(service, person),
     reverse: () => load(service, reverse),
     page: () => load(service, page),
     pageWithTotal: () => load(service, pageWithTotal),
@@ -107,7 +106,7 @@ export async function measureOperations(service: BenchServer, plan: OperationsPl
       if (plan.bareFile !== undefined) bare.push(await measureBareCreates(plan, plan.bareFile, bare.length));
       return single;
     },
-    ...measureCreates(service, plan, support.creates),
+    ...measureCreates(service, plan),
   });
   return {
     loads: { ...reads, ...writes },
@@ -118,11 +117,10 @@ export async function measureOperations(service: BenchServer, plan: OperationsPl
   };
 }
 
-/** Creates of a user with a link by several callers: by two requests, and by one if the service can. */
+/** Creates of a user with a link by several callers, by one request and by two. */
 export function measureCreates(
   service: BenchServer,
   plan: LoadPlan & { readonly folder: string },
-  byOneRequest: boolean,
 ): Measurements<CreateRow> {
   const paths = writePaths(plan.folder, 'users', [USERS_PATH]);
   const createBy = (connections: number, bodies: Pick<LoadPlan, 'body' | 'linkBody'>) => () =>
@@ -132,10 +130,8 @@ export function measureCreates(
   return {
     createSeparately16: createBy(16, separately),
     createSeparately64: createBy(64, separately),
-    ...(byOneRequest && {
-      createTogether16: createBy(16, together),
-      createTogether64: createBy(64, together),
-    }),
+    createTogether16: createBy(16, together),
+    createTogether64: createBy(64, together),
   };
 }
 

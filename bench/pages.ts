@@ -73,7 +73,7 @@ export function summary({ results }: Run, postgres: PostgresRun | undefined): st
       'page of 25 users with the exact total, ms',
       ({ operations }) => milliseconds(operations.pageWithTotalMs),
     ],
-    ['durable creates of a user with a link, 64 callers, /s', createsCell],
+    ['durable creates of a user with a link, 64 callers, /s', rate('createTogether64')],
     ['start to first answer, ms', ({ firstResponseMs }) => whole(firstResponseMs)],
     [
       'lookups/s on PostgreSQL, 64 callers',
@@ -85,13 +85,6 @@ export function summary({ results }: Run, postgres: PostgresRun | undefined): st
     ['', ...results.map(({ users }) => `${whole(users)} users`)],
     cells.map(([name, cell]) => [name, ...results.map(cell)]),
   );
-}
-
-/** By one request; by two where the run had no other. */
-function createsCell({ loads }: Result): string {
-  return loads.createTogether64
-    ? medianCell(loads.createTogether64, 'requestsPerSecond')
-    : `${medianCell(loads.createSeparately64, 'requestsPerSecond')} (two requests)`;
 }
 
 if (import.meta.main)

@@ -28,23 +28,3 @@ export function personPaths(users: number, count: number, userOf: UserOf): reado
     return personPath(userOf(number).user);
   });
 }
-
-/** What this version of the service can do by one request: others ignore the parameter, and the member. */
-export interface PersonSupport {
-  readonly reads: boolean;
-  readonly creates: boolean;
-}
-
-export async function personSupport(url: string, token: string, user: string): Promise<PersonSupport> {
-  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
-  const read = await fetch(url + personPath(user), { headers });
-  const body = PERSON_BODY.replaceAll('{n}', `support-${crypto.randomUUID()}`);
-  const created = await fetch(url + USERS_PATH, { method: 'POST', headers, body });
-  return { reads: await hasIncluded(read, 2), creates: await hasIncluded(created, 1) };
-}
-
-async function hasIncluded(response: Response, links: number): Promise<boolean> {
-  if (!response.ok) throw new Error(`${response.url} returned ${response.status}`);
-  const { included } = (await response.json()) as { included?: unknown[] };
-  return included?.length === links;
-}

@@ -18,7 +18,7 @@ import {
   withUsage,
 } from './load.ts';
 import { measureCreates, writePaths } from './operations.ts';
-import { personPaths, personSupport } from './person.ts';
+import { personPaths } from './person.ts';
 import { pgbench } from './pgbench.ts';
 import { hashedUserAt, lookupScripts } from './postgres_population.ts';
 import { type PostgresRun, reportPostgres } from './postgres_report.ts';
@@ -79,7 +79,6 @@ async function measureRounds({ url, database, service, folder, token }: Setup): 
   const count = Math.min(PATHS, users);
   const reversePaths = writePaths(folder, 'reverse', findPaths(users, count));
   const persons = writePaths(folder, 'persons', personPaths(users, count, hashedUserAt));
-  const support = await personSupport(service.url, token, hashedUserAt(0).user);
   const allowsErrorStatus = options.quick;
   const plan = {
     connections: 64,
@@ -116,12 +115,12 @@ async function measureRounds({ url, database, service, folder, token }: Setup): 
       pgbench256: byPgbench(256),
       pgbenchAlone: byPgbench(1),
       ...alone,
-      ...(support.reads && { person: () => load(service, { ...plan, paths: persons }) }),
+      person: () => load(service, { ...plan, paths: persons }),
       reverse: () => load(service, { ...plan, paths: reversePaths }),
     },
   );
   await handwritten.stop();
-  const creates = await runInterleaved({ rounds }, measureCreates(service, plan, support.creates));
+  const creates = await runInterleaved({ rounds }, measureCreates(service, plan));
   return { ...reads, ...creates };
 }
 

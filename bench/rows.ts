@@ -57,7 +57,7 @@ export type CitusSource = (typeof CITUS_SOURCES)[number];
 export const CITUS_OPERATIONS = {
   lookup1: 'lookups by ID, one caller',
   lookup64: 'lookups by ID, 64 callers',
-  create16: 'durable creates of a user and a link by two requests, 16 callers',
+  create16: 'durable creates of a user with a link by one request, 16 callers',
 } as const;
 export type CitusOperation = keyof typeof CITUS_OPERATIONS;
 export type CitusRow = `${CitusSource} ${CitusOperation}`;

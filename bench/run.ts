@@ -38,7 +38,7 @@ const { values: options } = parseArgs({
     connections: { type: 'string', default: '64' },
     /** A folder that keeps filled databases for the next run. */
     cache: { type: 'string' },
-    /** Few and short rounds at 1,000 users: shows that the bench works, and no speed. */
+    /** One short round at 1,000 users: shows that the bench works, and no speed. */
     quick: { type: 'boolean', default: false },
     out: { type: 'string', default: join(import.meta.dir, 'results') },
   },
@@ -47,7 +47,7 @@ const { values: options } = parseArgs({
 const sizes = options.quick ? [1_000] : options.users.split(',').map(Number);
 const plan = {
   seconds: options.quick ? 1 : Number(options.seconds),
-  rounds: options.quick ? 2 : Number(options.rounds),
+  rounds: options.quick ? 1 : Number(options.rounds),
   connections: Number(options.connections),
   warmUpSeconds: options.quick ? 1 : WARM_UP_SECONDS,
   pageRequests: options.quick ? 20 : 200,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { findPaths, lookupPaths, USERS_PATH } from '../../test/support/population.ts';
 import { fetchToken } from '../access_token.ts';
 import { fillByImport } from '../import_rate.ts';
-import { LINK_BODY, PERSON_BODY, personPaths, personSupport, USER_BODY } from '../person.ts';
+import { PERSON_BODY, personPaths } from '../person.ts';
 import type { Peer, PeerContext } from './peer.ts';
 
 const AUTHREALM = join(import.meta.dir, '../../bin/authrealm');
@@ -34,17 +34,14 @@ export function authrealm(engine: Peer['engine']): Peer {
       const { port, users, userOf } = context;
       const url = `http://127.0.0.1:${port}`;
       const token = await fetchToken(AUTHREALM, flags(context), url);
-      const support = await personSupport(url, token, userOf(0).user);
       const paths = Math.min(PATHS, users);
       return {
         token,
-        ...(support.reads && { reads: personPaths(users, paths, userOf) }),
+        reads: personPaths(users, paths, userOf),
         lookups: lookupPaths(users, paths, userOf),
         // Every second one: those by subject and issuer.
         reverse: findPaths(users, paths * 2).filter((path) => path.includes('oidc')),
-        create: support.creates
-          ? { path: USERS_PATH, body: PERSON_BODY }
-          : { path: USERS_PATH, body: USER_BODY, linkBody: LINK_BODY },
+        create: { path: USERS_PATH, body: PERSON_BODY },
       };
     },
   };

@@ -27,13 +27,10 @@ const BENCH = fileURLToPath(new URL('../../bench/', import.meta.url));
 /** No package has Citus: the folder with a build of it. */
 const CITUS = process.env.AUTHREALM_TEST_CITUS;
 
-/** Rows that a version measures if it has the request. */
-const BY_ONE_REQUEST = /^(person|createTogether)/;
-
-async function runQuickly<T>(script: string, result: string): Promise<T> {
+async function runQuickly<T>(script: string, result: string, environment = {}): Promise<T> {
   const folder = freshFolder();
   const command = [process.execPath, join(BENCH, script), '--quick', '--out', folder];
-  const { code, stderr } = await runCommand(command, CITUS ? { AUTHREALM_TEST_CITUS: CITUS } : {});
+  const { code, stderr } = await runCommand(command, environment);
   expect([stderr.split('\n').filter((line) => line.startsWith('error')), code]).toEqual([[], 0]);
   return JSON.parse(readFileSync(join(folder, result), 'utf8')) as T;
 }
@@ -42,7 +39,7 @@ test('the benchmark on SQLite measures rate, processor time and reads of each ro
   const run = await runQuickly<Run>('run.ts', 'lookups.json');
   const [result] = run.results;
   if (!result) throw new Error('the run has no result');
-  const rows = Object.keys({ ...LOOKUP_ROWS, ...OPERATION_ROWS }).filter((row) => !BY_ONE_REQUEST.test(row));
+  const rows = Object.keys({ ...LOOKUP_ROWS, ...OPERATION_ROWS });
   expect(Object.keys(result.loads)).toEqual(expect.arrayContaining(rows));
   for (const [row, loads] of Object.entries(result.loads)) {
     expect([row, loads.length]).toEqual([row, run.rounds]);
@@ -64,7 +61,7 @@ test('the benchmark on SQLite measures rate, processor time and reads of each ro
 
 test('the benchmark on PostgreSQL measures the processor time of both processes', async () => {
   const run = await runQuickly<PostgresRun>('postgres.ts', 'postgres.json');
-  const rows = Object.keys(POSTGRES_ROWS).filter((row) => !BY_ONE_REQUEST.test(row));
+  const rows = Object.keys(POSTGRES_ROWS);
   expect(Object.keys(run.loads)).toEqual(expect.arrayContaining(rows));
   for (const [row, loads] of Object.entries(run.loads)) {
     expect([row, loads.length]).toEqual([row, run.rounds]);
@@ -79,7 +76,7 @@ test('the benchmark on PostgreSQL measures the processor time of both processes'
 test.skipIf(CITUS === undefined)(
   'the benchmark on Citus measures the processor time of the service and of all nodes',
   async () => {
-    const run = await runQuickly<CitusRun>('citus.ts', 'citus.json');
+    const run = await runQuickly<CitusRun>('citus.ts', 'citus.json', { AUTHREALM_TEST_CITUS: CITUS });
     const operations = Object.keys(CITUS_OPERATIONS) as CitusOperation[];
     for (const row of CITUS_SOURCES.flatMap((source) => operations.map((name) => citusRow(source, name)))) {
       const [load] = run.loads[row] ?? [];
