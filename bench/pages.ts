@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CitusRun, citusMarkdown } from './citus_report.ts';
-import { markdownTable, medianCell, micros, milliseconds, ratio, whole } from './markdown.ts';
+import { markdownTable, medianCell, milliseconds, ratio, whole } from './markdown.ts';
 import { type PeersRun, peersMarkdown } from './peers/report.ts';
 import { type PostgresRun, postgresMarkdown } from './postgres_report.ts';
 import { markdown, type Result, type Run, rowRatio } from './report.ts';
@@ -52,29 +52,26 @@ export function withBlocks(text: string, blocks: Readonly<Record<string, string 
 
 type Cell = readonly [string, (result: Result) => string];
 
-/** The table of the README: at most ten rows. */
+/** The table of the README. Ratios are of processor time. */
 export function summary({ results }: Run, postgres: PostgresRun | undefined): string {
   const rate = (row: keyof Result['loads']) => (result: Result) =>
     medianCell(result.loads[row], 'requestsPerSecond');
   const cells: readonly Cell[] = [
     ['lookups/s by ID', rate('lookup')],
-    ['processor time of a lookup, µs', ({ loads }) => medianCell(loads.lookup, 'cpuMicros', micros)],
     [
-      'speed, ratio to a hand-written server with the same answers',
+      'ratio to a hand-written server with the same answers',
       (result) => ratio(rowRatio(result, ['handwritten', 'lookup'], 'cpuMicros')),
     ],
     [
-      'speed, ratio to nginx returning the same bytes as a constant',
+      'ratio to nginx returning the same bytes as a constant',
       (result) => ratio(rowRatio(result, ['nginx', 'lookup'], 'cpuMicros')),
     ],
-    ['reverse lookups/s', rate('reverse')],
     ['a user with all links by one request, /s', rate('person')],
     [
       'page of 25 users with the exact total, ms',
       ({ operations }) => milliseconds(operations.pageWithTotalMs),
     ],
     ['durable creates of a user with a link, 64 callers, /s', rate('createTogether64')],
-    ['start to first answer, ms', ({ firstResponseMs }) => whole(firstResponseMs)],
     [
       'lookups/s on PostgreSQL, 64 callers',
       ({ users }) =>
