@@ -77,7 +77,7 @@ function isSerial(path: string): boolean {
 
 function findSuites(): readonly Suite[] {
   const paths = [...new Bun.Glob('test/**/*.test.ts').scanSync(ROOT)]
-    .filter((path) => !/^test\/(durability|distro)\//.test(path))
+    .filter((path) => !/^test\/(durability|distro|bench)\//.test(path))
     .sort();
   return paths.flatMap((path): Suite[] => {
     const isSlow = path.includes('.slow.') || isBrowser(path);
