@@ -55,7 +55,7 @@ test('the benchmark on SQLite measures rate, processor time and reads of each ro
   expect(written).toMatch(
     /^before\n<!-- bench: summary -->\n\n\| {2}\| 1,000 users \|\n[\s\S]*<!-- end -->\nafter$/,
   );
-  expect(written.split('\n').filter((line) => line.startsWith('|'))).toHaveLength(2 + 7);
+  expect(written.split('\n').filter((line) => line.startsWith('|'))).toHaveLength(2 + 6);
   expect(withBlocks(page, { summary: undefined })).toBe(page);
 });
 
