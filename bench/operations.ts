@@ -29,8 +29,6 @@ export interface Operations {
   readonly firstPageMs: number;
   readonly deepPageMs: number;
   readonly deepPage: number;
-  /** Milliseconds, one caller: a page of 25 users with a total that was not counted in the last second. */
-  readonly pageWithTotalMs: number;
   /** Sequential durable creates of a link without the service. */
   readonly bareCreatesPerSecond?: number;
   /** Lookups while a background load runs. */
@@ -205,18 +203,13 @@ async function measurePages(url: string, { token, pageRequests }: OperationsPlan
   const first = `${url}${USERS_PATH}?page%5Blimit%5D=${PAGE}&page%5Bafter%5D=`;
   let deep = first;
   for (let page = 1; page < deepPage; page += 1) deep = await nextPage(deep, headers);
-  const times: [number[], number[], number[]] = [[], [], []];
+  const times: [number[], number[]] = [[], []];
   for (let round = 0; round < pageRequests; round += 1) {
     times[0].push(await timeRequest(first));
     times[1].push(await timeRequest(deep));
   }
-  for (let round = 0; round < pageRequests / 10; round += 1) {
-    times[2].push(await timeRequest(url + FIRST_PAGE_WITH_TOTAL));
-    // Totals are cached for a second.
-    await Bun.sleep(1_050);
-  }
-  const [firstPageMs, deepPageMs, pageWithTotalMs] = times.map(median) as [number, number, number];
-  return { firstPageMs, deepPageMs, pageWithTotalMs };
+  const [firstPageMs, deepPageMs] = times.map(median) as [number, number];
+  return { firstPageMs, deepPageMs };
 }
 
 async function nextPage(url: string, headers: Record<string, string>): Promise<string> {

@@ -67,7 +67,7 @@ export function summary({ results }: Run, postgres: PostgresRun | undefined): st
       (result) => ratio(rowRatio(result, ['nginx', 'lookup'], 'cpuMicros')),
     ],
     ['users with all links/s', rate('person')],
-    ['page with the exact total, ms', ({ operations }) => milliseconds(operations.pageWithTotalMs)],
+    ['page with the exact total, ms', ({ loads }) => medianCell(loads.pageWithTotal, 'p50', milliseconds)],
     ['durable creates of a linked user/s', rate('createTogether64')],
     ...(postgres ? [postgresCell(postgres)] : []),
   ];

@@ -144,10 +144,6 @@ function operationCells(): readonly Cell[] {
         `${ratio(deepPageMs / firstPageMs)} (${whole(deepPage)})`,
     ],
     [
-      'page of 25 users with a total not counted in the last second, one caller, ms',
-      ({ operations }) => milliseconds(operations.pageWithTotalMs),
-    ],
-    [
       'creates of a link by one caller, ratio to SQLite without the service',
       (result) => {
         const bare = result.operations.bareCreatesPerSecond;
