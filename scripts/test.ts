@@ -54,17 +54,16 @@ interface Result {
 
 interface Group {
   readonly args: readonly string[];
-  /** Arguments for PostgreSQL, which then runs at the same time as SQLite. */
-  readonly postgresArgs?: readonly string[];
+  /** Whether SQLite and PostgreSQL run at the same time. */
+  readonly hasBothAtOnce: boolean;
   isMember(path: string): boolean;
 }
 
 /** Groups run one after the other. */
 const GROUPS: readonly Group[] = [
-  { args: ['--parallel=4'], isMember: (path) => !isSerial(path) && !isBrowser(path) },
-  // Few of them run on PostgreSQL.
-  { args: ['--parallel=4'], postgresArgs: ['--parallel=1'], isMember: isBrowser },
-  { args: [], postgresArgs: [], isMember: isSerial },
+  { args: ['--parallel=3'], hasBothAtOnce: false, isMember: (path) => !isSerial(path) && !isBrowser(path) },
+  { args: ['--parallel=5'], hasBothAtOnce: false, isMember: isBrowser },
+  { args: [], hasBothAtOnce: true, isMember: isSerial },
 ];
 
 function isBrowser(path: string): boolean {
@@ -136,20 +135,20 @@ function print(text: string): Promise<void> {
 /** Runs the files of one group. */
 async function runGroup(
   suites: readonly Suite[],
-  { args, postgresArgs }: Group,
+  { args, hasBothAtOnce }: Group,
 ): Promise<ReadonlyMap<Engine, Result>> {
   const results = new Map<Engine, Result>();
-  const runEngine = async (engine: Engine, options: readonly string[], isPrinting = true) => {
+  const runEngine = async (engine: Engine, isPrinting: boolean) => {
     const paths = suites.filter((suite) => suite.engine === engine).map(({ path }) => `./${path}`);
-    if (paths.length > 0) results.set(engine, await run(engine, [...options, ...paths], isPrinting));
+    if (paths.length > 0) results.set(engine, await run(engine, [...args, ...paths], isPrinting));
   };
-  await runEngine('none', args);
-  if (postgresArgs) {
-    await Promise.all([runEngine('sqlite', args), runEngine('postgres', postgresArgs, false)]);
+  await runEngine('none', true);
+  if (hasBothAtOnce) {
+    await Promise.all([runEngine('sqlite', true), runEngine('postgres', false)]);
     await print(results.get('postgres')?.output ?? '');
   } else {
-    await runEngine('sqlite', args);
-    await runEngine('postgres', args);
+    await runEngine('sqlite', true);
+    await runEngine('postgres', true);
   }
   return results;
 }
