@@ -38,7 +38,8 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await body.getByText('given_name').first().waitFor();
     expect(await body.getByText('"jane@example.com"').count()).toBe(1);
     const answers = page.getByRole('region', { name: 'Responses' });
-    const meta = answers.getByRole('button', { name: 'meta: open' });
+    // That of the user; its links have one too.
+    const meta = answers.getByRole('button', { name: 'meta: open' }).first();
     expect(await answers.getByText('created_at', { exact: true }).count()).toBe(1);
     await meta.press('Enter');
     expect(await answers.getByText('created_at', { exact: true }).count()).toBe(2);
