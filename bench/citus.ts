@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -9,6 +9,7 @@ import { endServers, startServer as startPostgres } from '../test/support/postgr
 import { fetchToken } from './access_token.ts';
 import { type CitusRun, reportCitus } from './citus_report.ts';
 import { fillByImport } from './import_rate.ts';
+import { writeKeyFile } from './key_file.ts';
 import { load, type Measurements, runInterleaved, type UsageSource, WARM_UP_SECONDS } from './load.ts';
 import { measureCreates, writePaths } from './operations.ts';
 import { usageOf } from './process_usage.ts';
@@ -54,14 +55,7 @@ async function openDatabases() {
   const url = await cluster.freshDatabase();
   const worker = await cluster.workerOf(url, REALM);
   const plainUsage = { usage: () => usageOf(plain.pid) };
-  const clusterUsage = {
-    usage() {
-      const each = cluster.nodes.map(({ pid }) => usageOf(pid));
-      const sum = (figure: keyof (typeof each)[number]) =>
-        each.reduce((total, usage) => total + usage[figure], 0);
-      return { cpuMicros: sum('cpuMicros'), readCalls: sum('readCalls') };
-    },
-  };
+  const clusterUsage = { usage: () => usageOf(...cluster.nodes.map(({ pid }) => pid)) };
   return {
     plain: { url: await plain.freshDatabase(), usage: plainUsage },
     coordinator: { url, usage: clusterUsage },
@@ -79,10 +73,7 @@ async function openSources(folder: string): Promise<Readonly<Record<CitusSource,
   const databases = await openDatabases();
   // The programs reject variables that begin like theirs.
   delete process.env.AUTHREALM_TEST_CITUS;
-  const keyFile = join(folder, 'master.key');
-  writeFileSync(keyFile, Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('hex'), {
-    mode: 0o600,
-  });
+  const keyFile = writeKeyFile(folder);
   const flagsOf = (url: string) => ['--database', url, '--master-key-file', keyFile];
   for (const { url } of [databases.plain, databases.coordinator]) {
     await fillByImport(AUTHREALM, flagsOf(url), users);

@@ -1,7 +1,15 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Loads, medianRatio } from './load.ts';
-import { markdownTable, medianCell, micros, ratio, spreadCell, whole } from './markdown.ts';
+import {
+  markdownTable,
+  medianCell,
+  micros,
+  ratio,
+  sharedMachineNote,
+  spreadCell,
+  whole,
+} from './markdown.ts';
 import { CITUS_OPERATIONS, CITUS_SOURCES, type CitusOperation, type CitusRow, citusRow } from './rows.ts';
 
 export interface CitusRun {
@@ -26,7 +34,8 @@ const SOURCE_TEXTS = {
   worker: 'Citus, the worker of the realm routes',
 };
 
-export function citusMarkdown({ loads, machine, users, rounds, seconds, at }: CitusRun): string {
+export function citusMarkdown(run: CitusRun): string {
+  const { loads, users } = run;
   const operations = Object.entries(CITUS_OPERATIONS) as [CitusOperation, string][];
   const table = markdownTable(
     [
@@ -56,9 +65,7 @@ export function citusMarkdown({ loads, machine, users, rounds, seconds, at }: Ci
     table,
     'Processor of the database is that of all its servers; the ratio is of that figure.',
     '',
-    `${machine.cpu}, ${machine.cores} cores, shared by the services, all servers of the database and the load. Medians of ${rounds} ` +
-      `interleaved rounds of ${seconds} s, in parentheses the least and the greatest; ratios are computed in each round; ` +
-      `${at.slice(0, 10)}.`,
+    sharedMachineNote(run, 'the services, all servers of the database and the load'),
     '',
   ].join('\n');
 }

@@ -27,6 +27,27 @@ export function spreadCell(
   return `${format(median(values))} (${format(Math.min(...values))}–${format(Math.max(...values))})`;
 }
 
+/** Where and how a run was measured on cores that `sharers` shared. */
+export function sharedMachineNote(
+  {
+    machine,
+    rounds,
+    seconds,
+    at,
+  }: {
+    readonly machine: { readonly cpu: string; readonly cores: number };
+    readonly rounds: number;
+    readonly seconds: number;
+    readonly at: string;
+  },
+  sharers: string,
+): string {
+  return (
+    `${machine.cpu}, ${machine.cores} cores, shared by ${sharers}. Medians of ${rounds} interleaved rounds of ${seconds} s, in ` +
+    `parentheses the least and the greatest; ratios are computed in each round; ${at.slice(0, 10)}.`
+  );
+}
+
 /** A table whose first column is text and whose other columns are figures. */
 export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;

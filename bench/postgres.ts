@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -7,6 +7,7 @@ import { findPaths, lookupPaths } from '../test/support/population.ts';
 import { type PostgresServer, startServer as startPostgres } from '../test/support/postgres_server.ts';
 import { fetchToken } from './access_token.ts';
 import { fillByImport } from './import_rate.ts';
+import { writeKeyFile } from './key_file.ts';
 import {
   type Loads,
   load,
@@ -137,11 +138,7 @@ async function describeDatabase(url: string): Promise<{ server: string; database
 
 async function measure(postgres: PostgresServer, folder: string): Promise<PostgresRun> {
   const url = await postgres.freshDatabase();
-  const keyFile = join(folder, 'master.key');
-  writeFileSync(keyFile, Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('hex'), {
-    mode: 0o600,
-  });
-  const flags = ['--database', url, '--master-key-file', keyFile];
+  const flags = ['--database', url, '--master-key-file', writeKeyFile(folder)];
   const { recordsPerSecond } = await fillByImport(AUTHREALM, flags, users, hashedUserAt);
   const description = await describeDatabase(url);
   const serve = [AUTHREALM, 'serve', '--port', String(PORT), '--processes', options.processes, ...flags];

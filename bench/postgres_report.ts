@@ -1,7 +1,15 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Loads, median, medianRatio } from './load.ts';
-import { markdownTable, medianCell, micros, ratio, spreadCell, whole } from './markdown.ts';
+import {
+  markdownTable,
+  medianCell,
+  micros,
+  ratio,
+  sharedMachineNote,
+  spreadCell,
+  whole,
+} from './markdown.ts';
 import { POSTGRES_ROWS, type PostgresRow } from './rows.ts';
 
 export interface PostgresRun {
@@ -43,7 +51,7 @@ export function ratiosAlone({ loads }: PostgresRun): { readonly p50: number; rea
 }
 
 export function postgresMarkdown(run: PostgresRun): string {
-  const { loads, server, users, rounds, seconds, machine, at } = run;
+  const { loads, server, users } = run;
   const latency = (value: number) => value.toFixed(3);
   const table = markdownTable(
     [
@@ -73,9 +81,7 @@ export function postgresMarkdown(run: PostgresRun): string {
       `latency is ${ratio(alone.p50)} times that of pgbench, and the 99th percentile ${ratio(alone.p99)} times that of the ` +
       `driver. Import: ${whole(run.importedPerSecond)} records/s, ${whole(run.databaseMb)} MB.`,
     '',
-    `${machine.cpu}, ${machine.cores} cores, shared by the service, the database and the load. Medians of ${rounds} ` +
-      `interleaved rounds of ${seconds} s, in parentheses the least and the greatest; ratios are computed in each round; ` +
-      `${at.slice(0, 10)}.`,
+    sharedMachineNote(run, 'the service, the database and the load'),
     '',
   ].join('\n');
 }

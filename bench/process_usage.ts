@@ -14,9 +14,9 @@ export interface ProcessUsage {
 /** The kernel reports processor time in ticks of this length, whatever its own timer. */
 const TICK_MICROS = 10_000;
 
-/** Sums the usage of a process and its descendants, those that have ended included. */
-export function usageOf(pid: number): ProcessUsage {
-  const each = processTree(pid).map((member) => ({
+/** Sums the usage of processes and their descendants, those that have ended included. */
+export function usageOf(...pids: readonly number[]): ProcessUsage {
+  const each = pids.flatMap(processTree).map((member) => ({
     cpuMicros: cpuTicks(member) * TICK_MICROS,
     readCalls: Number(/^syscr: (\d+)$/m.exec(readText(`/proc/${member}/io`))?.[1] ?? 0),
   }));

@@ -1,8 +1,8 @@
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findPaths, lookupPaths, USERS_PATH } from '../../test/support/population.ts';
 import { fetchToken } from '../access_token.ts';
 import { fillByImport } from '../import_rate.ts';
+import { keyFileIn, writeKeyFile } from '../key_file.ts';
 import { PERSON_BODY, personPaths } from '../person.ts';
 import type { Peer, PeerContext } from './peer.ts';
 
@@ -13,7 +13,7 @@ const PATHS = 10_000;
 export function authrealm(engine: Peer['engine']): Peer {
   const flags = ({ database, folder }: PeerContext): string[] => [
     ...['--database', engine === 'sqlite' ? `sqlite:${database}` : database],
-    ...['--master-key-file', join(folder, 'master.key')],
+    ...['--master-key-file', keyFileIn(folder)],
   ];
   return {
     name: 'authrealm',
@@ -21,8 +21,7 @@ export function authrealm(engine: Peer['engine']): Peer {
     warmUpSeconds: 5,
     answers: 'the user and all links',
     async prepare(context) {
-      const key = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('hex');
-      writeFileSync(join(context.folder, 'master.key'), key, { mode: 0o600 });
+      writeKeyFile(context.folder);
       await fillByImport(AUTHREALM, flags(context), context.users, context.userOf);
       return {
         command: [AUTHREALM, 'serve', '--port', String(context.port), ...flags(context)],
