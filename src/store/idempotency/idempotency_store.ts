@@ -58,19 +58,24 @@ type PrimaryKey = Pick<IdempotencyRow, 'realm_id' | 'client_id' | 'key'>;
 
 /** Deletes the records that a query of their primary keys returns. Returns how many. */
 export function* deleteFound(text: string, ...values: readonly SqlValue[]): Work<number> {
-  const rows = yield* all<PrimaryKey>(text, ...values);
-  yield* executeAll(rows.map((row): Statement => ({ text: CLEAR, values: keyOf(row) })));
-  return rows.length;
+  return yield* deleteEach(yield* all(text, ...values), CLEAR);
 }
 
 function* deleteExpired(now: number, limit: number): Work<number> {
-  const rows = yield* all<PrimaryKey>(EXPIRED, now, limit);
-  yield* executeAll(rows.map((row): Statement => ({ text: CLEAR_EXPIRED, values: [...keyOf(row), now] })));
-  return rows.length;
+  return yield* deleteEach(yield* all(EXPIRED, now, limit), CLEAR_EXPIRED, now);
 }
 
-function keyOf({ realm_id, client_id, key }: PrimaryKey): readonly [Uuid, string, string] {
-  return [realm_id, client_id, key];
+function* deleteEach(
+  rows: readonly PrimaryKey[],
+  text: string,
+  ...values: readonly SqlValue[]
+): Work<number> {
+  yield* executeAll(
+    rows.map(
+      ({ realm_id, client_id, key }): Statement => ({ text, values: [realm_id, client_id, key, ...values] }),
+    ),
+  );
+  return rows.length;
 }
 
 export function openIdempotencyStore(dialect: Pick<Dialect, 'rowLocks'>): IdempotencyStore {
