@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { Refusal } from '../domain/fault.ts';
+import { isJsonObject } from '../domain/json_object.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { membersOf, type Resource } from '../domain/resource.ts';
 import { type InputVerb, type WritableMember, writableMembers } from '../domain/writable_members.ts';
@@ -40,8 +41,7 @@ export async function readMembers(
 /** A JSON array of objects in a file, or in standard input for `-`. Throws a Refusal, which never repeats a value. */
 export async function readObjects(path: string, read: ReadInput): Promise<readonly MemberArguments[]> {
   const values = parseJson(await read(path));
-  const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value);
-  if (Array.isArray(values) && values.every(isObject)) return values;
+  if (Array.isArray(values) && values.every(isJsonObject)) return values;
   throw usageError('--included must contain a JSON array of objects');
 }
 
@@ -158,7 +158,7 @@ function parseJson(text: string): unknown {
 
 function parseObject(text: string): Record<string, unknown> {
   const value = parseJson(text);
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
+  if (isJsonObject(value)) return { ...value };
   throw usageError('--body must contain a JSON object of members');
 }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../domain/id.ts';
-import type { JsonObject } from '../domain/json_object.ts';
+import { isJsonObject, type JsonObject } from '../domain/json_object.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { discoveredMember, type Key, type KeyPrefix, type Resource } from '../domain/resource.ts';
 import { includableBelow } from '../domain/resources.ts';
@@ -72,7 +72,7 @@ export function bodyField({ item }: WriteRequest, name: string): string {
 }
 
 function objectOf(value: unknown, field: string, errors: FieldErrors): JsonObject | undefined {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
+  if (isJsonObject(value)) return value;
   errors.add(field, value === undefined ? 'is missing' : 'must be a JSON object');
   return undefined;
 }

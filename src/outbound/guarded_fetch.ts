@@ -1,4 +1,4 @@
-import type { JsonObject } from '../domain/json_object.ts';
+import { isJsonObject, type JsonObject } from '../domain/json_object.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { CheckedAddress } from './addresses.ts';
 import type {
@@ -164,9 +164,7 @@ export function jsonIn({ type, body }: Pick<OutboundResponse, 'type' | 'body'>):
 function parseObject(body: Uint8Array): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as JsonObject)
-      : undefined;
+    return isJsonObject(value) ? value : undefined;
   } catch {
     return undefined;
   }

@@ -10,7 +10,7 @@ import type { ComparedRecord, Load } from '../directory/store.ts';
 import { type ChangeOrigin, changeOf } from '../domain/change.ts';
 import { Fault } from '../domain/fault.ts';
 import { type Clock, parseUuid, type Uuid } from '../domain/id.ts';
-import type { JsonObject } from '../domain/json_object.ts';
+import { isJsonObject, type JsonObject } from '../domain/json_object.ts';
 import {
   type AnyRecord,
   type Key,
@@ -150,7 +150,7 @@ function parsed(text: string): unknown {
 }
 
 function objectOf(value: unknown, field: string): JsonObject {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
+  if (isJsonObject(value)) return value;
   throw invalidField(field, 'must be a JSON object');
 }
 

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../domain/json_object.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json_object.ts';
 import {
   areGrantable,
   INSTALLATION_SCOPES,
@@ -49,14 +49,10 @@ function joinRealms(left: Realms, right: Realms): Realms {
 
 function isMet({ claim, value }: ClaimRight, claims: JsonObject): boolean {
   const found = claim.reduce<unknown>(
-    (above, name) => (isObject(above) && Object.hasOwn(above, name) ? above[name] : undefined),
+    (above, name) => (isJsonObject(above) && Object.hasOwn(above, name) ? above[name] : undefined),
     claims,
   );
   const isWords = typeof found === 'string' && WORDS.has(claim.at(-1) ?? '');
   const values: readonly unknown[] = isWords ? found.split(' ') : Array.isArray(found) ? found : [found];
   return value === ANY_VALUE ? found !== undefined && found !== null : values.includes(value);
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../domain/json_object.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json_object.ts';
 
 /** The tokens of JSON text that delimit object keys. */
 const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\]:]/g;
@@ -10,8 +10,7 @@ const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\]:]/g;
 export function parseJsonWithUniqueKeys(text: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isObject && !hasDuplicateKey(text) ? (value as JsonObject) : undefined;
+    return isJsonObject(value) && !hasDuplicateKey(text) ? value : undefined;
   } catch {
     return undefined;
   }

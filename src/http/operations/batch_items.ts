@@ -1,6 +1,6 @@
 import type { FieldError } from '../../domain/fault.ts';
 import { parseUuid, type Uuid } from '../../domain/id.ts';
-import type { JsonObject } from '../../domain/json_object.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { includableBelow, RESOURCES } from '../../domain/resources.ts';
@@ -82,7 +82,7 @@ interface ReadItem {
 }
 
 function readItem(request: unknown, item: string, realm: Uuid): ReadItem {
-  if (!isObject(request)) return { errors: [{ field: item, rule: 'must be a JSON object' }] };
+  if (!isJsonObject(request)) return { errors: [{ field: item, rule: 'must be a JSON object' }] };
   const { method, path, body, if_match: ifMatch } = request;
   const target = typeof path === 'string' ? targetOf(path) : undefined;
   const broken: Readonly<Record<string, string | undefined>> = {
@@ -132,7 +132,7 @@ function pathRule(target: Target | undefined, realm: Uuid): string | undefined {
 }
 
 function bodyRule(body: unknown): string | undefined {
-  if (isObject(body)) return undefined;
+  if (isJsonObject(body)) return undefined;
   return body === undefined ? 'is missing' : 'must be a JSON object';
 }
 
@@ -140,8 +140,4 @@ function conditionRule(ifMatch: unknown, method: unknown): string | undefined {
   if (ifMatch === undefined) return undefined;
   if (typeof ifMatch !== 'string') return 'must be a string';
   return method === 'POST' ? 'applies only to PUT and DELETE' : undefined;
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

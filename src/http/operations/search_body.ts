@@ -1,4 +1,5 @@
 import { Fault, type FieldError } from '../../domain/fault.ts';
+import { isJsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { parseJson } from '../pipeline/body.ts';
 
@@ -37,7 +38,7 @@ function membersOfObject(
   field: string,
   fieldErrors: FieldError[],
 ): Readonly<Record<string, unknown>> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
+  if (isJsonObject(value)) return { ...value };
   fieldErrors.push({ field, rule: 'must be a JSON object' });
   return {};
 }

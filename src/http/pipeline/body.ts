@@ -1,5 +1,5 @@
 import { Fault } from '../../domain/fault.ts';
-import type { JsonObject } from '../../domain/json_object.ts';
+import { isJsonObject, type JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Stage } from './call.ts';
 
@@ -41,7 +41,7 @@ function malformed(rule: string): Fault {
 }
 
 function objectOf(value: unknown, field: string): JsonObject {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
+  if (isJsonObject(value)) return value;
   throw new Fault('invalid', [{ field, rule: value === undefined ? 'is missing' : 'must be a JSON object' }]);
 }
 
