@@ -21,8 +21,8 @@ export interface SingleStatement extends Statement {
   readonly expected?: ExpectedResult;
 }
 
-/** One row was written; or no row was found. */
-export type ExpectedResult = 'written' | 'no_row';
+/** One row was written or found; or none was. */
+export type ExpectedResult = 'one_row' | 'no_row';
 
 /** Writes that run in their order, in one round trip and without results. */
 export interface StatementBatch {
@@ -90,7 +90,7 @@ export function* tryExecute(text: string, values: readonly SqlValue[]): Work<num
 
 /** The same for a write that nearly always writes one row. */
 export function* tryExecuteExpected(text: string, values: readonly SqlValue[]): Work<number> {
-  const { count } = yield { text, values, returns: 'count', mayViolate: true, expected: 'written' };
+  const { count } = yield { text, values, returns: 'count', mayViolate: true, expected: 'one_row' };
   return count;
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { SQL } from 'bun';
-import { beginLocked, CITUS_WRITE } from '../../src/store/postgres/scope_locks.ts';
+import { CITUS_WRITE } from '../../src/store/postgres/scope_locks.ts';
 import { sharedCluster } from '../support/citus_cluster.ts';
 import { mintId } from './contract/store_fixtures.ts';
 
@@ -14,7 +14,8 @@ test('a shard is moved after the transactions that have locked one of its realms
   const target = cluster.workers.find((worker) => worker !== source) ?? source;
 
   const writing = new SQL(url, { max: 1 });
-  await writing.unsafe(beginLocked(CITUS_WRITE, [realm])).simple();
+  for (const text of CITUS_WRITE.begin) await writing.unsafe(text);
+  await writing.unsafe(CITUS_WRITE.lockClock, [realm]);
   let isMoved = false;
   const move = cluster.run(
     url,

@@ -23,8 +23,7 @@ let faulty: FaultyService;
 beforeAll(async () => {
   const server = await sharedServer();
   proxy = await startTcpProxy(server.port);
-  // Unprepared statements are sent in full each time, so that the proxy recognizes them.
-  faulty = await startFaultyService(await databaseThrough(server, [proxy.port], '?prepare=off'));
+  faulty = await startFaultyService(await databaseThrough(server, [proxy.port]));
 }, 300_000);
 afterAll(async () => {
   await faulty.stop().catch(() => undefined);

@@ -13,7 +13,7 @@ export async function schemaTable(url: string): Promise<string> {
   if (!address) throw new Error(`${url} is not a PostgreSQL URL`);
   const stream = openRowStream(await connectToPrimary(address), 5_000);
   try {
-    const parts = schemaObjects((text, ...values) => stream.rows('begin', text, values));
+    const parts = schemaObjects((text, ...values) => stream.rows(['begin'], text, values));
     const lines = await Array.fromAsync(parts, ({ type, name, definition }) =>
       [type, name, definition].join('\t').trimEnd(),
     );

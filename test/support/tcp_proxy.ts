@@ -13,7 +13,10 @@ export interface TcpProxy {
   cut(): void;
   /** Sends later connections to this port. */
   redirectTo(port: number): void;
-  /** Injects this fault into the next connection on which a client sends the word. Resolves then. */
+  /**
+   * Injects this fault into the next connection on which a client sends the word, or runs the statement of this text that it
+   * prepared (with a zero at its end). Resolves then.
+   */
   faultNext(word: string, fault: ConnectionFault): Promise<void>;
   /** How often data of a client followed data of the server, on all connections. */
   roundTrips(): number;
@@ -25,6 +28,18 @@ export interface TcpProxy {
  * or stays open, and the client receives nothing more.
  */
 export type ConnectionFault = 'unheard' | 'unanswered' | 'silent';
+
+/** A message of PostgreSQL's protocol that prepares a statement: its name, and its text with the zero at its end. */
+const PARSE = /P.{4}(P\d+)\0([^\0]+\0)/gs;
+
+/** Returns a function that reports whether data of a client contains a word, or the name of the statement with this text. */
+function recognizer(): (piece: Buffer, word: string | undefined) => boolean {
+  const names = new Map<string, string>();
+  return (piece, word) => {
+    for (const [, name = '', text = ''] of piece.toString('latin1').matchAll(PARSE)) names.set(text, name);
+    return word !== undefined && (piece.includes(word) || piece.includes(`\0${names.get(word) ?? word}\0`));
+  };
+}
 
 interface Trap {
   readonly word: string;
@@ -61,6 +76,12 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     const engine = connect(port, HOST);
     let fault: ConnectionFault | undefined;
     let isAnswered = true;
+    const sends = recognizer();
+    const spring = () => {
+      fault = trap?.fault;
+      engine.once(fault === 'unheard' ? 'close' : 'data', trap?.sprung ?? (() => undefined));
+      trap = undefined;
+    };
     const end = () => {
       client.destroy();
       engine.destroy();
@@ -76,11 +97,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     client.on('data', (piece: Buffer) => {
       if (isAnswered) roundTrips += 1;
       isAnswered = false;
-      if (trap && piece.includes(trap.word)) {
-        fault = trap.fault;
-        engine.once(fault === 'unheard' ? 'close' : 'data', trap.sprung);
-        trap = undefined;
-      }
+      if (sends(piece, trap?.word)) spring();
       if (fault === 'unheard') end();
       else pass(engine, piece);
     });

@@ -92,12 +92,13 @@ export function openAuditLog({ clockOrder, logIds }: Pick<Dialect, 'clockOrder' 
 
   /** Writes the entries of a realm. Returns audit entries about the chain itself. */
   function* writeRealm(realm: Uuid, entries: readonly ChangeEntry[]): Work<readonly AuditEntry[]> {
+    const reported = withoutErased(entries);
+    // Before the clock, whose result a remote engine has to wait for.
+    const encryption = keyed && (yield* keyed.userKeys.of(realm, reported));
     const { before, chain, auditEntries } = yield* advanceClock(realm, {
       events: entries.map(({ change }) => change.event),
       at: entries[0]?.change.at ?? 0,
     });
-    const reported = withoutErased(entries);
-    const encryption = keyed && (yield* keyed.userKeys.of(realm, reported));
     const statements = reported.map(({ change, detail, personal }, at): Statement => {
       const seq = before + at + 1;
       const encrypted = personal && encryption?.encrypt(change, personal);

@@ -3,7 +3,7 @@ import { withTimeout } from '../../platform/timeout.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Program } from '../migrations.ts';
 import type { PostgresAddress } from '../postgres/address.ts';
-import { BEGIN_READ } from '../postgres/begin_statements.ts';
+import { BEGIN_READ, type BeginStatements } from '../postgres/begin_statements.ts';
 import { BEGIN_READ_OF_NODES, isCitus } from '../postgres/citus.ts';
 import { openClient } from '../postgres/client.ts';
 import { postgresFault } from '../postgres/connection.ts';
@@ -44,7 +44,7 @@ const USE_KEY_INDEX = ['seqscan', 'bitmapscan', 'sort', 'incremental_sort']
   .join('; ');
 /** Overrides timeouts of the role that a copy may exceed. */
 const NO_TIMEOUTS = 'set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0';
-const beginCopyRead = (begin: string) => `${begin}; ${USE_KEY_INDEX}; ${NO_TIMEOUTS}`;
+const beginCopyRead = (begin: BeginStatements) => [...begin, USE_KEY_INDEX, NO_TIMEOUTS].join('; ');
 const BEGIN_COPY_READ = beginCopyRead(BEGIN_READ);
 
 /** A PostgreSQL source, read by several transactions with the same snapshot; a cluster by one, with a snapshot of each node. */

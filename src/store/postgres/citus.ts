@@ -3,7 +3,7 @@ import type { NodeCounts } from '../../directory/store.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { BEGIN_READ } from './begin_statements.ts';
+import { BEGIN_READ, type BeginStatements, setLocal } from './begin_statements.ts';
 import { isCancelled } from './connection.ts';
 import type { ConnectionPool } from './pool.ts';
 import type { SqlClient } from './sql_client.ts';
@@ -124,7 +124,10 @@ export async function assertDistributed(sql: SqlClient, isComplete: boolean): Pr
  * One snapshot of each node for all statements of a read: a second connection to a node would have another one. The nodes
  * take their snapshots at the first statement that reads all of them.
  */
-export const BEGIN_READ_OF_NODES = `${BEGIN_READ}; set local citus.max_adaptive_executor_pool_size = 1`;
+export const BEGIN_READ_OF_NODES: BeginStatements = [
+  ...BEGIN_READ,
+  'set local citus.max_adaptive_executor_pool_size = 1',
+];
 
 /** The result has only nodes that are reachable. */
 const SELECT_OTHER_VERSIONS = `select nodename as host, nodeport::text as port, result as version
@@ -152,7 +155,7 @@ interface NodeVersion {
 
 /** Of the nodes that answer within a time limit: a process can start while a node is down. */
 async function otherVersions(sql: SqlClient): Promise<readonly NodeVersion[]> {
-  await sql.unsafe(BEGIN_CHECK);
+  for (const text of BEGIN_CHECK) await sql.unsafe(text);
   try {
     return await sql.unsafe<readonly NodeVersion[]>(SELECT_OTHER_VERSIONS);
   } catch (error) {
@@ -166,7 +169,10 @@ async function otherVersions(sql: SqlClient): Promise<readonly NodeVersion[]> {
 const SELECT_NODES = `select nodename as host, nodeport::text as port from pg_dist_node
   where noderole = 'primary' and isactive order by nodeid`;
 const CHECK = 'select citus_check_connection_to_node($1::text, $2::integer) as is_reachable';
-const BEGIN_CHECK = `begin read only; set local statement_timeout = ${LIMITS.nodeCheckMsMax}`;
+const BEGIN_CHECK: BeginStatements = [
+  'begin read only',
+  setLocal({ statement_timeout: LIMITS.nodeCheckMsMax }),
+];
 
 /**
  * Counts the nodes of the cluster, and those that the connected node reaches; undefined where these connections are busy.

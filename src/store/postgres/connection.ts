@@ -8,15 +8,16 @@ type Row = Record<string, unknown>;
 /** The result of a statement. */
 export interface QueryResult {
   readonly rows: readonly Row[];
-  /** The number of rows that it wrote. */
+  /** The number of rows that it wrote or found. */
   readonly count: number;
 }
 
 /**
- * One connection, in the transaction that is open on it. Statements run in the order of the calls, awaited or not. The
- * driver pipelines statements with values, and sends each of the others alone.
+ * One connection, in the transaction that is open on it. Statements run in the order of the calls, awaited or not. If the
+ * connection prepares statements, those that are not awaited share a round trip.
  */
 export interface Connection {
+  /** Runs one statement. */
   query(text: string, values: readonly ParameterValue[]): Promise<QueryResult>;
 }
 

@@ -15,6 +15,8 @@ export interface Expectations {
    * expected one.
    */
   makeRoom(): Promise<void>;
+  /** Waits for the statements that have an expected result. Rejects as `check` does. */
+  checkExpected(): Promise<void>;
   /** Waits for all results. Rejects with the error of the first statement that failed, or with UnexpectedResult. */
   check(): Promise<void>;
 }
@@ -27,15 +29,20 @@ export class UnexpectedResult extends Error {
   }
 }
 
+interface SentStatement {
+  readonly checked: Promise<void>;
+  readonly hasExpectedResult: boolean;
+}
+
 export function openExpectations(): Expectations {
-  let pending: Promise<void>[] = [];
+  let pending: SentStatement[] = [];
   let hasWritten = false;
   let hasFailed = false;
 
   async function check(): Promise<void> {
     const sent = pending;
     pending = [];
-    for (const each of sent) await each;
+    for (const { checked } of sent) await checked;
   }
 
   return {
@@ -46,7 +53,7 @@ export function openExpectations(): Expectations {
       checked.catch(() => {
         hasFailed = true;
       });
-      pending.push(checked);
+      pending.push({ checked, hasExpectedResult: expected !== undefined });
       if (expected !== 'no_row') hasWritten = true;
     },
     noteWrite() {
@@ -60,10 +67,13 @@ export function openExpectations(): Expectations {
     async makeRoom() {
       if (hasFailed || pending.length >= LIMITS.statementsUnansweredMax) await check();
     },
+    async checkExpected() {
+      for (const { checked, hasExpectedResult } of pending) if (hasExpectedResult) await checked;
+    },
     check,
   };
 }
 
 function isExpected(expected: ExpectedResult, { rows, count }: QueryResult): boolean {
-  return expected === 'written' ? count === 1 : rows.length === 0;
+  return expected === 'one_row' ? count === 1 : rows.length === 0;
 }

@@ -1,4 +1,5 @@
 import type { AuditEntry } from '../../domain/audit_entry.ts';
+import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ChangeEntry } from '../audit/entry.ts';
 import type { AuditLog } from '../audit/log.ts';
@@ -53,8 +54,8 @@ const CONFLICT_PAUSE_MS = 20;
 
 const SAVEPOINT = 'savepoint job';
 /** Each of these two leaves a savepoint for the next job. */
-const KEEP = `release savepoint job; ${SAVEPOINT}`;
-const UNDO = 'rollback to savepoint job';
+const KEEP = ['release savepoint job', SAVEPOINT];
+const UNDO = ['rollback to savepoint job'];
 
 /** Transactions that were committed, and those that were retried or failed because of a conflict. */
 export interface CommitCounts {
@@ -62,9 +63,10 @@ export interface CommitCounts {
   retries: number;
 }
 
-/** Runs work in a transaction that has locked the scope. */
+/** Runs work in a transaction that has locked the scope; with expectations, that it has done so is one of them. */
 export type Transact = (
   scope: WriteScope,
+  expectations: Expectations | undefined,
   work: (connection: Connection) => Promise<TransactionResult<Group>>,
 ) => Promise<Group>;
 
@@ -89,11 +91,11 @@ export function openJobRunner(perform: Perform, log: Pick<AuditLog, 'write'>): R
   async function runInSavepoint(job: Job, connection: Connection): Promise<JobResult> {
     try {
       const ran = await runPlain(job, connection);
-      await connection.query(ran.outcome?.keep ? KEEP : UNDO, []);
+      await runAll(connection, ran.outcome?.keep ? KEEP : UNDO);
       return ran;
     } catch (error) {
       if (isRetryableConflict(error)) throw error;
-      await connection.query(UNDO, []);
+      await runAll(connection, UNDO);
       return { settle: () => job.reject(postgresFault(error)) };
     }
   }
@@ -128,7 +130,8 @@ export function openJobRunner(perform: Perform, log: Pick<AuditLog, 'write'>): R
       isKept = (outcome !== undefined && add(load, outcome)) || isKept;
     }
     await perform(connection, log.write(load.entries, load.auditEntries), expectations);
-    await expectations?.check();
+    // The commit does not wait for statements that only have to succeed: where one fails, the server rolls back.
+    await (isKept ? expectations?.checkExpected() : expectations?.check());
     return { value: { settles, isKept }, shouldCommit: isKept };
   };
 }
@@ -146,13 +149,11 @@ export function openGroupCommit(
   /** Runs a transaction, and settles its jobs. Returns how many they are. `taken` collects those that were started. */
   async function commitJobs(scope: WriteScope, jobs: readonly Job[], taken: Job[], isStepwise: boolean) {
     taken.length = 0;
-    const { settles, isKept } = await transact(scope, async (connection) => {
-      const expectations = isStepwise ? undefined : openExpectations();
-      try {
-        return await run(jobs, { connection, taken, expectations });
-      } catch (error) {
-        throw expectations ? await causeOf(error, expectations) : error;
-      }
+    const expectations = isStepwise ? undefined : openExpectations();
+    const { settles, isKept } = await transact(scope, expectations, (connection) =>
+      run(jobs, { connection, taken, expectations }),
+    ).catch(async (error) => {
+      throw expectations ? await causeOf(error, expectations) : error;
     });
     counts.commits += Number(isKept);
     for (const settle of settles) settle();
@@ -196,12 +197,17 @@ export function openGroupCommit(
  * to find the one that fails.
  */
 async function causeOf(error: unknown, expectations: Expectations): Promise<unknown> {
+  if (error instanceof Fault && error.code === 'unknown_outcome') return error;
   const first = await expectations.check().then(
     () => error,
     (earlier) => earlier,
   );
   const failure = databaseError(first);
   return failure && !isViolation(first) && !isBug(failure) ? first : new UnexpectedResult();
+}
+
+async function runAll(connection: Connection, texts: readonly string[]): Promise<void> {
+  await Promise.all(texts.map((text) => connection.query(text, [])));
 }
 
 /** Adds the rows and entries of a job. Returns whether its writes are kept. */

@@ -7,7 +7,7 @@ import { inspectionQueries } from '../inspection_queries.ts';
 import type { Migration } from '../migrations.ts';
 import type { Transactions } from '../transactions.ts';
 import type { PostgresAddress } from './address.ts';
-import { BEGIN_READ } from './begin_statements.ts';
+import { BEGIN_READ, type BeginStatements, setLocal } from './begin_statements.ts';
 import { POSTGRES } from './dialect.ts';
 import { roleState } from './inspection_rights.ts';
 import { postgresSchemaDifferences } from './inspection_schema.ts';
@@ -16,7 +16,10 @@ import { connectToPrimary } from './primary.ts';
 import { type InspectionQuery, openRowStream, type RowStream } from './row_stream.ts';
 
 /** The server cancels longer queries. */
-export const BEGIN_INSPECTION = `${BEGIN_READ}; set local statement_timeout = ${LIMITS.doctorQueryMsMax}`;
+export const BEGIN_INSPECTION: BeginStatements = [
+  ...BEGIN_READ,
+  setLocal({ statement_timeout: LIMITS.doctorQueryMsMax }),
+];
 /** How much longer the client waits where the server does not answer at all. */
 const RESPONSE_GRACE_MS = 5_000;
 

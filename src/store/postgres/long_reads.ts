@@ -3,13 +3,13 @@ import { LIMITS } from '../../domain/limits.ts';
 import { withTimeout } from '../../platform/timeout.ts';
 import type { QueueFigures } from '../engine.ts';
 import type { Work } from '../transaction_work.ts';
-import { BEGIN_READ } from './begin_statements.ts';
+import { BEGIN_READ, type BeginStatements, setLocal } from './begin_statements.ts';
 import { isCancelled, postgresFault } from './connection.ts';
 import type { ConnectionPool } from './pool.ts';
 import type { Perform } from './session.ts';
 
 /** The server cancels longer reads. */
-const BEGIN_LONG_READ = `${BEGIN_READ}; set local statement_timeout = ${LIMITS.listMsMax}`;
+const BEGIN_LONG_READ: BeginStatements = [...BEGIN_READ, setLocal({ statement_timeout: LIMITS.listMsMax })];
 
 export interface LongReads {
   read<T>(work: () => Work<T>): Promise<T>;

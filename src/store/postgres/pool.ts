@@ -2,6 +2,7 @@ import type { ReservedSQL, SQL } from 'bun';
 import { Fault } from '../../domain/fault.ts';
 import { withTimeout } from '../../platform/timeout.ts';
 import type { Host } from './address.ts';
+import type { BeginStatements } from './begin_statements.ts';
 import type { Connection, QueryResult } from './connection.ts';
 import { DatabaseError, databaseError, driverError, ERROR_CODES, isRefusedCommit } from './errors.ts';
 import type { ParameterValue } from './parameters.ts';
@@ -13,11 +14,10 @@ export interface TransactionResult<T> {
   readonly shouldCommit: boolean;
 }
 
-/** The work in a transaction. `begun` has the rows of each statement that began it. */
-export type TransactionWork<T> = (
-  connection: Connection,
-  begun: Promise<readonly QueryResult['rows'][]>,
-) => Promise<TransactionResult<T>>;
+/**
+ * The work in a transaction. Where it returns without having awaited a statement, and that statement fails, nothing is committed.
+ */
+export type TransactionWork<T> = (connection: Connection) => Promise<TransactionResult<T>>;
 
 /** Connections to one database. A statement that times out rejects. */
 export interface ConnectionPool {
@@ -27,7 +27,7 @@ export interface ConnectionPool {
    * Runs `work` in a transaction that the statements of `begin` start, and ends it. Rejects with Fault
    * `unknown_outcome` where the outcome of the commit is unknown.
    */
-  transaction<T>(begin: string, work: TransactionWork<T>): Promise<T>;
+  transaction<T>(begin: BeginStatements, work: TransactionWork<T>): Promise<T>;
   /** Waits for running statements. */
   close(): Promise<void>;
 }
@@ -103,7 +103,9 @@ export function openConnectionPool(
   }
 
   async function queryOn(client: Client, via: SQL | ReservedSQL, text: string, values: ParameterValues) {
-    const rows = await responseInTime(client, via.unsafe(text, [...values]));
+    // The driver prepares a template even if it has no values, and pipelines what it prepares.
+    const response = values.length === 0 ? via(templateOf(text)) : via.unsafe(text, [...values]);
+    const rows = await responseInTime(client, response);
     return { rows, count: (rows as { count?: number }).count ?? 0 };
   }
 
@@ -121,7 +123,7 @@ export function openConnectionPool(
   /** Resolves once the server has confirmed the commit. */
   async function commit(client: Client, reserved: ReservedSQL): Promise<void> {
     try {
-      const { command } = await responseInTime(client, reserved.unsafe('commit', []));
+      const { command } = await responseInTime(client, reserved`commit`);
       // After a failed statement the server answers COMMIT with ROLLBACK, and reports no error.
       if (command !== 'COMMIT') throw new Fault('unavailable', [], new DatabaseError(ERROR_CODES.rolledBack));
     } catch (error) {
@@ -141,10 +143,10 @@ export function openConnectionPool(
       const reserved = await reserve(client);
       const connection: Connection = { query: (text, values) => queryOn(client, reserved, text, values) };
       // Not awaited: statements that need no result of it are sent behind it.
-      const begun = responseInTime(client, reserved.unsafe(begin).simple());
+      const begun = Promise.all(begin.map((text) => connection.query(text, [])));
       begun.catch(ignore);
       try {
-        const { value, shouldCommit } = await work(connection, begun);
+        const { value, shouldCommit } = await work(connection);
         await begun;
         if (shouldCommit) await commit(client, reserved);
         else await connection.query('rollback', []);
@@ -158,6 +160,12 @@ export function openConnectionPool(
     },
     close: async () => current?.sql.close({ timeout: waitMsMax / 1_000 }),
   };
+}
+
+/** The strings of a template literal without expressions, as the driver recognizes them. */
+function templateOf(text: string): TemplateStringsArray {
+  const strings = [text];
+  return Object.defineProperty(strings, 'raw', { value: strings }) as unknown as TemplateStringsArray;
 }
 
 /** The error of an earlier response if it failed: later statements fail because the transaction is aborted. */

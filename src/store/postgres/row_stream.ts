@@ -1,5 +1,6 @@
 import type { SQL } from 'bun';
 import type { SqlValue } from '../transaction_work.ts';
+import type { BeginStatements } from './begin_statements.ts';
 import { databaseError, sqlState } from './errors.ts';
 import { numberParameters, type ParameterValue, parameterValues } from './parameters.ts';
 import { clientWithTimeout } from './sql_client.ts';
@@ -12,7 +13,7 @@ export interface RowStream {
    * Yields the rows of a statement with the placeholders `?`, read by a cursor in a transaction that the statements of
    * `begin` start. The previous stream must have ended.
    */
-  rows<T>(begin: string, text: string, values: readonly SqlValue[]): AsyncGenerator<T>;
+  rows<T>(begin: BeginStatements, text: string, values: readonly SqlValue[]): AsyncGenerator<T>;
   close(): Promise<void>;
 }
 
@@ -35,8 +36,8 @@ export function openRowStream(sql: SQL, waitMsMax: number): RowStream {
   }
 
   return {
-    async *rows<T>(begin: string, text: string, values: readonly SqlValue[]) {
-      for (const statement of begin.split('; ')) await runStatement(statement);
+    async *rows<T>(begin: BeginStatements, text: string, values: readonly SqlValue[]) {
+      for (const statement of begin) await runStatement(statement);
       try {
         const { text: numbered, order } = numberParameters(text);
         await runStatement(`declare batch no scroll cursor for ${numbered}`, parameterValues(values, order));

@@ -1,11 +1,12 @@
-import { parseUuid, type Uuid } from '../../domain/id.ts';
+import type { Uuid } from '../../domain/id.ts';
 import type { WriteScope } from '../transactions.ts';
-import { BEGIN_CITUS_WRITE, BEGIN_WRITE } from './begin_statements.ts';
-import type { Connection, QueryResult } from './connection.ts';
+import { BEGIN_CITUS_WRITE, BEGIN_WRITE, type BeginStatements } from './begin_statements.ts';
+import type { Connection } from './connection.ts';
+import type { Expectations } from './expectations.ts';
 
 /** How a transaction that writes begins. */
 export interface WriteBeginning {
-  readonly begin: string;
+  readonly begin: BeginStatements;
   /** Locks the clock of the realm `$1`. */
   readonly lockClock: string;
   /** Creates that clock and locks it, where `lockClock` finds none. */
@@ -36,41 +37,33 @@ export const CITUS_WRITE: WriteBeginning = {
 };
 
 /**
- * The statements that begin a transaction and lock a scope until its end. The lock must come before any read, so that the
- * transaction sees what the previous writer of the scope committed, and sequence numbers of a realm follow the order of
- * commits. Each realm has a statement of its own, which one node of a cluster runs; all writers lock realms in the same order.
- * The text contains the realms: statements with parameters would need a round trip of their own.
+ * Locks a scope until the end of the transaction. It comes before any read, so that the transaction sees what the previous
+ * writer of the scope committed, and sequence numbers of a realm follow the order of commits. Each realm has a statement of its
+ * own, which one node of a cluster runs; all writers lock realms in the same order. With expectations it does not wait, and a
+ * clock that is missing is an unexpected result; otherwise it creates the clock.
  */
-export function beginLocked({ begin, lockClock }: WriteBeginning, scope: WriteScope): string {
+export async function lockScope(
+  connection: Connection,
+  scope: WriteScope,
+  { lockClock, createClock }: WriteBeginning,
+  expectations: Expectations | undefined,
+): Promise<void> {
+  const realms = scope === 'instance' ? [] : sorted(scope);
   const locks =
     scope === 'instance'
-      ? [LOCK_INSTANCE]
-      : sorted(scope).map((realm) => lockClock.replace('$1', literal(realm)));
-  return [begin, ...locks].join('; ');
-}
-
-/** Creates the clocks that `beginLocked` did not find, and locks them. `begun` has the rows of its statements. */
-export async function lockMissingClocks(
-  scope: WriteScope,
-  connection: Connection,
-  { createClock }: WriteBeginning,
-  begun: Promise<readonly QueryResult['rows'][]>,
-): Promise<void> {
-  if (scope === 'instance' || createClock.length === 0) return;
-  const realms = sorted(scope);
-  const locked = (await begun).slice(-realms.length);
-  const missing = realms.filter((_, at) => locked[at]?.length === 0);
+      ? [connection.query(LOCK_INSTANCE, [])]
+      : realms.map((realm) => connection.query(lockClock, [realm]));
+  if (expectations) {
+    for (const lock of locks) expectations.add(lock, 'one_row');
+    return;
+  }
+  const locked = await Promise.all(locks);
+  const missing = realms.filter((_, at) => locked[at]?.count === 0);
   await Promise.all(missing.flatMap((realm) => createClock.map((text) => connection.query(text, [realm]))));
 }
 
 function sorted(realms: readonly Uuid[]): readonly Uuid[] {
   return [...realms].sort();
-}
-
-/** A literal of SQL. Throws for anything but a UUID. */
-function literal(id: Uuid): string {
-  if (parseUuid(id) === undefined) throw new Error('not a UUID');
-  return `'${id}'`;
 }
 
 /** Every statement that takes a scope lock. */

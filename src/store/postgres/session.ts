@@ -108,7 +108,7 @@ function isBatchOfWrites(request: StatementRequest): boolean {
 }
 
 function resultOf(expected: ExpectedResult | undefined): StatementResult {
-  return { rows: [], count: expected === 'written' ? 1 : 0 };
+  return { rows: [], count: expected === 'one_row' ? 1 : 0 };
 }
 
 function lastOf(results: readonly QueryResult[]): QueryResult {
@@ -128,7 +128,8 @@ async function sendInSavepoint(
   const failed = settled.find((each) => each.status === 'rejected');
   if (!failed) return Promise.all(sent);
   // A savepoint outlives its rollback: without the release, the next one would be nested in it.
-  await connection.query('rollback to savepoint attempt; release savepoint attempt', []);
+  const undone = connection.query('rollback to savepoint attempt', []);
+  await Promise.all([undone, connection.query('release savepoint attempt', [])]);
   throw failed.reason;
 }
 

@@ -8,7 +8,7 @@ import type { Work, WorkResult } from '../transaction_work.ts';
 import type { WriteScope } from '../transactions.ts';
 import { type Job, openGroupCommit, openJobRunner, type Transact } from './group_commit.ts';
 import type { ConnectionPool } from './pool.ts';
-import { beginLocked, lockMissingClocks, type WriteBeginning } from './scope_locks.ts';
+import { lockScope, type WriteBeginning } from './scope_locks.ts';
 import type { Perform } from './session.ts';
 
 export interface PostgresWriter {
@@ -26,9 +26,9 @@ export function openPostgresWriter(
   log: Pick<AuditLog, 'write'>,
 ): PostgresWriter {
   const counts = { commits: 0, retries: 0 };
-  const transact: Transact = (scope, work) =>
-    pool.transaction(beginLocked(beginning, scope), async (connection, begun) => {
-      await lockMissingClocks(scope, connection, beginning, begun);
+  const transact: Transact = (scope, expectations, work) =>
+    pool.transaction(beginning.begin, async (connection) => {
+      await lockScope(connection, scope, beginning, expectations);
       return work(connection);
     });
   const commit = openGroupCommit(transact, openJobRunner(perform, log), counts);
