@@ -1,6 +1,6 @@
 import type { Keyring } from '../auth/keys/keyring.ts';
 import type { AuthStore, SecretLocation } from '../auth/port.ts';
-import { Fault } from '../domain/fault.ts';
+import { Fault, Refusal } from '../domain/fault.ts';
 import { type Clock, NIL_UUID } from '../domain/id.ts';
 import { LOG_SECRET_BYTES, type LogKeys, openLogKeys } from './log_keys.ts';
 import type { LogStore } from './port.ts';
@@ -39,7 +39,18 @@ export async function findLogKeys(
 }
 
 function openLogSecret(sealed: Uint8Array, keyring: Pick<Keyring, 'open'>, clock: Clock): LogKeys {
-  return openLogKeys(Buffer.from(keyring.open('instance-secret', PLACE, sealed), 'base64url'), clock);
+  return openLogKeys(Buffer.from(openSecret(sealed, keyring), 'base64url'), clock);
+}
+
+function openSecret(sealed: Uint8Array, keyring: Pick<Keyring, 'open'>): string {
+  try {
+    return keyring.open('instance-secret', PLACE, sealed);
+  } catch (cause) {
+    throw new Refusal(
+      'the secret of the audit log cannot be decrypted with the master key, because it was changed: restore a backup',
+      { cause },
+    );
+  }
 }
 
 type SecretStore = Pick<AuthStore, 'secret' | 'insertSecret'>;

@@ -137,3 +137,6 @@ export interface LogStore {
   /** Marks erasures as reported to all sinks. */
   markErasuresReported(erasures: readonly Erasure[], at: number): Promise<void>;
 }
+
+/** What a verification reads. */
+export type LogReader = Pick<LogStore, 'heads' | 'head' | 'entries' | 'entriesOf' | 'userKeys'>;

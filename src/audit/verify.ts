@@ -10,7 +10,7 @@ import {
 } from './chain_verifier.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import type { LogKeys, Person } from './log_keys.ts';
-import type { LogHead, LogStore, StoredEntry } from './port.ts';
+import type { LogHead, LogReader, LogStore, StoredEntry } from './port.ts';
 
 /** The result of a verification. */
 export interface VerificationResult {
@@ -22,7 +22,7 @@ export interface VerificationResult {
 }
 
 export interface VerificationOptions {
-  readonly store: Pick<LogStore, 'heads' | 'head' | 'entries' | 'entriesOf' | 'userKeys'>;
+  readonly store: LogReader;
   readonly keys: LogKeys;
   /** The checkpoints, recorded outside of the database. */
   readonly checkpoints: readonly Checkpoint[];

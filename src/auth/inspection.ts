@@ -1,7 +1,7 @@
 import type { Check, CheckReporter, ClientRealm, Rows } from '../doctor/inspection.ts';
 import type { Clock } from '../domain/id.ts';
 import { ciphertextKeyId } from '../domain/text/ciphertext.ts';
-import { type Keyring, opensKeyCheck, purposeOf } from './keys/keyring.ts';
+import { type Keyring, opensKeyCheck, opensValue } from './keys/keyring.ts';
 import { keySetAt } from './keys/signing.ts';
 import type { AuthStore, Client, SealedStore, SealedValue, SigningKey } from './port.ts';
 
@@ -29,13 +29,21 @@ export function authChecks(deps: AuthInspectionDeps): readonly Check[] {
   ];
 }
 
+const NO_KEY_YET = 'the database has no master key yet: the first start creates one';
+/** What checkers report about a database with sealed values and no key check. */
+export const PROOF_REMOVED =
+  'the proof of the master key was removed from the database: the next start with the right key stores it again';
+
 async function checkMasterKey(
   { store, keyring }: AuthInspectionDeps,
   reporter: CheckReporter,
 ): Promise<void> {
-  const keyChecks = await store().access.keyChecks();
-  if (keyChecks.length === 0)
-    reporter.find({ says: 'the database has no master key yet: the first start creates one' });
+  const { access, sealed } = store();
+  const keyChecks = await access.keyChecks();
+  if (keyChecks.length === 0) {
+    const isUsed = (await sealed.values(undefined, undefined, 1)).length > 0;
+    reporter.find({ says: isUsed ? PROOF_REMOVED : NO_KEY_YET });
+  }
   if (keyChecks.length > 1) {
     reporter.find({
       says: 'the master key is being changed: run "authrealm keys rewrap" again if it was interrupted',
@@ -53,20 +61,11 @@ async function checkSealed({ store, keyring }: AuthInspectionDeps, reporter: Che
   let count = 0;
   let values = await sealed.values(undefined, undefined, BATCH);
   while (values.length > 0) {
-    for (const value of values) if (!opens(keyring(), value)) reporter.find(unreadableValue(value));
+    for (const value of values) if (!opensValue(keyring(), value)) reporter.find(unreadableValue(value));
     count += values.length;
     values = await sealed.values(undefined, values.at(-1)?.location, BATCH);
   }
   reporter.fact(`${count} of them`);
-}
-
-function opens(keyring: Keyring, { location, sealed }: SealedValue): boolean {
-  try {
-    keyring.open(purposeOf(location), location, sealed);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function unreadableValue({ location, sealed }: SealedValue) {

@@ -1,15 +1,18 @@
 import type { Command } from 'commander';
 import type { LogFinding } from '../audit/chain_verifier.ts';
 import { type Checkpoint, type Restoration, readLine } from '../audit/checkpoint.ts';
+import type { LogKeys } from '../audit/log_keys.ts';
 import { openLogReading } from '../audit/reading.ts';
 import { headsOf, type VerificationResult, verifyLogs } from '../audit/verify.ts';
+import { PROOF_REMOVED } from '../auth/inspection.ts';
+import type { Settings } from '../config/parse.ts';
 import { createAuditEntry } from '../domain/audit_entry.ts';
 import { Refusal } from '../domain/fault.ts';
 import { NIL_UUID } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
-import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
+import { inspectLog, type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { type SourceLine, splitLines } from '../transfer/line_reader.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 import { assertDatabaseExists, existingCheckpointFile } from './existing_database.ts';
@@ -29,28 +32,11 @@ export function addAuditCommands(program: Command, context: CliContext, end: (co
       'file with the audit checkpoints (default: the checkpoint file of the settings)',
     )
     .option('--json', 'write JSON')
-    .action(async (options: { checkpoints?: string; json?: true }, command: Command) => {
-      const settings = context.settingsOf(command);
-      assertDatabaseExists(settings);
-      const db = await openDatabase(settings, systemClock);
-      try {
-        const path = options.checkpoints ?? existingCheckpointFile(settings);
-        const { checkpoints, unsigned, restored } = await readCheckpoints(path, db);
-        const findings: LogFinding[] = [];
-        const verified = await verifyLogs({
-          store: db.engine.log,
-          keys: db.logKeys,
-          checkpoints,
-          now: systemClock.now,
-          onFinding: (found) => findings.push(found),
-        });
-        const report = { path, unsigned, restored, checkpointCount: checkpoints.length, verified, findings };
-        if (options.json) console.log(JSON.stringify(jsonOf(report), null, 2));
-        else printReport(report);
-        end(isClean(report) ? EXIT.done : EXIT.failed);
-      } finally {
-        await db.engine.close();
-      }
+    .action(async (options: VerifyOptions, command: Command) => {
+      const report = await verify(context.settingsOf(command), options);
+      if (options.json) console.log(JSON.stringify(jsonOf(report), null, 2));
+      else printReport(report);
+      end(isClean(report) ? EXIT.done : EXIT.failed);
     });
 
   addDatabaseSettings(audit.command('key'))
@@ -58,9 +44,9 @@ export function addAuditCommands(program: Command, context: CliContext, end: (co
     .action(async (_options, command: Command) => {
       const settings = context.settingsOf(command);
       assertDatabaseExists(settings);
-      const db = await openDatabase(settings, systemClock);
-      console.log(`whpk_${db.logKeys.publicKey}`);
-      await db.engine.close();
+      const { database, logKeys } = await inspectLog(settings, systemClock);
+      console.log(`whpk_${logKeys.publicKey}`);
+      await database.close();
     });
 
   addDatabaseSettings(
@@ -85,8 +71,36 @@ export function addAuditCommands(program: Command, context: CliContext, end: (co
     });
 }
 
+interface VerifyOptions {
+  readonly checkpoints?: string;
+  readonly json?: true;
+}
+
+/** Verifies the logs on a read-only view of the database. */
+async function verify(settings: Settings, options: VerifyOptions): Promise<VerifyReport> {
+  assertDatabaseExists(settings);
+  const { database, logKeys } = await inspectLog(settings, systemClock);
+  try {
+    const path = options.checkpoints ?? existingCheckpointFile(settings);
+    const { checkpoints, unsigned, restored } = await readCheckpoints(path, logKeys);
+    const { access, log } = database.accessOf();
+    const findings: LogFinding[] = [];
+    const verified = await verifyLogs({
+      store: log,
+      keys: logKeys,
+      checkpoints,
+      now: systemClock.now,
+      onFinding: (found) => findings.push(found),
+    });
+    const isProven = (await access.keyChecks()).length > 0;
+    return { isProven, path, unsigned, restored, checkpointCount: checkpoints.length, verified, findings };
+  } finally {
+    await database.close();
+  }
+}
+
 /** The checkpoints of a file, and the numbers of the lines that this installation did not sign. */
-async function readCheckpoints(path: string | undefined, { logKeys }: OpenDatabase) {
+async function readCheckpoints(path: string | undefined, logKeys: LogKeys) {
   let checkpoints: Checkpoint[] = [];
   const unsigned: number[] = [];
   let restored: Restoration | undefined;
@@ -123,6 +137,8 @@ function isBeforeBackup({ at }: Checkpoint, { takenAt }: Restoration): boolean {
 }
 
 interface VerifyReport {
+  /** Whether the database has the proof of its master key. */
+  readonly isProven: boolean;
   readonly path: string | undefined;
   readonly unsigned: readonly number[];
   readonly checkpointCount: number;
@@ -140,6 +156,7 @@ const NOT_VERIFIABLE =
 function printReport(report: VerifyReport): void {
   const { path, unsigned, checkpointCount, restored, verified, findings } = report;
   for (const found of findings) console.log(sentenceOf(found));
+  if (!report.isProven) console.log(PROOF_REMOVED);
   for (const line of unsigned) console.log(`${path} line ${line}: not signed by this installation`);
   const { logs, entries, untagged } = verified;
   console.log(`${entries} entries of ${logs} logs, ${checkpointCount} checkpoints`);
@@ -150,9 +167,7 @@ function printReport(report: VerifyReport): void {
   }
   if (restored) console.log(restorationOf(restored));
   if (checkpointCount === 0) console.log(NOT_VERIFIABLE);
-  console.log(
-    isClean(report) ? 'clean' : `not clean: ${findings.length + unsigned.length + untagged} findings`,
-  );
+  console.log(isClean(report) ? 'clean' : `not clean: ${countOf(report)} findings`);
 }
 
 function restorationOf({ at, takenAt }: Restoration): string {
@@ -164,8 +179,12 @@ function restorationOf({ at, takenAt }: Restoration): string {
   return `${which} was restored at ${new Date(at).toISOString()}: checkpoints ${comparedRange} are not compared`;
 }
 
-function isClean({ findings, unsigned, verified }: VerifyReport): boolean {
-  return findings.length === 0 && unsigned.length === 0 && verified.untagged === 0;
+function isClean(report: VerifyReport): boolean {
+  return countOf(report) === 0;
+}
+
+function countOf({ isProven, findings, unsigned, verified }: VerifyReport): number {
+  return findings.length + unsigned.length + verified.untagged + (isProven ? 0 : 1);
 }
 
 function sentenceOf({ log, seq, message: says }: LogFinding): string {
@@ -180,6 +199,7 @@ function jsonOf(report: VerifyReport) {
     ...verified,
     checkpoints: checkpointCount,
     checkpoint_file: path ?? null,
+    has_key_proof: report.isProven,
     unsigned_lines: unsigned,
     restored_at: restored ? new Date(restored.at).toISOString() : null,
     restored_taken_at: restored?.takenAt === undefined ? null : new Date(restored.takenAt).toISOString(),

@@ -41,7 +41,7 @@ export function addInit(program: Command, context: CliContext): void {
     )
     .action(async (options: { presetRealms?: true }, command: Command) => {
       const settings = context.settingsOf(command);
-      const db = await openDatabase(settings, systemClock);
+      const db = await openDatabase(settings, systemClock, true);
       try {
         const account = options.presetRealms && (await createPresetRealms(db));
         const isInUse = (await listClients(db.engine.access)).length > 0;

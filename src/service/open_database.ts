@@ -1,19 +1,20 @@
 import { resolve } from 'node:path';
 import type { LogKeys } from '../audit/log_keys.ts';
 import { findLogKeys, startAuditLog } from '../audit/log_secret.ts';
-import { assertOpensAll } from '../auth/keys/keyring.ts';
+import { assertOpensAll, assertOpensSealed } from '../auth/keys/keyring.ts';
 import { assertKeyringMatches, type LiveKeyring, openLiveKeyring } from '../auth/keys/live_keyring.ts';
 import {
   assertKeyConfigured,
   type MasterKeySource,
   obtainMasterKeys,
   obtainNextKey,
+  readMasterKeys,
   replaceKeyFile,
   rereadMasterKeys,
 } from '../auth/keys/master_key.ts';
 import { changeMasterKey, type MasterKeyChanged } from '../auth/keys/rewrap.ts';
 import { ensureSigningKey } from '../auth/keys/signing.ts';
-import { masterKeySource, type Settings } from '../config/parse.ts';
+import { checkpointFileOf, masterKeySource, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import { VERSION } from '../platform/version.ts';
@@ -21,6 +22,8 @@ import {
   addressName,
   closeQuietly,
   type Engine,
+  fileOf,
+  fileSize,
   inspectEngine,
   openEngine,
   reopenEngine,
@@ -37,18 +40,24 @@ export interface OpenDatabase {
 }
 
 /**
- * Opens the database: migrates its schema, checks the master key and creates the first signing key. Concurrent processes
- * all open the same result. Throws Refusal.
+ * Opens the database: checks the master key, migrates the schema and creates the first signing key. Concurrent processes
+ * all open the same result. A missing database is created, unless a file of an earlier one exists and `replacesLost` is not
+ * set. Throws Refusal, and has changed nothing in a file then that another key sealed.
  */
-export async function openDatabase(settings: Settings, clock: Clock): Promise<OpenDatabase> {
+export async function openDatabase(
+  settings: Settings,
+  clock: Clock,
+  replacesLost = false,
+): Promise<OpenDatabase> {
   const source = masterKeySource(settings);
   assertKeyConfigured(source);
-  const engine = await openEngineFor(settings, clock);
+  await assertKeysOfFile(settings, clock);
+  const engine = await openEngineFor(settings, clock, replacesLost);
   try {
     const hasKeyCheck = (await engine.access.keyChecks()).length > 0;
     const { keys, createdPath } = obtainMasterKeys(source, hasKeyCheck, clock);
     const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), clock);
-    await assertKeyringMatches(keyring, engine.access, clock);
+    await assertKeyringMatches(keyring, engine.access, engine.sealed, clock);
     const logKeys = await startAuditLog(engine, keyring, clock);
     await ensureSigningKey(engine.access, keyring, clock);
     return { engine, keyring, logKeys, createdKeyFile: createdPath };
@@ -59,9 +68,33 @@ export async function openDatabase(settings: Settings, clock: Clock): Promise<Op
 }
 
 /** Opens a database without its secrets. */
-export function openEngineFor(settings: Settings, clock: Clock): Promise<Engine> {
+export function openEngineFor(settings: Settings, clock: Clock, replacesLost = false): Promise<Engine> {
   const { database, migrate, migrateDatabase } = settings;
-  return openEngine(database, migrate, { version: VERSION, clock }, migrateDatabase);
+  // Looked for before the database, because a concurrent first start creates them after it.
+  const earlierDatabase = replacesLost ? undefined : fileOfEarlierDatabase(settings);
+  return openEngine(database, migrate, { version: VERSION, clock, earlierDatabase }, migrateDatabase);
+}
+
+/**
+ * A file that only a database writes that existed: checkpoints, or the key file next to it. A key that the operator provides
+ * shows nothing, because every first start has it.
+ */
+function fileOfEarlierDatabase(settings: Settings): string | undefined {
+  const checkpoints = checkpointFileOf(settings);
+  if (checkpoints !== undefined && fileSize(checkpoints) > 0) return checkpoints;
+  const source = masterKeySource(settings);
+  return source.from === 'default' && fileSize(source.path) > 0 ? source.path : undefined;
+}
+
+/**
+ * Throws Refusal where the configured keys are not those of a database file. It reads: to open the file for writing may
+ * migrate it, and moves its log into it.
+ */
+async function assertKeysOfFile(settings: Settings, clock: Clock): Promise<void> {
+  const path = fileOf(settings.database);
+  const source = masterKeySource(settings);
+  if (path === undefined || fileSize(path) === 0 || ('path' in source && fileSize(source.path) === 0)) return;
+  await assertKeysOf(settings, path, clock);
 }
 
 /** Opens a database that the parent process has opened before. */
@@ -82,7 +115,7 @@ export async function reopenDatabase(settings: Settings, clock: Clock): Promise<
 
 /** A keyring of the configured master keys, which must exist. */
 export function givenKeyring(settings: Settings, clock: Clock): LiveKeyring {
-  return openLiveKeyring(obtainMasterKeys(masterKeySource(settings), true, clock).keys, () => [], clock);
+  return openLiveKeyring(readMasterKeys(masterKeySource(settings)), () => [], clock);
 }
 
 /**
@@ -96,14 +129,47 @@ export async function assertKeysOf(
 ): Promise<LogKeys | undefined> {
   const database = await inspectEngine({ engine: 'sqlite', path });
   try {
-    const { access } = database.accessOf();
-    const keyChecks = await access.keyChecks();
-    if (keyChecks.length === 0) return undefined;
-    const keyring = givenKeyring(settings, clock);
-    assertOpensAll(keyring, keyChecks);
-    return await findLogKeys(access, keyring, clock);
+    return await logKeysOf(settings, database, clock);
   } finally {
     await database.close();
+  }
+}
+
+type InspectedDatabase = Awaited<ReturnType<typeof inspect>>;
+
+/** The keys of the log of an inspected database; undefined if it has none. Throws Refusal for another master key. */
+async function logKeysOf(
+  settings: Settings,
+  database: Pick<InspectedDatabase, 'accessOf'>,
+  clock: Clock,
+): Promise<LogKeys | undefined> {
+  const { access, sealed } = database.accessOf();
+  const keyChecks = await access.keyChecks();
+  const isUnused = keyChecks.length === 0 && (await sealed.values(undefined, undefined, 1)).length === 0;
+  if (isUnused) return undefined;
+  const keyring = givenKeyring(settings, clock);
+  assertOpensAll(keyring, keyChecks);
+  if (keyChecks.length === 0) await assertOpensSealed(keyring, sealed);
+  return findLogKeys(access, keyring, clock);
+}
+
+/** A read-only view of a database with a log, and the keys of the log. */
+export interface InspectedLog {
+  readonly database: InspectedDatabase;
+  readonly logKeys: LogKeys;
+}
+
+/** Opens a read-only view of a database and its log. Throws Refusal. */
+export async function inspectLog(settings: Settings, clock: Clock): Promise<InspectedLog> {
+  const database = await inspect(settings);
+  try {
+    const logKeys = await logKeysOf(settings, database, clock);
+    if (!logKeys)
+      throw new Refusal('this database has no audit log yet: the first start of this release begins it');
+    return { database, logKeys };
+  } catch (error) {
+    await database.close();
+    throw toRefusal(error, addressName(settings.database));
   }
 }
 

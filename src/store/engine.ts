@@ -1,4 +1,4 @@
-import type { Eraser, LogStore, ScrubOptions, ScrubResult } from '../audit/port.ts';
+import type { Eraser, LogReader, LogStore, ScrubOptions, ScrubResult } from '../audit/port.ts';
 import type { AuthStore, SealedStore } from '../auth/port.ts';
 import type { LeaseStore } from '../directory/leases.ts';
 import type { Loader, MaybePromise, Scanner, Store } from '../directory/store.ts';
@@ -64,5 +64,6 @@ export interface EngineInspection extends Inspection {
   readonly accessOf: () => {
     readonly access: Pick<AuthStore, 'state' | 'signingKeys' | 'keyChecks' | 'secret'>;
     readonly sealed: Pick<SealedStore, 'values'>;
+    readonly log: LogReader;
   };
 }

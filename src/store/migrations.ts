@@ -22,6 +22,8 @@ export type MigrateMode = 'auto' | 'check' | 'off';
 export interface Program {
   readonly version: string;
   readonly clock: Clock;
+  /** The file that shows that an earlier database existed: then a missing one is not created. */
+  readonly earlierDatabase?: string | undefined;
 }
 
 /** A migration in the database's table of migrations. */
@@ -70,15 +72,24 @@ export function assertServableSchema(
   found: SchemaVersion | undefined,
   mode: MigrateMode,
   newest: number,
-  programVersion: string,
+  { version, earlierDatabase }: Pick<Program, 'version' | 'earlierDatabase'>,
 ): number | undefined {
   if (!found) {
+    if (earlierDatabase !== undefined) throw databaseLost(earlierDatabase);
     if (mode === 'off') throw noSchema();
     return undefined;
   }
-  if (found.serves_from > newest) throw tooNew(found, newest, programVersion);
+  if (found.serves_from > newest) throw tooNew(found, newest, version);
   if (mode === 'check' && found.version < newest) throw tooOld(found.version, newest);
   return found.version;
+}
+
+/** The Refusal for a missing or empty database where a file of an earlier one exists. */
+export function databaseLost(evidence: string): Refusal {
+  return new Refusal(
+    `it is missing or empty, but ${evidence} belongs to an earlier database: mount its volume or restore a backup, or ` +
+      'run "authrealm init" to create a new database',
+  );
 }
 
 /** The Refusal for a missing database that is not created. */

@@ -19,6 +19,7 @@ export {
   postgresUrlError,
 } from './postgres/address.ts';
 export { toRefusal } from './refusals.ts';
+export { fileSize } from './sqlite/database_files.ts';
 
 /** A SQLite file, or `:memory:` for a database that exists only in this process. */
 export interface SqliteAddress {

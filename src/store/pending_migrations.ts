@@ -35,11 +35,11 @@ export async function pendingMigrations(
   }
 }
 
-function appliedToFile(path: string, newest: number, { version }: Program): number | undefined {
+function appliedToFile(path: string, newest: number, program: Program): number | undefined {
   if (!existsSync(path)) return undefined;
   const db = connectSqlite(path);
   try {
-    return assertSqliteSchema(db, 'auto', newest, version);
+    return assertSqliteSchema(db, 'auto', newest, program);
   } finally {
     db.close();
   }

@@ -1,8 +1,8 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { Refusal } from '../../domain/fault.ts';
 import { type Clock, NIL_UUID } from '../../domain/id.ts';
-import { CIPHERTEXT_HEADER_BYTES } from '../../domain/text/ciphertext.ts';
-import type { KeyCheck, SecretLocation } from '../port.ts';
+import { CIPHERTEXT_HEADER_BYTES, ciphertextKeyId } from '../../domain/text/ciphertext.ts';
+import type { KeyCheck, SealedStore, SealedValue, SecretLocation } from '../port.ts';
 
 /** The purpose of a ciphertext. Each purpose has its own key, derived from the master key. */
 export type Purpose =
@@ -118,6 +118,39 @@ export function assertOpensAll(keyring: Keyring, keyChecks: readonly KeyCheck[])
   throw new Refusal(
     `the master key does not match this database: key ${keyring.keyId} was given, and ${unopened.join(', ')} is required. ` +
       'Set AUTHREALM_MASTER_KEY_FILE or AUTHREALM_MASTER_KEY to the right key, or restore its file',
+  );
+}
+
+const SEALED_BATCH = 500;
+
+/** Throws Refusal unless the configured keys decrypt every sealed value of a database without a key check. */
+export async function assertOpensSealed(
+  keyring: Keyring,
+  { values }: Pick<SealedStore, 'values'>,
+): Promise<void> {
+  let page = await values(undefined, undefined, SEALED_BATCH);
+  while (page.length > 0) {
+    const unopened = page.find((value) => !opensValue(keyring, value));
+    if (unopened) throw foreignKey(keyring, unopened);
+    page = await values(undefined, page.at(-1)?.location, SEALED_BATCH);
+  }
+}
+
+/** Whether the configured keys decrypt a sealed value. */
+export function opensValue(keyring: Pick<Keyring, 'open'>, { location, sealed }: SealedValue): boolean {
+  try {
+    keyring.open(purposeOf(location), location, sealed);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function foreignKey({ keyId }: Keyring, { location, sealed }: SealedValue): Refusal {
+  return new Refusal(
+    `the proof of the master key is missing in this database, and key ${keyId} does not open its ${location.table} ` +
+      `${location.id}, which key ${ciphertextKeyId(sealed)} sealed: set AUTHREALM_MASTER_KEY_FILE or ` +
+      'AUTHREALM_MASTER_KEY to that key',
   );
 }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../domain/id.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
-import type { AuthStore } from '../port.ts';
-import { assertOpensAll, type Keyring, keyCheckOf, openKeyring } from './keyring.ts';
+import type { AuthStore, SealedStore } from '../port.ts';
+import { assertOpensAll, assertOpensSealed, type Keyring, keyCheckOf, openKeyring } from './keyring.ts';
 
 /**
  * The keyring of a running process: the configured master keys, and those added to the key file later. Every
@@ -65,16 +65,20 @@ export function openLiveKeyring(
 }
 
 /**
- * Checks that the master key belongs to the database: the first key stores its key check, every later key
- * must decrypt it. While the master key is being changed there are two key checks, and both keys are
+ * Checks that the master key belongs to the database: a key stores its key check where there is none and it
+ * decrypts all that is sealed, which is nothing at first; every later key must decrypt the check. While the master key is being changed there are two key checks, and both keys are
  * required. Throws Refusal for a wrong key.
  */
 export async function assertKeyringMatches(
   keyring: LiveKeyring,
-  store: AuthStore,
+  store: Pick<AuthStore, 'keyChecks' | 'insertKeyCheck'>,
+  sealed: Pick<SealedStore, 'values'>,
   clock: Clock,
 ): Promise<void> {
-  if ((await store.keyChecks()).length === 0) await store.insertKeyCheck(keyCheckOf(keyring), clock.now());
+  if ((await store.keyChecks()).length === 0) {
+    await assertOpensSealed(keyring, sealed);
+    await store.insertKeyCheck(keyCheckOf(keyring), clock.now());
+  }
   const keyChecks = await store.keyChecks();
   assertOpensAll(keyring, keyChecks);
   keyring.activateNewest(keyChecks.map(({ keyId }) => keyId));

@@ -49,11 +49,9 @@ export function obtainMasterKeys(
 ): { readonly keys: readonly Uint8Array[]; readonly createdPath?: string } {
   switch (source.from) {
     case 'value':
-      return { keys: [parseKeyOrRefuse(source.value, 'AUTHREALM_MASTER_KEY')] };
     case 'file':
-      return { keys: readKeyFile(source.path) };
     case 'operator':
-      throw keyNotConfigured();
+      return { keys: readMasterKeys(source) };
     case 'nowhere':
       return { keys: [clock.randomBytes(MASTER_KEY_BYTES)] };
     case 'default': {
@@ -64,6 +62,23 @@ export function obtainMasterKeys(
       removeDrafts(source.path);
       return createdPath ? { keys, createdPath: source.path } : { keys };
     }
+  }
+}
+
+/** The configured master keys, which must exist. Changes no file. Throws Refusal. */
+export function readMasterKeys(source: MasterKeySource): readonly Uint8Array[] {
+  switch (source.from) {
+    case 'value':
+      return [parseKeyOrRefuse(source.value, 'AUTHREALM_MASTER_KEY')];
+    case 'default':
+      if (!existsSync(source.path)) throw keyFileMissing(source.path);
+      return readKeyFile(source.path);
+    case 'file':
+      return readKeyFile(source.path);
+    case 'operator':
+      throw keyNotConfigured();
+    case 'nowhere':
+      throw new Refusal('the master key of an in-memory database ends with its process');
   }
 }
 

@@ -79,7 +79,7 @@ function assertLength(path: string): void {
 function assertKnownSchema(db: Database, programVersion: string): number {
   const known = sqliteMigrations();
   const found = sqliteSchemaVersion(db);
-  const schema = assertServableSchema(found, 'auto', known.at(-1)?.version ?? 0, programVersion);
+  const schema = assertServableSchema(found, 'auto', known.at(-1)?.version ?? 0, { version: programVersion });
   if (schema === undefined) throw new Refusal('it is empty');
   return schema;
 }

@@ -59,9 +59,9 @@ async function openToRead(path: string): Promise<Database> {
   }, LIMITS.migrationWaitMsMax);
 }
 
-function assertSqliteCopySchema(db: Database, which: 'source' | 'target', { version }: Program): void {
+function assertSqliteCopySchema(db: Database, which: 'source' | 'target', program: Program): void {
   const newest = sqliteMigrations().at(-1)?.version ?? 0;
-  assertNewest(assertSqliteSchema(db, 'auto', newest, version), newest, which);
+  assertNewest(assertSqliteSchema(db, 'auto', newest, program), newest, which);
 }
 
 /** A SQLite target. The file is created if it does not exist. */

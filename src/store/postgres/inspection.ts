@@ -1,5 +1,7 @@
 import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { openAuditLog } from '../audit/log.ts';
+import { openLogStore } from '../audit/log_reading.ts';
 import { openAuthReading } from '../auth/access.ts';
 import type { EngineInspection } from '../engine.ts';
 import { openSealedValueReader } from '../idempotency/sealed.ts';
@@ -74,7 +76,8 @@ function inspectionOver(
     accessOf() {
       const transactions = inspectionTransactions(rows);
       const sealed = openSealedValueReader(transactions, POSTGRES, queries.schema);
-      return { access: openAuthReading(transactions, queries.schema), sealed };
+      const access = openAuthReading(transactions, queries.schema);
+      return { access, sealed, log: openLogStore(transactions, openAuditLog(POSTGRES), POSTGRES) };
     },
     close: () => stream.close(),
   };

@@ -20,10 +20,10 @@ export async function assertPostgresSchema(
   sql: SQL,
   mode: MigrateMode,
   migrations: readonly Migration[],
-  program: Pick<Program, 'version'>,
+  program: Pick<Program, 'version' | 'earlierDatabase'>,
 ): Promise<number | undefined> {
   const found = await postgresSchemaVersion(clientWithTimeout(sql, LIMITS.storeWaitMsMax));
-  return assertServableSchema(found, mode, migrations.at(-1)?.version ?? 0, program.version);
+  return assertServableSchema(found, mode, migrations.at(-1)?.version ?? 0, program);
 }
 
 /** Longer than the lock timeout of the statements, so that the server gives up first. */

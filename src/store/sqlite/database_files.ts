@@ -28,6 +28,11 @@ export function trackDatabaseFiles(path: string): DatabaseFiles {
   };
 }
 
+/** The bytes of a file; 0 where it does not exist. */
+export function fileSize(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
 /** Device and inode, which identify a file; undefined where it does not exist. */
 function inodeOf(file: string): string | undefined {
   try {
@@ -53,7 +58,7 @@ export class DatabaseFileMoved extends Error {
 export function assertNoOrphanedLog(path: string): void {
   // Checked before the database, because a first start of another process creates the database before them.
   const orphaned = [`${path}-wal`, `${path}-shm`].find((file) => existsSync(file));
-  if (orphaned === undefined || (existsSync(path) && statSync(path).size > 0)) return;
+  if (orphaned === undefined || fileSize(path) > 0) return;
   throw new Refusal(
     `${orphaned} belongs to a database that is no longer at ${path}: put that database back, or stop every process and ` +
       'move its -wal and -shm files away to create a new one',

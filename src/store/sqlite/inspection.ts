@@ -2,6 +2,7 @@ import { constants, Database, SQLiteError } from 'bun:sqlite';
 import { existsSync } from 'node:fs';
 import { Refusal } from '../../domain/fault.ts';
 import { openAuditLog } from '../audit/log.ts';
+import { openLogStore } from '../audit/log_reading.ts';
 import { openAuthReading } from '../auth/access.ts';
 import type { EngineInspection } from '../engine.ts';
 import { openSealedValueReader } from '../idempotency/sealed.ts';
@@ -9,7 +10,7 @@ import { inspectionQueries } from '../inspection_queries.ts';
 import type { Migration } from '../migrations.ts';
 import type { SqlValue } from '../transaction_work.ts';
 import { MAPPED_BYTES_MAX } from './connection.ts';
-import { trackDatabaseFiles } from './database_files.ts';
+import { fileSize, trackDatabaseFiles } from './database_files.ts';
 import { SQLITE, uuidTextOf } from './dialect.ts';
 import { mappingState } from './file_layout.ts';
 import { UNSHARED } from './shared_read_transaction.ts';
@@ -29,6 +30,12 @@ const INTEGRITY_ERRORS_MAX = 1_000;
 export function inspectSqlite(path: string, known: readonly Migration[]): EngineInspection {
   if (!existsSync(path)) throw new Refusal(`there is no database ${path}: create it with authrealm init`);
   const { db, isImmutable } = openReadOnly(path);
+  if (isWithoutTables(db)) {
+    db.close(false);
+    throw new Refusal(
+      `${path} is empty: mount the volume of the database or restore a backup, or create one with authrealm init`,
+    );
+  }
   db.run(`pragma busy_timeout = ${RECOVERY_WAIT_MS}`);
   db.run(`pragma cache_size = -${CACHE_KIB}`);
   db.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
@@ -47,10 +54,12 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
     schema: () => sqliteSchemaDifferences(db, known),
     integrity: () => integrityErrors(rows),
     accessOf: () => {
-      const writer = openSqliteWriter(db, UNSHARED, trackDatabaseFiles(path), openAuditLog(SQLITE));
+      const log = openAuditLog(SQLITE);
+      const writer = openSqliteWriter(db, UNSHARED, trackDatabaseFiles(path), log);
       const transactions = openSqliteTransactions(db, UNSHARED, writer);
       const sealed = openSealedValueReader(transactions, SQLITE, queries.schema);
-      return { access: openAuthReading(transactions, queries.schema), sealed };
+      const access = openAuthReading(transactions, queries.schema);
+      return { access, sealed, log: openLogStore(transactions, log, SQLITE) };
     },
     close: () => db.close(false),
   };
@@ -60,16 +69,29 @@ type Rows = <T>(sql: string, ...values: readonly SqlValue[]) => IterableIterator
 
 const isBeyondAscii = (column: string): string => `${column} glob '*[^ -~]*'`;
 
+/** A damaged file has tables: its checks report what is wrong. */
+function isWithoutTables(db: Database): boolean {
+  try {
+    return db.query(`select 1 from sqlite_schema where type = 'table'`).get() === null;
+  } catch {
+    return false;
+  }
+}
+
 /**
  * In WAL mode the engine creates an index file next to the database, so its folder must be writable. Where it is not,
- * and no -wal file exists, no process has the database open, and it can be read as an immutable file.
+ * and the -wal file is absent or empty, no process has the database open, and it can be read as an immutable file.
  */
 function openReadOnly(path: string): { readonly db: Database; readonly isImmutable: boolean } {
   const db = new Database(path, { readonly: true });
   try {
     db.query('select count(*) from sqlite_schema').get();
   } catch (error) {
-    if (error instanceof SQLiteError && NEEDS_FOLDER.test(error.code ?? '') && !existsSync(`${path}-wal`)) {
+    if (
+      error instanceof SQLiteError &&
+      NEEDS_FOLDER.test(error.code ?? '') &&
+      fileSize(`${path}-wal`) === 0
+    ) {
       db.close(false);
       const uri = `${Bun.pathToFileURL(path).href}?immutable=1`;
       return {

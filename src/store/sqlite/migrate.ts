@@ -26,7 +26,7 @@ export async function migrateSqlite(
 ): Promise<void> {
   const newest = migrations.at(-1)?.version ?? 0;
   const found = await retryWhileBusy(
-    () => assertSqliteSchema(db, mode, newest, program.version),
+    () => assertSqliteSchema(db, mode, newest, program),
     LIMITS.migrationWaitMsMax,
   );
   if (mode === 'off' || (found !== undefined && found >= newest)) return;
@@ -50,9 +50,9 @@ export function assertSqliteSchema(
   db: Database,
   mode: MigrateMode,
   newest: number,
-  programVersion: string,
+  program: Pick<Program, 'version' | 'earlierDatabase'>,
 ): number | undefined {
-  return assertServableSchema(sqliteSchemaVersion(db), mode, newest, programVersion);
+  return assertServableSchema(sqliteSchemaVersion(db), mode, newest, program);
 }
 
 /** The version of the schema; undefined for a database without tables. Throws Refusal for one of another program. */

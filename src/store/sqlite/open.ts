@@ -10,10 +10,17 @@ import { openAuthStore } from '../auth/access.ts';
 import type { EmbeddedEngine } from '../engine.ts';
 import { openSealedStore } from '../idempotency/sealed.ts';
 import { openLeaseStore } from '../leases.ts';
-import { type MigrateMode, type Migration, migrationsIn, noSchema, type Program } from '../migrations.ts';
+import {
+  databaseLost,
+  type MigrateMode,
+  type Migration,
+  migrationsIn,
+  noSchema,
+  type Program,
+} from '../migrations.ts';
 import { openWebhookStore } from '../webhooks/webhooks.ts';
 import { connectSqlite, retryWhileBusy, sqliteFault } from './connection.ts';
-import { assertNoOrphanedLog, trackDatabaseFiles } from './database_files.ts';
+import { assertNoOrphanedLog, fileSize, trackDatabaseFiles } from './database_files.ts';
 import { SQLITE } from './dialect.ts';
 import { copyDatabaseFile, keepUpgradeCopy } from './file_copy.ts';
 import { openSqliteLists } from './lists.ts';
@@ -40,14 +47,14 @@ export async function openSqlite(path: string, mode: MigrateMode, program: Progr
   const newest = migrations.at(-1)?.version ?? 0;
   if (path !== ':memory:') {
     assertNoOrphanedLog(path);
+    // Before the connection, which creates the file.
+    if (program.earlierDatabase !== undefined && fileSize(path) === 0)
+      throw databaseLost(program.earlierDatabase);
     if (existsSync(path)) assertFileWritable(path);
     else if (mode === 'off') throw noSchema();
   }
   return openPrepared(path, async (db) => {
-    await retryWhileBusy(
-      () => assertSqliteSchema(db, mode, newest, program.version),
-      LIMITS.migrationWaitMsMax,
-    );
+    await retryWhileBusy(() => assertSqliteSchema(db, mode, newest, program), LIMITS.migrationWaitMsMax);
     if (path !== ':memory:') await retryWhileBusy(() => enableWal(db), LIMITS.migrationWaitMsMax);
     await migrateSqlite(db, mode, migrations, program);
   });
