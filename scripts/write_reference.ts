@@ -16,14 +16,14 @@ import { LOG_LEVELS } from '../src/platform/log.ts';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /** The text of each page, by its path. */
-export function referencePages(): Readonly<Record<string, string>> {
+export async function referencePages(): Promise<Readonly<Record<string, string>>> {
   return {
     'docs/reference/settings.md': settingsPage(),
     'docs/reference/limits.md': limitsPage(),
     'docs/reference/faults.md': faultsPage(),
     'docs/reference/log-events.md': logEventsPage(),
     'docs/reference/metrics.md': metricsPage(),
-    'docs/reference/cli.md': cliPage(),
+    'docs/reference/cli.md': await cliPage(),
   };
 }
 
@@ -148,8 +148,8 @@ identifier of a target; there are at most ${LIMITS.webhooksMax}. The last column
   );
 }
 
-function cliPage(): string {
-  const program = createProgram([], {}, () => undefined);
+async function cliPage(): Promise<string> {
+  const program = await createProgram([], {}, () => undefined);
   const meanings = commentsIn('src/platform/exit.ts');
   const sections = program.commands.flatMap((command) => sectionsOf(command));
   const names = sections.flatMap((part) => (part.startsWith('## ') ? [part.slice('## '.length)] : []));
@@ -261,5 +261,5 @@ function page(title: string, source: string, ...parts: readonly string[]): strin
 
 if (import.meta.main) {
   mkdirSync(join(ROOT, 'docs/reference'), { recursive: true });
-  for (const [path, text] of Object.entries(referencePages())) writeFileSync(join(ROOT, path), text);
+  for (const [path, text] of Object.entries(await referencePages())) writeFileSync(join(ROOT, path), text);
 }

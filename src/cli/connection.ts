@@ -3,9 +3,7 @@ import { AuthrealmError, connect, type DirectoryClient } from '../client/client.
 import { readSettingFile } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { printable } from './table.ts';
-
-/** The client secret for commands that call a running service. Not an option: other users can read command lines. */
-export const CLIENT_SECRET_VARIABLE = 'AUTHREALM_CLIENT_SECRET';
+import { CLIENT_SECRET_VARIABLE } from './variables.ts';
 
 const URL_FALLBACK = 'http://127.0.0.1:8080';
 

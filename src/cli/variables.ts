@@ -3,6 +3,9 @@ import { SETTINGS } from '../config/parse.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+/** The client secret for commands that call a running service. Not an option: other users can read command lines. */
+export const CLIENT_SECRET_VARIABLE = 'AUTHREALM_CLIENT_SECRET';
+
 const SETTING_FLAGS: ReadonlySet<string | undefined> = new Set(
   Object.values(SETTINGS).flatMap((row) => ('flag' in row ? [`--${row.flag}`] : [])),
 );

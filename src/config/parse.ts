@@ -42,7 +42,9 @@ export function readSettings(
   environment: Environment,
   { otherNames = [], listens = false }: ReadOptions = {},
 ): Settings {
-  const mistakes = unknownNames(environment, otherNames);
+  const mistakes = unknownVariables(environment, otherNames).map(
+    (name) => `${name} is not a variable of authrealm: see --help of the command for the list`,
+  );
   const values: Partial<Record<SettingName, unknown>> = {};
   for (const [name, row] of Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]) {
     const given = flags[name] ?? environment[row.env];
@@ -90,11 +92,10 @@ function sourceOf(row: Setting<unknown>, flag: string | undefined): string {
   return flag === undefined ? row.env : `--${row.flag}`;
 }
 
-function unknownNames(environment: Environment, otherNames: readonly string[]): string[] {
+/** The variables of this program in the environment that are neither settings nor among `otherNames`. */
+export function unknownVariables(environment: Environment, otherNames: readonly string[]): readonly string[] {
   const known = new Set<string>([...Object.values(SETTINGS).map(({ env }) => env), ...otherNames]);
-  return Object.keys(environment)
-    .filter((name) => name.startsWith('AUTHREALM_') && !known.has(name))
-    .map((name) => `${name} is not a variable of authrealm: see --help of the command for the list`);
+  return Object.keys(environment).filter((name) => name.startsWith('AUTHREALM_') && !known.has(name));
 }
 
 /** Checks settings against each other. Settings with an invalid value are undefined here, and not checked. */

@@ -2,12 +2,7 @@ import { assertComplete } from './copying/unfinished_copy.ts';
 import type { EmbeddedEngine, Engine, EngineInspection } from './engine.ts';
 import type { MigrateMode, Program } from './migrations.ts';
 import { type PostgresAddress, parsePostgres } from './postgres/address.ts';
-import { inspectPostgres } from './postgres/inspection.ts';
-import { openPostgres } from './postgres/open.ts';
-import { postgresMigrations } from './postgres/schema_setup.ts';
 import { toRefusal } from './refusals.ts';
-import { inspectSqlite } from './sqlite/inspection.ts';
-import { openSqlite, reopenSqlite, sqliteMigrations } from './sqlite/open.ts';
 
 export type { EmbeddedEngine, Engine } from './engine.ts';
 export type { CountRequest } from './lists/count_below.ts';
@@ -35,6 +30,10 @@ export function parseDatabase(url: string): DatabaseAddress | undefined {
   return path === undefined ? parsePostgres(url) : { engine: 'sqlite', path };
 }
 
+/** The modules of an engine are imported when a database is opened: no process needs both engines, nor a help text one. */
+const sqlite = () => import('./sqlite/open.ts');
+const postgres = () => import('./postgres/open.ts');
+
 /**
  * Opens the database; creates it if it is absent, and migrates its schema if `mode` permits it, on a server with the role
  * of `owner` if there is one. Throws Refusal.
@@ -59,8 +58,8 @@ export async function openEngine(
   try {
     return await assertCopyComplete(
       await (address.engine === 'sqlite'
-        ? openSqlite(address.path, mode, program)
-        : openPostgres(address, mode, program, owner)),
+        ? (await sqlite()).openSqlite(address.path, mode, program)
+        : (await postgres()).openPostgres(address, mode, program, owner)),
     );
   } catch (error) {
     throw toRefusal(error, addressName(address));
@@ -109,9 +108,12 @@ export function fileOf(address: DatabaseAddress): string | undefined {
 /** Opens a read-only view of a database with any schema. Throws Refusal if there is none. */
 export async function inspectEngine(address: DatabaseAddress): Promise<EngineInspection> {
   try {
-    return await (address.engine === 'sqlite'
-      ? inspectSqlite(address.path, sqliteMigrations())
-      : inspectPostgres(address, postgresMigrations()));
+    if (address.engine === 'sqlite') {
+      const { inspectSqlite } = await import('./sqlite/inspection.ts');
+      return await inspectSqlite(address.path, (await sqlite()).sqliteMigrations());
+    }
+    const { inspectPostgres } = await import('./postgres/inspection.ts');
+    return await inspectPostgres(address, (await import('./postgres/schema_setup.ts')).postgresMigrations());
   } catch (error) {
     throw toRefusal(error, addressName(address));
   }
@@ -121,8 +123,8 @@ export async function inspectEngine(address: DatabaseAddress): Promise<EngineIns
 export async function reopenEngine(address: DatabaseAddress, program: Program): Promise<Engine> {
   try {
     return await (address.engine === 'sqlite'
-      ? reopenSqlite(address.path)
-      : openPostgres(address, 'off', program));
+      ? (await sqlite()).reopenSqlite(address.path)
+      : (await postgres()).openPostgres(address, 'off', program));
   } catch (error) {
     throw toRefusal(error, addressName(address));
   }

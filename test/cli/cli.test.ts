@@ -329,6 +329,16 @@ describe('the command line', () => {
     ]);
   });
 
+  test('the variable of another command is no mistake, and a misspelled one is', async () => {
+    const { args } = await freshDatabase();
+    const list = (environment: Record<string, string>) =>
+      runCommand([AUTHREALM, 'client', 'list', ...args], environment);
+    expect((await list({ AUTHREALM_IMPORT_ON_ERROR: 'skip' })).stderr).not.toContain('is not a variable');
+    expect((await list({ AUTHREALM_IMPORT_ON_ERORR: 'skip' })).stderr).toContain(
+      'AUTHREALM_IMPORT_ON_ERORR is not a variable of authrealm',
+    );
+  });
+
   test('words after -- are arguments, and environment variables still set options', async () => {
     const { args } = await freshDatabase();
     const client = (args: string[], environment = {}) =>

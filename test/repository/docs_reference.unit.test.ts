@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { referencePages } from '../../scripts/write_reference.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const PAGES = Object.entries(referencePages());
+const PAGES = Object.entries(await referencePages());
 
 test.each(PAGES)('%s is what npm run reference writes', (path, text) => {
   const file = join(ROOT, path);
