@@ -230,3 +230,15 @@ export function discoveredMember(resource: Resource): DiscoveredMember | undefin
   const url = discovered?.annotation.discoveredFrom;
   return discovered && url !== undefined ? { member: discovered.name, url } : undefined;
 }
+
+/**
+ * The type of a present value, in the words of zod. The JSON Schema of the member has it as well, but every start would
+ * wait until one is written for each member.
+ */
+export function valueType({ schema }: Member): string {
+  let inner: z.ZodType = schema;
+  while (inner instanceof z.ZodOptional || inner instanceof z.ZodDefault || inner instanceof z.ZodPipe) {
+    inner = (inner instanceof z.ZodPipe ? inner.out : inner.unwrap()) as z.ZodType;
+  }
+  return inner.type;
+}

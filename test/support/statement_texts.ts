@@ -23,7 +23,7 @@ import { POSTGRES, postgresStatements } from '../../src/store/postgres/dialect.t
 import type { IndexCatalog } from '../../src/store/postgres/indexes.ts';
 import { numberParameters } from '../../src/store/postgres/parameters.ts';
 import { SCOPE_LOCK_TEXTS } from '../../src/store/postgres/scope_locks.ts';
-import { CASCADES } from '../../src/store/records/cascade.ts';
+import { cascadeOf } from '../../src/store/records/cascade.ts';
 import { deliveryTexts } from '../../src/store/webhooks/deliveries.ts';
 import { webhookProgressTexts } from '../../src/store/webhooks/progress.ts';
 import { webhookTexts } from '../../src/store/webhooks/webhooks.ts';
@@ -54,7 +54,7 @@ export function statementsInLog(log: string, databases: ReadonlySet<string>): Re
 export function derivedTexts(indexes: IndexCatalog): ReadonlySet<string> {
   const texts = [
     ...RESOURCES.flatMap((resource) => [...recordTexts(resource), ...listTexts(resource, indexes)]),
-    ...[...CASCADES.values()].flat().flatMap(({ select, count }) => [select, count]),
+    ...RESOURCES.flatMap(cascadeOf).flatMap(({ select, count }) => [select, count]),
     ...idempotencyTexts(POSTGRES),
     ...[
       ...logTexts(POSTGRES),

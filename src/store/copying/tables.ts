@@ -3,7 +3,7 @@ import { keyColumns } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { COUNT_COLUMNS } from '../audit/record_counts.ts';
 import { postgresStatements } from '../postgres/dialect.ts';
-import { dependentsOf } from '../records/cascade.ts';
+import { hasDependents } from '../records/cascade.ts';
 
 /** A table with the columns that all engines have. The target fills columns of its own engine. */
 export interface CopiedTable {
@@ -146,7 +146,7 @@ function tableOf(resource: Resource): CopiedTable {
     key: [realm, ...below.slice(-1)],
     // PostgreSQL has no columns beyond the description.
     columns: postgresStatements(resource).columns,
-    isReferredTo: dependentsOf(resource, RESOURCES).length > 0,
+    isReferredTo: hasDependents(resource, RESOURCES),
     pageRows: PAGE_ROWS,
     resource,
   };

@@ -1,7 +1,7 @@
 import type { Store } from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
 import type { Key } from '../../domain/resource.ts';
-import { CASCADES } from '../records/cascade.ts';
+import { cascadeOf } from '../records/cascade.ts';
 import { first } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 
@@ -17,7 +17,7 @@ export function openCountBelow({ read }: Pick<Transactions, 'read'>): Store['cou
   return (resource, key) =>
     read(function* () {
       let sum = 0;
-      for (const { count } of CASCADES.get(resource) ?? []) {
+      for (const { count } of cascadeOf(resource)) {
         sum += Number((yield* first(count, key[0], key.at(-1) as Uuid))?.n);
       }
       return sum;

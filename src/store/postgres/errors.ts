@@ -1,5 +1,3 @@
-import { SQL } from 'bun';
-
 /**
  * An error of the server or the connection, reduced to its code: messages of the server and the driver quote values,
  * and must not reach logs or callers.
@@ -30,7 +28,7 @@ export const ERROR_CODES = {
 /** The DatabaseError for an error of the driver; undefined for any other error. */
 export function databaseError(error: unknown): DatabaseError | undefined {
   if (error instanceof DatabaseError) return error;
-  return error instanceof SQL.SQLError ? driverError(error) : undefined;
+  return error instanceof Bun.SQL.SQLError ? driverError(error) : undefined;
 }
 
 /** The same for an error known to come from the driver: its TLS errors have no class of their own. */
@@ -42,7 +40,7 @@ export function driverError(error: unknown): DatabaseError | undefined {
 
 /** The SQLSTATE of an error that the server sent. */
 export function sqlState(error: unknown): string | undefined {
-  return error instanceof SQL.PostgresError ? error.errno : undefined;
+  return error instanceof Bun.SQL.PostgresError ? error.errno : undefined;
 }
 
 /**

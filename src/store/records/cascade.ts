@@ -52,6 +52,13 @@ export function dependentsOf(removed: Resource, all: readonly Resource[]): reado
     .toReversed();
 }
 
+/** Whether `dependentsOf` returns any, which costs less to know. */
+export function hasDependents(removed: Resource, all: readonly Resource[]): boolean {
+  return all.some(
+    (other) => other !== removed && referencingColumns(other, all).some(({ target }) => target === removed),
+  );
+}
+
 /** The key columns and the columns of visible members. */
 function columnsOf(resource: Resource): readonly string[] {
   const members = membersOf(resource).filter(isVisible);
@@ -98,7 +105,11 @@ export function isReferredTo(resource: Resource, all: readonly Resource[]): stri
   return referrers.length === 0 ? 'false' : `(${referrers.join(' or ')})`;
 }
 
-/** The dependents of each resource. */
-export const CASCADES: ReadonlyMap<Resource, readonly Dependent[]> = new Map(
-  RESOURCES.map((resource) => [resource, dependentsOf(resource, RESOURCES)]),
-);
+const cascades = new Map<Resource, readonly Dependent[]>();
+
+/** The dependents of a resource, derived at its first deletion or count: no lookup needs them. */
+export function cascadeOf(resource: Resource): readonly Dependent[] {
+  const known = cascades.get(resource) ?? dependentsOf(resource, RESOURCES);
+  cascades.set(resource, known);
+  return known;
+}

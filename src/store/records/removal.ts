@@ -8,7 +8,7 @@ import { TOUCH_ACCESS } from '../auth/access.ts';
 import type { ListDialect } from '../dialect.ts';
 import type { IdempotencyStore } from '../idempotency/idempotency_store.ts';
 import { all, execute, first, type Work, type WorkResult } from '../transaction_work.ts';
-import { CASCADES } from './cascade.ts';
+import { cascadeOf } from './cascade.ts';
 import type { Purges } from './purges.ts';
 import { runPatch } from './row_write.ts';
 import type { Statements } from './statements.ts';
@@ -54,7 +54,7 @@ function* targetsOf(
   of: RemovalDeps['of'],
 ): Work<readonly RemovalTarget[]> {
   const found: RemovalTarget[] = [];
-  for (const { resource, select, touchedParent } of CASCADES.get(removed) ?? []) {
+  for (const { resource, select, touchedParent } of cascadeOf(removed)) {
     const columns = keyColumns(resource);
     for (const row of yield* all(select, key[0], key.at(-1) as Uuid, limit - found.length)) {
       const own = columns.map((column) => row[column]) as unknown as Key;

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { KeyedRecord, Patch } from '../../directory/store.ts';
 import {
   type AnyRecord,
@@ -9,11 +9,12 @@ import {
   membersOf,
   type Resource,
   referencedResource,
+  valueType,
 } from '../../domain/resource.ts';
 import { foldedKey, UNICODE_VERSION } from '../../domain/text/folding.ts';
 import type { Dialect } from '../dialect.ts';
 import type { SqlValue } from '../transaction_work.ts';
-import { dependentsOf } from './cascade.ts';
+import { hasDependents } from './cascade.ts';
 import { unlessPurged } from './purge_mark.ts';
 import { textHash } from './text_hash.ts';
 
@@ -175,7 +176,7 @@ function referenceOf(member: string, target: Resource): Reference {
 
 /** Only a record with dependents can be purged; others are removed at once and need no check. */
 function presence(resource: Resource, all: readonly Resource[]): string {
-  if (dependentsOf(resource, all).length === 0) return '';
+  if (!hasDependents(resource, all)) return '';
   const { table } = resource;
   return unlessPurged(resource, `${table}.realm_id`, `${table}.${keyColumns(resource).at(-1)}`);
 }
@@ -302,7 +303,7 @@ function memberColumns(member: Member): readonly Column[] {
   const isSealed = annotation.secret === 'sealed';
   const base = { name: isSealed ? `${name}_sealed` : name, member: name, isVisible: isVisible(member) };
   const isOptional = mayBeMissing(schema);
-  const form = isSealed ? PLAIN : (FORMS[String(jsonType(schema))] ?? PLAIN);
+  const form = isSealed ? PLAIN : (FORMS[valueType(member)] ?? PLAIN);
   const encode = (record: Patch['members']): SqlValue => {
     const value = record[name];
     return value === undefined && isOptional ? null : form.encode(value);
@@ -331,10 +332,6 @@ const FORMS: Readonly<Record<string, Form>> = {
   array: JSON_TEXT,
   object: JSON_TEXT,
 };
-
-function jsonType(schema: z.ZodType): unknown {
-  return z.toJSONSchema(schema, { io: 'output' }).type;
-}
 
 /** Whether a record can lack the member: it is optional without a default. */
 function mayBeMissing(schema: z.ZodType): boolean {
