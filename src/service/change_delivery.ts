@@ -7,7 +7,6 @@ import { Fault } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
-import { RESOURCES } from '../domain/resources.ts';
 import { type EventDeps, openEventWriter, type WriteEvents } from '../events/feed/write_events.ts';
 import { type Dispatcher, startDispatcher } from '../events/webhooks/dispatcher.ts';
 import { DELIVERY_OUTCOMES } from '../events/webhooks/port.ts';
@@ -119,10 +118,11 @@ function startWebhooks(
 
 /** Writes changes as events, with records in the representation of a GET. */
 function eventsOf({ store, baseUrl, installation }: ChangeDeliveryDeps): WriteEvents {
-  const presenters = new Map(
-    RESOURCES.map((resource) => [resource as Resource, presenterOf(resource, baseUrl, installation)]),
-  );
-  const present: EventDeps['present'] = (resource, record, key) =>
-    (presenters.get(resource) as Presenter)(record, key);
+  const presenters = new Map<Resource, Presenter>();
+  const present: EventDeps['present'] = (resource, record, key) => {
+    const presenter = presenters.get(resource) ?? presenterOf(resource, baseUrl, installation);
+    presenters.set(resource, presenter);
+    return presenter(record, key);
+  };
   return openEventWriter({ store, baseUrl, present });
 }

@@ -6,7 +6,7 @@ import type { Examples } from '../openapi/examples.ts';
 import type { RequestHeader } from '../openapi/parameters.ts';
 import type { Faults } from '../openapi/responses.ts';
 import type { Method, Route } from '../server/router.ts';
-import { runStages, type Stage } from './call.ts';
+import { type CallHandler, runStages, type Stage } from './call.ts';
 
 /**
  * An operation of the API, described once: its route, the stages that answer it and its place in the OpenAPI document
@@ -24,7 +24,7 @@ export interface Operation<in Deps> {
   readonly isUncounted?: true;
   /** Only for pages of this service, never for origins that CORS lists. */
   readonly isOwn?: true;
-  /** Built once, when the service starts. The last stage answers. */
+  /** Built once, for the first call. The last stage answers. */
   readonly stages: (deps: Deps) => readonly Stage[];
   /** Evaluated when the OpenAPI document is first requested. */
   readonly document: (context: DocumentContext) => Documentation;
@@ -98,9 +98,18 @@ export function routesFrom<Deps>(operations: readonly Operation<Deps>[], deps: D
     const all = [first as Operation<Deps>, ...others];
     return {
       pattern,
-      answers: Object.fromEntries(all.map(({ method, stages }) => [method, runStages(stages(deps))])),
+      answers: Object.fromEntries(all.map(({ method, stages }) => [method, openHandler(() => stages(deps))])),
       ...(isUncounted ? { isUncounted } : {}),
       ...(isOwn ? { isOwn } : {}),
     };
   });
+}
+
+/** Builds the stages for the first call: a start would wait for those of every operation. */
+function openHandler(build: () => readonly Stage[]): CallHandler {
+  let handler: CallHandler | undefined;
+  return (call) => {
+    handler ??= runStages(build());
+    return handler(call);
+  };
 }
