@@ -6,9 +6,11 @@ import { LIMITS } from '../domain/limits.ts';
 import type { RefusedAccess } from '../domain/refused_access.ts';
 import type { LogStore } from './port.ts';
 
-/** The refused caller: a client with a valid token, else an address. */
+/** The refused caller: an authenticated client, else an address. */
 export interface RefusedCaller {
   readonly clientId: string | undefined;
+  /** The existing client whose secret was wrong. */
+  readonly target?: string | undefined;
   readonly address: IpAddress | undefined;
 }
 
@@ -20,7 +22,11 @@ export interface RefusedAccessLog {
 
 interface Counter {
   readonly actor: string;
+  readonly target: string | undefined;
+  /** Part of the key; undefined where addresses are counted together. */
   readonly address: string | undefined;
+  /** The first addresses of those counted together. */
+  readonly addresses: readonly string[];
   readonly reason: RefusedAccess;
   readonly since: number;
   readonly count: number;
@@ -33,7 +39,8 @@ const OTHERS = 'others';
 
 /**
  * Counts refused access by client or address and reason, and logs each count once a minute, so that a million
- * attempts write one entry. Beyond the maximum number of counters callers are counted together. It
+ * attempts write one entry. Wrong credentials are counted by the client they name, and for all unknown clients together,
+ * whatever their addresses: an attacker may use a thousand of both. Beyond the maximum number of counters callers are counted together. It
  * continues to count while nothing can be written. Keeps no process alive.
  */
 export function openRefusedAccessLog(
@@ -50,10 +57,17 @@ export function openRefusedAccessLog(
   function add(counted: Counter): void {
     const ownKey = counterKey(counted);
     const isRoom = counters.has(ownKey) || counters.size < LIMITS.refusalsCountedMax;
-    const counter = isRoom ? counted : { ...counted, actor: OTHERS, address: undefined };
+    const counter = isRoom
+      ? counted
+      : { ...counted, actor: OTHERS, target: undefined, address: undefined, addresses: [] };
     const name = counterKey(counter);
-    const count = (counters.get(name)?.count ?? 0) + counted.count;
-    counters.set(name, { ...(counters.get(name) ?? counter), count });
+    const earlier = counters.get(name);
+    if (!earlier) {
+      counters.set(name, counter);
+      return;
+    }
+    const addresses = mergeAddresses(earlier.addresses, counter.addresses);
+    counters.set(name, { ...earlier, addresses, count: earlier.count + counter.count });
   }
 
   async function log(): Promise<void> {
@@ -92,9 +106,14 @@ export function openRefusedAccessLog(
   }
 
   return {
-    count({ clientId, address }, reason) {
+    count({ clientId, target, address }, reason) {
       const site = clientId === undefined && address !== undefined ? clientSubnet(address) : undefined;
-      add({ actor: clientId ?? NOBODY, address: site, reason, since: now(), count: 1 });
+      const isByTarget = reason === 'bad credentials';
+      add({
+        ...{ actor: clientId ?? NOBODY, target, reason, since: now(), count: 1 },
+        address: isByTarget ? undefined : site,
+        addresses: isByTarget && site !== undefined ? [site] : [],
+      });
       scheduleLogging();
     },
     async stop() {
@@ -105,18 +124,31 @@ export function openRefusedAccessLog(
   };
 }
 
-function counterKey({ actor, address, reason }: Counter): string {
-  return `${actor} ${address ?? ''} ${reason}`;
+function counterKey({ actor, target, address, reason }: Counter): string {
+  return `${actor} ${target ?? ''} ${address ?? ''} ${reason}`;
 }
 
 function refusedAccessEntry(
-  { actor, address, reason, since, count }: Counter,
+  { actor, target, address, addresses, reason, since, count }: Counter,
   now: () => number,
 ): AuditEntry {
-  const detail = { reason, count, since: new Date(since).toISOString() };
+  const [first, ...more] = addresses;
+  const detail = {
+    ...{ reason, count, since: new Date(since).toISOString() },
+    ...(more.length > 0 ? { addresses } : {}),
+  };
   return createAuditEntry(
     'access.refused',
-    { detail },
-    { now, caller: { actor, address, requestId: undefined } },
+    { ...(target === undefined ? {} : { object: target }), detail },
+    {
+      now,
+      caller: { actor, address: more.length > 0 ? undefined : (address ?? first), requestId: undefined },
+    },
   );
+}
+
+/** The distinct addresses of both; at most `LIMITS.addressesLoggedMax`. */
+export function mergeAddresses(some: readonly string[], more: readonly string[]): readonly string[] {
+  const added = more.filter((address) => !some.includes(address));
+  return added.length === 0 ? some : [...some, ...added].slice(0, LIMITS.addressesLoggedMax);
 }

@@ -3,6 +3,7 @@ import { Fault } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { LogStore } from './port.ts';
+import { mergeAddresses } from './refused_access_log.ts';
 
 /** The number of entries waiting in memory, and of those dropped because the queue was full. */
 export interface PendingGrants {
@@ -11,22 +12,95 @@ export interface PendingGrants {
 }
 
 export interface TokenGrantLog {
-  /** Resolves when the entry of a grant is on disk, or is queued because the database accepts no writes. */
+  /**
+   * Resolves when the entry of a grant is on disk, or is queued because the database accepts no writes. A further grant of
+   * the same client within the interval is counted, and resolves immediately.
+   */
   append(auditEntry: AuditEntry): Promise<void>;
   /** Writes what is queued for the last time, and reports what is lost. */
   stop(): Promise<void>;
 }
 
+/** Grants of a client that have no entry yet. */
+interface CountedGrants {
+  readonly since: number;
+  readonly count: number;
+  readonly addresses: readonly string[];
+  readonly last: AuditEntry;
+}
+
 /**
- * Logs token grants. A grant waits for its entry; if the database accepts no writes, the token is
- * issued, because lookups must work, and the entry is written later. `onPending` is called when the first
- * entry is queued, when the queue is empty again, and with what is lost at stop.
+ * Logs token grants, once per client and minute: a client that requests tokens in a loop would fill the disk. The first grant
+ * waits for its entry; those of the next minute are counted, and share the entry at its end. If the database accepts no
+ * writes, the token is issued, because lookups must work, and the entry is written later. `onPending` is called when the
+ * first entry is queued, when the queue is empty again, and with what is lost at stop.
  */
 export function openTokenGrantLog(
   store: Pick<LogStore, 'append'>,
   clock: Pick<Clock, 'now' | 'mintId'>,
   onPending: (waiting: PendingGrants) => void,
+  everyMs: number = LIMITS.grantLogMs,
 ): TokenGrantLog {
+  const queue = openGrantQueue(store, clock, onPending);
+  /** The clients with an entry in this interval; undefined: no further grant. */
+  let recent = new Map<string, CountedGrants | undefined>();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let writing: Promise<void> = Promise.resolve();
+
+  function scheduleWrite(): void {
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      writing = write();
+    }, everyMs).unref();
+  }
+
+  /** A client that continues has no other entry in the next interval than that of its end. */
+  async function write(): Promise<void> {
+    const counted = [...recent].filter((each): each is [string, CountedGrants] => each[1] !== undefined);
+    recent = new Map(counted.map(([client]) => [client, undefined]));
+    if (counted.length === 0) return;
+    scheduleWrite();
+    await queue.append(counted.map(([, grants]) => countedEntry(grants)));
+  }
+
+  return {
+    async append(auditEntry) {
+      const { object: client } = auditEntry;
+      if (client === undefined) return queue.append([auditEntry]);
+      if (recent.has(client)) {
+        recent.set(client, addGrant(recent.get(client), auditEntry));
+        return;
+      }
+      recent.set(client, undefined);
+      scheduleWrite();
+      try {
+        await queue.append([auditEntry]);
+      } catch (error) {
+        // A bug: no token is issued, now and at the next attempt.
+        recent.delete(client);
+        throw error;
+      }
+    },
+    async stop() {
+      await writing;
+      await write();
+      clearTimeout(timer);
+      await queue.stop();
+    },
+  };
+}
+
+interface GrantQueue {
+  append(auditEntries: readonly AuditEntry[]): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Writes entries, or queues them while the database accepts no writes. */
+function openGrantQueue(
+  store: Pick<LogStore, 'append'>,
+  clock: Pick<Clock, 'now' | 'mintId'>,
+  onPending: (waiting: PendingGrants) => void,
+): GrantQueue {
   const waiting: AuditEntry[] = [];
   let dropped = 0;
   /** The entry for dropped grants whose write has an unknown outcome. */
@@ -73,13 +147,13 @@ export function openTokenGrantLog(
   }
 
   return {
-    async append(auditEntry) {
-      if (waiting.length > 0) return enqueue(auditEntry);
+    async append(auditEntries) {
+      if (waiting.length > 0) return auditEntries.forEach(enqueue);
       try {
-        await store.append([auditEntry]);
+        await store.append(auditEntries);
       } catch (error) {
         if (!(error instanceof Fault)) throw error;
-        enqueue(auditEntry);
+        auditEntries.forEach(enqueue);
       }
     },
     async stop() {
@@ -90,6 +164,23 @@ export function openTokenGrantLog(
       if (hasPending()) onPending({ waiting: 0, dropped: waiting.length + dropped });
     },
   };
+}
+
+function addGrant(earlier: CountedGrants | undefined, last: AuditEntry): CountedGrants {
+  const addresses = last.address === undefined ? [] : [last.address];
+  return {
+    since: earlier?.since ?? last.at,
+    count: (earlier?.count ?? 0) + 1,
+    addresses: mergeAddresses(earlier?.addresses ?? [], addresses),
+    last,
+  };
+}
+
+/** The entry of the last grant, with the number of all and their addresses if there are several. */
+function countedEntry({ since, count, addresses, last }: CountedGrants): AuditEntry {
+  if (count === 1) return last;
+  const several = addresses.length > 1 ? { addresses } : {};
+  return { ...last, detail: { ...last.detail, count, since: new Date(since).toISOString(), ...several } };
 }
 
 /** The entry that counts dropped grants. */

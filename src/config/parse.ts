@@ -115,7 +115,7 @@ function contradictionsOf(settings: Partial<Settings>): string[] {
       '--checkpoint-url must be an https URL on port 443, with a host name or a public IP address; --allow-loopback-webhooks allows this machine, over http and on any port',
     );
   }
-  for (const name of ['clientRate', 'addressRate', 'badTokenRate'] as const) {
+  for (const name of ['clientRate', 'addressRate', 'badTokenRate', 'grantRate'] as const) {
     const rate = settings[name];
     if (rate === undefined || rate === 'off' || rate.requests >= (settings.processes ?? 1)) continue;
     found.push(`--${SETTINGS[name].flag} must allow at least one request for each of the processes`);

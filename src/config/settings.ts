@@ -194,6 +194,17 @@ export const SETTINGS = {
     parse: parseRateOrOff,
     expects: `${RATE}, or off`,
   }),
+  grantRate: defaulted<Rate | 'off'>({
+    env: 'AUTHREALM_GRANT_RATE',
+    flag: 'grant-rate',
+    value: 'N/SECONDS|off',
+    defaultValue: '120/120',
+    doc: 'limit of token grants for each client: N tokens in SECONDS',
+    details:
+      'Further token requests are answered 429. See [token grants](../guides/rates-and-overload.md#token-grants).',
+    parse: parseRateOrOff,
+    expects: `${RATE}, or off`,
+  }),
   corsOrigins: defaulted<readonly string[]>({
     env: 'AUTHREALM_CORS_ORIGINS',
     flag: 'cors-origins',

@@ -156,8 +156,12 @@ export const LIMITS = Object.freeze({
   grantsWaitingMax: 1_000,
   /** Interval at which writing them is retried. */
   grantRetryMs: 1_000,
+  /** Interval at which further grants of the same client are written to the audit log, as one entry with their number. */
+  grantLogMs: 60_000,
   /** Interval at which counts of refused access are written to the audit log. */
   refusalLogMs: 60_000,
+  /** Addresses in an audit entry that counts grants or refusals from several. Further ones are left out. */
+  addressesLoggedMax: 16,
   /**
    * Counters of refused access in a process during that interval, by client or address and reason. Further ones are
    * counted together.

@@ -4,6 +4,7 @@ export const REFUSED_ACCESS = [
   'bad token',
   'token not checked',
   'bad credentials',
+  'too many grants',
   'foreign origin',
   'insufficient scope',
   'realm outside the list',

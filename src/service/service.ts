@@ -44,9 +44,11 @@ export function serverSettings(settings: Settings): ServerSettings {
   return { ...settings, tls: readTls(settings), isShared: settings.processes > 1 };
 }
 
-function rateSettings({ addressRate, clientRate, badTokenRate, processes }: Settings): RateSettings {
+function rateSettings(settings: Settings): RateSettings {
+  const { addressRate: perAddress, clientRate: perClient, badTokenRate, grantRate, processes } = settings;
   const badTokens = badTokenRate === 'off' ? undefined : badTokenRate;
-  return { perAddress: addressRate, perClient: clientRate, badTokens, processes };
+  const grants = grantRate === 'off' ? undefined : grantRate;
+  return { perAddress, perClient, badTokens, grants, processes };
 }
 
 interface StoreWithReaders {

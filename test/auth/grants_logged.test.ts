@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import type { LogStore } from '../../src/audit/port.ts';
 import { openTokenGrantLog, type PendingGrants } from '../../src/audit/token_grant_log.ts';
-import type { AuditEntry } from '../../src/domain/audit_entry.ts';
+import { type AuditEntry, createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -83,10 +83,11 @@ test('a token is issued while the log cannot be written, and its entry is writte
   const log = failingLog();
   service = await startService({}, log.wrap);
   const fixture = await createFixture(service.db);
-  const { clientId, secret } = await service.client('profile-infos:read');
+  const clients = [];
+  for (let count = 0; count < 3; count += 1) clients.push(await service.client('profile-infos:read'));
   log.fail(true);
   const tokens = [];
-  for (let count = 0; count < 3; count += 1) {
+  for (const { clientId, secret } of clients) {
     const answer = await requestGrant(service, clientId, secret);
     tokens.push(((await answer.json()) as { access_token: string }).access_token);
   }
@@ -96,8 +97,106 @@ test('a token is issued while the log cannot be written, and its entry is writte
   log.fail(false);
   while (pendingReports(service).length < 2) await Bun.sleep(50);
   expect(pendingReports(service).at(-1)).toEqual({ event: 'audit_entries_pending', pending: 0, dropped: 0 });
-  expect((await grantsOf(service)).map(({ object }) => object)).toEqual([clientId, clientId, clientId]);
+  expect((await grantsOf(service)).map(({ object }) => object)).toEqual(
+    clients.map(({ clientId }) => clientId),
+  );
 }, 300_000);
+
+test('grants of a client within a minute are two entries: the first one, and the last one with their number', async () => {
+  service = await startService({ trustedProxies: '127.0.0.0/8 ::1' });
+  const { clientId, secret } = await service.client('profile-infos:read');
+  const jtis: string[] = [];
+  for (const host of [1, 2, 3, 3]) {
+    const answer = await requestGrant(service, clientId, secret, { 'X-Forwarded-For': `192.0.2.${host}` });
+    const { access_token: token } = (await answer.json()) as { access_token: string };
+    jtis.push(JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()).jti);
+  }
+  expect((await grantsOf(service)).map(({ detail }) => JSON.parse(detail).jti)).toEqual([jtis[0]]);
+  await service.server.stop();
+  const [first, counted, ...more] = await grantsOf(service);
+  expect([first?.address, counted?.address, more]).toEqual(['192.0.2.1', '192.0.2.3', []]);
+  expect(JSON.parse(first?.detail ?? '')).not.toHaveProperty('count');
+  expect(JSON.parse(counted?.detail ?? '')).toMatchObject({
+    jti: jtis[3],
+    count: 3,
+    since: expect.any(String),
+    addresses: ['192.0.2.2', '192.0.2.3'],
+  });
+});
+
+test('a client gets 120 tokens at once and 60 a minute by default; further requests are 429 and one entry', async () => {
+  service = await startService();
+  const { clientId, secret } = await service.client('profile-infos:read');
+  const other = await service.client('profile-infos:read');
+  const { clock } = service;
+  const started = clock.monotonic();
+  const statuses = new Map<number, number>();
+  const request = async (times: number) => {
+    for (let count = 0; count < times; count += 1) {
+      const { status } = await requestGrant(service as Service, clientId, secret);
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    }
+  };
+  await request(200);
+  clock.advance(60_000);
+  await request(200);
+  const seconds = (clock.monotonic() - started) / 1_000;
+  const granted = statuses.get(200) ?? 0;
+  expect(granted).toBeGreaterThanOrEqual(180);
+  expect(granted).toBeLessThanOrEqual(120 + Math.ceil(seconds));
+  expect(statuses.get(429)).toBe(400 - granted);
+  const limited = await requestGrant(service, clientId, secret);
+  expect([limited.status, limited.headers.get('retry-after'), limited.headers.get('ratelimit')]).toEqual([
+    429,
+    '1',
+    null,
+  ]);
+  expect((await requestGrant(service, other.clientId, other.secret)).status).toBe(200);
+  await service.server.stop();
+  const refused = await service.database.query<Row>(
+    `select action, actor, object, address, request_id, detail from act where action = 'access.refused'`,
+  );
+  expect(refused.map(({ actor, detail }) => [actor, JSON.parse(detail)])).toEqual([
+    [clientId, { reason: 'too many grants', count: 401 - granted, since: expect.any(String) }],
+  ]);
+  expect((await grantsOf(service)).filter(({ actor }) => actor === clientId)).toHaveLength(2);
+});
+
+test('--grant-rate off lets a client get any number of tokens', async () => {
+  service = await startService({ grantRate: 'off' });
+  const { clientId, secret } = await service.client('profile-infos:read');
+  for (let count = 0; count < 150; count += 1)
+    expect((await requestGrant(service, clientId, secret)).status).toBe(200);
+});
+
+test('a client that requests tokens in a loop has one entry per interval, and one more afterwards is written at once', async () => {
+  const written: AuditEntry[] = [];
+  const append = async (auditEntries: readonly AuditEntry[]) => {
+    written.push(...auditEntries);
+  };
+  const intervalMs = 40;
+  const grants = openTokenGrantLog({ append }, systemClock, () => undefined, intervalMs);
+  const grant = () =>
+    grants.append(createAuditEntry('token.granted', { object: 'shop', detail: {} }, systemClock));
+  let count = 0;
+  const began = performance.now();
+  while (performance.now() - began < 5 * intervalMs) {
+    await grant();
+    count += 1;
+    await Bun.sleep(1);
+  }
+  // The entry of the last interval, and an interval without a grant.
+  await Bun.sleep(4 * intervalMs);
+  const intervals = (performance.now() - began) / intervalMs;
+  expect(written.length).toBeLessThanOrEqual(Math.ceil(intervals) + 1);
+  const logged = written.reduce((sum, { detail }) => sum + Number(detail.count ?? 1), 0);
+  expect(logged).toBe(count);
+  const before = written.length;
+  await grant();
+  expect(written).toHaveLength(before + 1);
+  await grants.stop();
+  expect(written).toHaveLength(before + 1);
+});
 
 test('pending grant entries are written when the service stops', async () => {
   const log = failingLog();
@@ -143,7 +242,7 @@ describe('pending grant entries', () => {
     actor: 'shop',
     address: undefined,
     requestId: undefined,
-    object: 'shop',
+    object: `shop ${at}`,
     detail: {},
     at,
   });

@@ -25,6 +25,7 @@ test('settings have their defaults without flags and variables', () => {
     trustedProxies: [],
     forwardedHeader: 'x-forwarded-for',
     badTokenRate: { requests: 100, seconds: 60 },
+    grantRate: { requests: 120, seconds: 120 },
     corsOrigins: [],
     tokenLifetime: 3600,
     passwordMemory: 19_456,

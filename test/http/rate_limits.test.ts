@@ -80,11 +80,14 @@ describe('--client-rate', () => {
     service.clock.advance(20_000);
     expect(await (await send('introspect')).json()).toMatchObject({ active: true });
     await service.server.stop();
-    const logged = await service.database.query<{ action: string }>(
-      'select action from act where actor = ? order by seq',
+    const logged = await service.database.query<{ action: string; detail: string }>(
+      'select action, detail from act where actor = ? order by seq',
       clientId,
     );
-    expect(logged.map(({ action }) => action)).toEqual(Array(3).fill('token.granted'));
+    expect(logged.map(({ action, detail }) => [action, JSON.parse(detail).count])).toEqual([
+      ['token.granted', undefined],
+      ['token.granted', 2],
+    ]);
   });
 
   test('each of two processes allows half of --client-rate', async () => {
@@ -140,7 +143,13 @@ describe('--address-rate', () => {
 
 test('callers without an address share one limit', () => {
   const { address, badCredentials: guesses } = openRateLimits(
-    { perAddress: { requests: 1, seconds: 60 }, perClient: undefined, badTokens: undefined, processes: 1 },
+    {
+      perAddress: { requests: 1, seconds: 60 },
+      perClient: undefined,
+      badTokens: undefined,
+      grants: undefined,
+      processes: 1,
+    },
     { ...systemClock, monotonic: () => 0 },
   );
   const call = (from: string | undefined) =>
@@ -157,7 +166,7 @@ describe('consecutive requests with the same credentials', () => {
     const reads: string[] = [];
     const rate = { requests, seconds: 3_600 };
     const { address } = openRateLimits(
-      { perAddress: rate, perClient: undefined, badTokens: undefined, processes: 1 },
+      { perAddress: rate, perClient: undefined, badTokens: undefined, grants: undefined, processes: 1 },
       { ...systemClock, monotonic: () => 0 },
     );
     const passes = (credentials: string | null, from: string) => {
@@ -208,7 +217,7 @@ test('the RateLimit header is updated for each request, clock and other rate', (
   let at = 0;
   const rate = { requests: 50, seconds: 100 };
   const { address, client } = openRateLimits(
-    { perAddress: rate, perClient: rate, badTokens: undefined, processes: 1 },
+    { perAddress: rate, perClient: rate, badTokens: undefined, grants: undefined, processes: 1 },
     { ...systemClock, monotonic: () => at },
   );
   const headerAfter = (clientId: string) => {
@@ -230,6 +239,7 @@ test('the RateLimit header rounds many remaining requests down, by at most a 64t
       perAddress: undefined,
       perClient: { requests: 10_000, seconds: 100 },
       badTokens: undefined,
+      grants: undefined,
       processes: 1,
     },
     { ...systemClock, monotonic: () => 0 },

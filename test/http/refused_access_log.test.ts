@@ -13,6 +13,7 @@ const OTHER = '01900000-0000-7000-8000-000000000000' as Uuid;
 
 interface Row {
   readonly actor: string;
+  readonly object: string | null;
   readonly address: string | null;
   readonly detail: string;
 }
@@ -33,7 +34,8 @@ test('denied access is counted by client or address and reason, and logged at th
   for (let count = 0; count < 4; count += 1) await service.get(path, token);
   await service.get(`/v2/authentication-realms/${fixture.realm}/changes`, token);
   for (const wrong of ['x', 'y']) await service.requestToken({ ...form, client_secret: wrong });
-  await service.requestToken({ ...form, client_id: 'nobody' });
+  for (const unknown of ['nobody', 'someone']) await service.requestToken({ ...form, client_id: unknown });
+  await service.requestToken({ ...form, scope: 'realms:write' });
   // None of these is denied access.
   await service.get('/nowhere');
   await service.get('/healthz');
@@ -41,21 +43,24 @@ test('denied access is counted by client or address and reason, and logged at th
   await service.stop();
 
   const rows = await service.database.query<Row>(
-    `select actor, address, detail from act where action = 'access.refused' order by seq`,
+    `select actor, object, address, detail from act where action = 'access.refused' order by seq`,
   );
-  const counts = rows.map(({ actor, address, detail }) => {
+  const counts = rows.map(({ actor, object, address, detail }) => {
     const { reason, count, since } = JSON.parse(detail);
     expect(new Date(since).toISOString()).toBe(since);
-    return [actor, address, reason, count];
+    return [actor, object, address, reason, count];
   });
   expect(counts.sort()).toEqual(
     [
-      ['nobody', '127.0.0.1', 'no token', 1],
-      ['nobody', '127.0.0.1', 'bad token', 3],
-      [clientId, null, 'insufficient scope', 2],
+      ['nobody', null, '127.0.0.1', 'no token', 1],
+      ['nobody', null, '127.0.0.1', 'bad token', 3],
+      // The last of them at the token endpoint.
+      [clientId, null, null, 'insufficient scope', 3],
       // The last of them at the feed.
-      [clientId, null, 'realm outside the list', 5],
-      ['nobody', '127.0.0.1', 'bad credentials', 3],
+      [clientId, null, null, 'realm outside the list', 5],
+      ['nobody', clientId, '127.0.0.1', 'bad credentials', 2],
+      // Unknown clients, together.
+      ['nobody', null, '127.0.0.1', 'bad credentials', 2],
     ].sort(),
   );
   const [use] = await service.database.query<{ client_id: string }>('select client_id from client_use');
@@ -88,6 +93,24 @@ test('denied access from one IPv6 /64 is one counter', async () => {
   expect(store.written.flat()).toMatchObject([
     { actor: 'nobody', address: '2001:db8:1:2::/64', detail: { reason: 'bad token', count: 20 } },
   ]);
+});
+
+test('wrong credentials are one counter for each existing client and one for all unknown ones, from any address', async () => {
+  const store = openStore();
+  const refusals = openRefusedAccessLog(store, { ...systemClock, now: () => 0 });
+  for (let at = 0; at < 1_000; at += 1) {
+    const caller = unauthenticated(`10.0.${at >> 8}.${at & 255}`);
+    refusals.count(caller, 'bad credentials');
+    refusals.count({ ...caller, target: `shop ${at % 2}` }, 'bad credentials');
+  }
+  await refusals.stop();
+  const logged = store.written.flat();
+  expect(logged).toMatchObject([
+    { actor: 'nobody', address: undefined, detail: { count: 1_000 } },
+    { actor: 'nobody', object: 'shop 0', address: undefined, detail: { count: 500 } },
+    { actor: 'nobody', object: 'shop 1', address: undefined, detail: { count: 500 } },
+  ]);
+  expect(logged[0]?.detail.addresses).toHaveLength(LIMITS.addressesLoggedMax);
 });
 
 test('denied access beyond refusalsCountedMax counters is counted as others, by reason', async () => {

@@ -54,7 +54,7 @@ await attempt(parsers);
 const served = await startServiceProcess({
   database,
   scope: SOCKET_SCOPE,
-  flags: ['--offline', '--bad-token-rate', 'off'],
+  flags: ['--offline', '--bad-token-rate', 'off', '--grant-rate', 'off'],
   environment: minutes === undefined ? {} : { BUN_OPTIONS: `--preload ${GC_ON_SIGNAL}` },
 });
 await attempt(() => surface(served));
@@ -127,6 +127,7 @@ async function parsers(): Promise<void> {
   const service = await startService({
     database: `sqlite:${join(folder, 'tokens.db')}`,
     badTokenRate: 'off',
+    grantRate: 'off',
   });
   const properties = [...PROPERTIES, await tokenProperty(service)];
   for (const { name, check } of properties) {

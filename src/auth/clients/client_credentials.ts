@@ -9,6 +9,8 @@ export interface OAuthError {
   readonly kind: 'refused';
   readonly code: GrantFaultCode;
   readonly description: string;
+  /** The existing client whose credentials were rejected. */
+  readonly clientId?: string;
 }
 
 export function oauthError(code: GrantFaultCode, description: string): OAuthError {
@@ -31,7 +33,11 @@ export function openClientCredentials(cache: AuthCache, clock: Pick<Clock, 'now'
     }
     const client = (await cache.fresh()).client(clientId);
     if (!isSecretOf(client, clientSecret, clock.now()) || !client) {
-      return oauthError('invalid_client', 'the client is unknown, disabled, or its secret is another one');
+      const error = oauthError(
+        'invalid_client',
+        'the client is unknown, disabled, or its secret is another one',
+      );
+      return client ? { ...error, clientId } : error;
     }
     return client;
   };

@@ -23,9 +23,17 @@ function tokenEndpoint({ grant, ...entrance }: OAuthDeps): CallHandler {
     refuse: (value: (name: 'grant_type') => string | undefined) => checkGrantType(value('grant_type')),
   };
   return formEndpoint(read, entrance, async ({ call, client, value }) => {
+    const limited = entrance.limits.grants?.(client.clientId);
+    if (limited) {
+      call.refused = 'too many grants';
+      return limited;
+    }
     const from = { address: call.address(), requestId: call.requestId };
     const answer = await grant(client, value('scope'), from);
-    if (answer.kind === 'refused') return answer;
+    if (answer.kind === 'refused') {
+      call.refused = 'insufficient scope';
+      return answer;
+    }
     const { minted, scopes } = answer;
     return jsonReply({
       access_token: minted.token,

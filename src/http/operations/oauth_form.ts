@@ -69,9 +69,11 @@ export function formEndpoint<P extends string>(
     const client = await authenticateClient(form);
     if ('kind' in client) {
       call.refused = 'bad credentials';
+      call.client = client.clientId;
       limits.badCredentials?.countFailure(call);
       return refusalReply(client);
     }
+    call.client = client.clientId;
     const limited = limits.client?.(call, client.clientId);
     if (limited) return limited;
     const answered = await answer({ call, client, value: form.value });

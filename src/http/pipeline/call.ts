@@ -28,6 +28,8 @@ export interface Call {
   etag: string | undefined;
   /** Why access was denied. */
   refused: RefusedAccess | undefined;
+  /** The existing client that the credentials in a form name; it is authenticated unless `refused` is `bad credentials`. */
+  client: string | undefined;
   /** The rate limit headers; undefined if no limit has counted the call. */
   rateHeaders: RateHeaders | undefined;
 }
@@ -65,6 +67,7 @@ export function openCall(
     record: undefined,
     etag: undefined,
     refused: undefined,
+    client: undefined,
     rateHeaders: undefined,
   };
 }

@@ -10,7 +10,12 @@ export interface CallReports {
   /** Reports that a client has used a token. */
   used(clientId: string): void;
   refused(
-    caller: { readonly clientId: string | undefined; readonly address: IpAddress | undefined },
+    caller: {
+      readonly clientId: string | undefined;
+      /** The existing client whose credentials were rejected. */
+      readonly target: string | undefined;
+      readonly address: IpAddress | undefined;
+    },
     reason: RefusedAccess,
   ): void;
 }
@@ -20,7 +25,10 @@ export function openCallListener({ used, refused }: CallReports): CallListener {
     const { principal } = call;
     if (principal !== undefined) used(principal.clientId);
     if (call.refused !== undefined) {
-      refused({ clientId: principal?.clientId, address: call.address() }, call.refused);
+      const isRejected = call.refused === 'bad credentials';
+      const clientId = principal?.clientId ?? (isRejected ? undefined : call.client);
+      const target = isRejected ? call.client : undefined;
+      refused({ clientId, target, address: call.address() }, call.refused);
     }
   };
 }

@@ -16,6 +16,8 @@ export interface RateSettings {
   readonly perClient: Rate | undefined;
   /** Failed authentication attempts of an address. */
   readonly badTokens: Rate | undefined;
+  /** Token grants of a client. */
+  readonly grants: Rate | undefined;
   /** Each process enforces its share of every rate. */
   readonly processes: number;
 }
@@ -30,6 +32,11 @@ export interface RateLimits {
   readonly client: ((call: Call, clientId: string) => Reply | undefined) | undefined;
   /** Undefined without a limit. */
   readonly badCredentials: BadCredentialLimit | undefined;
+  /**
+   * Counts a token request of an authenticated client; undefined without a limit. Other answers do not report this limit in
+   * headers, because it does not concern them.
+   */
+  readonly grants: ((clientId: string) => Reply | undefined) | undefined;
 }
 
 /** Limits failed authentication attempts by address (docs/decisions/0017-overload-and-rates.md). */
@@ -40,10 +47,15 @@ export interface BadCredentialLimit {
   countFailure(call: Call): void;
 }
 
-export const UNLIMITED: RateLimits = { address: undefined, client: undefined, badCredentials: undefined };
+export const UNLIMITED: RateLimits = {
+  address: undefined,
+  client: undefined,
+  badCredentials: undefined,
+  grants: undefined,
+};
 
 export function openRateLimits(settings: RateSettings, { monotonic }: Clock): RateLimits {
-  const { perAddress, perClient, badTokens, processes } = settings;
+  const { perAddress, perClient, badTokens, grants, processes } = settings;
   const policies: string[] = [];
   let policy = '';
 
@@ -71,6 +83,7 @@ export function openRateLimits(settings: RateSettings, { monotonic }: Clock): Ra
     client: limiter('client', perClient, byClient),
     badCredentials:
       badTokens && badCredentialLimit(openTokenBuckets(ratePerProcess(badTokens, processes), monotonic)),
+    grants: grants && grantLimit(openTokenBuckets(ratePerProcess(grants, processes), monotonic)),
   };
 }
 
@@ -112,6 +125,13 @@ function badCredentialLimit(buckets: TokenBuckets): BadCredentialLimit {
     countFailure(call) {
       buckets.take(siteOfCall(call));
     },
+  };
+}
+
+function grantLimit({ take }: TokenBuckets): (clientId: string) => Reply | undefined {
+  return (clientId) => {
+    const state = take(clientId);
+    return state.isExhausted ? rateLimited(state) : undefined;
   };
 }
 
