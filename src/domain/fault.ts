@@ -210,8 +210,23 @@ export class Fault extends Error {
   }
 }
 
-/** Work that was rejected or given up under load; the log shows `code`. */
-export function overloaded(code: string): Fault {
+/** What was short where work was rejected or given up: the details of `overloaded`. */
+export const OVERLOAD_CAUSES = {
+  QUEUE_FULL: FAULTS.overloaded.detail,
+  CONCURRENCY_LIMIT: 'Too many requests of this kind are in progress; try again',
+  DEADLINE_EXCEEDED: 'The work could not be done in time; try again',
+  WORKER_TIMEOUT: 'The process for this work did not finish in time; try again',
+  WORKER_START_TIMEOUT: 'The process for this work did not start in time; try again',
+  WORKER_START_FAILED: 'The process for this work cannot be started; try again',
+  WORKER_EXITED: 'The process for this work exited; try again',
+  POOL_CLOSED: 'The service is stopping; try again',
+  REVOCATION_LIMIT: 'Too many revoked tokens of this client have not expired; try again',
+} as const;
+
+export type OverloadCause = keyof typeof OVERLOAD_CAUSES;
+
+/** Work that was rejected or given up under load; the log and the answer show the cause. */
+export function overloaded(code: OverloadCause): Fault {
   return new Fault('overloaded', [], Object.assign(new Error('the work was not done'), { code }));
 }
 

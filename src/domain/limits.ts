@@ -296,9 +296,14 @@ export const LIMITS = Object.freeze({
   checkpointPostMsMax: 4_000,
   /** A worker process without work for this long exits. */
   workerIdleMsMax: 60_000,
+  /**
+   * Time that a request waits for the start of the first worker process, in addition to its time for the work. Both together
+   * are less than `answerMsMax`.
+   */
+  workerStartMsMax: 2_000,
   /** Passwords waiting to be hashed. One more is rejected with 503. */
   hashesWaitingMax: 64,
-  /** Time to hash a password, including its wait; then 503. */
+  /** Time to hash a password, including its wait, but not the start of the worker; then 503. */
   hashMsMax: 2_000,
   /** Password after NFKC. A shorter one is answered 400. */
   passwordCharactersMin: 8,

@@ -71,7 +71,7 @@ export type LogRecord =
   | { readonly event: 'retention_failed'; readonly log: string; readonly cause: string }
   /**
    * The number of requests that one process rejected within a second because of overload. `cause` is `QUEUE_FULL`,
-   * `CONCURRENCY_LIMIT`, `DEADLINE_EXCEEDED`, `WORKER_TIMEOUT` or `REVOCATION_LIMIT`.
+   * `CONCURRENCY_LIMIT`, `DEADLINE_EXCEEDED`, `WORKER_TIMEOUT`, `WORKER_START_TIMEOUT` or `REVOCATION_LIMIT`.
    */
   | { readonly event: 'overloaded'; readonly cause: string; readonly count: number }
   /**

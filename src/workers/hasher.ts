@@ -26,11 +26,22 @@ interface HashRequest extends PasswordCost {
   readonly password: string;
 }
 
-/** One worker makes the hashes, one after the other. */
-export function openHasher({ memoryKib, passes }: PasswordCost): Hasher {
+/**
+ * Between the lowest priority, at which beside busy processors a hash is late, and one that takes from lookups what they need
+ * (docs/decisions/0014-worker-processes.md).
+ */
+export const HASHER_NICENESS = 5;
+
+/** One worker makes the hashes, one after the other. It exits after `idleMsMax` without one. */
+export function openHasher(
+  { memoryKib, passes }: PasswordCost,
+  idleMsMax: number = LIMITS.workerIdleMsMax,
+): Hasher {
   const { request, figures, close } = openPool({
     command: workerCommand('hasher'),
+    niceness: HASHER_NICENESS,
     workersMax: 1,
+    idleMsMax,
     waitingMax: LIMITS.hashesWaitingMax,
     waitMsMax: LIMITS.hashMsMax,
     // A late hash ends by itself; a worker without a response for this long is as good as idle.

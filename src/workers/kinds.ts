@@ -14,8 +14,8 @@ import type { FileSearchRequest } from './searcher.ts';
 const KINDS: Readonly<Record<WorkerKind, (path: string) => Promise<void>>> = {
   /** Hashes passwords. */
   async hasher() {
-    const { hashOf } = await import('./hasher.ts');
-    lowerPriority();
+    const { hashOf, HASHER_NICENESS } = await import('./hasher.ts');
+    lowerPriority(HASHER_NICENESS);
     await serveParent(hashOf);
   },
   /** Reads lists and counts in the file of a database. */

@@ -42,8 +42,8 @@ export async function serveParent(handle: Handle): Promise<void> {
 }
 
 /** Needed where the system has no `nice` to start a worker with. One that forbids it gets its responses all the same. */
-export function lowerPriority(): void {
+export function lowerPriority(niceness: number = constants.priority.PRIORITY_LOW): void {
   try {
-    setPriority(constants.priority.PRIORITY_LOW);
+    setPriority(niceness);
   } catch {}
 }

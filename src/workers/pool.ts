@@ -1,4 +1,4 @@
-import { overloaded } from '../domain/fault.ts';
+import { type OverloadCause, overloaded } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { openBackOff } from './back_off.ts';
 import { startWorkerProcess } from './worker_process.ts';
@@ -10,8 +10,10 @@ export interface PoolSettings {
   readonly workersMax: number;
   /** How many requests wait; one more is rejected. */
   readonly waitingMax: number;
-  /** From the request to its response, in milliseconds. */
+  /** From the request to its response, in milliseconds, without the start of the first worker. */
   readonly waitMsMax: number;
+  /** How much longer a request waits while no worker is ready and one starts; default: `LIMITS.workerStartMsMax`. */
+  readonly startMsMax?: number;
   /**
    * A worker that works on one request for longer is killed; default: `waitMsMax`. Until then it finishes a late request,
    * because a new worker would cost more than the rest of the work.
@@ -19,10 +21,12 @@ export interface PoolSettings {
   readonly workMsMax?: number;
   /** A worker without requests for this long is ended; default: `LIMITS.workerIdleMsMax`. */
   readonly idleMsMax?: number;
+  /** The priority of the workers; default: the lowest. */
+  readonly niceness?: number;
 }
 
 /**
- * Worker processes for what would block the event loop. They start with the first request, run at the lowest priority, see
+ * Worker processes for what would block the event loop. They start with the first request, run at a low priority, see
  * nothing of the environment, keep no process alive, and end when they are idle or their parent is gone.
  */
 export interface Pool {
@@ -47,7 +51,10 @@ const DEATHS_MAX = 2;
 
 interface Task {
   readonly request: unknown;
-  readonly dueAt: number;
+  readonly arrivedAt: number;
+  dueAt: number;
+  /** Until the request is answered, this timer alone keeps the process alive. */
+  timer: ReturnType<typeof setTimeout> | undefined;
   readonly resolve: (response: never) => void;
   readonly reject: (error: unknown) => void;
   deaths: number;
@@ -64,7 +71,7 @@ interface Worker {
 
 interface WorkerEvents {
   /** It can take a task, for the first time or again. */
-  free(): void;
+  free(worker: Worker, state: Worker['state']): void;
   /** `state`: the one before. */
   exited(worker: Worker, state: Worker['state']): void;
 }
@@ -75,6 +82,7 @@ export function openPool(settings: PoolSettings): Pool {
   const latency = openLatencyEstimate(waitMsMax);
   const waiting: Task[] = [];
   const backOff = openBackOff(dispatch, false);
+  const deadlines = openDeadlines(settings, isWaitingForStart, cancel);
   let isClosed = false;
 
   /** Assigns waiting requests to free workers, and starts a worker for each that remains. */
@@ -97,9 +105,15 @@ export function openPool(settings: PoolSettings): Pool {
     }
   }
 
-  function free(): void {
+  function free(worker: Worker, state: Worker['state']): void {
     backOff.reset();
+    if (state === 'starting' && ![...workers].some((each) => each !== worker && isReady(each)))
+      waiting.forEach(deadlines.beginWork);
     dispatch();
+  }
+
+  function isWaitingForStart(task: Task): boolean {
+    return waiting.includes(task) && !backOff.isWaiting() && workers.size > 0 && ![...workers].some(isReady);
   }
 
   function exited(worker: Worker, state: Worker['state']): void {
@@ -116,7 +130,10 @@ export function openPool(settings: PoolSettings): Pool {
   }
 
   /** Takes back a request whose caller waits no longer. */
-  function cancel(task: Task, code = backOff.isWaiting() ? 'WORKER_START_FAILED' : 'WORKER_TIMEOUT'): void {
+  function cancel(
+    task: Task,
+    code: OverloadCause = backOff.isWaiting() ? 'WORKER_START_FAILED' : 'WORKER_TIMEOUT',
+  ): void {
     const index = waiting.indexOf(task);
     if (index >= 0) waiting.splice(index, 1);
     task.reject(overloaded(code));
@@ -127,12 +144,12 @@ export function openPool(settings: PoolSettings): Pool {
       const isLate = latency.neededMs((waiting.length + workingOf(workers)) / workersMax) > waitMsMax;
       if (isClosed || isLate || waiting.length >= waitingMax) return Promise.reject(overloaded('QUEUE_FULL'));
       const { promise, resolve, reject } = Promise.withResolvers<T>();
-      const task: Task = { request, dueAt: performance.now() + waitMsMax, resolve, reject, deaths: 0 };
-      // This timer alone keeps the process alive until the response is there.
-      const timer = setTimeout(cancel, waitMsMax, task);
+      const arrivedAt = performance.now();
+      const task: Task = { request, arrivedAt, dueAt: 0, timer: undefined, resolve, reject, deaths: 0 };
+      deadlines.begin(task);
       waiting.push(task);
       dispatch();
-      return promise.finally(() => clearTimeout(timer));
+      return promise.finally(() => clearTimeout(task.timer));
     },
     figures: () => ({ waiting: waiting.length, working: workingOf(workers) }),
     async close() {
@@ -145,6 +162,40 @@ export function openPool(settings: PoolSettings): Pool {
     },
   };
 }
+
+interface Deadlines {
+  begin(task: Task): void;
+  /** Called for the tasks that waited for nothing but the start of a worker: they have their whole time for the work. */
+  beginWork(task: Task): void;
+}
+
+function openDeadlines(
+  { waitMsMax, startMsMax = LIMITS.workerStartMsMax }: PoolSettings,
+  isWaitingForStart: (task: Task) => boolean,
+  cancel: (task: Task, code?: OverloadCause) => void,
+): Deadlines {
+  function setDue(task: Task, dueAt: number): void {
+    clearTimeout(task.timer);
+    task.dueAt = dueAt;
+    task.timer = setTimeout(expire, dueAt - performance.now(), task);
+  }
+
+  function expire(task: Task): void {
+    const latest = task.arrivedAt + startMsMax + waitMsMax;
+    if (!isWaitingForStart(task)) cancel(task);
+    else if (task.dueAt < latest) setDue(task, latest);
+    else cancel(task, 'WORKER_START_TIMEOUT');
+  }
+
+  return {
+    begin: (task) => setDue(task, task.arrivedAt + waitMsMax),
+    beginWork(task) {
+      setDue(task, Math.min(performance.now(), task.arrivedAt + startMsMax) + waitMsMax);
+    },
+  };
+}
+
+const isReady = ({ state }: Worker) => state === 'free' || state === 'working';
 
 const workingOf = (workers: ReadonlySet<Worker>) => [...workers].filter(({ task }) => task).length;
 
@@ -161,7 +212,13 @@ function nextTask(waiting: Task[], neededMs: number): Task | undefined {
 
 /** Throws where the program cannot be run. */
 function startWorker(settings: PoolSettings, latency: LatencyEstimate, events: WorkerEvents): Worker {
-  const { command, waitMsMax, workMsMax = waitMsMax, idleMsMax = LIMITS.workerIdleMsMax } = settings;
+  const {
+    command,
+    waitMsMax,
+    workMsMax = waitMsMax,
+    idleMsMax = LIMITS.workerIdleMsMax,
+    niceness,
+  } = settings;
   let state: Worker['state'] = 'starting';
   let task: Task | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -172,10 +229,11 @@ function startWorker(settings: PoolSettings, latency: LatencyEstimate, events: W
   }
 
   function release(): void {
+    const before = state;
     state = 'free';
     task = undefined;
     endAfter(idleMsMax);
-    events.free();
+    events.free(self, before);
   }
 
   function end(): void {
@@ -184,7 +242,7 @@ function startWorker(settings: PoolSettings, latency: LatencyEstimate, events: W
   }
 
   const child = startWorkerProcess(
-    { command, isBackground: true },
+    { command, isBackground: true, ...(niceness === undefined ? {} : { niceness }) },
     {
       onReady: () => state === 'starting' && release(),
       onExit() {

@@ -12,8 +12,10 @@ export interface WorkerProcess extends Pick<Channel, 'request'> {
 export interface WorkerProcessSettings {
   /** The command line, with the program by an absolute path. Every user of the machine can read it. */
   readonly command: readonly string[];
-  /** Lowest priority, and does not keep this process alive. */
+  /** Does not keep this process alive, and runs at a lower priority. */
   readonly isBackground?: boolean;
+  /** The priority of a background process; default: the lowest. */
+  readonly niceness?: number;
   /** Default: the environment of the worker is empty. */
   readonly hasEnvironment?: boolean;
 }
@@ -30,14 +32,18 @@ export interface WorkerProcessEvents {
  * process and connection are the worker's. Undefined where the system has none.
  */
 const NICE = Bun.which('nice', { PATH: '/usr/bin:/bin' });
-const LOWEST = String(constants.priority.PRIORITY_LOW);
 
 /** Throws where the program cannot be run. */
 export function startWorkerProcess(
-  { command, isBackground = false, hasEnvironment = false }: WorkerProcessSettings,
+  {
+    command,
+    isBackground = false,
+    niceness = constants.priority.PRIORITY_LOW,
+    hasEnvironment = false,
+  }: WorkerProcessSettings,
   { onReady, handle = () => undefined, onExit }: WorkerProcessEvents,
 ): WorkerProcess {
-  const prefix = isBackground && NICE ? [NICE, '-n', LOWEST] : [];
+  const prefix = isBackground && NICE ? [NICE, '-n', String(niceness)] : [];
   const child = Bun.spawn([...prefix, ...command], {
     ...(hasEnvironment ? {} : { env: {} }),
     stdio: ['ignore', 'ignore', 'inherit'],

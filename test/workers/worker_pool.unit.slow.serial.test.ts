@@ -254,13 +254,25 @@ describe('limits of a worker pool', () => {
 
   test('a request that times out while waiting is never sent, and does not interrupt a slow start', async () => {
     const { command, starts } = recordStarts(`sleep 1; ${EXEC_WORKER}`);
-    const pool = open({ command, waitMsMax: 400 });
+    const pool = open({ command, waitMsMax: 400, startMsMax: 200 });
     const once = join(freshFolder(), 'sent');
-    expect((await faultOf(pool.request({ act: 'die', once }))).code).toBe('overloaded');
+    expect(await causeOf(pool.request({ act: 'die', once }))).toEqual(['overloaded', 'WORKER_START_TIMEOUT']);
     const answer = (): Promise<string> => pool.request<string>(echo('x')).catch(answer);
     expect(await answer()).toBe('x');
     expect(existsSync(once)).toBe(false);
     expect(starts()).toBe(1);
+  });
+
+  test('the start of the first worker takes no time from the requests that wait for it', async () => {
+    const { command } = recordStarts(`sleep 1; ${EXEC_WORKER}`);
+    const pool = open({ command, waitMsMax: 600 });
+    expect(await pool.request<number>(work(300))).toBeGreaterThan(0);
+    // The next one has its usual time.
+    expect(await causeOf(pool.request(work(60_000)))).toEqual(['overloaded', 'WORKER_TIMEOUT']);
+  });
+
+  test('a pool worker has the priority of the settings', async () => {
+    expect((await open({ niceness: 7 }).request<State>(STATE)).priority).toBe(7);
   });
 
   test('workers that exit at their start are restarted with a back-off', async () => {

@@ -4,6 +4,7 @@ import {
   type FaultCode,
   type FieldError,
   type GrantFaultCode,
+  OVERLOAD_CAUSES,
 } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
@@ -45,8 +46,8 @@ function headersOf(code: FaultCode): Readonly<Record<string, string>> {
 }
 
 /** The reply of a fault without field errors: always the same bytes. */
-function plainReply(code: FaultCode): Reply {
-  const { status, title, detail } = FAULTS[code];
+function plainReply(code: FaultCode, detail: string = FAULTS[code].detail): Reply {
+  const { status, title } = FAULTS[code];
   return Object.freeze({
     status,
     headers: headersOf(code),
@@ -67,8 +68,16 @@ export function faultReply(code: FaultCode, headers?: Readonly<Record<string, st
 /** The shared reply to shed load, which must be cheap. */
 export const OVERLOADED: Reply = Object.freeze({ ...faultReply('overloaded') });
 
+/** The replies to work that was rejected or given up, each with what was short. */
+const OVERLOAD_REPLIES = new Map<unknown, Reply>(
+  Object.entries(OVERLOAD_CAUSES).map(([cause, detail]) => [cause, plainReply('overloaded', detail)]),
+);
+
 /** The reply of a fault: one entry for each field error, with its member or parameter. */
-export function replyOf({ code, fieldErrors }: Fault): Reply {
+export function replyOf({ code, fieldErrors, cause }: Fault): Reply {
+  if (code === 'overloaded') {
+    return OVERLOAD_REPLIES.get((cause as { code?: unknown } | undefined)?.code) ?? OVERLOADED;
+  }
   const { status, title, source } = FAULTS[code];
   if (source === undefined || fieldErrors.length === 0) return faultReply(code);
   if (source === 'dependency') return dependenciesReply(code, fieldErrors);
