@@ -91,7 +91,8 @@ export function uniqueRowPerQuery(rows: readonly Row[], count: number): readonly
   const ambiguous = new Set<number>();
   for (const row of rows) {
     const at = (row.query_number as number) - 1;
-    delete row.query_number;
+    // An object that has lost a property is slower to read.
+    row.query_number = undefined;
     if (found[at] !== undefined) ambiguous.add(at);
     found[at] = row;
   }
