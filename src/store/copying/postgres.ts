@@ -68,7 +68,7 @@ export async function openPostgresSource(address: PostgresAddress, program: Prog
 /** A PostgreSQL target. Its schema is created if it does not exist. */
 export async function openPostgresTarget(address: PostgresAddress, program: Program): Promise<CopyTarget> {
   await assertPostgresCopySchema(address, 'target', program);
-  const { isDistributed } = await prepareSchema(address, 'check', program, undefined);
+  const { isDistributed } = await prepareSchema(await connectToPrimary(address), 'check', program, undefined);
   return targetOver(await openAtPrimary(address), (isDistributed ? CITUS : POSTGRES).rowLocks);
 }
 

@@ -2,6 +2,7 @@ import type { EngineState } from '../../doctor/inspection.ts';
 import type { PostgresAddress } from './address.ts';
 import { clusterFindings } from './inspection_cluster.ts';
 import { detectPooler, POOLER_ADVICE } from './pooler.ts';
+import { openPrimary } from './primary.ts';
 import type { InspectionQuery } from './row_stream.ts';
 
 /** The PostgreSQL releases that this program is tested on. */
@@ -38,7 +39,7 @@ const SELECT_SETTINGS = `
 export async function serverState(rows: InspectionQuery, address: PostgresAddress): Promise<EngineState> {
   const [settings] = await Array.fromAsync(rows<ServerSettings>(SELECT_SETTINGS));
   if (!settings) return { facts: [], findings: ['the server did not return its settings'] };
-  const pooler = await detectPooler(address);
+  const pooler = await detectPooler(address, await openPrimary(address));
   return {
     facts: [
       ...SETTINGS.map((name) => `${name} = ${settings[name as keyof ServerSettings]}`),

@@ -9,6 +9,7 @@ import { openLeaseStore } from '../leases.ts';
 import type { MigrateMode, Program } from '../migrations.ts';
 import { openWebhookStore } from '../webhooks/webhooks.ts';
 import type { Host, PostgresAddress } from './address.ts';
+import { withOwnerSettings } from './advice.ts';
 import { openBulkheads, openRealmNodes } from './bulkheads.ts';
 import { openClient } from './client.ts';
 import { CITUS, POSTGRES } from './dialect.ts';
@@ -34,10 +35,16 @@ export async function openPostgres(
   program: Program,
   owner?: PostgresAddress,
 ): Promise<Engine> {
-  await assertNoSharedStatementNames(address, '--database');
-  if (owner && mode !== 'off') await assertNoSharedStatementNames(owner, '--migrate-database');
-  const schema = await prepareSchema(address, mode, program, owner);
-  return engineOver(address, schema, await openPrimary(balanced(address)));
+  const primary = await openPrimary(address);
+  await assertNoSharedStatementNames(address, '--database', primary);
+  if (owner && mode !== 'off') {
+    const primaryOfOwner = await withOwnerSettings(openPrimary(owner));
+    await assertNoSharedStatementNames(owner, '--migrate-database', primaryOfOwner);
+  }
+  const schema = await prepareSchema(openClient(address, 1, primary.current()), mode, program, owner);
+  // The nodes of a cluster are known once its tables exist.
+  const isFinal = !schema.isDistributed && !address.isBalanced;
+  return engineOver(address, schema, isFinal ? primary : await openPrimary(balanced(address)));
 }
 
 /** The address with its hosts in another order where connections are to be balanced. */

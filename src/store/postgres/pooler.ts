@@ -4,7 +4,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { PostgresAddress } from './address.ts';
 import { openClient } from './client.ts';
 import { sqlState } from './errors.ts';
-import { openPrimary } from './primary.ts';
+import type { Primary } from './primary.ts';
 import { clientWithTimeout } from './sql_client.ts';
 
 /** The pooler between the client and the server, if any. */
@@ -24,20 +24,23 @@ export const POOLER_ADVICE =
   'add prepare=off to the parameters of';
 
 /** Throws Refusal where a pooler could mix up prepared statements. `setting` is the flag that holds the address. */
-export async function assertNoSharedStatementNames(address: PostgresAddress, setting: string): Promise<void> {
+export async function assertNoSharedStatementNames(
+  address: PostgresAddress,
+  setting: string,
+  primary: Primary,
+): Promise<void> {
   if (!address.isPrepared) return;
-  const { sharesStatementNames } = await detectPooler(address);
+  const { sharesStatementNames } = await detectPooler(address, primary);
   if (sharesStatementNames) throw new Refusal(`${POOLER_ADVICE} ${setting}`);
 }
 
 /** Detects a pooler. Until then it prepares no statements, because those of other clients could run in their place. */
-export async function detectPooler(address: PostgresAddress): Promise<PoolerState> {
-  const primary = await openPrimary(address);
-  primary.close();
+export async function detectPooler(address: PostgresAddress, primary: Primary): Promise<PoolerState> {
   const open = (isPrepared: boolean) => openClient({ ...address, isPrepared }, 1, primary.current());
   const clients = [open(false), open(false), open(true)] as const;
   const [first, second, preparing] = clients;
   try {
+    await Promise.all([first.connect(), second.connect()]);
     const isPresent = await isTransactionPooling(first, second);
     return {
       isPresent,

@@ -26,17 +26,16 @@ export interface PreparedSchema {
 }
 
 /**
- * Migrates the schema as `mode` says, as the role of `owner` where one is given, and checks that the role of `address`
- * can serve. Throws Refusal where it cannot be served.
+ * Migrates the schema as `mode` says, as the role of `owner` where one is given, and checks that the role of `serving`
+ * can serve. Closes that client. Throws Refusal where it cannot be served.
  */
 export async function prepareSchema(
-  address: PostgresAddress,
+  serving: SQL,
   mode: MigrateMode,
   program: Program,
   owner: PostgresAddress | undefined,
 ): Promise<PreparedSchema> {
   const migrations = postgresMigrations();
-  const serving = await connectToPrimary(address);
   let version = migrations.at(-1)?.version;
   try {
     if (owner && mode !== 'off') await migrateAsOwner(owner, serving, mode, { migrations, program });
