@@ -175,13 +175,14 @@ function requestHandlers(
   }
 
   function settle(outcome: Promise<Reply>, call: Call, endpoint: Endpoint, start: number) {
+    const end = (reply: Reply) => {
+      inFlight -= 1;
+      return finish(reply, call, endpoint, start);
+    };
     inFlight += 1;
-    return withTimeout(outcome, LIMITS.answerMsMax, unavailable)
-      .catch((error: unknown) => failureReply(error, call, endpoint))
-      .then((reply) => {
-        inFlight -= 1;
-        return finish(reply, call, endpoint, start);
-      });
+    return withTimeout(outcome, LIMITS.answerMsMax, unavailable).then(end, (error: unknown) =>
+      end(failureReply(error, call, endpoint)),
+    );
   }
 
   const unknownRoute = endpointOf(UNKNOWN_ROUTE, undefined, () => faultReply('unknown_route'));
