@@ -63,7 +63,5 @@ function anchorText(log: Uuid, { seq, tag, entries }: ChainLink): string {
 
 /** The tagged text of an entry: its columns as JSON, bytes in hexadecimal. */
 function entryText(columns: EntryColumns): string {
-  return JSON.stringify(
-    columns.map((value) => (value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value)),
-  );
+  return JSON.stringify(columns.map((value) => (value instanceof Uint8Array ? value.toHex() : value)));
 }

@@ -64,18 +64,16 @@ export function openLogKeys(secret: Uint8Array, { randomBytes }: Pick<Clock, 'ra
     mintUserKey: () => randomBytes(USER_KEY_BYTES),
     encrypt(userKey, person, plain) {
       const nonce = randomBytes(NONCE_BYTES);
-      const cipher = createCipheriv('aes-256-gcm', encryptionKey(userKey, person), nonce).setAAD(
-        personId(person),
-      );
+      const { key, id } = encryptionKey(userKey, person);
+      const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(id);
       return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
     },
     decrypt(userKey, person, encrypted) {
       const bytes = Buffer.from(encrypted);
       if (bytes.length < NONCE_BYTES + TAG_BYTES) throw new Error('an encrypted entry is cut short');
       const nonce = bytes.subarray(0, NONCE_BYTES);
-      const decipher = createDecipheriv('aes-256-gcm', encryptionKey(userKey, person), nonce).setAAD(
-        personId(person),
-      );
+      const { key, id } = encryptionKey(userKey, person);
+      const decipher = createDecipheriv('aes-256-gcm', key, nonce).setAAD(id);
       decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
       const body = decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES));
       return Buffer.concat([body, decipher.final()]);
@@ -97,22 +95,24 @@ function hmac(key: Uint8Array, ...parts: readonly (Uint8Array | string)[]): Buff
   return hash.digest();
 }
 
-function personId({ realm, user }: Person): Buffer {
-  return Buffer.from(`${realm} ${user}`);
+/** The key of a user, and the ID that every ciphertext of the user is bound to. */
+interface EncryptionKey {
+  readonly key: Buffer;
+  readonly id: Buffer;
 }
 
 /**
  * The encryption keys of users. The last one is cached, because a user and its links are often written in
  * sequence.
  */
-function openEncryptionKeys(key: Uint8Array): (userKey: Uint8Array, person: Person) => Buffer {
-  let last: { readonly userKey: Uint8Array; readonly name: string; readonly key: Buffer } | undefined;
-  return (userKey, person) => {
-    const name = personId(person);
-    const nameText = name.toString();
-    if (last && last.name === nameText && Buffer.compare(last.userKey, userKey) === 0) return last.key;
-    last = { userKey, name: nameText, key: hmac(key, userKey, name) };
-    return last.key;
+function openEncryptionKeys(secret: Uint8Array): (userKey: Uint8Array, person: Person) => EncryptionKey {
+  let last: (EncryptionKey & Person & { readonly userKey: Uint8Array }) | undefined;
+  return (userKey, { realm, user }) => {
+    const isLast = last?.user === user && last.realm === realm;
+    if (last && isLast && Buffer.compare(last.userKey, userKey) === 0) return last;
+    const id = Buffer.from(`${realm} ${user}`);
+    last = { userKey, realm, user, key: hmac(secret, userKey, id), id };
+    return last;
   };
 }
 

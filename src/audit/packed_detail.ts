@@ -1,5 +1,5 @@
 import { parseUuid, UUID_BYTES, uuidBytes, uuidText } from '../domain/id.ts';
-import { type AnyRecord, membersOf, type Resource } from '../domain/resource.ts';
+import { type AnyRecord, type Member, membersOf, type Resource } from '../domain/resource.ts';
 
 /** The members of a record before and after a change. */
 export interface BeforeAndAfter {
@@ -25,33 +25,40 @@ export function packDetail(
 ): Uint8Array {
   let positions = 0;
   const names: string[] = [];
-  for (const [position, { name }] of membersOf(resource).entries()) {
+  const members = membersOf(resource);
+  for (let position = 0; position < members.length; position += 1) {
+    const { name } = members[position] as Member;
     if (!isReported(name)) continue;
     positions |= 1 << position;
     names.push(name);
   }
-  const versions = [before, after].filter((version) => version !== undefined);
-  const head = FORMAT | (before ? HAS_BEFORE : 0) | (after ? HAS_AFTER : 0);
-  const parts = [Uint8Array.of(head), packNumber(positions)];
-  for (const version of versions) for (const name of names) parts.push(packValue(version[name]));
-  return Buffer.concat(parts);
+  packed.length = 0;
+  packNumber(FORMAT | (before ? HAS_BEFORE : 0) | (after ? HAS_AFTER : 0));
+  packNumber(positions);
+  if (before) for (const name of names) packValue(before[name]);
+  if (after) for (const name of names) packValue(after[name]);
+  return Uint8Array.prototype.slice.call(packed.bytes, 0, packed.length);
 }
 
 /** The members that were packed. Throws if the bytes were changed, or written by a later release. */
 export function unpackDetail(resource: Resource | undefined, bytes: Uint8Array): BeforeAndAfter {
-  const reader = readerOf(bytes);
-  const [head = 0] = reader.take(1);
+  const reader: ByteReader = { bytes, at: 0 };
+  const head = takeByte(reader);
   if ((head & ~(HAS_BEFORE | HAS_AFTER)) !== FORMAT || !resource) throw new Error('the format is not known');
   const members = membersOf(resource);
   const positions = unpackNumber(reader);
   if (positions >>> members.length !== 0) throw new Error('a member is not known');
   const names = members.flatMap(({ name }, position) => ((positions >>> position) & 1 ? [name] : []));
-  const unpackVersion = () => Object.fromEntries(names.map((name) => [name, unpackValue(reader)]));
+  const unpackVersion = () => {
+    const version: Record<string, unknown> = {};
+    for (const name of names) version[name] = unpackValue(reader);
+    return version;
+  };
   const detail = {
     ...(head & HAS_BEFORE ? { before: unpackVersion() } : {}),
     ...(head & HAS_AFTER ? { after: unpackVersion() } : {}),
   };
-  if (reader.left() > 0) throw new Error('there are more bytes than values');
+  if (reader.at < bytes.length) throw new Error('there are more bytes than values');
   return detail;
 }
 
@@ -69,25 +76,46 @@ const UUID = 4;
 const JSON_VALUE = 5;
 const TEXT = 8;
 
-const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-function packValue(value: unknown): Uint8Array {
-  if (value === undefined) return Uint8Array.of(ABSENT);
-  if (value === null) return Uint8Array.of(NULL);
-  if (typeof value === 'boolean') return Uint8Array.of(value ? TRUE : FALSE);
-  if (typeof value !== 'string') {
-    const json = ENCODER.encode(JSON.stringify(value));
-    return Buffer.concat([Uint8Array.of(JSON_VALUE), packNumber(json.length), json]);
+/** The bytes packed so far. Reused, because an import packs millions of details. */
+const packed = { bytes: Buffer.alloc(1024), length: 0 };
+
+/** Makes room for more bytes. Returns the position of the first one. */
+function reserve(count: number): number {
+  const start = packed.length;
+  packed.length += count;
+  if (packed.length > packed.bytes.length) {
+    packed.bytes = Buffer.concat([packed.bytes], packed.length * 2);
   }
-  if (parseUuid(value) === value) return Buffer.concat([Uint8Array.of(UUID), uuidBytes(value)]);
-  const text = ENCODER.encode(value);
-  return Buffer.concat([packNumber(TEXT + text.length), text]);
+  return start;
+}
+
+function packValue(value: unknown): void {
+  if (value === undefined) packNumber(ABSENT);
+  else if (value === null) packNumber(NULL);
+  else if (typeof value === 'boolean') packNumber(value ? TRUE : FALSE);
+  else if (typeof value !== 'string') {
+    packNumber(JSON_VALUE);
+    packText(JSON.stringify(value), 0);
+  } else if (parseUuid(value) === value) {
+    packNumber(UUID);
+    const start = reserve(UUID_BYTES);
+    packed.bytes.set(uuidBytes(value), start);
+  } else packText(value, TEXT);
+}
+
+/** Packs the number of bytes of a text, increased by `base`, and its bytes. */
+function packText(text: string, base: number): void {
+  const length = Buffer.byteLength(text);
+  packNumber(base + length);
+  const start = reserve(length);
+  packed.bytes.write(text, start);
 }
 
 function unpackValue(reader: ByteReader): unknown {
   const kind = unpackNumber(reader);
-  if (kind >= TEXT) return DECODER.decode(reader.take(kind - TEXT));
+  if (kind >= TEXT) return DECODER.decode(take(reader, kind - TEXT));
   switch (kind) {
     case ABSENT:
       return undefined;
@@ -97,9 +125,9 @@ function unpackValue(reader: ByteReader): unknown {
     case TRUE:
       return kind === TRUE;
     case UUID:
-      return uuidText(reader.take(UUID_BYTES));
+      return uuidText(take(reader, UUID_BYTES));
     case JSON_VALUE:
-      return JSON.parse(DECODER.decode(reader.take(unpackNumber(reader))));
+      return JSON.parse(DECODER.decode(take(reader, unpackNumber(reader))));
     default:
       throw new Error('the kind of a value is not known');
   }
@@ -107,38 +135,44 @@ function unpackValue(reader: ByteReader): unknown {
 
 const MORE = 0x80;
 
-function packNumber(value: number): Uint8Array {
-  const bytes: number[] = [];
+function packNumber(value: number): void {
   let rest = value;
-  for (; rest >= MORE; rest >>>= 7) bytes.push((rest & (MORE - 1)) | MORE);
-  return Uint8Array.of(...bytes, rest);
+  for (; rest >= MORE; rest >>>= 7) packByte((rest & (MORE - 1)) | MORE);
+  packByte(rest);
+}
+
+function packByte(byte: number): void {
+  const at = reserve(1);
+  packed.bytes[at] = byte;
 }
 
 function unpackNumber(reader: ByteReader): number {
   let value = 0;
   for (let shift = 0; shift < 28; shift += 7) {
-    const [byte = 0] = reader.take(1);
+    const byte = takeByte(reader);
     value |= (byte & (MORE - 1)) << shift;
     if (byte < MORE) return value;
   }
   throw new Error('a number is too large');
 }
 
-/** Takes bytes in their order. */
+/** Bytes, and the position of the next one. */
 interface ByteReader {
-  /** Throws if there are fewer. */
-  take(count: number): Uint8Array;
-  left(): number;
+  readonly bytes: Uint8Array;
+  at: number;
 }
 
-function readerOf(bytes: Uint8Array): ByteReader {
-  let at = 0;
-  return {
-    take(count) {
-      if (count > bytes.length - at) throw new Error('the bytes are cut short');
-      at += count;
-      return bytes.subarray(at - count, at);
-    },
-    left: () => bytes.length - at,
-  };
+/** Throws if there are fewer. */
+function take(reader: ByteReader, count: number): Uint8Array {
+  const start = reader.at;
+  if (count > reader.bytes.length - start) throw new Error('the bytes are cut short');
+  reader.at += count;
+  return reader.bytes.subarray(start, reader.at);
+}
+
+function takeByte(reader: ByteReader): number {
+  const byte = reader.bytes[reader.at];
+  if (byte === undefined) throw new Error('the bytes are cut short');
+  reader.at += 1;
+  return byte;
 }

@@ -18,7 +18,9 @@ export const UUID_BYTES = 16;
 
 /** The 16 bytes of an ID. */
 export function uuidBytes(uuid: string): Uint8Array {
-  return Uint8Array.fromHex(uuid.replaceAll('-', ''));
+  // Slices take a quarter of the time of `replaceAll`.
+  const [low, middle, high] = [uuid.slice(0, 8), uuid.slice(9, 13), uuid.slice(14, 18)];
+  return Uint8Array.fromHex(low + middle + high + uuid.slice(19, 23) + uuid.slice(24));
 }
 
 /** The ID of 16 bytes. */

@@ -9,6 +9,6 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   mintId: () => parseUuid(Bun.randomUUIDv7()) as Uuid,
-  mintRevision: () => Buffer.from(randomBytes(8)).toString('hex') as Revision,
+  mintRevision: () => randomBytes(8).toHex() as Revision,
   randomBytes,
 };

@@ -60,9 +60,19 @@ export interface SequencedEntry {
 export function entryColumns({ change, detail, personal }: SequencedEntry): StoredEntry['columns'] {
   const { realm, seq, event, user, id, revision, members, actor, requestId, at, address } = change;
   return {
-    ...{ realm_id: realm, seq, event, user_id: user ?? null, record_id: id, revision },
-    ...{ members: members.join(' '), actor, request_id: requestId ?? null, at, address: address ?? null },
-    ...{ detail: detail && detailText(event, detail), personal },
+    realm_id: realm,
+    seq,
+    event,
+    user_id: user ?? null,
+    record_id: id,
+    revision,
+    members: members.join(' '),
+    actor,
+    request_id: requestId ?? null,
+    at,
+    address: address ?? null,
+    detail: detail && detailText(event, detail),
+    personal,
   };
 }
 
