@@ -27,7 +27,10 @@ export type ExpectedResult = 'one_row' | 'no_row';
 /** Writes that run in their order, in one round trip and without results. */
 export interface StatementBatch {
   readonly statements: readonly Statement[];
-  /** One of them may violate a constraint: then all of them are rolled back, and the work continues. */
+  /**
+   * One of them may violate a constraint: then it and those after it are rolled back, on some engines also those before it, and
+   * the work continues.
+   */
   readonly mayViolate: boolean;
 }
 
@@ -105,7 +108,7 @@ export function* executeAll(statements: readonly Statement[]): Work<void> {
   if (statements.length > 0) yield { statements, mayViolate: false };
 }
 
-/** Runs writes in their order, all or none of them. Throws ConstraintViolation. */
+/** Runs writes in their order. Throws ConstraintViolation, which says how many of them remain. */
 export function* tryExecuteAll(statements: readonly Statement[]): Work<void> {
   if (statements.length > 0) yield { statements, mayViolate: true };
 }
@@ -118,11 +121,14 @@ export type Constraint =
 /** Thrown into work at the statement that violated a constraint; never leaves the store. */
 export class ConstraintViolation extends Error {
   readonly rule: Constraint;
+  /** How many writes of a batch came before it and remain. */
+  readonly writesKept: number;
 
-  constructor(rule: Constraint, cause: unknown) {
+  constructor(rule: Constraint, cause: unknown, writesKept = 0) {
     super(rule.kind, { cause });
     this.name = 'ConstraintViolation';
     this.rule = rule;
+    this.writesKept = writesKept;
   }
 }
 

@@ -32,8 +32,8 @@ const ALREADY_ANSWERED: CommitResult = Object.freeze({ kind: 'already_answered' 
 /** Applies the writes of a bulk load in one transaction. */
 export interface Applier {
   apply(write: Write): Work<WriteResult>;
-  /** Applies inserts in their order, all or none of them. Returns false where each has to be tried by itself. */
-  applyAll(inserts: readonly Insert[]): Work<boolean>;
+  /** Applies inserts in their order. Returns how many were applied; those after them have to be tried one by one. */
+  applyAll(inserts: readonly Insert[]): Work<number>;
 }
 
 /** The work of commits and of bulk loads. */
@@ -89,7 +89,7 @@ export function openCommits({ of, purges, removals, idempotency }: CommitDeps) {
         return (yield* runLoad({ write: each, isPurging, isLoad: true })) ?? WRITTEN;
       },
       *applyAll(inserts) {
-        for (const { key } of inserts) if (yield* isPurgingIn(key[0], arePurging)) return false;
+        for (const { key } of inserts) if (yield* isPurgingIn(key[0], arePurging)) return 0;
         for (const insert of inserts) yield* checkSealKey({ write: insert });
         return yield* insertAll(inserts, of);
       },

@@ -49,8 +49,10 @@ export function openLoading({ of, applier, insertsPerBatch }: LoadingDeps) {
     const { at, by } = progress;
     if (!progress.isLikelyStored && at >= progress.tried) {
       const together = loads.slice(at, at + insertsPerBatch);
-      if (yield* insertTogether(together, by)) return together.map(inserted);
-      progress.tried = at + together.length;
+      const count = yield* insertTogether(together, by);
+      // After a refused record, those of an engine that kept none of the others are loaded one by one.
+      progress.tried = count > 0 ? at + count + 1 : at + together.length;
+      if (count > 0) return together.slice(0, count).map(inserted);
     }
     const load = loads[at] as Load;
     const loaded = yield* loadOne(load, by, progress.isLikelyStored);
@@ -94,8 +96,8 @@ function inserted({ write: { change, resource, record } }: Load): Loaded {
   return { outcome: WRITTEN, entry: entryOf(change, resource, { after: record }) };
 }
 
-function* insertTogether(loads: readonly Load[], { applyAll }: Applier): Work<boolean> {
-  return loads.length > 1 && (yield* applyAll(loads.map(({ write }) => write)));
+function* insertTogether(loads: readonly Load[], { applyAll }: Applier): Work<number> {
+  return loads.length > 1 ? yield* applyAll(loads.map(({ write }) => write)) : 0;
 }
 
 /** Whether an outcome ends a load; missing records may come later. */

@@ -75,8 +75,8 @@ function* runTouch({ patch, key }: PatchWrite, texts: Statements): Work<true | u
   return count > 0 || undefined;
 }
 
-/** Inserts in their order, all or none of them. Returns false if any violates a constraint. */
-export function* insertAll(inserts: readonly Insert[], of: Of): Work<boolean> {
+/** Inserts in their order until one violates a constraint. Returns how many records were inserted. */
+export function* insertAll(inserts: readonly Insert[], of: Of): Work<number> {
   try {
     yield* tryExecuteAll(
       inserts.map(({ resource, key, record }) => {
@@ -84,9 +84,9 @@ export function* insertAll(inserts: readonly Insert[], of: Of): Work<boolean> {
         return { text: insert, values: insertValues(key, record) };
       }),
     );
-    return true;
+    return inserts.length;
   } catch (error) {
-    if (error instanceof ConstraintViolation) return false;
+    if (error instanceof ConstraintViolation) return error.writesKept;
     throw error;
   }
 }

@@ -25,8 +25,7 @@ export const SQLITE: Dialect = {
       lead: (id) => [rowIdOf(id)],
     };
   },
-  // Within a savepoint the engine journals every page that changes.
-  insertsPerBatch: 1,
+  insertsPerBatch: 100,
   returnsLongsAsText: false,
   lists: {
     indexHint: (index) => ` indexed by ${index}`,

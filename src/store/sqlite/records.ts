@@ -16,14 +16,27 @@ import { atRowId, rowIdOf } from './row_id.ts';
 import { readRetrying, type SharedReadTransaction } from './shared_read_transaction.ts';
 import { takeSqliteSnapshot } from './snapshot.ts';
 
+/**
+ * The page cache of a process that imports. One commit changes pages all over the indexes of large tables; those that did not
+ * fit would be written before the commit, and read and written again.
+ */
+const LOAD_CACHE_KIB = 131_072;
+
 /** Records and their changes in one SQLite file. */
 export function openSqliteRecords(
   db: Database,
   sharedReads: SharedReadTransaction,
   transactions: Transactions,
 ): Store & Loader & Scanner & Eraser {
+  const records = openRecords(sqliteStatements, SQLITE, transactions);
+  let hasLoaded = false;
   return {
-    ...openRecords(sqliteStatements, SQLITE, transactions),
+    ...records,
+    load(loads, stopAtFirst) {
+      if (!hasLoaded) db.run(`pragma cache_size = -${LOAD_CACHE_KIB}`);
+      hasLoaded = true;
+      return records.load(loads, stopAtFirst);
+    },
     ...openLookups(db, sharedReads),
     find: openSqliteReverseLookups(db, sharedReads),
     list: openSqliteLists(db, sharedReads).local,

@@ -46,16 +46,17 @@ export function openSqliteSession(db: Database): SqliteSession {
     return { rows: row === null ? NO_ROWS : [row], count: 0 };
   }
 
+  /** Without a savepoint, in which the engine would journal every page that changes: a failed statement undoes itself. */
   function runBatch({ statements, mayViolate }: StatementBatch): StatementResult {
-    if (mayViolate) prepared('savepoint attempt').run();
+    let done = 0;
     try {
-      for (const { text, values } of statements) prepared(text).run(...values);
+      for (const { text, values } of statements) {
+        prepared(text).run(...values);
+        done += 1;
+      }
     } catch (error) {
-      // Some errors (a full disk) have already ended the transaction.
-      if (mayViolate && db.inTransaction) prepared('rollback to attempt').run();
-      throw error;
+      throw mayViolate ? toConstraintViolation(error, done) : error;
     }
-    if (mayViolate) prepared('release attempt').run();
     return NO_RESULT;
   }
 
@@ -84,7 +85,7 @@ export function openSqliteSession(db: Database): SqliteSession {
 }
 
 /** `UNIQUE constraint failed: t.realm_id, t.issuer, t.subject` names the columns; a foreign key error names nothing. */
-function toConstraintViolation(error: unknown): unknown {
+function toConstraintViolation(error: unknown, writesKept = 0): unknown {
   if (!(error instanceof SQLiteError)) return error;
   switch (error.code) {
     case 'SQLITE_CONSTRAINT_UNIQUE': {
@@ -92,10 +93,11 @@ function toConstraintViolation(error: unknown): unknown {
       return new ConstraintViolation(
         { kind: 'unique', columns: names.map((name) => name.split('.')[1] ?? '') },
         error,
+        writesKept,
       );
     }
     case 'SQLITE_CONSTRAINT_FOREIGNKEY':
-      return new ConstraintViolation({ kind: 'foreign_key' }, error);
+      return new ConstraintViolation({ kind: 'foreign_key' }, error, writesKept);
     default:
       return error;
   }
