@@ -1,4 +1,4 @@
-import type { Database } from 'bun:sqlite';
+import type { Database, Statement } from 'bun:sqlite';
 import type { IsOverloaded } from '../../directory/store.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
@@ -29,7 +29,7 @@ interface Job {
 
 /**
  * The writer of a connection. Work that arrives during a wait for the lock, or during a pause for lookups, joins the
- * same commit and shares its sync. Each job has its own savepoint. A commit is acknowledged only if its file is still
+ * same commit and shares its sync. Each of several jobs has its own savepoint. A commit is acknowledged only if its file is still
  * the one at the path of the database.
  */
 export function openSqliteWriter(
@@ -136,43 +136,60 @@ function openGroupCommit(
   log: Pick<AuditLog, 'write'>,
 ) {
   const commit = db.prepare('commit');
+  const rollback = db.prepare('rollback');
   const savepoint = db.prepare('savepoint job');
   const undo = db.prepare('rollback to job');
   const release = db.prepare('release job');
   const { perform } = openSqliteSession(db);
 
-  /** Runs one job in its savepoint. */
-  function run(job: Job, group: Group): void {
+  /** Runs a job that is alone in the transaction. Without a savepoint the engine does not journal every page that changes. */
+  function runAlone(job: Job, group: Group): void {
+    runJob(job, group, rollback);
+  }
+
+  function runInSavepoint(job: Job, group: Group): void {
     savepoint.run();
+    runJob(job, group, undo);
+    release.run();
+  }
+
+  /** Runs a job. If it fails or its writes are not kept, undoes them. */
+  function runJob(job: Job, group: Group, undoing: Pick<Statement, 'run'>): void {
     try {
       const { value, keep, entries = [], auditEntries = [], rows = 0 } = perform(job.work());
       group.rows += rows;
       if (keep) {
         group.entries.push(...entries);
         group.auditEntries.push(...auditEntries);
-      } else undo.run();
+      } else undoing.run();
       group.settle.push(() => job.resolve(value as never));
     } catch (error) {
       // Some errors (a full disk) have already ended the transaction; then every job in it fails.
       if (!db.inTransaction) throw error;
-      undo.run();
+      undoing.run();
       group.settle.push(() => job.reject(sqliteFault(error)));
     }
-    release.run();
+  }
+
+  /** Runs jobs until the group is full, and commits, unless the only job undid the transaction. */
+  function runAll(queue: readonly Job[], group: Group): void {
+    const end = performance.now() + LIMITS.commitWorkMsMax;
+    const run = queue.length === 1 ? runAlone : runInSavepoint;
+    for (const job of queue) {
+      if (isFull(group, end)) break;
+      group.jobs.push(job);
+      run(job, group);
+    }
+    if (!db.inTransaction) return;
+    perform(log.write(group.entries, group.auditEntries));
+    commit.run();
   }
 
   return (queue: readonly Job[]): { readonly jobs: number; readonly isCommitted: boolean } => {
     const group: Group = { jobs: [], settle: [], entries: [], auditEntries: [], rows: 0 };
-    const { jobs, settle, entries, auditEntries } = group;
-    const end = performance.now() + LIMITS.commitWorkMsMax;
+    const { jobs, settle } = group;
     try {
-      for (const job of queue) {
-        if (isFull(group, end)) break;
-        jobs.push(job);
-        run(job, group);
-      }
-      perform(log.write(entries, auditEntries));
-      commit.run();
+      runAll(queue, group);
       files.assertInPlace();
     } catch (error) {
       for (const { reject } of jobs) reject(sqliteFault(error));
