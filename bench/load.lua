@@ -1,15 +1,16 @@
 -- Requests each path of a file in turn, with one bearer token. Environment: BENCH_PATHS, BENCH_TOKEN; with BENCH_BODY
--- every request posts that text, with each `{n}` replaced by BENCH_SALT and the number of the request. With BENCH_LINK_BODY
--- each response to it is a user, to whose links that text is posted as soon as a connection is free.
+-- every request posts that text, with each `{n}` replaced by BENCH_SALT and the number of the request. With BENCH_LINKS
+-- each response to it is a user, to which its texts are posted as soon as connections are free: on each line a
+-- collection of its links, a space, and the text.
 local paths = {}
 for line in io.lines(os.getenv("BENCH_PATHS")) do paths[#paths + 1] = line end
 local headers = { ["Authorization"] = "Bearer " .. os.getenv("BENCH_TOKEN") }
 local body = os.getenv("BENCH_BODY")
-local linkBody = os.getenv("BENCH_LINK_BODY")
+local links = os.getenv("BENCH_LINKS")
 local salt = os.getenv("BENCH_SALT") or ""
 local requests = {}
 local count = 0
-local users = {}
+local pending = {}
 
 function init(_)
   if body then headers["Content-Type"] = "application/json" end
@@ -24,15 +25,19 @@ function request()
   local index = count % #requests + 1
   count = count + 1
   if not body then return requests[index] end
-  local user = table.remove(users)
-  if user then return post(paths[index] .. "/" .. user .. "/user-authentication-oidc-profile-info", linkBody) end
+  local link = table.remove(pending)
+  if link then return post(paths[index] .. "/" .. link.collection, link.body) end
   return post(paths[index], body)
 end
 
 -- Defined only where it is used: wrk then copies every body.
-if linkBody then
+if links then
   function response(_, _, answer)
-    users[#users + 1] = answer:match('^{"data":{"id":"([^"]+)","type":"user_authentication_info"')
+    local user = answer:match('^{"data":{"id":"([^"]+)","type":"user_authentication_info"')
+    if not user then return end
+    for collection, text in links:gmatch("(%S+) ([^\n]+)") do
+      pending[#pending + 1] = { collection = user .. "/" .. collection, body = text }
+    end
   end
 end
 

@@ -10,6 +10,8 @@ export interface RequestTimes {
   /** Milliseconds. */
   readonly p50: number;
   readonly p99: number;
+  /** Microseconds of processor time that the load used for each request. */
+  readonly loadCpuMicros?: number;
 }
 
 /** A run of a load, and what the measured processes used for each request. */
@@ -36,6 +38,12 @@ interface MeasuredProcesses {
 /** Until hot code has been compiled. */
 export const WARM_UP_SECONDS = 5;
 
+/** A link to create: the collection of a user, and the body. */
+export interface LinkRequest {
+  readonly collection: string;
+  readonly body: string;
+}
+
 export interface LoadPlan {
   readonly connections: number;
   readonly seconds: number;
@@ -43,12 +51,14 @@ export interface LoadPlan {
   readonly token: string;
   /** False if the load and the measured server share all cores. */
   readonly isPinned?: boolean;
+  /** A lower priority than that of the server and a background load; by default if the load is pinned. */
+  readonly isNiced?: boolean;
   /** PostgreSQL, if its usage is measured as well. */
   readonly database?: UsageSource;
   /** Posted by every request, with `{n}` replaced by a unique value. */
   readonly body?: string;
-  /** Posted to the user of each response; the pair of requests counts as one. */
-  readonly linkBody?: string;
+  /** Posted to the user of each response; all requests of a user count as one. */
+  readonly links?: readonly LinkRequest[];
   /** Leaves out requests with an error status, in place of failing: a busy machine makes a service shed load. */
   readonly allowsErrorStatus?: boolean;
 }
@@ -62,7 +72,14 @@ export function load(server: UsageSource & { readonly url: string }, plan: LoadP
 }
 
 async function runWrk(url: string, plan: LoadPlan): Promise<RequestTimes> {
-  const { connections, seconds, isPinned = true, linkBody, allowsErrorStatus = false } = plan;
+  const {
+    connections,
+    seconds,
+    isPinned = true,
+    isNiced = isPinned,
+    links = [],
+    allowsErrorStatus = false,
+  } = plan;
   const wrk = [
     'wrk',
     '-t1',
@@ -74,8 +91,8 @@ async function runWrk(url: string, plan: LoadPlan): Promise<RequestTimes> {
     join(import.meta.dir, 'load.lua'),
     url,
   ];
-  // At a lower priority than the background load, which runs on the same core.
-  const command = isPinned ? pinned(LOAD_CORE, ['nice', '-n', '10', ...wrk]) : wrk;
+  const niced = isNiced ? ['nice', '-n', '10', ...wrk] : wrk;
+  const command = isPinned ? pinned(LOAD_CORE, niced) : niced;
   const child = Bun.spawn(command, {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, ...loadEnvironment(plan) },
@@ -90,12 +107,13 @@ async function runWrk(url: string, plan: LoadPlan): Promise<RequestTimes> {
     );
   const answered = Number(report.requests) - Number(report.statuses);
   if (answered === 0) throw new Error(`${url} answered no request within ${seconds} s`);
-  const requests = answered / (linkBody === undefined ? 1 : 2);
+  const requests = answered / (1 + links.length);
   return {
     requests,
     requestsPerSecond: requests / (Number(report.microseconds) / 1e6),
     p50: Number(report.p50) / 1000,
     p99: Number(report.p99) / 1000,
+    loadCpuMicros: Number(child.resourceUsage()?.cpuTime.total) / requests,
   };
 }
 
@@ -161,12 +179,14 @@ export async function readIntoPageCache(file: string): Promise<void> {
 
 const READ_BYTES = 1 << 20;
 
-function loadEnvironment({ paths, token, body, linkBody }: LoadPlan): Record<string, string> {
+function loadEnvironment({ paths, token, body, links }: LoadPlan): Record<string, string> {
   const always = { BENCH_PATHS: paths, BENCH_TOKEN: token };
   if (body === undefined) return always;
   runCount += 1;
   const posted = { ...always, BENCH_BODY: body, BENCH_SALT: `${process.pid}-${runCount}-` };
-  return linkBody === undefined ? posted : { ...posted, BENCH_LINK_BODY: linkBody };
+  if (links === undefined) return posted;
+  const lines = links.map((link) => `${link.collection} ${link.body}`);
+  return { ...posted, BENCH_LINKS: lines.join('\n') };
 }
 
 export function median(values: readonly number[]): number {

@@ -18,7 +18,7 @@ import {
   type Rounds,
   runInterleaved,
 } from './load.ts';
-import { LINK_BODY, PERSON_BODY, personPaths, USER_BODY } from './person.ts';
+import { LINK_BODY, LINK_REQUESTS, PERSON_BODY, personPaths, USER_BODY } from './person.ts';
 import type { CreateRow, OperationRow } from './rows.ts';
 import { type BenchServer, pinned, SERVER_CORE } from './server.ts';
 
@@ -121,9 +121,9 @@ export function measureCreates(
   plan: LoadPlan & { readonly folder: string },
 ): Measurements<CreateRow> {
   const paths = writePaths(plan.folder, 'users', [USERS_PATH]);
-  const createBy = (connections: number, bodies: Pick<LoadPlan, 'body' | 'linkBody'>) => () =>
+  const createBy = (connections: number, bodies: Pick<LoadPlan, 'body' | 'links'>) => () =>
     load(service, { ...plan, paths, connections, ...bodies });
-  const separately = { body: USER_BODY, linkBody: LINK_BODY };
+  const separately = { body: USER_BODY, links: LINK_REQUESTS.slice(0, 1) };
   const together = { body: PERSON_BODY };
   return {
     createSeparately16: createBy(16, separately),

@@ -10,10 +10,19 @@ const LINK = {
 };
 const USER = { type: 'user_authentication_info', name: 'Bench {n}', email: 'bench{n}@example.com' };
 
+/** A second link of the same user. Not of a password, because hashing one takes longer than all else. */
+const SECOND_LINK = { ...LINK, subject: 'second|{n}' };
+
 /** Bodies to post; `{n}` is replaced with a unique value. */
 export const LINK_BODY = JSON.stringify({ data: LINK });
+/** The links of a user, to create by one request each. */
+export const LINK_REQUESTS = [LINK, SECOND_LINK].map((link) => ({
+  collection: 'user-authentication-oidc-profile-info',
+  body: JSON.stringify({ data: link }),
+}));
 export const USER_BODY = JSON.stringify({ data: USER });
 export const PERSON_BODY = JSON.stringify({ data: USER, included: [LINK] });
+export const TWO_LINK_PERSON_BODY = JSON.stringify({ data: USER, included: [LINK, SECOND_LINK] });
 
 /** The path of a user with all its links. */
 export function personPath(user: string): string {

@@ -1,4 +1,5 @@
 import type { UserOf } from '../../test/support/population.ts';
+import type { LinkRequest } from '../load.ts';
 
 /** The servers that a peer may use, and the folder of its own files. */
 export interface PeerContext {
@@ -18,17 +19,21 @@ export interface PeerProcess {
   readonly startSecondsMax?: number;
 }
 
+/** Creates a user with its links; `{n}` is unique. With `links` each of them needs a request of its own. */
+export interface CreateRequest {
+  readonly path: string;
+  readonly body: string;
+  readonly links?: readonly LinkRequest[];
+}
+
 /** Requests of one kind, all with the same bearer token. */
 export interface PeerWorkload {
   readonly token: string;
   /** A user with all links, by ID; absent where no request answers that. */
   readonly reads?: readonly string[];
-  /** One link by ID. */
-  readonly lookups?: readonly string[];
   /** The user of a subject at an issuer. */
   readonly reverse?: readonly string[];
-  /** Creates a user with a link; `{n}` is unique. With `linkBody` the link needs a second request. */
-  readonly create?: { readonly path: string; readonly body: string; readonly linkBody?: string };
+  readonly create?: CreateRequest;
 }
 
 /** A directory of users that is measured next to authrealm. */
@@ -37,10 +42,12 @@ export interface Peer {
   readonly engine: 'sqlite' | 'postgres';
   /** Load before the first round. */
   readonly warmUpSeconds: number;
-  /** What one read answers, for the reader of the table. */
-  readonly answers: string;
+  /** What one read answers, for the reader of the table; absent where no request answers a user with all links. */
+  readonly answers?: string;
   /** What a create makes, if that is not a user with a link. */
   readonly creates?: string;
+  /** How many links a create of authrealm makes for comparison; 1 by default. */
+  readonly ownLinks?: 1 | 2;
   /** Creates the schema. */
   prepare(context: PeerContext): Promise<PeerProcess>;
   /** Creates the users, each with one link and one password. The process runs. */
@@ -54,18 +61,18 @@ export class Unavailable extends Error {}
 /** The bcrypt hash of an unknown password: no peer hashes one while it is filled. */
 export const BCRYPT_HASH = '$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy';
 
-/** Runs a command to its end. Throws with its output if it fails. */
+/** Runs a command to its end and returns its output. Throws with it if it fails. */
 export async function runToEnd(
   command: readonly string[],
   { cwd, environment = {} }: { cwd?: string; environment?: Readonly<Record<string, string>> } = {},
-): Promise<void> {
+): Promise<string> {
   const child = Bun.spawn([...command], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...environment },
     ...(cwd !== undefined && { cwd }),
   });
   const texts = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
-  if ((await child.exited) === 0) return;
+  if ((await child.exited) === 0) return texts[0];
   throw new Error(
     `${command.slice(0, 2).join(' ')} failed:\n${texts.join('').trim().split('\n').slice(-12).join('\n')}`,
   );

@@ -1,14 +1,14 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Figure, type Loads, medianRatio } from '../load.ts';
-import { markdownTable, medianCell, micros, milliseconds, ratio, whole } from '../markdown.ts';
+import { markdownTable, medianCell, milliseconds, ratio, whole } from '../markdown.ts';
 
 /** What is measured of a peer and of authrealm. */
 const ROWS = {
   reads: 'a user with all links, by ID',
-  lookups: 'one link, by ID',
   reverse: 'the user of a subject at an issuer',
-  creates: 'a user with a link created',
+  creates16: 'a user with a link created, 16 callers',
+  creates64: 'a user with a link created, 64 callers',
 } as const;
 
 export type PeerRow = keyof typeof ROWS;
@@ -18,13 +18,13 @@ interface ServerFigures {
   readonly loads: Loads<PeerRow>;
   readonly residentMb: number;
   readonly startMs: number;
-  readonly answerBytes: number;
+  readonly answerBytes: number | undefined;
 }
 
 export interface PeerResult {
   readonly name: string;
   readonly engine: string;
-  readonly answers: string;
+  readonly answers?: string;
   readonly creates?: string;
   readonly peer: ServerFigures;
   readonly authrealm: ServerFigures;
@@ -47,50 +47,38 @@ export function reportPeers(run: PeersRun, folder: string): string {
   return peersMarkdown(run);
 }
 
-/** Reads without a request of ours for them are compared with lookups of one link, which the page says. */
-function ownRow({ authrealm }: PeerResult, row: PeerRow): PeerRow {
-  return row === 'reads' && authrealm.loads.reads === undefined ? 'lookups' : row;
-}
-
 function pairCell(result: PeerResult, row: PeerRow, figure: Figure, format = whole): string {
   const theirs = medianCell(result.peer.loads[row], figure, format);
-  return `${theirs} / ${medianCell(result.authrealm.loads[ownRow(result, row)], figure, format)}`;
+  return `${theirs} / ${medianCell(result.authrealm.loads[row], figure, format)}`;
 }
 
 /** How many times faster authrealm is, by rate. */
 function advantageCell(result: PeerResult, row: PeerRow): string {
   const { peer, authrealm } = result;
-  return ratio(medianRatio(authrealm.loads[ownRow(result, row)], peer.loads[row], 'requestsPerSecond'));
+  return ratio(medianRatio(authrealm.loads[row], peer.loads[row], 'requestsPerSecond'));
 }
 
 export function peersMarkdown(run: PeersRun): string {
   const { results, missing, machine, users, seconds, rounds, at } = run;
+  const rows = Object.keys(ROWS) as PeerRow[];
   const rates = markdownTable(
-    ['peer / authrealm', 'reads/s', 'ratio', 'reverse/s', 'ratio', 'creates/s', 'ratio'],
+    ['per second: peer / authrealm', ...rows.flatMap((row) => [ROWS[row], 'ratio'])],
     results.map((result) => [
       result.name,
-      ...(['reads', 'reverse', 'creates'] as const).flatMap((row) => [
-        pairCell(result, row, 'requestsPerSecond'),
-        advantageCell(result, row),
-      ]),
+      ...rows.flatMap((row) => [pairCell(result, row, 'requestsPerSecond'), advantageCell(result, row)]),
     ]),
   );
+  const times = markdownTable(
+    ['processor, µs: server + PostgreSQL', ...rows.map((row) => ROWS[row])],
+    results.map((result) => [result.name, ...rows.map((row) => processorCell(result, row))]),
+  );
   const costs = markdownTable(
-    [
-      'peer / authrealm',
-      'processor of a read, µs',
-      'p50, ms',
-      'p99, ms',
-      'bytes of a read',
-      'memory, MB',
-      'start, ms',
-    ],
+    ['peer / authrealm', 'p50 of a read, ms', 'p99, ms', 'bytes of a read', 'memory, MB', 'start, ms'],
     results.map((result) => {
       const both = (figure: 'answerBytes' | 'residentMb' | 'startMs') =>
-        `${whole(result.peer[figure])} / ${whole(result.authrealm[figure])}`;
+        `${figureCell(result.peer[figure])} / ${figureCell(result.authrealm[figure])}`;
       return [
         result.name,
-        pairCell(result, 'reads', 'cpuMicros', micros),
         pairCell(result, 'reads', 'p50', milliseconds),
         pairCell(result, 'reads', 'p99', milliseconds),
         both('answerBytes'),
@@ -99,25 +87,36 @@ export function peersMarkdown(run: PeersRun): string {
       ];
     }),
   );
-  const answers = results.map(
-    ({ name, answers: read, creates }) =>
-      `- **${name}** answers a read with ${read}.${creates === undefined ? '' : ` A create makes ${creates}.`}`,
-  );
   return [
     rates,
+    times,
     costs,
-    `A read of authrealm is ${ownReads(results)}.\n`,
-    ...answers,
+    ...results.map(noteOf),
     ...missing.map((sentence) => `- ${sentence}`),
     '',
     `${machine.cpu}, ${machine.cores} cores: each server pinned to one, the load on the other, PostgreSQL on both. ` +
-      `${whole(users)} users with one link to a provider and one password each; reads by 64 connections, reverse lookups and ` +
-      `creates by 16; medians of ${rounds} interleaved rounds of ${seconds} s, and of their ratios; ${at.slice(0, 10)}.\n`,
+      `${whole(users)} users with one link to a provider and one password each; reads by 64 connections, reverse lookups by 16; ` +
+      `medians of ${rounds} interleaved rounds of ${seconds} s, and of their ratios; ${at.slice(0, 10)}.\n`,
   ].join('\n');
 }
 
-function ownReads(results: readonly PeerResult[]): string {
-  return results.every(({ authrealm }) => authrealm.loads.reads !== undefined)
-    ? 'a user with all links by one request'
-    : '**one link by ID**, and not a user with all links, which this version does not answer by one request';
+const figureCell = (value: number | undefined) => (value === undefined ? '–' : whole(value));
+
+/** The processor time of a request: of the server and, on PostgreSQL, of the database. */
+function processorCell({ peer, authrealm }: PeerResult, row: PeerRow): string {
+  const cell = ({ loads }: ServerFigures) =>
+    [
+      medianCell(loads[row], 'cpuMicros'),
+      ...(loads[row]?.some((load) => load.databaseCpuMicros !== undefined)
+        ? [medianCell(loads[row], 'databaseCpuMicros')]
+        : []),
+    ].join(' + ');
+  return `${cell(peer)} / ${cell(authrealm)}`;
+}
+
+/** What the rows of a peer contain, where that is not a user with all links. */
+function noteOf({ name, answers, creates }: PeerResult): string {
+  const read =
+    answers === undefined ? 'has no request for a user with all links' : `answers a read with ${answers}`;
+  return `- **${name}** ${read}.${creates === undefined ? '' : ` A create makes ${creates}.`}`;
 }

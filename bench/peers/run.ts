@@ -8,9 +8,9 @@ import { type PostgresServer, startServer as startPostgres } from '../../test/su
 import { type LoadPlan, load, type Measurements, runInterleaved } from '../load.ts';
 import { writePaths } from '../operations.ts';
 import { hashedUserAt } from '../postgres_population.ts';
-import { residentMb } from '../process_usage.ts';
+import { residentMb, usageOf } from '../process_usage.ts';
 import { type BenchServer, startServer } from '../server.ts';
-import { authrealm } from './authrealm.ts';
+import { authrealm, baseline } from './authrealm.ts';
 import { betterAuth } from './better_auth.ts';
 import { keycloak } from './keycloak.ts';
 import { kratos } from './kratos.ts';
@@ -34,6 +34,8 @@ const { values: options } = parseArgs({
     programs: { type: 'string', default: join(tmpdir(), 'authrealm-peers') },
     /** The program of Supabase Auth. */
     'supabase-auth': { type: 'string' },
+    /** Another checkout of this repository, from before a user is created with its links, with its own dependencies. */
+    baseline: { type: 'string' },
     only: { type: 'string', multiple: true },
     out: { type: 'string', default: join(import.meta.dir, '../results') },
   },
@@ -44,6 +46,7 @@ const PORT = 18_110;
 const OWN_PORT = 18_120;
 const READERS = 64;
 const WRITERS = 16;
+const MANY_WRITERS = 64;
 
 /** The peers by the name that `--only` takes. */
 const PEERS: Readonly<Record<string, () => Promise<Peer>>> = {
@@ -58,7 +61,15 @@ const PEERS: Readonly<Record<string, () => Promise<Peer>>> = {
     );
   },
   keycloak: async () => keycloak(await installKeycloak(options.programs)),
+  ...(options.baseline !== undefined && baselines(options.baseline)),
 };
+
+function baselines(checkout: string): Readonly<Record<string, () => Promise<Peer>>> {
+  return {
+    'baseline-sqlite': () => baseline(checkout, 'sqlite'),
+    'baseline-postgres': () => baseline(checkout, 'postgres'),
+  };
+}
 
 /** A filled server, and the requests that it is measured by. */
 interface Target {
@@ -96,28 +107,31 @@ async function analyze({ engine }: Peer, database: string): Promise<void> {
 
 /** What is measured of a server. A plan for all of them overrides that of each. */
 function measurementsOf(
-  { server, workload, folder }: Target,
+  { peer, server, workload, folder }: Target,
   every: Partial<LoadPlan> = {},
 ): Measurements<PeerRow> {
-  const { token, reads, lookups, reverse, create } = workload;
+  const { token, reads, reverse, create } = workload;
+  const database = peer.engine === 'postgres' && postgres ? { database: databaseUsage(postgres) } : {};
   const measure = (name: string, paths: readonly string[] | undefined, more: Partial<LoadPlan>) => {
     if (paths === undefined) return {};
     const file = writePaths(folder, name, paths);
-    const each = { connections: WRITERS, seconds: plan.seconds, token, paths: file, ...more, ...every };
+    const common = { seconds: plan.seconds, token, paths: file, ...database };
+    const each = { ...common, connections: WRITERS, ...more, ...every };
     return { [name]: () => load(server, each) };
   };
-  const { path, ...bodies } = create ?? {};
+  const { path = '', ...bodies } = create ?? {};
   return {
     ...measure('reads', reads, { connections: READERS }),
-    ...measure('lookups', lookups, { connections: READERS }),
     ...measure('reverse', reverse, {}),
-    ...measure('creates', path === undefined ? undefined : [path], bodies),
+    ...measure('creates16', create && [path], bodies),
+    ...measure('creates64', create && [path], { ...bodies, connections: MANY_WRITERS }),
   };
 }
 
-/** The size of one answer to a read, or to a lookup where there are no reads. */
-async function answerBytes({ server, workload }: Target): Promise<number> {
-  const [path = ''] = workload.reads ?? workload.lookups ?? [];
+/** The size of one answer to a read; undefined where there are no reads. */
+async function answerBytes({ server, workload }: Target): Promise<number | undefined> {
+  const path = workload.reads?.[0];
+  if (path === undefined) return undefined;
   const headers = { Authorization: `Bearer ${workload.token}` };
   const response = await fetch(server.url + path, { headers });
   const { length } = await response.text();
@@ -132,12 +146,18 @@ async function compare(peer: Peer, contexts: readonly [PeerContext, PeerContext]
   const targets: Target[] = [];
   try {
     targets.push(await startTarget(peer, contexts[0]));
-    targets.push(await startTarget(authrealm(peer.engine), contexts[1]));
+    targets.push(await startTarget(authrealm(peer.engine, peer.ownLinks), contexts[1]));
     const [theirs, ours] = targets as [Target, Target];
-    const measurements = {
-      ...measurementsOf(theirs),
-      ...Object.fromEntries(Object.entries(measurementsOf(ours)).map(([row, run]) => [OWN + row, run])),
-    };
+    const own = measurementsOf(ours);
+    const other = measurementsOf(theirs);
+    // The two loads of a row follow each other: their ratio is of the same seconds.
+    const pairs = (Object.keys(own) as PeerRow[]).flatMap((row) => [
+      [row, other[row]],
+      [OWN + row, own[row]],
+    ]);
+    const measurements = Object.fromEntries(
+      pairs.filter(([, run]) => run !== undefined),
+    ) as Measurements<string>;
     await warmUp([theirs, ours]);
     const loads = Object.entries(await runInterleaved({ rounds: plan.rounds }, measurements));
     const rowsOf = (isOwn: boolean) =>
@@ -156,8 +176,8 @@ async function compare(peer: Peer, contexts: readonly [PeerContext, PeerContext]
     return {
       name,
       engine,
-      answers,
       ...(creates !== undefined && { creates }),
+      ...(answers !== undefined && { answers }),
       peer: await describe(theirs, false),
       authrealm: await describe(ours, true),
     };
@@ -183,11 +203,15 @@ function sentenceOf(name: string, error: unknown): string {
   return `${name} could not be measured: ${(error as Error).message}.`;
 }
 
+/** Started for the first peer that needs it. */
+let postgres: PostgresServer | undefined;
+
+const databaseUsage = ({ pid }: PostgresServer) => ({ usage: () => usageOf(pid) });
+
 async function run(): Promise<void> {
   const results: PeerResult[] = [];
   const missing: string[] = [];
   const folder = mkdtempSync(join(tmpdir(), 'authrealm-peers-run-'));
-  let postgres: PostgresServer | undefined;
   try {
     for (const name of options.only ?? Object.keys(PEERS)) {
       const create = PEERS[name];
