@@ -19,8 +19,8 @@ export function kratos(program: string, engine: Peer['engine']): Peer {
   const environment = ({ port, database }: PeerContext): Record<string, string> => ({
     DSN:
       engine === 'sqlite'
-        ? `sqlite://${database}?_fk=true&_journal_mode=WAL&_busy_timeout=100000&mode=rwc&max_conns=16`
-        : `${database}?sslmode=disable&max_conns=64`,
+        ? `sqlite://${database}?_fk=true&_journal_mode=WAL&_busy_timeout=100000&mode=rwc&max_conns=16&max_idle_conns=16`
+        : `${database}?sslmode=disable&max_conns=64&max_idle_conns=64`,
     SERVE_ADMIN_HOST: '127.0.0.1',
     SERVE_ADMIN_PORT: String(port),
     SERVE_PUBLIC_HOST: '127.0.0.1',

@@ -57,7 +57,7 @@ const PEERS: Readonly<Record<string, () => Promise<Peer>>> = {
     const program = options['supabase-auth'];
     if (program !== undefined) return supabaseAuth(program);
     throw new Unavailable(
-      'Supabase Auth is in no registry that this run uses: pass its program with --supabase-auth.',
+      'Supabase Auth is no Go module that can be installed by its name: pass its program with --supabase-auth.',
     );
   },
   keycloak: async () => keycloak(await installKeycloak(options.programs)),
