@@ -182,6 +182,22 @@ export interface ListRequest {
   readonly only?: readonly Uuid[];
 }
 
+/** A search of the records of all realms. Plain data. */
+export interface RealmSearch {
+  readonly filter: ParsedFilter;
+  /** Only these realms; undefined for all. */
+  readonly only: readonly Uuid[] | undefined;
+  /** Only realms after this one. */
+  readonly after: Uuid | undefined;
+  readonly limit: number;
+}
+
+export interface RealmSearchPage {
+  readonly items: readonly KeyedRecord[];
+  /** The last realm that was searched; undefined if all were. */
+  readonly through: Uuid | undefined;
+}
+
 /** A record with its key. */
 export interface KeyedRecord {
   readonly key: Key;
@@ -255,15 +271,10 @@ export interface Store {
   find(resource: Resource, realm: Uuid, lookup: LookupKey): MaybePromise<KeyedRecord | undefined>;
 
   /**
-   * The distinct values of a member in a realm, in order, at most `limit`. An index must have the member directly after the
-   * realm.
+   * Searches the records of all realms, in the order of realms. By a member with a hash column it is one statement over an index
+   * without the realm; by any other it does not run where lookups run, and rejects with Fault `overloaded` if too many wait.
    */
-  distinctValues(
-    resource: Resource,
-    realm: Uuid,
-    member: string,
-    limit: number,
-  ): MaybePromise<readonly string[]>;
+  searchRealms(resource: Resource, search: RealmSearch): MaybePromise<RealmSearchPage>;
 
   /**
    * Commits all writes in their order, each with its change, and the idempotency record, or nothing. Several removals

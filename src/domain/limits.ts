@@ -230,14 +230,8 @@ export const LIMITS = Object.freeze({
   filterAlternativesMax: 4,
   /** Values of one `in` of a filter. With more, 400. */
   filterValuesMax: 100,
-  /** Realms searched by one request for all realms. The answer names the realm after which to continue. */
+  /** Realms searched by one request for all realms by an ID, a name or an e-mail address. The answer names the realm to continue after. */
   searchRealmsMax: 1_000,
-  /** Time after which such a search returns and names that realm. */
-  searchMsMax: 1_000,
-  /** Such searches in a process at once, for each kind of record. One more is rejected with 503. */
-  searchesAtOnceMax: 8,
-  /** Issuers of a realm, in their order, that are tried for a subject given without an issuer. */
-  searchIssuersMax: 100,
   /** Levels of nesting of a JSON body. A deeper one is answered 400. */
   bodyDepthMax: 64,
   /** Errors in one answer. Further ones are left out. */

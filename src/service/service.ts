@@ -3,7 +3,7 @@ import { openTokenGrants } from '../auth/tokens/token_grant.ts';
 import { passwordCost, readTls, type Settings, webhookRule } from '../config/parse.ts';
 import { openDirectory } from '../directory/directory.ts';
 import type { DirectoryDeps } from '../directory/finishing.ts';
-import type { Store } from '../directory/store.ts';
+import type { RealmSearchPage, Store } from '../directory/store.ts';
 import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { consoleRoutes } from '../http/operations/console.ts';
@@ -19,7 +19,7 @@ import { openMetrics } from '../metrics/metrics.ts';
 import { openProviderDiscovery } from '../outbound/discovery.ts';
 import type { Log } from '../platform/log.ts';
 import { VERSION } from '../platform/version.ts';
-import { type CountRequest, type Engine, fileOf } from '../store/open.ts';
+import { type CountRequest, type Engine, fileOf, type ReaderSearchRequest } from '../store/open.ts';
 import { workerCommand } from '../workers/command.ts';
 import { openHasher } from '../workers/hasher.ts';
 import { openPool, type Pool } from '../workers/pool.ts';
@@ -72,12 +72,16 @@ function openStoreWithReaders({ database }: Settings, engine: Engine): StoreWith
     waitMsMax: LIMITS.listMsMax,
   });
   const list = embedded.listDelegating(readers.request);
+  const searchRealms = embedded.searchDelegating(({ name }, search) => {
+    const request: ReaderSearchRequest = { resource: name, search };
+    return readers.request<RealmSearchPage>(request);
+  });
   const countBelow: Store['countBelow'] = ({ name }, key) => {
     const question: CountRequest = { resource: name, key };
     return readers.request<number>(question);
   };
   const { figures, close } = readers;
-  return { store: { ...engine.records, list, countBelow }, figures, close };
+  return { store: { ...engine.records, list, searchRealms, countBelow }, figures, close };
 }
 
 /** An open database to serve. */

@@ -50,6 +50,8 @@ export interface QueueFigures {
 export interface Embedded {
   /** `records.list` that delegates lists of many rows to a reader process, so that this process does not block. */
   listDelegating(send: ReaderClient): Store['list'];
+  /** `records.searchRealms` that delegates searches without an index. */
+  searchDelegating(searchWhole: Store['searchRealms']): Store['searchRealms'];
   /** Copies everything into a new file, complete and consistent, while the service runs. */
   copyTo(path: string): Promise<void>;
 }

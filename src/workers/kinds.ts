@@ -3,6 +3,7 @@ import { EXIT, printRefusal } from '../platform/exit.ts';
 import type { ArchiverTask } from '../store/backups/archiver.ts';
 import type { CountRequest } from '../store/lists/count_below.ts';
 import type { ReaderListRequest } from '../store/lists/lists.ts';
+import type { ReaderSearchRequest } from '../store/lists/realm_search.ts';
 import type { WorkerKind } from './command.ts';
 import { lowerPriority, serveParent } from './parent.ts';
 import type { FileSearchRequest } from './searcher.ts';
@@ -24,7 +25,8 @@ const KINDS: Readonly<Record<WorkerKind, (path: string) => Promise<void>>> = {
     const reader = await openReader(path);
     lowerPriority();
     await serveParent((message) => {
-      const request = message as ReaderListRequest | CountRequest;
+      const request = message as ReaderListRequest | ReaderSearchRequest | CountRequest;
+      if ('search' in request) return reader.search(request);
       return 'listing' in request ? reader.answer(request) : reader.count(request);
     });
     reader.close();

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import type { Store } from '../../src/directory/store.ts';
+import { overloaded } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcProfileInfo, realm as realms, user } from '../../src/domain/resources.ts';
@@ -178,36 +180,38 @@ describe('a search over more realms than one request covers', () => {
 });
 
 describe('a search that fails in part', () => {
-  /** Blocks searches for subjects until the gate is opened. */
-  function subjectsHeld() {
-    const held = Promise.withResolvers<void>();
-    const gate = { isClosed: false, open: held.resolve };
-    const wrap = (engine: Engine): Engine => {
-      const { distinctValues: leading } = engine.records;
-      const later: typeof leading = async (...args) => {
-        if (gate.isClosed) await held.promise;
-        return leading(...args);
+  /** Rejects searches for links with a subject while `isBusy`. */
+  function subjectsBusy() {
+    const gate = { isBusy: false };
+    const shedding =
+      (search: Store['searchRealms']): Store['searchRealms'] =>
+      (resource, request) => {
+        if (gate.isBusy && resource === oidcProfileInfo) throw overloaded('QUEUE_FULL');
+        return search(resource, request);
       };
-      return { ...engine, records: { ...engine.records, distinctValues: later } };
+    const wrap = (engine: Engine): Engine => {
+      const { records, embedded } = engine;
+      return {
+        ...engine,
+        records: { ...records, searchRealms: shedding(records.searchRealms) },
+        embedded: embedded && {
+          ...embedded,
+          searchDelegating: (whole) => shedding(embedded.searchDelegating(whole)),
+        },
+      };
     };
     return { gate, wrap };
   }
 
   test('Find reports a busy service once, shows the matches it has, and retries the rest', async () => {
-    const { gate, wrap } = subjectsHeld();
+    const { gate, wrap } = subjectsBusy();
     const busy = await startService({}, wrap);
     const clue = crypto.randomUUID();
     const home = await createFixture(busy.db, { subject: clue });
     await insertRecord(busy.db, user, [home.realm, clue as Uuid], userMembers);
     const window = await openSignedIn(busy, '#/', { scope: READ_SCOPE });
     const { page } = window;
-    const token = await busy.token('profile-infos:read');
-    const path = '/v2/user-authentication-oidc-profile-info/search';
-    const search = async () =>
-      (await busy.withoutRetry.post(path, token, { filter: 'eq(subject,nobody)' })).status;
-    gate.isClosed = true;
-    const others = Array.from({ length: LIMITS.searchesAtOnceMax }, search);
-    expect(await search()).toBe(503);
+    gate.isBusy = true;
     await page.getByRole('searchbox').fill(clue);
     const notice = page.getByText('The service is busy.');
     await notice.waitFor();
@@ -220,9 +224,7 @@ describe('a search that fails in part', () => {
     expect(await page.locator('a.row').count()).toBe(1);
     await window.expectError(/status of 503/);
     expect(await window.violations()).toEqual([]);
-    gate.isClosed = false;
-    gate.open();
-    await Promise.all(others);
+    gate.isBusy = false;
     await page.locator(`a.row[href$="${home.user}"]`).waitFor();
     expect(await notice.count()).toBe(0);
     await window.close();

@@ -82,11 +82,6 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/http/operations/feed.ts': FEED_SUITES,
   'src/http/operations/change_streams.ts': ['stream_polling', ...FEED_SUITES],
   'src/http/operations/console_sessions.ts': [...CONSOLE_SUITES, 'external_tokens', 'matrix'],
-  'src/http/operations/search_realm_by_realm.ts': [
-    'search_realm_by_realm',
-    'search_all_realms',
-    'search_many_realms',
-  ],
   'src/http/operations/search_all_realms.ts': ['search_all_realms', 'search_many_realms'],
   'src/http/operations/reverse_lookup.ts': [
     'reverse_lookup',

@@ -1,4 +1,4 @@
-import { FAULTS } from '../../src/domain/fault.ts';
+import { OVERLOAD_CAUSES } from '../../src/domain/fault.ts';
 
 const TRIES_MAX = 10;
 
@@ -28,5 +28,5 @@ export async function sendWithRetry<A extends Answer>(
  */
 export async function isOverloaded(answer: Response | { readonly text: string }): Promise<boolean> {
   const text = answer instanceof Response ? await answer.clone().text() : answer.text;
-  return text.includes(FAULTS.overloaded.detail);
+  return Object.values(OVERLOAD_CAUSES).some((detail) => text.includes(detail));
 }

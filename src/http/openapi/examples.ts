@@ -161,7 +161,7 @@ export function openExamples(baseUrl: string): Examples {
     },
     allRealms(resource) {
       const { data, links } = pageOf(resource, 'offset', undefined, true) as { data: object; links: object };
-      return { data, meta: { page: { limit: 25 }, realms: { searched: 1, next: null, cut: null } }, links };
+      return { data, meta: { page: { limit: 25 }, realms: { next: null, cut: null } }, links };
     },
   };
 }

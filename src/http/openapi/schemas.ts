@@ -237,10 +237,9 @@ const allRealmsMeta = z
   .strictObject({
     page: z.strictObject({ limit }),
     realms: z.strictObject({
-      searched: count.meta({ description: 'The number of realms searched.' }),
       next: idSchema
         .nullable()
-        .meta({ description: 'Pass it as `after_realm` to continue; null if all realms were searched.' }),
+        .meta({ description: 'Pass it as `after_realm` to continue; null if no later realm has a match.' }),
       cut: idSchema.nullable().meta({
         description:
           'The realm with more matches than fit on the page, or null; search that realm for the rest.',

@@ -17,7 +17,7 @@ import { pageAnswer, recordOperation, schemaOf } from './record_operation.ts';
 
 /** The dependencies of lists. */
 export interface ListDeps extends RecordDeps {
-  readonly store: Pick<Store, 'get' | 'getIncluding' | 'list' | 'find' | 'overloaded'>;
+  readonly store: Pick<Store, 'get' | 'getIncluding' | 'list' | 'find' | 'searchRealms' | 'overloaded'>;
   /** The default page length. */
   readonly pageLength: number;
 }

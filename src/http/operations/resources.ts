@@ -3,15 +3,15 @@ import { linkParameters } from '../openapi/parameters.ts';
 import { discoveryPattern, itemPatterns, searchPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { faultReply } from '../server/reply.ts';
-import { list } from './lists.ts';
+import { type ListDeps, list } from './lists.ts';
 import { lookup } from './lookup.ts';
 import { type InspectDeps, inspectProvider } from './provider_documents.ts';
 import { create, remove, update, type WriteDeps } from './record_writes.ts';
 import { find, search, searchList } from './reverse_lookup.ts';
-import { type SearchAllDeps, searchAllRealms } from './search_all_realms.ts';
+import { searchAllRealms } from './search_all_realms.ts';
 
 /** The dependencies of the operations of a resource. */
-export type ResourceDeps = WriteDeps & SearchAllDeps & InspectDeps;
+export type ResourceDeps = WriteDeps & ListDeps & InspectDeps;
 
 /** Every operation of a resource: the five verbs, its reverse lookup if it has one, and searches. */
 export function operationsOf(resource: Resource): readonly Operation<ResourceDeps>[] {

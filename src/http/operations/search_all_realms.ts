@@ -1,24 +1,22 @@
 import { z } from 'zod';
-import type { KeyedRecord, ListRequest, Store } from '../../directory/store.ts';
-import { Fault, overloaded } from '../../domain/fault.ts';
+import type { KeyedRecord, MaybePromise, RealmSearchPage } from '../../directory/store.ts';
+import { Fault } from '../../domain/fault.ts';
 import { type FilterCondition, type ParsedFilter, parseFilter } from '../../domain/filter/filter.ts';
-import type { Clock, Uuid } from '../../domain/id.ts';
+import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
-import type { Key, LookupRules, Resource } from '../../domain/resource.ts';
+import type { LookupRules, Resource } from '../../domain/resource.ts';
 import { violatedRule } from '../../domain/rule.ts';
 import { filterExample } from '../openapi/examples.ts';
 import { allRealmsSchema } from '../openapi/schemas.ts';
 import { parseJson, readBody } from '../pipeline/body.ts';
-import type { Call, Stage } from '../pipeline/call.ts';
+import type { Stage } from '../pipeline/call.ts';
 import { searchAllRealmsPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
-import { NEWEST_FIRST } from '../pipeline/query.ts';
 import { authorizeRead, type ListDeps, pageReply } from './lists.ts';
 import { pageAnswer, recordOperation, schemaOf } from './record_operation.ts';
 import { inBody } from './reverse_lookup.ts';
-import { readableRealms, type SearchRealm, searchRealmByRealm } from './search_realm_by_realm.ts';
 
 /** The body of a search across all realms. */
 const searchRequestSchema = z
@@ -43,17 +41,12 @@ const searchRequestSchema = z
 
 type AllRealmsRequest = z.output<typeof searchRequestSchema>;
 
-export interface SearchAllDeps extends ListDeps {
-  readonly store: ListDeps['store'] & Pick<Store, 'distinctValues'>;
-  readonly clock: Clock;
-}
-
 /**
- * A search in every realm that the token may read: authentication (401), scope (403), filter (400). The realms are searched one
- * after another by an index, in the order of their IDs. After LIMITS.searchRealmsMax realms or LIMITS.searchMsMax the response
- * names the realm to continue after, and the realm whose matches did not all fit.
+ * A search in every realm that the token may read: authentication (401), scope (403), filter (400). A filter that an index
+ * without the realm answers is one statement; any other is one statement for LIMITS.searchRealmsMax realms, and the response
+ * names the realm to continue after. It also names the realm whose matches did not all fit.
  */
-export function searchAllRealms(resource: Resource, rules: LookupRules): Operation<SearchAllDeps> {
+export function searchAllRealms(resource: Resource, rules: LookupRules): Operation<ListDeps> {
   return recordOperation(resource, {
     name: `search-every-${resource.name}`,
     method: 'POST',
@@ -75,36 +68,47 @@ export function searchAllRealms(resource: Resource, rules: LookupRules): Operati
   });
 }
 
-function searchStage(resource: Resource, rules: LookupRules, deps: SearchAllDeps): Stage {
-  const present = itemPresenterOf(resource, { ...deps, includesParent: true });
-  let inFlight = 0;
-
-  async function answer(call: Call): Promise<string> {
+function searchStage(
+  resource: Resource,
+  rules: LookupRules,
+  { store, pageLength, ...context }: ListDeps,
+): Stage {
+  const present = itemPresenterOf(resource, { ...context, includesParent: true });
+  return async (call) => {
     const { filter: text, page = {} } = readAllRealmsRequest(call.body ?? '');
     const filter = inBody(() => readFilter(text, rules));
-    const limit = page.limit ?? deps.pageLength;
-    const seek = realmSearch(resource, filter, limit, deps.store);
-    const order = readableRealms(
-      call.principal as Principal,
-      page.after_realm as Uuid | undefined,
-      deps.store,
-    );
-    const found = await searchRealmByRealm(order, seek, limit, deps.clock);
+    const limit = page.limit ?? pageLength;
+    const { realms } = call.principal as Principal;
+    const only = realms === '*' ? undefined : [...realms];
+    const searchAfter = (after: Uuid | undefined, count: number) =>
+      store.searchRealms(resource, { filter, only, after, limit: count });
+    const found = await pageOfRealms(searchAfter, page.after_realm as Uuid | undefined, limit);
     const items = found.items.map(({ record, key }) => present(record, key)).join(',');
-    const { searched, next, cut } = found;
-    const meta = JSON.stringify({ page: { limit }, realms: { searched, next, cut } });
-    return `{"data":[${items}],"meta":${meta},${NO_LINKS}}`;
-  }
-
-  return async (call) => {
-    if (inFlight >= LIMITS.searchesAtOnceMax) throw overloaded('CONCURRENCY_LIMIT');
-    inFlight += 1;
-    try {
-      return pageReply(call, await answer(call));
-    } finally {
-      inFlight -= 1;
-    }
+    const meta = JSON.stringify({ page: { limit }, realms: { next: found.next, cut: found.cut } });
+    return pageReply(call, `{"data":[${items}],"meta":${meta},${NO_LINKS}}`);
   };
+}
+
+interface RealmsPage {
+  readonly items: readonly KeyedRecord[];
+  /** The realm to continue after; null if no later realm can have matches. */
+  readonly next: Uuid | null;
+  /** The last realm of the page, if it has more matches than fit; otherwise null. */
+  readonly cut: Uuid | null;
+}
+
+async function pageOfRealms(
+  searchAfter: (after: Uuid | undefined, count: number) => MaybePromise<RealmSearchPage>,
+  after: Uuid | undefined,
+  limit: number,
+): Promise<RealmsPage> {
+  const { items: found, through = null } = await searchAfter(after, limit + 1);
+  const items = found.slice(0, limit);
+  const [last, further] = [items.at(-1)?.key[0] ?? null, found[limit]?.key[0]];
+  if (last === null || further === undefined) return { items, next: through, cut: null };
+  if (further !== last) return { items, next: last, cut: null };
+  const later = await searchAfter(last, 1);
+  return { items, next: later.items.length > 0 || later.through ? last : null, cut: last };
 }
 
 const NO_LINKS = '"links":{"current":null,"first":null,"last":null,"next":null,"prev":null}';
@@ -149,77 +153,4 @@ function filterForms({ filterables, by }: LookupRules): string {
     return `eq(${member},…)${isPattern ? ` or like(${member},…*) with 2 characters or more` : ''}`;
   };
   return by.map((members) => members.map(written).join(':')).join('; ');
-}
-
-/** Makes the function that searches one realm, with the cheapest query for the filter. */
-function realmSearch(
-  resource: Resource,
-  filter: ParsedFilter,
-  limit: number,
-  store: SearchAllDeps['store'],
-): SearchRealm {
-  const values = new Map(
-    filter
-      .flat()
-      .map((condition) => [condition.member, condition.kind === 'one_of' ? condition.values[0] : undefined]),
-  );
-  const members = [...values.keys()];
-  const set = setOf(resource, members);
-  const sole = (found: KeyedRecord | undefined) => (found ? [found] : []);
-  if (set && isUniqueSet(resource, set)) {
-    const lookupKey = { members: set, values: set.map((member) => values.get(member) as string) };
-    return async (realm) => sole(await store.find(resource, realm, lookupKey));
-  }
-  const id = values.get('id');
-  if (id !== undefined) {
-    return async (realm) => {
-      const key: Key = [realm, id as Uuid];
-      const record = await store.get(resource, key);
-      return sole(record && { key, record });
-    };
-  }
-  // The unique index begins with the member that the filter lacks.
-  const [missing] = resource.unique.find(([, ...rest]) => areSame(rest, members)) ?? [];
-  if (missing && !set) return (realm) => findByEachValue(realm, { resource, missing, values }, store);
-  const listing: ListRequest = {
-    filter,
-    sort: NEWEST_FIRST,
-    page: { kind: 'after', after: undefined, limit: limit + 1 },
-  };
-  return async (realm) => (await store.list(resource, [realm], listing))?.items ?? [];
-}
-
-/** The set of the description that these members are, in its order. */
-function setOf({ reverseLookup }: Resource, members: readonly string[]): readonly string[] | undefined {
-  return reverseLookup?.by.find((set) => areSame(set, members));
-}
-
-/** Whether at most one record of a realm has given values of these members. */
-function isUniqueSet({ unique }: Resource, members: readonly string[]): boolean {
-  return [['id'], ...unique].some((set) => areSame(set, members));
-}
-
-interface IncompleteLookup {
-  readonly resource: Resource;
-  readonly missing: string;
-  readonly values: ReadonlyMap<string, unknown>;
-}
-
-/** Looks up with each value that the realm's records have in the member that the filter lacks. */
-async function findByEachValue(
-  realm: Uuid,
-  { resource, missing, values }: IncompleteLookup,
-  store: SearchAllDeps['store'],
-): Promise<readonly KeyedRecord[]> {
-  const members = setOf(resource, [missing, ...values.keys()]) ?? [];
-  const found: KeyedRecord[] = [];
-  for (const value of await store.distinctValues(resource, realm, missing, LIMITS.searchIssuersMax)) {
-    const lookupKey = {
-      members,
-      values: members.map((member) => (values.get(member) as string | undefined) ?? value),
-    };
-    const one = await store.find(resource, realm, lookupKey);
-    if (one) found.push(one);
-  }
-  return found;
 }

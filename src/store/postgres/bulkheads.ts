@@ -88,8 +88,6 @@ export function openBulkheads(shared: RealmStores, nodes: RealmNodes, open: () =
     find: (resource, realm, lookup) => within([realm], (own) => own.records.find(resource, realm, lookup)),
     list: (resource, scope, listing) =>
       within(scope.slice(0, 1), (own) => own.records.list(resource, scope, listing)),
-    distinctValues: (resource, realm, member, limit) =>
-      within([realm], (own) => own.records.distinctValues(resource, realm, member, limit)),
     changes: (realm, after, limit) => within([realm], (own) => own.records.changes(realm, after, limit)),
     countBelow: (resource, key) => within([key[0]], (own) => own.records.countBelow(resource, key)),
     loadIdempotencyRecord: (key, now) =>

@@ -3,7 +3,7 @@ import type { SqlClient } from './sql_client.ts';
 
 /** The indexes of the schema, read from the catalog. */
 export interface IndexCatalog {
-  /** The indexes of a table that cover all of its rows. */
+  /** The B-tree indexes of a table that cover all of its rows. */
   of(table: string): readonly Index[];
   /** The columns of an index; undefined where it does not exist. */
   columnsOf(index: string): readonly string[] | undefined;
@@ -13,7 +13,7 @@ const SELECT_INDEXES = `select t.relname as table_name, c.relname as name, i.ind
     select a.attname from unnest(i.indkey::smallint[]) with ordinality as k (number, place)
     join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.number order by k.place), ' ') as columns
   from pg_index i join pg_class c on c.oid = i.indexrelid join pg_class t on t.oid = i.indrelid
-  where c.relnamespace = to_regnamespace(quote_ident(current_schema())) and i.indpred is null`;
+  where c.relam = (select oid from pg_am where amname = 'btree') and c.relnamespace = to_regnamespace(quote_ident(current_schema())) and i.indpred is null`;
 
 interface IndexRow {
   readonly table_name: string;

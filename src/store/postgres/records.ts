@@ -1,6 +1,7 @@
 import { openAdmission } from '../admission.ts';
 import type { Dialect } from '../dialect.ts';
 import { openCountBelow } from '../lists/count_below.ts';
+import { openRealmSearches, openSearchRealms } from '../lists/realm_search.ts';
 import { openProbe, openRecords } from '../records/records.ts';
 import type { Transactions } from '../transactions.ts';
 import type { RealmStores } from './bulkheads.ts';
@@ -42,6 +43,7 @@ export function openPostgresRecords(
   { session: { perform, forget }, transactions, indexes, readLong, dialect }: RecordDeps,
 ): RealmStores['records'] {
   const readShort = openPostgresReading(pools.lists, perform);
+  const searches = openRealmSearches(postgresStatements, dialect);
   const admissions = { lookups: openAdmission(), reverseLookups: openAdmission() };
   const probe = openProbe({ read: openPostgresReading(pools.access, perform) });
   const isDistributed = dialect === CITUS;
@@ -57,6 +59,9 @@ export function openPostgresRecords(
       find: admissions.reverseLookups.isOverloaded,
     },
     list: openPostgresLists({ readShort, readLong, indexes, forget }),
+    searchRealms: openSearchRealms(searches, readShort, (resource, search) =>
+      readLong(() => searches.whole(resource, search)),
+    ),
     countBelow: openCountBelow({ read: readLong }),
     async ready() {
       await probe();

@@ -15,7 +15,15 @@ import { openRemovals } from './removal.ts';
 import type { Statements } from './statements.ts';
 
 /** What each engine implements itself: reads, and whether it is ready or overloaded. */
-type OfEngine = 'get' | 'getIncluding' | 'list' | 'find' | 'countBelow' | 'overloaded' | 'ready';
+type OfEngine =
+  | 'get'
+  | 'getIncluding'
+  | 'list'
+  | 'find'
+  | 'searchRealms'
+  | 'countBelow'
+  | 'overloaded'
+  | 'ready';
 
 const CHANGES = `select ${CHANGE_COLUMNS} from log_entry where realm_id = ? and seq > ? order by seq limit ?`;
 
@@ -40,17 +48,6 @@ export function openRecords(
       for (const { key } of writes) realms.add(key[0]);
       return write([...realms], () => commit(writes, answer));
     },
-    distinctValues: (resource, realm, member, limit) =>
-      read(function* () {
-        const text = nextValueText(resource, member);
-        const values: string[] = [];
-        while (values.length < limit) {
-          const row = yield* first<Readonly<Record<string, string>>>(text, realm, values.at(-1) ?? '');
-          if (!row) break;
-          values.push(row[member] as string);
-        }
-        return values;
-      }),
     loadIdempotencyRecord: (key, now) => read(() => idempotency.load(key, now)),
     async sweepIdempotency(now) {
       const deleted = await write([], function* () {
@@ -75,11 +72,6 @@ export function openRecords(
         return yield* changesIn(realm, rows, logIds);
       }),
   };
-}
-
-/** Selects the next value of a member after a given one: one index lookup for each value, however many records have it. */
-export function nextValueText({ table }: Resource, member: string): string {
-  return `select ${member} from ${table} where realm_id = ? and ${member} > ? order by ${member} limit 1`;
 }
 
 const PROBE = 'select store_id from instance';

@@ -1,8 +1,10 @@
 import type { Database } from 'bun:sqlite';
-import type { MaybePromise } from '../../directory/store.ts';
+import type { MaybePromise, Store } from '../../directory/store.ts';
 import type { Index } from '../lists/list_plans.ts';
 import type { ListOutcome } from '../lists/list_reading.ts';
 import { type Lists, openListReading, openLists, type ReadLists } from '../lists/lists.ts';
+import { openRealmSearches, openSearchRealms } from '../lists/realm_search.ts';
+import type { Transactions } from '../transactions.ts';
 import { SQLITE, sqliteStatements } from './dialect.ts';
 import { openSqliteSession } from './session.ts';
 import { readRetrying, type SharedReadTransaction } from './shared_read_transaction.ts';
@@ -25,6 +27,20 @@ export function openSqliteLists(db: Database, sharedReads: SharedReadTransaction
       db.inTransaction ? read(request, budget) : readInTransaction(request, budget),
     );
   return openLists(readList);
+}
+
+/** Searches of all realms over one connection; `searchWhole`: where those without an index run, by default here. */
+export function openSqliteSearches(
+  transactions: Pick<Transactions, 'read'>,
+  searchWhole?: Store['searchRealms'],
+): Store['searchRealms'] {
+  const searches = openRealmSearches(sqliteStatements, SQLITE);
+  const { read } = transactions;
+  return openSearchRealms(
+    searches,
+    read,
+    searchWhole ?? ((resource, search) => read(() => searches.whole(resource, search))),
+  );
 }
 
 /** The indexes of a table that cover all of its rows. */

@@ -23,7 +23,7 @@ import { connectSqlite, retryWhileBusy, sqliteFault } from './connection.ts';
 import { assertNoOrphanedLog, fileSize, trackDatabaseFiles } from './database_files.ts';
 import { SQLITE } from './dialect.ts';
 import { copyDatabaseFile, keepUpgradeCopy } from './file_copy.ts';
-import { openSqliteLists } from './lists.ts';
+import { openSqliteLists, openSqliteSearches } from './lists.ts';
 import { assertSqliteSchema, migrateSqlite } from './migrate.ts';
 import { openSqliteRecords } from './records.ts';
 import { scrubSqlite } from './scrub.ts';
@@ -133,6 +133,7 @@ function engineOver(db: Database): EmbeddedEngine {
     webhooks: openWebhookStore(transactions, SQLITE),
     embedded: {
       listDelegating: openSqliteLists(db, sharedReads).delegating,
+      searchDelegating: (searchWhole) => openSqliteSearches(transactions, searchWhole),
       copyTo: (path) =>
         retryWhileBusy(() => {
           sharedReads.end();

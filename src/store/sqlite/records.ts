@@ -10,7 +10,7 @@ import { openProbe, openRecords } from '../records/records.ts';
 import type { SqlValue } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import { SQLITE, sqliteStatements } from './dialect.ts';
-import { openSqliteLists } from './lists.ts';
+import { openSqliteLists, openSqliteSearches } from './lists.ts';
 import { openSqliteReverseLookups } from './reverse_lookups.ts';
 import { atRowId, rowIdOf } from './row_id.ts';
 import { readRetrying, type SharedReadTransaction } from './shared_read_transaction.ts';
@@ -40,6 +40,7 @@ export function openSqliteRecords(
     ...openLookups(db, sharedReads),
     find: openSqliteReverseLookups(db, sharedReads),
     list: openSqliteLists(db, sharedReads).local,
+    searchRealms: openSqliteSearches(transactions),
     countBelow: openCountBelow(transactions),
     overloaded: { write: transactions.isOverloaded },
     ready: openProbe(transactions),

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import type { Store } from '../../../src/directory/store.ts';
+import type { RealmSearch, Store } from '../../../src/directory/store.ts';
+import { parseFilter } from '../../../src/domain/filter/filter.ts';
 import type { AnyRecord, Key, LookupKey, Resource } from '../../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfile, passwordProfileInfo } from '../../../src/domain/resources.ts';
 import { foldedKey } from '../../../src/domain/text/folding.ts';
@@ -52,20 +53,26 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
       });
     };
 
-    test('distinctValues returns each value of the realm once and in order', async () => {
-      const own = await createRealmFixture(store);
-      const issuers = ['https://b.example', 'https://a.example', 'https://b.example', 'https://ü.example'];
-      for (const [index, issuer] of issuers.entries()) {
-        const { key } = oidcLink(own, 'any');
-        const members = { subject: `s-${index}`, issuer, oidc_profile_id: own.oidc };
-        await commitWrites(store, insert(oidcProfileInfo, key, members));
-      }
-      const distinct = (limit: number, realm = own.realm) =>
-        store.distinctValues(oidcProfileInfo, realm, 'issuer', limit);
-      const all = ['https://a.example', 'https://b.example', 'https://ü.example'];
-      expect(await distinct(9)).toEqual(all);
-      expect(await distinct(2)).toEqual(all.slice(0, 2));
-      expect(await distinct(9, mintId())).toEqual([]);
+    test('searchRealms finds a subject in every realm, in the order of realms, and in none other than the named ones', async () => {
+      const homes = [await createRealmFixture(store), await createRealmFixture(store)];
+      const subject = `everywhere ${mintId()}`;
+      for (const home of homes) await commitWrites(store, oidcLink(home, subject));
+      const realms = homes.map(({ realm }) => realm).sort();
+      const search = async (more: Partial<RealmSearch> = {}) => {
+        const filter = parseFilter(
+          `eq(subject,"${subject}")`,
+          oidcProfileInfo.searchAllRealms?.filterables ?? {},
+        );
+        const request = { filter, only: undefined, after: undefined, limit: 9, ...more };
+        const { items, through } = await store.searchRealms(oidcProfileInfo, request);
+        expect(through).toBeUndefined();
+        return items.map(({ key: [realm] }) => realm);
+      };
+      expect(await search()).toEqual(realms);
+      expect(await search({ limit: 1 })).toEqual(realms.slice(0, 1));
+      expect(await search({ after: realms[0] })).toEqual(realms.slice(1));
+      expect(await search({ only: realms.slice(1) })).toEqual(realms.slice(1));
+      expect(await search({ only: [mintId()] })).toEqual([]);
     });
 
     test('find returns the record with its key, and nothing for another realm, letter case or issuer', async () => {

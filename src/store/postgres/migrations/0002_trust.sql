@@ -25,6 +25,11 @@ create table log_entry (
 
 create index log_entry_of_user on log_entry (realm_id, user_id, seq) where user_id is not null;
 
+-- Searches of all realms. A hash index takes the same for a text of any length, and answers equality alone.
+
+create index oidc_profile_info_subject_hash on oidc_profile_info using hash (subject);
+create index password_profile_info_username_hash on password_profile_info using hash (username_key);
+
 -- Release 0.1.0, which wrote this table, had no PostgreSQL.
 
 drop table change;

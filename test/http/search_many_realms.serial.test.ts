@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import type { Uuid } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { passwordProfile, passwordProfileInfo, realm, user } from '../../src/domain/resources.ts';
+import {
+  createFixture,
+  insertRecord,
+  realmMembers,
+  type Service,
+  startService,
+  userMembers,
+} from '../support/service.ts';
+
+/** Searches of many realms, and of realms with many profiles or links. */
+
+setDefaultTimeout(300_000);
+
+interface SearchPage {
+  readonly data: readonly { readonly id: string }[];
+  readonly meta: { readonly realms: { readonly next: string | null; readonly cut: string | null } };
+}
+
+const USERS = 'user-authentication-info';
+const PASSWORDS = 'user-authentication-password-profile-info';
+
+describe('search of many realms', () => {
+  let many: Service;
+  let all: string;
+  const count = LIMITS.searchRealmsMax + 30;
+  const name = 'Everywhere the same';
+  const order: Uuid[] = [];
+
+  beforeAll(async () => {
+    many = await startService();
+    for (let made = 0; made < count; made += 1) order.push(many.clock.mintId());
+    order.sort();
+    for (let start = 0; start < count; start += 100) {
+      await Promise.all(
+        order.slice(start, start + 100).map(async (id) => {
+          await insertRecord(many.db, realm, [id], realmMembers);
+          await insertRecord(many.db, user, [id, id], { ...userMembers, name });
+        }),
+      );
+    }
+    all = await many.token('users:read');
+  }, 300_000);
+  afterAll(() => many.stop());
+
+  const search = async (body: object) => {
+    const answer = await many.post(`/v2/${USERS}/search`, all, body);
+    if (answer.status !== 200) throw new Error(`${answer.status} ${await answer.text()}`);
+    return (await answer.json()) as SearchPage;
+  };
+
+  test('pages of a search along after_realm search every realm once', async () => {
+    const found: string[] = [];
+    const pages: number[] = [];
+    let after: string | undefined;
+    do {
+      const page: object = { limit: 100, ...(after === undefined ? {} : { after_realm: after }) };
+      const { data, meta } = await search({ filter: `eq(name,"${name}")`, page });
+      found.push(...data.map(({ id }) => id));
+      pages.push(data.length);
+      after = meta.realms.next ?? undefined;
+    } while (after !== undefined);
+    expect(found).toEqual(order);
+    expect(Math.max(...pages)).toBe(100);
+  });
+
+  test('one search covers at most searchRealmsMax realms, and names the realm to continue after', async () => {
+    const filter = `eq(id,${order.at(-1)})`;
+    const first = await search({ filter });
+    expect([first.data, first.meta.realms.next]).toEqual([[], order[LIMITS.searchRealmsMax - 1] as string]);
+    const rest = await search({ filter, page: { after_realm: first.meta.realms.next } });
+    expect([rest.data.map(({ id }) => id), rest.meta.realms.next]).toEqual([[order.at(-1) as string], null]);
+  });
+
+  test('a search by a username that more realms have than fit into one turn finds each once', async () => {
+    const username = 'The same everywhere';
+    for (let start = 0; start < count; start += 100) {
+      await Promise.all(
+        order.slice(start, start + 100).map(async (id) => {
+          const profile = {
+            name: 'Passwords',
+            username_format: 'any',
+            enable_one_time_password_token: false,
+          };
+          await insertRecord(many.db, passwordProfile, [id, id], profile);
+          await insertRecord(many.db, passwordProfileInfo, [id, id, id], {
+            username,
+            password_profile_id: id,
+          });
+        }),
+      );
+    }
+    expect(count).toBeGreaterThan(LIMITS.listRecordsInlineMax);
+    const by = await many.token('profile-infos:read');
+    const found: string[] = [];
+    let after: string | null = null;
+    do {
+      const page: object = { limit: 100, ...(after === null ? {} : { after_realm: after }) };
+      const answer = await many.post(`/v2/${PASSWORDS}/search`, by, {
+        filter: `eq(username,"${username}")`,
+        page,
+      });
+      const { data, meta } = (await answer.json()) as SearchPage;
+      found.push(...data.map(({ id }) => id));
+      after = meta.realms.next;
+    } while (after !== null);
+    expect(found).toEqual(order);
+  });
+});
+
+test('search finds a username in every profile of a realm with many profiles', async () => {
+  const { db, clock, token, post, stop } = await startService();
+  const { realm, user: of } = await createFixture(db);
+  const username = 'Several Profiles';
+  const link = async (profile: Uuid, name: string) => {
+    const id = clock.mintId();
+    await insertRecord(db, passwordProfileInfo, [realm, of, id], {
+      username: name,
+      password_profile_id: profile,
+    });
+    return id;
+  };
+  const profiles = Array.from({ length: 101 }, () => clock.mintId()).sort();
+  for (const profile of profiles) {
+    const members = { name: 'Passwords', username_format: 'any', enable_one_time_password_token: false };
+    await insertRecord(db, passwordProfile, [realm, profile], members);
+    await link(profile, `user of ${profile}`);
+  }
+  const made = await Promise.all(profiles.slice(-2).map((profile) => link(profile, username)));
+  const body = { filter: `eq(username,"${username}")` };
+  const answer = await post(`/v2/${PASSWORDS}/search`, await token('profile-infos:read'), body);
+  const { data } = (await answer.json()) as SearchPage;
+  expect(data.map(({ id }) => id).sort()).toEqual(made.sort());
+  await stop();
+});
+
+test('a search of all realms by a username reads an index without the realm', async () => {
+  const { database, db, clock, stop } = await startService();
+  const { realm, user: of, passwordProfile: profile } = await createFixture(db);
+  for (let link = 0; link < 500; link += 1) {
+    const members = { username: `several ${link}`, password_profile_id: profile };
+    await insertRecord(db, passwordProfileInfo, [realm, of, clock.mintId()], members);
+  }
+  await database.tamper('analyze');
+  const [explain, condition, index] =
+    database.address.engine === 'sqlite'
+      ? ['explain query plan', 'username_crc = 1', 'password_profile_info_username_crc']
+      : ['explain', "username_key = 'several 7'", 'password_profile_info_username_hash'];
+  const text = `${explain} select id from password_profile_info where ${condition}`;
+  expect(JSON.stringify(await database.query<Record<string, unknown>>(text))).toContain(index);
+  await stop();
+});
