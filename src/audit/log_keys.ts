@@ -34,6 +34,8 @@ export interface LogKeys {
   tag(previous: Uint8Array, entry: string): Uint8Array;
   /** HMAC-SHA-256 over the start of a chain. 32 bytes. */
   anchor(place: string): Uint8Array;
+  /** The first 16 bytes of HMAC-SHA-256 over the values of a row that grants access. */
+  rowMac(row: string): Uint8Array;
   /** An Ed25519 signature over a checkpoint line, as base64url. */
   sign(line: string): string;
   isSigned(line: string, signature: string): boolean;
@@ -53,6 +55,7 @@ export function openLogKeys(secret: Uint8Array, { randomBytes }: Pick<Clock, 'ra
   const derive = (info: string) => Buffer.from(hkdfSync('sha256', secret, '', `authrealm log ${info}`, 32));
   const chainKey = derive('chain');
   const anchorKey = derive('anchor');
+  const rowKey = derive('row');
   const encryptionKey = openEncryptionKeys(derive('person'));
   const signer = createPrivateKey({
     key: Buffer.concat([PKCS8_ED25519, derive('checkpoint')]),
@@ -80,6 +83,7 @@ export function openLogKeys(secret: Uint8Array, { randomBytes }: Pick<Clock, 'ra
     },
     tag: (previous, entry) => hmac(chainKey, previous, entry).subarray(0, TAG_BYTES),
     anchor: (place) => hmac(anchorKey, place),
+    rowMac: (row) => hmac(rowKey, row).subarray(0, TAG_BYTES),
     sign: (line) => sign(null, Buffer.from(line), signer).toString('base64url'),
     isSigned: (line, signature) =>
       verify(null, Buffer.from(line), verifier, Buffer.from(signature, 'base64url')),

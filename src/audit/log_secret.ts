@@ -53,7 +53,7 @@ function openSecret(sealed: Uint8Array, keyring: Pick<Keyring, 'open'>): string 
   }
 }
 
-type SecretStore = Pick<AuthStore, 'secret' | 'insertSecret'>;
+type SecretStore = Pick<AuthStore, 'secret' | 'insertLogSecret'>;
 
 /**
  * The keys of the log, derived from a secret of the installation that the first caller creates. It survives
@@ -68,13 +68,22 @@ export async function obtainLogKeys(
   return openLogSecret(found, keyring, clock);
 }
 
+function secretRemoved(): Refusal {
+  return new Refusal(
+    'the secret of the audit log is missing in this database, which has a log: restore a backup, because without it no entry ' +
+      'can be verified',
+  );
+}
+
 async function createLogSecret(
   store: SecretStore,
   keyring: Pick<Keyring, 'seal'>,
   clock: Clock,
 ): Promise<Uint8Array> {
   const secret = Buffer.from(clock.randomBytes(LOG_SECRET_BYTES)).toString('base64url');
-  await store.insertSecret(NAME, keyring.seal('instance-secret', PLACE, secret), clock.now());
+  const sealed = keyring.seal('instance-secret', PLACE, secret);
+  const keys = openLogKeys(Buffer.from(secret, 'base64url'), clock);
+  if ((await store.insertLogSecret(NAME, sealed, keys, clock.now())) === 'log exists') throw secretRemoved();
   const created = await store.secret(NAME);
   if (!created) throw new Error('the master key was changed while the audit log was started');
   return created;

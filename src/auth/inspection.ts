@@ -3,7 +3,15 @@ import type { Clock } from '../domain/id.ts';
 import { ciphertextKeyId } from '../domain/text/ciphertext.ts';
 import { type Keyring, opensKeyCheck, opensValue } from './keys/keyring.ts';
 import { keySetAt } from './keys/signing.ts';
-import type { AuthStore, Client, SealedStore, SealedValue, SigningKey } from './port.ts';
+import type {
+  AuthStore,
+  Client,
+  ForgedRow,
+  ForgedRows,
+  SealedStore,
+  SealedValue,
+  SigningKey,
+} from './port.ts';
 
 /** Dependencies of the checks; each is evaluated when a check needs it, and may throw then. */
 export interface AuthInspectionDeps {
@@ -11,6 +19,8 @@ export interface AuthInspectionDeps {
     readonly access: Pick<AuthStore, 'state' | 'signingKeys' | 'keyChecks'>;
     readonly sealed: Pick<SealedStore, 'values'>;
   };
+  /** With the keys of the log. Throws Refusal without them. */
+  readonly forgedRows: () => Promise<ForgedRows>;
   /** Throws Refusal if no master key is available. */
   readonly keyring: () => Keyring;
   readonly unknownRealms: () => Rows<ClientRealm>;
@@ -26,6 +36,7 @@ export function authChecks(deps: AuthInspectionDeps): readonly Check[] {
     { name: 'sealed values', run: (reporter) => checkSealed(deps, reporter) },
     { name: 'signing keys', run: (reporter) => checkSigningKeys(deps, reporter) },
     { name: 'clients', run: (reporter) => checkClients(deps, reporter) },
+    { name: 'forged rows', run: (reporter) => checkForgedRows(deps, reporter) },
   ];
 }
 
@@ -92,6 +103,29 @@ async function checkSigningKeys(
       table: 'signing_key',
       ids: [signer.kid],
     });
+  }
+}
+
+/** The sentence about a forged row. */
+export function describeForged({ table }: ForgedRow): string {
+  return HONOURED.has(table)
+    ? 'was changed in the database without the service, and is not honoured: delete it and create it again'
+    : 'has a password hash that was changed in the database without the service';
+}
+
+const HONOURED: ReadonlySet<string> = new Set(['client', 'client_realm', 'signing_key', 'webhook']);
+
+async function checkForgedRows({ forgedRows }: AuthInspectionDeps, reporter: CheckReporter): Promise<void> {
+  const rows = await forgedRows();
+  let withoutCode = 0;
+  for await (const row of rows()) {
+    const { table, realm, id, hasCode } = row;
+    if (hasCode) reporter.find({ says: describeForged(row), table, ids: [id], ...(realm ? { realm } : {}) });
+    else withoutCode += 1;
+  }
+  if (withoutCode > 0) {
+    const says = `${withoutCode} password hashes have no code, as release 0.1.0 wrote them: see audit verify --records`;
+    reporter.note({ says });
   }
 }
 

@@ -19,6 +19,10 @@ export interface Client {
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly revision: Revision;
+  /** Its row was not written by the service: it is not honoured, and can only be deleted. */
+  readonly isForged?: boolean;
+  /** Rows with rights to further realms were not written by the service, and are not among `realms`. */
+  readonly hasForgedRealms?: boolean;
 }
 
 /** A key pair that signs access tokens. */
@@ -32,6 +36,8 @@ export interface SigningKey {
   readonly signsFrom: number;
   /** Set when it was withdrawn: nothing it signed is accepted any more. */
   readonly withdrawnAt: number | undefined;
+  /** Its row was not written by the service: it neither signs nor verifies. */
+  readonly isForged?: boolean;
 }
 
 /** A token that was revoked before it expired. */
@@ -68,6 +74,23 @@ export interface KeyCheck {
   readonly keyId: string;
   readonly sealed: Uint8Array;
 }
+
+/** Computes the codes of rows. */
+export interface RowKeys {
+  rowMac(row: string): Uint8Array;
+}
+
+/** A row whose code is wrong, or that has none. */
+export interface ForgedRow {
+  readonly table: string;
+  readonly realm?: string;
+  readonly id: string;
+  /** False for a password hash without a code: release 0.1.0 wrote none. */
+  readonly hasCode: boolean;
+}
+
+/** Yields every forged row of clients, their realms, signing keys, webhook targets and password hashes. */
+export type ForgedRows = () => AsyncGenerator<ForgedRow>;
 
 /** Whether a key is inserted only as the first one, or as a successor. */
 export type SigningKeyCondition = 'first' | { readonly supersededBefore: number };
@@ -161,8 +184,16 @@ export interface AuthStore {
   insertKeyCheck(check: KeyCheck, at: number): Promise<void>;
   /** A sealed secret of the installation; undefined if there is none of that name. */
   secret(name: string): MaybePromise<Uint8Array | undefined>;
-  /** Adds a secret; a no-op if there is one of that name. */
-  insertSecret(name: string, sealed: Uint8Array, at: number): Promise<void>;
+  /**
+   * Adds the secret of the log, and gives the rows of release 0.1.0 their codes in the same commit, this once. A no-op if the
+   * log has a secret. Resolves to `log exists` if it was removed from a log.
+   */
+  insertLogSecret(
+    name: string,
+    sealed: Uint8Array,
+    keys: RowKeys,
+    at: number,
+  ): Promise<'log exists' | 'done'>;
   /** The identifier of this installation, generated with its database (docs/wire.md#realms). */
   storeId(): MaybePromise<string>;
 }

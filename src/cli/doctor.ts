@@ -23,7 +23,7 @@ import { UNICODE_VERSION } from '../domain/text/folding.ts';
 import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
 import { VERSION } from '../platform/version.ts';
-import { givenKeyring, inspect } from '../service/open_database.ts';
+import { givenKeyring, inspect, logKeysOf } from '../service/open_database.ts';
 import { fileOf } from '../store/open.ts';
 import { addSettings, type CliContext } from './context.ts';
 
@@ -95,6 +95,13 @@ function checksOf(settings: Settings, database: () => Database): readonly Check[
   const access = authChecks({
     store: () => database().accessOf(),
     keyring: () => givenKeyring(settings, systemClock),
+    async forgedRows() {
+      const stores = database().accessOf();
+      const keys = await logKeysOf(settings, { accessOf: () => stores }, systemClock);
+      if (!keys) return async function* () {};
+      stores.useKeys(keys);
+      return stores.forgedRows;
+    },
     unknownRealms: () => database().unknownRealms(),
     clock: systemClock,
   });

@@ -8,6 +8,8 @@ export interface Managed {
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly revision: Revision;
+  /** Its row was not written by the service. */
+  readonly isForged?: boolean;
 }
 
 /** A patch, or a function that returns one for the stored state; undefined changes nothing. */
@@ -20,7 +22,9 @@ interface ManagedChange<T> {
   save(changed: T, found: T): Promise<boolean>;
 }
 
-/** Applies a patch; returns undefined if `find` finds nothing. */
+const FORGED = 'it was changed in the database without the service, and can only be deleted';
+
+/** Applies a patch; returns undefined if `find` finds nothing. Throws Fault `conflict` for a forged row: its write would sign it. */
 export async function changeManaged<T extends Managed>(
   { find, edit, save }: ManagedChange<T>,
   { now, mintRevision }: Pick<AuditContext, 'now' | 'mintRevision'>,
@@ -28,6 +32,7 @@ export async function changeManaged<T extends Managed>(
   for (;;) {
     const found = await find();
     if (!found) return undefined;
+    if (found.isForged) throw new Fault('conflict', [{ field: 'data', rule: FORGED }]);
     const patch = typeof edit === 'function' ? edit(found) : edit;
     if (!patch) return found;
     const updatedAt = Math.max(found.updatedAt, now());

@@ -12,6 +12,8 @@ export interface Annotation {
   readonly foldedKeyColumn?: true;
   /** A column `<member>_crc` holds the CRC-32 of the compared value: numbers are found faster than texts. */
   readonly hashColumn?: true;
+  /** A column `<member>_mac` authenticates the value as that of this record: an edit by hand is found. */
+  readonly macColumn?: true;
   /** Never returned. `sealed`: stored encrypted with the keyring. `plain`: stored as it is. */
   readonly secret?: 'sealed' | 'plain';
   /** Personal data: the log holds it encrypted with the key of its user. */

@@ -70,6 +70,11 @@ export type LogRecord =
    */
   | { readonly event: 'retention_failed'; readonly log: string; readonly cause: string }
   /**
+   * A row of this table was changed in the database without the service, and is not honoured. Logged once per row by each
+   * process. `id` is that of the client, signing key or webhook target.
+   */
+  | { readonly event: 'forged_row'; readonly table: string; readonly id: string }
+  /**
    * The number of requests that one process rejected within a second because of overload. `cause` is `QUEUE_FULL`,
    * `CONCURRENCY_LIMIT`, `DEADLINE_EXCEEDED`, `WORKER_TIMEOUT`, `WORKER_START_TIMEOUT` or `REVOCATION_LIMIT`.
    */
@@ -116,6 +121,7 @@ export const LOG_LEVELS: Readonly<Record<LogRecord['event'], 'info' | 'warn' | '
   webhook_disabled: 'warn',
   webhook_dead_letter: 'warn',
   retention_failed: 'error',
+  forged_row: 'error',
   overloaded: 'warn',
   audit_entries_pending: 'warn',
   fault: 'error',

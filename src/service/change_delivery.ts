@@ -21,6 +21,7 @@ import { type DeliveryCounts, openDeliveryCounts } from '../metrics/delivery_cou
 import { openGuardedPost } from '../outbound/guarded_post.ts';
 import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
+import { openForgedRowLog } from './forged_row_log.ts';
 
 interface ChangeDeliveryDeps {
   readonly settings: Settings;
@@ -96,6 +97,7 @@ function startWebhooks(
 ): Dispatcher {
   const { settings, engine, keyring, log, clock } = deps;
   const { webhooks: store } = engine;
+  const forgedRows = openForgedRowLog(log);
   const post = openGuardedPost({ allowLoopback: settings.allowLoopbackWebhooks });
   const caller = { actor: 'webhooks', address: undefined, requestId: undefined };
   return startDispatcher({
@@ -109,7 +111,10 @@ function startWebhooks(
       await changeWebhook({ store }, webhookId, { disabledAt: clock.now() }, { ...clock, caller });
       log.write({ event: 'webhook_disabled', webhook_id: webhookId });
     },
-    onList: counts.retain,
+    onList(all) {
+      forgedRows.webhooks(all);
+      counts.retain(all);
+    },
     onDelivery: counts.record,
     onDeadLetter: (webhookId) => log.write({ event: 'webhook_dead_letter', webhook_id: webhookId }),
     onError: errorLoggerOf(deps, 'webhooks'),

@@ -138,7 +138,7 @@ export async function assertKeysOf(
 type InspectedDatabase = Awaited<ReturnType<typeof inspect>>;
 
 /** The keys of the log of an inspected database; undefined if it has none. Throws Refusal for another master key. */
-async function logKeysOf(
+export async function logKeysOf(
   settings: Settings,
   database: Pick<InspectedDatabase, 'accessOf'>,
   clock: Clock,

@@ -1,5 +1,6 @@
+import type { LogKeys } from '../audit/log_keys.ts';
 import type { Eraser, LogReader, LogStore, ScrubOptions, ScrubResult } from '../audit/port.ts';
-import type { AuthStore, SealedStore } from '../auth/port.ts';
+import type { AuthStore, ForgedRows, SealedStore } from '../auth/port.ts';
 import type { LeaseStore } from '../directory/leases.ts';
 import type { Loader, MaybePromise, Scanner, Store } from '../directory/store.ts';
 import type { Inspection } from '../doctor/inspection.ts';
@@ -67,5 +68,8 @@ export interface EngineInspection extends Inspection {
     readonly access: Pick<AuthStore, 'state' | 'signingKeys' | 'keyChecks' | 'secret'>;
     readonly sealed: Pick<SealedStore, 'values'>;
     readonly log: LogReader;
+    /** The keys of the log, which authenticate rows as well. Without them every row counts as authentic. */
+    readonly useKeys: (keys: LogKeys) => void;
+    readonly forgedRows: ForgedRows;
   };
 }

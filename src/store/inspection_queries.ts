@@ -12,7 +12,7 @@ import { eventNumber } from '../domain/event.ts';
 import { membersOf, type Resource } from '../domain/resource.ts';
 import { oidcProfile, oidcProfileInfo, RESOURCES, realm } from '../domain/resources.ts';
 import { COUNTED_RESOURCES, countColumn, IS_COUNTED } from './audit/record_counts.ts';
-import { comparedColumn } from './records/statements.ts';
+import { comparedColumn } from './records/derived_columns.ts';
 import type { Long, SqlValue } from './transaction_work.ts';
 
 /** How an engine runs the queries of `doctor`. */

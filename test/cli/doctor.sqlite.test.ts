@@ -154,7 +154,7 @@ test('doctor shows at most twenty findings of a check and counts all', async () 
   const { path, first } = await createHealthyFile();
   tamperFile(path, (db) => {
     db.run(`with recursive n(i) as (select 1 union all select i + 1 from n where i < 50)
-      insert into client_realm select client_id, printf('%08d', i) || substr('${UNKNOWN_ID}', 9) from n, client_realm
+      insert into client_realm (client_id, realm_id) select client_id, printf('%08d', i) || substr('${UNKNOWN_ID}', 9) from n, client_realm
       where realm_id = '${first.realm}'`);
   });
   const { findings, total } = (await runDoctorOnFile(path)).report('clients');

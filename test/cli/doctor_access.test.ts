@@ -8,7 +8,7 @@ import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { inspect } from '../../src/service/open_database.ts';
-import { type Service, startService } from '../support/service.ts';
+import { createFixture, type Service, startService } from '../support/service.ts';
 
 /** The checks of `doctor` for keys and clients, in each state. */
 
@@ -24,8 +24,11 @@ async function reports(): Promise<ReadonlyMap<string, CheckReport>> {
   const { db, clock, settings } = service;
   const database = await inspect(settings);
   try {
+    const stores = database.accessOf();
+    stores.useKeys(db.logKeys);
     const checks = authChecks({
-      store: () => database.accessOf(),
+      store: () => stores,
+      forgedRows: async () => stores.forgedRows,
       keyring: () => db.keyring,
       unknownRealms: () => database.unknownRealms(),
       clock,
@@ -51,6 +54,7 @@ test('doctor reports the facts of sound keys and clients and finds nothing', asy
     ['sealed values', true],
     ['signing keys', true],
     ['clients', true],
+    ['forged rows', true],
   ]);
   const stored = await service.db.engine.sealed.values(undefined, undefined, 500);
   expect(checks.map(({ facts }) => facts)).toEqual([
@@ -58,6 +62,7 @@ test('doctor reports the facts of sound keys and clients and finds nothing', asy
     [`${stored.length} of them`],
     [expect.stringMatching(/^[0-9a-f-]{36} signs$/)],
     ['3, of them 1 disabled'],
+    [],
   ]);
 });
 
@@ -164,4 +169,21 @@ test('doctor finds a client limited to a realm that does not exist', async () =>
       ids: [clientId],
     },
   ]);
+});
+
+test('doctor names rows that were changed without the service', async () => {
+  const { realm, passwordLink } = await createFixture(service.db);
+  await service.client('users:read');
+  const edits = [
+    `update client set scopes = 'admin'`,
+    `update signing_key set public_jwk = '{}'`,
+    `update password_profile_info set password_hash = '$argon2id$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$aGFzaGhhc2g'`,
+  ];
+  expect((await reportOf('forged rows')).findings).toEqual([]);
+  for (const edit of edits) await service.database.tamper(edit);
+  const { findings } = await reportOf('forged rows');
+  expect(findings.map(({ table }) => table)).toEqual(
+    expect.arrayContaining(['client', 'signing_key', 'password_profile_info']),
+  );
+  expect(findings).toContainEqual(expect.objectContaining({ realm, ids: [passwordLink] }));
 });

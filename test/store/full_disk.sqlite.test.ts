@@ -42,10 +42,11 @@ function limitByDisk({ db }: Service, folder: string): LimitedStore {
 function limitByEngine({ settings }: Service): LimitedStore {
   const db = connectSqlite(databaseFile({ settings }));
   const sharedReads = openSharedReadTransaction(db);
-  const writer = openSqliteWriter(db, sharedReads, trackDatabaseFiles(db.filename), openAuditLog(SQLITE));
+  const log = openAuditLog(SQLITE);
+  const writer = openSqliteWriter(db, sharedReads, trackDatabaseFiles(db.filename), log);
   const pages = db.query<{ page_count: number }, []>('pragma page_count').get()?.page_count ?? 0;
   return {
-    records: openSqliteRecords(db, sharedReads, openSqliteTransactions(db, sharedReads, writer)),
+    records: openSqliteRecords(db, sharedReads, openSqliteTransactions(db, sharedReads, writer), log.rowMacs),
     fill: () => db.run(`pragma max_page_count = ${pages}`),
     free: () => db.run(`pragma max_page_count = ${pages * 1_000}`),
   };

@@ -51,12 +51,14 @@ export function newMasterKey(): string {
 /** A new database and a master key for it. */
 export async function freshDatabaseOf(engine: Engine, masterKey: string): Promise<TestDatabase> {
   const path = join(freshFolder(), 'home.db');
-  writeFileSync(`${path}.key`, masterKey, { mode: 0o600 });
-  if (engine === 'sqlite') return sqliteAt(path);
+  // A key next to a missing database shows that there was one.
+  const keyFile = join(freshFolder(), 'master.key');
+  writeFileSync(keyFile, masterKey, { mode: 0o600 });
+  if (engine === 'sqlite') return sqliteAt(path, keyFile);
   const url = await (engine === 'citus'
     ? (await sharedCluster()).emptyDatabase()
     : (await sharedServer()).freshDatabase());
-  return postgresAt(url, `${path}.key`, { database: url });
+  return postgresAt(url, keyFile, { database: url });
 }
 
 type Named = Pick<TestDatabase, 'url'>;

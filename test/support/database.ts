@@ -125,8 +125,10 @@ function queryOver(connect: TestDatabase['connect']): Query {
   };
 }
 
-/** The database in this file; its master key is in the file with `.key` appended. */
-export function sqliteAt(path: string): TestDatabase {
+/** The database in this file; its master key is in the file with `.key` appended, unless another file is given. */
+export function sqliteAt(path: string, masterKeyFile?: string): TestDatabase {
+  const keyFile = masterKeyFile ?? `${path}.key`;
+  const flags = { database: `sqlite:${path}`, ...(masterKeyFile ? { masterKeyFile } : {}) };
   /** A connection that waits while a service writes. */
   const openFile = () => {
     const db = new Database(path, { readwrite: true });
@@ -141,7 +143,7 @@ export function sqliteAt(path: string): TestDatabase {
     };
   };
   return {
-    ...sharedMembers(`${path}.key`, { database: `sqlite:${path}` }),
+    ...sharedMembers(keyFile, flags),
     connect,
     query: queryOver(connect),
     queryChanges: (sql, ...values) => queryOver(connect)(`${withChanges('sqlite')} ${sql}`, ...values),
@@ -157,7 +159,7 @@ export function sqliteAt(path: string): TestDatabase {
       const db = new Database(path, { readwrite: true });
       db.run('vacuum into ?', [to]);
       db.close();
-      copyFileSync(`${path}.key`, `${to}.key`);
+      copyFileSync(keyFile, `${to}.key`);
       return sqliteAt(to);
     },
     findInconsistencies: async (checks) => findInconsistencies(path, checks),

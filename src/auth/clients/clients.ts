@@ -220,7 +220,7 @@ export async function ensureClient(store: AuthStore, spec: ClientSpec, clock: Au
   const { client } = draftClient(name, { scopes, realms }, clock, { clientId, secret });
   const found = await store.client(clientId);
   // Read first: a start without changes needs no write lock.
-  if (found && matchesSpec(found, client)) return;
+  if (found && !found.isForged && matchesSpec(found, client)) return;
   if (!found) {
     if (await store.insertClient(client, creationEntry(client, clock))) return;
   }

@@ -141,7 +141,7 @@ export interface KeySet {
 
 export function keySetAt(keys: readonly SigningKey[], now: number): KeySet {
   const live = keys
-    .filter(({ withdrawnAt }) => withdrawnAt === undefined)
+    .filter(({ withdrawnAt, isForged }) => withdrawnAt === undefined && !isForged)
     .sort((left, right) => right.signsFrom - left.signsFrom || (right.kid < left.kid ? -1 : 1));
   // The clock of the process that created the only key may be ahead of this one: then that key signs early.
   const signer = live.find(({ signsFrom }) => signsFrom <= now) ?? live.at(-1);

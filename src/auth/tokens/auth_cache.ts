@@ -46,7 +46,9 @@ export function openAuthCache(
     if (found) {
       version = found.version;
       state = found;
-      clients = new Map(found.clients.map((client) => [client.clientId, client]));
+      clients = new Map(
+        found.clients.filter(({ isForged }) => !isForged).map((client) => [client.clientId, client]),
+      );
       onState(found);
     }
     const current = clients;

@@ -73,7 +73,7 @@ export function startDispatcher(deps: DispatcherDeps): Dispatcher {
   async function pollOnce(): Promise<void> {
     const all = await deps.store.list();
     deps.onList(all);
-    const webhooks = all.filter(({ disabledAt }) => disabledAt === undefined);
+    const webhooks = all.filter(({ disabledAt, isForged }) => disabledAt === undefined && !isForged);
     if (webhooks.length === 0 && subscriptions.size === 0 && renewedNames === '') return;
     // First, so that no message is sent to a disabled or deleted target.
     endSubscriptions(new Set(webhooks.map(({ webhookId }) => webhookId)));

@@ -25,6 +25,8 @@ export interface Webhook {
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly revision: Revision;
+  /** Its rows were not written by the service: nothing is sent to it, and it can only be deleted. */
+  readonly isForged?: boolean;
 }
 
 /**

@@ -5,6 +5,7 @@ import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { user } from '../../domain/resources.ts';
+import { openRowMacs, type RowMacs } from '../auth/row_macs.ts';
 import type { ClockOrder, Dialect, LogIds } from '../dialect.ts';
 import {
   all,
@@ -39,6 +40,8 @@ export interface AuditLog {
    * which had no audit entries.
    */
   useKeys(keys: LogKeys): void;
+  /** The codes of rows outside of the log, under the same keys. */
+  readonly rowMacs: RowMacs;
   /** Writes entries: advances each clock once, then inserts the rows with their sequence numbers. */
   write(entries: readonly ChangeEntry[], auditEntries?: readonly AuditEntry[]): Work<void>;
   /** Counts the records of a realm, and extends its chain towards its last entry. Returns whether there is more to do. */
@@ -76,6 +79,7 @@ interface ClockRow {
 
 export function openAuditLog({ clockOrder, logIds }: Pick<Dialect, 'clockOrder' | 'logIds'>): AuditLog {
   const advance = advanceBy(clockOrder);
+  const rowMacs = openRowMacs();
   let keyed: { readonly keys: LogKeys; readonly userKeys: UserKeys } | undefined;
 
   /**
@@ -120,17 +124,16 @@ export function openAuditLog({ clockOrder, logIds }: Pick<Dialect, 'clockOrder' 
       events: auditEntries.map(({ action }) => action),
       at: auditEntries[0]?.at ?? 0,
     });
-    let seq = before;
-    const statements = auditEntries.map((auditEntry): Statement => {
-      seq += 1;
-      const columns = auditColumnsOf(auditEntry, seq);
-      return { text: INSERT_AUDIT_ENTRY, values: [...columns, chain ? chain.next(seq, columns) : null] };
-    });
+    const statements = auditEntries.map((auditEntry, at) =>
+      insertAuditEntry(auditEntry, before + at + 1, chain),
+    );
     yield* writeRows(NIL_UUID, statements, chain);
   }
 
   return {
+    rowMacs,
     useKeys(keys) {
+      rowMacs.useKeys(keys);
       keyed = { keys, userKeys: openUserKeys(keys, logIds) };
     },
     *write(entries, auditEntries = []) {
@@ -159,6 +162,11 @@ export function openAuditLog({ clockOrder, logIds }: Pick<Dialect, 'clockOrder' 
       return { value: chain.seq < seq, keep: true, auditEntries };
     },
   };
+}
+
+function insertAuditEntry(auditEntry: AuditEntry, seq: number, chain: Chain | undefined): Statement {
+  const columns = auditColumnsOf(auditEntry, seq);
+  return { text: INSERT_AUDIT_ENTRY, values: [...columns, chain ? chain.next(seq, columns) : null] };
 }
 
 function auditColumnsOf(auditEntry: AuditEntry, seq: number): EntryColumns {

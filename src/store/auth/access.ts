@@ -8,6 +8,7 @@ import type {
   SigningKeyPage,
 } from '../../auth/port.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
+import { NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import { assertServable } from '../copying/unfinished_copy.ts';
@@ -20,16 +21,18 @@ import {
   readClient,
   readClientsAfter,
   removeClient,
+  signAllClients,
   updateClient,
 } from './clients.ts';
 import { deleteExpiredLinks, findLink, hasExpiredLinks, insertLink, redeemLink } from './console_links.ts';
 import { ALL_REVOKED, revokeToken } from './revoked_tokens.ts';
+import type { RowMacs } from './row_macs.ts';
 
 const INSTANCE = 'select store_id, access_version from instance';
 /** Increments the version of the access table. */
 export const TOUCH_ACCESS = 'update instance set access_version = access_version + 1';
 const ANY_KEYS =
-  'select kid, public_jwk, private_sealed, created_at, signs_from, withdrawn_at from signing_key';
+  'select kid, public_jwk, private_sealed, created_at, signs_from, withdrawn_at, mac from signing_key';
 const KEYS = `${ANY_KEYS} order by created_at, kid`;
 const KEYS_IN_USE = `${ANY_KEYS} where withdrawn_at is null order by created_at, kid`;
 const KEY = `${ANY_KEYS} where kid = ?`;
@@ -43,13 +46,15 @@ const SAVE_USE = `insert into client_use (client_id, at) select client_id, ? fro
   on conflict (client_id) do update set at = excluded.at where client_use.at < excluded.at`;
 const ANY_KEY = 'select 1 from signing_key where withdrawn_at is null limit 1';
 const INSERT_KEY =
-  'insert into signing_key (kid, public_jwk, private_sealed, created_at, signs_from) values (?, ?, ?, ?, ?)';
+  'insert into signing_key (kid, public_jwk, private_sealed, created_at, signs_from, mac) values (?, ?, ?, ?, ?, ?)';
 const WITHDRAW_KEY =
-  'update signing_key set withdrawn_at = ?, private_sealed = ? where kid = ? and withdrawn_at is null';
+  'update signing_key set withdrawn_at = ?, private_sealed = ?, mac = null where kid = ? and withdrawn_at is null';
+const SIGN_KEY = 'update signing_key set mac = ? where kid = ?';
 const DELETE_PRIVATE_KEY = 'update signing_key set private_sealed = ? where kid = ? and private_sealed <> ?';
 const SECRET = 'select sealed from instance_secret where name = ?';
-const INSERT_SECRET =
-  'insert into instance_secret (name, sealed, created_at) values (?, ?, ?) on conflict do nothing';
+const INSERT_SECRET = 'insert into instance_secret (name, sealed, created_at) values (?, ?, ?)';
+/** The log of the installation begins when it has a secret. */
+const ANY_ACT = `select 1 from act where log_id = '${NIL_UUID}' limit 1`;
 const CHECKS = 'select key_id, sealed from keyring order by created_at, key_id';
 export const ANY_CHECK = 'select 1 from keyring limit 1';
 export const IS_KEY_KNOWN = 'select 1 from keyring where key_id = ?';
@@ -62,26 +67,31 @@ const DELETED_KEY = new Uint8Array();
  * Clients, signing keys and key checks. `read` reads those: it must not wait for tables that change often, such as the use
  * of clients.
  */
-export function openAuthStore({ read: readAny, write }: Transactions, read = readAny): AuthStore {
+export function openAuthStore(
+  { read: readAny, write }: Transactions,
+  macs: RowMacs,
+  read = readAny,
+): AuthStore {
   /** Runs work that returns whether it changed anything. */
   const change = (work: () => Work<boolean>, auditEntry?: AuditEntry) =>
     changing(write, work, Boolean, auditEntry);
 
   return {
-    state: (known) => read(() => readAccessTable(known)),
-    client: (clientId) => read(() => readClient(clientId)),
-    clientsAfter: (after, limit) => read(() => readClientsAfter(after, limit)),
-    insertClient: (client, auditEntry) => change(() => insertClient(client), auditEntry),
-    updateClient: (client, expected, auditEntry) => change(() => updateClient(client, expected), auditEntry),
+    state: (known) => read(() => readAccessTable(known, macs)),
+    client: (clientId) => read(() => readClient(clientId, macs)),
+    clientsAfter: (after, limit) => read(() => readClientsAfter(after, limit, macs)),
+    insertClient: (client, auditEntry) => change(() => insertClient(client, macs), auditEntry),
+    updateClient: (client, expected, auditEntry) =>
+      change(() => updateClient(client, expected, macs), auditEntry),
     removeClient: (clientId, expected, auditEntry) =>
       change(() => removeClient(clientId, expected), auditEntry),
     ...openUses({ read: readAny, write }),
     ...openLinks({ read: readAny, write }),
-    ...openKeys({ read, write }),
+    ...openKeys({ read, write }, macs),
     withdrawSigningKey: (kid, replacement, auditEntry) =>
       change(function* () {
         if ((yield* execute(WITHDRAW_KEY, auditEntry.at, DELETED_KEY, kid)) !== 1) return false;
-        return !replacement || (yield* addKey(replacement));
+        return !replacement || (yield* addKey(replacement, macs));
       }, auditEntry),
     revokeToken: (token, auditEntry) =>
       write('instance', function* () {
@@ -115,13 +125,20 @@ export function openAuthStore({ read: readAny, write }: Transactions, read = rea
       read(function* () {
         return (yield* first<{ readonly sealed: Uint8Array }>(SECRET, name))?.sealed;
       }),
-    insertSecret: async (name, sealed, at) => {
-      await change(function* () {
-        return (yield* first(IS_KEY_KNOWN, ciphertextKeyId(sealed)))
-          ? (yield* execute(INSERT_SECRET, name, sealed, at)) === 1
-          : false;
-      });
-    },
+    insertLogSecret: (name, sealed, keys, at) =>
+      write('instance', function* () {
+        if (yield* first(SECRET, name)) return { value: 'done', keep: false };
+        if (yield* first(ANY_ACT)) return { value: 'log exists', keep: false };
+        if (!(yield* first(IS_KEY_KNOWN, ciphertextKeyId(sealed)))) return { value: 'done', keep: false };
+        yield* execute(INSERT_SECRET, name, sealed, at);
+        macs.useKeys(keys);
+        yield* signAllClients(macs);
+        for (const key of yield* all<KeyRow>(KEYS_IN_USE)) {
+          yield* execute(SIGN_KEY, macs.of('signing_key', ...signedKeyValues(key)), key.kid);
+        }
+        yield* execute(TOUCH_ACCESS);
+        return { value: 'done', keep: true };
+      }),
     storeId: () =>
       read(function* () {
         return (yield* first<InstanceRow>(INSTANCE))?.store_id ?? '';
@@ -146,16 +163,19 @@ function changing<T>(
 
 type Keys = 'signingKeys' | 'signingKeysInUse' | 'signingKey' | 'signingKeysAfter' | 'insertSigningKey';
 
-function openKeys({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<AuthStore, Keys> {
+function openKeys(
+  { read, write }: Pick<Transactions, 'read' | 'write'>,
+  macs: RowMacs,
+): Pick<AuthStore, Keys> {
   return {
-    signingKeys: () => read(() => keysOf(KEYS)),
-    signingKeysInUse: () => read(() => keysOf(KEYS_IN_USE)),
-    signingKey: (kid) => read(() => readKeys(KEY, kid)),
-    signingKeysAfter: (after, limit) => read(() => readKeys(KEYS_AFTER, after, limit)),
+    signingKeys: () => read(() => keysOf(macs, KEYS)),
+    signingKeysInUse: () => read(() => keysOf(macs, KEYS_IN_USE)),
+    signingKey: (kid) => read(() => readKeys(macs, KEY, kid)),
+    signingKeysAfter: (after, limit) => read(() => readKeys(macs, KEYS_AFTER, after, limit)),
     insertSigningKey: (key, condition, auditEntry) =>
       changing(
         write,
-        () => insertKey(key, condition),
+        () => insertKey(key, condition, macs),
         (outcome) => outcome === 'added',
         auditEntry,
       ),
@@ -216,44 +236,58 @@ const SECRETS_SCHEMA = 2;
 /** The read operations on an inspected database, which may have an older schema. */
 export function openAuthReading(
   transactions: Transactions,
+  macs: RowMacs,
   schema: () => Promise<number>,
 ): Pick<AuthStore, 'state' | 'signingKeys' | 'keyChecks' | 'secret'> {
-  const access = openAuthStore(transactions);
+  const access = openAuthStore(transactions, macs);
   const hasSecrets = async () => (await schema()) >= SECRETS_SCHEMA;
   return {
     ...access,
     async state(known) {
       const hasRevoked = await hasSecrets();
-      return transactions.read(() => readAccessTable(known, hasRevoked));
+      return transactions.read(() => readAccessTable(known, macs, hasRevoked));
     },
+    signingKeys: async () =>
+      (await hasSecrets()) ? access.signingKeys() : transactions.read(() => keysOf(macs, withoutMac(KEYS))),
     secret: async (name) => ((await hasSecrets()) ? access.secret(name) : undefined),
   };
 }
 
-function* readAccessTable(known: number | undefined, hasRevoked = true): Work<AuthState | undefined> {
+/** A release before this one has neither revoked tokens nor codes of rows. */
+function* readAccessTable(
+  known: number | undefined,
+  macs: RowMacs,
+  isNew = true,
+): Work<AuthState | undefined> {
   const instance = yield* first<InstanceRow>(INSTANCE);
   assertServable(instance?.store_id ?? '');
   const version = Number(instance?.access_version ?? 0);
   if (version === known) return undefined;
-  const clients = yield* readAllClients();
+  const clients = yield* readAllClients(macs, isNew);
   const keyIds = (yield* all<KeyCheckRow>(CHECKS)).map((row) => row.key_id);
-  const signingKeys = yield* keysOf(KEYS_IN_USE);
-  const revoked = hasRevoked ? yield* all<{ readonly jti: string }>(ALL_REVOKED) : [];
+  const signingKeys = yield* keysOf(macs, isNew ? KEYS_IN_USE : withoutMac(KEYS_IN_USE));
+  const revoked = isNew ? yield* all<{ readonly jti: string }>(ALL_REVOKED) : [];
   return { version, clients, signingKeys, revoked: new Set(revoked.map(({ jti }) => jti)), keyIds };
 }
 
 /** Every statement that reads clients or signing keys. */
 export const ACCESS_TEXTS = [...CLIENT_TEXTS, KEYS, KEYS_IN_USE, KEY, KEYS_AFTER] as const;
 
-function* keysOf(text: string, ...values: readonly SqlValue[]): Work<readonly SigningKey[]> {
-  return (yield* all<KeyRow>(text, ...values)).map(keyOf);
+const withoutMac = (text: string): string => text.replace(', mac from', ', null as mac from');
+
+function* keysOf(macs: RowMacs, text: string, ...values: readonly SqlValue[]): Work<readonly SigningKey[]> {
+  return (yield* all<KeyRow>(text, ...values)).map((row) => keyOf(row, macs));
 }
 
-function* readKeys(text: string, ...values: readonly SqlValue[]): Work<SigningKeyPage> {
-  return { keys: yield* keysOf(text, ...values), inUse: yield* keysOf(KEYS_IN_USE) };
+function* readKeys(macs: RowMacs, text: string, ...values: readonly SqlValue[]): Work<SigningKeyPage> {
+  return { keys: yield* keysOf(macs, text, ...values), inUse: yield* keysOf(macs, KEYS_IN_USE) };
 }
 
-function* insertKey(key: SigningKey, condition: SigningKeyCondition): Work<SigningKeyInsertion> {
+function* insertKey(
+  key: SigningKey,
+  condition: SigningKeyCondition,
+  macs: RowMacs,
+): Work<SigningKeyInsertion> {
   if (condition === 'first') {
     if (yield* first(ANY_KEY)) return 'not needed';
   } else {
@@ -261,13 +295,13 @@ function* insertKey(key: SigningKey, condition: SigningKeyCondition): Work<Signi
     const older = (yield* first(ANY_OLDER_KEY, condition.supersededBefore)) ? 1 : 0;
     if (Number(counted?.count) + older >= LIMITS.signingKeysMax) return 'too many';
   }
-  return (yield* addKey(key)) ? 'added' : 'unproven';
+  return (yield* addKey(key, macs)) ? 'added' : 'unproven';
 }
 
 /** Returns false for a key that was sealed by a master key without a key check. */
-function* addKey(key: SigningKey): Work<boolean> {
+function* addKey(key: SigningKey, macs: RowMacs): Work<boolean> {
   if (!(yield* first(IS_KEY_KNOWN, ciphertextKeyId(key.privateSealed)))) return false;
-  return (yield* execute(INSERT_KEY, ...keyColumnsOf(key))) === 1;
+  return (yield* execute(INSERT_KEY, ...keyColumnsOf(key, macs))) === 1;
 }
 
 interface InstanceRow {
@@ -282,6 +316,7 @@ interface KeyRow {
   readonly created_at: Long;
   readonly signs_from: Long;
   readonly withdrawn_at: Long | null;
+  readonly mac: Uint8Array | null;
 }
 
 interface KeyCheckRow {
@@ -289,23 +324,29 @@ interface KeyCheckRow {
   readonly sealed: Uint8Array;
 }
 
-function keyColumnsOf({
-  kid,
-  publicJwk,
-  privateSealed,
-  createdAt,
-  signsFrom,
-}: SigningKey): readonly SqlValue[] {
-  return [kid, publicJwk, privateSealed, createdAt, signsFrom];
+function keyColumnsOf(
+  { kid, publicJwk, privateSealed, createdAt, signsFrom }: SigningKey,
+  macs: RowMacs,
+): readonly SqlValue[] {
+  const mac = macs.of('signing_key', kid, publicJwk, createdAt, signsFrom);
+  return [kid, publicJwk, privateSealed, createdAt, signsFrom, mac];
 }
 
-function keyOf(row: KeyRow): SigningKey {
+/** What the code of a key in use covers. The private key authenticates itself; a withdrawn key has no code. */
+function signedKeyValues({ kid, public_jwk, created_at, signs_from }: KeyRow): readonly SqlValue[] {
+  return [kid, public_jwk, created_at, signs_from];
+}
+
+function keyOf(row: KeyRow, macs: RowMacs): SigningKey {
+  const isInUse = row.withdrawn_at === null;
+  const isForged = isInUse && !macs.isValid(row.mac, 'signing_key', ...signedKeyValues(row));
   return Object.freeze({
     kid: row.kid,
     publicJwk: row.public_jwk,
     privateSealed: row.private_sealed,
     createdAt: Number(row.created_at),
     signsFrom: Number(row.signs_from),
-    withdrawnAt: row.withdrawn_at === null ? undefined : Number(row.withdrawn_at),
+    withdrawnAt: isInUse ? undefined : Number(row.withdrawn_at),
+    ...(isForged ? { isForged } : {}),
   });
 }

@@ -1,25 +1,26 @@
 import type { Client } from '../../auth/port.ts';
 import type { Revision, Uuid } from '../../domain/id.ts';
 import { all, execute, first, type Long, type SqlValue, type Work } from '../transaction_work.ts';
+import type { RowMacs } from './row_macs.ts';
 
 const CLIENTS = `select client_id, name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
-  previous_expires_at, created_at, updated_at, revision from client`;
+  previous_expires_at, created_at, updated_at, revision, mac from client`;
 const ALL = `${CLIENTS} order by created_at, client_id`;
 const ONE = `${CLIENTS} where client_id = ?`;
 const AFTER = `${CLIENTS} where client_id > ? order by client_id limit ?`;
-const REALMS = 'select client_id, realm_id from client_realm';
+const REALMS = 'select client_id, realm_id, mac from client_realm';
 const REALMS_OF_ALL = `${REALMS} order by client_id, realm_id`;
 /** Parameters: the IDs after which and up to which. */
 const REALMS_AMONG = `${REALMS} where client_id > ? and client_id <= ? order by client_id, realm_id`;
 const REALMS_OF_ONE = `${REALMS} where client_id = ? order by realm_id`;
 const INSERT = `insert into client (name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
-  previous_expires_at, created_at, updated_at, revision, client_id)
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`;
+  previous_expires_at, created_at, updated_at, revision, mac, client_id)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`;
 const UPDATE = `update client set name = ?, scopes = ?, all_realms = ?, disabled_at = ?, secret_digest = ?,
-  previous_digest = ?, previous_expires_at = ?, created_at = ?, updated_at = ?, revision = ?
+  previous_digest = ?, previous_expires_at = ?, created_at = ?, updated_at = ?, revision = ?, mac = ?
   where client_id = ? and revision = ?`;
 const CLEAR_REALMS = 'delete from client_realm where client_id = ?';
-const INSERT_REALM = 'insert into client_realm (client_id, realm_id) values (?, ?)';
+const INSERT_REALM = 'insert into client_realm (client_id, realm_id, mac) values (?, ?, ?)';
 const REMOVE_USE = 'delete from client_use where client_id = ?';
 const REMOVE = 'delete from client where client_id = ? and revision = ?';
 
@@ -35,51 +36,76 @@ interface ClientRow {
   readonly created_at: Long;
   readonly updated_at: Long;
   readonly revision: Revision;
+  readonly mac: Uint8Array | null;
 }
 
 interface RealmRow {
   readonly client_id: string;
   readonly realm_id: Uuid;
+  readonly mac: Uint8Array | null;
 }
+
+/** The rows of a schema without codes. */
+const withoutMac = (text: string): string => text.replace(/, mac from/, ', null as mac from');
 
 /** Oldest first. */
-export function* readAllClients(): Work<readonly Client[]> {
-  const realms = yield* all<RealmRow>(REALMS_OF_ALL);
-  return clientsOf(yield* all<ClientRow>(ALL), realms);
+export function* readAllClients(macs: RowMacs, hasMacs = true): Work<readonly Client[]> {
+  const textOf = hasMacs ? (text: string) => text : withoutMac;
+  const realms = yield* all<RealmRow>(textOf(REALMS_OF_ALL));
+  return clientsOf(yield* all<ClientRow>(textOf(ALL)), realms, macs);
 }
 
-export function* readClient(clientId: string): Work<Client | undefined> {
+export function* readClient(clientId: string, macs: RowMacs): Work<Client | undefined> {
   const row = yield* first<ClientRow>(ONE, clientId);
   if (!row) return undefined;
-  return clientOf(row, row.all_realms === 1 ? [] : yield* all<RealmRow>(REALMS_OF_ONE, clientId));
+  return clientOf(row, row.all_realms === 1 ? [] : yield* all<RealmRow>(REALMS_OF_ONE, clientId), macs);
 }
 
 /** In the order of their IDs. */
-export function* readClientsAfter(after: string, limit: number): Work<readonly Client[]> {
+export function* readClientsAfter(after: string, limit: number, macs: RowMacs): Work<readonly Client[]> {
   const rows = yield* all<ClientRow>(AFTER, after, limit);
   const last = rows.at(-1);
-  return last ? clientsOf(rows, yield* all<RealmRow>(REALMS_AMONG, after, last.client_id)) : [];
+  return last ? clientsOf(rows, yield* all<RealmRow>(REALMS_AMONG, after, last.client_id), macs) : [];
+}
+
+const SIGN = 'update client set mac = ? where client_id = ?';
+const SIGN_REALM = 'update client_realm set mac = ? where client_id = ? and realm_id = ?';
+
+/** Gives the clients of release 0.1.0 their codes. */
+export function* signAllClients(macs: RowMacs): Work<void> {
+  const realms = Map.groupBy(yield* all<RealmRow>(REALMS_OF_ALL), (row) => row.client_id);
+  for (const row of yield* all<ClientRow>(ALL)) {
+    yield* execute(SIGN, macs.of('client', ...signedValues(row)), row.client_id);
+    for (const { realm_id } of realms.get(row.client_id) ?? []) {
+      const mac = macs.of('client_realm', row.client_id, realm_id, row.revision);
+      yield* execute(SIGN_REALM, mac, row.client_id, realm_id);
+    }
+  }
 }
 
 /** Every statement that reads. */
 export const CLIENT_TEXTS = [ALL, ONE, AFTER, REALMS_OF_ALL, REALMS_AMONG, REALMS_OF_ONE] as const;
 
-function clientsOf(rows: readonly ClientRow[], realms: readonly RealmRow[]): readonly Client[] {
+function clientsOf(
+  rows: readonly ClientRow[],
+  realms: readonly RealmRow[],
+  macs: RowMacs,
+): readonly Client[] {
   const listed = Map.groupBy(realms, (row) => row.client_id);
-  return rows.map((row) => clientOf(row, listed.get(row.client_id) ?? []));
+  return rows.map((row) => clientOf(row, listed.get(row.client_id) ?? [], macs));
 }
 
 /** Returns false if the ID exists. */
-export function* insertClient(client: Client): Work<boolean> {
-  const isNew = (yield* execute(INSERT, ...columnsOf(client))) === 1;
-  if (isNew) yield* replaceRealms(client);
+export function* insertClient(client: Client, macs: RowMacs): Work<boolean> {
+  const isNew = (yield* execute(INSERT, ...columnsOf(client, macs))) === 1;
+  if (isNew) yield* replaceRealms(client, macs);
   return isNew;
 }
 
 /** Returns false unless the stored revision is `expected`. */
-export function* updateClient(client: Client, expected: Revision): Work<boolean> {
-  const isUpdated = (yield* execute(UPDATE, ...columnsOf(client), expected)) === 1;
-  if (isUpdated) yield* replaceRealms(client);
+export function* updateClient(client: Client, expected: Revision, macs: RowMacs): Work<boolean> {
+  const isUpdated = (yield* execute(UPDATE, ...columnsOf(client, macs), expected)) === 1;
+  if (isUpdated) yield* replaceRealms(client, macs);
   return isUpdated;
 }
 
@@ -90,15 +116,17 @@ export function* removeClient(clientId: string, expected: Revision): Work<boolea
   return (yield* execute(REMOVE, clientId, expected)) === 1;
 }
 
-function* replaceRealms({ clientId, realms }: Client): Work<void> {
+function* replaceRealms({ clientId, realms, revision }: Client, macs: RowMacs): Work<void> {
   yield* execute(CLEAR_REALMS, clientId);
   if (realms === '*') return;
-  for (const realm of realms) yield* execute(INSERT_REALM, clientId, realm);
+  for (const realm of realms) {
+    yield* execute(INSERT_REALM, clientId, realm, macs.of('client_realm', clientId, realm, revision));
+  }
 }
 
-/** The parameters of insert and update, the ID last. */
-function columnsOf(client: Client): readonly SqlValue[] {
-  return [
+/** The parameters of insert and update, the code and the ID last. */
+function columnsOf(client: Client, macs: RowMacs): readonly SqlValue[] {
+  const values = [
     client.name,
     [...client.scopes].join(' '),
     client.realms === '*' ? 1 : 0,
@@ -109,13 +137,26 @@ function columnsOf(client: Client): readonly SqlValue[] {
     client.createdAt,
     client.updatedAt,
     client.revision,
-    client.clientId,
+  ];
+  return [...values, macs.of('client', ...values, client.clientId), client.clientId];
+}
+
+/** What the code of a row covers, in the order of `columnsOf`. Each realm has a row with its own code: it goes with the realm. */
+function signedValues(row: ClientRow): readonly SqlValue[] {
+  return [
+    ...[row.name, row.scopes, row.all_realms, row.disabled_at, row.secret_digest, row.previous_digest],
+    ...[row.previous_expires_at, row.created_at, row.updated_at, row.revision, row.client_id],
   ];
 }
 
-function clientOf(row: ClientRow, realms: readonly RealmRow[]): Client {
+function clientOf(row: ClientRow, listed: readonly RealmRow[], macs: RowMacs): Client {
+  const { client_id, revision } = row;
+  const realms = listed.filter(({ mac, realm_id }) =>
+    macs.isValid(mac, 'client_realm', client_id, realm_id, revision),
+  );
+  const isForged = !macs.isValid(row.mac, 'client', ...signedValues(row));
   return Object.freeze({
-    clientId: row.client_id,
+    clientId: client_id,
     name: row.name,
     scopes: new Set(row.scopes.split(' ').filter(Boolean)),
     realms: row.all_realms === 1 ? '*' : new Set(realms.map(({ realm_id }) => realm_id)),
@@ -127,6 +168,8 @@ function clientOf(row: ClientRow, realms: readonly RealmRow[]): Client {
         : { digest: row.previous_digest, expiresAt: Number(row.previous_expires_at) },
     createdAt: Number(row.created_at),
     updatedAt: Number(row.updated_at),
-    revision: row.revision,
+    revision,
+    ...(isForged ? { isForged } : {}),
+    ...(realms.length < listed.length ? { hasForgedRealms: true } : {}),
   });
 }

@@ -5,7 +5,7 @@ import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { membersOf } from '../../domain/resource.ts';
 import type { Program } from '../migrations.ts';
-import { comparedColumn, hashColumn } from '../records/statements.ts';
+import { comparedColumn, hashColumn } from '../records/derived_columns.ts';
 import { textHash } from '../records/text_hash.ts';
 import { connectSqlite, MAPPED_BYTES_MAX, retryWhileBusy } from '../sqlite/connection.ts';
 import { assertNoOrphanedLog } from '../sqlite/database_files.ts';

@@ -39,19 +39,23 @@ export const INSTANCE: CopiedTable = table('instance', ['singleton'], ['store_id
  */
 export const COPIED_TABLES: readonly CopiedTable[] = [
   table('keyring', ['key_id'], ['sealed', 'created_at']),
-  table('signing_key', ['kid'], ['public_jwk', 'private_sealed', 'created_at', 'signs_from', 'withdrawn_at']),
+  table(
+    'signing_key',
+    ['kid'],
+    ['public_jwk', 'private_sealed', 'created_at', 'signs_from', 'withdrawn_at', 'mac'],
+  ),
   {
     ...table(
       'client',
       ['client_id'],
       [
         ...['name', 'scopes', 'all_realms', 'disabled_at', 'secret_digest', 'previous_digest'],
-        ...['previous_expires_at', 'created_at', 'updated_at', 'revision'],
+        ...['previous_expires_at', 'created_at', 'updated_at', 'revision', 'mac'],
       ],
     ),
     isReferredTo: true,
   },
-  table('client_realm', ['client_id', 'realm_id'], []),
+  table('client_realm', ['client_id', 'realm_id'], ['mac']),
   ...RESOURCES.map(tableOf),
   table('purge', ['realm_id', 'id', 'resource'], ['since']),
   {
@@ -77,7 +81,7 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
       [
         ...['name', 'url', 'events', 'all_realms', 'with_data', 'events_max', 'skipped_client'],
         ...['secret_sealed', 'previous_sealed', 'previous_expires_at', 'disabled_at'],
-        ...['created_at', 'updated_at', 'revision'],
+        ...['created_at', 'updated_at', 'revision', 'mac'],
       ],
     ),
     isReferredTo: true,

@@ -1,7 +1,7 @@
 import type { ComparableValue, FilterCondition, ParsedFilter } from '../../domain/filter/filter.ts';
 import { keyColumns, membersOf, type Resource } from '../../domain/resource.ts';
 import type { Dialect } from '../dialect.ts';
-import { comparedColumn } from '../records/statements.ts';
+import { comparedColumn } from '../records/derived_columns.ts';
 
 /** A part of a WHERE clause with the values of its placeholders, in order. The text never holds a value. */
 export interface Clause {

@@ -3,6 +3,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { openAuditLog } from '../audit/log.ts';
 import { openLogStore } from '../audit/log_reading.ts';
 import { openAuthReading } from '../auth/access.ts';
+import { openForgedRows } from '../auth/forged_rows.ts';
 import type { EngineInspection } from '../engine.ts';
 import { openSealedValueReader } from '../idempotency/sealed.ts';
 import { inspectionQueries } from '../inspection_queries.ts';
@@ -76,8 +77,12 @@ function inspectionOver(
     accessOf() {
       const transactions = inspectionTransactions(rows);
       const sealed = openSealedValueReader(transactions, POSTGRES, queries.schema);
-      const access = openAuthReading(transactions, queries.schema);
-      return { access, sealed, log: openLogStore(transactions, openAuditLog(POSTGRES), POSTGRES) };
+      const log = openAuditLog(POSTGRES);
+      const access = openAuthReading(transactions, log.rowMacs, queries.schema);
+      return {
+        ...{ access, sealed, log: openLogStore(transactions, log, POSTGRES), useKeys: log.useKeys },
+        forgedRows: openForgedRows(transactions, log.rowMacs, access.signingKeys),
+      };
     },
     close: () => stream.close(),
   };

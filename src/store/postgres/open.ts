@@ -89,7 +89,7 @@ function engineOver(
     const transactions = openPostgresTransactions(own.transactions, session.perform, writer);
     const long = openLongReads(openPool(LIMITS.readersMax, unprepared), session.perform);
     figures.push(() => ({ ...writer.figures(), lists: long.figures() }));
-    const deps = { session, transactions, indexes, readLong: long.read, dialect };
+    const deps = { session, transactions, indexes, readLong: long.read, dialect, macs: log.rowMacs };
     const records = openPostgresRecords(own, deps);
     return { transactions, records, feed: openFeedStore(transactions, dialect) };
   }
@@ -101,13 +101,13 @@ function engineOver(
   return {
     figures: () => sumOfFigures(figures.map((own) => own())),
     records,
-    access: openAuthStore(transactions, openPostgresReading(access, session.perform)),
+    access: openAuthStore(transactions, log.rowMacs, openPostgresReading(access, session.perform)),
     sealed: openSealedStore(transactions, dialect),
     log: openLogStore(transactions, log, dialect),
     leases: openLeaseStore(transactions),
     scrub: () => scrubPostgres(address),
     feed,
-    webhooks: openWebhookStore(transactions, dialect),
+    webhooks: openWebhookStore(transactions, dialect, log.rowMacs),
     embedded: undefined,
     close: async (): Promise<void> => {
       await Promise.all(pools.map((pool) => pool.close()));

@@ -1,4 +1,5 @@
 import { openAdmission } from '../admission.ts';
+import type { RowMacs } from '../auth/row_macs.ts';
 import type { Dialect } from '../dialect.ts';
 import { openCountBelow } from '../lists/count_below.ts';
 import { openRealmSearches, openSearchRealms } from '../lists/realm_search.ts';
@@ -35,12 +36,13 @@ interface RecordDeps {
   /** For reads that may take long. */
   readonly readLong: LongReads['read'];
   readonly dialect: Dialect;
+  readonly macs: RowMacs;
 }
 
 /** Records and their changes in a PostgreSQL database. */
 export function openPostgresRecords(
   pools: Pools,
-  { session: { perform, forget }, transactions, indexes, readLong, dialect }: RecordDeps,
+  { session: { perform, forget }, transactions, indexes, readLong, dialect, macs }: RecordDeps,
 ): RealmStores['records'] {
   const readShort = openPostgresReading(pools.lists, perform);
   const searches = openRealmSearches(postgresStatements, dialect);
@@ -50,7 +52,7 @@ export function openPostgresRecords(
   const countNodes = isDistributed ? openNodeCounts(pools.lists) : undefined;
   const beginSnapshot = isDistributed ? BEGIN_READ_OF_NODES : undefined;
   return {
-    ...openRecords(postgresStatements, dialect, transactions),
+    ...openRecords(postgresStatements, dialect, transactions, macs),
     ...openLookups(pools.lookups, admissions.lookups),
     find: openPostgresReverseLookups(pools.reverseLookups, admissions.reverseLookups),
     overloaded: {

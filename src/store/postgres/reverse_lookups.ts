@@ -2,7 +2,7 @@ import type { KeyedRecord, Store } from '../../directory/store.ts';
 import { keyColumns, type LookupKey, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Admission } from '../admission.ts';
-import { comparedColumn } from '../records/statements.ts';
+import { comparedColumn } from '../records/derived_columns.ts';
 import { postgresStatements } from './dialect.ts';
 import type { ConnectionPool } from './pool.ts';
 import { openQueryBatches, uniqueRowPerQuery } from './query_batches.ts';

@@ -4,6 +4,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { CHANGE_COLUMNS, type ChangeRow, changesIn } from '../audit/entry_row.ts';
 import { openErasing } from '../audit/erase.ts';
+import type { RowMacs } from '../auth/row_macs.ts';
 import type { Dialect } from '../dialect.ts';
 import { openIdempotencyStore } from '../idempotency/idempotency_store.ts';
 import { all, first } from '../transaction_work.ts';
@@ -11,6 +12,7 @@ import type { Transactions } from '../transactions.ts';
 import { openCommits } from './commit.ts';
 import { openLoading } from './loading.ts';
 import { openPurges } from './purges.ts';
+import { withRecordMacs } from './record_macs.ts';
 import { openRemovals } from './removal.ts';
 import type { Statements } from './statements.ts';
 
@@ -29,12 +31,14 @@ const CHANGES = `select ${CHANGE_COLUMNS} from log_entry where realm_id = ? and 
 
 /** Records and their changes, as far as the engines share them. */
 export function openRecords(
-  of: (resource: Resource) => Statements,
+  plainStatements: (resource: Resource) => Statements,
   dialect: Dialect,
   transactions: Transactions,
+  macs: RowMacs,
 ): Omit<Store, OfEngine> & Loader & Eraser {
   const { read, write, yieldToWriters } = transactions;
   const { logIds } = dialect;
+  const of = withRecordMacs(plainStatements, macs);
   const purges = openPurges(of, dialect.lists);
   const idempotency = openIdempotencyStore(dialect);
   const removals = openRemovals({ of, purges, idempotency, among: dialect.lists.among });

@@ -71,7 +71,7 @@ function* runWrite({ write, isLoad }: PendingWrite, texts: Statements): Work<Any
 /** Touches a record. Returns whether it exists. */
 function* runTouch({ patch, key }: PatchWrite, texts: Statements): Work<true | undefined> {
   const { update, values } = texts.patchStatements(patch.members);
-  const count = yield* tryExecuteExpected(update, [...values(patch), ...key]);
+  const count = yield* tryExecuteExpected(update, [...values(patch, key.at(-1) as Uuid), ...key]);
   return count > 0 || undefined;
 }
 
@@ -99,8 +99,8 @@ export function* runPatch(
   const { update, updateIfRevision, values } = texts.patchStatements(patch.members);
   const [row] =
     expectedRevision === undefined
-      ? yield* tryQuery(update, [...values(patch), ...key])
-      : yield* tryQuery(updateIfRevision, [...values(patch), ...key, expectedRevision]);
+      ? yield* tryQuery(update, [...values(patch, key.at(-1) as Uuid), ...key])
+      : yield* tryQuery(updateIfRevision, [...values(patch, key.at(-1) as Uuid), ...key, expectedRevision]);
   return row && texts.decode(row);
 }
 

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { KeyedRecord, Patch } from '../../directory/store.ts';
+import type { Uuid } from '../../domain/id.ts';
 import {
   type AnyRecord,
   isVisible,
@@ -11,12 +12,19 @@ import {
   referencedResource,
   valueType,
 } from '../../domain/resource.ts';
-import { foldedKey, UNICODE_VERSION } from '../../domain/text/folding.ts';
 import type { Dialect } from '../dialect.ts';
 import type { SqlValue } from '../transaction_work.ts';
 import { hasDependents } from './cascade.ts';
+import {
+  type Column,
+  comparedColumn,
+  derivedColumns,
+  FOLDED_WITH,
+  foldedMembers,
+  hashColumn,
+  macColumn,
+} from './derived_columns.ts';
 import { unlessPurged } from './purge_mark.ts';
-import { textHash } from './text_hash.ts';
 
 type Row = Record<string, unknown>;
 
@@ -26,7 +34,8 @@ export interface PatchStatements {
   readonly update: string;
   /** Parameters: `values`, the key, then the expected revision. */
   readonly updateIfRevision: string;
-  readonly values: (patch: Patch) => SqlValue[];
+  /** `id`: of the record. */
+  readonly values: (patch: Pick<Patch, 'members' | 'at' | 'revision'>, id: Uuid) => SqlValue[];
 }
 
 /** The SQL statements of one resource, and the conversions between records and rows. */
@@ -81,16 +90,6 @@ export interface Reference {
   readonly target: Resource;
   /** Parameters: realm, ID. Selects a row if that record exists. */
   readonly exists: string;
-}
-
-interface Column {
-  readonly name: string;
-  readonly isVisible: boolean;
-  readonly encode: (record: Patch['members']) => SqlValue;
-  /** Absent if the stored value is the member's value. */
-  readonly decode?: (stored: unknown) => unknown;
-  /** The member of the column; undefined for a column derived from a member. */
-  readonly member: string | undefined;
 }
 
 /** The statements of each of these resources, derived at their first use. Throws for any other resource: a bug. */
@@ -227,6 +226,7 @@ function patchedColumns(
     ...folded.filter(({ name }) => names.has(name)).map(({ name }) => comparedColumn(resource, name)),
     ...(isRefolded ? [FOLDED_WITH] : []),
     ...members.filter(({ annotation }) => annotation.hashColumn).map(({ name }) => hashColumn(name)),
+    ...members.filter(({ annotation }) => annotation.macColumn).map(({ name }) => macColumn(name)),
   ]);
   return columns.filter(({ name, member }) => (member === undefined ? derived.has(name) : names.has(member)));
 }
@@ -338,60 +338,4 @@ const FORMS: Readonly<Record<string, Form>> = {
 function mayBeMissing(schema: z.ZodType): boolean {
   const parsed = schema.safeParse(undefined);
   return parsed.success && parsed.data === undefined;
-}
-
-/** The Unicode version of the keys of a row. */
-const FOLDED_WITH = 'unicode_version';
-
-/** Columns derived from members, for comparisons. */
-function derivedColumns(resource: Resource, { hasHashColumns }: StatementDialect): readonly Column[] {
-  return [...foldingColumns(resource), ...(hasHashColumns ? hashColumns(resource) : [])];
-}
-
-function hashColumns(resource: Resource): readonly Column[] {
-  return membersOf(resource)
-    .filter(({ annotation }) => annotation.hashColumn)
-    .map(
-      ({ name, annotation }): Column => ({
-        name: hashColumn(name),
-        member: undefined,
-        isVisible: false,
-        encode: (record) => {
-          const text = record[name] as string;
-          return textHash(annotation.foldedKeyColumn ? foldedKey(text) : text);
-        },
-      }),
-    );
-}
-
-function foldingColumns(resource: Resource): readonly Column[] {
-  const folded = foldedMembers(resource);
-  if (folded.length === 0) return [];
-  const keys = folded.map(
-    ({ name }): Column => ({
-      name: comparedColumn(resource, name),
-      member: undefined,
-      isVisible: false,
-      encode: (record) => {
-        const text = record[name] ?? null;
-        return text === null ? null : foldedKey(text as string);
-      },
-    }),
-  );
-  return [...keys, { name: FOLDED_WITH, member: undefined, isVisible: false, encode: () => UNICODE_VERSION }];
-}
-
-function foldedMembers(resource: Resource): readonly Member[] {
-  return membersOf(resource).filter(({ annotation }) => annotation.foldedKeyColumn);
-}
-
-/** The column with the hash of a member's compared value. */
-export function hashColumn(member: string): string {
-  return `${member}_crc`;
-}
-
-/** The column that a member is compared by: its folded key, if it has one. */
-export function comparedColumn(resource: Resource, member: string): string {
-  const found = membersOf(resource).find(({ name }) => name === member);
-  return found?.annotation.foldedKeyColumn ? `${member}_key` : member;
 }

@@ -4,7 +4,7 @@ import type { EngineState } from '../../doctor/inspection.ts';
 import { membersOf } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { syncPath } from '../../platform/fsync.ts';
-import { hashColumn } from '../records/statements.ts';
+import { hashColumn } from '../records/derived_columns.ts';
 import { createPrivateFile, queryOnce } from './connection.ts';
 
 /** An object of the schema. */

@@ -4,6 +4,7 @@ import { Refusal } from '../../domain/fault.ts';
 import { openAuditLog } from '../audit/log.ts';
 import { openLogStore } from '../audit/log_reading.ts';
 import { openAuthReading } from '../auth/access.ts';
+import { openForgedRows } from '../auth/forged_rows.ts';
 import type { EngineInspection } from '../engine.ts';
 import { openSealedValueReader } from '../idempotency/sealed.ts';
 import { inspectionQueries } from '../inspection_queries.ts';
@@ -58,8 +59,11 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
       const writer = openSqliteWriter(db, UNSHARED, trackDatabaseFiles(path), log);
       const transactions = openSqliteTransactions(db, UNSHARED, writer);
       const sealed = openSealedValueReader(transactions, SQLITE, queries.schema);
-      const access = openAuthReading(transactions, queries.schema);
-      return { access, sealed, log: openLogStore(transactions, log, SQLITE) };
+      const access = openAuthReading(transactions, log.rowMacs, queries.schema);
+      return {
+        ...{ access, sealed, log: openLogStore(transactions, log, SQLITE), useKeys: log.useKeys },
+        forgedRows: openForgedRows(transactions, log.rowMacs, access.signingKeys),
+      };
     },
     close: () => db.close(false),
   };

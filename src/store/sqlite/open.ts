@@ -103,8 +103,8 @@ function engineOver(db: Database): EmbeddedEngine {
   const log = openAuditLog(SQLITE);
   const writer = openSqliteWriter(db, sharedReads, files, log);
   const transactions = openSqliteTransactions(db, sharedReads, writer);
-  const records = openSqliteRecords(db, sharedReads, transactions);
-  const access = openAuthStore(transactions);
+  const records = openSqliteRecords(db, sharedReads, transactions, log.rowMacs);
+  const access = openAuthStore(transactions, log.rowMacs);
   return {
     figures: () => ({ ...writer.figures(), lists: undefined }),
     // Lookups need no check of their own: all depend on the access state, which is at most a second old.
@@ -130,7 +130,7 @@ function engineOver(db: Database): EmbeddedEngine {
         throw sqliteFault(error);
       }),
     feed: openFeedStore(transactions, SQLITE),
-    webhooks: openWebhookStore(transactions, SQLITE),
+    webhooks: openWebhookStore(transactions, SQLITE, log.rowMacs),
     embedded: {
       listDelegating: openSqliteLists(db, sharedReads).delegating,
       searchDelegating: (searchWhole) => openSqliteSearches(transactions, searchWhole),

@@ -4,6 +4,7 @@ import type { IncludedRecords, Loader, RecordWithIncluded, Scanner, Store } from
 import type { Uuid } from '../../domain/id.ts';
 import { type AnyRecord, type Key, keyColumns, type RecordOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
+import type { RowMacs } from '../auth/row_macs.ts';
 import { openCountBelow } from '../lists/count_below.ts';
 import { newestBelowText, newestOf } from '../lists/newest_below.ts';
 import { openProbe, openRecords } from '../records/records.ts';
@@ -27,8 +28,9 @@ export function openSqliteRecords(
   db: Database,
   sharedReads: SharedReadTransaction,
   transactions: Transactions,
+  macs: RowMacs,
 ): Store & Loader & Scanner & Eraser {
-  const records = openRecords(sqliteStatements, SQLITE, transactions);
+  const records = openRecords(sqliteStatements, SQLITE, transactions, macs);
   let hasLoaded = false;
   return {
     ...records,

@@ -2,7 +2,7 @@ import type { Database } from 'bun:sqlite';
 import type { KeyedRecord, Store } from '../../directory/store.ts';
 import { type Key, keyColumns, type LookupKey, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import { comparedColumn, hashColumn } from '../records/statements.ts';
+import { comparedColumn, hashColumn } from '../records/derived_columns.ts';
 import { textHash } from '../records/text_hash.ts';
 import type { SqlValue } from '../transaction_work.ts';
 import { sqliteStatements } from './dialect.ts';

@@ -4,6 +4,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { ciphertextKeyId } from '../../domain/text/ciphertext.ts';
 import type { Webhook, WebhookStore } from '../../events/webhooks/port.ts';
 import { IS_KEY_KNOWN } from '../auth/access.ts';
+import type { RowMacs } from '../auth/row_macs.ts';
 import type { Dialect, LogIds } from '../dialect.ts';
 import { all, execute, first, type Long, type SqlValue, type Work } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
@@ -11,18 +12,18 @@ import { openDeliveries } from './deliveries.ts';
 import { openProgressStore } from './progress.ts';
 
 const LIST = `select webhook_id, name, url, events, all_realms, with_data, events_max, skipped_client, secret_sealed,
-  previous_sealed, previous_expires_at, disabled_at, created_at, updated_at, revision
+  previous_sealed, previous_expires_at, disabled_at, created_at, updated_at, revision, mac
   from webhook order by created_at, webhook_id`;
 const REALMS = 'select webhook_id, realm_id from webhook_realm';
 const COUNT = 'select count(*) as n from webhook';
 const INSERT = `insert into webhook (name, url, events, all_realms, with_data, events_max, skipped_client, disabled_at,
-  created_at, updated_at, revision, secret_sealed, previous_sealed, previous_expires_at, webhook_id)
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+  created_at, updated_at, revision, secret_sealed, previous_sealed, previous_expires_at, mac, webhook_id)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const UPDATE = `update webhook set name = ?, url = ?, events = ?, all_realms = ?, with_data = ?, events_max = ?,
-  skipped_client = ?, disabled_at = ?, created_at = ?, updated_at = ?, revision = ?
-  where webhook_id = ? and revision = ?`;
+  skipped_client = ?, disabled_at = ?, created_at = ?, updated_at = ?, revision = ?,
+  mac = ? where webhook_id = ? and revision = ?`;
 const ROTATE = `update webhook set secret_sealed = ?, previous_sealed = ?, previous_expires_at = ?, updated_at = ?,
-  revision = ? where webhook_id = ? and revision = ? and secret_sealed = ?`;
+  revision = ?, mac = ? where webhook_id = ? and revision = ? and secret_sealed = ?`;
 const REMOVE = 'delete from webhook where webhook_id = ? and revision = ?';
 const CLEAR_REALMS = 'delete from webhook_realm where webhook_id = ?';
 const INSERT_REALM = 'insert into webhook_realm (webhook_id, realm_id) values (?, ?)';
@@ -61,7 +62,7 @@ const OF_TARGET = ['webhook_realm', 'webhook_progress', 'delivery', 'dead_letter
 );
 
 /** Webhook targets and their deliveries. */
-export function openWebhookStore(transactions: Transactions, dialect: Dialect): WebhookStore {
+export function openWebhookStore(transactions: Transactions, dialect: Dialect, macs: RowMacs): WebhookStore {
   const { read, write } = transactions;
   const selectUnchanged = `${IS_UNCHANGED}${dialect.rowLocks.exclusive}`;
   const oldestTexts = beginOldestTexts(dialect.logIds);
@@ -69,13 +70,19 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
   return {
     ...openDeliveries(transactions, dialect),
     ...openProgressStore(transactions, dialect),
-    list: () => read(listed),
+    list: () => read(() => listed(macs)),
     insert: (webhook, from, auditEntry) =>
       write('instance', function* () {
         const { n } = (yield* first<{ readonly n: Long }>(COUNT)) as { readonly n: Long };
         if (Number(n) >= LIMITS.webhooksMax) return { value: false, keep: false };
         yield* assertKnownKey(webhook);
-        yield* execute(INSERT, ...plainColumns(webhook), ...secretColumns(webhook), webhook.webhookId);
+        yield* execute(
+          INSERT,
+          ...plainColumns(webhook),
+          ...secretColumns(webhook),
+          macOf(webhook, macs),
+          webhook.webhookId,
+        );
         yield* replaceRealms(webhook);
         yield* begin(webhook, from === 'present' ? BEGIN_TEXTS : oldestTexts);
         return { value: true, keep: true, auditEntries: [auditEntry] };
@@ -83,7 +90,13 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
     update: (webhook, expected, auditEntry) =>
       write('instance', function* () {
         yield* addMissingProgress(webhook);
-        const count = yield* execute(UPDATE, ...plainColumns(webhook), webhook.webhookId, expected);
+        const count = yield* execute(
+          UPDATE,
+          ...plainColumns(webhook),
+          macOf(webhook, macs),
+          webhook.webhookId,
+          expected,
+        );
         if (count !== 1) return { value: false, keep: false };
         yield* replaceRealms(webhook);
         yield* begin(webhook, BEGIN_TEXTS);
@@ -96,7 +109,8 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
         const count = yield* execute(
           ROTATE,
           ...secretColumns(webhook),
-          ...[webhook.updatedAt, webhook.revision, webhook.webhookId, revision, secretSealed],
+          ...[webhook.updatedAt, webhook.revision, macOf(webhook, macs)],
+          ...[webhook.webhookId, revision, secretSealed],
         );
         return { value: count === 1, keep: count === 1, auditEntries: [auditEntry] };
       }),
@@ -111,13 +125,13 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
   };
 }
 
-function* listed(): Work<readonly Webhook[]> {
+export function* listed(macs: RowMacs): Work<readonly Webhook[]> {
   const realms = Map.groupBy(
     yield* all<{ webhook_id: string; realm_id: Uuid }>(REALMS),
     ({ webhook_id }) => webhook_id,
   );
   return (yield* all<WebhookRow>(LIST)).map((row) =>
-    webhookOf(row, realms.get(row.webhook_id)?.map(({ realm_id }) => realm_id) ?? []),
+    webhookOf(row, realms.get(row.webhook_id)?.map(({ realm_id }) => realm_id) ?? [], macs),
   );
 }
 
@@ -162,6 +176,7 @@ interface WebhookRow {
   readonly created_at: Long;
   readonly updated_at: Long;
   readonly revision: Revision;
+  readonly mac: Uint8Array | null;
 }
 
 function plainColumns(webhook: Webhook): readonly SqlValue[] {
@@ -177,9 +192,20 @@ function secretColumns({ secretSealed, previous }: Webhook): readonly SqlValue[]
   return [secretSealed, previous?.sealed ?? null, previous?.expiresAt ?? null];
 }
 
-function webhookOf(row: WebhookRow, realms: readonly Uuid[]): Webhook {
+/** What the code of a target covers. Its secrets authenticate themselves. */
+function signedValues(webhook: Webhook): readonly SqlValue[] {
+  const { realms, previous, webhookId } = webhook;
+  const listed = realms === '*' ? '' : [...realms].sort().join(' ');
+  return [...plainColumns(webhook), listed, previous?.expiresAt ?? null, webhookId];
+}
+
+function macOf(webhook: Webhook, macs: RowMacs): Uint8Array | null {
+  return macs.of('webhook', ...signedValues(webhook));
+}
+
+function webhookOf(row: WebhookRow, realms: readonly Uuid[], macs: RowMacs): Webhook {
   const { previous_sealed, previous_expires_at } = row;
-  return Object.freeze({
+  const webhook: Webhook = {
     webhookId: row.webhook_id,
     name: row.name,
     url: row.url,
@@ -197,7 +223,9 @@ function webhookOf(row: WebhookRow, realms: readonly Uuid[]): Webhook {
     createdAt: Number(row.created_at),
     updatedAt: Number(row.updated_at),
     revision: row.revision,
-  });
+  };
+  const isForged = !macs.isValid(row.mac, 'webhook', ...signedValues(webhook));
+  return Object.freeze(isForged ? { ...webhook, isForged } : webhook);
 }
 
 /** Every statement about targets. */

@@ -92,6 +92,14 @@ create table instance_secret (
   created_at bigint not null
 );
 
+-- HMACs over the rows that grant access and over password hashes, under a key that the master key opens. The first start with
+-- the key fills in those of clients and signing keys; a row that another program writes has none, and is not honoured.
+
+alter table client add column mac bytea;
+alter table client_realm add column mac bytea;
+alter table signing_key add column mac bytea;
+alter table password_profile_info add column password_hash_mac bytea;
+
 -- What the personal values in the log are encrypted under: a key is made of the salt and a secret of the installation.
 -- Without the salt nobody reads them. A user who was erased has none; what is left is that it happened.
 
@@ -157,7 +165,8 @@ create table webhook (
   disabled_at bigint,
   created_at bigint not null,
   updated_at bigint not null,
-  revision text collate "C" not null
+  revision text collate "C" not null,
+  mac bytea
 );
 
 create table webhook_realm (

@@ -121,6 +121,14 @@ create table instance_secret (
   created_at integer not null
 ) strict;
 
+-- HMACs over the rows that grant access and over password hashes, under a key that the master key opens. The first start with
+-- the key fills in those of clients and signing keys; a row that another program writes has none, and is not honoured.
+
+alter table client add column mac blob;
+alter table client_realm add column mac blob;
+alter table signing_key add column mac blob;
+alter table password_profile_info add column password_hash_mac blob;
+
 -- What the personal values in the log are encrypted under: a key is made of the salt and a secret of the installation.
 -- Without the salt nobody reads them. A user who was erased has none; what is left is that it happened.
 
@@ -186,7 +194,8 @@ create table webhook (
   disabled_at integer,
   created_at integer not null,
   updated_at integer not null,
-  revision text not null
+  revision text not null,
+  mac blob
 ) strict;
 
 create table webhook_realm (
