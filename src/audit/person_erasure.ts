@@ -74,7 +74,10 @@ export async function eraseUser(
   };
 }
 
-/** Every personal text of the user in records and log entries, also in its folded form. */
+/**
+ * Every personal text of the user in records and log entries, also in its folded form. A text that is an ID of the user or its
+ * realm is left out: the log names both, also after the erasure.
+ */
 async function personalTexts(
   records: ErasureDeps['records'],
   reading: LogReading,
@@ -90,7 +93,8 @@ async function personalTexts(
     values.push(...[personal.before, personal.after].flatMap((members) => Object.values(members ?? {})));
   }
   const texts = values.filter((value): value is string => typeof value === 'string' && value !== '');
-  return [...new Set(texts.flatMap((text) => [text, foldedKey(text)]))];
+  const all = new Set(texts.flatMap((text) => [text, foldedKey(text)]));
+  return [...all].filter((text) => text !== person.user && text !== person.realm);
 }
 
 /** The log entries that concern a user. */

@@ -6,6 +6,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { LocalRequest } from '../http/operations/admin/operation.ts';
 import { systemClock } from '../platform/clock.ts';
 import { openDatabase } from '../service/open_database.ts';
+import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 
 /** The properties of a client, webhook target or delivery, in the order in which they are printed. */
@@ -105,10 +106,14 @@ export function openAdminCommands(program: Command, context: CliContext, kind: K
   function addChanges(): void {
     for (const verb of ['disable', 'enable'] as const)
       named(verb, texts[verb]).option('--json', 'write JSON').action(showResultOf(verb));
-    named('delete', texts.delete).action(async (id: string, _options, by: Command) => {
-      await perform(by, `delete-${type}`, { id });
-      console.log(`${id} is deleted`);
-    });
+    addConfirmation(named('delete', texts.delete), `show what would be deleted`).action(
+      async (id: string, options: ConfirmationOptions, by: Command) => {
+        if (options.dryRun) return showResultOf('get')(id, {}, by);
+        await assertConfirmed(options, `deletes ${kind.noun} ${id}`, id);
+        await perform(by, `delete-${type}`, { id });
+        console.log(`${id} is deleted`);
+      },
+    );
     named('rotate', texts.rotate)
       .option('--overlap <HOURS>', texts.overlap, hours)
       .option('--json', 'write JSON')

@@ -6,9 +6,10 @@ import { receiveSignal } from '../platform/signals.ts';
 import { VERSION } from '../platform/version.ts';
 import type { CopyRun, TableComparison } from '../store/copying/open.ts';
 import { type DatabaseAddress, isInMemory } from '../store/open.ts';
+import { assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { openProgress, type ProgressDisplay } from './progress.ts';
 
-interface CopyOptions {
+interface CopyOptions extends ConfirmationOptions {
   readonly from: string;
   readonly fromPasswordFile?: string;
   readonly to: string;
@@ -25,6 +26,7 @@ export function addCopy(program: Command, argv: readonly string[]): void {
     .option('--from-password-file <FILE>', 'file with the password of the role in --from')
     .requiredOption('--to <URL>', 'target database: empty, or prepared from the same source')
     .option('--to-password-file <FILE>', 'file with the password of the role in --to')
+    .option('--yes', 'do not ask for confirmation where the target was prepared')
     .option(
       '--prepare',
       'copy in advance while the service runs; run again without this option to complete the copy',
@@ -34,7 +36,9 @@ export function addCopy(program: Command, argv: readonly string[]): void {
       const { copyDatabase, hasEqualDigests } = await import('../store/copying/open.ts');
       const { end, ...watch } = openWatch();
       const release = { version: VERSION, clock: systemClock };
-      const run = { ...watch, isPreparation: options.prepare === true };
+      const confirm = () =>
+        assertConfirmed(options, 'removes rows from the target that the source does not have', 'copy');
+      const run = { ...watch, isPreparation: options.prepare === true, confirm };
       const { tables, added, removed } = await copyDatabase(move, release, run).finally(end);
       console.log(`${'table'.padEnd(NAME_WIDTH)}${'rows'.padStart(COUNT_WIDTH)}  checksum`);
       for (const table of tables) printTable(table, hasEqualDigests(table));

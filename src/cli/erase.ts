@@ -15,6 +15,7 @@ import { checkpointSinksOf } from '../service/checkpoint_sinks.ts';
 import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { fileOf } from '../store/open.ts';
 import { openSearcher } from '../workers/searcher.ts';
+import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 import { assertDatabaseExists } from './existing_database.ts';
 import { identifiersIn } from './identifiers.ts';
@@ -22,18 +23,22 @@ import { identifiersIn } from './identifiers.ts';
 /** `erase`: permanently removes the data of a person (GDPR, Article 17). */
 export function addErase(program: Command, context: CliContext): void {
   const erase = program.command('erase').description('permanently erase the data of a person');
-  addSettings(addDatabaseSettings(erase.command('user')), [...CHECKPOINT_SINK_SETTINGS])
+  const command = addSettings(addDatabaseSettings(erase.command('user')), [...CHECKPOINT_SINK_SETTINGS]);
+  addConfirmation(command, 'show how many records would be erased')
     .argument('<realm>', 'realm ID of the user')
     .argument('<user>', 'ID of the user')
     .description(
       'erase a user and all personal data, including audit log and database file; if interrupted, run it again',
     )
-    .action(async (realm: string, id: string, _options, command: Command) => {
+    .action(async (realm: string, id: string, options: ConfirmationOptions, command: Command) => {
       const settings = context.settingsOf(command);
+      const person = parsePerson(realm, id);
       assertDatabaseExists(settings);
       const db = await openDatabase(settings, systemClock);
       try {
-        await erasePerson(parsePerson(realm, id), db, settings);
+        if (options.dryRun) return await showErasure(person, db);
+        await assertConfirmed(options, `permanently erases user ${person.user}`, person.user);
+        await erasePerson(person, db, settings);
       } finally {
         await db.engine.close();
       }
@@ -44,6 +49,17 @@ export function addErase(program: Command, context: CliContext): void {
 export function parsePerson(realm: string, id: string): Person {
   const [inRealm, of] = identifiersIn(user, [realm, id], 2);
   return { realm: inRealm, user: of } as Person;
+}
+
+/** Prints what `erase` would remove. The log of a user who is deleted may still have personal values. */
+async function showErasure(person: Person, { engine }: OpenDatabase): Promise<void> {
+  const key = [person.realm, person.user] as const;
+  const [found, below] = [await engine.records.get(user, key), await engine.records.countBelow(user, key)];
+  console.log(
+    found
+      ? `would erase user ${person.user} with ${below} links, and its values in the audit log`
+      : `no user ${person.user} in realm ${person.realm}; would erase values of a deleted one in the audit log`,
+  );
 }
 
 async function erasePerson(
@@ -67,11 +83,8 @@ async function erasePerson(
   if (!erasure) throw new Refusal(`no user ${person.user} in realm ${person.realm}`);
   console.log(`user ${person.user} is erased`);
   const { search, close } = openSearcher();
-  try {
-    printScrubbed(await erasure.scrub({ search, mayRewrite: true }));
-  } finally {
-    await close();
-  }
+  const scrubbed = await erasure.scrub({ search, mayRewrite: true }).finally(close);
+  printScrubbed(scrubbed);
   for (const copy of olderCopies(settings)) {
     console.log(
       `${copy} is an older copy of the database that still contains the data: delete it when you can`,
@@ -79,6 +92,11 @@ async function erasePerson(
   }
   const recordingError = await erasure.reportError;
   if (recordingError !== undefined) throw unrecordedErasure(person, recordingError as NodeJS.ErrnoException);
+  if (scrubbed.kind === 'left') {
+    throw new Refusal(
+      'some erased data is still in the database file: stop other programs that write to the file, and run this command again',
+    );
+  }
 }
 
 function unrecordedErasure({ user: id }: Person, { code = 'unknown' }: NodeJS.ErrnoException): Refusal {
@@ -92,11 +110,6 @@ function printScrubbed(scrubbed: ScrubResult): void {
   if (scrubbed.kind === 'clean') {
     const how = scrubbed.isRewritten ? ' after it was rewritten' : '';
     console.log(`no erased data is left in the database file${how}; its write-ahead log is empty`);
-  }
-  if (scrubbed.kind === 'left') {
-    console.log(
-      'some erased data is still in the database file: stop other programs that write to the file, and run this command again',
-    );
   }
   if (scrubbed.kind === 'archived') {
     if (!scrubbed.isVacuumed) console.log('another role owns the tables: run VACUUM as that role');

@@ -4,6 +4,7 @@ import { Refusal } from '../domain/fault.ts';
 import { type Key, keyColumns, type Resource } from '../domain/resource.ts';
 import { systemClock } from '../platform/clock.ts';
 import { openDatabase } from '../service/open_database.ts';
+import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { assertDatabaseExists } from './existing_database.ts';
 import { identifiersIn, parseResourceName, resourceNames } from './identifiers.ts';
@@ -11,23 +12,34 @@ import { openProgress } from './progress.ts';
 
 /** `purge`: removes a record with everything below it, in steps of bounded size. */
 export function addPurge(program: Command, context: CliContext): void {
-  addDatabaseSettings(program.command('purge'))
+  addConfirmation(addDatabaseSettings(program.command('purge')), 'show how many records would be deleted')
     .argument('<resource>', `one of ${resourceNames().join(', ')}`)
     .argument('<id...>', 'the IDs in its path, realm first')
     .description('delete a record and everything below it, in batches of 1,000; if interrupted, run it again')
-    .action(async (word: string, ids: readonly string[], _options, command: Command) => {
+    .action(async (word: string, ids: readonly string[], options: ConfirmationOptions, command: Command) => {
       const resource = parseResourceName(word);
       const key = identifiersIn(resource, ids, keyColumns(resource).length) as unknown as Key;
       const settings = context.settingsOf(command);
       assertDatabaseExists(settings, 'purge');
       const { engine } = await openDatabase(settings, systemClock);
       try {
+        if (options.dryRun) return await showPurge(engine.records, resource, key);
+        const id = key.at(-1) as string;
+        await assertConfirmed(options, `deletes ${word} ${id} and everything below it`, id);
         const records = await purge(engine.records, resource, key);
         console.log(records === 1 ? 'deleted 1 record' : `deleted ${records} records`);
       } finally {
         await engine.close();
       }
     });
+}
+
+/** Prints what `purge` would delete. A record whose purge was interrupted cannot be read any more. */
+async function showPurge(store: Store, resource: Resource, key: Key): Promise<void> {
+  const [found, below] = [await store.get(resource, key), await store.countBelow(resource, key)];
+  if (!found && below === 0) throw new Refusal(REFUSALS.not_found);
+  const records = (found ? 1 : 0) + below;
+  console.log(records === 1 ? 'would delete 1 record' : `would delete ${records} records`);
 }
 
 /** Removes step by step until the record itself is gone; returns the number of removed records. */

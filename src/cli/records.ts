@@ -21,13 +21,14 @@ import {
   readMembers,
   readObjects,
 } from './arguments.ts';
+import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addConnection, type ConnectionOptions, connectBy, refusalBy } from './connection.ts';
 import type { CliContext } from './context.ts';
 import { commandLineName, identifiersIn, parseResourceName, resourceNames } from './identifiers.ts';
 import { standardOutput } from './output.ts';
 import { namesAndValues, openTable, printable, printableJson } from './table.ts';
 
-interface RecordOptions extends ConnectionOptions {
+interface RecordOptions extends ConnectionOptions, ConfirmationOptions {
   readonly json?: true;
   readonly include?: string;
   readonly included?: string;
@@ -135,11 +136,13 @@ function addWriteCommands(add: AddCommand): void {
     .option('--json', JSON_HELP)
     .option('--body <FILE>', 'file with a JSON object of members; - for standard input')
     .option('--if-match <ETAG>', 'only if the record still has this ETag', visible);
-  add('delete', 'delete a record and everything below it', 'the IDs in its path, realm first', remove).option(
-    '--if-match <ETAG>',
-    'only if the record still has this ETag',
-    visible,
-  );
+  const removal = add(
+    'delete',
+    'delete a record and everything below it',
+    'the IDs in its path, realm first',
+    remove,
+  ).option('--if-match <ETAG>', 'only if the record still has this ETag', visible);
+  addConfirmation(removal, 'show the record that would be deleted with everything below it');
 }
 
 const SORT_KEYS = [
@@ -264,7 +267,11 @@ async function update({ resource, records, words, options }: Call): Promise<void
 }
 
 async function remove({ resource, records, words, options }: Call): Promise<void> {
-  await records.delete(identifiersIn(resource, words, keyColumns(resource).length), condition(options));
+  const key = identifiersIn(resource, words, keyColumns(resource).length);
+  if (options.dryRun) return show(resource, await records.get(key), options);
+  const id = key.at(-1) as string;
+  await assertConfirmed(options, `deletes ${commandLineName(resource)} ${id} and everything below it`, id);
+  await records.delete(key, condition(options));
 }
 
 function condition({ ifMatch }: RecordOptions): WriteOptions {

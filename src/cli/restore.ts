@@ -1,4 +1,5 @@
 import { existsSync, statSync } from 'node:fs';
+import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { readLine, restoreLine } from '../audit/checkpoint.ts';
 import { writeToAll } from '../audit/checkpoint_sink.ts';
@@ -16,11 +17,12 @@ import { type Engine, fileOf, isInMemory } from '../store/open.ts';
 import { type SourceLine, splitLines } from '../transfer/line_reader.ts';
 import { openArchiver } from './archiver.ts';
 import { POSTGRES_TOOLS, totalOf } from './backup.ts';
+import { addConfirmation, assertConfirmed, type ConfirmationOptions } from './confirmation.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 import { existingCheckpointFile } from './existing_database.ts';
 import { openProgress } from './progress.ts';
 
-interface RestoreOptions {
+interface RestoreOptions extends ConfirmationOptions {
   readonly replace?: true;
   readonly ledger?: string;
   readonly takeUnsigned?: true;
@@ -31,7 +33,8 @@ interface RestoreOptions {
 /** `restore`: replaces the database by a backup. */
 export function addRestore(program: Command, context: CliContext): void {
   const restoring = program.command('restore').argument('<backup>', 'file that authrealm backup created');
-  addSettings(addDatabaseSettings(restoring), CHECKPOINT_SINK_SETTINGS)
+  const restore = addSettings(addDatabaseSettings(restoring), CHECKPOINT_SINK_SETTINGS);
+  addConfirmation(restore, 'verify the backup and show what would be replaced')
     .description('verify a backup, remove users erased since, and install it as --database')
     .option('--replace', 'replace an existing database, which is kept under another name')
     .option(
@@ -44,6 +47,8 @@ export function addRestore(program: Command, context: CliContext): void {
     .action(async (backup: string, options: RestoreOptions, command: Command) => {
       const settings = context.settingsOf(command);
       const database = databaseOf(settings);
+      if (options.replace && !options.dryRun && existsSync(database))
+        await assertConfirmed(options, `replaces the database ${database}`, basename(database));
       const ledger = options.ledger ?? existingCheckpointFile(settings);
       if (ledger !== undefined && !existsSync(ledger)) throw new Refusal(`ledger ${ledger} does not exist`);
       const { restore } = await import('../store/backups/restoration.ts');
@@ -55,6 +60,7 @@ export function addRestore(program: Command, context: CliContext): void {
           backup,
           database,
           replaces: options.replace === true,
+          isDryRun: options.dryRun === true,
           hasManifest: options.manifest,
           assertKeys: (path) => assertKeysOf(settings, path, systemClock),
           async erasuresBy(keys) {
@@ -70,6 +76,7 @@ export function addRestore(program: Command, context: CliContext): void {
         openArchiver(() => undefined),
         (done) => progress.show(done, done),
       ).finally(progress.stop);
+      if (options.dryRun) return printDryRun(database, restored);
       await recordRestore(settings, restored);
       if (options.json) console.log(JSON.stringify(asJson(database, restored, unsigned), null, 2));
       else printRestore(database, restored, ledger, unsigned);
@@ -122,6 +129,13 @@ async function recordRestore(settings: Settings, { takenAt }: RestoreResult): Pr
   } finally {
     await db.engine.close();
   }
+}
+
+function printDryRun(path: string, { summary, takenAt }: RestoreResult): void {
+  console.log(
+    `the backup is valid: would restore ${totalOf(summary.rows)} rows, schema ${summary.schema}${since(takenAt)}`,
+  );
+  if (existsSync(path)) console.log(`would replace ${path}, and keep it under another name`);
 }
 
 function asJson(path: string, restored: RestoreResult, unsigned: readonly number[]) {

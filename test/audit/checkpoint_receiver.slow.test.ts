@@ -210,7 +210,16 @@ describe('erase user', () => {
     const database = await freshDatabase();
     const { realm, user } = await withDatabase(database, createFixture);
     const flags = ['--checkpoint-url', receiver.url, '--allow-loopback-webhooks'];
-    const erasing = startCommand([AUTHREALM, 'erase', 'user', realm, user, ...database.args, ...flags]);
+    const erasing = startCommand([
+      AUTHREALM,
+      'erase',
+      'user',
+      '--yes',
+      realm,
+      user,
+      ...database.args,
+      ...flags,
+    ]);
     while (receiver.received.length === 0) await Bun.sleep(5);
     erasing.process.kill('SIGKILL');
     await erasing.process.exited;

@@ -141,7 +141,7 @@ describe('an erasure by a process that was killed before its report', () => {
         expect(await service.stop()).toBe(EXIT.done);
         for (const ending of ['', '-wal', '-shm']) rmSync(path + ending, { force: true });
       }
-      const { code, stderr } = await runOnFile(path, 'restore', backup, '--replace');
+      const { code, stderr } = await runOnFile(path, 'restore', backup, '--replace', '--yes');
       expect([code, stderr]).toEqual([EXIT.done, '']);
       const restored = recordsIn(path);
       expect([restored.has(erased.user), restored.has(retained.user)]).toEqual([false, true]);
@@ -156,7 +156,7 @@ describe('erase user', () => {
     const database = await freshDatabase();
     const { realm, user } = await withDatabase(database, createFixture);
     const path = join(freshFolder(), 'missing', 'points');
-    const words = ['erase', 'user', realm, user, ...database.args, '--checkpoint-file', path];
+    const words = ['erase', 'user', '--yes', realm, user, ...database.args, '--checkpoint-file', path];
     const failed = await runCommand([AUTHREALM, ...words]);
     expect([failed.code, failed.stderr]).toEqual([
       EXIT.failed,

@@ -90,7 +90,7 @@ describe('audit verify after a recorded restore', () => {
 
 test('restore records when its backup was taken', async () => {
   const { database, backup } = copyBackupFixture(await createBackupFixture(1));
-  expect((await runOnFile(database, 'restore', backup, '--replace')).code).toBe(EXIT.done);
+  expect((await runOnFile(database, 'restore', backup, '--replace', '--yes')).code).toBe(EXIT.done);
   const lastLine = readFileSync(`${database}.checkpoints`, 'utf8').trim().split('\n').at(-1) ?? '';
   const { taken_at } = JSON.parse(readFileSync(`${backup}.json`, 'utf8'));
   const line = readLine(lastLine, await logKeysOf(database));

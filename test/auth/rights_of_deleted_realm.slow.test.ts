@@ -94,7 +94,7 @@ const DELETIONS: [how: string, deleteRealm: (realm: string) => Promise<void>][] 
   [
     'a purge by another process',
     async (realm) => {
-      const purge = [AUTHREALM, 'purge', 'realm', realm, ...database.args];
+      const purge = [AUTHREALM, 'purge', '--yes', 'realm', realm, ...database.args];
       expect((await runCommand(purge)).code).toBe(0);
     },
   ],

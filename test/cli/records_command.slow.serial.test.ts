@@ -88,7 +88,7 @@ test('every resource can be created, shown, listed, updated and deleted', async 
     expect(listed.map(({ id }) => id)).toContain(key.at(-1) ?? '');
   }
   for (const [resource, key] of rows.toReversed()) {
-    expect(await output(['delete', resource, ...key])).toBe('');
+    expect(await output(['delete', '--yes', resource, ...key])).toBe('');
     expect((await run(['get', resource, ...key])).code).toBe(1);
   }
 }, 300_000);
@@ -181,7 +181,7 @@ test('--if-match rejects a write to a changed record, and an idempotency key cre
   await output(['update', 'user-info', ...key, 'name=Twice', '--if-match', first?.etag ?? '']);
   for (const command of [
     ['update', 'user-info', ...key, 'name=Late'],
-    ['delete', 'user-info', ...key],
+    ['delete', '--yes', 'user-info', ...key],
   ]) {
     const { code, stderr } = await run([...command, '--if-match', first?.etag ?? '']);
     expect([code, stderr]).toEqual([1, expect.stringContaining('412 Precondition Failed: ')]);

@@ -81,7 +81,7 @@ test('control characters of records and errors are escaped on the terminal', asy
   for (const args of [
     ['get', 'realm', realm],
     ['list', 'realm'],
-    ['delete', 'realm', realm],
+    ['delete', '--yes', 'realm', realm],
   ]) {
     const { stdout, stderr } = await run(args, { more });
     expect(stdout + stderr).toContain('a\\u{1b}[2J\\u{7}\\u{9b}31m\\u{202e}b\\u{2028}\\u{d}\\u{a}');

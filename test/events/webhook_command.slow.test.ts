@@ -70,7 +70,7 @@ test('a webhook target is created, shown, changed, disabled, enabled, rotated an
   expect(await json<unknown[]>('deliveries', id)).toEqual([]);
   expect(await json<unknown[]>('deliveries', id, '--dead')).toEqual([]);
   expect((await run('redeliver', id, '--all')).stdout).toStartWith('0 dead letters are queued');
-  expect((await run('delete', id)).code).toBe(0);
+  expect((await run('delete', '--yes', id)).code).toBe(0);
   expect(await json<ShownTarget[]>('list')).toEqual([]);
   const entries = await database.query<{ action: string }>(
     'select action from act where object = ? order by seq',
@@ -83,7 +83,7 @@ test('a webhook target is created, shown, changed, disabled, enabled, rotated an
 
 test.each([
   [['show', 'none'], /no webhook target none/],
-  [['delete', 'none'], /no webhook target none/],
+  [['delete', '--yes', 'none'], /no webhook target none/],
   [['rotate', 'none'], /no webhook target none/],
   [['create', '--name', 'a', '--url', 'http://example.com/'], /^authrealm: url: must be an https URL/m],
   [['create', '--name', 'a', '--url', 'https://127.0.0.1/'], /^authrealm: url: must be/m],

@@ -132,7 +132,7 @@ describe('preset realms', () => {
         headers,
       });
       expect([removed.status, await removed.text()]).toEqual([422, expect.stringContaining('is kept')]);
-      const purged = await run(database, 'purge', 'realm', id);
+      const purged = await run(database, 'purge', '--yes', 'realm', id);
       expect([purged.code, purged.stderr]).toEqual([
         1,
         'authrealm: this record is protected and cannot be deleted\n',
@@ -155,7 +155,7 @@ describe('preset realms', () => {
       (await realmsOf(of)).map(({ id, origin, preset }) => ({ id, origin, preset }));
     expect(await presetsOf(other)).toEqual(await presetsOf(database));
     const [{ id } = { id: '' }] = await realmsOf(other);
-    const purged = await run(other, 'purge', 'realm', id);
+    const purged = await run(other, 'purge', '--yes', 'realm', id);
     expect([purged.code, purged.stderr]).toEqual([1, expect.stringContaining('is protected')]);
     expect(await realmsOf(other)).toHaveLength(PRESETS.length);
     expect(existsSync(other.masterKeyFile)).toBe(true);

@@ -25,6 +25,7 @@ export function openCommandLine({ args: on }: TestDatabase): CommandLine {
     importRecords: (records) =>
       run(['import', '-'], records.map((record) => JSON.stringify(record)).join('\n')),
     // A failed attempt may have completed the purge.
-    purgeRealm: (id) => run(['purge', 'realm', id], '', (stderr) => stderr.includes('no such record')),
+    purgeRealm: (id) =>
+      run(['purge', '--yes', 'realm', id], '', (stderr) => stderr.includes('no such record')),
   };
 }

@@ -67,7 +67,7 @@ interface CopyResult {
 }
 
 const command = (from: string, to: string, ...more: string[]) => [
-  ...[AUTHREALM, 'copy', '--from', from, '--to', to],
+  ...[AUTHREALM, 'copy', '--yes', '--from', from, '--to', to],
   ...more,
 ];
 

@@ -59,7 +59,7 @@ async function createTarget(url: string): Promise<string> {
 }
 
 async function deleteTarget(id: string): Promise<void> {
-  await runCommand([AUTHREALM, 'webhook', 'delete', id, ...database.args]);
+  await runCommand([AUTHREALM, 'webhook', 'delete', '--yes', id, ...database.args]);
 }
 
 /** Fails for the whole time, then accepts everything. Returns a summary. */

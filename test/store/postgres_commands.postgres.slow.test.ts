@@ -177,14 +177,14 @@ describe('an installation on PostgreSQL', () => {
       const filter = ['--filter', `eq(email,jane${processes}@example.com)`];
       expect(await lastLine('list', 'user-info', realm, ...filter)).toContain(id);
       expect(await lastLine('find', 'password-profile-info', realm, 'username=N7')).toContain('000000000007');
-      await lastLine('delete', 'user-info', realm, id);
+      await lastLine('delete', '--yes', 'user-info', realm, id);
       expect(await service.stop()).toBe(0);
       expect(service.output()).not.toContain('-secret');
     }, 300_000);
   }
 
   test('purge removes the realm and everything in it', async () => {
-    expect(await outputOf('purge', 'realm', realm, ...all())).toContain('deleted 102 records');
+    expect(await outputOf('purge', '--yes', 'realm', realm, ...all())).toContain('deleted 102 records');
     expect(await outputOf('export', ...all())).toBe('');
   });
 

@@ -26,7 +26,7 @@ test('a waiting write of another process is committed between two steps of a pur
     return (await connection.ask<{ seq: number }>(clock, REALM))[0]?.seq ?? 0;
   };
 
-  const { process: purge } = startCommand([AUTHREALM, 'purge', 'realm', REALM, ...database.args]);
+  const { process: purge } = startCommand([AUTHREALM, 'purge', '--yes', 'realm', REALM, ...database.args]);
   while (await records.get(realm, [REALM as Uuid])) await Bun.sleep(1);
   /** The number of purge steps during each write. */
   const steps: number[] = [];

@@ -38,7 +38,7 @@ afterAll(async () => {
   expect(await service.running.stop()).toBe(0);
 });
 
-const purge = (...args: string[]) => runCommand([AUTHREALM, 'purge', ...args, ...database.args]);
+const purge = (...args: string[]) => runCommand([AUTHREALM, 'purge', '--yes', ...args, ...database.args]);
 
 async function call(method: string, below: string, data?: object): Promise<Response> {
   const answer = await fetch(`${service.url}/v2/authentication-realms${below}`, {
@@ -114,7 +114,7 @@ describe('a realm with more records than the limit of a removal', () => {
 
   /** Runs a purge and kills it as soon as at most `most` records are left. */
   async function killPurgeBelow(id: string, most: number): Promise<void> {
-    const { process: child } = startCommand([AUTHREALM, 'purge', 'realm', id, ...database.args]);
+    const { process: child } = startCommand([AUTHREALM, 'purge', '--yes', 'realm', id, ...database.args]);
     while ((await recordsOf(id)) > most && child.exitCode === null) await Bun.sleep(1);
     child.kill('SIGKILL');
     await child.exited;
@@ -183,13 +183,29 @@ describe('a purge of a single record', () => {
 
   test('purge creates no database', async () => {
     const missing = join(freshFolder(), 'missing.db');
-    const result = await runCommand([AUTHREALM, 'purge', 'realm', UUID, '--database', `sqlite:${missing}`]);
+    const result = await runCommand([
+      AUTHREALM,
+      'purge',
+      '--yes',
+      'realm',
+      UUID,
+      '--database',
+      `sqlite:${missing}`,
+    ]);
     expect([result.code, result.stderr]).toEqual([
       1,
       `authrealm: database ${missing} does not exist: nothing to purge\n`,
     ]);
     expect(existsSync(missing)).toBe(false);
-    const memory = await runCommand([AUTHREALM, 'purge', 'realm', UUID, '--database', 'sqlite::memory:']);
+    const memory = await runCommand([
+      AUTHREALM,
+      'purge',
+      '--yes',
+      'realm',
+      UUID,
+      '--database',
+      'sqlite::memory:',
+    ]);
     expect(memory.code).toBe(1);
   });
 });

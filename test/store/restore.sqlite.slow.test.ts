@@ -42,7 +42,7 @@ describe('a restore', () => {
   test('a restore replaces the database, and keeps the previous one under the name that it prints', async () => {
     const { path, backup, before, later } = await createBackupFixture();
     const [backupContent, old] = [contentOf(backup), contentOf(path)];
-    const { code, stdout, stderr } = await runOnFile(path, 'restore', backup, '--replace');
+    const { code, stdout, stderr } = await runOnFile(path, 'restore', backup, '--replace', '--yes');
     expect([code, stderr]).toEqual([EXIT.done, '']);
     const previous = /^the previous database is now (.+)$/m.exec(stdout)?.[1] ?? '';
     expect(contentOf(path)).toEqual(backupContent);
@@ -215,6 +215,7 @@ describe('a damaged or foreign backup', () => {
       'restore',
       backup,
       '--replace',
+      '--yes',
       '--no-manifest',
     );
     expect([code, stdout, stderr]).toEqual([EXIT.failed, '', expect.stringMatching(SENTENCE)]);
@@ -240,7 +241,7 @@ describe('a damaged or foreign backup', () => {
     const { database, backup } = copyBackupFixture(fixture);
     writeFileSync(`${database}.key`, Buffer.alloc(32, 7).toString('hex'));
     const before = filesIn(dirname(database));
-    const { code, stderr } = await runOnFile(database, 'restore', backup, '--replace');
+    const { code, stderr } = await runOnFile(database, 'restore', backup, '--replace', '--yes');
     expect([code, stderr]).toEqual([EXIT.failed, expect.stringMatching(SENTENCE)]);
     expect(stderr).toMatch(/the master key does not match .*to the right key/);
     expect(filesIn(dirname(database))).toEqual(before);
@@ -275,12 +276,12 @@ describe('an existing database', () => {
     const filesInFolder = () =>
       readdirSync(dirname(database)).filter((name) => !name.endsWith('.checkpoints'));
     const names = filesInFolder();
-    const { code, stderr } = await runOnFile(database, 'restore', backup, '--replace');
+    const { code, stderr } = await runOnFile(database, 'restore', backup, '--replace', '--yes');
     expect([code, stderr]).toEqual([EXIT.failed, expect.stringMatching(SENTENCE)]);
     expect(stderr).toContain('is in use: stop every process that has it open');
     expect(filesInFolder()).toEqual(names);
     expect(await running.stop()).toBe(0);
-    expect((await runOnFile(database, 'restore', backup, '--replace')).code).toBe(EXIT.done);
+    expect((await runOnFile(database, 'restore', backup, '--replace', '--yes')).code).toBe(EXIT.done);
   });
 
   test.each(['delete', 'wal'])(

@@ -155,7 +155,7 @@ describe('a restore with a ledger', () => {
     const own = erasureLine({ realm: first.realm, user: first.user, at }, keys);
     const foreign = erasureLine({ realm: second.realm, user: second.user, at }, FOREIGN);
     writeFileSync(ledger, `${own}\n${foreign}\n`);
-    const args = ['restore', backup, '--replace', '--ledger', ledger];
+    const args = ['restore', backup, '--replace', '--yes', '--ledger', ledger];
     const refused = await runOnFile(database, ...args);
     expect([refused.code, refused.stderr]).toEqual([
       EXIT.failed,
@@ -175,13 +175,13 @@ describe('a restore with a ledger', () => {
     const { database, backup } = copyBackupFixture(await createBackupFixture(1));
     const ledger = join(freshFolder(), 'ledger.jsonl');
     const before = contentOf(database);
-    const missing = await runOnFile(database, 'restore', backup, '--replace', '--ledger', ledger);
+    const missing = await runOnFile(database, 'restore', backup, '--replace', '--yes', '--ledger', ledger);
     expect([missing.code, missing.stderr]).toEqual([
       EXIT.failed,
       expect.stringMatching(/ledger .* does not exist/),
     ]);
     writeFileSync(ledger, '{"kind":"erasure"');
-    const malformed = await runOnFile(database, 'restore', backup, '--replace', '--ledger', ledger);
+    const malformed = await runOnFile(database, 'restore', backup, '--replace', '--yes', '--ledger', ledger);
     expect([malformed.code, malformed.stderr]).toEqual([
       EXIT.failed,
       expect.stringMatching(/line 1 of the ledger/),
@@ -192,7 +192,7 @@ describe('a restore with a ledger', () => {
   test('a restore that cannot record itself with the checkpoints completes, and prints the line to add', async () => {
     const { database, backup } = copyBackupFixture(await createBackupFixture(1));
     const url = `http://127.0.0.1:${await freePort()}/`;
-    const args = ['--replace', '--checkpoint-url', url, '--allow-loopback-webhooks'];
+    const args = ['--replace', '--yes', '--checkpoint-url', url, '--allow-loopback-webhooks'];
     const { code, stderr } = await runOnFile(database, 'restore', backup, ...args);
     expect([code, stderr]).toEqual([
       EXIT.done,

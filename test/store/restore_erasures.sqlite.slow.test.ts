@@ -59,6 +59,7 @@ describe('a user erased after the backup', () => {
       'restore',
       backup,
       '--replace',
+      '--yes',
       '--ledger',
       ledger,
       '--json',
@@ -107,12 +108,12 @@ describe('a user erased after the backup', () => {
     const { path, users, backup } = await createBackup(3);
     const [first, second, third] = users as [Fixture, Fixture, Fixture];
     for (const { realm, user } of [first, second])
-      expect((await runOnFile(path, 'erase', 'user', realm, user)).code).toBe(EXIT.done);
+      expect((await runOnFile(path, 'erase', 'user', '--yes', realm, user)).code).toBe(EXIT.done);
     rmSync(`${path}.checkpoints`);
     const known = contentOf(path).erasure?.length;
     for (let times = 0; times < 2; times += 1) {
       // The backup does not know them; the replaced database does, each time.
-      const { code, stdout } = await runOnFile(path, 'restore', backup, '--replace', '--json');
+      const { code, stdout } = await runOnFile(path, 'restore', backup, '--replace', '--yes', '--json');
       expect([code, JSON.parse(stdout)]).toMatchObject([EXIT.done, { erasures_applied: 2, users_erased: 2 }]);
       const bytes = readFileSync(path);
       for (const { subject, username } of [first, second])
@@ -128,8 +129,8 @@ describe('a user erased after the backup', () => {
   test('a user in both the ledger and the database is erased once', async () => {
     const { path, users, backup } = await createBackup(2);
     const [first] = users as [Fixture];
-    expect((await runOnFile(path, 'erase', 'user', first.realm, first.user)).code).toBe(EXIT.done);
-    const { code, stdout } = await runOnFile(path, 'restore', backup, '--replace', '--json');
+    expect((await runOnFile(path, 'erase', 'user', '--yes', first.realm, first.user)).code).toBe(EXIT.done);
+    const { code, stdout } = await runOnFile(path, 'restore', backup, '--replace', '--yes', '--json');
     expect([code, JSON.parse(stdout)]).toMatchObject([EXIT.done, { erasures_applied: 1, users_erased: 1 }]);
     expect(contentOf(path).act?.filter((row) => row.includes('user.erased'))).toHaveLength(1);
   });
@@ -143,8 +144,8 @@ describe('a user erased after the backup', () => {
     ]);
     const backup = join(freshFolder(), 'taken.db');
     await backUp(path, { file: backup }, program, inProcessArchiver);
-    expect((await runOnFile(path, 'erase', 'user', first.realm, first.user)).code).toBe(EXIT.done);
-    const { code, stdout } = await runOnFile(path, 'restore', backup, '--replace', '--json');
+    expect((await runOnFile(path, 'erase', 'user', '--yes', first.realm, first.user)).code).toBe(EXIT.done);
+    const { code, stdout } = await runOnFile(path, 'restore', backup, '--replace', '--yes', '--json');
     expect([code, JSON.parse(stdout)]).toMatchObject([EXIT.done, { erasures_applied: 1, users_erased: 1 }]);
     const records = recordsIn(path);
     expect([records.has(first.user), records.has(second.user)]).toEqual([false, true]);
@@ -186,7 +187,15 @@ describe('a user erased after the backup', () => {
     const unknown = { realm: users[0]?.realm as Uuid, user: program.clock.mintId() };
     const at = program.clock.now();
     writeFileSync(ledger, erasureLine({ ...unknown, at }, await logKeysOf(path)));
-    const { code, stdout } = await runOnFile(path, 'restore', backup, '--replace', '--ledger', ledger);
+    const { code, stdout } = await runOnFile(
+      path,
+      'restore',
+      backup,
+      '--replace',
+      '--yes',
+      '--ledger',
+      ledger,
+    );
     expect([code, stdout]).toEqual([EXIT.done, expect.stringContaining('removed 0 users')]);
   });
 });

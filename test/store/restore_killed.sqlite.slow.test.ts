@@ -61,7 +61,7 @@ describe('a killed restore', () => {
     let killed = 0;
     for (let wait = 30; wait < 480; wait += 15) {
       writeFileSync(database, pristine);
-      if (await isKilled(wait, ['restore', backup, '--replace', '--database', `sqlite:${database}`]))
+      if (await isKilled(wait, ['restore', backup, '--replace', '--yes', '--database', `sqlite:${database}`]))
         killed += 1;
       const companions = companionFiles(database);
       const replacedAt = Math.max(
@@ -76,7 +76,7 @@ describe('a killed restore', () => {
       for (const name of previousNames(database)) rmSync(join(dirname(database), name));
     }
     expect(killed).toBeGreaterThan(3);
-    expect((await runOnFile(database, 'restore', backup, '--replace')).code).toBe(EXIT.done);
+    expect((await runOnFile(database, 'restore', backup, '--replace', '--yes')).code).toBe(EXIT.done);
     expect(contentOf(database)).toEqual(restored);
   });
 });

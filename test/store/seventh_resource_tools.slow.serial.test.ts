@@ -94,7 +94,7 @@ async function create(
 test('the removal and the purge of a realm remove its records of the added resource', async () => {
   for (const remove of [
     (realm: string) => send('delete-authentication-realm', { id: realm }),
-    (realm: string) => outputOf(['purge', 'realm', realm, ...base.database.args]),
+    (realm: string) => outputOf(['purge', '--yes', 'realm', realm, ...base.database.args]),
   ]) {
     const realm_id = await create('authentication-realm', { name: 'Store' });
     const password_profile_id = await create('password-profile', { name: 'P' }, { realm_id });
@@ -194,7 +194,7 @@ describe('commands of the added resource', () => {
       '--json',
     ]);
     expect(JSON.parse(changed)).toMatchObject({ state: 'lost', transports: ['nfc'] });
-    expect(await outputOf(['delete', 'device', ...above, id])).toBe('');
+    expect(await outputOf(['delete', '--yes', 'device', ...above, id])).toBe('');
     const missing = await run(['get', 'device', ...above, id]);
     expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining('404')]);
     const inline = await run(['create', 'device', ...above, ...members, 'pin=correct horse']);

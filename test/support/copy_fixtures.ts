@@ -64,12 +64,12 @@ export async function freshDatabaseOf(engine: Engine, masterKey: string): Promis
 type Named = Pick<TestDatabase, 'url'>;
 
 export function runCopy(from: Named, to: Named) {
-  return runCommand([AUTHREALM, 'copy', '--from', from.url, '--to', to.url]);
+  return runCommand([AUTHREALM, 'copy', '--yes', '--from', from.url, '--to', to.url]);
 }
 
 /** Runs `copy --prepare`: the target stays incomplete until the next copy. */
 export function runCopyPrepare(from: Named, to: Named) {
-  return runCommand([AUTHREALM, 'copy', '--prepare', '--from', from.url, '--to', to.url]);
+  return runCommand([AUTHREALM, 'copy', '--yes', '--prepare', '--from', from.url, '--to', to.url]);
 }
 
 /** The numbers of rows added and removed that `copy` prints. */

@@ -55,7 +55,7 @@ export async function createErasureFixture(): Promise<ErasureFixture> {
 }
 
 export const runErase = ({ args }: TestDatabase, realm: Uuid, id: Uuid) =>
-  runCommand([AUTHREALM, 'erase', 'user', realm, id, ...args]);
+  runCommand([AUTHREALM, 'erase', 'user', '--yes', realm, id, ...args]);
 
 /** Runs work on a database, and closes it afterwards. */
 export async function withDatabase<T>(

@@ -80,6 +80,7 @@ export const EXTERNAL_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   'node:net': ['domain', 'outbound'],
   'node:os': ['cli', 'service', 'workers'],
   'node:path': ['auth', 'cli', 'service', 'store'],
+  'node:readline/promises': ['cli'],
   'node:tls': ['outbound'],
   'node:url': ['service', 'workers'],
 };

@@ -55,7 +55,7 @@ describe.each(ENGINE_PAIRS)('a copy from %s to %s', (from, to) => {
     expect(await responsesOf(after, fixture)).toEqual(answers);
     await after.stop();
     for (const { args } of [source, target]) {
-      const purge = await runCommand([AUTHREALM, 'purge', 'realm', fixture.purged, ...args]);
+      const purge = await runCommand([AUTHREALM, 'purge', '--yes', 'realm', fixture.purged, ...args]);
       expect([purge.stderr, purge.code]).toEqual(['', 0]);
     }
     expect(await target.findInconsistencies()).toEqual([]);

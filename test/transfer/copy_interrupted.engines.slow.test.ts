@@ -61,6 +61,7 @@ async function isUnfinished(database: TestDatabase): Promise<boolean> {
 const copyCommand = (from: TestDatabase, to: TestDatabase) => [
   AUTHREALM,
   'copy',
+  '--yes',
   '--prepare',
   '--from',
   from.url,

@@ -20,6 +20,8 @@ export interface RestoreOptions {
   readonly database: string;
   /** Whether an existing database is moved to another name; otherwise it is an error. */
   readonly replaces: boolean;
+  /** Verifies the backup, and installs nothing. */
+  readonly isDryRun?: boolean;
   /** False for a backup without a manifest. */
   readonly hasManifest: boolean;
   /**
@@ -67,6 +69,10 @@ export async function restore(
       return options.assertKeys(temporary);
     });
     const recorded = await options.erasuresBy(keys);
+    if (options.isDryRun) {
+      const erased = { applied: 0, users: 0 };
+      return { summary, takenAt: manifest?.taken_at, erased, replacedPath: undefined };
+    }
     const lock = existsSync(path) ? lockDatabase(path) : undefined;
     try {
       const knownUntil = manifest ? Date.parse(manifest.taken_at) : program.clock.now();

@@ -21,6 +21,8 @@ export interface CopyRun {
   readonly id: string;
   /** Leaves the target an unfinished copy, which a later run completes. */
   readonly isPreparation: boolean;
+  /** Called before the first write to a target that has rows; rejects to leave it unchanged. */
+  readonly confirm: () => Promise<void>;
   /** Ends the copy after the pages that are in progress. */
   readonly signal: AbortSignal;
   /** Called with the next stage and its number of rows; returns a function to call with rows that are done. */
@@ -41,6 +43,7 @@ export async function copyAll({ source, target }: Sides, run: CopyRun): Promise<
   const installation = await source.installation();
   const found = await target.installation();
   await assertCopyable(installation, found, target);
+  if (isUnfinished(found.storeId)) await run.confirm();
   const markedInstallation = { ...found, storeId: unfinishedCopyOf(installation.storeId, run.id) };
   assertMarked(await target.replaceInstallation(found, markedInstallation));
   const pages = await comparePages({ source, target }, run);

@@ -1,0 +1,36 @@
+import { createInterface } from 'node:readline/promises';
+import type { Command } from 'commander';
+import { Refusal } from '../domain/fault.ts';
+
+export interface ConfirmationOptions {
+  readonly yes?: true;
+  readonly dryRun?: true;
+}
+
+/** Adds the options of a command that destroys data. */
+export function addConfirmation(command: Command, dryRun: string): Command {
+  return command.option('--yes', 'do not ask for confirmation').option('--dry-run', dryRun);
+}
+
+/**
+ * Asks on a terminal for `word`, because `y` is typed too easily. Elsewhere nobody can answer, and `--yes` is required. Throws
+ * Refusal without a confirmation. `act` says what will happen.
+ */
+export async function assertConfirmed(
+  { yes }: ConfirmationOptions,
+  act: string,
+  word: string,
+): Promise<void> {
+  if (yes) return;
+  if (!process.stdin.isTTY || !process.stderr.isTTY) {
+    throw new Refusal(`this ${act}: pass --yes to confirm`, { isUsage: true });
+  }
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  const closed = new Promise<string>((resolve) => terminal.once('close', () => resolve('')));
+  try {
+    const answer = await Promise.race([terminal.question(`This ${act}. Type ${word} to confirm: `), closed]);
+    if (answer.trim() !== word) throw new Refusal('not confirmed: nothing was changed');
+  } finally {
+    terminal.close();
+  }
+}

@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+import {
+  createFixture,
+  databaseFile,
+  type Fixture,
+  freshFolder,
+  type Service,
+  startService,
+} from '../support/service.ts';
+
+/** Commands that destroy data ask on a terminal, and need `--yes` elsewhere. */
+
+let service: Service;
+let fixture: Fixture;
+let backup: string;
+beforeAll(async () => {
+  service = await startService();
+  fixture = await createFixture(service.db);
+  const folder = freshFolder();
+  const made = await run('backup', '--into', folder);
+  expect(made.code).toBe(0);
+  const [name = ''] = readdirSync(folder).filter((each) => each.endsWith('.db'));
+  backup = join(folder, name);
+});
+afterAll(() => service.stop());
+
+const run = (...words: readonly string[]) => runCommand([AUTHREALM, ...words, ...service.database.args]);
+
+const countRows = async () => {
+  const tables = ['realm', 'user_info', 'client', 'webhook'];
+  const counts = tables.map((table) =>
+    service.database.query<{ n: number }>(`select count(*) as n from ${table}`),
+  );
+  return (await Promise.all(counts)).map(([row]) => row?.n);
+};
+
+const COMMANDS: readonly [string, () => Promise<readonly string[]>][] = [
+  ['purge', async () => ['purge', 'realm', fixture.realm]],
+  ['erase user', async () => ['erase', 'user', fixture.realm, fixture.user]],
+  ['client delete', async () => ['client', 'delete', (await service.client('users:read')).clientId]],
+  ['restore --replace', async () => ['restore', backup, '--replace']],
+];
+
+test.each(COMMANDS)('%s in a pipe without --yes is refused and changes nothing', async (_, wordsOf) => {
+  const words = await wordsOf();
+  const before = await countRows();
+  const { code, stderr, stdout } = await run(...words);
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr).toMatch(/^authrealm: this .+: pass --yes to confirm\n$/);
+  expect(await countRows()).toEqual(before);
+});
+
+test.each(COMMANDS)('%s --dry-run says what would go and changes nothing', async (_, wordsOf) => {
+  const words = await wordsOf();
+  const before = await countRows();
+  const { code, stderr, stdout } = await run(...words, '--dry-run');
+  expect([code, stderr]).toEqual([0, '']);
+  expect(stdout).toMatch(/would (delete|erase|restore)|client_id/);
+  expect(await countRows()).toEqual(before);
+  expect(readdirSync(join(databaseFile(service), '..')).filter((name) => name.includes('replaced'))).toEqual(
+    [],
+  );
+});
+
+/** Runs a command on a terminal of its own (script of util-linux), types a line, and returns what is shown. */
+async function onTerminal(line: string, ...words: readonly string[]) {
+  const command = [AUTHREALM, ...words, ...service.database.args].map((word) => `'${word}'`).join(' ');
+  const child = Bun.spawn(['script', '-qec', command, '/dev/null'], { stdin: 'pipe', stdout: 'pipe' });
+  child.stdin.write(`${line}\n`);
+  child.stdin.flush();
+  const shown = await new Response(child.stdout).text();
+  return { shown, code: await child.exited };
+}
+
+test('a destructive command on a terminal deletes only after the ID was typed', async () => {
+  const { clientId } = await service.client('users:read');
+  const refused = await onTerminal('y', 'client', 'delete', clientId);
+  expect(refused.code).toBe(1);
+  expect(refused.shown).toContain(`Type ${clientId} to confirm`);
+  expect(refused.shown).toContain('not confirmed: nothing was changed');
+  const confirmed = await onTerminal(clientId, 'client', 'delete', clientId);
+  expect(confirmed.shown).toContain(`${clientId} is deleted`);
+  expect(confirmed.code).toBe(0);
+});
+
+async function importUser(id: string, name: string): Promise<void> {
+  const line = {
+    ...{ type: 'user_authentication_info', realm_id: fixture.realm, id, name },
+    email: `${id}@example.com`,
+  };
+  const command = ['sh', '-c', `printf '%s\\n' "$1" | "$2" import - "$3" "$4"`, 'sh', JSON.stringify(line)];
+  const { code } = await runCommand([...command, AUTHREALM, ...service.database.args]);
+  expect(code).toBe(0);
+}
+
+test('an erasure of a user whose name is its ID leaves no bytes, and exits with 0', async () => {
+  const id = '22222222-2222-4222-8222-222222222222';
+  await importUser(id, id);
+  const { code, stdout } = await run('erase', 'user', '--yes', fixture.realm, id);
+  expect(stdout).toContain('no erased data is left in the database file');
+  expect(code).toBe(0);
+  expect(readFileSync(databaseFile(service)).includes(`${id}@example.com`)).toBe(false);
+});
+
+test('an erasure exits with 1 while another program has a copy of an erased value in the file', async () => {
+  const id = '33333333-3333-4333-8333-333333333333';
+  const name = 'Jane Left Behind';
+  await importUser(id, name);
+  await service.database.query(`create table copies as select '${name}' as name`);
+  const erase = () => run('erase', 'user', '--yes', fixture.realm, id);
+  const { code, stdout, stderr } = await erase();
+  expect(stdout).toContain(`user ${id} is erased`);
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/^authrealm: some erased data is still in the database file: .+\n$/),
+  ]);
+  await service.database.query('drop table copies');
+  expect((await erase()).code).toBe(0);
+});
