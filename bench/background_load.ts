@@ -4,48 +4,52 @@ import { type BenchServer, LOAD_CORE, pinned } from './server.ts';
 
 /** Requests that the service handles concurrently with the measured lookups. */
 export type BackgroundLoad =
-  /** Creates at a fixed rate, and more password hashes than the queue holds. */
-  | { readonly kind: 'writes'; readonly perSecond: number }
-  /** Lists with exact totals, at a fixed rate. */
+  /** Creates of a link, at a fixed rate. */
+  | { readonly kind: 'links'; readonly perSecond: number }
+  /** Callers that create links with passwords, each without a pause between its requests: more than the queue holds. */
+  | { readonly kind: 'passwords'; readonly callers: number }
+  /** Pages of 25 users with the exact total of the realm, at a fixed rate. */
+  | { readonly kind: 'totals'; readonly perSecond: number }
+  /** The same with filters, whose totals are counted, at a fixed rate. */
   | { readonly kind: 'lists'; readonly perSecond: number }
   /** Callers that search for a part of an e-mail address, each without a pause between its requests. */
   | { readonly kind: 'searches'; readonly callers: number };
 
-/** Responses to one operation: 2xx, and 503 with Retry-After. */
+/** A background load sends one kind of request. */
+export type BackgroundKind = BackgroundLoad['kind'];
+
+/** Responses to one kind of request: 2xx, and 503 with Retry-After. */
 export interface ResponseCounts {
   readonly succeeded: number;
   readonly unavailable: number;
 }
 
-/** The responses to a background load by operation, and its duration. */
+/** The responses to a background load by kind, and its duration. */
 export interface BackgroundResult {
   readonly seconds: number;
-  readonly counts: Readonly<Record<BackgroundOperation, ResponseCounts>>;
+  readonly counts: Readonly<Record<BackgroundKind, ResponseCounts>>;
 }
-
-export type BackgroundOperation = 'links' | 'passwords' | 'lists' | 'searches';
 
 /** The rate of successful responses divided by the planned rate; 1 for a load without a planned rate. */
 export function backgroundRateRatio(
   background: BackgroundLoad,
   results: readonly BackgroundResult[],
 ): number {
-  if (background.kind === 'searches') return 1;
-  const operation: BackgroundOperation = background.kind === 'writes' ? 'links' : 'lists';
-  return responsesPerSecond(results, operation).succeeded / background.perSecond;
+  if (!('perSecond' in background)) return 1;
+  return responsesPerSecond(results, background.kind).succeeded / background.perSecond;
 }
 
-/** Responses per second to one operation, over all rounds. */
+/** Responses per second to one kind of request, over all rounds. */
 export function responsesPerSecond(
   results: readonly BackgroundResult[],
-  operation: BackgroundOperation,
+  kind: BackgroundKind,
 ): ResponseCounts {
   const sum = (value: (result: BackgroundResult) => number) =>
     results.reduce((total, result) => total + value(result), 0);
   const seconds = sum((result) => result.seconds);
   return {
-    succeeded: sum(({ counts }) => counts[operation].succeeded) / seconds,
-    unavailable: sum(({ counts }) => counts[operation].unavailable) / seconds,
+    succeeded: sum(({ counts }) => counts[kind].succeeded) / seconds,
+    unavailable: sum(({ counts }) => counts[kind].unavailable) / seconds,
   };
 }
 

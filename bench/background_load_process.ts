@@ -1,10 +1,5 @@
 import { ISSUER, OIDC_PROFILE, PASSWORD_PROFILE, USERS_PATH, userAt } from '../test/support/population.ts';
-import type {
-  BackgroundLoad,
-  BackgroundOperation,
-  BackgroundResult,
-  ResponseCounts,
-} from './background_load.ts';
+import type { BackgroundKind, BackgroundLoad, BackgroundResult, ResponseCounts } from './background_load.ts';
 
 /** Runs a background load until standard input ends, then prints its `BackgroundResult` as JSON. */
 const { url, token, background } = JSON.parse(process.argv[2] ?? '') as {
@@ -13,7 +8,6 @@ const { url, token, background } = JSON.parse(process.argv[2] ?? '') as {
   readonly background: BackgroundLoad;
 };
 
-const PASSWORDS_IN_FLIGHT = 80;
 const PAUSE_MS = 1;
 /** Responses that arrive later than this after the end are not counted. */
 const DRAIN_MS_MAX = 250;
@@ -21,9 +15,10 @@ const DRAIN_MS_MAX = 250;
 const RETRY_AFTER_MS = 1_000;
 type MutableCounts = { -readonly [K in keyof ResponseCounts]: number };
 const zeroCounts = (): MutableCounts => ({ succeeded: 0, unavailable: 0 });
-const counts: Record<BackgroundOperation, MutableCounts> = {
+const counts: Record<BackgroundKind, MutableCounts> = {
   links: zeroCounts(),
   passwords: zeroCounts(),
+  totals: zeroCounts(),
   lists: zeroCounts(),
   searches: zeroCounts(),
 };
@@ -33,13 +28,13 @@ let requestNumber = 0;
 let isStopping = false;
 
 /** Sends one request and counts its response. Returns false for a 503. */
-async function sendRequest(operation: BackgroundOperation, path: string, body?: object): Promise<boolean> {
+async function sendRequest(kind: BackgroundKind, path: string, body?: object): Promise<boolean> {
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
   const init = body ? { method: 'POST', headers, body: JSON.stringify({ data: body }) } : { headers };
   const response = await fetch(url + path, init);
   await response.arrayBuffer();
   if (!response.ok && response.status !== 503) throw new Error(`${path} returned ${response.status}`);
-  counts[operation][response.ok ? 'succeeded' : 'unavailable'] += 1;
+  counts[kind][response.ok ? 'succeeded' : 'unavailable'] += 1;
   return response.ok;
 }
 
@@ -55,6 +50,10 @@ function createLink(): Promise<boolean> {
       oidc_profile_id: OIDC_PROFILE,
     },
   );
+}
+
+function listUsersWithTotal(): Promise<boolean> {
+  return sendRequest('totals', `${USERS_PATH}?page%5Blimit%5D=25`);
 }
 
 /** A total is cached for a second per filter, so five filters in turn are counted once a second each. */
@@ -109,11 +108,12 @@ async function runConcurrently(callers: number, send: () => Promise<boolean>): P
 
 function runBackgroundLoad(): Promise<unknown> {
   switch (background.kind) {
-    case 'writes':
-      return Promise.all([
-        runAtRate(background.perSecond, createLink),
-        runConcurrently(PASSWORDS_IN_FLIGHT, createUsername),
-      ]);
+    case 'links':
+      return runAtRate(background.perSecond, createLink);
+    case 'passwords':
+      return runConcurrently(background.callers, createUsername);
+    case 'totals':
+      return runAtRate(background.perSecond, listUsersWithTotal);
     case 'lists':
       return runAtRate(background.perSecond, listUsers);
     case 'searches':

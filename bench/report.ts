@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type BackgroundOperation, type BackgroundResult, responsesPerSecond } from './background_load.ts';
+import { type BackgroundKind, responsesPerSecond } from './background_load.ts';
 import { type Figure, figures, type Loads, median, medianRatio } from './load.ts';
 import { markdownTable, medianCell, micros, milliseconds, ratio, spreadCell, whole } from './markdown.ts';
-import type { LookupsUnderLoad, Operations } from './operations.ts';
+import type { Operations } from './operations.ts';
 import { LOOKUP_ROWS, type LookupRow, OPERATION_ROWS, type OperationRow } from './rows.ts';
 
 type Row = LookupRow | OperationRow;
@@ -153,45 +153,29 @@ function operationCells(): readonly Cell[] {
   ];
 }
 
-/** Lookups while other requests are handled. */
+/** What is handled concurrently with the lookups. */
+const BACKGROUND_ROWS: Readonly<Record<BackgroundKind, string>> = {
+  links: '500 creates of a link/s',
+  passwords: 'a full password queue, 80 callers',
+  totals: '20 pages with the exact total/s',
+  lists: '20 filtered lists/s, five totals counted per second',
+  searches: '64 callers of `ilike(email,*zz*)`',
+};
+
+/** Lookups while other requests are handled, and the responses to those. */
 function backgroundCells(): readonly Cell[] {
-  const ratios = ({ rateRatio, p99Ratio }: LookupsUnderLoad) => `${ratio(rateRatio)}, ${ratio(p99Ratio)}`;
-  const responses = (
-    { backgroundResults: results }: LookupsUnderLoad,
-    ...operations: readonly BackgroundOperation[]
-  ) => operations.map((operation) => formatResponses(results, operation)).join('; ');
-  return [
-    [
-      'lookups with 500 writes/s and a full password queue: ratio of rate, of p99',
-      ({ operations: { background } }) => ratios(background.writes),
-    ],
-    [
-      'responses to the background writes',
-      ({ operations: { background } }) => responses(background.writes, 'links', 'passwords'),
-    ],
-    [
-      'lookups with 20 lists/s, five totals counted per second: ratio of rate, of p99',
-      ({ operations: { background } }) => ratios(background.lists),
-    ],
-    [
-      'responses to the background lists',
-      ({ operations: { background } }) => responses(background.lists, 'lists'),
-    ],
-    [
-      'lookups with 64 callers of `ilike(email,*zz*)`: ratio of rate, of p99',
-      ({ operations: { background } }) => ratios(background.searches),
-    ],
-    [
-      'responses to the background searches',
-      ({ operations: { background } }) => responses(background.searches, 'searches'),
-    ],
-  ];
+  return Object.entries(BACKGROUND_ROWS).map(([kind, text]) => [
+    `lookups with ${text}: ratio of rate, of p99 (its responses)`,
+    ({ operations }) => backgroundCell(kind as BackgroundKind, operations),
+  ]);
 }
 
-/** The responses to one background operation, over all rounds. */
-function formatResponses(results: readonly BackgroundResult[], operation: BackgroundOperation): string {
-  const { succeeded, unavailable } = responsesPerSecond(results, operation);
-  return `${operation} ${whole(succeeded)}/s, 503 ${whole(unavailable)}/s`;
+function backgroundCell(kind: BackgroundKind, { background }: Result['operations']): string {
+  const measured = background[kind];
+  if (!measured) return '–';
+  const { succeeded, unavailable } = responsesPerSecond(measured.backgroundResults, kind);
+  const responses = `${whole(succeeded)}/s, 503 ${whole(unavailable)}/s`;
+  return `${ratio(measured.rateRatio)}, ${ratio(measured.p99Ratio)} (${responses})`;
 }
 
 const BAR = { height: 26, gap: 8, left: 250, width: 420 };
