@@ -155,7 +155,7 @@ test('callers without an address share one limit', () => {
   const call = (from: string | undefined) =>
     ({
       address: () => (from === undefined ? undefined : parseIpAddress(from)),
-      authorization: () => null,
+      authorization: null,
     }) as Call;
   const found = [undefined, '192.0.2.1', undefined].map((from) => address?.(call(from))?.status);
   expect([found, guesses]).toEqual([[undefined, undefined, 429], undefined]);
@@ -174,7 +174,7 @@ describe('consecutive requests with the same credentials', () => {
         reads.push(from);
         return parseIpAddress(from);
       };
-      return address?.({ address: read, authorization: () => credentials } as Call) === undefined;
+      return address?.({ address: read, authorization: credentials } as Call) === undefined;
     };
     return { passes, reads };
   }
@@ -221,7 +221,7 @@ test('the RateLimit header is updated for each request, clock and other rate', (
     { ...systemClock, monotonic: () => at },
   );
   const headerAfter = (clientId: string) => {
-    const call = { address: () => parseIpAddress('192.0.2.1'), authorization: () => null } as Call;
+    const call = { address: () => parseIpAddress('192.0.2.1'), authorization: null } as Call;
     address?.(call);
     client?.(call, clientId);
     return call.rateHeaders?.RateLimit;

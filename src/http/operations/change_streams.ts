@@ -73,7 +73,7 @@ export function openChangeStreams(deps: StreamDeps): ChangeStreams {
       if (isStopped) throw new Fault('unavailable');
       if (streams.size >= LIMITS.streamsMax || own.length >= LIMITS.streamsPerClientMax)
         throw overloaded('CONCURRENCY_LIMIT');
-      const token = bearerToken(call.authorization() ?? '') ?? '';
+      const token = bearerToken(call.authorization ?? '') ?? '';
       const stream = openChangeStream({
         ...{ realm, token, principal, place, monotonic },
         onRoom: poll,

@@ -259,7 +259,7 @@ function exchangeCode(sessions: ConsoleSessions, input: z.output<typeof exchange
 
 function endStage(tokens: Tokens, sessions: ConsoleSessions): Stage {
   return async (call) => {
-    const token = await tokens.inspect(bearerToken(call.authorization() ?? '') ?? '');
+    const token = await tokens.inspect(bearerToken(call.authorization ?? '') ?? '');
     return token && (await sessions.signOut(token, { address: call.address(), requestId: call.requestId }))
       ? SIGNED_OUT
       : NO_RIGHTS;

@@ -45,7 +45,7 @@ export function authenticate(tokens: Tokens, { client, badCredentials }: RateLim
   }
 
   return (call) => {
-    const header = call.authorization();
+    const header = call.authorization;
     const token = header === null ? undefined : bearerToken(header);
     if (token === undefined) {
       call.refused = 'no token';

@@ -17,7 +17,7 @@ export interface Call {
    */
   address(): IpAddress | undefined;
   /** The Authorization header. */
-  authorization(): string | null;
+  readonly authorization: string | null;
   principal: Principal | undefined;
   key: Key | undefined;
   /** The parents of a collection. */
@@ -46,7 +46,6 @@ export function openCall(
 ): Call {
   let isRead = false;
   let address: IpAddress | undefined;
-  let authorization: string | null | undefined;
   return {
     request,
     params,
@@ -56,10 +55,7 @@ export function openCall(
       isRead = true;
       return address;
     },
-    authorization() {
-      if (authorization === undefined) authorization = request.headers.get('authorization');
-      return authorization;
-    },
+    authorization: request.headers.get('authorization'),
     principal: undefined,
     key: undefined,
     scope: undefined,

@@ -104,7 +104,7 @@ const ADDRESS_USES_PART = 64;
 function byAddress({ take }: TokenBuckets): (call: Call) => BucketState {
   let [lastCredentials, site, usesLeft] = ['', '', 0];
   return (call) => {
-    const credentials = call.authorization();
+    const credentials = call.authorization;
     if (credentials === null) return take(siteOfCall(call));
     const isKnown = usesLeft > 0 && credentials === lastCredentials;
     if (!isKnown) [lastCredentials, site] = [credentials, siteOfCall(call)];

@@ -78,8 +78,8 @@ function openLookups(db: Database, sharedReads: SharedReadTransaction): Pick<Sto
 
   return {
     get: <R extends Resource>(resource: R, key: Key) => {
-      const find = findOf(resource);
-      return readRetrying(sharedReads, () => find(key) as unknown as RecordOf<R> | undefined);
+      const find = findOf(resource) as (key: Key) => unknown as (key: Key) => RecordOf<R> | undefined;
+      return readRetrying(sharedReads, find, key);
     },
     getIncluding: (resource, key, children) => {
       const find = findOf(resource);
@@ -90,13 +90,20 @@ function openLookups(db: Database, sharedReads: SharedReadTransaction): Pick<Sto
   };
 }
 
-/** The first statement searches at the usual row ID of the record; a second one, by the key alone, rarely runs. */
+/**
+ * The first statement searches at the usual row ID of the record; a second one, by the key alone, rarely runs. The key
+ * of a link is passed value by value: spreading it costs a sixth of the statement.
+ */
 function openFind(db: Database, resource: Resource): Find {
   const { select, decode } = sqliteStatements(resource);
   const selectByKey = prepare(db, select);
   const selectAt = prepare(db, atRowId(select));
+  const isOfLink = keyColumns(resource).length === 3;
+  const selectRow = isOfLink
+    ? (key: Key) => selectAt.get(key[0], key[1] as Uuid, key[2] as Uuid, rowIdOf(key[2] as Uuid))
+    : (key: Key) => selectAt.get(...key, rowIdOf(key.at(-1) as Uuid));
   return (key) => {
-    const row = selectAt.get(...key, rowIdOf(key.at(-1) as Uuid)) ?? selectByKey.get(...key);
+    const row = selectRow(key) ?? selectByKey.get(...key);
     return row ? decode(row) : undefined;
   };
 }

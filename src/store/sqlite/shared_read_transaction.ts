@@ -9,8 +9,8 @@ import { isBusy, retryWhileBusy, rollbackQuietly, sqliteFault } from './connecti
  * calls for its locks. Each read still sees every commit of any process that finished before it.
  */
 export interface SharedReadTransaction {
-  /** Runs a read on the newest commit. */
-  read<T>(work: () => T): T;
+  /** Runs a read on the newest commit, with an argument: a lookup then needs no closure of its own. */
+  read<T, A = undefined>(work: (argument: A) => T, argument?: A): T;
   /** The number of reads so far; always 0 where nothing is shared. */
   reads(): number;
   /** Must be called before the connection begins a transaction of its own. */
@@ -30,7 +30,7 @@ export function openSharedReadTransaction(db: Database): SharedReadTransaction {
 
 /** Each read is a transaction of its own. */
 export const UNSHARED: SharedReadTransaction = Object.freeze({
-  read: <T>(work: () => T): T => work(),
+  read: <T, A>(work: (argument: A) => T, argument?: A): T => work(argument as A),
   reads: () => 0,
   end: () => undefined,
   close: () => undefined,
@@ -67,7 +67,7 @@ function shareReads(db: Database, header: Uint32Array): SharedReadTransaction {
   }
 
   return {
-    read(work) {
+    read<T, A>(work: (argument: A) => T, argument?: A): T {
       if (isClosed) throw new Fault('unavailable');
       reads += 1;
       if (isOpen && !isCurrent()) end();
@@ -78,7 +78,7 @@ function shareReads(db: Database, header: Uint32Array): SharedReadTransaction {
         isOpen = true;
         setImmediate(end);
       }
-      return work();
+      return work(argument as A);
     },
     reads: () => reads,
     end,
@@ -122,12 +122,16 @@ function logHeader(db: Database): Uint32Array | undefined {
 }
 
 /** Reads at once, or retries while the database is locked, as during recovery of the write-ahead log. */
-export function readRetrying<T>(sharedReads: SharedReadTransaction, work: () => T): T | Promise<T> {
+export function readRetrying<T, A = undefined>(
+  sharedReads: SharedReadTransaction,
+  work: (argument: A) => T,
+  argument?: A,
+): T | Promise<T> {
   try {
-    return sharedReads.read(work);
+    return sharedReads.read(work, argument);
   } catch (error) {
     if (!isBusy(error)) throw sqliteFault(error);
-    return retryWhileBusy(() => sharedReads.read(work)).catch((later) => {
+    return retryWhileBusy(() => sharedReads.read(work, argument)).catch((later) => {
       throw sqliteFault(later);
     });
   }
