@@ -103,6 +103,8 @@ export const LIMITS = Object.freeze({
   commitPauseReadsMin: 10,
   /** Age of the clients and signing keys in memory. Older ones are read again before a request is answered. */
   accessTableAgeMsMax: 900,
+  /** The same age before an unknown client ID or a wrong client secret is rejected. */
+  accessTableRecheckMs: 50,
   /**
    * Tokens with a verified signature that a process remembers. When half as many were used since the last rotation, those
    * not used since are dropped.

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { openClientCredentials } from '../../src/auth/clients/client_credentials.ts';
+import { createClient, rotateSecret } from '../../src/auth/clients/clients.ts';
 import type { Keyring } from '../../src/auth/keys/keyring.ts';
 import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
 import { openAuthCache } from '../../src/auth/tokens/auth_cache.ts';
@@ -39,6 +41,52 @@ test('the auth cache reads the tables once, and again at their maximum age', asy
     expect((await cache.fresh()).keys.signer).toBeDefined();
     expect([at, reads, cache.ageMs()]).toEqual([at, expected, expected === 1 ? at : 0]);
   }
+});
+
+test('a client that was just created gets a token at its first request, and a rotated secret works at once', async () => {
+  const { client, secret } = await createClient(
+    service.db.engine.access,
+    'new',
+    { scopes: new Set(['users:read'] as const), realms: '*' },
+    service.clock,
+  );
+  const statusOf = async (clientId: string, clientSecret: string) => {
+    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret };
+    return (await service.requestToken(form)).status;
+  };
+  // The table was read a moment ago.
+  expect(await statusOf('nobody', secret)).toBe(401);
+  service.clock.advance(LIMITS.accessTableRecheckMs);
+  expect(await statusOf(client.clientId, secret)).toBe(200);
+  const rotated = await rotateSecret(
+    service.db.engine.access,
+    client.clientId,
+    { overlapMs: 0 },
+    service.clock,
+  );
+  service.clock.advance(LIMITS.accessTableRecheckMs);
+  expect(await statusOf(client.clientId, rotated.secret)).toBe(200);
+});
+
+test('a flood of unknown client IDs reads the access table once in accessTableRecheckMs', async () => {
+  let now = 0;
+  let reads = 0;
+  const { access } = service.db.engine;
+  const state = (version: number | undefined) => {
+    reads += 1;
+    return access.state(version);
+  };
+  const cache = openAuthCache({ ...access, state }, { ...service.clock, monotonic: () => now });
+  const authenticate = openClientCredentials(cache, service.clock);
+  const flood = async () => {
+    for (let count = 0; count < 1_000; count += 1)
+      expect(await authenticate({ clientId: `nobody-${count}`, clientSecret: 'x' })).toHaveProperty('code');
+  };
+  await flood();
+  expect(reads).toBe(1);
+  now = LIMITS.accessTableRecheckMs;
+  await flood();
+  expect(reads).toBe(2);
 });
 
 test('signing keys are decrypted in advance, other keys are not, and unused ones are dropped', async () => {

@@ -274,7 +274,7 @@ describe('verified tokens', () => {
       return { ...view, keys: { ...view.keys, accepted } };
     };
     const settings = { issuer: service.url, lifetimeSeconds: 3600 };
-    const tokens = openTokens({ fresh }, keyring, settings, service.clock);
+    const tokens = openTokens({ fresh, recent: fresh }, keyring, settings, service.clock);
     return async (token: string) => {
       lookups = 0;
       return { opens: (await tokens.verify(token)) !== undefined, isChecked: lookups > 0 };

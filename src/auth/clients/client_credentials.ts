@@ -25,13 +25,18 @@ export interface ClientCredentials {
 
 export type AuthenticateClient = (credentials: ClientCredentials) => Promise<Client | OAuthError>;
 
-/** Unknown clients, wrong secrets and disabled clients get the same answer in the same time. */
+/**
+ * Unknown clients, wrong secrets and disabled clients get the same answer in the same time. The access table is read once more
+ * before, because a client may have been created or rotated since.
+ */
 export function openClientCredentials(cache: AuthCache, clock: Pick<Clock, 'now'>): AuthenticateClient {
   return async ({ clientId, clientSecret }) => {
     if (clientId === undefined || clientSecret === undefined) {
       return oauthError('invalid_client', 'client_id and client_secret are both needed');
     }
-    const client = (await cache.fresh()).client(clientId);
+    const known = (await cache.fresh()).client(clientId);
+    if (known && isSecretOf(known, clientSecret, clock.now())) return known;
+    const client = (await cache.recent()).client(clientId);
     if (!isSecretOf(client, clientSecret, clock.now()) || !client) {
       const error = oauthError(
         'invalid_client',

@@ -20,6 +20,11 @@ export interface AuthCache {
    * `unavailable` if that fails: an outdated view is never trusted.
    */
   fresh(): MaybePromise<AuthView>;
+  /**
+   * A view that is at most `accessTableRecheckMs` old, before a client is refused that may have been created or changed since the
+   * last reading. However many requests are refused, the store is read once in that time.
+   */
+  recent(): MaybePromise<AuthView>;
 }
 
 export interface ObservableAuthCache extends AuthCache {
@@ -77,8 +82,13 @@ export function openAuthCache(
     return reading;
   }
 
+  function viewOfAge(ageMsMax: number): MaybePromise<AuthView> {
+    return view && clock.monotonic() - readAt < ageMsMax ? view : reread();
+  }
+
   return {
     ageMs: () => (view ? clock.monotonic() - readAt : undefined),
-    fresh: () => (view && clock.monotonic() - readAt < LIMITS.accessTableAgeMsMax ? view : reread()),
+    fresh: () => viewOfAge(LIMITS.accessTableAgeMsMax),
+    recent: () => viewOfAge(LIMITS.accessTableRecheckMs),
   };
 }
