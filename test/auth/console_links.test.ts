@@ -169,8 +169,8 @@ describe('the origin of the request', () => {
       ['https://idp.example'],
       ['https://localhost', 'http://idp.example', 'https://127.0.0.1'],
     ],
-    ['http://localhost', ['http://localhost', 'http://127.0.0.1', 'http://[::1]'], ['http://localhost:80']],
-    ['http://127.0.0.1:81', ['http://localhost:81'], ['http://localhost', 'https://127.0.0.1:81']],
+    ['http://localhost', ['http://localhost'], ['http://127.0.0.1', 'http://[::1]', 'http://localhost:80']],
+    ['http://127.0.0.1:81', ['http://127.0.0.1:81'], ['http://localhost:81', 'https://127.0.0.1:81']],
   ])('with the base URL %s, codes are accepted from %j and not from %j', async (baseUrl, own, foreign) => {
     const named = await startService({ baseUrl });
     const statusFrom = async (Origin: string) => {
@@ -182,11 +182,11 @@ describe('the origin of the request', () => {
     await named.stop();
   });
 
-  test('a code is accepted without Sec-Fetch-Site and from any name of the loopback address', async () => {
+  test('a code is accepted without Sec-Fetch-Site, and only from the exact origin of the base URL', async () => {
     const { port } = new URL(service.url);
-    for (const Origin of [service.url, `http://localhost:${port}`, `http://[::1]:${port}`]) {
-      expect(await statusOf((await createLink(service)).code, { Origin })).toBe(200);
-    }
+    const statusFrom = async (Origin: string) => statusOf((await createLink(service)).code, { Origin });
+    expect(await statusFrom(service.url)).toBe(200);
+    for (const host of ['localhost', '[::1]']) expect(await statusFrom(`http://${host}:${port}`)).toBe(403);
   });
 
   test('a code from a CORS origin is 403', async () => {
