@@ -25,7 +25,7 @@ export interface PlanRealms {
 
 /**
  * Inspects the generic plan of a statement, as a router does. A scan is scoped if one of its conditions restricts the realm,
- * directly or through a join; an insert is scoped by its first column. The connection needs `useGenericPlans`.
+ * directly or through a join; an insert is scoped by its first column, in each of its rows. The connection needs `useGenericPlans`.
  */
 export async function inspectPlan(sql: SQL, text: string): Promise<PlanRealms> {
   await sql.unsafe(`prepare inspected as ${text}`).simple();
@@ -36,7 +36,7 @@ export async function inspectPlan(sql: SQL, text: string): Promise<PlanRealms> {
     const values = count === 0 ? '' : `(${Array(count).fill('null').join()})`;
     const [row] = await sql.unsafe(`explain (verbose, format json) execute inspected${values}`);
     const nodes = nodesOf(row['QUERY PLAN'][0].Plan).filter(accessesRealmData);
-    const unnamed = nodes.filter((node) => !isScoped(node));
+    const unnamed = nodes.filter((node) => !isScoped(node) && !isInsertOfRows(node, text));
     return { scanned: nodes.map(tableOf), unscoped: unnamed.map(tableOf) };
   } finally {
     await sql.unsafe('deallocate inspected').simple();
@@ -79,6 +79,13 @@ function isScoped(node: PlanNode): boolean {
     each.Filter,
   ]);
   return conditions.some((condition) => conjuncts(condition ?? '').some((each) => IS_REALM.test(each)));
+}
+
+/** A plan does not contain the values of several rows, so they are read in the text. */
+function isInsertOfRows({ Operation, Plans = [] }: PlanNode, text: string): boolean {
+  if (Operation !== 'Insert' || !Plans.some((each) => each['Node Type'] === 'Values Scan')) return false;
+  const rows = /\bvalues (\(.*\))$/s.exec(text)?.[1]?.slice(1, -1).split('), (') ?? [];
+  return rows.length > 1 && rows.every((row) => IS_VALUE.test(row.split(', ')[0] ?? ''));
 }
 
 /** The operands of the conjunctions in a condition. */

@@ -10,6 +10,7 @@ import { ConstraintViolation } from '../transaction_work.ts';
 import type { Connection, QueryResult } from './connection.ts';
 import { sqlState, UNIQUE_VIOLATION } from './errors.ts';
 import type { Expectations } from './expectations.ts';
+import { uniteInserts } from './multi_row_inserts.ts';
 import { numberParameters, parameterValues } from './parameters.ts';
 
 /** Returns the columns of a unique index. */
@@ -44,7 +45,7 @@ export function openPostgresSession(columnsOf: IndexColumns): PostgresSession {
   }
 
   function send(connection: Connection, request: StatementRequest): readonly Promise<QueryResult>[] {
-    const statements = 'statements' in request ? request.statements : [request];
+    const statements = 'statements' in request ? uniteInserts(request) : [request];
     return statements.map(({ text, values }) => {
       const { text: numbered, order } = numberedOnce(text);
       return connection.query(numbered, parameterValues(values, order));
