@@ -4,6 +4,7 @@ import { type Checkpoint, type Restoration, readLine } from '../audit/checkpoint
 import type { LogKeys } from '../audit/log_keys.ts';
 import { openLogReading } from '../audit/reading.ts';
 import { headsOf, type VerificationResult, verifyLogs } from '../audit/verify.ts';
+import { type RecordFinding, type RecordVerificationResult, verifyRecords } from '../audit/verify_records.ts';
 import { PROOF_REMOVED } from '../auth/inspection.ts';
 import type { Settings } from '../config/parse.ts';
 import { createAuditEntry } from '../domain/audit_entry.ts';
@@ -12,7 +13,12 @@ import { NIL_UUID } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
-import { inspectLog, type OpenDatabase, openDatabase } from '../service/open_database.ts';
+import {
+  type InspectedStores,
+  inspectLog,
+  type OpenDatabase,
+  openDatabase,
+} from '../service/open_database.ts';
 import { type SourceLine, splitLines } from '../transfer/line_reader.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 import { assertDatabaseExists, existingCheckpointFile } from './existing_database.ts';
@@ -30,6 +36,10 @@ export function addAuditCommands(program: Command, context: CliContext, end: (co
     .option(
       '--checkpoints <FILE>',
       'file with the audit checkpoints (default: the checkpoint file of the settings)',
+    )
+    .option(
+      '--records',
+      'also compare every record with the log, and check the codes of clients, keys, targets and passwords',
     )
     .option('--json', 'write JSON')
     .action(async (options: VerifyOptions, command: Command) => {
@@ -73,6 +83,7 @@ export function addAuditCommands(program: Command, context: CliContext, end: (co
 
 interface VerifyOptions {
   readonly checkpoints?: string;
+  readonly records?: true;
   readonly json?: true;
 }
 
@@ -83,7 +94,8 @@ async function verify(settings: Settings, options: VerifyOptions): Promise<Verif
   try {
     const path = options.checkpoints ?? existingCheckpointFile(settings);
     const { checkpoints, unsigned, restored } = await readCheckpoints(path, logKeys);
-    const { access, log } = database.accessOf();
+    const stores = database.accessOf();
+    const { access, log } = stores;
     const findings: LogFinding[] = [];
     const verified = await verifyLogs({
       store: log,
@@ -93,10 +105,33 @@ async function verify(settings: Settings, options: VerifyOptions): Promise<Verif
       onFinding: (found) => findings.push(found),
     });
     const isProven = (await access.keyChecks()).length > 0;
-    return { isProven, path, unsigned, restored, checkpointCount: checkpoints.length, verified, findings };
+    const records = options.records && (await compareRecords(stores, logKeys));
+    return {
+      isProven,
+      records,
+      path,
+      unsigned,
+      restored,
+      checkpointCount: checkpoints.length,
+      verified,
+      findings,
+    };
   } finally {
     await database.close();
   }
+}
+
+/** The comparison of the records with the log. */
+interface RecordReport extends RecordVerificationResult {
+  readonly findings: readonly RecordFinding[];
+}
+
+async function compareRecords(stores: InspectedStores, keys: LogKeys): Promise<RecordReport> {
+  const findings: RecordFinding[] = [];
+  stores.useKeys(keys);
+  const { log: store, records, forgedRows } = stores;
+  const onFinding = (found: RecordFinding) => findings.push(found);
+  return { ...(await verifyRecords({ store, records, forgedRows, keys, onFinding })), findings };
 }
 
 /** The checkpoints of a file, and the numbers of the lines that this installation did not sign. */
@@ -139,6 +174,7 @@ function isBeforeBackup({ at }: Checkpoint, { takenAt }: Restoration): boolean {
 interface VerifyReport {
   /** Whether the database has the proof of its master key. */
   readonly isProven: boolean;
+  readonly records: RecordReport | undefined;
   readonly path: string | undefined;
   readonly unsigned: readonly number[];
   readonly checkpointCount: number;
@@ -158,6 +194,7 @@ function printReport(report: VerifyReport): void {
   for (const found of findings) console.log(sentenceOf(found));
   if (!report.isProven) console.log(PROOF_REMOVED);
   for (const line of unsigned) console.log(`${path} line ${line}: not signed by this installation`);
+  printRecords(report.records);
   const { logs, entries, untagged } = verified;
   console.log(`${entries} entries of ${logs} logs, ${checkpointCount} checkpoints`);
   if (untagged > 0) {
@@ -168,6 +205,14 @@ function printReport(report: VerifyReport): void {
   if (restored) console.log(restorationOf(restored));
   if (checkpointCount === 0) console.log(NOT_VERIFIABLE);
   console.log(isClean(report) ? 'clean' : `not clean: ${countOf(report)} findings`);
+}
+
+function printRecords(records: RecordReport | undefined): void {
+  if (!records) return;
+  for (const { table, realm, id, message } of records.findings)
+    console.log(`${message} (${[table, realm && `realm ${realm}`, id].filter(Boolean).join(', ')})`);
+  const { covered, notCovered } = records;
+  console.log(`${covered} records compared with the log; ${notCovered} not covered by it`);
 }
 
 function restorationOf({ at, takenAt }: Restoration): string {
@@ -183,8 +228,14 @@ function isClean(report: VerifyReport): boolean {
   return countOf(report) === 0;
 }
 
-function countOf({ isProven, findings, unsigned, verified }: VerifyReport): number {
-  return findings.length + unsigned.length + verified.untagged + (isProven ? 0 : 1);
+function countOf({ isProven, records, findings, unsigned, verified }: VerifyReport): number {
+  return (
+    (records?.findings.length ?? 0) +
+    findings.length +
+    unsigned.length +
+    verified.untagged +
+    (isProven ? 0 : 1)
+  );
 }
 
 function sentenceOf({ log, seq, message: says }: LogFinding): string {
@@ -200,6 +251,7 @@ function jsonOf(report: VerifyReport) {
     checkpoints: checkpointCount,
     checkpoint_file: path ?? null,
     has_key_proof: report.isProven,
+    records: report.records ?? null,
     unsigned_lines: unsigned,
     restored_at: restored ? new Date(restored.at).toISOString() : null,
     restored_taken_at: restored?.takenAt === undefined ? null : new Date(restored.takenAt).toISOString(),

@@ -135,6 +135,9 @@ export async function assertKeysOf(
   }
 }
 
+/** The stores of an inspected database. */
+export type InspectedStores = ReturnType<InspectedDatabase['accessOf']>;
+
 type InspectedDatabase = Awaited<ReturnType<typeof inspect>>;
 
 /** The keys of the log of an inspected database; undefined if it has none. Throws Refusal for another master key. */

@@ -1,5 +1,6 @@
 import type { LogKeys } from '../audit/log_keys.ts';
 import type { Eraser, LogReader, LogStore, ScrubOptions, ScrubResult } from '../audit/port.ts';
+import type { ReadRecords } from '../audit/verify_records.ts';
 import type { AuthStore, ForgedRows, SealedStore } from '../auth/port.ts';
 import type { LeaseStore } from '../directory/leases.ts';
 import type { Loader, MaybePromise, Scanner, Store } from '../directory/store.ts';
@@ -71,5 +72,6 @@ export interface EngineInspection extends Inspection {
     /** The keys of the log, which authenticate rows as well. Without them every row counts as authentic. */
     readonly useKeys: (keys: LogKeys) => void;
     readonly forgedRows: ForgedRows;
+    readonly records: ReadRecords;
   };
 }

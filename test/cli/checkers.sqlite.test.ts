@@ -21,7 +21,12 @@ import { createFixture } from '../support/service.ts';
 
 setDefaultTimeout(120_000);
 
-const CHECKERS: readonly (readonly string[])[] = [['audit', 'verify'], ['audit', 'key'], ['doctor']];
+const CHECKERS: readonly (readonly string[])[] = [
+  ['audit', 'verify'],
+  ['audit', 'verify', '--records'],
+  ['audit', 'key'],
+  ['doctor'],
+];
 
 const named = (commands: readonly (readonly string[])[]) =>
   commands.map((command) => [command.join(' '), command] as const);

@@ -8,10 +8,11 @@ import type { EngineInspection } from '../engine.ts';
 import { openSealedValueReader } from '../idempotency/sealed.ts';
 import { inspectionQueries } from '../inspection_queries.ts';
 import type { Migration } from '../migrations.ts';
+import { openRecordReading } from '../records/record_reading.ts';
 import type { Transactions } from '../transactions.ts';
 import type { PostgresAddress } from './address.ts';
 import { BEGIN_READ, type BeginStatements, setLocal } from './begin_statements.ts';
-import { POSTGRES } from './dialect.ts';
+import { POSTGRES, postgresStatements } from './dialect.ts';
 import { roleState } from './inspection_rights.ts';
 import { postgresSchemaDifferences } from './inspection_schema.ts';
 import { serverState } from './inspection_server.ts';
@@ -81,6 +82,7 @@ function inspectionOver(
       const access = openAuthReading(transactions, log.rowMacs, queries.schema);
       return {
         ...{ access, sealed, log: openLogStore(transactions, log, POSTGRES), useKeys: log.useKeys },
+        records: openRecordReading(transactions, postgresStatements),
         forgedRows: openForgedRows(transactions, log.rowMacs, access.signingKeys),
       };
     },

@@ -9,10 +9,11 @@ import type { EngineInspection } from '../engine.ts';
 import { openSealedValueReader } from '../idempotency/sealed.ts';
 import { inspectionQueries } from '../inspection_queries.ts';
 import type { Migration } from '../migrations.ts';
+import { openRecordReading } from '../records/record_reading.ts';
 import type { SqlValue } from '../transaction_work.ts';
 import { MAPPED_BYTES_MAX } from './connection.ts';
 import { fileSize, trackDatabaseFiles } from './database_files.ts';
-import { SQLITE, uuidTextOf } from './dialect.ts';
+import { SQLITE, sqliteStatements, uuidTextOf } from './dialect.ts';
 import { mappingState } from './file_layout.ts';
 import { UNSHARED } from './shared_read_transaction.ts';
 import { openSqliteTransactions } from './transactions.ts';
@@ -62,6 +63,7 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
       const access = openAuthReading(transactions, log.rowMacs, queries.schema);
       return {
         ...{ access, sealed, log: openLogStore(transactions, log, SQLITE), useKeys: log.useKeys },
+        records: openRecordReading(transactions, sqliteStatements),
         forgedRows: openForgedRows(transactions, log.rowMacs, access.signingKeys),
       };
     },

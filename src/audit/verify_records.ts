@@ -1,0 +1,248 @@
+import type { ForgedRow, ForgedRows } from '../auth/port.ts';
+import type { KeyedRecord, MaybePromise } from '../directory/store.ts';
+import { TOUCHED } from '../domain/change.ts';
+import { eventResource } from '../domain/event.ts';
+import { NIL_UUID, type Uuid } from '../domain/id.ts';
+import type { Key, Resource } from '../domain/resource.ts';
+import { RESOURCES } from '../domain/resources.ts';
+import { isChainStart } from './chain.ts';
+import type { LogFinding } from './chain_verifier.ts';
+import type { LogKeys, Person } from './log_keys.ts';
+import { unpackDetail } from './packed_detail.ts';
+import type { LogHead, LogReader, StoredEntry } from './port.ts';
+import { headsOf } from './verify.ts';
+
+/** Reads the stored records of a realm, with all members, after an ID. */
+export type ReadRecords = (
+  resource: Resource,
+  realm: Uuid,
+  after: Uuid,
+  limit: number,
+) => MaybePromise<readonly KeyedRecord[]>;
+
+export interface RecordVerificationOptions {
+  readonly store: LogReader;
+  readonly records: ReadRecords;
+  readonly forgedRows: ForgedRows;
+  readonly keys: LogKeys;
+  onFinding(finding: RecordFinding): void;
+}
+
+/** A stored row that contradicts the log or its code. */
+export interface RecordFinding extends Pick<LogFinding, 'message'> {
+  readonly table: string;
+  readonly realm?: string | undefined;
+  readonly id: string;
+}
+
+export interface RecordVerificationResult {
+  /** Records whose revision and logged values agree with the log. */
+  readonly covered: number;
+  /** Records whose newest log entry was removed, or has no values, so that nothing can be compared. */
+  readonly notCovered: number;
+}
+
+const PAGE = 1_000;
+
+/**
+ * Compares every record with the log: its revision with that of its newest entry, and its members with the last values in the
+ * log. Checks the codes of all rows that have one. It holds the last values of one realm in memory.
+ */
+export async function verifyRecords(options: RecordVerificationOptions): Promise<RecordVerificationResult> {
+  const result = { covered: 0, notCovered: 0 };
+  const unsigned = new Set<string>();
+  for await (const row of options.forgedRows()) {
+    if (row.hasCode) options.onFinding({ ...row, message: describeForged(row) });
+    else unsigned.add(`${row.realm} ${row.id}`);
+  }
+  for await (const head of headsOf(options.store)) {
+    if (head.log === NIL_UUID) continue;
+    const verified = await verifyRealm(options, head, unsigned);
+    result.covered += verified.covered;
+    result.notCovered += verified.notCovered;
+    const changed = verified.findings.length > 0 ? await changedSince(options.store, head) : new Set();
+    for (const finding of verified.findings) if (!changed.has(finding.id)) options.onFinding(finding);
+  }
+  return result;
+}
+
+function describeForged({ table }: ForgedRow): string {
+  return `${table === 'client_realm' ? 'a realm of the client' : 'the row'} was changed without the service: its code is wrong`;
+}
+
+/** The last state of a record in the log. */
+interface LoggedRecord {
+  readonly resource: Resource;
+  readonly user: string | null;
+  readonly revision: string;
+  readonly isDeleted: boolean;
+  readonly values: Readonly<Record<string, unknown>>;
+  /** Whether every entry since its creation has its values. */
+  readonly isComplete: boolean;
+}
+
+type LoggedRecords = Map<string, LoggedRecord>;
+
+const keyOf = (resource: Resource, id: string): string => `${resource.number} ${id}`;
+
+async function verifyRealm(
+  { store, records, keys }: RecordVerificationOptions,
+  head: LogHead,
+  unsigned: ReadonlySet<string>,
+) {
+  const { log: realm, chain } = head;
+  const logged = await readLogged(store, head, keys);
+  const isWhole = chain !== undefined && chain.anchor.seq === 0 && isChainStart(keys, realm, chain.anchor);
+  const found: RecordFinding[] = [];
+  const counts = { covered: 0, notCovered: 0 };
+  for (const resource of RESOURCES) {
+    const { table } = resource;
+    for await (const { key, record } of recordsOf(records, resource, realm)) {
+      const last = logged.get(keyOf(resource, record.id));
+      logged.delete(keyOf(resource, record.id));
+      const isUnsigned = unsigned.has(`${realm} ${record.id}`);
+      const messages = last ? contradictions(last, { key, record, isUnsigned }) : [];
+      if (!last && isWhole) messages.push(UNLOGGED);
+      found.push(...messages.map((message) => ({ table, realm, id: record.id, message })));
+      counts[last?.isComplete ? 'covered' : 'notCovered'] += 1;
+    }
+  }
+  return { ...counts, findings: [...found, ...missingRecords(realm, logged)] };
+}
+
+const UNLOGGED = 'no log entry records it';
+const UNSIGNED = 'its password hash has no code, although this release wrote it';
+
+function userIn(key: Key): string | null {
+  return key.length > 2 ? (key[1] ?? null) : null;
+}
+
+function missingRecords(realm: Uuid, logged: LoggedRecords): readonly RecordFinding[] {
+  return [...logged]
+    .filter(([, { isDeleted }]) => !isDeleted)
+    .map(
+      ([
+        key,
+        {
+          resource: { table },
+        },
+      ]) => ({ table, realm, id: key.split(' ')[1] ?? '', message: MISSING }),
+    );
+}
+
+const MISSING = 'the log records it and no deletion, but it does not exist';
+
+interface StoredRecord extends KeyedRecord {
+  /** Whether its password hash has no code. */
+  readonly isUnsigned: boolean;
+}
+
+function contradictions(last: LoggedRecord, { key, record, isUnsigned }: StoredRecord): string[] {
+  const user = userIn(key);
+  if (last.isDeleted) return ['the log records its deletion, but it exists'];
+  const found: string[] = [];
+  if (last.revision !== record.revision) found.push('its revision is not that of its newest log entry');
+  if (user !== null && last.user !== user) found.push('it belongs to another user than in the log');
+  if (isUnsigned && last.isComplete) found.push(UNSIGNED);
+  const stored: Readonly<Record<string, unknown>> = record;
+  for (const [name, value] of Object.entries(last.values)) {
+    if (JSON.stringify(stored[name] ?? null) !== JSON.stringify(value ?? null))
+      found.push(`${name} is not as in the log`);
+  }
+  return found;
+}
+
+async function* recordsOf(records: ReadRecords, resource: Resource, realm: Uuid) {
+  for (let after: Uuid = NIL_UUID; ; ) {
+    const page = await records(resource, realm, after, PAGE);
+    yield* page;
+    const last = page.at(-1);
+    if (!last) return;
+    after = last.record.id;
+  }
+}
+
+async function readLogged(
+  store: LogReader,
+  { log, seq: end }: LogHead,
+  keys: LogKeys,
+): Promise<LoggedRecords> {
+  const logged: LoggedRecords = new Map();
+  for (let last = 0; ; ) {
+    const page = (await store.entries(log, last, PAGE)).filter(({ seq }) => seq <= end);
+    const at = page.at(-1);
+    if (!at) return logged;
+    const users = new Set(page.flatMap(({ columns }) => (columns.personal ? [columns.user_id as Uuid] : [])));
+    users.delete(null as unknown as Uuid);
+    const userKeys = users.size > 0 ? await store.userKeys(log, [...users]) : new Map<Uuid, Uint8Array>();
+    for (const entry of page)
+      addEntry(logged, entry, (person, sealed) => openWith(userKeys, keys, person, sealed));
+    last = at.seq;
+  }
+}
+
+type Values = Readonly<Record<string, unknown>>;
+type OpenPersonal = (person: Person, sealed: Uint8Array) => Uint8Array | undefined;
+
+function openWith(
+  userKeys: ReadonlyMap<Uuid, Uint8Array>,
+  keys: LogKeys,
+  person: Person,
+  sealed: Uint8Array,
+): Uint8Array | undefined {
+  const userKey = userKeys.get(person.user);
+  try {
+    return userKey && keys.decrypt(userKey, person, sealed);
+  } catch {
+    return undefined;
+  }
+}
+
+function addEntry(logged: LoggedRecords, { columns }: StoredEntry, open: OpenPersonal): void {
+  const event = String(columns.event);
+  const resource = eventResource(event);
+  if (!resource) return;
+  const key = keyOf(resource, String(columns.record_id));
+  const verb = event.slice(event.lastIndexOf('.') + 1);
+  const before = logged.get(key);
+  const isNew = verb === 'created';
+  const after = valuesAfter(columns, resource, open);
+  const isTouch = columns.members === TOUCHED.join(' ');
+  logged.set(key, {
+    resource,
+    user: columns.user_id as string | null,
+    revision: String(columns.revision),
+    isDeleted: verb === 'deleted' || verb === 'erased',
+    values: { ...(isNew ? {} : before?.values), ...after },
+    isComplete: (isNew || before?.isComplete === true) && (after !== undefined || isTouch),
+  });
+}
+
+/** The values after a write; undefined for an entry without any, or whose values cannot be read any more. */
+function valuesAfter(
+  columns: StoredEntry['columns'],
+  resource: Resource,
+  open: OpenPersonal,
+): Values | undefined {
+  const { detail, personal, realm_id, user_id } = columns;
+  try {
+    const plain = detail ? (JSON.parse(String(detail)) as { after?: Values }).after : undefined;
+    if (!(personal instanceof Uint8Array)) return plain;
+    const opened = open({ realm: realm_id as Uuid, user: user_id as Uuid }, personal);
+    return opened && { ...plain, ...unpackDetail(resource, opened).after };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The records that were written after the verification of their realm began. */
+async function changedSince(store: LogReader, { log, seq }: LogHead): Promise<ReadonlySet<string>> {
+  const changed = new Set<string>();
+  for (let last = seq; ; ) {
+    const page = await store.entries(log, last, PAGE);
+    const at = page.at(-1);
+    if (!at) return changed;
+    for (const { columns } of page) changed.add(String(columns.record_id));
+    last = at.seq;
+  }
+}
