@@ -92,7 +92,7 @@ function openLookups(db: Database, sharedReads: SharedReadTransaction): Pick<Sto
 
 /**
  * The first statement searches at the usual row ID of the record; a second one, by the key alone, rarely runs. The key
- * of a link is passed value by value: spreading it costs a sixth of the statement.
+ * of a link is passed value by value, without an array to spread.
  */
 function openFind(db: Database, resource: Resource): Find {
   const { select, decode } = sqliteStatements(resource);
