@@ -102,9 +102,9 @@ interface Running {
 
 /** Serves in this process or in several, and serves the metrics of all of them. */
 async function startServing(settings: Settings, db: OpenDatabase, flags: Flags, log: Log): Promise<Running> {
-  const { url, stop, metrics: read } = await startProcesses(settings, db, flags, log);
+  const { url, stop, metrics: read, loopBudget } = await startProcesses(settings, db, flags, log);
   try {
-    const metrics = await serveMetrics(settings, log, read);
+    const metrics = await serveMetrics(settings, log, read, loopBudget);
     return {
       url,
       metricsUrl: metrics?.url,
@@ -124,10 +124,10 @@ async function startProcesses(
   db: OpenDatabase,
   flags: Flags,
   log: Log,
-): Promise<ServingProcesses> {
+): Promise<ServingProcesses & { readonly loopBudget?: Service['loopBudget'] }> {
   if (settings.processes > 1) return startServingProcesses(settings, flags, log);
-  const { url, stop, metrics } = await serve(settings, db, log, systemClock);
-  return { url, stop, metrics: metrics.own };
+  const { url, stop, metrics, loopBudget } = await serve(settings, db, log, systemClock);
+  return { url, stop, metrics: metrics.own, loopBudget };
 }
 
 async function announceReady(

@@ -14,6 +14,7 @@ import { openSender } from '../events/webhooks/sender.ts';
 import { changeWebhook } from '../events/webhooks/targets.ts';
 import { openChangeStreams } from '../http/operations/change_streams.ts';
 import type { FeedDeps } from '../http/operations/changes.ts';
+import type { LoopBudget } from '../http/pipeline/loop_budget.ts';
 import { type Presenter, presenterOf } from '../http/pipeline/present.ts';
 import { openLeases } from '../jobs/leases.ts';
 import { startRetention } from '../jobs/retention.ts';
@@ -29,6 +30,7 @@ interface ChangeDeliveryDeps {
   readonly store: Store;
   readonly keyring: Pick<Keyring, 'open'>;
   readonly tokens: Tokens;
+  readonly loopBudget: LoopBudget;
   readonly log: Log;
   readonly clock: Clock;
   readonly baseUrl: string;
@@ -50,11 +52,11 @@ export interface ChangeDelivery extends Pick<FeedDeps, 'feed' | 'writeEvents' | 
 
 /** Delivers changes to streams and webhook targets, and deletes what is older than the retention, until it is stopped. */
 export function startChangeDelivery(deps: ChangeDeliveryDeps): ChangeDelivery {
-  const { engine, store, tokens, clock } = deps;
+  const { engine, store, tokens, loopBudget, clock } = deps;
   const { feed } = engine;
   const writeEvents = eventsOf(deps);
   const streams = openChangeStreams({
-    ...{ store, feed, tokens, writeEvents, clock },
+    ...{ store, feed, tokens, writeEvents, loopBudget, clock },
     onError: errorLoggerOf(deps, 'changes'),
   });
   const counts = openDeliveryCounts(DELIVERY_OUTCOMES);

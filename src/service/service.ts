@@ -9,6 +9,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { consoleRoutes } from '../http/operations/console.ts';
 import { metricsRoutes } from '../http/operations/metrics.ts';
 import { openIdempotency } from '../http/pipeline/idempotency.ts';
+import { type LoopBudget, openLoopBudget } from '../http/pipeline/loop_budget.ts';
 import { openRateLimits, type RateSettings } from '../http/server/rate_limits.ts';
 import type { Route } from '../http/server/router.ts';
 import { routesOf } from '../http/server/routes.ts';
@@ -93,6 +94,7 @@ export interface ServedDatabase extends Pick<OpenDatabase, 'engine' | 'keyring' 
 }
 
 export interface Service extends Server {
+  readonly loopBudget: LoopBudget;
   readonly metrics: {
     /** The metrics of this process. */
     own(): Promise<Snapshot>;
@@ -106,11 +108,12 @@ export async function serveMetrics(
   { metricsHost: host, metricsPort: port, trustedProxies, forwardedHeader }: Settings,
   log: Log,
   snapshot: () => Promise<Snapshot>,
+  loopBudget?: LoopBudget,
 ): Promise<Pick<Server, 'url' | 'stop'> | undefined> {
   if (port === undefined) return undefined;
   const fixed = { tls: undefined, isShared: false, corsOrigins: [], requestLogging: 'off' } as const;
   const listenerSettings = { host, port, trustedProxies, forwardedHeader, ...fixed };
-  return startServer(listenerSettings, log, async () => metricsRoutes(snapshot));
+  return startServer(listenerSettings, log, async () => metricsRoutes(snapshot, loopBudget));
 }
 
 function sealerOf(keyring: OpenDatabase['keyring']): Pick<DirectoryDeps, 'seal'> {
@@ -134,6 +137,7 @@ export async function serve(
   const authDeps = { settings, issuers: readIssuers(settings), engine, keyring, logKeys };
   const metrics = openMetrics({ countsRequests: settings.metricsPort !== undefined, ...METRICS_LIMITS });
   const readAllMetrics = served.readAllMetrics ?? metrics.snapshot;
+  const loopBudget = openLoopBudget({ workMs: () => engine.figures().workMs });
   const startedAt = clock.now();
   const installation = await engine.access.storeId();
   const hasher = openHasher(passwordCost(settings));
@@ -156,10 +160,19 @@ export async function serve(
   const makeRoutes = async (url: string) => {
     const baseUrl = settings.baseUrl ?? url;
     const { access, tokens, ...authentication } = openAuthentication(authDeps, baseUrl, log, clock);
-    changeDelivery = startChangeDelivery({ ...authDeps, store, log, clock, tokens, baseUrl, installation });
+    changeDelivery = startChangeDelivery({
+      ...authDeps,
+      store,
+      log,
+      clock,
+      tokens,
+      loopBudget,
+      baseUrl,
+      installation,
+    });
     metrics.add(accessMetrics(access.ageMs), ...feedMetrics(changeDelivery.metricSources));
     const routes = routesOf({
-      ...{ store, access, tokens, grant: openTokenGrants(tokens, clock, granted), limits, clock },
+      ...{ store, access, tokens, grant: openTokenGrants(tokens, clock, granted), limits, loopBudget, clock },
       ...{ ...authentication, ...writeDeps, ...changeDelivery, ...administration },
       ...{ installation, pageLength: settings.pageLength, baseUrl, version: VERSION },
     });
@@ -178,7 +191,7 @@ export async function serve(
     checkpointMetrics(checkpoints.ageMs),
   );
   return {
-    ...{ url, pending, metrics: { own: metrics.snapshot, readAll: readAllMetrics } },
+    ...{ url, pending, loopBudget, metrics: { own: metrics.snapshot, readAll: readAllMetrics } },
     async stop() {
       metrics.close();
       await changeDelivery?.stop();

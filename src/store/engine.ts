@@ -32,6 +32,8 @@ export interface Engine {
 
 /** Metrics of the engine in one process. */
 export interface EngineFigures extends WriterFigures {
+  /** Milliseconds of the event loop that work other than lookups has taken when no request ran, such as commits. */
+  readonly workMs: number;
   /** Long lists; undefined if reader processes read them. */
   readonly lists: QueueFigures | undefined;
 }

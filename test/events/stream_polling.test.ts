@@ -58,6 +58,7 @@ function createStreams(length = 10) {
         return state.verified;
       },
     },
+    loopBudget: { turn: async () => undefined },
     writeEvents: async (changes) => changes.map(({ seq }) => `${seq}`.padEnd(length, ' ')),
     clock: { monotonic: () => state.now },
     onError: (error) => errors.push(error),

@@ -10,6 +10,7 @@ import { type FeedPage, type FeedPosition, readFeed } from '../../events/feed/re
 import type { WriteEvents } from '../../events/feed/write_events.ts';
 import { bearerToken } from '../pipeline/bearer.ts';
 import type { Call } from '../pipeline/call.ts';
+import type { LoopBudget } from '../pipeline/loop_budget.ts';
 import { REQUEST_ID } from '../server/reply.ts';
 import { FEED_SCOPE, type FollowChanges, readableBy, STREAM_TYPE } from './changes.ts';
 
@@ -26,6 +27,7 @@ interface StreamDeps {
   readonly feed: Pick<FeedStore, 'heads'>;
   readonly tokens: Pick<Tokens, 'verify'>;
   readonly writeEvents: WriteEvents;
+  readonly loopBudget: Pick<LoopBudget, 'turn'>;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly onError: (error: unknown) => void;
 }
@@ -163,9 +165,11 @@ function lagsBehind(place: FeedPosition, head: number | undefined): boolean {
 /** Sends the next page. Streams at the same position share one read. */
 async function sendPage(
   stream: ChangeStream,
-  { store, writeEvents }: StreamDeps,
+  { store, writeEvents, loopBudget }: StreamDeps,
   pages: Map<string, Promise<FeedPage>>,
 ): Promise<void> {
+  await loopBudget.turn();
+  if (!stream.hasRoom()) return;
   const { realm, place } = stream;
   const name = `${realm} ${place === 'oldest' ? place : `${place.side} ${place.seq} ${place.revisionPrefix}`}`;
   const reading = pages.get(name) ?? readFeed(store, realm, place, PAGE);

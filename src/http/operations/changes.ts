@@ -20,7 +20,7 @@ import { isoTimestamp } from '../pipeline/present.ts';
 import { expiredCursorReply, faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
 
 /** The dependencies of the feed. */
-export interface FeedDeps extends Pick<RecordDeps, 'tokens' | 'limits' | 'baseUrl'> {
+export interface FeedDeps extends Pick<RecordDeps, 'tokens' | 'limits' | 'baseUrl' | 'loopBudget'> {
   readonly store: Pick<Store, 'changes'>;
   readonly feed: FeedStore;
   readonly writeEvents: WriteEvents;

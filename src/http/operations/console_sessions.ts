@@ -8,7 +8,7 @@ import { idSchema, link } from '../openapi/schemas.ts';
 import { authenticate, bearerToken } from '../pipeline/bearer.ts';
 import { readBody } from '../pipeline/body.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
-import type { Operation } from '../pipeline/operation.ts';
+import type { Operation, OperationDeps } from '../pipeline/operation.ts';
 import { requireOwnOrigin } from '../server/own_origin.ts';
 import type { RateLimits } from '../server/rate_limits.ts';
 import { documentReply, faultReply, type Reply } from '../server/reply.ts';
@@ -26,7 +26,7 @@ export interface ConsoleSignIn {
 }
 
 /** The dependencies of the sign-in operations. */
-export interface SessionDeps {
+export interface SessionDeps extends OperationDeps {
   readonly tokens: Tokens;
   readonly limits: RateLimits;
   readonly baseUrl: string;

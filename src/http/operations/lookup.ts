@@ -20,6 +20,7 @@ export function lookup(resource: Resource, path: string): Operation<RecordDeps> 
     method: 'GET',
     path,
     right: 'read',
+    loopUse: 'lookup',
     stages: ({ store, tokens, limits, baseUrl, installation }) => [
       ...shedLoad(store.overloaded.get),
       authenticate(tokens, limits),

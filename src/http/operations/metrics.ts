@@ -1,15 +1,20 @@
 import { EXPOSITION_TYPE, exposition } from '../../metrics/exposition.ts';
 import type { Snapshot } from '../../metrics/family.ts';
+import type { LoopBudget } from '../pipeline/loop_budget.ts';
 import type { Route } from '../server/router.ts';
 
-/** The routes of the metrics listener: `/metrics`, without authentication. */
-export function metricsRoutes(snapshot: () => Promise<Snapshot>): readonly Route[] {
+/** The routes of the metrics listener: `/metrics`, without authentication. `loopBudget`: of a process that answers lookups. */
+export function metricsRoutes(
+  snapshot: () => Promise<Snapshot>,
+  loopBudget: LoopBudget | undefined,
+): readonly Route[] {
   return [
     {
       pattern: '/metrics',
       isUncounted: true,
       answers: {
-        async GET() {
+        async GET(call) {
+          await loopBudget?.admit(call);
           const headers = { 'Content-Type': EXPOSITION_TYPE, 'Cache-Control': 'no-store' };
           return { status: 200, headers, body: exposition(await snapshot()) };
         },

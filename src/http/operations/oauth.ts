@@ -109,6 +109,7 @@ function formOperation(described: FormDescription): Operation<OAuthDeps> {
     method: 'POST',
     path,
     access: 'open',
+    loopUse: 'own turn',
     stages: (deps) => [endpoint(deps)],
     document: ({ baseUrl }) => ({
       summary,

@@ -3,6 +3,7 @@ import type { Client } from '../../auth/port.ts';
 import { FAULTS, Fault, GRANT_FAULTS, type GrantFaultCode } from '../../domain/fault.ts';
 import { readText } from '../pipeline/body.ts';
 import type { Call, CallHandler } from '../pipeline/call.ts';
+import type { OperationDeps } from '../pipeline/operation.ts';
 import type { RateLimits } from '../server/rate_limits.ts';
 import { errorBody, JSON_TYPE, type Reply } from '../server/reply.ts';
 
@@ -28,7 +29,7 @@ interface FormRules<P extends string> {
 }
 
 /** The dependencies of a form endpoint. */
-export interface FormDeps {
+export interface FormDeps extends OperationDeps {
   readonly authenticateClient: AuthenticateClient;
   readonly limits: RateLimits;
 }
@@ -54,7 +55,7 @@ export const NO_STORE = {
  */
 export function formEndpoint<P extends string>(
   { parameters, refuse }: FormRules<P>,
-  { authenticateClient, limits }: FormDeps,
+  { authenticateClient, limits, loopBudget }: FormDeps,
   answer: (request: FormRequest<P>) => Promise<Reply | GrantRefusalReply>,
 ): CallHandler {
   return async (call) => {
@@ -64,6 +65,7 @@ export function formEndpoint<P extends string>(
     if (refused) return refused;
     const form = await readForm(call.request, parameters);
     if ('kind' in form) return refusalReply(form);
+    await loopBudget.admit(call);
     const refusedForm = refuse?.(form.value);
     if (refusedForm) return refusalReply(refusedForm);
     const client = await authenticateClient(form);

@@ -6,7 +6,8 @@ import type { Documentation, DocumentContext, Operation } from '../pipeline/oper
 import { JSON_TYPE } from '../server/reply.ts';
 
 /** An operation on the records of one resource; without what all such operations share. */
-interface RecordDescription<Deps> extends Pick<Operation<Deps>, 'name' | 'method' | 'path' | 'stages'> {
+interface RecordDescription<Deps>
+  extends Pick<Operation<Deps>, 'name' | 'method' | 'path' | 'stages' | 'loopUse'> {
   readonly right: 'read' | 'write';
   /** The description is that of the resource by default. */
   readonly document: (context: DocumentContext) => Omit<Documentation, 'tag' | 'path'>;
@@ -14,7 +15,7 @@ interface RecordDescription<Deps> extends Pick<Operation<Deps>, 'name' | 'method
 
 export function recordOperation<Deps>(
   resource: Resource,
-  { name, method, path, stages, right, document }: RecordDescription<Deps>,
+  { name, method, path, stages, loopUse, right, document }: RecordDescription<Deps>,
 ): Operation<Deps> {
   // The path of a self link is an addition where it is not below /v2.
   const isSelfLink = !path.startsWith('/v2/');
@@ -25,6 +26,7 @@ export function recordOperation<Deps>(
     path,
     access: { scope: `${resource.scope}:${right}` },
     stages,
+    ...(loopUse ? { loopUse } : {}),
     document(context) {
       const documentation = document(context);
       return {

@@ -32,6 +32,7 @@ export function find(resource: Resource): Operation<ListDeps> {
     method: 'GET',
     path: reverseLookupPattern(resource),
     right: 'read',
+    loopUse: 'lookup',
     stages: (deps) => [
       ...shedLoad(deps.store.overloaded.find),
       ...authorizeRead(resource, deps),
@@ -72,6 +73,7 @@ function lookupByQuery(resource: Resource, deps: ListDeps): Stage {
  */
 export function search(resource: Resource, path: string): Operation<ListDeps> {
   return searchOperation(resource, path, {
+    loopUse: 'lookup',
     filters: `The filter is one of: ${lookupForms(lookupRulesOf(resource))}`,
     stages: (deps) => [
       ...shedLoad(deps.store.overloaded.find),
@@ -119,13 +121,18 @@ export function searchList(resource: Resource, path: string): Operation<ListDeps
 function searchOperation(
   resource: Resource,
   path: string,
-  { filters, stages }: Pick<Operation<ListDeps>, 'stages'> & { readonly filters: string },
+  {
+    filters,
+    stages,
+    loopUse,
+  }: Pick<Operation<ListDeps>, 'stages' | 'loopUse'> & { readonly filters: string },
 ): Operation<ListDeps> {
   return recordOperation(resource, {
     name: `search-${resource.name}`,
     method: 'POST',
     path,
     right: 'read',
+    ...(loopUse ? { loopUse } : {}),
     stages,
     document: ({ items, foundItems, examples }) => ({
       summary: `Find ${resource.name} records with the filter in the body, which keeps it out of URL logs.`,
@@ -173,11 +180,12 @@ function lookupResponder<Input>(
   deps: ListDeps,
   readWhole: (input: Input) => LookupListRequest,
 ) {
-  const { store, baseUrl, installation } = deps;
+  const { store, baseUrl, installation, loopBudget } = deps;
   const list = listResponder(resource, { line: realmPath(resource), includesParent: true }, deps);
   const present = itemPresenterOf(resource, { baseUrl, installation, includesParent: true });
 
-  function listAll(call: Call, input: Input): MaybePromise<Reply> {
+  async function listAll(call: Call, input: Input): Promise<Reply> {
+    await loopBudget.admit(call);
     const { carried, ...request } = readWhole(input);
     return list(call, { ...request, sort: NEWEST_FIRST }, carried);
   }

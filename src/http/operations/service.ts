@@ -6,12 +6,12 @@ import { SCOPES } from '../../domain/principal.ts';
 import { fixedHeader, jsonContent } from '../openapi/responses.ts';
 import { link } from '../openapi/schemas.ts';
 import type { CallHandler } from '../pipeline/call.ts';
-import type { Documentation, Operation } from '../pipeline/operation.ts';
+import type { Documentation, Operation, OperationDeps } from '../pipeline/operation.ts';
 import { documentReply, type Reply } from '../server/reply.ts';
 import { READY, type ReadinessDeps, readiness, unreadyResponse } from './readiness.ts';
 
 /** The dependencies of the operations about the service itself. */
-export interface ServiceDeps extends ReadinessDeps {
+export interface ServiceDeps extends ReadinessDeps, OperationDeps {
   readonly access: AuthCache;
   readonly baseUrl: string;
   /** Makes the OpenAPI document. */
@@ -20,7 +20,7 @@ export interface ServiceDeps extends ReadinessDeps {
 
 /** A public operation about the service itself. */
 interface ServiceDescription<Deps>
-  extends Pick<Operation<Deps>, 'name' | 'path' | 'isUncounted'>,
+  extends Pick<Operation<Deps>, 'name' | 'path' | 'isUncounted' | 'loopUse'>,
     Pick<Documentation, 'summary' | 'isFixed'> {
   /** The `Cache-Control` of its answer. */
   readonly caching: string;
@@ -32,7 +32,7 @@ interface ServiceDescription<Deps>
 }
 
 function serviceOperation<Deps>(described: ServiceDescription<Deps>): Operation<Deps> {
-  const { name, path, isUncounted, summary, isFixed, responses, caching, schema, example, answer } =
+  const { name, path, isUncounted, loopUse, summary, isFixed, responses, caching, schema, example, answer } =
     described;
   return {
     name,
@@ -40,6 +40,7 @@ function serviceOperation<Deps>(described: ServiceDescription<Deps>): Operation<
     path,
     access: 'open',
     ...(isUncounted ? { isUncounted } : {}),
+    ...(loopUse ? { loopUse } : {}),
     stages: (deps) => [answer(deps, caching)],
     document: ({ baseUrl }) => ({
       summary,
@@ -160,6 +161,7 @@ const health = serviceOperation({
   caching: 'no-store',
   isFixed: true,
   isUncounted: true,
+  loopUse: 'own turn',
   schema: () => z.strictObject({ status: z.literal('ok') }),
   example: () => ({ status: 'ok' }),
   answer: (_, caching) => fixed(documentReply({ status: 'ok' }, caching)),
@@ -171,6 +173,7 @@ const readinessOperation = serviceOperation<ReadinessDeps>({
   summary: 'Check that lookups can be answered.',
   caching: 'no-store',
   isUncounted: true,
+  loopUse: 'own turn',
   ...READY,
   responses: () => ({ '503': unreadyResponse() }),
   answer: readiness,

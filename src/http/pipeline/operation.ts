@@ -6,7 +6,9 @@ import type { Examples } from '../openapi/examples.ts';
 import type { RequestHeader } from '../openapi/parameters.ts';
 import type { Faults } from '../openapi/responses.ts';
 import type { Method, Route } from '../server/router.ts';
+import { readBody } from './body.ts';
 import { type CallHandler, runStages, type Stage } from './call.ts';
+import type { LoopBudget } from './loop_budget.ts';
 
 /**
  * An operation of the API, described once: its route, the stages that answer it and its place in the OpenAPI document
@@ -24,6 +26,11 @@ export interface Operation<in Deps> {
   readonly isUncounted?: true;
   /** Only for pages of this service, never for origins that CORS lists. */
   readonly isOwn?: true;
+  /**
+   * How it uses the event loop. By default it waits for a turn before its first stage, or after its body was read. `lookup`: it
+   * never waits. `own turn`: it waits itself, or needs no turn.
+   */
+  readonly loopUse?: 'lookup' | 'own turn';
   /** Built once, for the first call. The last stage answers. */
   readonly stages: (deps: Deps) => readonly Stage[];
   /** Evaluated when the OpenAPI document is first requested. */
@@ -90,15 +97,25 @@ export interface DocumentContext {
   readonly updates: ReadonlyMap<Resource, z.ZodType>;
 }
 
+/** What every operation needs. */
+export interface OperationDeps {
+  readonly loopBudget: LoopBudget;
+}
+
 /** The routes of operations, one for each path. */
-export function routesFrom<Deps>(operations: readonly Operation<Deps>[], deps: Deps): readonly Route[] {
+export function routesFrom<Deps extends OperationDeps>(
+  operations: readonly Operation<Deps>[],
+  deps: Deps,
+): readonly Route[] {
   const byPath = Map.groupBy(operations, ({ path }) => path);
   return [...byPath].map(([pattern, [first, ...others]]) => {
     const { isUncounted, isOwn } = first as Operation<Deps>;
     const all = [first as Operation<Deps>, ...others];
     return {
       pattern,
-      answers: Object.fromEntries(all.map(({ method, stages }) => [method, openHandler(() => stages(deps))])),
+      answers: Object.fromEntries(
+        all.map((each) => [each.method, openHandler(() => admittedStages(each, deps))]),
+      ),
       ...(isUncounted ? { isUncounted } : {}),
       ...(isOwn ? { isOwn } : {}),
     };
@@ -112,4 +129,22 @@ function openHandler(build: () => readonly Stage[]): CallHandler {
     handler ??= runStages(build());
     return handler(call);
   };
+}
+
+/** The stages of an operation, and its wait for the event loop. */
+function admittedStages<Deps extends OperationDeps>(
+  operation: Operation<Deps>,
+  deps: Deps,
+): readonly Stage[] {
+  const stages = operation.stages(deps);
+  const { countLookup, admit } = deps.loopBudget;
+  switch (operation.loopUse) {
+    case 'lookup':
+      return [countLookup, ...stages];
+    case 'own turn':
+      return stages;
+    default:
+      // A body arrives in a later turn of the event loop, and all work follows it.
+      return stages.toSpliced(stages.indexOf(readBody) + 1, 0, admit);
+  }
 }

@@ -8,9 +8,10 @@ import { faultReply, OVERLOADED, type Reply } from '../server/reply.ts';
 import { insufficientScope } from './bearer.ts';
 import type { Call, Stage } from './call.ts';
 import { paramNames, scopeParamNames } from './links.ts';
+import type { OperationDeps } from './operation.ts';
 
 /** The dependencies of record operations. */
-export interface RecordDeps {
+export interface RecordDeps extends OperationDeps {
   readonly store: Pick<Store, 'get' | 'getIncluding' | 'overloaded'>;
   readonly tokens: Tokens;
   readonly limits: RateLimits;

@@ -71,7 +71,7 @@ function engineOver(
   const access = openPool(LIMITS.accessConnectionsMax);
   const session = openPostgresSession(indexes.columnsOf);
   const log = openAuditLog(dialect);
-  const figures: (() => EngineFigures)[] = [];
+  const figures: (() => StoreFigures)[] = [];
 
   /** Opens stores with connections and queues of their own. */
   function openStores() {
@@ -99,7 +99,7 @@ function engineOver(
     ? openBulkheads(shared, openRealmNodes(access), openStores)
     : shared;
   return {
-    figures: () => sumOfFigures(figures.map((own) => own())),
+    figures: () => ({ ...sumOfFigures(figures.map((own) => own())), workMs: session.workMs() }),
     records,
     access: openAuthStore(transactions, log.rowMacs, openPostgresReading(access, session.perform)),
     sealed: openSealedStore(transactions, dialect),
@@ -116,8 +116,10 @@ function engineOver(
   };
 }
 
-function sumOfFigures(all: readonly EngineFigures[]): EngineFigures {
-  const sum = (of: (figures: EngineFigures) => number | undefined) =>
+type StoreFigures = Omit<EngineFigures, 'workMs'>;
+
+function sumOfFigures(all: readonly StoreFigures[]): StoreFigures {
+  const sum = (of: (figures: StoreFigures) => number | undefined) =>
     all.reduce((total, each) => total + (of(each) ?? 0), 0);
   return {
     writesWaiting: sum((each) => each.writesWaiting),

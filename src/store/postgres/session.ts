@@ -24,6 +24,8 @@ export type Perform = <T>(connection: Connection, work: Work<T>, expectations?: 
 
 export interface PostgresSession {
   readonly perform: Perform;
+  /** Milliseconds of the event loop that work has taken. */
+  workMs(): number;
   /** Drops cached statements that are no longer used. */
   forget(texts: Iterable<string>): void;
 }
@@ -33,6 +35,7 @@ export interface PostgresSession {
  * others.
  */
 export function openPostgresSession(columnsOf: IndexColumns): PostgresSession {
+  let workMs = 0;
   const numberedTexts = new Map<string, ReturnType<typeof numberParameters>>();
 
   function numberedOnce(text: string) {
@@ -79,20 +82,27 @@ export function openPostgresSession(columnsOf: IndexColumns): PostgresSession {
     forget(texts) {
       for (const text of texts) numberedTexts.delete(text);
     },
+    workMs: () => workMs,
     async perform(connection, work, expectations) {
+      let startedAt = performance.now();
       let step = work.next();
       while (!step.done) {
         let result: StatementResult;
         try {
           const expected = expectations && (await sendExpected(connection, step.value, expectations));
-          result = expected ?? (await execute(connection, step.value));
+          const executed = expected ?? execute(connection, step.value);
+          workMs += performance.now() - startedAt;
+          result = await executed;
+          startedAt = performance.now();
           if (hasWritten(step.value, result)) expectations?.noteWrite();
         } catch (error) {
+          startedAt = performance.now();
           step = work.throw(error);
           continue;
         }
         step = work.next(result);
       }
+      workMs += performance.now() - startedAt;
       return step.value;
     },
   };

@@ -6,7 +6,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { openAdmission } from '../admission.ts';
 import type { ChangeEntry } from '../audit/entry.ts';
 import type { AuditLog } from '../audit/log.ts';
-import type { WriterFigures } from '../engine.ts';
+import type { EngineFigures, WriterFigures } from '../engine.ts';
 import type { Work, WorkResult } from '../transaction_work.ts';
 import { isBusy, pauseForLock, rollbackQuietly, sqliteFault } from './connection.ts';
 import type { DatabaseFiles } from './database_files.ts';
@@ -16,7 +16,7 @@ import type { SharedReadTransaction } from './shared_read_transaction.ts';
 export interface SqliteWriter {
   /** Runs `work` in a transaction that it shares with other waiting work. Resolves after the commit is on disk. */
   write<T>(work: () => Work<WorkResult<T>>): Promise<T>;
-  figures(): WriterFigures;
+  figures(): WriterFigures & Pick<EngineFigures, 'workMs'>;
   readonly isOverloaded: IsOverloaded;
 }
 
@@ -45,6 +45,7 @@ export function openSqliteWriter(
   let queue: Job[] = [];
   let commits = 0;
   let retries = 0;
+  let workMs = 0;
   let isDraining = false;
 
   async function drain(): Promise<void> {
@@ -56,7 +57,9 @@ export function openSqliteWriter(
           await pauseForLock();
           continue;
         }
+        const startedAt = performance.now();
         const { jobs, isCommitted } = commitGroup(queue);
+        workMs += performance.now() - startedAt;
         queue.splice(0, jobs);
         if (isCommitted) {
           commits += 1;
@@ -109,7 +112,7 @@ export function openSqliteWriter(
       }
       return promise;
     },
-    figures: () => ({ writesWaiting: queue.length, commits, retries }),
+    figures: () => ({ writesWaiting: queue.length, commits, retries, workMs }),
     isOverloaded: admission.isOverloaded,
   };
 }

@@ -17,7 +17,7 @@ import { HEADERS, header } from '../../openapi/responses.ts';
 import { authenticate } from '../../pipeline/bearer.ts';
 import { readBody } from '../../pipeline/body.ts';
 import type { Call, Stage } from '../../pipeline/call.ts';
-import type { Documentation, DocumentContext, Operation } from '../../pipeline/operation.ts';
+import type { Documentation, DocumentContext, Operation, OperationDeps } from '../../pipeline/operation.ts';
 import { permit } from '../../pipeline/pipeline.ts';
 import { ifMatchRevisions, requiredRevision, revisionReader } from '../../pipeline/precondition.ts';
 import { etags } from '../../pipeline/present.ts';
@@ -65,7 +65,7 @@ export interface AdminDeps {
 }
 
 /** The dependencies of the administration API. */
-export interface AdminApiDeps extends AdminDeps {
+export interface AdminApiDeps extends AdminDeps, OperationDeps {
   readonly tokens: Tokens;
   readonly limits: RateLimits;
 }
