@@ -24,6 +24,16 @@ export async function fillByImport(
   users: number,
   userOf?: UserOf,
 ): Promise<ImportResult> {
+  return importLines(authrealm, flags, populationLines(users, userOf), users * 3);
+}
+
+/** Imports lines that hold this number of records. */
+export async function importLines(
+  authrealm: string,
+  flags: readonly string[],
+  lines: Iterable<string>,
+  records: number,
+): Promise<ImportResult> {
   const start = performance.now();
   const child = Bun.spawn([authrealm, 'import', '-', ...flags], {
     stdio: ['pipe', 'ignore', 'inherit'],
@@ -31,7 +41,7 @@ export async function fillByImport(
   });
   const peak = { anonymousMb: 0, fileMb: 0 };
   let pending = '';
-  for (const line of populationLines(users, userOf)) {
+  for (const line of lines) {
     pending += `${line}\n`;
     if (pending.length < WRITE_CHARACTERS) continue;
     child.stdin.write(pending);
@@ -44,7 +54,7 @@ export async function fillByImport(
   child.stdin.write(pending);
   await child.stdin.end();
   if ((await child.exited) !== 0) throw new Error('the import failed');
-  return { recordsPerSecond: (users * 3) / ((performance.now() - start) / 1000), ...peak };
+  return { recordsPerSecond: records / ((performance.now() - start) / 1000), ...peak };
 }
 
 /**

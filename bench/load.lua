@@ -1,5 +1,6 @@
 -- Requests each path of a file in turn, with one bearer token. Environment: BENCH_PATHS, BENCH_TOKEN; with BENCH_BODY
--- every request posts that text, with each `{n}` replaced by BENCH_SALT and the number of the request. With BENCH_LINKS
+-- every request posts that text, with each `{n}` replaced by BENCH_SALT and the number of the request; BENCH_METHOD, BENCH_TYPE and
+-- BENCH_ACCEPT replace the method, the type of the text and the accepted type. With BENCH_LINKS
 -- each response to it is a user, to which its texts are posted as soon as connections are free: on each line a
 -- collection of its links, a space, and the text.
 local paths = {}
@@ -7,18 +8,20 @@ for line in io.lines(os.getenv("BENCH_PATHS")) do paths[#paths + 1] = line end
 local headers = { ["Authorization"] = "Bearer " .. os.getenv("BENCH_TOKEN") }
 local body = os.getenv("BENCH_BODY")
 local links = os.getenv("BENCH_LINKS")
+local method = os.getenv("BENCH_METHOD") or (body and "POST" or "GET")
 local salt = os.getenv("BENCH_SALT") or ""
 local requests = {}
 local count = 0
 local pending = {}
 
 function init(_)
-  if body then headers["Content-Type"] = "application/json" end
-  for index, path in ipairs(paths) do requests[index] = wrk.format("GET", path, headers) end
+  if body then headers["Content-Type"] = os.getenv("BENCH_TYPE") or "application/json" end
+  headers["Accept"] = os.getenv("BENCH_ACCEPT")
+  for index, path in ipairs(paths) do requests[index] = wrk.format(method, path, headers) end
 end
 
 local function post(path, text)
-  return wrk.format("POST", path, headers, (text:gsub("{n}", salt .. count)))
+  return wrk.format(method, path, headers, (text:gsub("{n}", salt .. count)))
 end
 
 function request()

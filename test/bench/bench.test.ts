@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type CitusRun, citusMarkdown } from '../../bench/citus_report.ts';
+import { type MixedRun, mixedMarkdown } from '../../bench/mixed_report.ts';
 import { summary, withBlocks } from '../../bench/pages.ts';
 import { type PostgresRun, postgresMarkdown } from '../../bench/postgres_report.ts';
 import { markdown, type Run } from '../../bench/report.ts';
@@ -89,3 +90,23 @@ test.skipIf(CITUS === undefined)(
     expect(citusMarkdown(run)).toContain('| lookups by ID, 64 callers: Citus, the coordinator routes |');
   },
 );
+
+test('the benchmark of lookups beside other operations measures each of the chosen ones', async () => {
+  const folder = freshFolder();
+  const command = [
+    process.execPath,
+    join(BENCH, 'mixed.ts'),
+    '--quick',
+    '--only',
+    'changes',
+    '--out',
+    folder,
+  ];
+  const { code } = await runCommand(command, {});
+  expect(code).toBe(0);
+  const run = JSON.parse(readFileSync(join(folder, 'mixed-sqlite.json'), 'utf8')) as MixedRun;
+  const names = ['list-changes', 'list-changes of the largest realm', 'stream-changes'];
+  expect(run.rows.map(({ name }) => name).sort()).toEqual(names);
+  for (const { name, ratio } of run.rows) expect([name, ratio > 0]).toEqual([name, true]);
+  expect(mixedMarkdown(run)).toContain('| stream-changes |');
+});

@@ -88,6 +88,27 @@ function userLines(number: number, { user, oidcLink, passwordLink }: User): stri
   );
 }
 
+/** The lines of a further realm with one user and its username, joined. */
+export function realmLines(number: number): string {
+  const realm_id = uuid(FIRST_AT - 1, number, 1);
+  const [user, profile] = [uuid(FIRST_AT, number, 81), uuid(FIRST_AT - 1, number, 21)];
+  const stamp = new Date(FIRST_AT).toISOString();
+  const meta = { created_at: stamp, updated_at: stamp };
+  const name = `of realm ${number}`;
+  return [
+    { type: 'authentication-realm', id: realm_id, name: `Realm ${number}`, meta },
+    { type: 'password_profile', realm_id, id: profile, name: 'Passwords', meta },
+    { type: 'user_authentication_info', realm_id, id: user, name, email: `realm${number}@example.com`, meta },
+    {
+      type: 'user_authentication_password_profile_info',
+      ...{ realm_id, user_authentication_info_id: user, id: uuid(FIRST_AT, number, 91) },
+      ...{ username: name, password_profile_id: profile, meta },
+    },
+  ]
+    .map((line) => JSON.stringify(line))
+    .join('\n');
+}
+
 export function subjectAt(number: number): string {
   return `auth0|${hex(noise(number, 61), 8)}${hex(noise(number, 62), 8)}${hex(noise(number, 63), 8)}`;
 }
