@@ -106,7 +106,10 @@ describe('keys rewrap', () => {
     await db.engine.close();
     const created = await runClientCreate(database, 'profile-infos:read', '--json');
     const client = JSON.parse(created.stdout) as { client_id: string; client_secret: string };
-    const service = startCommand([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database.args]);
+    const service = startCommand([
+      ...[AUTHREALM, 'serve', '--port', '0', '--processes', '2', '--grant-rate', 'off'],
+      ...database.args,
+    ]);
     const url = (await service.line(/^listening on /)).slice('listening on '.length);
     const form = { grant_type: 'client_credentials', ...client };
     const round = async (): Promise<number[]> => {
