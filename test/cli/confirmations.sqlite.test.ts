@@ -68,7 +68,10 @@ test.each(COMMANDS)('%s --dry-run says what would go and changes nothing', async
 /** Runs a command on a terminal of its own (script of util-linux), types a line, and returns what is shown. */
 async function onTerminal(line: string, ...words: readonly string[]) {
   const command = [AUTHREALM, ...words, ...service.database.args].map((word) => `'${word}'`).join(' ');
-  const child = Bun.spawn(['script', '-qec', command, '/dev/null'], { stdin: 'pipe', stdout: 'pipe' });
+  const child = Bun.spawn(['script', '-qec', command, '/dev/null'], {
+    ...{ stdin: 'pipe', stdout: 'pipe' },
+    env: { PATH: process.env.PATH ?? '' },
+  });
   child.stdin.write(`${line}\n`);
   child.stdin.flush();
   const shown = await new Response(child.stdout).text();

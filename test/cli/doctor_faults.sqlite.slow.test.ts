@@ -96,9 +96,10 @@ const FAULTS: readonly Fault[] = [
     check: 'changes',
     says: /3 records are stored, but the logged changes add up to 2/,
     inject: (db) =>
-      db.run(`insert into password_profile_info
-        select 1, realm_id, user_id, '${UNKNOWN_ID}', 'more', password_profile_id, null, null, 'more', unicode_version,
-          username_crc, created_at, updated_at, revision from password_profile_info limit 1`),
+      db.run(`insert into password_profile_info (slot, realm_id, user_id, id, username, password_profile_id,
+          username_key, unicode_version, username_crc, created_at, updated_at, revision)
+        select 1, realm_id, user_id, '${UNKNOWN_ID}', 'more', password_profile_id,
+          'more', unicode_version, username_crc, created_at, updated_at, revision from password_profile_info limit 1`),
   },
   {
     name: 'a missing record without a logged deletion',

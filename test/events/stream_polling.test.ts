@@ -6,7 +6,7 @@ import type { Principal } from '../../src/domain/principal.ts';
 import { feedCursor, parseFeedCursor } from '../../src/events/feed/cursor.ts';
 import type { FeedPosition } from '../../src/events/feed/read_feed.ts';
 import { openChangeStreams } from '../../src/http/operations/change_streams.ts';
-import type { Call } from '../../src/http/pipeline/call.ts';
+import { openCall } from '../../src/http/pipeline/call.ts';
 import { createFixture, type Service, startService } from '../support/service.ts';
 
 /** Polling for open streams, poll by poll: on the store of a service, with a controlled clock and token check. */
@@ -64,7 +64,11 @@ function createStreams(length = 10) {
     onError: (error) => errors.push(error),
   });
   const follow = (position: FeedPosition, principal = reader, realmId = realm) => {
-    const call = { principal, requestId: 'one', authorization: () => 'Bearer token' } as unknown as Call;
+    const request = new Request('http://localhost/', { headers: { authorization: 'Bearer token' } });
+    const call = Object.assign(
+      openCall(request, {}, 'one', () => undefined),
+      { principal },
+    );
     return readEvents(streams.follow(call, realmId, position).body as ReadableStream<Uint8Array>);
   };
   /** A new stream triggers a poll of all. Once the second poll has begun the first one is done. */

@@ -6,8 +6,8 @@ import { realm } from '../../src/domain/resources.ts';
 import { freshDatabase } from '../support/database.ts';
 import { populationLines, REALM } from '../support/population.ts';
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
-import { freshFolder } from '../support/service.ts';
-import { anotherUser, commitWritten, createRealmFixture } from './contract/store_fixtures.ts';
+import { freshFolder, realmMembers } from '../support/service.ts';
+import { anotherUser, commitWritten, insert, mintId } from './contract/store_fixtures.ts';
 
 /** Each user has three records; a step removes a thousand. */
 const USERS = 10_000;
@@ -17,9 +17,10 @@ test('a waiting write of another process is committed between two steps of a pur
   const file = join(folder, 'lines.ndjson');
   writeFileSync(file, [...populationLines(USERS)].join('\n'));
   const database = await freshDatabase();
-  const { records, close } = await database.open();
-  const fixture = await createRealmFixture(records);
   expect((await runCommand([AUTHREALM, 'import', file, ...database.args])).code).toBe(0);
+  const { records, close } = await database.open();
+  const other = { realm: mintId() };
+  await commitWritten(records, insert(realm, [other.realm], realmMembers));
   const connection = database.connect();
   const lastSequence = async () => {
     const clock = 'select seq from realm_clock where realm_id = ?';
@@ -32,7 +33,7 @@ test('a waiting write of another process is committed between two steps of a pur
   const steps: number[] = [];
   while (purge.exitCode === null) {
     const before = await lastSequence();
-    await commitWritten(records, anotherUser(fixture));
+    await commitWritten(records, anotherUser(other));
     steps.push(((await lastSequence()) - before) / 1_000);
   }
   expect(purge.exitCode).toBe(0);

@@ -168,7 +168,7 @@ export async function fillRemainingTables(database: TestDatabase): Promise<void>
     ['console_link', "?, 'anna', 'users:read', '*', 4", 'digest'],
     [
       'webhook',
-      `?, 'shop', ?, 'user', 0, 1, 10, null, ${sealed}, null, null, null, 1, 2, 'r'`,
+      `?, 'shop', ?, 'user', 0, 1, 10, null, ${sealed}, null, null, null, 1, 2, 'r', null`,
       webhook,
       'https://a.example/',
     ],

@@ -92,7 +92,7 @@ export const usernameLink = (at: Omit<RealmFixture, 'oidc'>, username: string, i
     password_hash: PASSWORD_HASH,
   });
 
-export const anotherUser = (fixture: RealmFixture, id = mintId()): Insert =>
+export const anotherUser = (fixture: Pick<RealmFixture, 'realm'>, id = mintId()): Insert =>
   insert(user, [fixture.realm, id], userMembers);
 
 export const commitWrites = (store: Store, ...writes: Write[]) => store.commit(writes);
