@@ -270,8 +270,8 @@ function* readAccessTable(
   return { version, clients, signingKeys, revoked: new Set(revoked.map(({ jti }) => jti)), keyIds };
 }
 
-/** Every statement that reads clients or signing keys. */
-export const ACCESS_TEXTS = [...CLIENT_TEXTS, KEYS, KEYS_IN_USE, KEY, KEYS_AFTER] as const;
+/** Every statement that reads clients or signing keys, or authenticates those of release 0.1.0. */
+export const ACCESS_TEXTS = [...CLIENT_TEXTS, KEYS, KEYS_IN_USE, KEY, KEYS_AFTER, SIGN_KEY] as const;
 
 const withoutMac = (text: string): string => text.replace(', mac from', ', null as mac from');
 

@@ -83,8 +83,11 @@ export function* signAllClients(macs: RowMacs): Work<void> {
   }
 }
 
-/** Every statement that reads. */
-export const CLIENT_TEXTS = [ALL, ONE, AFTER, REALMS_OF_ALL, REALMS_AMONG, REALMS_OF_ONE] as const;
+/** Every statement that reads, or authenticates the rows of release 0.1.0. */
+export const CLIENT_TEXTS = [
+  ...[ALL, ONE, AFTER, REALMS_OF_ALL, REALMS_AMONG, REALMS_OF_ONE],
+  ...[SIGN, SIGN_REALM],
+] as const;
 
 function clientsOf(
   rows: readonly ClientRow[],
