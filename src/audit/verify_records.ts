@@ -28,7 +28,7 @@ export interface RecordVerificationOptions {
   onFinding(finding: RecordFinding): void;
 }
 
-/** A stored row that contradicts the log or its code. */
+/** A stored row that contradicts the log or its MAC. */
 export interface RecordFinding extends Pick<LogFinding, 'message'> {
   readonly table: string;
   readonly realm?: string | undefined;
@@ -46,13 +46,13 @@ const PAGE = 1_000;
 
 /**
  * Compares every record with the log: its revision with that of its newest entry, and its members with the last values in the
- * log. Checks the codes of all rows that have one. It holds the last values of one realm in memory.
+ * log. Checks the MACs of all rows that have one. It holds the last values of one realm in memory.
  */
 export async function verifyRecords(options: RecordVerificationOptions): Promise<RecordVerificationResult> {
   const result = { covered: 0, notCovered: 0 };
   const unsigned = new Set<string>();
   for await (const row of options.forgedRows()) {
-    if (row.hasCode) options.onFinding({ ...row, message: describeForged(row) });
+    if (row.hasMac) options.onFinding({ ...row, message: describeForged(row) });
     else unsigned.add(`${row.realm} ${row.id}`);
   }
   for await (const head of headsOf(options.store)) {
@@ -67,7 +67,7 @@ export async function verifyRecords(options: RecordVerificationOptions): Promise
 }
 
 function describeForged({ table }: ForgedRow): string {
-  return `${table === 'client_realm' ? 'a realm of the client' : 'the row'} was changed without the service: its code is wrong`;
+  return `${table === 'client_realm' ? 'a realm of the client' : 'the row'} was changed without the service: its MAC is not valid`;
 }
 
 /** The last state of a record in the log. */
@@ -77,7 +77,7 @@ interface LoggedRecord {
   readonly revision: string;
   readonly isDeleted: boolean;
   readonly values: Readonly<Record<string, unknown>>;
-  /** Whether every entry since its creation has its values. */
+  /** Whether every entry since its creation has its values and is in the chain. */
   readonly isComplete: boolean;
 }
 
@@ -111,7 +111,7 @@ async function verifyRealm(
 }
 
 const UNLOGGED = 'no log entry records it';
-const UNSIGNED = 'its password hash has no code, although this release wrote it';
+const UNSIGNED = 'its password hash has no MAC, although this release wrote it';
 
 function userIn(key: Key): string | null {
   return key.length > 2 ? (key[1] ?? null) : null;
@@ -133,7 +133,7 @@ function missingRecords(realm: Uuid, logged: LoggedRecords): readonly RecordFind
 const MISSING = 'the log records it and no deletion, but it does not exist';
 
 interface StoredRecord extends KeyedRecord {
-  /** Whether its password hash has no code. */
+  /** Whether its password hash has no MAC. */
   readonly isUnsigned: boolean;
 }
 
@@ -164,7 +164,7 @@ async function* recordsOf(records: ReadRecords, resource: Resource, realm: Uuid)
 
 async function readLogged(
   store: LogReader,
-  { log, seq: end }: LogHead,
+  { log, seq: end, chain }: LogHead,
   keys: LogKeys,
 ): Promise<LoggedRecords> {
   const logged: LoggedRecords = new Map();
@@ -175,8 +175,8 @@ async function readLogged(
     const users = new Set(page.flatMap(({ columns }) => (columns.personal ? [columns.user_id as Uuid] : [])));
     users.delete(null as unknown as Uuid);
     const userKeys = users.size > 0 ? await store.userKeys(log, [...users]) : new Map<Uuid, Uint8Array>();
-    for (const entry of page)
-      addEntry(logged, entry, (person, sealed) => openWith(userKeys, keys, person, sealed));
+    const open: OpenPersonal = (person, sealed) => openWith(userKeys, keys, person, sealed);
+    for (const entry of page) addEntry(logged, entry, { open, chainStart: chain?.anchor.seq ?? end });
     last = at.seq;
   }
 }
@@ -198,7 +198,17 @@ function openWith(
   }
 }
 
-function addEntry(logged: LoggedRecords, { columns }: StoredEntry, open: OpenPersonal): void {
+interface EntryContext {
+  readonly open: OpenPersonal;
+  /** Nothing authenticates the entries up to this one: release 0.1.0 wrote them, or the master key was lost after them. */
+  readonly chainStart: number;
+}
+
+function addEntry(
+  logged: LoggedRecords,
+  { seq, columns }: StoredEntry,
+  { open, chainStart }: EntryContext,
+): void {
   const event = String(columns.event);
   const resource = eventResource(event);
   if (!resource) return;
@@ -214,7 +224,7 @@ function addEntry(logged: LoggedRecords, { columns }: StoredEntry, open: OpenPer
     revision: String(columns.revision),
     isDeleted: verb === 'deleted' || verb === 'erased',
     values: { ...(isNew ? {} : before?.values), ...after },
-    isComplete: (isNew || before?.isComplete === true) && (after !== undefined || isTouch),
+    isComplete: (isNew ? seq > chainStart : before?.isComplete === true) && (after !== undefined || isTouch),
   });
 }
 

@@ -108,8 +108,9 @@ async function checkSigningKeys(
 
 /** The sentence about a forged row. */
 export function describeForged({ table }: ForgedRow): string {
+  const advice = table === 'signing_key' ? 'withdraw it' : 'delete it and create it again';
   return HONOURED.has(table)
-    ? 'was changed in the database without the service, and is not honoured: delete it and create it again'
+    ? `was changed in the database without the service, and is not honoured: ${advice}`
     : 'has a password hash that was changed in the database without the service';
 }
 
@@ -117,14 +118,14 @@ const HONOURED: ReadonlySet<string> = new Set(['client', 'client_realm', 'signin
 
 async function checkForgedRows({ forgedRows }: AuthInspectionDeps, reporter: CheckReporter): Promise<void> {
   const rows = await forgedRows();
-  let withoutCode = 0;
+  let withoutMac = 0;
   for await (const row of rows()) {
-    const { table, realm, id, hasCode } = row;
-    if (hasCode) reporter.find({ says: describeForged(row), table, ids: [id], ...(realm ? { realm } : {}) });
-    else withoutCode += 1;
+    const { table, realm, id, hasMac } = row;
+    if (hasMac) reporter.find({ says: describeForged(row), table, ids: [id], ...(realm ? { realm } : {}) });
+    else withoutMac += 1;
   }
-  if (withoutCode > 0) {
-    const says = `${withoutCode} password hashes have no code, as release 0.1.0 wrote them: see audit verify --records`;
+  if (withoutMac > 0) {
+    const says = `${withoutMac} password hashes have no MAC, because release 0.1.0 wrote them or the master key was lost: see audit verify --records`;
     reporter.note({ says });
   }
 }

@@ -75,18 +75,18 @@ export interface KeyCheck {
   readonly sealed: Uint8Array;
 }
 
-/** Computes the codes of rows. */
+/** Computes the MACs of rows. */
 export interface RowKeys {
   rowMac(row: string): Uint8Array;
 }
 
-/** A row whose code is wrong, or that has none. */
+/** A row whose MAC is wrong, or that has none. */
 export interface ForgedRow {
   readonly table: string;
   readonly realm?: string;
   readonly id: string;
-  /** False for a password hash without a code: release 0.1.0 wrote none. */
-  readonly hasCode: boolean;
+  /** False for a password hash without a MAC: release 0.1.0 wrote none. */
+  readonly hasMac: boolean;
 }
 
 /** Yields every forged row of clients, their realms, signing keys, webhook targets and password hashes. */
@@ -185,7 +185,7 @@ export interface AuthStore {
   /** A sealed secret of the installation; undefined if there is none of that name. */
   secret(name: string): MaybePromise<Uint8Array | undefined>;
   /**
-   * Adds the secret of the log, and gives the rows of release 0.1.0 their codes in the same commit, this once. A no-op if the
+   * Adds the secret of the log, and gives the rows of release 0.1.0 their MACs in the same commit, this once. A no-op if the
    * log has a secret. Resolves to `log exists` if it was removed from a log.
    */
   insertLogSecret(

@@ -39,7 +39,7 @@ export function addAuditCommands(program: Command, context: CliContext, end: (co
     )
     .option(
       '--records',
-      'also compare every record with the log, and check the codes of clients, keys, targets and passwords',
+      'also compare every record with the log, and check the MACs of clients, keys, targets and passwords',
     )
     .option('--json', 'write JSON')
     .action(async (options: VerifyOptions, command: Command) => {

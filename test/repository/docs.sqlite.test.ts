@@ -14,6 +14,7 @@ import { openLineParser } from '../../src/transfer/import_line.ts';
 import { IMPORT_RULES } from '../support/import_rules.ts';
 import type { JsonObject } from '../support/json_schema.ts';
 import { operationsOf } from '../support/openapi_client.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { createFixture, databaseFile, oidcPath, startService } from '../support/service.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -288,6 +289,7 @@ describe('SQL statements of docs/guides/keys.md', () => {
     const oldToken = await before.token('profile-infos:read');
     await before.stop();
     rmSync(`${databaseFile(before)}.key`);
+    rmSync(`${databaseFile(before)}.checkpoints`);
     const db = new Database(databaseFile(before));
     db.run(statement('## When the master key is lost'));
     db.close();
@@ -300,6 +302,15 @@ describe('SQL statements of docs/guides/keys.md', () => {
     expect((await after.get(oidcPath(fixture), oldToken)).status).toBe(401);
     expect((await after.get(oidcPath(fixture), token)).status).toBe(200);
     await after.stop();
+    const reports = await Promise.all(
+      [['doctor'], ['audit', 'verify', '--records']].map((command) =>
+        runCommand([AUTHREALM, ...command, ...after.database.args]),
+      ),
+    );
+    expect(reports.map(({ code, stdout }) => [code, stdout])).toEqual([
+      [0, expect.stringContaining('1 password hashes have no MAC')],
+      [0, expect.stringMatching(/^0 records compared with the log; 6 not covered by it$.*^clean$/ms)],
+    ]);
   });
 });
 

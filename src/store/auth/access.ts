@@ -253,7 +253,7 @@ export function openAuthReading(
   };
 }
 
-/** A release before this one has neither revoked tokens nor codes of rows. */
+/** A release before this one has neither revoked tokens nor MACs of rows. */
 function* readAccessTable(
   known: number | undefined,
   macs: RowMacs,
@@ -332,7 +332,7 @@ function keyColumnsOf(
   return [kid, publicJwk, privateSealed, createdAt, signsFrom, mac];
 }
 
-/** What the code of a key in use covers. The private key authenticates itself; a withdrawn key has no code. */
+/** What the MAC of a key in use covers. The private key authenticates itself; a withdrawn key has no MAC. */
 function signedKeyValues({ kid, public_jwk, created_at, signs_from }: KeyRow): readonly SqlValue[] {
   return [kid, public_jwk, created_at, signs_from];
 }

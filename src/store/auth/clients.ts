@@ -45,7 +45,7 @@ interface RealmRow {
   readonly mac: Uint8Array | null;
 }
 
-/** The rows of a schema without codes. */
+/** The rows of a schema without MACs. */
 const withoutMac = (text: string): string => text.replace(/, mac from/, ', null as mac from');
 
 /** Oldest first. */
@@ -71,7 +71,7 @@ export function* readClientsAfter(after: string, limit: number, macs: RowMacs): 
 const SIGN = 'update client set mac = ? where client_id = ?';
 const SIGN_REALM = 'update client_realm set mac = ? where client_id = ? and realm_id = ?';
 
-/** Gives the clients of release 0.1.0 their codes. */
+/** Gives the clients of release 0.1.0 their MACs. */
 export function* signAllClients(macs: RowMacs): Work<void> {
   const realms = Map.groupBy(yield* all<RealmRow>(REALMS_OF_ALL), (row) => row.client_id);
   for (const row of yield* all<ClientRow>(ALL)) {
@@ -127,7 +127,7 @@ function* replaceRealms({ clientId, realms, revision }: Client, macs: RowMacs): 
   }
 }
 
-/** The parameters of insert and update, the code and the ID last. */
+/** The parameters of insert and update, the MAC and the ID last. */
 function columnsOf(client: Client, macs: RowMacs): readonly SqlValue[] {
   const values = [
     client.name,
@@ -144,7 +144,7 @@ function columnsOf(client: Client, macs: RowMacs): readonly SqlValue[] {
   return [...values, macs.of('client', ...values, client.clientId), client.clientId];
 }
 
-/** What the code of a row covers, in the order of `columnsOf`. Each realm has a row with its own code: it goes with the realm. */
+/** What the MAC of a row covers, in the order of `columnsOf`. Each realm has a row with its own MAC: it goes with the realm. */
 function signedValues(row: ClientRow): readonly SqlValue[] {
   return [
     ...[row.name, row.scopes, row.all_realms, row.disabled_at, row.secret_digest, row.previous_digest],

@@ -21,7 +21,7 @@ interface PasswordRow {
   readonly mac: Uint8Array | null;
 }
 
-/** Reads every row that has a code, and yields those whose code is wrong or missing. */
+/** Reads every row that has a MAC, and yields those whose MAC is wrong or missing. */
 export function openForgedRows(
   { read }: Pick<Transactions, 'read'>,
   macs: RowMacs,
@@ -33,7 +33,7 @@ export function openForgedRows(
       const rows = await read(() => all<PasswordRow>(PASSWORDS, ...position));
       for (const { realm_id, id, hash, mac } of rows) {
         if (hash === null || macs.isValid(mac, table, id, HASH, hash)) continue;
-        yield { table, realm: realm_id, id, hasCode: mac !== null };
+        yield { table, realm: realm_id, id, hasMac: mac !== null };
       }
       const last = rows.at(-1);
       if (!last) return;
@@ -43,17 +43,17 @@ export function openForgedRows(
 
   async function* forgedClients(): AsyncGenerator<ForgedRow> {
     for (const { clientId: id, ...client } of await read(() => readAllClients(macs))) {
-      if (client.isForged) yield { table: 'client', id, hasCode: true };
-      if (client.hasForgedRealms) yield { table: 'client_realm', id, hasCode: true };
+      if (client.isForged) yield { table: 'client', id, hasMac: true };
+      if (client.hasForgedRealms) yield { table: 'client_realm', id, hasMac: true };
     }
   }
 
   return async function* () {
     yield* forgedClients();
     for (const { kid, isForged } of await signingKeys())
-      if (isForged) yield { table: 'signing_key', id: kid, hasCode: true };
+      if (isForged) yield { table: 'signing_key', id: kid, hasMac: true };
     for (const { webhookId, isForged } of await read(() => listed(macs)))
-      if (isForged) yield { table: 'webhook', id: webhookId, hasCode: true };
+      if (isForged) yield { table: 'webhook', id: webhookId, hasMac: true };
     yield* forgedPasswords();
   };
 }

@@ -7,9 +7,9 @@ import type { SqlValue } from '../transaction_work.ts';
  */
 export interface RowMacs {
   useKeys(keys: RowKeys): void;
-  /** The code of a row with these values; null without keys. */
+  /** The MAC of a row with these values; null without keys. */
   of(table: string, ...values: readonly SqlValue[]): Uint8Array | null;
-  /** Whether `mac` is the code of these values. True without keys. */
+  /** Whether `mac` is the MAC of these values. True without keys. */
   isValid(mac: Uint8Array | null, table: string, ...values: readonly SqlValue[]): boolean;
 }
 

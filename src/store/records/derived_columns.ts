@@ -41,12 +41,12 @@ function codeColumn(name: string): Column {
   };
 }
 
-/** The members that a code authenticates. */
+/** The members that a MAC authenticates. */
 export function macMembers(resource: Resource): readonly string[] {
   return membersOf(resource).flatMap(({ name, annotation }) => (annotation.macColumn ? [name] : []));
 }
 
-/** The column with the code of a member. */
+/** The column with the MAC of a member. */
 export function macColumn(member: string): string {
   return `${member}_mac`;
 }

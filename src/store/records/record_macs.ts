@@ -6,7 +6,7 @@ import type { SqlValue } from '../transaction_work.ts';
 import { macColumn, macMembers } from './derived_columns.ts';
 import type { Statements } from './statements.ts';
 
-/** Adds the codes of a record, or of the patched members of one, as members with the names of their columns. */
+/** Adds the MACs of a record, or of the patched members of one, as members with the names of their columns. */
 export type AddMacs = <M extends Patch['members']>(resource: Resource, id: Uuid, members: M) => M;
 
 export function openRecordMacs(macs: RowMacs): AddMacs {
@@ -15,16 +15,16 @@ export function openRecordMacs(macs: RowMacs): AddMacs {
     const names = known.get(resource) ?? macMembers(resource);
     known.set(resource, names);
     if (names.length === 0) return members;
-    const codes = names.map((name) => {
+    const found = names.map((name) => {
       const value = members[name];
-      const code = value === undefined ? null : macs.of(resource.table, id, name, value as SqlValue);
-      return [macColumn(name), code];
+      const mac = value === undefined ? null : macs.of(resource.table, id, name, value as SqlValue);
+      return [macColumn(name), mac];
     });
-    return { ...members, ...Object.fromEntries(codes) };
+    return { ...members, ...Object.fromEntries(found) };
   };
 }
 
-/** Statements whose values have the codes of records. */
+/** Statements whose values have the MACs of records. */
 export function withRecordMacs(
   of: (resource: Resource) => Statements,
   macs: RowMacs,
