@@ -74,7 +74,7 @@ export const LIMITS = Object.freeze({
   doctorQueryMsMax: 600_000,
   /** Time that a start waits for another process that creates or migrates the database. */
   migrationWaitMsMax: 30_000,
-  /** Share of the event loop, in percent, for all work that is no lookup, while lookups come. */
+  /** Share of the event loop, in percent, for all work that is no lookup, while lookups arrive. */
   loopSharePercent: 30,
   /** Milliseconds of that share that may be used at once. */
   loopShareMsMax: 3,
@@ -82,6 +82,8 @@ export const LIMITS = Object.freeze({
   loopDebtMsMax: 300,
   /** Time without a lookup after which other work may use the whole event loop. */
   lookupPauseMs: 5,
+  /** Time after which one turn is allowed even if the share is used. */
+  turnPauseMsMax: 50,
   /** Time that a request other than a lookup waits for its turn; then 503. */
   turnWaitMsMax: 2_000,
   /** Such requests waiting for a turn. One more is rejected with 503. */

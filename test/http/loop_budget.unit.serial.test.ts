@@ -9,7 +9,7 @@ const TURN_MS = 1;
 const POLL_MS = 0.1;
 
 /** Takes turns by several callers on a clock that turns and polls advance; returns the share of the time that the turns used. */
-async function usedShare(hasLookups: boolean, workShare = 0): Promise<number> {
+async function usedShare(hasLookups: boolean, workShare = 0, pollMs = POLL_MS): Promise<number> {
   const clock = { now: 0, workMs: 0 };
   const budget = openLoopBudget({ now: () => clock.now, workMs: () => clock.workMs });
   let usedMs = 0;
@@ -26,8 +26,8 @@ async function usedShare(hasLookups: boolean, workShare = 0): Promise<number> {
   });
   while (!isDone) {
     if (hasLookups && clock.now < MEASURED_MS) budget.countLookup(call);
-    clock.now += POLL_MS;
-    clock.workMs += POLL_MS * workShare;
+    clock.now += pollMs;
+    clock.workMs += pollMs * workShare;
     await new Promise((resolve) => setImmediate(resolve));
   }
   await completion;
@@ -41,8 +41,11 @@ test('turns use at most loopSharePercent of the event loop while lookups come, a
   expect(await usedShare(false)).toBeGreaterThan(most);
 });
 
-test('turns wait while commits outside of turns use the share', async () => {
-  expect(await usedShare(true, LIMITS.loopSharePercent / 100)).toBeLessThan(0.05);
+test('while commits outside of turns use the share, one turn runs every turnPauseMsMax', async () => {
+  // The pauses are real time, in which the clock of many short polls is not far ahead.
+  const share = await usedShare(true, (2 * LIMITS.loopSharePercent) / 100, POLL_MS / 5);
+  const allowed = TURN_MS / LIMITS.turnPauseMsMax;
+  expect([share > allowed / 3, share < allowed * 2]).toEqual([true, true]);
 });
 
 /** A budget whose share is used up while lookups come, and its clock. */
@@ -56,6 +59,9 @@ function usedUp() {
 
 test('a request whose turn does not come within turnWaitMsMax is overloaded, other work waits on', async () => {
   const { clock, budget } = usedUp();
+  // These get the turns that are allowed every turnPauseMsMax.
+  void budget.turn();
+  void budget.turn();
   let hasTurn = false;
   const turn = budget.turn().then(() => {
     hasTurn = true;

@@ -13,8 +13,8 @@ export function metricsRoutes(
       pattern: '/metrics',
       isUncounted: true,
       answers: {
-        async GET(call) {
-          await loopBudget?.admit(call);
+        async GET() {
+          await loopBudget?.turn();
           const headers = { 'Content-Type': EXPOSITION_TYPE, 'Cache-Control': 'no-store' };
           return { status: 200, headers, body: exposition(await snapshot()) };
         },

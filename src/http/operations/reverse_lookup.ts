@@ -184,8 +184,7 @@ function lookupResponder<Input>(
   const list = listResponder(resource, { line: realmPath(resource), includesParent: true }, deps);
   const present = itemPresenterOf(resource, { baseUrl, installation, includesParent: true });
 
-  async function listAll(call: Call, input: Input): Promise<Reply> {
-    await loopBudget.admit(call);
+  function listAll(call: Call, input: Input): MaybePromise<Reply> {
     const { carried, ...request } = readWhole(input);
     return list(call, { ...request, sort: NEWEST_FIRST }, carried);
   }
@@ -202,7 +201,8 @@ function lookupResponder<Input>(
   }
 
   return (call: Call, input: Input, lookupKey: LookupKey | undefined, limit: number): MaybePromise<Reply> => {
-    if (!lookupKey) return listAll(call, input);
+    // A lookup that finds nothing is a lookup as well, and takes no turn.
+    if (!lookupKey) return Promise.resolve(loopBudget.admit(call)).then(() => listAll(call, input));
     const found = store.find(resource, call.scope?.[0] as Uuid, lookupKey);
     if (found instanceof Promise) return found.then((later) => answer(call, input, later, limit));
     return answer(call, input, found, limit);

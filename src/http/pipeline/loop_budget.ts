@@ -107,7 +107,10 @@ export function openLoopBudget(deps: LoopBudgetDeps): LoopBudget {
   };
 }
 
-/** A token bucket of milliseconds, which limits nothing while no lookup comes. */
+/**
+ * A token bucket of milliseconds, which limits nothing while no lookup arrives. It allows a turn every LIMITS.turnPauseMsMax: commits
+ * that take no turn, as of webhooks, could otherwise use the whole share.
+ */
 function openLoopShare({ workMs, now }: Required<LoopBudgetDeps>) {
   let leftMs: number = LIMITS.loopShareMsMax;
   let refilledAt = now();
@@ -116,6 +119,7 @@ function openLoopShare({ workMs, now }: Required<LoopBudgetDeps>) {
   let lookupsSeen = 0;
   let lookupSeenAt = Number.NEGATIVE_INFINITY;
   let quietPolls = QUIET_POLLS;
+  let turnedAt = Number.NEGATIVE_INFINITY;
 
   function refill(): void {
     const at = now();
@@ -143,11 +147,12 @@ function openLoopShare({ workMs, now }: Required<LoopBudgetDeps>) {
     isLimited,
     spend(ms: number): void {
       leftMs -= ms;
+      turnedAt = now();
     },
     /** Milliseconds until the next turn may run. */
     pauseMs(): number {
       refill();
-      if (leftMs > 0 || !isLimited()) return 0;
+      if (leftMs > 0 || !isLimited() || now() - turnedAt >= LIMITS.turnPauseMsMax) return 0;
       // Lookups may end before the share is refilled.
       return Math.min(Math.ceil((-leftMs * 100) / LIMITS.loopSharePercent) + 1, LIMITS.lookupPauseMs);
     },

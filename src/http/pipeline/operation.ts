@@ -27,7 +27,7 @@ export interface Operation<in Deps> {
   /** Only for pages of this service, never for origins that CORS lists. */
   readonly isOwn?: true;
   /**
-   * How it uses the event loop. By default it waits for a turn before its first stage, or after its body was read. `lookup`: it
+   * How it uses the event loop. By default it waits for a turn before its last stage, or after its body was read. `lookup`: it
    * never waits. `own turn`: it waits itself, or needs no turn.
    */
   readonly loopUse?: 'lookup' | 'own turn';
@@ -144,7 +144,15 @@ function admittedStages<Deps extends OperationDeps>(
     case 'own turn':
       return stages;
     default:
-      // A body arrives in a later turn of the event loop, and all work follows it.
-      return stages.toSpliced(stages.indexOf(readBody) + 1, 0, admit);
+      return stages.toSpliced(firstOfWork(stages), 0, admit);
   }
+}
+
+/**
+ * Where the work of an operation begins: after its body, which arrives in a later turn of the event loop, or with its last stage. A
+ * caller without a valid token is refused before, and takes no place in the queue.
+ */
+function firstOfWork(stages: readonly Stage[]): number {
+  const body = stages.indexOf(readBody);
+  return body < 0 ? stages.length - 1 : body + 1;
 }

@@ -38,6 +38,15 @@ export function openPostgresSession(columnsOf: IndexColumns): PostgresSession {
   let workMs = 0;
   const numberedTexts = new Map<string, ReturnType<typeof numberParameters>>();
 
+  function timed<T>(run: () => T): T {
+    const startedAt = performance.now();
+    try {
+      return run();
+    } finally {
+      workMs += performance.now() - startedAt;
+    }
+  }
+
   function numberedOnce(text: string) {
     let found = numberedTexts.get(text);
     if (!found) {
@@ -48,10 +57,12 @@ export function openPostgresSession(columnsOf: IndexColumns): PostgresSession {
   }
 
   function send(connection: Connection, request: StatementRequest): readonly Promise<QueryResult>[] {
-    const statements = 'statements' in request ? uniteInserts(request) : [request];
-    return statements.map(({ text, values }) => {
-      const { text: numbered, order } = numberedOnce(text);
-      return connection.query(numbered, parameterValues(values, order));
+    return timed(() => {
+      const statements = 'statements' in request ? uniteInserts(request) : [request];
+      return statements.map(({ text, values }) => {
+        const { text: numbered, order } = numberedOnce(text);
+        return connection.query(numbered, parameterValues(values, order));
+      });
     });
   }
 
@@ -84,25 +95,19 @@ export function openPostgresSession(columnsOf: IndexColumns): PostgresSession {
     },
     workMs: () => workMs,
     async perform(connection, work, expectations) {
-      let startedAt = performance.now();
-      let step = work.next();
+      let step = timed(() => work.next());
       while (!step.done) {
         let result: StatementResult;
         try {
           const expected = expectations && (await sendExpected(connection, step.value, expectations));
-          const executed = expected ?? execute(connection, step.value);
-          workMs += performance.now() - startedAt;
-          result = await executed;
-          startedAt = performance.now();
+          result = expected ?? (await execute(connection, step.value));
           if (hasWritten(step.value, result)) expectations?.noteWrite();
         } catch (error) {
-          startedAt = performance.now();
-          step = work.throw(error);
+          step = timed(() => work.throw(error));
           continue;
         }
-        step = work.next(result);
+        step = timed(() => work.next(result));
       }
-      workMs += performance.now() - startedAt;
       return step.value;
     },
   };

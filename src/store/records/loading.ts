@@ -50,8 +50,8 @@ export function openLoading({ of, applier, insertsPerBatch }: LoadingDeps) {
     if (!progress.isLikelyStored && at >= progress.tried) {
       const together = loads.slice(at, at + insertsPerBatch);
       const count = yield* insertTogether(together, by);
-      // After a refused record, those of an engine that kept none of the others are loaded one by one.
-      progress.tried = count > 0 ? at + count + 1 : at + together.length;
+      // The refused record is loaded alone; if the engine kept none of the others, so are they.
+      if (count < together.length) progress.tried = count > 0 ? at + count + 1 : at + together.length;
       if (count > 0) return together.slice(0, count).map(inserted);
     }
     const load = loads[at] as Load;
