@@ -114,7 +114,13 @@ export function describeForged({ table }: ForgedRow): string {
     : 'has a password hash that was changed in the database without the service';
 }
 
-const HONOURED: ReadonlySet<string> = new Set(['client', 'client_realm', 'signing_key', 'webhook']);
+const HONOURED: ReadonlySet<string> = new Set([
+  'client',
+  'client_realm',
+  'signing_key',
+  'webhook',
+  'console_link',
+]);
 
 async function checkForgedRows({ forgedRows }: AuthInspectionDeps, reporter: CheckReporter): Promise<void> {
   const rows = await forgedRows();

@@ -89,7 +89,7 @@ export interface ForgedRow {
   readonly hasMac: boolean;
 }
 
-/** Yields every forged row of clients, their realms, signing keys, webhook targets and password hashes. */
+/** Yields every forged row of clients, their realms, signing keys, webhook targets, console links and password hashes. */
 export type ForgedRows = () => AsyncGenerator<ForgedRow>;
 
 /** Whether a key is inserted only as the first one, or as a successor. */

@@ -44,6 +44,10 @@ const FOUND: readonly (readonly [name: string, sql: string])[] = [
     `insert into signing_key (kid, public_jwk, private_sealed, created_at, signs_from, mac)
      select '${NEW_ID}', public_jwk, private_sealed, created_at, signs_from, mac from signing_key`,
   ],
+  [
+    'insert a console link',
+    `insert into console_link (digest, label, scopes, realms, expires_at) values ('x', 'x', 'admin', '*', 99999999999999)`,
+  ],
   ['replace a password hash', `update password_profile_info set password_hash = '${HASH}'`],
   [
     'replace a password hash and remove its code',

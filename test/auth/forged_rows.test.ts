@@ -1,11 +1,13 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { changeClient, createClient, digestSecret } from '../../src/auth/clients/clients.ts';
 import { mintSigningKey } from '../../src/auth/keys/signing.ts';
+import { digestLinkCode } from '../../src/auth/sessions/console_links.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import { systemClock } from '../../src/platform/clock.ts';
+import { createLink, postConsoleToken } from '../support/console_sign_in.ts';
 import { createFixture, type Service, startService } from '../support/service.ts';
 
-/** Rows of clients and signing keys that were written without the service, by a holder of the database file. */
+/** Rows of clients, signing keys and console links that were written without the service, by a holder of the database file. */
 
 let service: Service;
 
@@ -136,4 +138,29 @@ test('an inserted signing key is in no key set, and a withdrawn one does not ret
   );
   await service.database.tamper('update signing_key set withdrawn_at = null where kid = ?', own[0] ?? '');
   expect((await engine.access.signingKey(own[0] ?? '')).keys[0]?.isForged).toBe(true);
+});
+
+test('a console link that was inserted or changed in the database starts no session', async () => {
+  const statusOfLink = async (code: string) =>
+    (await postConsoleToken(service, { grant: 'link', code })).status;
+  const own = 'A'.repeat(22);
+  const { code } = await createLink(service, { scope: 'users:read' });
+  await service.database.tamper(
+    `insert into console_link (digest, label, scopes, realms, expires_at, mac)
+     select '${digestLinkCode(own)}', label, scopes, realms, expires_at, mac from console_link`,
+  );
+  expect([await statusOfLink(own), await statusOfLink(code)]).toEqual([400, 200]);
+  for (const change of [
+    `scopes = 'admin'`,
+    `label = 'Mallory'`,
+    'expires_at = expires_at + 1',
+    'mac = null',
+  ]) {
+    const edited = await createLink(service, { scope: 'users:read' });
+    await service.database.tamper(
+      `update console_link set ${change} where digest = ?`,
+      digestLinkCode(edited.code),
+    );
+    expect([change, await statusOfLink(edited.code)]).toEqual([change, 400]);
+  }
 });

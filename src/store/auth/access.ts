@@ -86,7 +86,7 @@ export function openAuthStore(
     removeClient: (clientId, expected, auditEntry) =>
       change(() => removeClient(clientId, expected), auditEntry),
     ...openUses({ read: readAny, write }),
-    ...openLinks({ read: readAny, write }),
+    ...openLinks({ read: readAny, write }, macs),
     ...openKeys({ read, write }, macs),
     withdrawSigningKey: (kid, replacement, auditEntry) =>
       change(function* () {
@@ -203,20 +203,23 @@ function openUses({
 
 type Links = 'insertConsoleLink' | 'hasConsoleLink' | 'redeemConsoleLink' | 'deleteExpiredConsoleLinks';
 
-function openLinks({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<AuthStore, Links> {
+function openLinks(
+  { read, write }: Pick<Transactions, 'read' | 'write'>,
+  macs: RowMacs,
+): Pick<AuthStore, Links> {
   return {
     insertConsoleLink: (digest, link, auditEntry) =>
       write('instance', function* () {
-        yield* insertLink(digest, link, auditEntry.at);
+        yield* insertLink(digest, link, macs, auditEntry.at);
         return { value: undefined, keep: true, auditEntries: [auditEntry] };
       }),
     hasConsoleLink: (digest, now) =>
       read(function* () {
-        return (yield* findLink(digest, now)) !== undefined;
+        return (yield* findLink(digest, macs, now)) !== undefined;
       }),
     redeemConsoleLink: (digest, now, auditEntry) =>
       write('instance', function* () {
-        const value = yield* redeemLink(digest, now);
+        const value = yield* redeemLink(digest, macs, now);
         return { value, keep: value !== undefined, ...(value ? { auditEntries: [auditEntry(value)] } : {}) };
       }),
     async deleteExpiredConsoleLinks(now) {

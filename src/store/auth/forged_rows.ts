@@ -7,6 +7,7 @@ import { all } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import { listed } from '../webhooks/webhooks.ts';
 import { readAllClients } from './clients.ts';
+import { readForgedLinks } from './console_links.ts';
 import type { RowMacs } from './row_macs.ts';
 
 const { table } = passwordProfileInfo;
@@ -54,6 +55,8 @@ export function openForgedRows(
       if (isForged) yield { table: 'signing_key', id: kid, hasMac: true };
     for (const { webhookId, isForged } of await read(() => listed(macs)))
       if (isForged) yield { table: 'webhook', id: webhookId, hasMac: true };
+    for (const id of await read(() => readForgedLinks(macs)))
+      yield { table: 'console_link', id, hasMac: true };
     yield* forgedPasswords();
   };
 }

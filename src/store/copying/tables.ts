@@ -73,7 +73,7 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
   table('erasure', ['realm_id', 'user_id'], ['at', 'scrubbed_at', 'told_at']),
   table('revoked_token', ['jti'], ['client_id', 'expires_at']),
   table('client_use', ['client_id'], ['at']),
-  table('console_link', ['digest'], ['label', 'scopes', 'realms', 'expires_at']),
+  table('console_link', ['digest'], ['label', 'scopes', 'realms', 'expires_at', 'mac']),
   {
     ...table(
       'webhook',

@@ -143,7 +143,8 @@ create table console_link (
   label text collate "C" not null,
   scopes text collate "C" not null,
   realms text collate "C" not null,
-  expires_at bigint not null
+  expires_at bigint not null,
+  mac bytea
 );
 
 create index console_link_expiry on console_link (expires_at);

@@ -172,7 +172,8 @@ create table console_link (
   label text not null,
   scopes text not null,
   realms text not null,
-  expires_at integer not null
+  expires_at integer not null,
+  mac blob
 ) strict, without rowid;
 
 create index console_link_expiry on console_link (expires_at);
