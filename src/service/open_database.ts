@@ -25,6 +25,7 @@ import {
   fileOf,
   fileSize,
   inspectEngine,
+  isFileUsed,
   openEngine,
   reopenEngine,
   toRefusal,
@@ -94,6 +95,8 @@ async function assertKeysOfFile(settings: Settings, clock: Clock): Promise<void>
   const path = fileOf(settings.database);
   const source = masterKeySource(settings);
   if (path === undefined || fileSize(path) === 0 || ('path' in source && fileSize(source.path) === 0)) return;
+  // A first start that was killed, or still runs, leaves a file without tables.
+  if (!(await isFileUsed(path))) return;
   await assertKeysOf(settings, path, clock);
 }
 

@@ -106,6 +106,15 @@ export function fileOf(address: DatabaseAddress): string | undefined {
   return address.engine === 'sqlite' && !isInMemory(address) ? address.path : undefined;
 }
 
+/** Whether a SQLite file has tables. Throws Refusal where it cannot be read. */
+export async function isFileUsed(path: string): Promise<boolean> {
+  try {
+    return (await import('./sqlite/inspection.ts')).isSqliteFileUsed(path);
+  } catch (error) {
+    throw toRefusal(error, path);
+  }
+}
+
 /** Opens a read-only view of a database with any schema. Throws Refusal if there is none. */
 export async function inspectEngine(address: DatabaseAddress): Promise<EngineInspection> {
   try {

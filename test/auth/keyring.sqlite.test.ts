@@ -1,3 +1,4 @@
+import { Database } from 'bun:sqlite';
 import { describe, expect, test } from 'bun:test';
 import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,6 +12,8 @@ import { freshFolder } from '../support/service.ts';
 describe('the key file next to a database', () => {
   const open = (database: string, environment: Record<string, string> = {}) =>
     openDatabase(readSettings({ database: `sqlite:${database}` }, environment), systemClock);
+
+  const operatorKey = () => Buffer.from(systemClock.randomBytes(32)).toString('base64url');
 
   async function createDatabase() {
     const database = join(freshFolder(), 'keyed.db');
@@ -38,6 +41,17 @@ describe('the key file next to a database', () => {
       results.filter(({ stdout, stderr }) => /created the master key/.test(stdout + stderr)),
     ).toHaveLength(1);
   }, 300_000);
+
+  test('a start with the key of the operator continues a first start that was killed before it created tables', async () => {
+    const database = join(freshFolder(), 'killed.db');
+    const killed = new Database(database, { create: true });
+    killed.run('pragma journal_mode = wal');
+    killed.close();
+    expect(statSync(database).size).toBeGreaterThan(0);
+    const db = await open(database, { AUTHREALM_MASTER_KEY: operatorKey() });
+    expect(await db.engine.access.keyChecks()).toHaveLength(1);
+    db.engine.close();
+  });
 
   test('a start removes the key file drafts of killed starts, and nothing else', async () => {
     const { database, keyFile } = await createDatabase();

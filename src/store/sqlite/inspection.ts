@@ -32,13 +32,13 @@ const INTEGRITY_ERRORS_MAX = 1_000;
 export function inspectSqlite(path: string, known: readonly Migration[]): EngineInspection {
   if (!existsSync(path)) throw new Refusal(`there is no database ${path}: create it with authrealm init`);
   const { db, isImmutable } = openReadOnly(path);
-  if (isWithoutTables(db)) {
+  db.run(`pragma busy_timeout = ${RECOVERY_WAIT_MS}`);
+  if (!hasTables(db)) {
     db.close(false);
     throw new Refusal(
       `${path} is empty: mount the volume of the database or restore a backup, or create one with authrealm init`,
     );
   }
-  db.run(`pragma busy_timeout = ${RECOVERY_WAIT_MS}`);
   db.run(`pragma cache_size = -${CACHE_KIB}`);
   db.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
   const rows: Rows = <T>(sql: string, ...values: readonly SqlValue[]) =>
@@ -75,12 +75,23 @@ type Rows = <T>(sql: string, ...values: readonly SqlValue[]) => IterableIterator
 
 const isBeyondAscii = (column: string): string => `${column} glob '*[^ -~]*'`;
 
-/** A damaged file has tables: its checks report what is wrong. */
-function isWithoutTables(db: Database): boolean {
+/** Whether a start has created tables in a file. One that was killed before leaves a file without them. */
+export function isSqliteFileUsed(path: string): boolean {
+  const { db } = openReadOnly(path);
   try {
-    return db.query(`select 1 from sqlite_schema where type = 'table'`).get() === null;
+    db.run(`pragma busy_timeout = ${RECOVERY_WAIT_MS}`);
+    return hasTables(db);
+  } finally {
+    db.close(false);
+  }
+}
+
+/** A damaged file has tables: its checks report what is wrong. */
+function hasTables(db: Database): boolean {
+  try {
+    return db.query(`select 1 from sqlite_schema where type = 'table'`).get() !== null;
   } catch {
-    return false;
+    return true;
   }
 }
 
