@@ -88,13 +88,12 @@ function fileOfEarlierDatabase(settings: Settings): string | undefined {
 }
 
 /**
- * Throws Refusal where the configured keys are not those of a database file. It reads: to open the file for writing may
+ * Throws Refusal where the configured keys are missing, or not those of a database file. It reads: to open the file for writing may
  * migrate it, and moves its log into it.
  */
 async function assertKeysOfFile(settings: Settings, clock: Clock): Promise<void> {
   const path = fileOf(settings.database);
-  const source = masterKeySource(settings);
-  if (path === undefined || fileSize(path) === 0 || ('path' in source && fileSize(source.path) === 0)) return;
+  if (path === undefined || fileSize(path) === 0) return;
   // A first start that was killed, or still runs, leaves a file without tables.
   if (!(await isFileUsed(path))) return;
   await assertKeysOf(settings, path, clock);

@@ -72,6 +72,16 @@ describe('the key file next to a database', () => {
     expect(open(database)).rejects.toThrow(/is missing.*restore it/);
   });
 
+  test('a missing key file is reported and not replaced where the proof of the master key was removed', async () => {
+    const { database, keyFile } = await createDatabase();
+    rmSync(keyFile);
+    const db = new Database(database);
+    db.run('delete from keyring');
+    db.close();
+    expect(await open(database).catch(String)).toMatch(/is missing.*restore it/);
+    expect(existsSync(keyFile)).toBe(false);
+  });
+
   test('a key file with another key, or without a valid key, is refused', async () => {
     const { database, keyFile, db } = await createDatabase();
     writeFileSync(keyFile, Buffer.from(systemClock.randomBytes(32)).toString('hex'));
