@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { parseBootstrapClient } from '../../src/auth/clients/bootstrap.ts';
-import { changeClient, ensureClient, isSecretOf } from '../../src/auth/clients/clients.ts';
+import { changeClient, deleteClient, ensureClient, isSecretOf } from '../../src/auth/clients/clients.ts';
 import { Refusal } from '../../src/domain/fault.ts';
 import { type Service, startService } from '../support/service.ts';
 
@@ -71,6 +71,17 @@ test('a bootstrap file does not enable a disabled client', async () => {
   await changeClient(service.db.engine.access, 'off', { disabledAt: 1 }, service.clock);
   await ensure({ ...BOOT, client_id: 'off', name: 'Off' });
   expect(await storedClient('off')).toMatchObject({ name: 'Off', disabledAt: 1 });
+});
+
+test('a bootstrap file of a client that was changed in the database is refused with the command to delete it', async () => {
+  await ensure({ ...BOOT, client_id: 'forged' });
+  await service.database.tamper(`update client set scopes = 'admin' where client_id = 'forged'`);
+  const refusal = await ensure({ ...BOOT, client_id: 'forged' }).catch((error: unknown) => error);
+  expect(refusal).toBeInstanceOf(Refusal);
+  expect(String(refusal)).toContain('"authrealm client delete forged"');
+  await deleteClient(service.db.engine.access, 'forged', undefined, service.clock);
+  await ensure({ ...BOOT, client_id: 'forged' });
+  expect((await storedClient('forged')).isForged).toBeUndefined();
 });
 
 describe('invalid bootstrap files', () => {

@@ -5,7 +5,7 @@ import {
   type AuditEntry,
   createAuditEntry,
 } from '../../domain/audit_entry.ts';
-import { Fault } from '../../domain/fault.ts';
+import { Fault, Refusal } from '../../domain/fault.ts';
 import type { Clock, Revision } from '../../domain/id.ts';
 import {
   assertFound,
@@ -214,13 +214,19 @@ export interface ClientSpec extends ClientRights {
   readonly name: string;
 }
 
-/** Creates or updates a client to match its description; a disabled client stays disabled. */
+/** Creates or updates a client to match its description; a disabled client stays disabled. Throws Refusal for a forged one. */
 export async function ensureClient(store: AuthStore, spec: ClientSpec, clock: AuditContext): Promise<void> {
   const { clientId, secret, name, scopes, realms } = spec;
   const { client } = draftClient(name, { scopes, realms }, clock, { clientId, secret });
   const found = await store.client(clientId);
+  if (found?.isForged) {
+    throw new Refusal(
+      `the client ${clientId} was changed in the database without the service: delete it with ` +
+        `"authrealm client delete ${clientId}", and start again`,
+    );
+  }
   // Read first: a start without changes needs no write lock.
-  if (found && !found.isForged && matchesSpec(found, client)) return;
+  if (found && matchesSpec(found, client)) return;
   if (!found) {
     if (await store.insertClient(client, creationEntry(client, clock))) return;
   }
