@@ -112,8 +112,8 @@ function windowAtEnd(data: string): StreamEnd['end'] {
 function endOfProblem({ kind, message, waitSeconds, errors }: Problem): StreamEnd['end'] {
   if (kind === 'gone') return 'gone';
   if (waitSeconds !== undefined) {
-    const isCrowded = errors.some(({ detail }) => detail.startsWith('Too much work'));
-    return { kind: 'again', reason: isCrowded ? TOO_MANY_STREAMS : message, seconds: waitSeconds };
+    const hasNoStream = errors.some(({ detail }) => detail.startsWith('Too many requests of this kind'));
+    return { kind: 'again', reason: hasNoStream ? TOO_MANY_STREAMS : message, seconds: waitSeconds };
   }
   if (kind === 'broken') return { kind: 'again', reason: message, seconds: SECONDS_MIN };
   return { kind: 'over', reason: kind === 'forbidden' ? (ENDS.rights ?? message) : message, seconds: 0 };
