@@ -207,7 +207,7 @@ test('the log names fault codes, and no values or engine messages', async () => 
   expect(faults.length).toBeGreaterThan(10);
   for (const fault of faults) {
     expect(fault.code).toBeOneOf(['unavailable', 'unknown_outcome', 'not_ready']);
-    expect(fault.cause).toMatch(/^(?:[0-9A-Z]{5}|ERR_POSTGRES_[A-Z_]+|DATABASE_[A-Z_]+|Fault)$/);
+    expect(fault.cause).toMatch(/^(?:[0-9A-Z]{5}|ERR_POSTGRES_[A-Z_]+|DATABASE_[A-Z_]+|ANSWER_TIMEOUT)$/);
   }
   const logged = JSON.stringify(faults);
   for (const secret of [fixture.subject, fixture.username, 'terminating', 'too many', 'Connection']) {

@@ -180,7 +180,7 @@ function requestHandlers(
       return finish(reply, call, endpoint, start);
     };
     inFlight += 1;
-    return withTimeout(outcome, LIMITS.answerMsMax, unavailable).then(end, (error: unknown) =>
+    return withTimeout(outcome, LIMITS.answerMsMax, answerTimeout).then(end, (error: unknown) =>
       end(failureReply(error, call, endpoint)),
     );
   }
@@ -257,6 +257,10 @@ function requestIds(): () => string {
   };
 }
 
-function unavailable(): never {
-  throw new Fault('unavailable');
+function answerTimeout(): never {
+  throw new Fault(
+    'unavailable',
+    [],
+    Object.assign(new Error('no answer in time'), { code: 'ANSWER_TIMEOUT' }),
+  );
 }
