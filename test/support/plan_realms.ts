@@ -65,6 +65,7 @@ function accessesRealmData(node: PlanNode): boolean {
 const VALUE = String.raw`(?:\$[1-9]\d*|'[0-9a-f-]{36}'::uuid)`;
 const IS_VALUE = new RegExp(`^${VALUE}$`);
 const REALM_COLUMNS = [...new Set(REALM_TABLES.map(distributionColumn))].join('|');
+const BEGINS_WITH_REALM = new RegExp(String.raw`^insert into \w+ \((?:${REALM_COLUMNS})[,)]`);
 const IS_REALM = new RegExp(String.raw`^(?:\w+\.)?(?:${REALM_COLUMNS}) = ${VALUE}$`);
 
 function isScoped(node: PlanNode): boolean {
@@ -84,6 +85,7 @@ function isScoped(node: PlanNode): boolean {
 /** A plan does not contain the values of several rows, so they are read in the text. */
 function isInsertOfRows({ Operation, Plans = [] }: PlanNode, text: string): boolean {
   if (Operation !== 'Insert' || !Plans.some((each) => each['Node Type'] === 'Values Scan')) return false;
+  if (!BEGINS_WITH_REALM.test(text)) return false;
   const rows = /\bvalues (\(.*\))$/s.exec(text)?.[1]?.slice(1, -1).split('), (') ?? [];
   return rows.length > 1 && rows.every((row) => IS_VALUE.test(row.split(', ')[0] ?? ''));
 }

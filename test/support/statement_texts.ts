@@ -161,9 +161,12 @@ export function fragmentsInSource(): readonly Fragment[] {
       .filter((literal) => /^\s*(select|insert|update|delete|with|begin|set)\s/.test(literal))
       .flatMap((literal) => literal.split(/\$\{[^}]*(?:\}|$)/))
       .map((text) => ({ path, text: withoutPlaces(text) }))
-      .filter(({ text }) => text.length >= FRAGMENT_CHARACTERS_MIN);
+      .filter(({ text }) => text.length >= FRAGMENT_CHARACTERS_MIN && text !== OF_HASH_SEARCH);
   });
 }
+
+/** A search by a hash column, which the tables of PostgreSQL do not have. */
+const OF_HASH_SEARCH = 'as is_match from';
 
 /** Shorter fragments occur in every statement. */
 const FRAGMENT_CHARACTERS_MIN = 12;
