@@ -89,6 +89,29 @@ test('a flood of unknown client IDs reads the access table once in accessTableRe
   expect(reads).toBe(2);
 });
 
+test('a wrong secret of an existing client takes as long as one of an unknown client', async () => {
+  const { clientId } = await service.client('users:read');
+  const authenticate = openClientCredentials(
+    openAuthCache(service.db.engine.access, service.clock),
+    service.clock,
+  );
+  // To digest a long secret takes most of the time.
+  const clientSecret = 'x'.repeat(4_000_000);
+  const timeOf = async (id: string) => {
+    const began = performance.now();
+    expect(await authenticate({ clientId: id, clientSecret })).toMatchObject({ code: 'invalid_client' });
+    return performance.now() - began;
+  };
+  const existing: number[] = [];
+  const unknown: number[] = [];
+  for (let count = 0; count < 15; count += 1) {
+    existing.push(await timeOf(clientId));
+    unknown.push(await timeOf('nobody'));
+  }
+  const ratio = Math.min(...existing) / Math.min(...unknown);
+  expect(Math.max(ratio, 1 / ratio)).toBeLessThan(1.5);
+});
+
 test('signing keys are decrypted in advance, other keys are not, and unused ones are dropped', async () => {
   const { engine, keyring } = service.db;
   const { clock, settings } = service;

@@ -35,7 +35,7 @@ export function openClientCredentials(cache: AuthCache, clock: Pick<Clock, 'now'
       return oauthError('invalid_client', 'client_id and client_secret are both needed');
     }
     const known = (await cache.fresh()).client(clientId);
-    if (known && isSecretOf(known, clientSecret, clock.now())) return known;
+    if (isSecretOf(known, clientSecret, clock.now()) && known) return known;
     const client = (await cache.recent()).client(clientId);
     if (!isSecretOf(client, clientSecret, clock.now()) || !client) {
       const error = oauthError(
