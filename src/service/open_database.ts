@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { LogKeys } from '../audit/log_keys.ts';
 import { findLogKeys, startAuditLog } from '../audit/log_secret.ts';
-import { assertOpensAll, assertOpensSealed } from '../auth/keys/keyring.ts';
+import { assertOpensAll, assertOpensSealed, opensKeyCheck } from '../auth/keys/keyring.ts';
 import { assertKeyringMatches, type LiveKeyring, openLiveKeyring } from '../auth/keys/live_keyring.ts';
 import {
   assertKeyConfigured,
@@ -201,13 +201,20 @@ export async function rewrap(
   }
   const engine = await openEngineFor(settings, clock);
   try {
-    if ((await engine.access.keyChecks()).length === 0) {
+    const keyChecks = await engine.access.keyChecks();
+    if (keyChecks.length === 0) {
       throw new Refusal('this database has no master key yet: its first start creates one');
     }
     const { keys: currentKeys } = obtainMasterKeys(source, true, clock);
-    const keyring = openLiveKeyring(currentKeys, () => [], clock);
-    await startAuditLog(engine, keyring, clock);
+    const current = openLiveKeyring(currentKeys, () => [], clock);
+    // Of an interrupted change, the configured keys may open one of the two.
+    if (!keyChecks.some((keyCheck) => opensKeyCheck(current, keyCheck))) assertOpensAll(current, keyChecks);
     const { key: next, isCreated } = obtainNextKey(nextKeyFile, clock);
+    await startAuditLog(
+      engine,
+      openLiveKeyring([...currentKeys, next], () => [], clock),
+      clock,
+    );
     const changed = await changeMasterKey({
       currentKeys,
       nextKey: next,

@@ -334,6 +334,43 @@ describe('an interrupted change', () => {
     await engine.close();
   });
 
+  test('keys rewrap with a wrong key is refused as such, and creates no file of a new key', async () => {
+    const { database } = await databaseWithSecret();
+    const before = await database.query('select key_id from keyring');
+    const file = newKeyFile();
+    const wrong = keyedBy(database, Buffer.from(systemClock.randomBytes(32)).toString('hex'));
+    const refused = await rewrap(wrong, file, systemClock).catch((error: Error) => error.message);
+    expect(refused).toMatch(/^the master key does not match this database/);
+    expect(existsSync(file)).toBe(false);
+    expect(await database.query('select key_id from keyring')).toEqual(before);
+  });
+
+  test('an interrupted change of a key that is given by value completes when run again with the same value', async () => {
+    const { database } = await databaseWithSecret();
+    const current = readFileSync(database.masterKeyFile, 'utf8').trim();
+    const file = newKeyFile();
+    writeFileSync(file, Buffer.from(systemClock.randomBytes(32)).toString('hex'));
+    const engine = await database.open();
+    const store = {
+      ...engine.sealed,
+      keyChecks: engine.access.keyChecks,
+      retireOtherKeys: () => Promise.reject(new Error('interrupted')),
+    };
+    const [currentKeys, nextKey] = [
+      [parseMasterKey(current) as Uint8Array],
+      parseMasterKey(readFileSync(file, 'utf8')) as Uint8Array,
+    ];
+    const change = changeMasterKey({
+      ...{ currentKeys, nextKey, store, clock: systemClock },
+      saveKeys: () => undefined,
+    });
+    expect(await change.catch((error: Error) => error.message)).toBe('interrupted');
+    await engine.close();
+    const { ended } = await rewrap(keyedBy(database, current), file, systemClock);
+    expect(ended).toHaveLength(1);
+    await decryptAll(keyedBy(database, readFileSync(file, 'utf8')));
+  });
+
   test('keys rewrap that is killed repeatedly completes when run again', async () => {
     const { database, realm } = await databaseWithSecret();
     const db = await openDatabase(database.settings(), systemClock);
