@@ -1,9 +1,8 @@
 import type { ForgedRow, ForgedRows } from '../auth/port.ts';
 import type { KeyedRecord, MaybePromise } from '../directory/store.ts';
-import { TOUCHED } from '../domain/change.ts';
 import { eventResource } from '../domain/event.ts';
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
-import type { Key, Resource } from '../domain/resource.ts';
+import { isVisible, type Key, membersOf, type Resource } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
 import { isChainStart } from './chain.ts';
 import type { LogFinding } from './chain_verifier.ts';
@@ -217,15 +216,27 @@ function addEntry(
   const before = logged.get(key);
   const isNew = verb === 'created';
   const after = valuesAfter(columns, resource, open);
-  const isTouch = columns.members === TOUCHED.join(' ');
+  const hasValues = after !== undefined || (verb === 'updated' && isWithoutValues(resource, columns));
   logged.set(key, {
     resource,
     user: columns.user_id as string | null,
     revision: String(columns.revision),
     isDeleted: verb === 'deleted' || verb === 'erased',
     values: { ...(isNew ? {} : before?.values), ...after },
-    isComplete: (isNew ? seq > chainStart : before?.isComplete === true) && (after !== undefined || isTouch),
+    isComplete: (isNew ? seq > chainStart : before?.isComplete === true) && hasValues,
   });
+}
+
+/** Whether the log has no values of such an update: of the time alone, or of a password or another secret. */
+function isWithoutValues(resource: Resource, { members }: StoredEntry['columns']): boolean {
+  const logged = new Set(
+    membersOf(resource)
+      .filter(isVisible)
+      .map(({ name }) => name),
+  );
+  return String(members)
+    .split(' ')
+    .every((name) => !logged.has(name));
 }
 
 /** The values after a write; undefined for an entry without any, or whose values cannot be read any more. */

@@ -1,10 +1,16 @@
 import { expect, setDefaultTimeout, test } from 'bun:test';
-import { createClient } from '../../src/auth/clients/clients.ts';
+import { createClient, rotateSecret } from '../../src/auth/clients/clients.ts';
+import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
+import { createAuditEntry } from '../../src/domain/audit_entry.ts';
+import { changeOf } from '../../src/domain/change.ts';
+import { passwordProfileInfo } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openDatabase } from '../../src/service/open_database.ts';
-import { freshDatabase } from '../support/database.ts';
+import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
+import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
-import { createFixture } from '../support/service.ts';
+import { createFixture, type Fixture, PASSWORD_HASH } from '../support/service.ts';
+import { sqlLiteral } from '../support/tampered_logs.ts';
+import { addTarget } from '../support/webhook_receivers.ts';
 
 /** Edits of a database by hand, each found by `audit verify --records`, or listed in SECURITY.md as not findable. */
 
@@ -17,119 +23,277 @@ const COPY = 'created_at, updated_at, revision';
 const LOG_COLUMNS =
   'realm_id, event, record_id, revision, members, user_id, at, actor, request_id, address, detail, personal, tag';
 
-const FOUND: readonly (readonly [name: string, sql: string])[] = [
-  ['raise the scopes of a client', `update client set scopes = 'admin'`],
-  ['limit a client to no realm', 'update client set all_realms = 0'],
-  ['replace the digest of a secret', 'update client set secret_digest = (select sealed from keyring)'],
+type Edit = readonly [name: string, sql: string, finding: string];
+
+/** The edits, and the finding about each. */
+const FOUND: readonly Edit[] = [
+  ['raise the scopes of a client', `update client set scopes = 'admin'`, 'its MAC is not valid (client,'],
+  ['limit a client to no realm', 'update client set all_realms = 0', 'its MAC is not valid (client,'],
+  [
+    'replace the digest of a secret',
+    'update client set secret_digest = (select sealed from keyring)',
+    'its MAC is not valid (client,',
+  ],
   [
     'add a previous secret',
     'update client set previous_digest = secret_digest, previous_expires_at = 99999999999999',
+    'its MAC is not valid (client,',
   ],
-  ['rename a client', `update client set name = 'renamed'`],
-  ['disable a client', 'update client set disabled_at = 1'],
-  ['remove the code of a client', 'update client set mac = null'],
+  ['rename a client', `update client set name = 'renamed'`, 'its MAC is not valid (client,'],
+  ['disable a client', 'update client set disabled_at = 1', 'its MAC is not valid (client,'],
+  ['remove the MAC of a client', 'update client set mac = null', 'its MAC is not valid (client,'],
   [
     'insert a client',
     `insert into client (client_id, name, scopes, all_realms, secret_digest, ${COPY}, mac)
      select '${NEW_ID}', name, 'admin', 1, secret_digest, ${COPY}, mac from client`,
+    'its MAC is not valid (client,',
   ],
   [
     'give a client a realm',
     'insert into client_realm (client_id, realm_id) select client_id, realm_id from client, realm',
+    'its MAC is not valid (client_realm,',
   ],
-  ['replace a public key', `update signing_key set public_jwk = '{}'`],
-  ['let a key sign from another time on', 'update signing_key set signs_from = 0'],
+  ['replace a public key', `update signing_key set public_jwk = '{}'`, 'its MAC is not valid (signing_key,'],
+  [
+    'let a key sign from another time on',
+    'update signing_key set signs_from = 0',
+    'its MAC is not valid (signing_key,',
+  ],
   [
     'insert a signing key',
     `insert into signing_key (kid, public_jwk, private_sealed, created_at, signs_from, mac)
-     select '${NEW_ID}', public_jwk, private_sealed, created_at, signs_from, mac from signing_key`,
+     select '${NEW_ID}', public_jwk, private_sealed, created_at, signs_from, mac from signing_key where withdrawn_at is null`,
+    'its MAC is not valid (signing_key,',
   ],
   [
     'insert a console link',
     `insert into console_link (digest, label, scopes, realms, expires_at) values ('x', 'x', 'admin', '*', 99999999999999)`,
+    'its MAC is not valid (console_link,',
   ],
-  ['replace a password hash', `update password_profile_info set password_hash = '${HASH}'`],
   [
-    'replace a password hash and remove its code',
-    `update password_profile_info set password_hash = '${HASH}', password_hash_mac = null`,
+    'replace a password hash',
+    `update password_profile_info set password_hash = '${HASH}'`,
+    'its MAC is not valid (password_profile_info,',
   ],
-  ['change a username', `update password_profile_info set username = 'mallory'`],
-  ['change a subject', `update oidc_profile_info set subject = 'mallory'`],
-  ['change the issuer of a link', `update oidc_profile_info set issuer = 'https://mallory.example/'`],
+  [
+    'replace a password hash and remove its MAC',
+    `update password_profile_info set password_hash = '${HASH}', password_hash_mac = null`,
+    'its password hash has no MAC, although this release wrote it (',
+  ],
+  [
+    'change a username',
+    `update password_profile_info set username = 'mallory'`,
+    'username is not as in the log (',
+  ],
+  ['change a subject', `update oidc_profile_info set subject = 'mallory'`, 'subject is not as in the log ('],
+  [
+    'change the issuer of a link',
+    `update oidc_profile_info set issuer = 'https://mallory.example/'`,
+    'issuer is not as in the log (',
+  ],
   [
     'change the revision of a link',
     `update oidc_profile_info set revision = '00000000000000000000000000000000'`,
+    'its revision is not that of its newest log entry (oidc_profile_info,',
   ],
-  ['delete an OIDC link', 'delete from oidc_profile_info'],
-  ['delete a password link', 'delete from password_profile_info'],
+  ['delete an OIDC link', 'delete from oidc_profile_info', 'but it does not exist (oidc_profile_info,'],
+  [
+    'delete a password link',
+    'delete from password_profile_info',
+    'but it does not exist (password_profile_info,',
+  ],
   [
     'insert a user',
     `insert into user_info (realm_id, id, name, email, creation_status, name_key, email_key, unicode_version, ${COPY})
      select realm_id, '${NEW_ID}', name, email, creation_status, name_key, email_key, unicode_version, ${COPY} from user_info`,
+    'no log entry records it (user_info,',
   ],
-  ['rename a user', `update user_info set name = 'Mallory'`],
-  ['change the e-mail address of a user', `update user_info set email = 'mallory@example.com'`],
-  ['change the status of a user', `update user_info set creation_status = 'INCOMPLETE'`],
-  ['change the revision of a user', `update user_info set revision = '00000000000000000000000000000000'`],
-  ['rename a realm', `update realm set name = 'Mallory'`],
-  ['change the redirect URIs of a realm', `update realm set redirect_uris = '["https://mallory.example/"]'`],
-  ['change the client of an OIDC profile', `update oidc_profile set client_id = 'mallory'`],
+  ['rename a user', `update user_info set name = 'Mallory'`, 'name is not as in the log (user_info,'],
+  [
+    'change the e-mail address of a user',
+    `update user_info set email = 'mallory@example.com'`,
+    'email is not as in the log (',
+  ],
+  [
+    'change the status of a user',
+    `update user_info set creation_status = 'INCOMPLETE'`,
+    'creation_status is not as in the log (',
+  ],
+  [
+    'change the revision of a user',
+    `update user_info set revision = '00000000000000000000000000000000'`,
+    'its revision is not that of its newest log entry (user_info,',
+  ],
+  ['rename a realm', `update realm set name = 'Mallory'`, 'name is not as in the log (realm,'],
+  [
+    'change the redirect URIs of a realm',
+    `update realm set redirect_uris = '["https://mallory.example/"]'`,
+    'redirect_uris is not as in the log (',
+  ],
+  [
+    'change the client of an OIDC profile',
+    `update oidc_profile set client_id = 'mallory'`,
+    'client_id is not as in the log (',
+  ],
   [
     'change the discovery URL of an OIDC profile',
     `update oidc_profile set discovery_url = 'https://mallory.example/'`,
+    'discovery_url is not as in the log (',
   ],
-  ['change the format of usernames', `update password_profile set username_format = 'email'`],
-  ['change the actor of a log entry', `update log_entry set actor = 'mallory' where at is not null`],
-  ['change the time of a log entry', 'update log_entry set at = at - 1 where at is not null'],
-  ['remove the values of a log entry', 'update log_entry set detail = null'],
-  ['delete the log of a realm', 'delete from log_entry'],
+  [
+    'change the format of usernames',
+    `update password_profile set username_format = 'email'`,
+    'username_format is not as in the log (',
+  ],
+  [
+    'change the actor of a log entry',
+    `update log_entry set actor = 'mallory' where at is not null`,
+    'entry 1: this entry, or one before it, was changed or inserted',
+  ],
+  [
+    'change the time of a log entry',
+    'update log_entry set at = at - 1 where at is not null',
+    'entry 1: this entry, or one before it, was changed or inserted',
+  ],
+  [
+    'remove the values of a log entry',
+    'update log_entry set detail = null',
+    'entry 1: this entry, or one before it, was changed or inserted',
+  ],
+  ['delete the log of a realm', 'delete from log_entry', 'but the last entry is 0: some were removed'],
   [
     'insert a log entry',
     `insert into log_entry (seq, ${LOG_COLUMNS}) select max_seq + 1, ${LOG_COLUMNS}
      from log_entry, (select max(seq) as max_seq from log_entry) as last where seq = 1`,
+    'this entry is after the head of the log',
   ],
-  ['change an entry of the installation', `update act set actor = 'mallory'`],
-  ['delete the log of the installation', 'delete from act'],
-  ['move a clock', 'update realm_clock set seq = seq + 1'],
-  ['move the start of a log', 'update realm_clock set anchor_seq = anchor_seq + 1'],
-  ['delete the keys of personal values', 'delete from user_salt'],
-  ['delete the proof of the master key', 'delete from keyring'],
+  [
+    'change an entry of the installation',
+    `update act set actor = 'mallory'`,
+    'installation, entry 1: this entry, or one before it, was changed or inserted',
+  ],
+  ['delete the log of the installation', 'delete from act', 'but the last entry is 0: some were removed'],
+  [
+    'move a clock',
+    'update realm_clock set seq = seq + 1',
+    'the log head is at this position, but the last entry is',
+  ],
+  [
+    'move the start of a log',
+    'update realm_clock set anchor_seq = anchor_seq + 1',
+    'the start of the log was moved or changed',
+  ],
+  [
+    'delete the keys of personal values',
+    'delete from user_salt',
+    'the personal values of this entry cannot be decrypted',
+  ],
+  [
+    'redirect a webhook target',
+    `update webhook set url = 'https://mallory.example/'`,
+    'its MAC is not valid (webhook,',
+  ],
+  [
+    'let a webhook target receive records',
+    'update webhook set with_data = 1',
+    'its MAC is not valid (webhook,',
+  ],
+  ['delete the proof of the master key', 'delete from keyring', 'the proof of the master key was removed'],
 ];
 
 /** The reasons are in SECURITY.md, "What it does not defend against". */
 const NOT_FOUND: readonly (readonly [name: string, sql: string])[] = [
   ['change the time of creation of a record', 'update user_info set created_at = created_at - 1'],
+  ['change the time of the last change of a record', 'update user_info set updated_at = updated_at - 1'],
   [
     'insert an erasure that did not happen',
-    `insert into erasure (realm_id, user_id, at) select realm_id, '${NEW_ID}', 1 from realm`,
+    `insert into erasure (realm_id, user_id, at) select realm_id, '${NEW_ID}', 1 from user_info`,
   ],
+  ['delete the revocation of a token', 'delete from revoked_token'],
+  ['delete a client', 'delete from client'],
+  ['delete a webhook target', 'delete from webhook'],
+  ['delete a signing key', 'delete from signing_key where withdrawn_at is not null'],
 ];
+
+type Row = Readonly<Record<string, string | number | Uint8Array | null>>;
+
+/** Writes an earlier state of a row, with its MAC. */
+function restoreRow(database: TestDatabase, table: string, id: string, row: Row = {}): string {
+  const values = Object.entries(row).map(([name, value]) => `${name} = ${sqlLiteral(database, value, name)}`);
+  return `update ${table} set ${values.join(', ')} where ${id} = ${sqlLiteral(database, row[id] ?? null, id)}`;
+}
+
+/** Changes a client, a signing key and a password hash. Returns the edits that put their earlier states back. */
+async function changeRows(db: OpenDatabase, database: TestDatabase, fixture: Fixture) {
+  const { access, records } = db.engine;
+  const { client } = await createClient(access, 'client', ISSUED, systemClock);
+  const { kid } = await rotateSigningKey(access, db.keyring, systemClock);
+  const states = [
+    ['a client before the rotation of its secret', 'client', 'client_id', '*', client.clientId],
+    ['a signing key before its withdrawal', 'signing_key', 'kid', '*', kid],
+    [
+      'a password hash before its change',
+      ...['password_profile_info', 'id', 'id, password_hash, password_hash_mac', fixture.passwordLink],
+    ],
+  ] as const;
+  const edits: (readonly [name: string, sql: string])[] = [];
+  for (const [name, table = '', id = '', columns = '', value = ''] of states) {
+    const [row] = await database.query<Row>(`select ${columns} from ${table} where ${id} = ?`, value);
+    edits.push([`put back ${name}`, restoreRow(database, table, id, row)]);
+  }
+  await rotateSecret(access, client.clientId, { overlapMs: 0 }, systemClock);
+  await withdrawSigningKey(kid, access, db.keyring, systemClock);
+  const key = [fixture.realm, fixture.user, fixture.passwordLink] as const;
+  const patch = {
+    members: { password_hash: PASSWORD_HASH.replace('c2FsdHNhbHRzYWx0', 'b3RoZXJzYWx0c2FsdA') },
+    revision: systemClock.mintRevision(),
+    at: systemClock.now(),
+  };
+  const origin = { actor: 'test', requestId: undefined, address: undefined, at: patch.at };
+  const change = changeOf(
+    passwordProfileInfo,
+    'updated',
+    { key, revision: patch.revision, members: ['password_hash'] },
+    origin,
+  );
+  const result = await records.commit([{ op: 'patch', resource: passwordProfileInfo, key, patch, change }]);
+  expect(result).toMatchObject({ kind: 'written' });
+  return edits;
+}
+
+async function createRows(database: TestDatabase) {
+  const settings = database.settings();
+  const db = await openDatabase(settings, systemClock);
+  const edits = await changeRows(db, database, await createFixture(db));
+  await addTarget({ db, settings }, 'https://receiver.example/');
+  await db.engine.access.revokeToken(
+    { jti: NEW_ID, clientId: 'client', expiresAt: 99_999_999_999_999 },
+    createAuditEntry('token.revoked', { object: NEW_ID, detail: {} }, systemClock),
+  );
+  await db.engine.close();
+  return edits;
+}
 
 test('audit verify --records finds every edit by hand but those that SECURITY.md lists', async () => {
   const database = await freshDatabase();
-  const db = await openDatabase(database.settings(), systemClock);
-  await createFixture(db);
-  await createClient(db.engine.access, 'client', ISSUED, systemClock);
-  await db.engine.close();
-  const verify = async (args: readonly string[]) => {
-    const { code, stdout, stderr } = await runCommand([AUTHREALM, 'audit', 'verify', '--records', ...args]);
-    return { code, stderr, isClean: /^clean$/m.test(stdout), stdout };
-  };
+  const notFound = [...NOT_FOUND, ...(await createRows(database))];
+  const verify = (args: readonly string[]) =>
+    runCommand([AUTHREALM, 'audit', 'verify', '--records', ...args]);
   const clean = await verify(database.args);
-  expect([clean.stdout.match(/^\d+ records compared.*$/m)?.[0], clean.stderr, clean.isClean]).toEqual([
+  expect([clean.stdout.match(/^\d+ records compared.*$/m)?.[0], clean.stderr, clean.code]).toEqual([
     '6 records compared with the log; 0 not covered by it',
     '',
-    true,
+    0,
   ]);
-  const results: (readonly [name: string, isFound: boolean, error: string])[] = [];
-  for (const [name, sql] of [...FOUND, ...NOT_FOUND]) {
+  const results: object[] = [];
+  const expected: object[] = [];
+  for (const [name, sql, finding] of [...FOUND, ...notFound.map((edit) => [...edit, 'clean'] as const)]) {
     const edited = await database.copy();
-    const rows = await edited.tamper(sql);
-    const { code, stderr } = await verify(edited.args);
-    results.push([name, rows > 0 && code === 1, stderr]);
+    const isEdited = (await edited.tamper(sql)) > 0;
+    const { code, stderr, stdout } = await verify(edited.args);
+    results.push({ name, isEdited, code, stderr, stdout });
+    const says = finding === 'clean' ? expect.stringMatching(/^clean$/m) : expect.stringContaining(finding);
+    expected.push({ name, isEdited: true, code: finding === 'clean' ? 0 : 1, stderr: '', stdout: says });
   }
-  expect(results).toEqual([
-    ...FOUND.map(([name]) => [name, true, ''] as const),
-    ...NOT_FOUND.map(([name]) => [name, false, ''] as const),
-  ]);
+  expect(results).toEqual(expected);
 });
