@@ -1,6 +1,6 @@
 -- Requests each path of a file in turn, with one bearer token. Environment: BENCH_PATHS, BENCH_TOKEN; with BENCH_BODY
 -- every request posts that text, with each `{n}` replaced by BENCH_SALT and the number of the request; BENCH_METHOD, BENCH_TYPE and
--- BENCH_ACCEPT replace the method, the type of the text and the accepted type. With BENCH_LINKS
+-- BENCH_ACCEPT replace the method, the type of the text and the accepted type. BENCH_OVERLOADED counts responses 503 apart. With BENCH_LINKS
 -- each response to it is a user, to which its texts are posted as soon as connections are free: on each line a
 -- collection of its links, a space, and the text.
 local paths = {}
@@ -44,13 +44,26 @@ if links then
   end
 end
 
+local threads = {}
+overloaded = 0
+
+function setup(thread) threads[#threads + 1] = thread end
+
+if os.getenv("BENCH_OVERLOADED") then
+  function response(status, _, _)
+    if status == 503 then overloaded = overloaded + 1 end
+  end
+end
+
 -- Prints one line of JSON for bench/load.ts: latencies in microseconds; `statuses` counts all responses but 2xx and 3xx, `errors`
--- connections and time limits that failed.
+-- connections and time limits that failed; `overloaded` is part of `statuses`.
 function done(summary, latency, _)
   local errors = summary.errors
+  local rejected = 0
+  for _, thread in ipairs(threads) do rejected = rejected + thread:get("overloaded") end
   io.write(string.format(
-    '{"requests":%d,"microseconds":%d,"p50":%d,"p99":%d,"statuses":%d,"errors":%d}\n',
+    '{"requests":%d,"microseconds":%d,"p50":%d,"p99":%d,"statuses":%d,"errors":%d,"overloaded":%d}\n',
     summary.requests, summary.duration, latency:percentile(50), latency:percentile(99),
-    errors.status, errors.connect + errors.read + errors.write + errors.timeout
+    errors.status, errors.connect + errors.read + errors.write + errors.timeout, rejected
   ))
 end

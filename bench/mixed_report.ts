@@ -1,15 +1,17 @@
+import { median } from './load.ts';
 import { markdownTable, milliseconds, ratio, whole } from './markdown.ts';
 
-/** Lookups beside callers of one operation. */
+/** Lookups concurrently with callers of one operation, one figure for each round. */
 export interface MixedRow {
   readonly name: string;
-  /** The rate of the lookups divided by their quiet rate. */
-  readonly ratio: number;
-  readonly quietPerSecond: number;
+  /** The rate of the lookups divided by their quiet rate in the same round. */
+  readonly ratios: readonly number[];
   /** Milliseconds. */
-  readonly p99: number;
-  /** Responses to the callers per second, and the share of them with an error status. */
-  readonly perSecond: number;
+  readonly p99: readonly number[];
+  /** Responses to the callers per second. */
+  readonly perSecond: readonly number[];
+  /** Of all responses to the callers: rejected as overloaded (503), and any other error status. */
+  readonly overloadedShare: number;
   readonly failedShare: number;
 }
 
@@ -25,28 +27,49 @@ export interface MixedRun {
   readonly rows: readonly MixedRow[];
 }
 
-const WORST = 5;
 /** What lookups must keep of their quiet rate. */
 const KEPT_MIN = 0.7;
+/** Callers with a greater share of errors do not measure the operation. */
+const FAILED_SHARE_MAX = 0.1;
 
-/** The worst operations, and those that leave less than KEPT_MIN. */
-export function mixedMarkdown({ rows, engine, users, realms, callers, at, machine }: MixedRun): string {
-  const sorted = rows.toSorted((left, right) => left.ratio - right.ratio);
-  const below = sorted.filter((row) => row.ratio < KEPT_MIN).length;
+export const isMeasured = ({ failedShare }: MixedRow): boolean => failedShare <= FAILED_SHARE_MAX;
+
+/** The operations that leave lookups less than KEPT_MIN of their quiet rate. */
+export function belowMin({ rows }: MixedRun): readonly MixedRow[] {
+  return rows.filter((row) => isMeasured(row) && median(row.ratios) < KEPT_MIN);
+}
+
+/** All operations, the worst first; those that were not measured are last. */
+export function mixedMarkdown(run: MixedRun): string {
+  const { rows, engine, users, realms, callers, seconds, rounds, at, machine } = run;
+  const order = (row: MixedRow) => (isMeasured(row) ? median(row.ratios) : Number.POSITIVE_INFINITY);
+  const sorted = rows.toSorted((left, right) => order(left) - order(right));
   const table = markdownTable(
-    [`lookups beside ${callers} callers of`, 'kept', 'p99, ms', 'responses/s', 'of them errors'],
-    sorted
-      .slice(0, Math.max(WORST, below))
-      .map((row) => [
-        row.name,
-        ratio(row.ratio),
-        milliseconds(row.p99),
-        whole(row.perSecond),
-        ratio(row.failedShare),
-      ]),
+    [
+      `lookups concurrently with ${callers} callers of`,
+      'ratio to quiet lookups',
+      'p99, ms',
+      'responses/s',
+      'of them 503',
+      'other errors',
+    ],
+    sorted.map((row) => [
+      row.name,
+      ...(isMeasured(row)
+        ? [
+            `${ratio(median(row.ratios))} (${ratio(Math.min(...row.ratios))}–${ratio(Math.max(...row.ratios))})`,
+            milliseconds(median(row.p99)),
+          ]
+        : ['not measured', '–']),
+      whole(median(row.perSecond)),
+      ratio(row.overloadedShare),
+      ratio(row.failedShare),
+    ]),
   );
   return (
-    `${engine}, ${whole(users)} users in ${whole(realms)} realms, ${machine.cpu}, ${machine.cores} cores, ${at.slice(0, 10)}: ` +
-    `${below} of ${rows.length} operations leave the lookups less than ${KEPT_MIN} of their quiet rate.\n\n${table}`
+    `${engine}, ${whole(users)} users in the largest of ${whole(realms)} realms, ${machine.cpu}, ${machine.cores} cores, ` +
+    `medians of ${rounds} rounds of ${seconds} s, in parentheses the least and the greatest, ${at.slice(0, 10)}: ` +
+    `${belowMin(run).length} of ${rows.filter(isMeasured).length} measured operations leave the lookups less than ${KEPT_MIN} ` +
+    `of their quiet rate; ${rows.filter((row) => !isMeasured(row)).length} are not measured.\n\n${table}`
   );
 }

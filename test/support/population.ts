@@ -88,9 +88,12 @@ function userLines(number: number, { user, oidcLink, passwordLink }: User): stri
   );
 }
 
+/** The ID of a further realm. */
+export const realmAt = (number: number) => uuid(FIRST_AT - 1, number, 1);
+
 /** The lines of a further realm with one user and its username, joined. */
 export function realmLines(number: number): string {
-  const realm_id = uuid(FIRST_AT - 1, number, 1);
+  const realm_id = realmAt(number);
   const [user, profile] = [uuid(FIRST_AT, number, 81), uuid(FIRST_AT - 1, number, 21)];
   const stamp = new Date(FIRST_AT).toISOString();
   const meta = { created_at: stamp, updated_at: stamp };
