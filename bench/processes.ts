@@ -13,7 +13,7 @@ import { type BenchServer, startServer } from './server.ts';
 
 /**
  * What several serving processes cost on one SQLite file: `authrealm serve --processes N`, on the cores that the load uses as
- * well, the load at a lower priority. Prints a table of medians: `bun bench/processes.ts`.
+ * well; the callers of lookups have a lower priority, the creator of users has not. Prints a table of medians: `bun bench/processes.ts`.
  */
 
 const AUTHREALM = join(import.meta.dir, '../bin/authrealm');
@@ -52,17 +52,22 @@ const ROWS: readonly [string, (round: Round) => number | undefined, (value: numb
   ],
   ['p50 of such a create, ms', ({ alone }) => alone.p50, milliseconds],
   ['p99, ms', ({ alone }) => alone.p99, milliseconds],
+  ['of them failed', ({ alone }) => alone.failed, whole],
   [`lookups/s with ${CREATES_PER_SECOND} creates/s`, ({ busy }) => busy.requestsPerSecond, whole],
   ['processor of such a lookup and its share of the creates, µs', ({ busy }) => busy.cpuMicros, micros],
   ['creates/s meanwhile', ({ creates }) => creates.perSecond, whole],
   ['p50 of such a create, ms', ({ creates }) => creates.p50, milliseconds],
   ['p99, ms', ({ creates }) => creates.p99, milliseconds],
+  ['of them failed', ({ creates }) => creates.failed, whole],
   ['greatest write-ahead log, MB', ({ log }) => log.megabytes, milliseconds],
   ['most frames of it that were not in the file yet', ({ log }) => log.behind, whole],
   ['processor of the idle service, ms per second', ({ idleMs }) => idleMs, milliseconds],
 ];
 
-/** Creates users at a constant rate until `isEnded`. Returns how many were created a second, and the milliseconds of each. */
+/**
+ * Creates users at a constant rate until `isEnded`, and awaits every response. Returns how many were created a second until then, how many
+ * failed, and the milliseconds of each.
+ */
 async function createUsers(url: string, token: string, isEnded: () => boolean) {
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
   const times: number[] = [];
@@ -81,8 +86,10 @@ async function createUsers(url: string, token: string, isEnded: () => boolean) {
     await Bun.sleep(1);
   }
   await Promise.all(running);
+  const elapsed = (performance.now() - start) / 1_000;
   const p99 = times.sort((left, right) => left - right)[Math.floor(times.length * 0.99)] ?? Number.NaN;
-  return { count: times.length, perSecond: times.length / seconds, p50: median(times), p99 };
+  const failed = running.length - times.length;
+  return { count: times.length, perSecond: times.length / elapsed, failed, p50: median(times), p99 };
 }
 
 /** Samples the write-ahead log until `isEnded`: its size, and its frames that no checkpoint has written to the file. */
