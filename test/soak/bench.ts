@@ -72,6 +72,12 @@ const OPERATIONS: readonly Threshold[] = [
     passes: (figure) => figure >= 0.75,
   },
   {
+    name: 'lookup rate with a full password queue',
+    unit: '',
+    of: (result) => underLoad(result, 'passwords', 'rateRatio'),
+    passes: (figure) => figure >= 0.7,
+  },
+  {
     name: 'creates of 500 a second',
     unit: '',
     of: (result) => underLoad(result, 'links', 'backgroundRateRatio'),
