@@ -1,7 +1,18 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { parseFilter } from '../../src/domain/filter/filter.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { passwordProfile, passwordProfileInfo, realm, user } from '../../src/domain/resources.ts';
+import {
+  oidcProfileInfo,
+  passwordProfile,
+  passwordProfileInfo,
+  realm,
+  user,
+} from '../../src/domain/resources.ts';
+import { openRealmSearches } from '../../src/store/lists/realm_search.ts';
+import { POSTGRES, postgresStatements } from '../../src/store/postgres/dialect.ts';
+import { SQLITE, sqliteStatements } from '../../src/store/sqlite/dialect.ts';
+import type { SingleStatement } from '../../src/store/transaction_work.ts';
 import {
   createFixture,
   insertRecord,
@@ -21,6 +32,7 @@ interface SearchPage {
 }
 
 const USERS = 'user-authentication-info';
+const SUBJECTS = 'user-authentication-oidc-profile-info';
 const PASSWORDS = 'user-authentication-password-profile-info';
 
 describe('search of many realms', () => {
@@ -73,6 +85,24 @@ describe('search of many realms', () => {
     expect([first.data, first.meta.realms.next]).toEqual([[], order[LIMITS.searchRealmsMax - 1] as string]);
     const rest = await search({ filter, page: { after_realm: first.meta.realms.next } });
     expect([rest.data.map(({ id }) => id), rest.meta.realms.next]).toEqual([[order.at(-1) as string], null]);
+  });
+
+  test('searches without an index beyond their queue are 503, and a lookup is answered before them', async () => {
+    const [first] = order;
+    const ended: number[] = [];
+    const body = { filter: `eq(name,"${name}")`, page: { limit: 100 } };
+    const searches = Array.from({ length: LIMITS.listsWaitingMax * 6 }, async () => {
+      const answer = await many.withoutRetry.post(`/v2/${USERS}/search`, all, body);
+      await answer.arrayBuffer();
+      ended.push(answer.status);
+    });
+    const path = `/v2/authentication-realms/${first}/${USERS}/${first}`;
+    const lookup = await many.withoutRetry.get(path, all);
+    expect([lookup.status, ended.filter((status) => status === 200).length < LIMITS.listsWaitingMax]).toEqual(
+      [200, true],
+    );
+    await Promise.all(searches);
+    expect([...new Set(ended)].sort()).toEqual([200, 503]);
   });
 
   test('a search by a username that more realms have than fit into one turn finds each once', async () => {
@@ -145,11 +175,42 @@ test('a search of all realms by a username reads an index without the realm', as
     await insertRecord(db, passwordProfileInfo, [realm, of, clock.mintId()], members);
   }
   await database.tamper('analyze');
-  const [explain, condition, index] =
-    database.address.engine === 'sqlite'
-      ? ['explain query plan', 'username_crc = 1', 'password_profile_info_username_crc']
-      : ['explain', "username_key = 'several 7'", 'password_profile_info_username_hash'];
-  const text = `${explain} select id from password_profile_info where ${condition}`;
+  const isSqlite = database.address.engine === 'sqlite';
+  const [explain, index] = isSqlite
+    ? ['explain query plan', 'password_profile_info_username_crc']
+    : ['explain', 'password_profile_info_username_hash'];
+  const text = `${explain} ${searchText('eq(username,several 7)', isSqlite)}`;
   expect(JSON.stringify(await database.query<Record<string, unknown>>(text))).toContain(index);
+  await stop();
+});
+
+/** The statement that a search of all realms sends, with its values. */
+function searchText(text: string, isSqlite: boolean): string {
+  const { byHash } = isSqlite
+    ? openRealmSearches(sqliteStatements, SQLITE)
+    : openRealmSearches(postgresStatements, POSTGRES);
+  const filter = parseFilter(text, passwordProfileInfo.searchAllRealms?.filterables ?? {});
+  const work = byHash(passwordProfileInfo, { filter, only: undefined, after: undefined, limit: 9 });
+  const sent = work?.next().value as SingleStatement;
+  return sent.values.reduce<string>(
+    (part, value) => part.replace('?', () => (typeof value === 'number' ? `${value}` : `'${value}'`)),
+    sent.text,
+  );
+}
+
+test('a search by a subject finds it at the issuer of a realm that is after a hundred others', async () => {
+  const { db, clock, token, post, stop } = await startService();
+  const { realm, user: of, oidcProfile: profile } = await createFixture(db);
+  const link = async (subject: string, issuer: string) => {
+    const id = clock.mintId();
+    await insertRecord(db, oidcProfileInfo, [realm, of, id], { subject, issuer, oidc_profile_id: profile });
+    return id;
+  };
+  for (let issuer = 100; issuer < 250; issuer += 1)
+    await link(`of ${issuer}`, `https://login${issuer}.example.com/`);
+  const made = await link('behind every issuer', 'https://z.example.com/');
+  const body = { filter: 'eq(subject,"behind every issuer")' };
+  const answer = await post(`/v2/${SUBJECTS}/search`, await token('profile-infos:read'), body);
+  expect(((await answer.json()) as SearchPage).data.map(({ id }) => id)).toEqual([made]);
   await stop();
 });
