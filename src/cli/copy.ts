@@ -26,7 +26,7 @@ export function addCopy(program: Command, argv: readonly string[]): void {
     .option('--from-password-file <FILE>', 'file with the password of the role in --from')
     .requiredOption('--to <URL>', 'target database: empty, or prepared from the same source')
     .option('--to-password-file <FILE>', 'file with the password of the role in --to')
-    .option('--yes', 'do not ask for confirmation where the target was prepared')
+    .option('--yes', 'do not ask for confirmation where the target was prepared or its copy was interrupted')
     .option(
       '--prepare',
       'copy in advance while the service runs; run again without this option to complete the copy',
@@ -52,7 +52,7 @@ export function addCopy(program: Command, argv: readonly string[]): void {
       console.log(`source and target are equal; ${added} rows added, ${removed} removed`);
       console.log(
         options.prepare
-          ? 'the target is prepared, but not complete: stop the service and run the same command without --prepare'
+          ? 'the target is prepared, but not complete: stop the service and run the same command without --prepare, with --yes'
           : 'the target does not contain the master key: start the service with the key of the source and --master-key-file',
       );
     });

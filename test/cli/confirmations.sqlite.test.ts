@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import {
@@ -53,7 +53,7 @@ test.each(COMMANDS)('%s in a pipe without --yes is refused and changes nothing',
   expect(await countRows()).toEqual(before);
 });
 
-test.each(COMMANDS)('%s --dry-run says what would go and changes nothing', async (_, wordsOf) => {
+test.each(COMMANDS)('%s --dry-run shows what would be deleted and changes nothing', async (_, wordsOf) => {
   const words = await wordsOf();
   const before = await countRows();
   const { code, stderr, stdout } = await run(...words, '--dry-run');
@@ -63,6 +63,59 @@ test.each(COMMANDS)('%s --dry-run says what would go and changes nothing', async
   expect(readdirSync(join(databaseFile(service), '..')).filter((name) => name.includes('replaced'))).toEqual(
     [],
   );
+});
+
+test('webhook delete in a pipe without --yes is refused, and --dry-run shows the target', async () => {
+  const made = await run(
+    'webhook',
+    'create',
+    '--name',
+    'Hook',
+    '--url',
+    'https://hooks.example.com/',
+    '--json',
+  );
+  expect([made.code, made.stderr]).toEqual([0, '']);
+  const { webhook_id: id } = JSON.parse(made.stdout) as { webhook_id: string };
+  const before = await countRows();
+  const refused = await run('webhook', 'delete', id);
+  expect([refused.code, refused.stdout]).toEqual([2, '']);
+  expect(refused.stderr).toMatch(/^authrealm: this .+: pass --yes to confirm\n$/);
+  const shown = await run('webhook', 'delete', id, '--dry-run');
+  expect([shown.code, shown.stdout.includes(id)]).toEqual([0, true]);
+  expect(await countRows()).toEqual(before);
+});
+
+test('delete in a pipe without --yes is refused, and --dry-run shows the record', async () => {
+  const { clientId, secret } = await service.client('users:read users:write');
+  const secretFile = join(freshFolder(), 'secret');
+  writeFileSync(secretFile, secret);
+  const { realm, user } = fixture;
+  const connection = ['--url', service.url, '--client-id', clientId, '--client-secret-file', secretFile];
+  const remove = (...words: readonly string[]) =>
+    runCommand([AUTHREALM, 'delete', 'user-info', realm, user, ...connection, ...words]);
+  const before = await countRows();
+  const refused = await remove();
+  expect([refused.code, refused.stdout]).toEqual([2, '']);
+  expect(refused.stderr).toMatch(/^authrealm: this .+: pass --yes to confirm\n$/);
+  const shown = await remove('--dry-run');
+  expect([shown.code, shown.stdout.includes(user)]).toEqual([0, true]);
+  expect(await countRows()).toEqual(before);
+});
+
+test('copy into a prepared target in a pipe without --yes is refused and changes nothing', async () => {
+  const target = join(freshFolder(), 'target.db');
+  const sides = ['--from', `sqlite:${databaseFile(service)}`, '--to', `sqlite:${target}`];
+  const copy = (...words: readonly string[]) => runCommand([AUTHREALM, 'copy', ...sides, ...words]);
+  expect((await copy('--prepare')).code).toBe(0);
+  const before = readFileSync(target);
+  for (const more of [[], ['--prepare']]) {
+    const refused = await copy(...more);
+    expect([refused.code, refused.stdout]).toEqual([2, '']);
+    expect(refused.stderr).toMatch(/this .+: pass --yes to confirm\n$/);
+    expect(readFileSync(target).equals(before)).toBe(true);
+  }
+  expect((await copy('--prepare', '--yes')).code).toBe(0);
 });
 
 /** Runs a command on a terminal of its own (script of util-linux), types a line, and returns what is shown. */

@@ -171,7 +171,8 @@ async function inParallel<T>(
   const ended = await Promise.allSettled(Array.from({ length: PAGES_AT_ONCE }, worker));
   const failed = ended.find((end) => end.status === 'rejected');
   if (failed) throw failed.reason;
-  if (signal.aborted) throw new Refusal('the copy was interrupted: run the same command again to continue');
+  if (signal.aborted)
+    throw new Refusal('the copy was interrupted: run the same command again with --yes to continue');
 }
 
 interface CopyContext extends Sides {
