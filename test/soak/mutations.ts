@@ -40,7 +40,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/auth/clients/bootstrap.ts': ['bootstrap'],
   'src/auth/tokens/claim_rights.ts': EXTERNAL_TOKEN_SUITES,
   'src/auth/clients/client_credentials.ts': ['token_grant', 'revocation', 'rights'],
-  'src/auth/clients/clients.ts': [...CLIENT_SUITES, 'bootstrap'],
+  'src/auth/clients/clients.ts': [...CLIENT_SUITES, 'bootstrap', 'forged_rows'],
   'src/auth/sessions/console_links.ts': CONSOLE_SUITES,
   'src/auth/sessions/console_providers.ts': CONSOLE_SUITES,
   'src/auth/tokens/external_tokens.ts': EXTERNAL_TOKEN_SUITES,
@@ -57,7 +57,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/auth/keys/rewrap.ts': ['rewrap'],
   'src/auth/issuers/provider_metadata.ts': CONSOLE_SUITES,
   'src/auth/sessions/sessions.ts': CONSOLE_SUITES,
-  'src/auth/keys/signing.ts': [...TOKEN_SUITES, 'signing', 'clock_skew', 'admin/signing_keys'],
+  'src/auth/keys/signing.ts': [...TOKEN_SUITES, 'signing', 'clock_skew', 'admin/signing_keys', 'forged_rows'],
   'src/auth/tokens/unique_key_json.ts': EXTERNAL_TOKEN_SUITES,
   'src/auth/tokens/auth_cache.ts': ['auth_cache', ...TOKEN_SUITES, 'clock_skew'],
   'src/auth/tokens/token.ts': [
@@ -68,6 +68,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/auth/tokens/introspection.ts': ['revocation'],
   'src/auth/tokens/client_usage.ts': ['refused_access_log', 'token_grant', 'external_tokens'],
   'src/auth/tokens/verified_tokens.ts': ['verified_token_cache', ...TOKEN_SUITES, 'external_tokens'],
+  'src/domain/managed.ts': ['forged_rows', ...CLIENT_SUITES],
   'src/domain/principal.ts': [...TOKEN_SUITES, 'issuers_file', 'bootstrap', 'admin/clients'],
   'src/domain/token_buckets.ts': ['token_buckets', 'rate_limits'],
   'src/events/feed/cursor.ts': FEED_SUITES,
@@ -104,6 +105,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
     'bad_tokens',
     'rate_limits',
     'refused_access_log',
+    'grants_logged',
   ],
   'src/http/operations/record_writes.ts': [
     ...PIPELINE_SUITES,
@@ -114,8 +116,11 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/http/server/own_origin.ts': ['console_links', 'matrix'],
   'src/http/pipeline/pipeline.ts': PIPELINE_SUITES,
-  'src/http/server/rate_limits.ts': ['rate_limits', 'bad_tokens'],
+  'src/http/server/rate_limits.ts': ['rate_limits', 'bad_tokens', 'grants_logged'],
   'src/http/operations/resources.ts': ['matrix', 'reverse_lookup', 'openapi'],
+  'src/http/pipeline/loop_budget.ts': ['loop_budget'],
+  'src/store/auth/row_macs.ts': ['forged_rows', ...CLIENT_SUITES],
+  'src/store/lists/realm_search.ts': ['search_all_realms', 'search_many_realms'],
 };
 
 const { values: options } = parseArgs({
