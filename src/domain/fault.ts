@@ -210,7 +210,7 @@ export class Fault extends Error {
   }
 }
 
-/** What was short where work was rejected or given up: the details of `overloaded`. */
+/** Why work was rejected or given up: the details of `overloaded`. */
 export const OVERLOAD_CAUSES = {
   QUEUE_FULL: FAULTS.overloaded.detail,
   CONCURRENCY_LIMIT: 'Too many requests of this kind are in progress; try again',

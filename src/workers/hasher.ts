@@ -27,7 +27,7 @@ interface HashRequest extends PasswordCost {
 }
 
 /**
- * Between the lowest priority, at which beside busy processors a hash is late, and one that takes from lookups what they need
+ * Between the lowest priority, at which a hash is late while the processors are busy, and one that takes from lookups what they need
  * (docs/decisions/0014-worker-processes.md).
  */
 export const HASHER_NICENESS = 5;

@@ -4,7 +4,7 @@ import { OVERLOADED, replyOf } from '../../src/http/server/reply.ts';
 
 const detailOf = (fault: Fault): string => JSON.parse(String(replyOf(fault).body)).errors[0].detail;
 
-test('the detail of a 503 names what was short, for every cause of overload', () => {
+test('the detail of a 503 names the cause, for every cause of overload', () => {
   const causes = Object.keys(OVERLOAD_CAUSES) as OverloadCause[];
   const details = causes.map((cause) => detailOf(overloaded(cause)));
   expect(details).toEqual(Object.values(OVERLOAD_CAUSES));

@@ -68,7 +68,7 @@ export function faultReply(code: FaultCode, headers?: Readonly<Record<string, st
 /** The shared reply to shed load, which must be cheap. */
 export const OVERLOADED: Reply = Object.freeze({ ...faultReply('overloaded') });
 
-/** The replies to work that was rejected or given up, each with what was short. */
+/** The replies to work that was rejected or given up, each with its cause. */
 const OVERLOAD_REPLIES = new Map<unknown, Reply>(
   Object.entries(OVERLOAD_CAUSES).map(([cause, detail]) => [cause, plainReply('overloaded', detail)]),
 );
