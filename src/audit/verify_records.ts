@@ -3,7 +3,7 @@ import type { KeyedRecord, MaybePromise } from '../directory/store.ts';
 import { eventResource } from '../domain/event.ts';
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
 import { isVisible, type Key, membersOf, type Resource } from '../domain/resource.ts';
-import { RESOURCES } from '../domain/resources.ts';
+import { RESOURCES, realm as realmResource } from '../domain/resources.ts';
 import { isChainStart } from './chain.ts';
 import type { LogFinding } from './chain_verifier.ts';
 import type { LogKeys, Person } from './log_keys.ts';
@@ -11,10 +11,10 @@ import { unpackDetail } from './packed_detail.ts';
 import type { LogHead, LogReader, StoredEntry } from './port.ts';
 import { headsOf } from './verify.ts';
 
-/** Reads the stored records of a realm, with all members, after an ID. */
+/** Reads the stored records of a realm, or all realms, with all members, after an ID. */
 export type ReadRecords = (
   resource: Resource,
-  realm: Uuid,
+  realm: Uuid | undefined,
   after: Uuid,
   limit: number,
 ) => MaybePromise<readonly KeyedRecord[]>;
@@ -54,8 +54,7 @@ export async function verifyRecords(options: RecordVerificationOptions): Promise
     if (row.hasMac) options.onFinding({ ...row, message: describeForged(row) });
     else unsigned.add(`${row.realm} ${row.id}`);
   }
-  for await (const head of headsOf(options.store)) {
-    if (head.log === NIL_UUID) continue;
+  for await (const head of realmHeads(options)) {
     const verified = await verifyRealm(options, head, unsigned);
     result.covered += verified.covered;
     result.notCovered += verified.notCovered;
@@ -63,6 +62,14 @@ export async function verifyRecords(options: RecordVerificationOptions): Promise
     for (const finding of verified.findings) if (!changed.has(finding.id)) options.onFinding(finding);
   }
   return result;
+}
+
+/** The heads of the logs of realms, and one without entries of each realm that has no log. */
+async function* realmHeads({ store, records }: RecordVerificationOptions): AsyncGenerator<LogHead> {
+  for await (const head of headsOf(store)) if (head.log !== NIL_UUID) yield head;
+  for await (const { record } of recordsOf(records, realmResource, undefined)) {
+    if (!(await store.head(record.id))) yield { log: record.id, seq: 0, chain: undefined };
+  }
 }
 
 function describeForged({ table }: ForgedRow): string {
@@ -91,7 +98,8 @@ async function verifyRealm(
 ) {
   const { log: realm, chain } = head;
   const logged = await readLogged(store, head, keys);
-  const isWhole = chain !== undefined && chain.anchor.seq === 0 && isChainStart(keys, realm, chain.anchor);
+  const isWhole =
+    chain === undefined ? head.seq === 0 : chain.anchor.seq === 0 && isChainStart(keys, realm, chain.anchor);
   const found: RecordFinding[] = [];
   const counts = { covered: 0, notCovered: 0 };
   for (const resource of RESOURCES) {
@@ -151,7 +159,7 @@ function contradictions(last: LoggedRecord, { key, record, isUnsigned }: StoredR
   return found;
 }
 
-async function* recordsOf(records: ReadRecords, resource: Resource, realm: Uuid) {
+async function* recordsOf(records: ReadRecords, resource: Resource, realm: Uuid | undefined) {
   for (let after: Uuid = NIL_UUID; ; ) {
     const page = await records(resource, realm, after, PAGE);
     yield* page;

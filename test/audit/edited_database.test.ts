@@ -124,6 +124,12 @@ const FOUND: readonly Edit[] = [
     `update user_info set revision = '00000000000000000000000000000000'`,
     'its revision is not that of its newest log entry (user_info,',
   ],
+  [
+    'insert a realm',
+    `insert into realm (realm_id, name, redirect_uris, duplicate_email_policy, preset, ${COPY})
+     select '${NEW_ID}', 'Mallory', redirect_uris, duplicate_email_policy, preset, ${COPY} from realm`,
+    'no log entry records it (realm,',
+  ],
   ['rename a realm', `update realm set name = 'Mallory'`, 'name is not as in the log (realm,'],
   [
     'change the redirect URIs of a realm',

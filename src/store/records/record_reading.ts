@@ -1,4 +1,5 @@
 import type { ReadRecords } from '../../audit/verify_records.ts';
+import { NIL_UUID } from '../../domain/id.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { all } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
@@ -11,7 +12,8 @@ export function openRecordReading(
 ): ReadRecords {
   return (resource, realm, after, limit) =>
     read(function* () {
-      const { scanRealm, decodeKeyed } = of(resource);
-      return (yield* all<Record<string, unknown>>(scanRealm, realm, after, limit)).map(decodeKeyed);
+      const { scan, scanRealm, decodeKeyed } = of(resource);
+      const values = [realm ?? NIL_UUID, after, limit];
+      return (yield* all<Record<string, unknown>>(realm ? scanRealm : scan, ...values)).map(decodeKeyed);
     });
 }
