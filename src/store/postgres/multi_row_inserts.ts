@@ -1,4 +1,5 @@
-import { RESOURCES } from '../../domain/resources.ts';
+import { ancestry } from '../../domain/resource.ts';
+import { RESOURCES, user } from '../../domain/resources.ts';
 import type { Statement, StatementBatch } from '../transaction_work.ts';
 
 /** Rows of one statement. Few numbers, because the server prepares each statement. */
@@ -6,21 +7,24 @@ const ROW_COUNTS = [32, 8, 2];
 
 const ONE_ROW = /\bvalues\s+(\([?, ]+\))$/;
 
-/** In the order of their references. */
-const TABLES = RESOURCES.map(({ table }) => table);
+/** Users and their links, in the order of their references. */
+const TABLES = RESOURCES.filter((resource) => ancestry(resource).includes(user)).map(({ table }) => table);
 
 /**
- * Unites inserts of a batch into statements of several rows. Only inserts that may violate a constraint change their order, parents
- * first: a bulk load tries each of them again in its place if one does.
+ * Unites inserts of a batch into statements of several rows. Only inserts of users and links that may violate a constraint change their
+ * order, users first: a bulk load tries each of them again in its place if one does. A profile keeps its place, because its rules apply
+ * to the links behind it.
  */
 export function uniteInserts({ statements, mayViolate }: StatementBatch): readonly Statement[] {
   if (statements.length === 1) return statements;
-  return (mayViolate ? byTable(statements) : adjacent(statements)).flatMap(inRows);
+  return ((mayViolate && byTable(statements)) || adjacent(statements)).flatMap(inRows);
 }
 
-function byTable(statements: readonly Statement[]): readonly (readonly Statement[])[] {
+/** Undefined where another table than those of TABLES is written. */
+function byTable(statements: readonly Statement[]): readonly (readonly Statement[])[] | undefined {
   const groups = [...Map.groupBy(statements, ({ text }) => text)];
   const rankOf = (text: string) => TABLES.indexOf(/^insert into (\w+)/.exec(text)?.[1] ?? '');
+  if (groups.some(([text]) => rankOf(text) < 0)) return undefined;
   return groups.toSorted(([one], [other]) => rankOf(one) - rankOf(other)).map(([, group]) => group);
 }
 
