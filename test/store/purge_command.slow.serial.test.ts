@@ -8,6 +8,7 @@ import { mintId, realmLines } from '../support/import_fixtures.ts';
 import { populationLines } from '../support/population.ts';
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
 import { freshSeed, seededRandom } from '../support/random.ts';
+import { verifyCleanRecords } from '../support/record_verification.ts';
 import { FULL_SCOPE } from '../support/resource_cases.ts';
 import { checkedResponse, freshFolder } from '../support/service.ts';
 import { type ServiceProcess, startServiceProcess } from '../support/service_process.ts';
@@ -158,6 +159,7 @@ describe('a purge of a single record', () => {
     expect(await recordsOf(ids.realm)).toBe(3);
     expect((await call('GET', `/${ids.realm}/user-authentication-info/${ids.user}`)).status).toBe(200);
     expect(await database.findInconsistencies()).toEqual([]);
+    expect(await verifyCleanRecords(database)).toMatchObject({ notCovered: 0 });
   });
 
   const UUID = '00000000-0000-4000-8000-000000000001';

@@ -6,6 +6,7 @@ import { sqliteMigrations } from '../../src/store/sqlite/open.ts';
 import { sqliteAt } from '../support/database.ts';
 import { runDoctorOnFile } from '../support/doctor_report.ts';
 import { AUTHREALM, runCommand, startCommand } from '../support/processes.ts';
+import { verifyCleanRecords } from '../support/record_verification.ts';
 import { freshFolder } from '../support/service.ts';
 
 /** Every release keeps the databases and the code of all releases before it (scripts/write_release_fixture.ts). */
@@ -111,5 +112,8 @@ for (const release of releases)
         expect(page.data.map((item) => item.id)).toEqual([id]);
       }
       expect(await service.stop()).toBe(0);
+      // Its log has no values.
+      const verified = await verifyCleanRecords(sqliteAt(path));
+      expect(verified).toEqual({ covered: 0, notCovered: lines.length });
     });
   });

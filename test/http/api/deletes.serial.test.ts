@@ -6,6 +6,7 @@ import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { user } from '../../../src/domain/resources.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
+import { verifyCleanRecords } from '../../support/record_verification.ts';
 import {
   type CreatedRecord,
   createParents,
@@ -332,4 +333,10 @@ test('all records that one request changes have the same timestamp', async () =>
   const identity = await createRecord(service, token, { kind: identities, home });
   const above = ((await (await service.get(userPath(home), token)).json()) as RecordBody).data.meta;
   expect(above.updated_at).toBe(identity.body.data.meta.created_at as string);
+});
+
+test('audit verify --records is clean after deletes with dependents, updates and creates', async () => {
+  const { covered, notCovered } = await verifyCleanRecords(service.database);
+  expect(notCovered).toBe(0);
+  expect(covered).toBeGreaterThan(20);
 });
