@@ -118,7 +118,6 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/http/pipeline/pipeline.ts': PIPELINE_SUITES,
   'src/http/server/rate_limits.ts': ['rate_limits', 'bad_tokens', 'grants_logged'],
   'src/http/operations/resources.ts': ['matrix', 'reverse_lookup', 'openapi'],
-  'src/http/pipeline/loop_budget.ts': ['loop_budget'],
   'src/store/auth/row_macs.ts': ['forged_rows', ...CLIENT_SUITES],
   'src/store/lists/realm_search.ts': ['search_all_realms', 'search_many_realms'],
 };
