@@ -29,6 +29,7 @@ import {
   openEngine,
   reopenEngine,
   toRefusal,
+  withRollback,
 } from '../store/open.ts';
 
 /** A database and the keyring that decrypts its secrets. */
@@ -94,9 +95,10 @@ function fileOfEarlierDatabase(settings: Settings): string | undefined {
 async function assertKeysOfFile(settings: Settings, clock: Clock): Promise<void> {
   const path = fileOf(settings.database);
   if (path === undefined || fileSize(path) === 0) return;
-  // A first start that was killed, or still runs, leaves a file without tables.
-  if (!(await isFileUsed(path))) return;
-  await assertKeysOf(settings, path, clock);
+  await withRollback(path, async () => {
+    // A first start that was killed, or still runs, leaves a file without tables.
+    if (await isFileUsed(path)) await assertKeysOf(settings, path, clock);
+  });
 }
 
 /** Opens a database that the parent process has opened before. */

@@ -1,3 +1,4 @@
+import { Database } from 'bun:sqlite';
 import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import {
   copyFileSync,
@@ -117,6 +118,25 @@ describe('a command that opens the database during a restore', () => {
     expect(contentOf(database)).toEqual(contentOf(backup));
     expect(contentOf(previous)).toEqual(contentOf(fixture.path));
     expect(readdirSync(dirname(database)).filter((name) => /-(wal|shm|journal)$/.test(name))).toEqual([]);
+  });
+
+  test('a command opens a database with the rollback journal of a killed process', async () => {
+    const { database } = copyBackupFixture(fixture);
+    const killed = join(dirname(database), 'killed.db');
+    const db = new Database(database);
+    db.run('pragma journal_mode = delete');
+    db.run('pragma cache_size = 1');
+    db.run('begin immediate');
+    db.run(`update user_info set name = 'not committed'`);
+    db.run('create table not_committed as select randomblob(1000000)');
+    for (const ending of ['', '-journal']) copyFileSync(database + ending, killed + ending);
+    db.run('rollback');
+    db.close();
+    const committed = contentOf(database);
+    for (const ending of ['', '-journal']) renameSync(killed + ending, database + ending);
+    const { code, stderr } = await runOnFile(database, 'client', 'list');
+    expect([code, stderr]).toEqual([EXIT.done, '']);
+    expect(contentOf(database)).toEqual(committed);
   });
 
   test('a command opens the database after a refused restore', async () => {

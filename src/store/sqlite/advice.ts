@@ -14,6 +14,11 @@ const BUSY_CODES = /^SQLITE_(BUSY|LOCKED)/;
 /** The advice for an error code; the first match applies. */
 const ADVICE: readonly (readonly [codes: RegExp, advise: (path: string | undefined) => string])[] = [
   [/^SQLITE_READONLY_DBMOVED/, () => 'the file was moved or replaced while it was being opened: try again'],
+  [
+    /^SQLITE_READONLY_ROLLBACK/,
+    () =>
+      'a write of another process was interrupted: a start of the service, or any other command, rolls it back',
+  ],
   [/^(EACCES|EPERM|SQLITE_(READONLY|PERM|AUTH))/, permissions],
   [/^EROFS/, () => 'its file system is mounted read-only: remount it for writing, or move the database'],
   [
@@ -51,7 +56,10 @@ const ADVICE: readonly (readonly [codes: RegExp, advise: (path: string | undefin
   ],
   [
     /^DATABASE_FILE_GONE/,
-    () => 'put the file and its -wal file back, or stop every process before you replace them',
+    (path) =>
+      path === undefined
+        ? 'put the file and its -wal file back, or stop every process before you replace them'
+        : 'try again',
   ],
 ];
 

@@ -34,7 +34,7 @@ export function fileSize(path: string): number {
 }
 
 /** Device and inode, which identify a file; undefined where it does not exist. */
-function inodeOf(file: string): string | undefined {
+export function inodeOf(file: string): string | undefined {
   try {
     const { dev, ino } = statSync(file);
     return `${dev}:${ino}`;

@@ -11,7 +11,7 @@ import { inspectionQueries } from '../inspection_queries.ts';
 import type { Migration } from '../migrations.ts';
 import { openRecordReading } from '../records/record_reading.ts';
 import type { SqlValue } from '../transaction_work.ts';
-import { MAPPED_BYTES_MAX } from './connection.ts';
+import { MAPPED_BYTES_MAX, needsRollback } from './connection.ts';
 import { fileSize, trackDatabaseFiles } from './database_files.ts';
 import { SQLITE, sqliteStatements, uuidTextOf } from './dialect.ts';
 import { mappingState } from './file_layout.ts';
@@ -104,6 +104,10 @@ function openReadOnly(path: string): { readonly db: Database; readonly isImmutab
   try {
     db.query('select count(*) from sqlite_schema').get();
   } catch (error) {
+    if (needsRollback(error)) {
+      db.close(false);
+      throw error;
+    }
     if (
       error instanceof SQLiteError &&
       NEEDS_FOLDER.test(error.code ?? '') &&

@@ -1,7 +1,7 @@
 import type { Database } from 'bun:sqlite';
 import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { Refusal } from '../../domain/fault.ts';
+import { Fault, Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { openFeedStore } from '../audit/feed.ts';
 import { openAuditLog } from '../audit/log.ts';
@@ -20,7 +20,13 @@ import {
 } from '../migrations.ts';
 import { openWebhookStore } from '../webhooks/webhooks.ts';
 import { connectSqlite, retryWhileBusy, sqliteFault } from './connection.ts';
-import { assertNoOrphanedLog, fileSize, trackDatabaseFiles } from './database_files.ts';
+import {
+  assertNoOrphanedLog,
+  DatabaseFileMoved,
+  fileSize,
+  inodeOf,
+  trackDatabaseFiles,
+} from './database_files.ts';
 import { SQLITE } from './dialect.ts';
 import { copyDatabaseFile, keepUpgradeCopy } from './file_copy.ts';
 import { openSqliteLists, openSqliteSearches } from './lists.ts';
@@ -83,17 +89,19 @@ export function reopenSqlite(path: string): Promise<EmbeddedEngine> {
 
 /** Each step retries while the file is locked: even preparing the first statement can conflict with another start. */
 async function openPrepared(path: string, prepare: (db: Database) => Promise<void>): Promise<EmbeddedEngine> {
+  // A restore may hold the lock, and replaces the file; recorded before the connection, which creates a missing file.
+  const existing = inodeOf(path);
   const db = await retryWhileBusy(() => connectSqlite(path), LIMITS.migrationWaitMsMax);
-  // A restore may hold the lock, and replaces the file.
-  const files = trackDatabaseFiles(path);
+  const opened = existing ?? inodeOf(path);
   try {
     await prepare(db);
     const engine = await retryWhileBusy(() => engineOver(db), LIMITS.migrationWaitMsMax);
-    files.assertInPlace();
+    if (inodeOf(path) !== opened) throw new DatabaseFileMoved();
     return engine;
   } catch (error) {
     db.close(false);
-    throw error;
+    // The engine reports a replaced file as a read-only one.
+    throw inodeOf(path) === opened ? error : new Fault('unavailable', [], new DatabaseFileMoved());
   }
 }
 
