@@ -11,13 +11,18 @@ import { unpackDetail } from './packed_detail.ts';
 import type { LogHead, LogReader, StoredEntry } from './port.ts';
 import { headsOf } from './verify.ts';
 
+export interface ReadRecord extends KeyedRecord {
+  /** The columns for lookups that do not match the members they are computed from. */
+  readonly wrongColumns: readonly string[];
+}
+
 /** Reads the stored records of a realm, or all realms, with all members, after an ID. */
 export type ReadRecords = (
   resource: Resource,
   realm: Uuid | undefined,
   after: Uuid,
   limit: number,
-) => MaybePromise<readonly KeyedRecord[]>;
+) => MaybePromise<readonly ReadRecord[]>;
 
 export interface RecordVerificationOptions {
   readonly store: LogReader;
@@ -104,12 +109,13 @@ async function verifyRealm(
   const counts = { covered: 0, notCovered: 0 };
   for (const resource of RESOURCES) {
     const { table } = resource;
-    for await (const { key, record } of recordsOf(records, resource, realm)) {
+    for await (const { key, record, wrongColumns } of recordsOf(records, resource, realm)) {
       const last = logged.get(keyOf(resource, record.id));
       logged.delete(keyOf(resource, record.id));
       const isUnsigned = unsigned.has(`${realm} ${record.id}`);
       const messages = last ? contradictions(last, { key, record, isUnsigned }) : [];
       if (!last && isWhole) messages.push(UNLOGGED);
+      messages.push(...wrongColumns.map((name) => `${name} does not match the value it is computed from`));
       found.push(...messages.map((message) => ({ table, realm, id: record.id, message })));
       counts[last?.isComplete ? 'covered' : 'notCovered'] += 1;
     }

@@ -31,6 +31,15 @@ export function derivedColumns(
   ];
 }
 
+/** The derived columns whose value depends on members only. */
+export function computedColumns(
+  resource: Resource,
+  { hasHashColumns }: Pick<Dialect, 'hasHashColumns'>,
+): readonly Column[] {
+  const keys = foldingColumns(resource).filter(({ name }) => name !== FOLDED_WITH);
+  return [...keys, ...(hasHashColumns ? hashColumns(resource) : [])];
+}
+
 /** The value is that of a member of the column's name, which `record_macs.ts` adds. */
 function codeColumn(name: string): Column {
   return {

@@ -5,6 +5,8 @@ import { all } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
 import type { Statements } from './statements.ts';
 
+type Row = Record<string, unknown>;
+
 /** Reads records in the order of their IDs, with all members as they are stored. */
 export function openRecordReading(
   { read }: Pick<Transactions, 'read'>,
@@ -12,8 +14,11 @@ export function openRecordReading(
 ): ReadRecords {
   return (resource, realm, after, limit) =>
     read(function* () {
-      const { scan, scanRealm, decodeKeyed } = of(resource);
+      const { scan, scanComputed, decodeKeyed, wrongColumns } = of(resource);
       const values = [realm ?? NIL_UUID, after, limit];
-      return (yield* all<Record<string, unknown>>(realm ? scanRealm : scan, ...values)).map(decodeKeyed);
+      if (!realm)
+        return (yield* all<Row>(scan, ...values)).map((row) => ({ ...decodeKeyed(row), wrongColumns: [] }));
+      const rows = yield* all<Row>(scanComputed, ...values);
+      return rows.map((row) => ({ wrongColumns: wrongColumns(row), ...decodeKeyed(row) }));
     });
 }

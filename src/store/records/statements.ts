@@ -18,6 +18,7 @@ import { hasDependents } from './cascade.ts';
 import {
   type Column,
   comparedColumn,
+  computedColumns,
   derivedColumns,
   FOLDED_WITH,
   foldedMembers,
@@ -64,6 +65,10 @@ export interface Statements {
   readonly scan: string;
   /** Like `scan`, for that realm only. */
   readonly scanRealm: string;
+  /** Like `scanRealm`, with computed columns as well. */
+  readonly scanComputed: string;
+  /** The names of the computed columns of such a row that do not match its members. */
+  readonly wrongColumns: (row: Row) => readonly string[];
   readonly count: string;
   /** Parameters: realm. */
   readonly countRealm: string;
@@ -111,6 +116,7 @@ export function statementsOver(
 function statementsFor(resource: Resource, all: readonly Resource[], dialect: StatementDialect): Statements {
   const keys = keyColumns(resource);
   const derived = derivedColumns(resource, dialect);
+  const computed = computedColumns(resource, dialect);
   const columns = [...membersOf(resource).flatMap(memberColumns), ...derived, ...stampColumns(dialect)];
   const written = [...keys, ...columns.map(({ name }) => name)];
   const insertion = dialect.insertion(resource, written);
@@ -135,7 +141,11 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
     removeAmong: `delete from ${table} where realm_id = ? and ${dialect.lists.isAmong(keys.at(-1) as string)}`,
     selectForRemoval: `select ${visible.join(', ')}, ${resource.protectedBy ?? '0'} as is_protected from ${table} where ${where}`,
     selectInRealm: `select 1 from ${table} where realm_id = ?1 and ${keys.at(-1)} = ?2`,
-    ...scansOf(resource, names(stored)),
+    ...scansOf(resource, names(stored), names([...stored, ...computed])),
+    wrongColumns: (row: Row) =>
+      computed
+        .filter(({ name, encode }) => String(row[name]) !== String(encode(row)))
+        .map(({ name }) => name),
     insertValues: (key: Key, record: AnyRecord) => [
       ...insertion.lead(record.id),
       ...key,
@@ -246,16 +256,19 @@ function buildPatchStatements(
 }
 
 /** The index of the key is in the order of realm and ID, so a scan can start at any position. */
-function scansOf(resource: Resource, stored: string) {
+function scansOf(resource: Resource, stored: string, withComputed: string) {
   const parents = keyColumns(resource).slice(0, -1);
   const id = keyColumns(resource).at(-1);
   const [order, after] = resource.parent
     ? ['realm_id, id', '(realm_id, id) > (?1, ?2)']
     : ['realm_id', 'realm_id > ?2'];
-  const select = `select ${[...parents, `${id} as id`].join(', ')}, ${stored} from ${resource.table}`;
+  const select = (columns: string) =>
+    `select ${[...parents, `${id} as id`].join(', ')}, ${columns} from ${resource.table}`;
+  const ofRealm = `where realm_id = ?1 and ${id} > ?2 order by ${order} limit ?3`;
   return {
-    scan: `${select} where ${after} order by ${order} limit ?3`,
-    scanRealm: `${select} where realm_id = ?1 and ${id} > ?2 order by ${order} limit ?3`,
+    scan: `${select(stored)} where ${after} order by ${order} limit ?3`,
+    scanRealm: `${select(stored)} ${ofRealm}`,
+    scanComputed: `${select(withComputed)} ${ofRealm}`,
     count: `select count(*) as n from ${resource.table}`,
     countRealm: `select count(*) as n from ${resource.table} where realm_id = ?1`,
   };
