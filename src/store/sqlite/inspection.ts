@@ -11,7 +11,7 @@ import { inspectionQueries } from '../inspection_queries.ts';
 import type { Migration } from '../migrations.ts';
 import { openRecordReading } from '../records/record_reading.ts';
 import type { SqlValue } from '../transaction_work.ts';
-import { MAPPED_BYTES_MAX, needsRollback } from './connection.ts';
+import { MAPPED_BYTES_MAX, needsRollback, queryOnce } from './connection.ts';
 import { fileSize, trackDatabaseFiles } from './database_files.ts';
 import { SQLITE, sqliteStatements, uuidTextOf } from './dialect.ts';
 import { mappingState } from './file_layout.ts';
@@ -22,6 +22,8 @@ import { openSqliteWriter } from './writer.ts';
 /** How long a query waits for recovery of the write-ahead log. Blocking is fine: nothing else runs in this process. */
 const RECOVERY_WAIT_MS = 5_000;
 const CACHE_KIB = 65_536;
+/** A file without tables has at most one page. */
+const PAGE_BYTES = 4_096;
 /** The integrity check of the engine ends after this number of errors. */
 const INTEGRITY_ERRORS_MAX = 1_000;
 
@@ -77,6 +79,8 @@ const isBeyondAscii = (column: string): string => `${column} glob '*[^ -~]*'`;
 
 /** Whether a start has created tables in a file. One that was killed before leaves a file without them. */
 export function isSqliteFileUsed(path: string): boolean {
+  // Another read-only connection would keep the -wal and -shm files until garbage collection.
+  if (fileSize(path) > PAGE_BYTES) return true;
   const { db } = openReadOnly(path);
   try {
     db.run(`pragma busy_timeout = ${RECOVERY_WAIT_MS}`);
@@ -89,7 +93,7 @@ export function isSqliteFileUsed(path: string): boolean {
 /** A damaged file has tables: its checks report what is wrong. */
 function hasTables(db: Database): boolean {
   try {
-    return db.query(`select 1 from sqlite_schema where type = 'table'`).get() !== null;
+    return queryOnce(db, `select 1 from sqlite_schema where type = 'table' limit 1`).length > 0;
   } catch {
     return true;
   }
@@ -102,7 +106,7 @@ function hasTables(db: Database): boolean {
 function openReadOnly(path: string): { readonly db: Database; readonly isImmutable: boolean } {
   const db = new Database(path, { readonly: true });
   try {
-    db.query('select count(*) from sqlite_schema').get();
+    queryOnce(db, 'select count(*) from sqlite_schema');
   } catch (error) {
     if (needsRollback(error)) {
       db.close(false);
