@@ -165,7 +165,7 @@ export async function fillRemainingTables(database: TestDatabase): Promise<void>
     ['erasure', '?, ?, 1, 2, 3', realm, user],
     ['revoked_token', '?, ?, 2', 'jti', 'client'],
     ['client_use', '?, 3', 'client'],
-    ['console_link', "?, 'anna', 'users:read', '*', 4, null", 'digest'],
+    ['console_link', "?, 'anna', 'users:read', '*', 9999999999999, null", 'digest'],
     [
       'webhook',
       `?, 'shop', ?, 'user', 0, 1, 10, null, ${sealed}, null, null, null, 1, 2, 'r', null`,
