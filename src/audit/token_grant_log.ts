@@ -21,6 +21,17 @@ export interface TokenGrantLog {
   stop(): Promise<void>;
 }
 
+interface GrantReports {
+  /** Called when the first entry is queued, when the queue is empty again, and with what is lost at stop. */
+  readonly onPending?: (waiting: PendingGrants) => void;
+  /** Called with an unexpected error of a write that no request waits for. Its grants are written later. */
+  readonly onError?: (error: unknown) => void;
+}
+
+interface TokenGrantLogOptions extends GrantReports {
+  readonly intervalMs?: number;
+}
+
 /** Grants of a client that have no entry yet. */
 interface CountedGrants {
   readonly since: number;
@@ -32,16 +43,15 @@ interface CountedGrants {
 /**
  * Logs token grants, once per client and minute: a client that requests tokens in a loop would fill the disk. The first grant
  * waits for its entry; those of the next minute are counted, and share the entry at its end. If the database accepts no
- * writes, the token is issued, because lookups must work, and the entry is written later. `onPending` is called when the
- * first entry is queued, when the queue is empty again, and with what is lost at stop.
+ * writes, the token is issued, because lookups must work, and the entry is written later.
  */
 export function openTokenGrantLog(
   store: Pick<LogStore, 'append'>,
   clock: Pick<Clock, 'now' | 'mintId'>,
-  onPending: (waiting: PendingGrants) => void,
-  everyMs: number = LIMITS.grantLogMs,
+  { intervalMs = LIMITS.grantLogMs, ...reports }: TokenGrantLogOptions = {},
 ): TokenGrantLog {
-  const queue = openGrantQueue(store, clock, onPending);
+  const { onError = () => undefined } = reports;
+  const queue = openGrantQueue(store, clock, reports);
   /** The clients with an entry in this interval; undefined: no further grant. */
   let recent = new Map<string, CountedGrants | undefined>();
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -51,16 +61,21 @@ export function openTokenGrantLog(
     timer ??= setTimeout(() => {
       timer = undefined;
       writing = write();
-    }, everyMs).unref();
+    }, intervalMs).unref();
   }
 
-  /** A client that continues has no other entry in the next interval than that of its end. */
+  /** A client with further grants keeps its place, so the next interval writes one entry. */
   async function write(): Promise<void> {
     const counted = [...recent].filter((each): each is [string, CountedGrants] => each[1] !== undefined);
     recent = new Map(counted.map(([client]) => [client, undefined]));
     if (counted.length === 0) return;
     scheduleWrite();
-    await queue.append(counted.map(([, grants]) => countedEntry(grants)));
+    try {
+      await queue.append(counted.map(([, grants]) => countedEntry(grants)));
+    } catch (error) {
+      for (const [client, grants] of counted) recent.set(client, joinGrants(grants, recent.get(client)));
+      onError(error);
+    }
   }
 
   return {
@@ -99,7 +114,7 @@ interface GrantQueue {
 function openGrantQueue(
   store: Pick<LogStore, 'append'>,
   clock: Pick<Clock, 'now' | 'mintId'>,
-  onPending: (waiting: PendingGrants) => void,
+  { onPending = () => undefined, onError = () => undefined }: GrantReports,
 ): GrantQueue {
   const waiting: AuditEntry[] = [];
   let dropped = 0;
@@ -131,8 +146,8 @@ function openGrantQueue(
     try {
       await writeAll(droppedEntry);
     } catch (error) {
-      if (!(error instanceof Fault)) throw error;
-      if (error.code === 'unknown_outcome') unconfirmed = droppedEntry;
+      if (!(error instanceof Fault)) onError(error);
+      else if (error.code === 'unknown_outcome') unconfirmed = droppedEntry;
     }
     if (hasPending()) scheduleWrite();
     else onPending({ waiting: 0, dropped: 0 });
@@ -163,6 +178,17 @@ function openGrantQueue(
       clearTimeout(timer);
       if (hasPending()) onPending({ waiting: 0, dropped: waiting.length + dropped });
     },
+  };
+}
+
+function joinGrants(earlier: CountedGrants, later: CountedGrants | undefined): CountedGrants {
+  if (!later) return earlier;
+  const { count, addresses, last } = later;
+  return {
+    since: earlier.since,
+    count: earlier.count + count,
+    addresses: mergeAddresses(earlier.addresses, addresses),
+    last,
   };
 }
 

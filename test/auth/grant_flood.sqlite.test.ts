@@ -28,7 +28,7 @@ test('an hour of token floods by one client and by 1,000 unknown ones adds less 
   const grantRate = settings.grantRate === 'off' ? undefined : settings.grantRate;
   const off = { perAddress: undefined, perClient: undefined, badTokens: undefined };
   const limits = openRateLimits({ ...off, grants: grantRate, processes: 1 }, clock);
-  const grantLog = openTokenGrantLog(log, clock, () => undefined, INTERVAL_MS);
+  const grantLog = openTokenGrantLog(log, clock, { intervalMs: INTERVAL_MS });
   const refusals = openRefusedAccessLog(log, clock, INTERVAL_MS);
   const minted = () => ({ token: '', jti: clock.mintId(), expires: 4_000_000_000, expiresIn: 3_600 });
   const grant = openTokenGrants({ mint: async () => minted() }, clock, grantLog.append);

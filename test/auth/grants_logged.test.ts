@@ -175,7 +175,7 @@ test('a client that requests tokens in a loop has one entry per interval, and on
     written.push(...auditEntries);
   };
   const intervalMs = 40;
-  const grants = openTokenGrantLog({ append }, systemClock, () => undefined, intervalMs);
+  const grants = openTokenGrantLog({ append }, systemClock, { intervalMs });
   const grant = () =>
     grants.append(createAuditEntry('token.granted', { object: 'shop', detail: {} }, systemClock));
   let count = 0;
@@ -196,6 +196,34 @@ test('a client that requests tokens in a loop has one entry per interval, and on
   expect(written).toHaveLength(before + 1);
   await grants.stop();
   expect(written).toHaveLength(before + 1);
+});
+
+test('counted grants survive an unexpected error of the log, which is reported', async () => {
+  const written: AuditEntry[] = [];
+  let error: Error | undefined;
+  const append = async (auditEntries: readonly AuditEntry[]) => {
+    if (error) throw error;
+    written.push(...auditEntries);
+  };
+  const errors: unknown[] = [];
+  const onError = (reported: unknown) => errors.push(reported);
+  const grants = openTokenGrantLog({ append }, systemClock, { onError, intervalMs: 20 });
+  const grant = (address: string) => {
+    const caller = { actor: 'shop', address, requestId: undefined };
+    return grants.append(
+      createAuditEntry('token.granted', { object: 'shop', detail: {} }, { now: systemClock.now, caller }),
+    );
+  };
+  await grant('192.0.2.1');
+  error = new TypeError('broken');
+  await grant('192.0.2.2');
+  while (errors.length === 0) await Bun.sleep(5);
+  expect(errors[0]).toBe(error);
+  await grant('192.0.2.3');
+  error = undefined;
+  await grants.stop();
+  expect(written.map(({ detail }) => Number(detail.count ?? 1))).toEqual([1, 2]);
+  expect(written[1]?.detail).toMatchObject({ addresses: ['192.0.2.2', '192.0.2.3'] });
 });
 
 test('pending grant entries are written when the service stops', async () => {
@@ -250,8 +278,10 @@ describe('pending grant entries', () => {
   test('the queue of grant entries is bounded: grants beyond it are counted in one entry', async () => {
     const store = openStore();
     const reports: PendingGrants[] = [];
-    const notes = openTokenGrantLog(store, { ...systemClock, now: () => 5 }, (waiting) =>
-      reports.push(waiting),
+    const notes = openTokenGrantLog(
+      store,
+      { ...systemClock, now: () => 5 },
+      { onPending: (waiting) => reports.push(waiting) },
     );
     const excess = 7;
     for (let at = 0; at < LIMITS.grantsWaitingMax + excess; at += 1) await notes.append(actAt(at));
@@ -278,7 +308,7 @@ describe('pending grant entries', () => {
       seen.push(auditEntries);
       if (code) throw new Fault(code);
     };
-    const notes = openTokenGrantLog({ append: note }, systemClock, () => undefined);
+    const notes = openTokenGrantLog({ append: note }, systemClock);
     for (let at = 0; at < LIMITS.grantsWaitingMax + 3; at += 1) await notes.append(actAt(at));
     code = 'unknown_outcome';
     await notes.stop();
@@ -296,8 +326,10 @@ describe('pending grant entries', () => {
   test('grant entries that cannot be written at stop are reported as lost', async () => {
     const store = openStore();
     const reports: PendingGrants[] = [];
-    const notes = openTokenGrantLog(store, { ...systemClock, now: () => 5 }, (waiting) =>
-      reports.push(waiting),
+    const notes = openTokenGrantLog(
+      store,
+      { ...systemClock, now: () => 5 },
+      { onPending: (waiting) => reports.push(waiting) },
     );
     await notes.append(actAt(1));
     await notes.append(actAt(2));

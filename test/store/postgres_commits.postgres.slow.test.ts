@@ -88,7 +88,9 @@ test.each([
     const intercepted = proxy.faultNext(COMMIT, fate);
     if (kind === 'grants') {
       const waitingCounts: number[] = [];
-      const grantLog = openTokenGrantLog(log, systemClock, ({ waiting }) => waitingCounts.push(waiting));
+      const grantLog = openTokenGrantLog(log, systemClock, {
+        onPending: ({ waiting }) => waitingCounts.push(waiting),
+      });
       const id = systemClock.mintId();
       await grantLog.append(createAuditEntry('token.granted', { id, detail: { marker } }, systemClock));
       await intercepted;
