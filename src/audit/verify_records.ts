@@ -185,8 +185,9 @@ async function readLogged(
     const page = (await store.entries(log, last, PAGE)).filter(({ seq }) => seq <= end);
     const at = page.at(-1);
     if (!at) return logged;
-    const users = new Set(page.flatMap(({ columns }) => (columns.personal ? [columns.user_id as Uuid] : [])));
-    users.delete(null as unknown as Uuid);
+    const users = new Set(
+      page.flatMap(({ columns }) => (columns.personal && columns.user_id ? [columns.user_id as Uuid] : [])),
+    );
     const userKeys = users.size > 0 ? await store.userKeys(log, [...users]) : new Map<Uuid, Uint8Array>();
     const open: OpenPersonal = (person, sealed) => openWith(userKeys, keys, person, sealed);
     for (const entry of page) addEntry(logged, entry, { open, chainStart: chain?.anchor.seq ?? end });

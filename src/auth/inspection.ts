@@ -107,20 +107,21 @@ async function checkSigningKeys(
 }
 
 /** The sentence about a forged row. */
-export function describeForged({ table }: ForgedRow): string {
-  const advice = table === 'signing_key' ? 'withdraw it' : 'delete it and create it again';
-  return HONOURED.has(table)
-    ? `was changed in the database without the service, and is not honoured: ${advice}`
-    : 'has a password hash that was changed in the database without the service';
+function describeForged({ table }: ForgedRow): string {
+  const advice = ADVICE[table];
+  return advice === undefined
+    ? 'has a password hash that was changed in the database without the service'
+    : `was changed in the database without the service, and is not honoured: ${advice}`;
 }
 
-const HONOURED: ReadonlySet<string> = new Set([
-  'client',
-  'client_realm',
-  'signing_key',
-  'webhook',
-  'console_link',
-]);
+/** The tables whose forged rows are not honoured, and what to do about one. */
+const ADVICE: Readonly<Record<string, string>> = {
+  client: 'delete it and create it again',
+  client_realm: 'set the realms of the client again',
+  signing_key: 'withdraw it',
+  webhook: 'delete it and create it again',
+  console_link: 'delete the row',
+};
 
 async function checkForgedRows({ forgedRows }: AuthInspectionDeps, reporter: CheckReporter): Promise<void> {
   const rows = await forgedRows();

@@ -173,17 +173,24 @@ test('doctor finds a client limited to a realm that does not exist', async () =>
 
 test('doctor names rows that were changed without the service', async () => {
   const { realm, passwordLink } = await createFixture(service.db);
-  await service.client('users:read');
+  const { clientId } = await service.client('users:read');
   const edits = [
+    `insert into client_realm (client_id, realm_id) values ('${clientId}', '${realm}')`,
     `update client set scopes = 'admin'`,
     `update signing_key set public_jwk = '{}'`,
     `update password_profile_info set password_hash = '$argon2id$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$aGFzaGhhc2g'`,
+    `insert into console_link (digest, label, scopes, realms, expires_at) values ('x', 'x', 'admin', '*', 99999999999999)`,
   ];
   expect((await reportOf('forged rows')).findings).toEqual([]);
   for (const edit of edits) await service.database.tamper(edit);
   const { findings } = await reportOf('forged rows');
-  expect(findings.map(({ table }) => table)).toEqual(
-    expect.arrayContaining(['client', 'signing_key', 'password_profile_info']),
-  );
+  const advice = findings.map(({ table, says }) => `${table}: ${says.split('honoured: ')[1]}`);
+  expect([...new Set(advice)].sort()).toEqual([
+    'client: delete it and create it again',
+    'client_realm: set the realms of the client again',
+    'console_link: delete the row',
+    'password_profile_info: undefined',
+    'signing_key: withdraw it',
+  ]);
   expect(findings).toContainEqual(expect.objectContaining({ realm, ids: [passwordLink] }));
 });
