@@ -38,9 +38,9 @@ const NOBODY = 'nobody';
 const OTHERS = 'others';
 
 /**
- * Counts refused access by client or address and reason, and logs each count once a minute, so that a million
- * attempts write one entry. Wrong credentials are counted by the client they name, and for all unknown clients together,
- * whatever their addresses: an attacker may use a thousand of both. Beyond the maximum number of counters callers are counted together. It
+ * Counts refused access by client or address and reason, and logs each count once a minute, so that a million attempts write
+ * one entry. Wrong credentials are counted by the client they name, and for all unknown clients together, whatever their
+ * addresses: an attacker may use a thousand of both. Beyond the maximum number of counters callers are counted together. It
  * continues to count while nothing can be written. Keeps no process alive.
  */
 export function openRefusedAccessLog(

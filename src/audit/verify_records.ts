@@ -56,7 +56,7 @@ export async function verifyRecords(options: RecordVerificationOptions): Promise
   const result = { covered: 0, notCovered: 0 };
   const unsigned = new Set<string>();
   for await (const row of options.forgedRows()) {
-    if (row.hasMac) options.onFinding({ ...row, message: describeForged(row) });
+    if (row.hasMac) options.onFinding({ ...row, message: describeInvalidMac(row) });
     else unsigned.add(`${row.realm} ${row.id}`);
   }
   for await (const head of realmHeads(options)) {
@@ -77,7 +77,7 @@ async function* realmHeads({ store, records }: RecordVerificationOptions): Async
   }
 }
 
-function describeForged({ table }: ForgedRow): string {
+function describeInvalidMac({ table }: ForgedRow): string {
   return `${table === 'client_realm' ? 'a realm of the client' : 'the row'} was changed without the service: its MAC is not valid`;
 }
 

@@ -14,21 +14,24 @@ export function addConfirmation(command: Command, dryRun: string): Command {
 
 /**
  * Asks on a terminal for `word`, because `y` is typed too easily. Elsewhere nobody can answer, and `--yes` is required. Throws
- * Refusal without a confirmation. `act` says what will happen.
+ * Refusal without a confirmation. `consequence` is what the command does.
  */
 export async function assertConfirmed(
   { yes }: ConfirmationOptions,
-  act: string,
+  consequence: string,
   word: string,
 ): Promise<void> {
   if (yes) return;
   if (!process.stdin.isTTY || !process.stderr.isTTY) {
-    throw new Refusal(`this ${act}: pass --yes to confirm`, { isUsage: true });
+    throw new Refusal(`this ${consequence}: pass --yes to confirm`, { isUsage: true });
   }
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   const closed = new Promise<string>((resolve) => terminal.once('close', () => resolve('')));
   try {
-    const answer = await Promise.race([terminal.question(`This ${act}. Type ${word} to confirm: `), closed]);
+    const answer = await Promise.race([
+      terminal.question(`This ${consequence}. Type ${word} to confirm: `),
+      closed,
+    ]);
     if (answer.trim() !== word) throw new Refusal('not confirmed: nothing was changed');
   } finally {
     terminal.close();

@@ -64,8 +64,8 @@ interface GuardedRequest {
 }
 
 /**
- * Sends one request to an untrusted URL, guarded against SSRF: resolves its name once, checks every address, and connects to a checked address.
- * Undefined if the rules forbid the URL.
+ * Sends one request to an untrusted URL, guarded against SSRF: resolves its name once, checks every address, and connects to
+ * a checked address. Undefined if the rules forbid the URL.
  */
 export function openGuardedExchange(options: GuardedFetchOptions) {
   const { resolve = resolveBySystem, exchange = lazyExchange(options) } = options;

@@ -89,8 +89,8 @@ function fileOfEarlierDatabase(settings: Settings): string | undefined {
 }
 
 /**
- * Throws Refusal where the configured keys are missing, or not those of a database file. It reads: to open the file for writing may
- * migrate it, and moves its log into it.
+ * Throws Refusal where the configured keys are missing, or not those of a database file. It reads: to open the file for
+ * writing may migrate it, and moves its log into it.
  */
 async function assertKeysOfFile(settings: Settings, clock: Clock): Promise<void> {
   const path = fileOf(settings.database);

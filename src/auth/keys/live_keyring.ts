@@ -65,9 +65,9 @@ export function openLiveKeyring(
 }
 
 /**
- * Checks that the master key belongs to the database: a key stores its key check where there is none and it
- * decrypts all that is sealed, which is nothing at first; every later key must decrypt the check. While the master key is being changed there are two key checks, and both keys are
- * required. Throws Refusal for a wrong key.
+ * Checks that the master key belongs to the database: a key stores its key check where there is none and it decrypts all
+ * that is sealed, which is nothing at first; every later key must decrypt the check. While the master key is being changed
+ * there are two key checks, and both keys are required. Throws Refusal for a wrong key.
  */
 export async function assertKeyringMatches(
   keyring: LiveKeyring,

@@ -4,8 +4,8 @@ import { faultReply } from './reply.ts';
 const FOREIGN_ORIGIN = faultReply('foreign_origin');
 
 /**
- * Accepts only requests from pages of this service, by the exact origin of its base URL. Browsers send `Origin`, and most of them `Sec-Fetch-Site`, and no script
- * can change them.
+ * Accepts only requests from pages of this service, by the exact origin of its base URL. Browsers send `Origin`, and most of
+ * them `Sec-Fetch-Site`, and no script can change them.
  */
 export function requireOwnOrigin(baseUrl: string): Stage {
   const { origin } = new URL(baseUrl);

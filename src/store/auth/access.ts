@@ -23,6 +23,7 @@ import {
   removeClient,
   signAllClients,
   updateClient,
+  withoutMac,
 } from './clients.ts';
 import { deleteExpiredLinks, findLink, hasExpiredLinks, insertLink, redeemLink } from './console_links.ts';
 import { ALL_REVOKED, revokeToken } from './revoked_tokens.ts';
@@ -275,8 +276,6 @@ function* readAccessTable(
 
 /** Every statement that reads clients or signing keys, or authenticates those of release 0.1.0. */
 export const ACCESS_TEXTS = [...CLIENT_TEXTS, KEYS, KEYS_IN_USE, KEY, KEYS_AFTER, SIGN_KEY] as const;
-
-const withoutMac = (text: string): string => text.replace(', mac from', ', null as mac from');
 
 function* keysOf(macs: RowMacs, text: string, ...values: readonly SqlValue[]): Work<readonly SigningKey[]> {
   return (yield* all<KeyRow>(text, ...values)).map((row) => keyOf(row, macs));

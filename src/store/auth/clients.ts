@@ -46,7 +46,7 @@ interface RealmRow {
 }
 
 /** The rows of a schema without MACs. */
-const withoutMac = (text: string): string => text.replace(/, mac from/, ', null as mac from');
+export const withoutMac = (text: string): string => text.replace(', mac from', ', null as mac from');
 
 /** Oldest first. */
 export function* readAllClients(macs: RowMacs, hasMacs = true): Work<readonly Client[]> {

@@ -5,7 +5,7 @@ import { passwordProfileInfo } from '../../domain/resources.ts';
 import { macColumn } from '../records/derived_columns.ts';
 import { all } from '../transaction_work.ts';
 import type { Transactions } from '../transactions.ts';
-import { listed } from '../webhooks/webhooks.ts';
+import { readWebhooks } from '../webhooks/webhooks.ts';
 import { readAllClients } from './clients.ts';
 import { readForgedLinks } from './console_links.ts';
 import type { RowMacs } from './row_macs.ts';
@@ -53,7 +53,7 @@ export function openForgedRows(
     yield* forgedClients();
     for (const { kid, isForged } of await signingKeys())
       if (isForged) yield { table: 'signing_key', id: kid, hasMac: true };
-    for (const { webhookId, isForged } of await read(() => listed(macs)))
+    for (const { webhookId, isForged } of await read(() => readWebhooks(macs)))
       if (isForged) yield { table: 'webhook', id: webhookId, hasMac: true };
     for (const id of await read(() => readForgedLinks(macs)))
       yield { table: 'console_link', id, hasMac: true };

@@ -27,7 +27,7 @@ export function derivedColumns(
   return [
     ...foldingColumns(resource),
     ...(hasHashColumns ? hashColumns(resource) : []),
-    ...macMembers(resource).map((name) => codeColumn(macColumn(name))),
+    ...macMembers(resource).map((name) => macColumnOf(macColumn(name))),
   ];
 }
 
@@ -41,7 +41,7 @@ export function computedColumns(
 }
 
 /** The value is that of a member of the column's name, which `record_macs.ts` adds. */
-function codeColumn(name: string): Column {
+function macColumnOf(name: string): Column {
   return {
     name,
     member: undefined,

@@ -70,7 +70,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
   return {
     ...openDeliveries(transactions, dialect),
     ...openProgressStore(transactions, dialect),
-    list: () => read(() => listed(macs)),
+    list: () => read(() => readWebhooks(macs)),
     insert: (webhook, from, auditEntry) =>
       write('instance', function* () {
         const { n } = (yield* first<{ readonly n: Long }>(COUNT)) as { readonly n: Long };
@@ -125,7 +125,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect, m
   };
 }
 
-export function* listed(macs: RowMacs): Work<readonly Webhook[]> {
+export function* readWebhooks(macs: RowMacs): Work<readonly Webhook[]> {
   const realms = Map.groupBy(
     yield* all<{ webhook_id: string; realm_id: Uuid }>(REALMS),
     ({ webhook_id }) => webhook_id,
