@@ -215,6 +215,7 @@ function startWorker(settings: PoolSettings, latency: LatencyEstimate, events: W
   const {
     command,
     waitMsMax,
+    startMsMax = LIMITS.workerStartMsMax,
     workMsMax = waitMsMax,
     idleMsMax = LIMITS.workerIdleMsMax,
     niceness,
@@ -253,8 +254,8 @@ function startWorker(settings: PoolSettings, latency: LatencyEstimate, events: W
       },
     },
   );
-  // One that never gets ready ends here as well.
-  endAfter(idleMsMax);
+  // One that never gets ready ends here as well. The idle time of a test is shorter than a start.
+  endAfter(Math.max(idleMsMax, startMsMax));
 
   const self: Worker = {
     get state() {

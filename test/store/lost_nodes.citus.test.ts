@@ -80,12 +80,8 @@ async function readyNodes(): Promise<unknown> {
 
 const client = { data: { name: 'shop', scopes: ['users:read'], realms: '*' } };
 
-async function grantToken(): Promise<number> {
-  const form = {
-    grant_type: 'client_credentials',
-    client_id: granted.clientId,
-    client_secret: granted.secret,
-  };
+async function grantToken({ clientId, secret } = granted): Promise<number> {
+  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
   return (await service.requestToken(form)).status;
 }
 
@@ -168,7 +164,10 @@ describe('while the worker without the log of the installation is down', () => {
 
 describe('while the worker with the log of the installation is down', () => {
   let before: number;
+  /** Clients without an earlier grant, because further ones of a minute share an entry. */
+  let others: readonly (typeof granted)[];
   beforeAll(async () => {
+    others = [await service.client('users:read'), await service.client('users:read')];
     before = await countGrants();
     await home.kill();
   });
@@ -186,7 +185,7 @@ describe('while the worker with the log of the installation is down', () => {
   });
 
   test('tokens are granted while the log of the installation is unavailable, and their entries are written later', async () => {
-    expect([await grantToken(), await grantToken()]).toEqual([200, 200]);
+    for (const other of others) expect(await grantToken(other)).toBe(200);
     const answer = await answerTo(service.withoutRetry.post('/admin/v1/clients', token, client));
     expect(answer.status).toBe(503);
     await home.start();

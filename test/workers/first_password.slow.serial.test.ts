@@ -16,7 +16,7 @@ beforeAll(() => {
   busy = Array.from({ length: availableParallelism() }, () => Bun.spawn(['sh', '-c', 'while :; do :; done']));
 });
 afterAll(() => {
-  for (const { kill } of busy) kill('SIGKILL');
+  for (const each of busy) each.kill('SIGKILL');
 });
 
 async function outcome(hasher: Hasher): Promise<string> {
