@@ -133,14 +133,10 @@ function userIn(key: Key): string | null {
 function missingRecords(realm: Uuid, logged: LoggedRecords): readonly RecordFinding[] {
   return [...logged]
     .filter(([, { isDeleted }]) => !isDeleted)
-    .map(
-      ([
-        key,
-        {
-          resource: { table },
-        },
-      ]) => ({ table, realm, id: key.split(' ')[1] ?? '', message: MISSING }),
-    );
+    .map(([key, { resource }]) => {
+      const [, id = ''] = key.split(' ');
+      return { table: resource.table, realm, id, message: MISSING };
+    });
 }
 
 const MISSING = 'the log records it and no deletion, but it does not exist';

@@ -13,7 +13,7 @@ export function addConfirmation(command: Command, dryRun: string): Command {
 }
 
 /**
- * Asks on a terminal for `word`, because `y` is typed too easily. Elsewhere nobody can answer, and `--yes` is required. Throws
+ * Asks on a terminal for `word`, because `y` is typed too easily. Where standard input is no terminal, `--yes` is required. Throws
  * Refusal without a confirmation. `consequence` is what the command does.
  */
 export async function assertConfirmed(

@@ -1,4 +1,4 @@
-import type { ForgedRow, ForgedRows } from '../../auth/port.ts';
+import type { ForgedRow, ForgedRows, SigningKey } from '../../auth/port.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { passwordProfileInfo } from '../../domain/resources.ts';
@@ -61,7 +61,4 @@ export function openForgedRows(
   };
 }
 
-interface ForgedKey {
-  readonly kid: string;
-  readonly isForged?: boolean;
-}
+type ForgedKey = Pick<SigningKey, 'kid' | 'isForged'>;
