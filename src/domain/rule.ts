@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 
 /** The JSON names of the types that schemas expect. */
 const TYPES: Readonly<Record<string, string>> = {
@@ -28,4 +28,9 @@ export function violatedRule(issue: z.core.$ZodIssue): string {
     default:
       return issue.message;
   }
+}
+
+/** A whole number from `min` to `max`. Of a number beyond both its bound and 2^53, `z.int()` would name the second. */
+export function wholeNumber(min: number, max: number) {
+  return z.number().min(min, { abort: true }).max(max, { abort: true }).int();
 }

@@ -139,6 +139,8 @@ describe('a link', () => {
       { realms },
       { label: ' ' },
       { label: 'a\nb' },
+      { label: 'Anna\u202e' },
+      { label: '\u2066Anna' },
       { label: 'x'.repeat(65) },
     ];
     for (const each of invalid) expect(createLink(service, each)).rejects.toThrow();

@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test';
+import { LIMITS } from '../../src/domain/limits.ts';
 import type { JsonObject } from '../support/json_schema.ts';
 import { openOperationClient, operationsOf } from '../support/openapi_client.ts';
 import { startService } from '../support/service.ts';
@@ -12,6 +13,16 @@ const caller = openOperationClient(document);
 afterAll(() => service.stop());
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+test.each(operations.map((each) => [each.method.toUpperCase(), each.path, each] as const))(
+  '%s %s with headers over 16 KiB is 431, as documented',
+  async (_method, path, operation) => {
+    const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => [name, crypto.randomUUID()]);
+    const headers = { 'X-Large': 'x'.repeat(LIMITS.headerBytesMax) };
+    const { status } = await caller.send(operation, { path: Object.fromEntries(names), headers });
+    expect(status).toBe(431);
+  },
+);
 
 describe('requests that match no operation', () => {
   test.each([...new Set(operations.map(({ path }) => path))])(

@@ -224,6 +224,12 @@ describe.each(['authrealm', 'authrealm-migrate'])('%s.service', (name) => {
   ])('the unit sets %s=%s', (key, value) => expect(valuesOf(unit, key)).toEqual([value]));
 });
 
+test('every unit raises the limit of descriptors', () => {
+  const units = FILES.filter((path) => path.endsWith('.service'));
+  expect(units.length).toBeGreaterThan(1);
+  for (const unit of units) expect([unit, valuesOf(unit, 'LimitNOFILE')]).toEqual([unit, ['65536']]);
+});
+
 test('systemd kills the service only after its drain time', () => {
   const [seconds = ''] = valuesOf('deploy/authrealm.service', 'TimeoutStopSec');
   expect(Number(seconds) * 1_000).toBeGreaterThan(LIMITS.drainMsMax + LIMITS.checkpointPostMsMax);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type AuditContext, createAuditEntry } from '../../domain/audit_entry.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { text } from '../../domain/text/text.ts';
+import { displayedText } from '../../domain/text/folding.ts';
 import { brokenRightsRule, type ClientRights } from '../clients/clients.ts';
 import type { AuthStore } from '../port.ts';
 
@@ -10,7 +10,7 @@ import type { AuthStore } from '../port.ts';
 const CODE_BYTES = 16;
 
 /** The name of the person who signs in by a link, in the audit log. */
-export const LINK_LABEL = text(64);
+export const LINK_LABEL = displayedText(64);
 
 /** A one-time code as a link carries it: 22 characters of base64url. */
 export const LINK_CODE = /^[\w-]{21}[AQgw]$/;

@@ -4,7 +4,7 @@ import type { Clock } from '../../domain/id.ts';
 import type { JsonObject } from '../../domain/json_object.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Realms, Scopes } from '../../domain/principal.ts';
-import { text } from '../../domain/text/text.ts';
+import { displayedText } from '../../domain/text/folding.ts';
 import type { FetchDocument } from '../issuers/issuer_keys.ts';
 import { type ConsoleClient, normalizeTyp } from '../issuers/issuers_file.ts';
 import { openProviderMetadata, type ProviderMetadata } from '../issuers/provider_metadata.ts';
@@ -256,7 +256,7 @@ function isJwt(typ: unknown): boolean {
   return typeof typ === 'string' && normalizeTyp(typ) === 'jwt';
 }
 
-const LABEL = text(255);
+const LABEL = displayedText(255);
 
 /** The first of the configured claims that is present; an unverified e-mail address is not used. */
 function labelOf(claims: JsonObject, { person }: ConsoleClient): string | undefined {

@@ -30,13 +30,17 @@ export const KEY_BYTES_MAX = 1020;
 
 const UNFIT = /[\p{Bidi_Control}\p{Cn}\p{Co}]/u;
 
+/** A text of 1 to `max` code points that looks like what it is. */
+export function displayedText(max: number) {
+  return text(max).refine((value) => !UNFIT.test(value), {
+    error: 'must hold no bidirectional control, unassigned or private-use character',
+    abort: true,
+  });
+}
+
 /** A username: stored as given, unique by its folded key. */
 export function username() {
-  return text(255)
-    .refine((value) => !UNFIT.test(value), {
-      error: 'must hold no bidirectional control, unassigned or private-use character',
-      abort: true,
-    })
+  return displayedText(255)
     .refine((value) => foldedKey(value) !== '', { error: 'must hold at least one visible character' })
     .refine((value) => Buffer.byteLength(foldedKey(value)) <= KEY_BYTES_MAX, {
       error: `must fold to at most ${KEY_BYTES_MAX} bytes`,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { ZodOpenApiResponseObject, ZodOpenApiResponsesObject } from 'zod-openapi';
 import { FAULTS, type FaultCode } from '../../domain/fault.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { JSON_TYPE, REQUEST_ID } from '../server/reply.ts';
 import { faultExample } from './examples.ts';
 import { errorsSchema } from './schemas.ts';
@@ -144,6 +145,14 @@ function headersOf(code: FaultCode): Record<string, z.ZodType> {
     ...MORE_HEADERS[code],
   };
 }
+
+/** The runtime answers before the program sees the request. */
+export const HEADERS_TOO_LARGE: ZodOpenApiResponseObject = {
+  ...EXTENSION,
+  id: 'headers_too_large',
+  description: `Request Header Fields Too Large. Request line and headers exceed ${LIMITS.headerBytesMax} bytes, or there are too many headers. Without a body and a request ID.`,
+  headers: z.object({ Connection: fixedHeader('The connection is closed.', 'close') }),
+};
 
 /** Responses to unknown paths and methods, as components, because they belong to no operation. */
 export function unmatchedResponses(): Record<string, ZodOpenApiResponseObject> {

@@ -6,7 +6,7 @@ import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { LookupRules, Resource } from '../../domain/resource.ts';
-import { violatedRule } from '../../domain/rule.ts';
+import { violatedRule, wholeNumber } from '../../domain/rule.ts';
 import { filterExample } from '../openapi/examples.ts';
 import { allRealmsSchema } from '../openapi/schemas.ts';
 import { parseJson, readBody } from '../pipeline/body.ts';
@@ -24,7 +24,7 @@ const searchRequestSchema = z
     filter: z.string().min(1).max(LIMITS.filterBytesMax),
     page: z
       .object({
-        limit: z.int().min(1).max(LIMITS.pageRecordsMax).optional(),
+        limit: wholeNumber(1, LIMITS.pageRecordsMax).optional(),
         after_realm: z
           .string()
           .regex(/^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, 'must be the identifier of a realm')

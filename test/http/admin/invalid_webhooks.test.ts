@@ -94,6 +94,15 @@ describe('invalid webhook requests name every invalid field', () => {
     expect((await createTarget(url(longest))).body.data.url).toBe(longest);
   });
 
+  test.each([
+    [1e300, `must be at most ${LIMITS.secretOverlapHoursMax * 3_600}`],
+    [-1e300, 'must be at least 0'],
+  ])('rotate-webhook names its own bound to an overlap of %p', async (overlap, rule) => {
+    const { path } = await createTarget();
+    const refused = await api.request('POST', `${path}/rotate`, { data: { overlap_seconds: overlap } });
+    expect(JSON.stringify(refused.body)).toContain(rule);
+  });
+
   test.each([[-1], [LIMITS.secretOverlapHoursMax * 3_600 + 1], [1.5], ['1'], [null]])(
     'rotate-webhook rejects an overlap of %p, and changes nothing',
     async (overlap) => {

@@ -4,6 +4,7 @@ import { Fault, type FaultCode } from '../../../domain/fault.ts';
 import type { Revision } from '../../../domain/id.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import { assertFound, assertRevision, type Edit, type Managed } from '../../../domain/managed.ts';
+import { wholeNumber } from '../../../domain/rule.ts';
 import { link, timestampSchema } from '../../openapi/schemas.ts';
 import {
   ADMIN_PATH,
@@ -309,10 +310,7 @@ function changeOperations({ kind, named, params, shown, ...handle }: Parts) {
 
 function rotateOperation({ kind, named, params, issued, ...handle }: Parts) {
   const { type, texts, rotatesConditionally } = kind;
-  const overlap = z
-    .int()
-    .min(0)
-    .max(LIMITS.secretOverlapHoursMax * 3_600);
+  const overlap = wholeNumber(0, LIMITS.secretOverlapHoursMax * 3_600);
   const schema = z.object({ overlap_seconds: overlap.optional().meta({ description: texts.overlap }) });
   return managedOperation({
     name: `rotate-${type}`,

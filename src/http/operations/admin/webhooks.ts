@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { Fault, type FieldError } from '../../../domain/fault.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import { assertFound } from '../../../domain/managed.ts';
+import { wholeNumber } from '../../../domain/rule.ts';
 import { httpUrl } from '../../../domain/text/text.ts';
 import type { Webhook } from '../../../events/webhooks/port.ts';
 import {
@@ -34,7 +35,7 @@ const eventInput = z
   .string()
   .refine((name) => EVENT_NAMES.includes(name), { error: `must be one of ${EVENT_NAMES.join(', ')}` })
   .meta({ enum: [...EVENT_NAMES] });
-const eventsMax = z.int().min(1).max(LIMITS.webhookEventsMax).meta({
+const eventsMax = wholeNumber(1, LIMITS.webhookEventsMax).meta({
   description:
     'The maximum number of events in a message. With 1, a message is a single event, otherwise a list.',
 });
